@@ -26,7 +26,7 @@ help:
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make static  hyperscope itself, static, for Arm machines, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
-	@echo 'make bpf     the programs in a host that collect hypercalls, after a change in bpf/ (needs clang)'
+	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
@@ -136,7 +136,7 @@ test-hostile: tools
 # An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes tracers unplugged
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes top:: tracers unplugged
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools
@@ -192,7 +192,7 @@ static:
 kmod:
 	@kmod/build $(KERNEL)
 
-# The programs in a host's kernel that collect hypercalls. They are kept in the repository,
+# The programs in a host's kernel. They are kept in the repository,
 # so that building hyperscope needs no clang.
 .PHONY: bpf
 bpf:

@@ -12,15 +12,22 @@ use crate::repository;
 
 /// Hosts that there is an object for.
 const MACHINES: [&str; 2] = ["x86", "arm64"];
+/// Programs, with the headers that they have in common with no other.
+const PROGRAMS: [(&str, &[&str]); 2] =
+    [("collect", &[]), ("live", &["live_sums.h", "live_state.h"])];
 
 /// Checks the objects.
 pub(crate) fn check() -> Result<()> {
     let mut faults = Vec::new();
-    for machine in MACHINES {
-        let object = format!("collect_{machine}.bpf.o");
-        let sources = [read("collect.bpf.c")?, read(&format!("collect_{machine}.h"))?];
-        if !holds(&read(&object)?, &hash(&sources.concat())) {
-            faults.push(format!("bpf/{object} is not what bpf/ builds: make bpf"));
+    for (program, headers) in PROGRAMS {
+        for machine in MACHINES {
+            let object = format!("{program}_{machine}.bpf.o");
+            let own = [format!("{program}.bpf.c"), format!("{program}_{machine}.h")];
+            let names = own.iter().map(String::as_str).chain(headers.iter().copied());
+            let sources = names.map(read).collect::<Result<Vec<_>>>()?;
+            if !holds(&read(&object)?, &hash(&sources.concat())) {
+                faults.push(format!("bpf/{object} is not what bpf/ builds: make bpf"));
+            }
         }
     }
     repository::conclude("bpf", &faults)

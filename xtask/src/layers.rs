@@ -132,7 +132,14 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("steal-viewer", &["raw-bytes", "ringbuf", "shmring", "sys", "tracedat"]),
     ("vms", &["channel", "printable", "waits"]),
-    ("collector", &["confine", "folder", "hypertrace", "sys", "tracefs", "waits"]),
+    ("bpfload", &[]),
+    ("collector", &["bpfload", "confine", "folder", "hypertrace", "sys", "tracefs", "waits"]),
+    // The accounting of exits inside the kernel.
+    (
+        "live",
+        &["raw-bytes", "analyses", "bpfload", "eventfmt", "sources", "timeline", "tracefs", "vms"],
+    ),
+    ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),
     (
         "sampler",
         &["confine", "folder", "hypertrace", "perfdata", "raw-bytes", "sys", "tracefs", "waits"],

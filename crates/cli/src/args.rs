@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     Listen(listen::ListenArgs),
     /// Show guests what their host does with their vCPUs, live
     Publish(publish::PublishArgs),
-    /// Show, in a guest, what its host does with its vCPUs right now
+    /// Show what VMs exit for right now; in a guest, what its host does with its vCPUs
     Top(top::TopArgs),
     /// Put a text into the recording that this guest's host makes
     Mark(mark::MarkArgs),

@@ -181,9 +181,11 @@ fn format(args: &OutputArgs) -> Format {
 /// Columns to draw tables for: as many as COLUMNS says, else as the terminal has. `None` for files
 /// and pipes, whose lines may be as long as they like.
 fn terminal_width(args: &OutputArgs) -> Option<usize> {
-    if args.output.is_some() {
-        return None;
-    }
+    if args.output.is_some() { None } else { stdout_width() }
+}
+
+/// The same where it goes to standard output.
+pub(crate) fn stdout_width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     asked.or_else(|| {
         let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;

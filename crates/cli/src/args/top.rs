@@ -10,18 +10,31 @@ use super::record::duration;
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope top --steal                            in a guest: a table, redrawn each second\n  \
-    hyperscope top --steal --format jsonl --for 1m | jq .vcpus\n  \
+    hyperscope top                                    on a KVM host: all VMs, redrawn each second\n  \
+    hyperscope top --once                             one second, as tables\n  \
+    hyperscope top --for 1m --format jsonl | jq '.rows[] | select(.p99_ns > 500000)'\n  \
+    hyperscope top --steal                            in a guest: what its host does with its vCPUs\n  \
     hyperscope top --steal --record steal.dat --for 10s\n\n\
-The host must run hyperscope publish --guest NAME. Read a recording together with the guest's own:\n\
+On a host, exits are added up inside its kernel: nothing is recorded. In a guest, --steal needs\n\
+hyperscope publish --guest NAME on its host. Read its recording together with the guest's own:\n\
 hyperscope events guest.dat steal.dat. The agent does the same: hyperscope-agent steal.")]
 pub(crate) struct TopArgs {
-    /// Show what this guest's host does with its vCPUs
-    #[arg(long, required = true)]
+    /// Show one interval and end
+    #[arg(long, conflicts_with = "time")]
+    pub(crate) once: bool,
+    /// Rows for each VM or for each vCPU
+    #[arg(long, value_name = "WHAT", default_value = "vm", conflicts_with = "steal")]
+    pub(crate) by: TopByArg,
+    /// Rows that the kernel keeps of an interval, 1.2 KiB each; what has no room is one row together
+    #[arg(long, value_name = "NUMBER", default_value_t = 8192, conflicts_with = "steal",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rows: u32,
+    /// Show, in a guest, what its host does with its vCPUs
+    #[arg(long)]
     pub(crate) steal: bool,
     /// The memory shared with the host: the device's PCI address, or a file [default: the first
     /// ivshmem device]
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", requires = "steal")]
     pub(crate) memory: Option<String>,
     /// Show what happened since so often
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
@@ -33,8 +46,17 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) format: TopFormatArg,
     /// Write a recording of it, too
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "steal")]
     pub(crate) record: Option<PathBuf>,
+}
+
+/// How exits are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopByArg {
+    /// All vCPUs of a VM together
+    Vm,
+    /// Each vCPU
+    Vcpu,
 }
 
 /// How an interval is written.

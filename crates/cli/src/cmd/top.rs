@@ -1,21 +1,30 @@
-//! `hyperscope top --steal`: in a guest, what its host does with its vCPUs.
+//! `hyperscope top`: on a host, what its VMs exit for; in a guest, what its host does with its vCPUs.
 
-use std::io;
-use std::sync::mpsc;
-use std::time::Duration;
+mod terminal;
 
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use live::{Accounting, By, Interval, Limits};
 use steal_viewer::{Format, Options, StealError, watch};
 
-use crate::args::top::{TopArgs, TopFormatArg};
+use crate::args::top::{TopArgs, TopByArg, TopFormatArg};
 use crate::cmd::record::stop_at_signals;
+use crate::output::stdout_width;
 
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
+    if args.steal { steal(args, &is_over) } else { host(args, &is_over) }
+}
+
+/// In a guest.
+fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let options = Options {
         at: args.memory.clone(),
         interval: args.interval,
-        time: args.time,
+        time: if args.once { Some(args.interval) } else { args.time },
         format: match args.format {
             TopFormatArg::Table => Format::Table,
             TopFormatArg::Jsonl => Format::Jsonl,
@@ -28,4 +37,47 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
         Err(StealError::Output(error)) => Err(error.into()),
         ended => Ok(ended?),
     }
+}
+
+/// On a host, interval by interval.
+fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
+    let by = match args.by {
+        TopByArg::Vm => By::Vm,
+        TopByArg::Vcpu => By::Vcpu,
+    };
+    let mut accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
+    let time = if args.once { Some(args.interval) } else { args.time };
+    if time.is_none() && args.format == TopFormatArg::Table && is_interactive() {
+        return terminal::show(&mut accounting, args.interval, is_over);
+    }
+    let end = time.map(|time| Instant::now() + time);
+    let mut is_first = true;
+    loop {
+        let next = Instant::now() + args.interval;
+        let until = end.map_or(next, |end| end.min(next));
+        let over = is_over.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
+        write(&accounting.interval(by)?, args.format, is_first)?;
+        is_first = false;
+        if over || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+    }
+}
+
+/// Somebody sees it, and has keys.
+fn is_interactive() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// Whoever reads it may have seen enough: the error's cause shows that.
+fn write(interval: &Interval, format: TopFormatArg, is_first: bool) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match format {
+        TopFormatArg::Jsonl => writeln!(out, "{}", live_viewer::line(interval))?,
+        TopFormatArg::Table => {
+            let gap = if is_first { "" } else { "\n" };
+            write!(out, "{gap}{}", live_viewer::text(interval, stdout_width()))?;
+        }
+    }
+    Ok(out.flush()?)
 }

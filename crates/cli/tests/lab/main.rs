@@ -29,6 +29,7 @@ mod samples;
 mod scenarios;
 mod stands_still;
 mod tool;
+mod top;
 mod trace_cmd;
 mod tracers;
 mod unplugged;

@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod error;
-mod kernel_types;
 mod programs;
 mod writer;
 

@@ -5,12 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::available_parallelism;
 
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::RawTracePoint;
 use aya::{Ebpf, EbpfLoader};
+use bpfload::{attach, kernel_types, load_object, load_program, program, take_map};
 use hypertrace::collected::{Counts, HEAD_BYTES, MOST_WORDS};
 
 use crate::error::{CollectError, Result};
-use crate::kernel_types::kernel_types;
 
 /// The object, of `bpf/collect.bpf.c`; none where nobody knows what a vCPU looks like.
 #[cfg(target_arch = "x86_64")]
@@ -60,25 +59,21 @@ impl Programs {
         let words = u32::from(words).min(MOST_WORDS as u32);
         let threads = available_parallelism().map_or(1, usize::from).saturating_mul(THREADS_A_CPU);
         let threads = threads.clamp(*THREADS.start(), *THREADS.end());
-        let mut object = EbpfLoader::new()
+        let mut loader = EbpfLoader::new();
+        loader
             .btf(Some(&types))
             .override_global("first_number", &first_number, true)
             .override_global("numbers", &NUMBERS, true)
             .override_global("words", &words, true)
-            .map_max_entries("states", u32::try_from(threads).unwrap_or(u32::MAX))
-            .load(object)
-            .map_err(CollectError::of_load)?;
+            .map_max_entries("states", u32::try_from(threads).unwrap_or(u32::MAX));
+        let mut object = load_object(&mut loader, object)?;
         for (name, _) in PROGRAMS {
-            program(&mut object, name)?
-                .load()
-                .map_err(|error| CollectError::of_program(name, error))?;
+            load_program(&mut object, name)?;
         }
-        let mut take = |name: &'static str| object.take_map(name).ok_or(CollectError::Panicked);
-        let failed = |error| CollectError::Map(Box::new(error));
         Ok(Self {
-            ring: take("records")?.try_into().map_err(failed)?,
-            counts: take("counts")?.try_into().map_err(failed)?,
-            states: take("states")?.try_into().map_err(failed)?,
+            ring: take_map(&mut object, "records")?,
+            counts: take_map(&mut object, "counts")?,
+            states: take_map(&mut object, "states")?,
             object,
         })
     }
@@ -86,9 +81,7 @@ impl Programs {
     /// Has them run.
     pub(crate) fn attach(&mut self) -> Result<()> {
         for (name, tracepoint) in PROGRAMS {
-            program(&mut self.object, name)?
-                .attach(tracepoint)
-                .map_err(|error| CollectError::of_attaching(tracepoint, error))?;
+            attach(&mut self.object, name, tracepoint)?;
         }
         Ok(())
     }
@@ -120,7 +113,7 @@ impl Programs {
     pub(crate) fn waiting(&self) -> Result<Vec<Vec<u8>>> {
         let mut waiting = Vec::new();
         for state in self.states.iter() {
-            let (_, state) = state.map_err(|error| CollectError::Map(Box::new(error)))?;
+            let (_, state) = state?;
             let waits = state.get(WAITS_AT..).and_then(|rest| rest.first_chunk());
             if waits.is_some_and(|waits| u64::from_ne_bytes(*waits) != 0) {
                 waiting.push(state.get(STATE_HEAD_BYTES..).unwrap_or_default().to_vec());
@@ -132,8 +125,7 @@ impl Programs {
     /// What they have counted, on all CPUs.
     pub(crate) fn counts(&self) -> Result<Counts> {
         let sum = |at: u32| -> Result<u64> {
-            let values = self.counts.get(&at, 0);
-            let values = values.map_err(|error| CollectError::Map(Box::new(error)))?;
+            let values = self.counts.get(&at, 0)?;
             Ok(values.iter().copied().fold(0, u64::saturating_add))
         };
         Ok(Counts {
@@ -150,11 +142,6 @@ impl fmt::Debug for Programs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Programs").field("object", &self.object).finish_non_exhaustive()
     }
-}
-
-fn program<'o>(object: &'o mut Ebpf, name: &'static str) -> Result<&'o mut RawTracePoint> {
-    let program = object.program_mut(name).ok_or(CollectError::Panicked)?;
-    program.try_into().map_err(|error| CollectError::of_program(name, error))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use aya::{Btf, Endianness};
 
-use crate::error::{CollectError, Result};
+use crate::error::{LoadError, Result};
 
 const FOLDER: &str = "/sys/kernel/btf";
 /// The module of the processor's maker knows all types that are used here, those of the common one
@@ -18,12 +18,15 @@ const MODULES: [&str; 3] = ["kvm_amd", "kvm_intel", "kvm"];
 const HEADER_BYTES: usize = 24;
 
 /// The kernel's types, and those of KVM's module where it is one.
-pub(crate) fn kernel_types() -> Result<Btf> {
+///
+/// # Errors
+/// When the kernel doesn't describe them.
+pub fn kernel_types() -> Result<Btf> {
     let folder = Path::new(FOLDER);
-    let kernel = fs::read(folder.join("vmlinux")).map_err(|_| CollectError::NoBtf)?;
+    let kernel = fs::read(folder.join("vmlinux")).map_err(|_| LoadError::NoBtf)?;
     let module = MODULES.iter().find_map(|name| fs::read(folder.join(name)).ok());
     let all = module.and_then(|module| joined(&kernel, &module)).unwrap_or(kernel);
-    Btf::parse(&all, Endianness::default()).map_err(|error| CollectError::Types(Box::new(error)))
+    Btf::parse(&all, Endianness::default()).map_err(|error| LoadError::Types(Box::new(error)))
 }
 
 /// Types and texts of both, in this order, under one header.

@@ -1,0 +1,83 @@
+//! `hyperscope top` on a terminal: a screen that is redrawn after each interval and each key.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use live::{Accounting, By};
+use live_viewer::{Key, Screen, draw};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+/// Signals are looked for so often while no key comes.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Shows intervals until the user or a signal ends it. The terminal is then as it was before, also after a panic.
+pub(super) fn show(
+    accounting: &mut Accounting,
+    interval: Duration,
+    is_over: &Receiver<()>,
+) -> anyhow::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let shown = follow(accounting, interval, is_over, &mut terminal);
+    ratatui::try_restore()?;
+    shown
+}
+
+fn follow(
+    accounting: &mut Accounting,
+    interval: Duration,
+    is_over: &Receiver<()>,
+    terminal: &mut DefaultTerminal,
+) -> anyhow::Result<()> {
+    let mut screen = Screen::default();
+    let mut next = Instant::now() + interval;
+    loop {
+        terminal.draw(|frame| draw(&screen, frame))?;
+        loop {
+            let rest = next.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                screen.take(accounting.interval(By::Vcpu)?);
+                next = Instant::now() + interval;
+                break;
+            }
+            if event::poll(rest.min(LOOK))? && take(&event::read()?, &mut screen) {
+                break;
+            }
+            if is_over.try_recv().is_ok() {
+                return Ok(());
+            }
+        }
+        if screen.has_ended() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether something has changed that is shown.
+fn take(event: &Event, screen: &mut Screen) -> bool {
+    let Event::Key(pressed) = event else { return matches!(event, Event::Resize(..)) };
+    if pressed.kind == KeyEventKind::Release {
+        return false;
+    }
+    let is_control = pressed.modifiers.contains(KeyModifiers::CONTROL);
+    let key = match pressed.code {
+        KeyCode::Char('c') if is_control => return end(screen),
+        KeyCode::Char(char) => Key::Char(char),
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Right => Key::Right,
+        KeyCode::Left => Key::Left,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Esc => Key::Escape,
+        _ => return false,
+    };
+    screen.key(key);
+    true
+}
+
+/// Whatever is being typed, this ends it.
+fn end(screen: &mut Screen) -> bool {
+    screen.end();
+    true
+}

@@ -1,0 +1,154 @@
+//! `hyperscope top` on a real KVM host: the same seconds as by a recording, exit by exit.
+//!
+//! Time is a count of instructions there: what differs is what runs between two reads of the clock, however
+//! busy this machine is. The guest's VMM is stopped before the first interval that counts and in the last one, so that no exit lies
+//! across an end.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::patience::Patient;
+use crate::recorded::hyperscope;
+use crate::tool::{TestLab, WORKING, can_run_all};
+
+/// In level 1: records and counts while the guest runs from /tmp/go to /tmp/done.
+const AT_ONCE: &str = "
+    qemu=$(pidof qemu-system-x86_64)
+    mkfifo /tmp/end
+    hyperscope record --clock mono -o /tmp/r -- cat /tmp/end >/tmp/said 2>&1 & recorder=$!
+    until pidof cat >/dev/null; do sleep 0.1; done
+    kill -STOP $qemu
+    sleep 0.5
+    hyperscope top --interval 1s --format jsonl >/tmp/top.jsonl & top=$!
+    until [ -s /tmp/top.jsonl ]; do sleep 0.1; kill -0 $top || break; done
+    kill -CONT $qemu
+    touch /tmp/go
+    until [ -e /tmp/done ]; do sleep 0.1; done
+    kill -STOP $qemu
+    sleep 0.5
+    kill -INT $top
+    wait $top; code=$?
+    echo > /tmp/end
+    wait $recorder
+    kill -CONT $qemu
+    ls /sys/kernel/tracing/instances
+    exit $code";
+
+/// Numbers of a row of top, and what `exits` calls them.
+const SUMS: [(&str, &str); 7] = [
+    ("time_ns", "time_ns"),
+    ("before_exit_ns", "before_exit_ns"),
+    ("kernel_ns", "kernel_ns"),
+    ("user_ns", "user_ns"),
+    ("runnable_ns", "off_cpu_runnable_ns"),
+    ("blocked_ns", "off_cpu_blocked_ns"),
+    ("halt_poll_ns", "halt_poll_ns"),
+];
+/// By how much times may differ for each exit, in instructions: one clock is read after the other at an event.
+const EACH_NS: u64 = 300;
+/// And of a reason in all: an interrupt may come between the two.
+const ONCE_NS: u64 = 20_000;
+
+#[test]
+fn top_counts_what_a_recording_of_the_same_seconds_has() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("top");
+    lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
+    lab.put_program(1);
+    let both = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", AT_ONCE]));
+    lab.shell(1, "until [ -e /tmp/go ]; do sleep 0.1; done").done();
+    lab.shell(2, "hyperscope-labguest exits cpuid=3000 hypercall=2000 nap=300").done();
+    lab.shell(1, "touch /tmp/done").done();
+    assert_eq!(both.finish(WORKING).done().stdout, "", "an instance is left");
+
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to) in [("/tmp/top.jsonl", "top.jsonl"), ("/tmp/r/host.dat", "host.dat")] {
+        let to = folder.path().join(to);
+        lab.run(&["get", "1", from, to.to_str().unwrap()]).done();
+    }
+    let text = std::fs::read_to_string(folder.path().join("top.jsonl")).unwrap();
+    let intervals: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    check_schema(&intervals);
+    for pair in intervals.windows(2) {
+        let begin = number(&pair[1], "ts_ns") - number(&pair[1], "interval_ns");
+        assert_eq!(begin, number(&pair[0], "ts_ns"));
+    }
+    let (first, rest) = intervals.split_first().unwrap();
+    check_states(rest);
+    let recorded = recorded(&folder.path().join("host.dat"), first, rest.last().unwrap());
+    assert_eq!(recorded["losses"]["events_lost"], 0);
+    let rows = recorded["rows"].as_array().unwrap();
+    let made: u64 = rows.iter().map(|row| compare(row, rest)).sum();
+    let counted = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    assert_eq!(counted.map(|row| number(row, "paired")).sum::<u64>(), made);
+    let of = |reason: &str| {
+        let rows = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+        rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
+    };
+    assert!(made > 5000 && of("cpuid") >= 3000 && of("vmmcall") >= 2000, "{made}");
+    eprintln!("{made} exits in {} intervals", rest.len());
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or_else(|| panic!("{name} of {of}"))
+}
+
+fn check_schema(intervals: &[Value]) {
+    let formats = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
+    let schema = std::fs::read_to_string(formats.join("top.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for interval in intervals {
+        let faults: Vec<String> =
+            validator.iter_errors(interval).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+}
+
+/// The states of each vCPU add up to the interval once the vCPU was there from its begin.
+fn check_states(intervals: &[Value]) {
+    for interval in &intervals[1..] {
+        let vcpu = &interval["vcpus"][0];
+        assert_eq!((&vcpu["vm"], &vcpu["vcpu"]), (&"l2".into(), &0.into()));
+        let states = vcpu["states"].as_object().unwrap().values();
+        let sum: u64 = states.map(|state| state.as_u64().unwrap()).sum();
+        assert_eq!((sum, sum), (number(interval, "interval_ns"), number(vcpu, "time_ns")));
+    }
+}
+
+/// What `exits` says of the recording, from the end of one interval to the end of another.
+fn recorded(file: &Path, from: &Value, to: &Value) -> Value {
+    let seconds = |of: &Value| {
+        let ns = number(of, "ts_ns");
+        format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+    };
+    let (from, to) = (seconds(from), seconds(to));
+    let file = file.to_str().unwrap();
+    let ran = hyperscope(&["exits", "--format", "json", "--from", &from, "--to", &to, file]);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// One reason in both: the same exits, and times that differ by reads of clocks only. Returns how many.
+fn compare(row: &Value, intervals: &[Value]) -> u64 {
+    let is_same = |one: &&Value| one["level"] == row["level"] && one["code"] == row["code"];
+    let same: Vec<&Value> =
+        intervals.iter().flat_map(|one| one["rows"].as_array().unwrap()).filter(is_same).collect();
+    let sum = |name: &str| same.iter().map(|one| number(one, name)).sum::<u64>();
+    let paired = number(row, "paired");
+    assert_eq!(sum("paired"), paired, "{row}");
+    for name in ["kernel", "user", "l1"] {
+        let counted: u64 = same.iter().map(|one| number(&one["handled"], name)).sum();
+        assert_eq!(counted, number(&row["handled"], name), "{name} of {row}");
+    }
+    for (live, recorded) in SUMS {
+        // Null: the recording has no events for it.
+        let Some(in_recording) = row[recorded].as_u64() else { continue };
+        let apart = sum(live).abs_diff(in_recording);
+        assert!(apart <= paired * EACH_NS + ONCE_NS, "{live}: {} by top, {row}", sum(live));
+    }
+    paired
+}

@@ -1,0 +1,145 @@
+//! Why no BPF program can run here, and what would mend that.
+
+use std::fs;
+use std::io;
+
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+use aya::{BtfError, EbpfError};
+
+/// Why programs are not loaded, or don't run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The kernel doesn't say how its data is laid out.
+    #[error(
+        "this kernel does not describe its data types: /sys/kernel/btf/vmlinux is missing \
+         (CONFIG_DEBUG_INFO_BTF)"
+    )]
+    NoBtf,
+    /// None of the types that the kernel describes is a vCPU.
+    #[error(
+        "this kernel does not describe a vCPU: load KVM (kvm_amd or kvm_intel) first; \
+         where it is a module, Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES does"
+    )]
+    NoVcpu,
+    /// The events are not there.
+    #[error("there is no tracepoint {0}: KVM is not loaded")]
+    NoTracepoint(&'static str),
+    /// This user may not.
+    #[error("BPF programs need root, or CAP_BPF and CAP_PERFMON")]
+    NotAllowed,
+    /// Nobody may.
+    #[error("this kernel is locked down ({0}): BPF programs may not read its memory")]
+    LockedDown(String),
+    /// The kernel is too old, or was built without it.
+    #[error(
+        "this kernel has no ring for BPF programs: Linux 5.8 or later has, with CONFIG_BPF_SYSCALL"
+    )]
+    NoRing,
+    /// The kernel refuses the programs.
+    #[error("the kernel refuses the BPF program {name}")]
+    Refused {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        source: Box<ProgramError>,
+    },
+    /// The programs can't be made ready.
+    #[error("the BPF programs can't be loaded")]
+    Load(#[from] Box<EbpfError>),
+    /// The object has no program or map of that name.
+    #[error("the BPF programs have no {0}")]
+    Missing(&'static str),
+    /// A map of the programs can't be used.
+    #[error("the BPF programs' data can't be read")]
+    Map(#[from] Box<MapError>),
+    /// The kernel's types make no sense.
+    #[error("the types that this kernel describes can't be read")]
+    Types(#[source] Box<BtfError>),
+}
+
+/// The crate's results.
+pub type Result<T> = std::result::Result<T, LoadError>;
+
+impl From<MapError> for LoadError {
+    fn from(error: MapError) -> Self {
+        Self::Map(Box::new(error))
+    }
+}
+
+impl LoadError {
+    /// Why the object was not loaded.
+    pub(crate) fn of_load(error: EbpfError) -> Self {
+        match &error {
+            EbpfError::BtfRelocationError(_) => Self::NoVcpu,
+            EbpfError::MapError(MapError::CreateError { io_error, name }) => {
+                let is_ring = name == "records";
+                match io_error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+                    Some(rustix::io::Errno::PERM) => not_allowed(),
+                    Some(rustix::io::Errno::INVAL) if is_ring => Self::NoRing,
+                    Some(rustix::io::Errno::NOSYS) => Self::NoRing,
+                    _ => Self::Load(Box::new(error)),
+                }
+            }
+            _ => Self::Load(Box::new(error)),
+        }
+    }
+
+    /// Why a program was not loaded.
+    pub(crate) fn of_program(name: &'static str, error: ProgramError) -> Self {
+        match &error {
+            ProgramError::LoadError { io_error, .. } if is_not_permitted(io_error) => not_allowed(),
+            _ => Self::Refused { name, source: Box::new(error) },
+        }
+    }
+
+    /// Why a program was not attached to a tracepoint.
+    pub(crate) fn of_attaching(name: &'static str, error: ProgramError) -> Self {
+        match &error {
+            ProgramError::SyscallError(call) if call.io_error.kind() == io::ErrorKind::NotFound => {
+                Self::NoTracepoint(name)
+            }
+            ProgramError::SyscallError(call) if is_not_permitted(&call.io_error) => not_allowed(),
+            _ => Self::Refused { name, source: Box::new(error) },
+        }
+    }
+}
+
+/// EPERM, not the EACCES of a program that the kernel doesn't believe in.
+fn is_not_permitted(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error())
+}
+
+fn not_allowed() -> LoadError {
+    let modes = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    match lockdown(&modes) {
+        Some(mode) => LoadError::LockedDown(mode.to_owned()),
+        None => LoadError::NotAllowed,
+    }
+}
+
+/// The mode in brackets, unless it is none, or one that lets memory be read.
+fn lockdown(modes: &str) -> Option<&str> {
+    let mode = modes.split_whitespace().find_map(|mode| mode.strip_prefix('['))?;
+    Some(mode.trim_end_matches(']')).filter(|&mode| mode == "confidentiality")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_locked_down_kernel_is_reported_as_one() {
+        assert_eq!(lockdown("none integrity [confidentiality]\n"), Some("confidentiality"));
+        assert_eq!(lockdown("none [integrity] confidentiality\n"), None);
+        assert_eq!(lockdown("[none] integrity confidentiality\n"), None);
+        assert_eq!(lockdown(""), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_believed_is_not_one_that_is_not_allowed() {
+        let error = |errno: rustix::io::Errno| io::Error::from(errno);
+        assert!(is_not_permitted(&error(rustix::io::Errno::PERM)));
+        assert!(!is_not_permitted(&error(rustix::io::Errno::ACCESS)));
+    }
+}

@@ -1,0 +1,12 @@
+//! Loads the BPF programs of `bpf/` into the host's kernel: against the types that the kernel and KVM's
+//! module describe, on raw tracepoints, with errors that say what is missing.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod kernel_types;
+mod object;
+
+pub use error::{LoadError, Result};
+pub use kernel_types::kernel_types;
+pub use object::{attach, attach_optional, load_object, load_program, program, take_map};

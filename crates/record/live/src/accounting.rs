@@ -1,0 +1,172 @@
+//! The accounting while it goes on: programs that add up, and intervals that are taken out of them.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use analyses::ReasonNames;
+use aya::sys::{Stats, enable_stats};
+use rustix::thread::{MembarrierCommand, membarrier};
+use rustix::time::{ClockId, clock_gettime};
+use timeline::arch::Isa;
+
+use crate::error::Result;
+use crate::interval::{Before, By, Interval, Names};
+use crate::owners::Owners;
+use crate::programs::{Programs, Room};
+use crate::reasons::reason_names;
+use crate::snapshot::Snapshot;
+
+/// The end of an interval is set so long before it comes: all CPUs know it by then.
+const AHEAD: Duration = Duration::from_millis(1);
+/// Programs that run are waited for so long where the kernel has no way to wait for them.
+const LONGEST_RUN: Duration = Duration::from_millis(20);
+/// The most rows that the kernel keeps of an interval by default.
+const ROWS: u32 = 8192;
+
+/// How much is kept, and what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rows (a vCPU's exits of one reason and level) of an interval; what has no room is one row together.
+    pub rows: u32,
+    /// Have the kernel count what the programs take, which costs two looks at a clock for each run of any BPF
+    /// program.
+    pub own_cost: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { rows: ROWS, own_cost: true }
+    }
+}
+
+/// Exits are added up while this is there.
+#[derive(Debug)]
+pub struct Accounting {
+    programs: Programs,
+    names: Known,
+    before: Before,
+    bank: usize,
+    begin_ns: u64,
+    process_ns: u64,
+    programs_ns: Option<u64>,
+    // The kernel counts run times while somebody holds this.
+    _run_times: Option<OwnedFd>,
+}
+
+/// Names of VMs and reasons.
+#[derive(Debug)]
+struct Known {
+    owners: Owners,
+    reasons: ReasonNames,
+}
+
+impl Names for Known {
+    fn vm(&self, process: u32) -> String {
+        self.owners.name(process)
+    }
+
+    fn isa(&self, isa: u8) -> Isa {
+        self.reasons.isa(isa)
+    }
+
+    fn reason(&mut self, isa: u8, code: u64) -> String {
+        self.reasons.name(isa, code)
+    }
+}
+
+impl Accounting {
+    /// Begins to add up.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it.
+    pub fn begin(limits: Limits) -> Result<Self> {
+        let reasons = reason_names()?;
+        let mut programs = Programs::load(Room::new(limits.rows))?;
+        let run_times = if limits.own_cost { enable_stats(Stats::RunTime).ok() } else { None };
+        let begin_ns = now_ns(ClockId::Monotonic);
+        programs.begin_interval(begin_ns, 0)?;
+        programs.attach()?;
+        let mut accounting = Self {
+            programs,
+            names: Known { owners: Owners::default(), reasons },
+            before: Before::default(),
+            bank: 0,
+            begin_ns,
+            process_ns: 0,
+            programs_ns: None,
+            _run_times: run_times,
+        };
+        // What came while the programs were attached one by one is in no interval.
+        accounting.close()?;
+        accounting.measure();
+        Ok(accounting)
+    }
+
+    /// When the interval that goes on began, by the monotonic clock.
+    #[must_use]
+    pub fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
+    /// Ends the interval that goes on, and begins the next.
+    ///
+    /// # Errors
+    /// When the kernel doesn't give what it has.
+    pub fn interval(&mut self, by: By) -> Result<Interval> {
+        let (times, snapshot) = self.close()?;
+        let processes: HashSet<u32> = snapshot.vcpus.iter().map(|state| state.process).collect();
+        self.names.owners.know(&processes);
+        let mut interval = self.before.interval(times, &snapshot, by, &mut self.names);
+        let (process_ns, programs_ns) = self.measure();
+        interval.cost.process_ns = process_ns;
+        interval.cost.programs_ns = programs_ns;
+        Ok(interval)
+    }
+
+    /// Lets a moment pass from which on exits go to the other bank, and takes out what is in this one.
+    fn close(&mut self) -> Result<((u64, u64), Snapshot)> {
+        // The last bit is the bank's.
+        let end_ns = (now_ns(ClockId::Monotonic) + AHEAD.as_nanos() as u64) & !1;
+        let other = 1 - self.bank;
+        self.programs.begin_interval(end_ns, other)?;
+        while now_ns(ClockId::Monotonic) <= end_ns {
+            thread::sleep(AHEAD);
+        }
+        wait_for_programs();
+        let snapshot = self.programs.take(self.bank)?;
+        let times = (self.begin_ns, end_ns);
+        (self.bank, self.begin_ns) = (other, end_ns);
+        Ok((times, snapshot))
+    }
+
+    /// CPU times of this process and the programs since they were last asked for.
+    fn measure(&mut self) -> (u64, Option<u64>) {
+        let process_ns = now_ns(ClockId::ProcessCPUTime);
+        let programs_ns = match self._run_times {
+            Some(_) => self.programs.run_time_ns(),
+            None => None,
+        };
+        let since = (
+            process_ns.saturating_sub(self.process_ns),
+            programs_ns.zip(self.programs_ns).map(|(now, before)| now.saturating_sub(before)),
+        );
+        (self.process_ns, self.programs_ns) = (process_ns, programs_ns);
+        since
+    }
+}
+
+/// Waits until no program runs that was begun before: they run where the kernel can't be preempted, and
+/// this waits until each CPU was somewhere else.
+fn wait_for_programs() {
+    if membarrier(MembarrierCommand::Global).is_err() {
+        thread::sleep(LONGEST_RUN);
+    }
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    let (seconds, ns) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or_default().saturating_mul(1_000_000_000).saturating_add(ns.unwrap_or_default())
+}

@@ -1,0 +1,35 @@
+//! Why nothing can be added up here.
+
+use std::io;
+
+use bpfload::LoadError;
+use tracefs::TracefsError;
+
+/// The errors of live accounting.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The processor is another one than the programs are made for.
+    #[error("exits are added up in the kernel on 64-bit x86 and Arm only")]
+    Architecture,
+    /// The programs can't run.
+    #[error(transparent)]
+    Programs(#[from] LoadError),
+    /// The events are not there.
+    #[error("the formats of KVM's events can't be read")]
+    Tracefs(#[from] TracefsError),
+    /// The number of CPUs can't be had, or has changed.
+    #[error("cannot find out how many CPUs there are")]
+    Cpus(#[source] io::Error),
+    /// A fault of this program.
+    #[error("the state of vCPU thread {0} can't be read: it changes each time")]
+    Restless(u32),
+}
+
+/// The crate's results.
+pub type Result<T> = std::result::Result<T, LiveError>;
+
+impl From<aya::maps::MapError> for LiveError {
+    fn from(error: aya::maps::MapError) -> Self {
+        Self::Programs(error.into())
+    }
+}

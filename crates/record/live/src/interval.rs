@@ -1,0 +1,267 @@
+//! An interval: what exits, of whose, took how long; and what each vCPU did.
+
+use std::collections::BTreeMap;
+
+use analyses::Code;
+use timeline::arch::Isa;
+
+use crate::snapshot::{RowKey, Snapshot, VcpuState};
+use crate::states::States;
+use crate::sums::Sums;
+
+/// How exits are grouped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// All of a VM's exits of a reason are one row.
+    #[default]
+    Vm,
+    /// Each vCPU has rows of its own.
+    Vcpu,
+}
+
+/// What happened from one moment to another. Times are those of the monotonic clock.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// Its begin.
+    pub begin_ns: u64,
+    /// Its end, which does not belong to it.
+    pub end_ns: u64,
+    /// Exits, those that cost most first; those that wait come last.
+    pub rows: Vec<Row>,
+    /// vCPUs, by VM and number.
+    pub vcpus: Vec<Vcpu>,
+    /// What it cost to know this.
+    pub cost: Cost,
+    /// What is not in the rows.
+    pub left_out: LeftOut,
+}
+
+/// Exits of one reason.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The VM; none of exits for whose row the kernel had no room.
+    pub vm: Option<String>,
+    /// The vCPU, where each has rows of its own.
+    pub vcpu: Option<u32>,
+    /// 1: a guest of this host; 2: any guest inside those; 0: not known.
+    pub level: u8,
+    /// Whose reasons these are.
+    pub isa: Isa,
+    /// The raw code; none of exits for whose row the kernel had no room.
+    pub code: Option<Code>,
+    /// The kernel's name for it.
+    pub reason: String,
+    /// The guest has nothing to do after it.
+    pub waiting: bool,
+    /// What was added up.
+    pub sums: Sums,
+}
+
+/// A vCPU.
+#[derive(Clone, Debug)]
+pub struct Vcpu {
+    /// Its VM.
+    pub vm: String,
+    /// The process of that.
+    pub process: u32,
+    /// Its number.
+    pub vcpu: Option<u32>,
+    /// Its thread.
+    pub thread: u32,
+    /// The thread has ended.
+    pub gone: bool,
+    /// What it did; adds up to the interval, less what was before its first exit or after its end.
+    pub states: States,
+    /// How long it waited for a CPU, each time that it did.
+    pub waits: Sums,
+}
+
+/// What it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// CPU time of this process.
+    pub process_ns: u64,
+    /// CPU time of the programs in the kernel, where that counts it.
+    pub programs_ns: Option<u64>,
+    /// Exits that were counted.
+    pub exits: u64,
+}
+
+/// What is not in the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Exits of vCPUs that there was no room for.
+    pub without_state: u64,
+    /// Pieces of exits in which polling could not be found.
+    pub pieces: u64,
+    /// Waits for a CPU.
+    pub waits: u64,
+}
+
+impl Cost {
+    /// CPU time of process and programs.
+    #[must_use]
+    pub fn cpu_ns(&self) -> Option<u64> {
+        Some(self.process_ns.saturating_add(self.programs_ns?))
+    }
+
+    /// What the programs took for an exit, with all events that belong to it.
+    #[must_use]
+    pub fn per_exit_ns(&self) -> Option<u64> {
+        self.programs_ns?.checked_div(self.exits)
+    }
+}
+
+impl Interval {
+    /// How long it was.
+    #[must_use]
+    pub fn interval_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
+/// Names that an interval needs.
+pub(crate) trait Names {
+    /// The VM of a process.
+    fn vm(&self, process: u32) -> String;
+    /// The instruction set of an exit with this `isa` field.
+    fn isa(&self, isa: u8) -> Isa;
+    /// An exit reason.
+    fn reason(&mut self, isa: u8, code: u64) -> String;
+}
+
+/// What was done by each thread until the interval's begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    vcpus: BTreeMap<u32, (u64, States)>,
+    left_out: LeftOut,
+}
+
+impl LeftOut {
+    /// Since the beginning.
+    fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            without_state: snapshot.without_state,
+            pieces: snapshot.pieces_left_out,
+            waits: snapshot.waits_left_out,
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            without_state: self.without_state.saturating_sub(before.without_state),
+            pieces: self.pieces.saturating_sub(before.pieces),
+            waits: self.waits.saturating_sub(before.waits),
+        }
+    }
+}
+
+impl Before {
+    /// Makes an interval of what was read after its end, and goes on to the next.
+    pub(crate) fn interval(
+        &mut self,
+        (begin_ns, end_ns): (u64, u64),
+        snapshot: &Snapshot,
+        by: By,
+        names: &mut impl Names,
+    ) -> Interval {
+        let all = LeftOut::of(snapshot);
+        let left_out = all.since(&self.left_out);
+        self.left_out = all;
+        let rows = rows(snapshot, by, names);
+        let exits = rows.iter().map(|row| row.sums.count).fold(0, u64::saturating_add);
+        let vcpus = self.vcpus(end_ns, snapshot, names);
+        Interval {
+            begin_ns,
+            end_ns,
+            rows,
+            vcpus,
+            cost: Cost { exits: exits.saturating_add(left_out.without_state), ..Cost::default() },
+            left_out,
+        }
+    }
+
+    fn vcpus(&mut self, end_ns: u64, snapshot: &Snapshot, names: &impl Names) -> Vec<Vcpu> {
+        let mut after = BTreeMap::new();
+        let mut vcpus = Vec::new();
+        for state in snapshot.vcpus.iter().filter(|state| state.born_ns < end_ns) {
+            let done = state.done_by(end_ns);
+            // An id that is used again is another thread, born later.
+            let before = self.vcpus.get(&state.thread).filter(|(born, _)| *born == state.born_ns);
+            let states = before.map_or(done, |(_, before)| done.since(before));
+            let waits = snapshot.waits.iter().filter(|(thread, _)| *thread == state.thread);
+            let mut all = Sums::default();
+            waits.for_each(|(_, waits)| all.add(waits));
+            vcpus.push(vcpu(state, states, all, names));
+            if !state.gone {
+                after.insert(state.thread, (state.born_ns, done));
+            }
+        }
+        self.vcpus = after;
+        vcpus.sort_by(|a, b| (&a.vm, a.process, a.vcpu).cmp(&(&b.vm, b.process, b.vcpu)));
+        vcpus
+    }
+}
+
+fn vcpu(state: &VcpuState, states: States, waits: Sums, names: &impl Names) -> Vcpu {
+    Vcpu {
+        vm: names.vm(state.process),
+        process: state.process,
+        vcpu: state.vcpu,
+        thread: state.thread,
+        gone: state.gone,
+        states,
+        waits,
+    }
+}
+
+fn rows(snapshot: &Snapshot, by: By, names: &mut impl Names) -> Vec<Row> {
+    type Of = (Option<String>, Option<u32>, u8, u8, u64);
+    let threads: BTreeMap<u32, &VcpuState> =
+        snapshot.vcpus.iter().map(|state| (state.thread, state)).collect();
+    let mut groups: BTreeMap<Of, Sums> = BTreeMap::new();
+    for (RowKey { thread, level, isa, code }, sums) in &snapshot.rows {
+        let state = threads.get(thread);
+        let vm = state.map(|state| names.vm(state.process));
+        let vcpu = state.and_then(|state| state.vcpu).filter(|_| by == By::Vcpu);
+        groups.entry((vm, vcpu, *level, *isa, *code)).or_default().add(sums);
+    }
+    let mut rows: Vec<Row> = groups
+        .into_iter()
+        .map(|((vm, vcpu, level, isa, code), sums)| {
+            let of = names.isa(isa);
+            Row {
+                vm,
+                vcpu,
+                level,
+                isa: of,
+                code: Some(Code::new(of, code)),
+                reason: names.reason(isa, code),
+                waiting: of.waits(code),
+                sums,
+            }
+        })
+        .collect();
+    if snapshot.other.count > 0 {
+        rows.push(other(&snapshot.other));
+    }
+    rows.sort_by_key(|row| (row.waiting, std::cmp::Reverse((row.sums.cost_ns(), row.sums.count))));
+    rows
+}
+
+/// Exits for whose rows the kernel had no room: of any VM, of any reason.
+fn other(sums: &Sums) -> Row {
+    Row {
+        vm: None,
+        vcpu: None,
+        level: 0,
+        isa: Isa::Unknown,
+        code: None,
+        reason: "other".to_owned(),
+        waiting: false,
+        sums: sums.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

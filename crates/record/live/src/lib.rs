@@ -1,0 +1,34 @@
+//! The accounting of `hyperscope exits` inside the kernel of a KVM host, interval by interval: BPF programs
+//! add up, and nothing is streamed.
+//!
+//! ```text
+//!  bpf/live.bpf.c ─▶ programs ─▶ Snapshot ─▶ Interval ─▶ a table, JSON, metrics
+//!  rows in two banks,   layout     as read      who and what, names, differences
+//!  a state per vCPU
+//! ```
+//!
+//! An interval ends at a moment that is set before it comes, and each exit belongs to that in which its
+//! `kvm_entry` lies by the kernel's own clock. So intervals have no gaps and no overlaps, however late they
+//! are read. [`Snapshot`], [`Interval`] and what they are made of know nothing of BPF.
+
+#![forbid(unsafe_code)]
+
+mod accounting;
+mod error;
+mod histogram;
+mod interval;
+mod layout;
+mod owners;
+mod programs;
+mod reasons;
+mod snapshot;
+mod states;
+mod sums;
+
+pub use accounting::{Accounting, Limits};
+pub use error::{LiveError, Result};
+pub use histogram::{BUCKETS, Histogram};
+pub use interval::{By, Cost, Interval, LeftOut, Row, Vcpu};
+pub use snapshot::{RowKey, Snapshot, VcpuState};
+pub use states::{ACTIVITIES, Activity, States};
+pub use sums::Sums;

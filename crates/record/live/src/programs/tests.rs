@@ -1,0 +1,250 @@
+//! The programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits have
+//! their reason at hand: this thread plays the vCPU, and is scheduled as any thread.
+
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use aya::programs::{RawTracePointRunOptions, TestRun};
+use rustix::thread::{MembarrierCommand, gettid, membarrier};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::*;
+use crate::snapshot::RowKey;
+use crate::states::Activity;
+
+/// An exit reason that no program here makes.
+const CODE: u64 = 0x4859;
+
+/// This thread, as the programs see it.
+struct Played {
+    programs: Programs,
+    thread: u32,
+}
+
+impl Played {
+    /// Programs that run; says why where none can: this process may be in a container, whose threads have
+    /// ids of its own.
+    fn begin() -> Option<Self> {
+        Self::with_rows(64)
+    }
+
+    fn with_rows(rows: u32) -> Option<Self> {
+        /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
+        const OF_KERNEL: u64 = 0xefff_fffc;
+        let own = std::fs::metadata("/proc/self/ns/pid").ok()?;
+        if own.ino() != OF_KERNEL || !cfg!(target_arch = "x86_64") {
+            testkit::skip!(
+                "ids of threads are a container's, or the programs another architecture's"
+            );
+            return None;
+        }
+        let begun = Programs::load(Room::new(rows)).and_then(|mut programs| {
+            programs.begin_interval(now_ns(), 0)?;
+            programs.attach()?;
+            Ok(programs)
+        });
+        match begun {
+            Ok(programs) => Some(Self { programs, thread: gettid().as_raw_pid().cast_unsigned() }),
+            Err(why) => {
+                testkit::skip!("{why}");
+                None
+            }
+        }
+    }
+
+    fn run(&mut self, name: &'static str, args: &[u64]) {
+        let mut options = RawTracePointRunOptions::new();
+        options.args[..args.len()].copy_from_slice(args);
+        program(&mut self.programs.object, name).unwrap().test_run(options).unwrap();
+    }
+
+    fn exit(&mut self) {
+        self.run("on_exit", &[CODE]);
+    }
+
+    fn entry(&mut self) {
+        self.run("on_entry", &[0]);
+    }
+
+    /// What came until now: the rows of this thread, and its state.
+    fn take(&mut self, bank: usize) -> (Snapshot, u64) {
+        let end_ns = (now_ns() + 1_000_000) & !1;
+        self.programs.begin_interval(end_ns, 1 - bank).unwrap();
+        while now_ns() <= end_ns {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        membarrier(MembarrierCommand::Global).unwrap();
+        (self.programs.take(bank).unwrap(), end_ns)
+    }
+
+    fn own(&self, snapshot: &Snapshot, level: u8) -> Sums {
+        let key = RowKey { thread: self.thread, level, isa: host_isa() as u8, code: CODE };
+        let found = snapshot.rows.iter().find(|(of, _)| *of == key);
+        found.map(|(_, sums)| sums.clone()).unwrap_or_default()
+    }
+
+    fn state<'s>(&self, snapshot: &'s Snapshot) -> &'s VcpuState {
+        snapshot.vcpus.iter().find(|state| state.thread == self.thread).unwrap()
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Works for so long.
+fn work(ms: u64) -> u64 {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(ms) {}
+    ms * 1_000_000
+}
+
+#[test]
+fn an_exit_is_split_into_the_parts_that_its_events_show() {
+    let Some(mut played) = Played::begin() else { return };
+    played.entry();
+    let guest_ns = work(2);
+    played.exit();
+    let kernel_ns = work(3);
+    played.run("on_user", &[]);
+    let user_ns = work(4);
+    played.run("on_user_return", &[0]);
+    let not_back_ns = work(1);
+    played.run("on_user_return", &[1]);
+    let sleep = Duration::from_millis(20);
+    std::thread::sleep(sleep);
+    played.entry();
+    let (snapshot, _) = played.take(0);
+    let sums = played.own(&snapshot, 1);
+    let parts = sums.parts;
+    assert_eq!((sums.count, sums.paired, sums.handled), (1, 1, [0, 1, 0]));
+    assert_eq!(parts.total_ns(), sums.time_ns);
+    // Another thread may have had the CPU meanwhile: the parts say so.
+    let least = |part: u64, did: u64| part + parts.runnable_ns >= did;
+    assert!(least(parts.kernel_ns, kernel_ns), "{parts:?}");
+    assert!(least(parts.user_ns, user_ns + not_back_ns), "{parts:?}");
+    assert!(parts.blocked_ns >= 19_000_000, "{parts:?}");
+    assert!(sums.guest_ns + sums.before_exit_ns >= guest_ns, "{sums:?}");
+    assert_eq!((sums.times.count(), sums.user_return_unseen), (1, 0));
+    // 30 ms at least: the bucket's end.
+    assert!(sums.times.quantile_ns(1.0).unwrap() >= 30_000_000 * 84 / 100);
+}
+
+#[test]
+fn polling_is_cut_out_of_the_time_in_the_kernel() {
+    let Some(mut played) = Played::begin() else { return };
+    for waited in [0, 1] {
+        played.exit();
+        work(3);
+        if waited == 1 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Until now, or until it fell asleep: from 1 ms before that.
+        played.run("on_wakeup", &[if waited == 1 { 6_000_000 } else { 1_000_000 }, waited]);
+        played.entry();
+    }
+    let (snapshot, _) = played.take(0);
+    let sums = played.own(&snapshot, 1);
+    assert_eq!((sums.count, sums.paired, sums.poll_unknown), (2, 2, 0));
+    assert_eq!(sums.parts.total_ns(), sums.time_ns);
+    let polled_ns = sums.parts.halt_poll_ns;
+    // 1 ms exactly, unless it was preempted; and what was left of 6 ms when it slept 5 or longer.
+    assert!(polled_ns <= 2_000_000, "{sums:?}");
+    assert!(polled_ns + sums.parts.runnable_ns >= 900_000, "{sums:?}");
+    assert!(sums.parts.blocked_ns >= 4_900_000, "{sums:?}");
+}
+
+#[test]
+fn exits_without_an_entry_are_counted_and_levels_told_apart() {
+    let Some(mut played) = Played::begin() else { return };
+    played.exit();
+    played.exit();
+    // Level 1 enters level 2, which exits; that is reflected, and level 1 goes on.
+    played.run("on_nested_enter", &[]);
+    played.entry();
+    played.exit();
+    played.run("on_nested_exit", &[]);
+    played.run("on_nested_inject", &[]);
+    played.entry();
+    played.exit();
+    // An enter that fails.
+    played.run("on_nested_enter", &[]);
+    played.run("on_nested_enter_failed", &[]);
+    played.entry();
+    played.exit();
+    played.entry();
+    let (snapshot, _) = played.take(0);
+    let (one, two) = (played.own(&snapshot, 1), played.own(&snapshot, 2));
+    assert_eq!((one.count, one.paired, one.handled), (4, 3, [3, 0, 0]));
+    assert_eq!((two.count, two.paired, two.handled), (1, 1, [0, 0, 1]));
+}
+
+#[test]
+fn states_add_up_to_every_interval() {
+    let Some(mut played) = Played::begin() else { return };
+    played.entry();
+    let (first, mut begin_ns) = played.take(0);
+    let mut before = played.state(&first).done_by(begin_ns);
+    for round in 1..6 {
+        played.exit();
+        work(1);
+        std::thread::sleep(Duration::from_millis(2));
+        if round % 2 == 0 {
+            played.entry();
+        }
+        let (snapshot, end_ns) = played.take(round % 2);
+        let done = played.state(&snapshot).done_by(end_ns);
+        let did = done.since(&before);
+        assert_eq!(did.total_ns(), end_ns - begin_ns, "{did:?}");
+        assert!(did.of(Activity::Blocked) >= 1_900_000, "{did:?}");
+        (before, begin_ns) = (done, end_ns);
+    }
+}
+
+#[test]
+fn what_has_no_room_is_in_one_row_and_nothing_is_counted_twice() {
+    let Some(mut played) = Played::with_rows(4) else { return };
+    for code in 0..50 {
+        played.run("on_exit", &[code]);
+        played.entry();
+    }
+    let (snapshot, _) = played.take(0);
+    let rows: u64 = snapshot.rows.iter().map(|(_, sums)| sums.count).sum();
+    assert_eq!((rows + snapshot.other.count, snapshot.other.paired), (50, snapshot.other.count));
+    assert!(snapshot.other.count >= 40, "{}", snapshot.other.count);
+    played.exit();
+    played.entry();
+    let (snapshot, _) = played.take(1);
+    assert_eq!((played.own(&snapshot, 1).count, snapshot.other.count), (1, 0));
+    let (snapshot, _) = played.take(0);
+    assert_eq!((snapshot.rows.len(), snapshot.other.count), (0, 0));
+}
+
+#[test]
+fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
+    let Some(mut played) = Played::begin() else { return };
+    let mut thread = 0;
+    std::thread::scope(|scope| {
+        let vcpu = scope.spawn(|| {
+            played.exit();
+            gettid().as_raw_pid().cast_unsigned()
+        });
+        thread = vcpu.join().unwrap();
+    });
+    let of = |snapshot: &Snapshot| {
+        snapshot.vcpus.iter().find(|state| state.thread == thread).map(|state| state.gone)
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut bank = 0;
+    // A thread is joined a moment before its end is traced.
+    loop {
+        let (snapshot, _) = played.take(bank);
+        bank = 1 - bank;
+        match of(&snapshot) {
+            Some(true) => break,
+            is_gone => assert!(is_gone == Some(false) && Instant::now() < deadline),
+        }
+    }
+    assert_eq!(of(&played.take(bank).0), None);
+}

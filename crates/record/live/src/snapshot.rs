@@ -1,0 +1,153 @@
+//! What the programs had in their maps when an interval was over.
+
+use crate::states::{ACTIVITIES, Activity, States};
+use crate::sums::Sums;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Exits by thread, level and reason.
+    pub rows: Vec<(RowKey, Sums)>,
+    /// How long threads waited for a CPU, by thread.
+    pub waits: Vec<(u32, Sums)>,
+    /// Exits whose row had no room.
+    pub other: Sums,
+    /// Threads of vCPUs, also those that have ended.
+    pub vcpus: Vec<VcpuState>,
+    /// Exits of threads that had no room, since the beginning.
+    pub without_state: u64,
+    /// Pieces of exits that were not kept, so that polling in them is shown as the kernel's, since the
+    /// beginning.
+    pub pieces_left_out: u64,
+    /// Waits for a CPU whose row had no room, since the beginning.
+    pub waits_left_out: u64,
+}
+
+/// What a row is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// The vCPU's thread.
+    pub thread: u32,
+    /// 1: a guest of this host; 2: any guest inside those.
+    pub level: u8,
+    /// The event's `isa` field, 0 where it has none.
+    pub isa: u8,
+    /// The raw code.
+    pub code: u64,
+}
+
+/// A vCPU's thread as the programs know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VcpuState {
+    /// Its process: the VMM.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The vCPU's number, where the kernel has it.
+    pub vcpu: Option<u32>,
+    /// The thread has ended.
+    pub gone: bool,
+    /// When it was first seen.
+    pub born_ns: u64,
+    /// Up to when it is known what it did.
+    pub latest_ns: u64,
+    /// What it has been doing since then.
+    pub now: Activity,
+    /// Since when it is woken up, where it sleeps otherwise.
+    pub woken_ns: Option<u64>,
+    /// What it did from first to latest.
+    pub did: States,
+    /// What it had done when the interval that goes on began, and when that was.
+    pub saved: States,
+    /// See `saved`.
+    pub saved_ns: u64,
+}
+
+impl VcpuState {
+    /// What it had done at the end of an interval, which is the begin of the one that goes on.
+    #[must_use]
+    pub fn done_by(&self, end_ns: u64) -> States {
+        if self.saved_ns == end_ns {
+            return self.saved;
+        }
+        if self.born_ns >= end_ns {
+            return States::default();
+        }
+        let mut did = self.did;
+        if !self.gone && end_ns > self.latest_ns {
+            self.give(end_ns, &mut did);
+        }
+        did
+    }
+
+    /// Gives the time from the latest event to a moment to what it does.
+    fn give(&self, to_ns: u64, did: &mut States) {
+        let took_ns = to_ns.saturating_sub(self.latest_ns);
+        let slept_ns = match (self.now, self.woken_ns) {
+            (Activity::Blocked, Some(woken_ns)) => {
+                woken_ns.saturating_sub(self.latest_ns).min(took_ns)
+            }
+            _ => took_ns,
+        };
+        did.give(self.now, slept_ns);
+        did.give(Activity::Waiting, took_ns - slept_ns);
+    }
+
+    /// Whether its numbers fit together, as they do unless it was changed while it was read.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let known_ns = self.latest_ns.checked_sub(self.born_ns);
+        let saved_ns = self.saved_ns.checked_sub(self.born_ns);
+        known_ns == Some(self.did.total_ns()) && saved_ns == Some(self.saved.total_ns())
+    }
+}
+
+const _: () = assert!(ACTIVITIES.len() == 9);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocked(latest_ns: u64, woken_ns: Option<u64>) -> VcpuState {
+        let mut did = States::default();
+        did.give(Activity::Guest, latest_ns - 100);
+        VcpuState {
+            process: 1,
+            thread: 2,
+            vcpu: Some(0),
+            gone: false,
+            born_ns: 100,
+            latest_ns,
+            now: Activity::Blocked,
+            woken_ns,
+            did,
+            saved: States::default(),
+            saved_ns: 100,
+        }
+    }
+
+    #[test]
+    fn time_until_the_end_is_what_the_thread_still_does() {
+        let state = blocked(1000, None);
+        let done = state.done_by(1500);
+        assert_eq!((done.of(Activity::Blocked), done.total_ns()), (500, 1400));
+        let done = blocked(1000, Some(1200)).done_by(1500);
+        assert_eq!((done.of(Activity::Blocked), done.of(Activity::Waiting)), (200, 300));
+        assert_eq!(VcpuState { gone: true, ..state }.done_by(1500).total_ns(), 900);
+    }
+
+    #[test]
+    fn what_came_after_the_end_is_left_to_the_next_interval() {
+        let mut saved = States::default();
+        saved.give(Activity::Kernel, 400);
+        let state = VcpuState { saved, saved_ns: 500, ..blocked(1000, None) };
+        assert_eq!(state.done_by(500).total_ns(), 400);
+        assert_eq!(blocked(1000, None).done_by(50).total_ns(), 0);
+    }
+
+    #[test]
+    fn what_was_changed_while_it_was_read_is_noticed() {
+        assert!(blocked(1000, None).is_whole());
+        assert!(!VcpuState { latest_ns: 999, ..blocked(1000, None) }.is_whole());
+    }
+}

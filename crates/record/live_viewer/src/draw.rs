@@ -1,0 +1,213 @@
+//! The screen as a frame of a terminal, from 80 columns up.
+
+use std::borrow::Cow;
+
+use live::Interval;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line as Text, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
+use report::{count, plural, share, time};
+
+use crate::screen::Screen;
+use crate::tree::{Line, Sort};
+
+/// Eighths of a character's height.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Columns of numbers: their headings, widths, and what they are sorted by.
+const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
+    ("exits/s", 9, Some(Sort::Exits)),
+    ("cost", 7, Some(Sort::Cost)),
+    ("guest", 7, None),
+    ("run queue", 9, Some(Sort::RunQueue)),
+    ("p50", 8, None),
+    ("p99", 8, Some(Sort::P99)),
+    ("wait p99", 8, None),
+];
+/// The least that a name gets.
+const LEAST_NAME: u16 = 14;
+/// Sparklines that would be narrower are left out.
+const LEAST_SPARKLINE: u16 = 8;
+/// How wide a sparkline is at most.
+const MOST_SPARKLINE: u16 = 60;
+
+const HELP: &str = "\
+Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
+
+  cost       what handling exits took on CPUs: before exit, kernel, user space
+  guest      the guest ran
+  run queue  a vCPU could have run, and had no CPU; of a reason: within its exits
+  p50, p99   times of exits that don't wait, off by 19% at most
+  wait p99   of waits for a CPU
+  sparkline  cost in the intervals before, the newest at the right
+
+  up, down, j, k      choose a line            c e r p n  sort by cost, exits, run queue,
+  right, left, enter  show what is below it               p99, name
+  /                   filter VMs and reasons   space      pause
+  ?                   this page                q          end";
+
+/// Draws the screen.
+pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
+    let areas = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ]);
+    let [head, cost, body, keys] = areas.areas(frame.area());
+    match screen.interval() {
+        Some(interval) => {
+            frame.render_widget(Paragraph::new(head_line(screen, interval)), head);
+            frame.render_widget(Paragraph::new(cost_line(interval)), cost);
+        }
+        None => frame.render_widget(Paragraph::new("hyperscope top: the first interval"), head),
+    }
+    if screen.shows_help() {
+        frame.render_widget(Paragraph::new(HELP), body);
+    } else {
+        body_table(screen, frame, body);
+    }
+    frame.render_widget(Paragraph::new(keys_line(screen)), keys);
+}
+
+fn head_line<'t>(screen: &Screen, interval: &Interval) -> Text<'t> {
+    let mut vms: Vec<(&str, u32)> =
+        interval.vcpus.iter().map(|vcpu| (vcpu.vm.as_str(), vcpu.process)).collect();
+    vms.dedup();
+    let text = format!(
+        "hyperscope top: {}, {}, {}/s in the last {}",
+        plural(vms.len() as u64, "VM"),
+        plural(interval.vcpus.len() as u64, "vCPU"),
+        plural(per_second(interval.cost.exits, interval), "exit"),
+        time(interval.interval_ns(), true),
+    );
+    let paused = if screen.is_paused() { "  paused" } else { "" };
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    Text::from(vec![Span::styled(text, bold), Span::raw(paused)])
+}
+
+/// What it cost to know it, and what is missing.
+fn cost_line<'t>(interval: &Interval) -> Text<'t> {
+    let cost = interval.cost;
+    let of_cpu = |ns| share(ns, interval.interval_ns());
+    let mut text = format!("own cost: this program {} of a CPU", of_cpu(cost.process_ns));
+    match (cost.programs_ns, cost.per_exit_ns()) {
+        (Some(ns), Some(each)) => {
+            text += &format!(", in the kernel {}, {} an exit", of_cpu(ns), time(each, true));
+        }
+        (Some(ns), None) => text += &format!(", in the kernel {}", of_cpu(ns)),
+        _ => text += ", in the kernel not known",
+    }
+    if interval.left_out.without_state > 0 {
+        let exits = plural(interval.left_out.without_state, "exit");
+        text += &format!("; {exits} of vCPUs beyond its room");
+    }
+    Text::raw(text)
+}
+
+fn keys_line<'t>(screen: &Screen) -> Text<'t> {
+    let (filter, is_typing) = screen.filter();
+    if is_typing {
+        return Text::raw(format!("filter: {}_", printable::line(filter)));
+    }
+    let mut text = format!("sorted by {}", screen.sort().name());
+    if !filter.is_empty() {
+        text += &format!(", only \"{}\"", printable::line(filter));
+    }
+    text += "   / filter  c e r p n sort  enter open  space pause  ? help  q end";
+    Text::raw(text)
+}
+
+fn body_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+    let Some(interval) = screen.interval() else { return };
+    let lines = screen.lines();
+    if lines.is_empty() {
+        let nothing = "no vCPU entered or left its guest";
+        frame.render_widget(Paragraph::new(nothing), area);
+        return;
+    }
+    let numbers: u16 = COLUMNS.iter().map(|(_, width, _)| width + 1).sum();
+    let rest = area.width.saturating_sub(numbers);
+    let spark = rest.saturating_sub(LEAST_NAME + 1).min(rest / 2).min(MOST_SPARKLINE);
+    let spark = if spark < LEAST_SPARKLINE { 0 } else { spark };
+    let mut widths = vec![Constraint::Min(LEAST_NAME)];
+    widths.extend(COLUMNS.iter().map(|(_, width, _)| Constraint::Length(*width)));
+    let mut titles = vec![Cell::from("VM, vCPU, reason")];
+    titles.extend(COLUMNS.iter().map(|column| title(column, screen.sort())));
+    if spark > 0 {
+        widths.push(Constraint::Length(spark));
+        titles.push(Cell::from("cost before"));
+    }
+    let rows = lines.iter().map(|line| row(screen, interval, line, spark));
+    let table = Table::new(rows, widths)
+        .column_spacing(1)
+        .header(Row::new(titles).style(Style::new().add_modifier(Modifier::UNDERLINED)))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut state = TableState::default().with_selected(screen.selected_at(&lines));
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+fn title<'c>((title, width, sort): &(&str, u16, Option<Sort>), by: Sort) -> Cell<'c> {
+    let style = match sort {
+        Some(sort) if *sort == by => Style::new().add_modifier(Modifier::BOLD),
+        _ => Style::new(),
+    };
+    Cell::from(format!("{title:>0$}", usize::from(*width))).style(style)
+}
+
+fn row<'r>(screen: &Screen, interval: &Interval, line: &Line, spark: u16) -> Row<'r> {
+    let depth = line.depth();
+    let mark = match (depth < 2, screen.is_open(&line.place)) {
+        (true, true) => "- ",
+        (true, false) => "+ ",
+        (false, _) => "  ",
+    };
+    let name: Cow<'_, str> = line.name().into();
+    let mut cells =
+        vec![Cell::from(format!("{}{mark}{}", "  ".repeat(depth), printable::line(&name)))];
+    let span_ns = interval.interval_ns();
+    let quantile = |times: &live::Histogram, quantile| {
+        times.quantile_ns(quantile).map_or("-".to_owned(), |ns| time(ns, true))
+    };
+    let of_cpu = |ns: u64| share(ns, span_ns);
+    let is_reason = depth == 2;
+    let none = || "-".to_owned();
+    let texts = [
+        count(per_second(line.exits, interval)),
+        if line.waiting { none() } else { of_cpu(line.cost_ns) },
+        if is_reason { none() } else { of_cpu(line.guest_ns) },
+        of_cpu(line.run_queue_ns),
+        quantile(&line.times, 0.5),
+        quantile(&line.times, 0.99),
+        if is_reason { none() } else { quantile(&line.waits, 0.99) },
+    ];
+    for (text, (_, width, _)) in texts.into_iter().zip(COLUMNS) {
+        cells.push(Cell::from(format!("{text:>0$}", usize::from(width))));
+    }
+    if spark > 0 {
+        cells.push(Cell::from(sparkline(screen.history(&line.place), usize::from(spark))));
+    }
+    Row::new(cells)
+}
+
+fn per_second(number: u64, interval: &Interval) -> u64 {
+    let rate = u128::from(number) * 1_000_000_000;
+    let rate = rate.checked_div(u128::from(interval.interval_ns())).unwrap_or(0);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// The newest at the right, the highest as a whole block.
+fn sparkline(history: impl DoubleEndedIterator<Item = u64>, width: usize) -> String {
+    let mut newest: Vec<u64> = history.rev().take(width).collect();
+    newest.reverse();
+    let most = newest.iter().copied().max().unwrap_or(0).max(1);
+    let bar = |&value: &u64| {
+        let eighth = (u128::from(value) * (BARS.len() as u128 - 1)).div_ceil(u128::from(most));
+        BARS[usize::try_from(eighth).unwrap_or(0).min(BARS.len() - 1)]
+    };
+    newest.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests;

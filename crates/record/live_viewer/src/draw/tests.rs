@@ -1,0 +1,183 @@
+//! Frames of the screen, drawn into memory.
+
+use analyses::Code;
+use live::{Activity, Cost, Histogram, Interval, Row as ExitRow, States, Sums, Vcpu};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use timeline::Parts;
+use timeline::arch::Isa;
+
+use super::*;
+use crate::screen::Key;
+
+const MS: u64 = 1_000_000;
+
+fn sums(exits: u64, kernel_ns: u64, runnable_ns: u64) -> Sums {
+    let mut counts = [0; live::BUCKETS];
+    counts[60] = exits;
+    let parts = Parts { kernel_ns, runnable_ns, ..Parts::default() };
+    Sums {
+        count: exits,
+        paired: exits,
+        time_ns: kernel_ns + runnable_ns,
+        parts,
+        times: Histogram::new(counts, exits),
+        ..Sums::default()
+    }
+}
+
+fn exits(vm: &str, vcpu: u32, reason: &str, waiting: bool, sums: Sums) -> ExitRow {
+    ExitRow {
+        vm: Some(vm.to_owned()),
+        vcpu: Some(vcpu),
+        level: 1,
+        isa: Isa::Svm,
+        code: Some(Code::Number(1)),
+        reason: reason.to_owned(),
+        waiting,
+        sums,
+    }
+}
+
+fn vcpu(vm: &str, process: u32, vcpu: u32, guest_ms: u64, preempted_ms: u64) -> Vcpu {
+    let mut states = States::default();
+    states.give(Activity::Guest, guest_ms * MS);
+    states.give(Activity::Preempted, preempted_ms * MS);
+    Vcpu {
+        vm: vm.to_owned(),
+        process,
+        vcpu: Some(vcpu),
+        thread: 100 + vcpu,
+        gone: false,
+        states,
+        waits: sums(10, 0, preempted_ms * MS),
+    }
+}
+
+fn interval() -> Interval {
+    Interval {
+        begin_ns: 0,
+        end_ns: 1000 * MS,
+        rows: vec![
+            exits("web", 0, "npf", false, sums(2000, 120 * MS, 30 * MS)),
+            exits("web", 1, "io", false, sums(500, 80 * MS, 0)),
+            exits("web", 1, "hlt", true, sums(900, 500 * MS, 0)),
+            exits("db", 0, "msr", false, sums(9000, 40 * MS, 0)),
+        ],
+        vcpus: vec![
+            vcpu("db", 7, 0, 900, 0),
+            vcpu("web", 8, 0, 500, 250),
+            vcpu("web", 8, 1, 400, 0),
+        ],
+        cost: Cost { process_ns: 2 * MS, programs_ns: Some(12 * MS), exits: 12_400 },
+        ..Interval::default()
+    }
+}
+
+fn frame(screen: &Screen, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(screen, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let symbol = |x, y| buffer.cell((x, y)).map_or(" ", |cell| cell.symbol());
+    let line = |y| (0..width).map(|x| symbol(x, y)).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect()
+}
+
+fn shown() -> Screen {
+    let mut screen = Screen::default();
+    screen.take(interval());
+    screen
+}
+
+#[test]
+fn vms_stand_by_cost_in_80_columns() {
+    let lines = frame(&shown(), 80, 8);
+    let wanted = [
+        "hyperscope top: 2 VMs, 3 vCPUs, 12,400 exits/s in the last 1.00 s",
+        "own cost: this program 0.20% of a CPU, in the kernel 1.20%, 967 ns an exit",
+        "VM, vCPU, reason   exits/s    cost   guest run queue      p50      p99 wait p99",
+        "+ web                3,400  20.00%  90.00%    25.00%  2.25 ms  2.67 ms  2.67 ms",
+        "+ db                 9,000   4.00%  90.00%     0.00%  2.25 ms  2.67 ms  2.67 ms",
+        "",
+        "",
+        "sorted by cost   / filter  c e r p n sort  enter open  space pause  ? help  q e",
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(lines[..2], wanted[..2]);
+    assert_eq!(lines.len(), wanted.len());
+    for (line, wanted) in lines.iter().zip(wanted) {
+        assert_eq!(line.split_whitespace().next(), wanted.split_whitespace().next(), "{line}");
+    }
+    assert!(lines[3].contains("3,400") && lines[3].contains("20.00%"), "{}", lines[3]);
+    assert!(lines.iter().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn a_vm_opens_to_vcpus_and_those_to_reasons() {
+    let mut screen = shown();
+    for key in [Key::Enter, Key::Down, Key::Down, Key::Right] {
+        screen.key(key);
+    }
+    let lines = frame(&screen, 100, 12);
+    let names: Vec<&str> = lines[3..9].iter().map(|line| line[..18].trim_end()).collect();
+    // hlt costs nothing, and comes last.
+    let wanted = ["- web", "  + vCPU 0", "  - vCPU 1", "      io", "      hlt", "+ db"];
+    assert_eq!(names, wanted);
+    screen.key(Key::Left);
+    screen.key(Key::Left);
+    screen.key(Key::Left);
+    assert_eq!(frame(&screen, 100, 12)[4].trim_start().get(..4), Some("+ db"));
+}
+
+#[test]
+fn keys_sort_filter_pause_and_end() {
+    let mut screen = shown();
+    screen.key(Key::Char('e'));
+    assert!(frame(&screen, 80, 8)[3].starts_with("+ db"));
+    screen.key(Key::Char('r'));
+    assert!(frame(&screen, 80, 8)[3].starts_with("+ web"));
+    for key in ['/', 'i', 'o'].map(Key::Char) {
+        screen.key(key);
+    }
+    assert!(frame(&screen, 80, 9)[8].starts_with("filter: io_"));
+    screen.key(Key::Enter);
+    let lines = frame(&screen, 80, 9);
+    assert!(lines[3].starts_with("- web") && lines[5].trim_start().starts_with("io"), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("npf") || line.contains("+ db")));
+    screen.key(Key::Escape);
+    screen.key(Key::Char(' '));
+    screen.take(Interval { end_ns: 2000 * MS, ..Interval::default() });
+    let lines = frame(&screen, 80, 8);
+    assert!(lines[0].ends_with("paused") && lines[3].starts_with("+ web"), "{lines:?}");
+    screen.key(Key::Char('?'));
+    assert!(frame(&screen, 80, 20).iter().any(|line| line.contains("wait p99   of waits")));
+    assert!(!screen.has_ended());
+    screen.key(Key::Char('q'));
+    assert!(screen.has_ended());
+}
+
+#[test]
+fn a_sparkline_grows_to_the_left_where_there_is_room() {
+    let mut screen = shown();
+    let half = |mut interval: Interval| {
+        interval.rows.iter_mut().for_each(|row| row.sums.parts.kernel_ns /= 2);
+        interval
+    };
+    screen.take(half(interval()));
+    assert!(frame(&screen, 140, 8)[3].ends_with("█▅"), "{:?}", frame(&screen, 140, 8));
+    assert_eq!(sparkline([0, 1, 7].into_iter(), 2), "▂█");
+    assert_eq!(sparkline([0, 0].into_iter(), 9), "▁▁");
+}
+
+#[test]
+fn nothing_that_a_guest_is_called_reaches_the_terminal_as_it_is() {
+    let mut named = interval();
+    for row in &mut named.rows {
+        row.vm = Some("\u{1b}[2J\u{202e}web".to_owned());
+    }
+    named.vcpus.clear();
+    let mut screen = Screen::default();
+    screen.take(named);
+    let lines = frame(&screen, 100, 8).join("\n");
+    assert!(!lines.contains('\u{1b}') && !lines.contains('\u{202e}'), "{lines:?}");
+}

@@ -1,0 +1,197 @@
+//! What the screen shows and what its keys change: state alone, without a terminal.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use live::Interval;
+
+use crate::tree::{Line, Place, Sort, lines};
+
+/// Intervals that a sparkline goes back.
+const HISTORY: usize = 120;
+/// The longest filter.
+const MOST_FILTER: usize = 64;
+
+/// A key, whatever the terminal calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// To the line above.
+    Up,
+    /// To the line below.
+    Down,
+    /// Shows what is below the line.
+    Right,
+    /// Hides it, or goes to the line that this one is below of.
+    Left,
+    /// As right and left in turn; ends a filter's text.
+    Enter,
+    /// Removes a character.
+    Backspace,
+    /// Removes the filter, or ends.
+    Escape,
+}
+
+/// The screen of `hyperscope top`.
+#[derive(Debug, Default)]
+pub struct Screen {
+    interval: Option<Interval>,
+    sort: Sort,
+    filter: String,
+    /// The filter is being typed.
+    is_typing: bool,
+    is_paused: bool,
+    shows_help: bool,
+    has_ended: bool,
+    open: BTreeSet<Place>,
+    selected: Option<Place>,
+    /// Costs of VMs and vCPUs in the intervals before, the newest last, in thousandths of a CPU.
+    history: BTreeMap<Place, VecDeque<u64>>,
+}
+
+impl Screen {
+    /// A new interval, whose rows are by vCPU. While paused it only counts for the sparklines.
+    pub fn take(&mut self, interval: Interval) {
+        let span_ns = interval.interval_ns().max(1);
+        let all = lines(&interval, Sort::Name, "", |place| place.vcpu.is_none());
+        let mut now: BTreeMap<Place, u64> = BTreeMap::new();
+        for line in all {
+            let thousandths = u128::from(line.cost_ns) * 1000 / u128::from(span_ns);
+            now.insert(line.place, u64::try_from(thousandths).unwrap_or(u64::MAX));
+        }
+        // What is gone goes from the history, too.
+        self.history.retain(|place, _| now.contains_key(place));
+        for (place, cost) in now {
+            let costs = self.history.entry(place).or_default();
+            costs.push_back(cost);
+            if costs.len() > HISTORY {
+                costs.pop_front();
+            }
+        }
+        if !self.is_paused || self.interval.is_none() {
+            self.interval = Some(interval);
+        }
+    }
+
+    /// What a key does.
+    pub fn key(&mut self, key: Key) {
+        if self.is_typing {
+            self.type_filter(key);
+            return;
+        }
+        match key {
+            Key::Char('q') => self.has_ended = true,
+            Key::Escape if self.filter.is_empty() => self.has_ended = true,
+            Key::Escape => self.filter.clear(),
+            Key::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            Key::Char(' ') => self.is_paused = !self.is_paused,
+            Key::Char('/') => self.is_typing = true,
+            Key::Char('c') => self.sort = Sort::Cost,
+            Key::Char('e') => self.sort = Sort::Exits,
+            Key::Char('r') => self.sort = Sort::RunQueue,
+            Key::Char('p') => self.sort = Sort::P99,
+            Key::Char('n') => self.sort = Sort::Name,
+            Key::Up | Key::Char('k') => self.step(-1),
+            Key::Down | Key::Char('j') => self.step(1),
+            Key::Right | Key::Char('l') => self.open(true),
+            Key::Left => self.open(false),
+            Key::Enter => {
+                let is_open = self.selected.as_ref().is_some_and(|at| self.open.contains(at));
+                self.open(!is_open);
+            }
+            Key::Char(_) | Key::Backspace => {}
+        }
+    }
+
+    fn type_filter(&mut self, key: Key) {
+        match key {
+            Key::Enter => self.is_typing = false,
+            Key::Escape => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            Key::Backspace => {
+                self.filter.pop();
+            }
+            Key::Char(char) if self.filter.len() < MOST_FILTER => self.filter.push(char),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, by: isize) {
+        let lines = self.lines();
+        let at = self.selected_at(&lines).unwrap_or(0);
+        let to = at.saturating_add_signed(by).min(lines.len().saturating_sub(1));
+        self.selected = lines.get(to).map(|line| line.place.clone());
+    }
+
+    fn open(&mut self, is_open: bool) {
+        let lines = self.lines();
+        let Some(at) = self.selected_at(&lines) else { return };
+        let Some(line) = lines.get(at) else { return };
+        self.selected = Some(line.place.clone());
+        if is_open {
+            self.open.insert(line.place.clone());
+        } else if !self.open.remove(&line.place) {
+            let depth = line.depth();
+            let above = lines.iter().take(at).rev().find(|line| line.depth() < depth);
+            self.selected = above.or(Some(line)).map(|line| line.place.clone());
+        }
+    }
+
+    /// Ends it, whatever is being typed.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Whether the user has seen enough.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What is shown.
+    #[must_use]
+    pub(crate) fn interval(&self) -> Option<&Interval> {
+        self.interval.as_ref()
+    }
+
+    /// Its lines.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let Some(interval) = &self.interval else { return Vec::new() };
+        lines(interval, self.sort, &self.filter, |place| self.is_open(place))
+    }
+
+    /// While a filter is there, all that it finds is shown.
+    pub(crate) fn is_open(&self, place: &Place) -> bool {
+        !self.filter.is_empty() || self.open.contains(place)
+    }
+
+    /// The place of the chosen line: the first one where it is gone.
+    pub(crate) fn selected_at(&self, lines: &[Line]) -> Option<usize> {
+        let chosen = self.selected.as_ref();
+        let at = lines.iter().position(|line| Some(&line.place) == chosen);
+        at.or((!lines.is_empty()).then_some(0))
+    }
+
+    /// Costs of a line in the intervals before.
+    pub(crate) fn history(&self, place: &Place) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        self.history.get(place).into_iter().flatten().copied()
+    }
+
+    pub(crate) fn sort(&self) -> Sort {
+        self.sort
+    }
+
+    pub(crate) fn filter(&self) -> (&str, bool) {
+        (&self.filter, self.is_typing)
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    pub(crate) fn shows_help(&self) -> bool {
+        self.shows_help
+    }
+}

@@ -1,0 +1,108 @@
+//! An interval as tables for people.
+
+use live::{Activity, Interval, Row, Vcpu};
+use report::{Table, count, plural, share, time};
+
+/// The tables, for a terminal of this many columns.
+#[must_use]
+pub fn text(interval: &Interval, width: Option<usize>) -> String {
+    let mut text = head(interval);
+    if interval.vcpus.is_empty() {
+        text.push_str("\nno vCPU entered or left its guest\n");
+        return text;
+    }
+    text.push_str("\nvCPUs: what they did, in shares of their time\n");
+    text.push_str(&vcpus(&interval.vcpus).draw(width).0);
+    for (waiting, title) in [(false, "Exits, by cost"), (true, "Waiting exits")] {
+        let rows: Vec<&Row> = interval.rows.iter().filter(|row| row.waiting == waiting).collect();
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{title}\n{}", exits(&rows, interval).draw(width).0));
+        }
+    }
+    text
+}
+
+/// Interval, number of exits, and what it cost to count them.
+fn head(interval: &Interval) -> String {
+    let span = time(interval.interval_ns(), true);
+    let mut text = format!("{span}, {}", plural(interval.cost.exits, "exit"));
+    if let Some(cpu_ns) = interval.cost.cpu_ns() {
+        text.push_str(&format!("; counting them took {} of CPU time", time(cpu_ns, true)));
+    }
+    if let Some(each_ns) = interval.cost.per_exit_ns() {
+        text.push_str(&format!(", {} an exit in the kernel", time(each_ns, true)));
+    }
+    text.push('\n');
+    if interval.left_out.without_state > 0 {
+        let exits = plural(interval.left_out.without_state, "exit");
+        text.push_str(&format!("{exits} of vCPUs beyond the kernel's room: in no row\n"));
+    }
+    text
+}
+
+fn vcpus(vcpus: &[Vcpu]) -> Table {
+    let column = |of: &dyn Fn(&Vcpu) -> String| vcpus.iter().map(of).collect::<Vec<_>>();
+    let of = |vcpu: &Vcpu, activity| share(vcpu.states.of(activity), vcpu.states.total_ns());
+    let wait = |vcpu: &Vcpu, quantile| {
+        vcpu.waits.times.quantile_ns(quantile).map_or("-".to_owned(), |ns| time(ns, true))
+    };
+    let mut table = Table::default();
+    table.names("VM", 0, column(&|vcpu| vcpu.vm.clone()));
+    table.numbers("vCPU", 0, column(&|vcpu| vcpu.vcpu.map_or("-".into(), |vcpu| vcpu.to_string())));
+    let shares = [
+        ("guest", 0, Activity::Guest),
+        ("before exit", 4, Activity::BeforeExit),
+        ("exit kernel", 1, Activity::Kernel),
+        ("exit user", 1, Activity::User),
+        ("halt poll", 3, Activity::HaltPoll),
+        ("run queue", 0, Activity::Waiting),
+        ("preempted", 0, Activity::Preempted),
+        ("blocked", 1, Activity::Blocked),
+    ];
+    for (title, rank, activity) in shares {
+        table.numbers(title, rank, column(&|vcpu| of(vcpu, activity)));
+    }
+    table.numbers("waits", 5, column(&|vcpu| count(vcpu.waits.count)));
+    table.numbers("wait p50", 5, column(&|vcpu| wait(vcpu, 0.5)));
+    table.numbers("wait p99", 2, column(&|vcpu| wait(vcpu, 0.99)));
+    table
+}
+
+fn exits(rows: &[&Row], interval: &Interval) -> Table {
+    let column = |of: &dyn Fn(&Row) -> String| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
+    let ns = |value: u64| time(value, true);
+    let quantile = |row: &Row, quantile| {
+        row.sums.times.quantile_ns(quantile).map_or("-".to_owned(), |value| time(value, true))
+    };
+    let all_ns = rows.iter().map(|row| row.sums.cost_ns()).fold(0, u64::saturating_add);
+    let mut table = Table::default();
+    table.names("VM", 0, column(&|row| row.vm.clone().unwrap_or_else(|| "all".to_owned())));
+    if rows.iter().any(|row| row.vcpu.is_some()) {
+        let of = |row: &Row| row.vcpu.map_or("-".into(), |vcpu| vcpu.to_string());
+        table.numbers("vCPU", 0, column(&of));
+    }
+    if rows.iter().any(|row| row.level != 1) {
+        let of = |row: &Row| if row.level > 0 { format!("L{}", row.level) } else { "-".into() };
+        table.names("level", 0, column(&of));
+    }
+    table.names("reason", 0, column(&|row| row.reason.clone()));
+    table.numbers("exits/s", 0, column(&|row| per_second(row.sums.count, interval.interval_ns())));
+    table.numbers("cost%", 1, column(&|row| share(row.sums.cost_ns(), all_ns)));
+    table.numbers("cost", 0, column(&|row| ns(row.sums.cost_ns())));
+    table.numbers("time", 2, column(&|row| ns(row.sums.time_ns)));
+    table.numbers("p50", 1, column(&|row| quantile(row, 0.5)));
+    table.numbers("p99", 0, column(&|row| quantile(row, 0.99)));
+    table.numbers("before exit", 5, column(&|row| ns(row.sums.before_exit_ns)));
+    table.numbers("kernel", 3, column(&|row| ns(row.sums.parts.kernel_ns)));
+    table.numbers("user space", 3, column(&|row| ns(row.sums.parts.user_ns)));
+    table.numbers("run queue", 1, column(&|row| ns(row.sums.parts.runnable_ns)));
+    table.numbers("blocked", 4, column(&|row| ns(row.sums.parts.blocked_ns)));
+    table.numbers("halt poll", 4, column(&|row| ns(row.sums.parts.halt_poll_ns)));
+    table
+}
+
+fn per_second(number: u64, ns: u64) -> String {
+    let rate = u128::from(number) * 1_000_000_000;
+    let rate = rate.checked_div(u128::from(ns)).unwrap_or(0);
+    count(u64::try_from(rate).unwrap_or(u64::MAX))
+}
