@@ -21,6 +21,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("perfdata", &["raw-bytes"]),
     ("hypertrace", &[]),
     ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "perfdata", "tracedat", "sys"]),
+    ("instructions", &[]),
     ("symbols", &["eventfmt", "perfdata", "sys"]),
     // The only crate that asks a network for anything.
     ("debuginfod", &["symbols", "sys"]),
@@ -32,6 +33,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "raw-bytes",
             "eventfmt",
             "hypertrace",
+            "instructions",
             "ringbuf",
             "sources",
             "stats",

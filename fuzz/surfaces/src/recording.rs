@@ -313,6 +313,7 @@ fn check_profile(recording: &Recording, times_ns: &[u64]) {
     let mut report = ProfileReport {
         sources,
         profile,
+        symbol: None,
         by: ProfileBy::Vm,
         top,
         idle: true,

@@ -113,8 +113,9 @@ pub use path::{
     done_requests, flows, paths,
 };
 pub use profile::{
-    CodeFrame, Evidence, GuestStacks, Profile, ProfileRow, ProfileSlices, ProfileThread,
-    ProfileVcpu, SampleDifference, SampledTime, USER_MODULE, profile,
+    CodeFrame, Evidence, GuestStacks, InstructionAt, Profile, ProfileRow, ProfileSlices,
+    ProfileThread, ProfileVcpu, SampleDifference, SampledTime, USER_MODULE, profile,
+    profile_of_instructions,
 };
 pub use reasons::{Code, ReasonNames};
 pub use recorded::Recorded;

@@ -8,6 +8,7 @@
 mod code;
 mod found;
 mod guest_stacks;
+mod instruction;
 mod rows;
 mod sample_log;
 mod samples;
@@ -23,11 +24,12 @@ use std::collections::BTreeMap;
 
 use eventfmt::Coverage;
 use sources::{Recording, Samples};
-use symbols::BuildId;
+use symbols::{BuildId, KernelCode};
 use timeline::Losses;
 
 use self::found::Found;
 pub use self::guest_stacks::GuestStacks;
+pub use self::instruction::InstructionAt;
 use self::rows::VcpuRows;
 use self::slices::SliceGrid;
 pub(crate) use self::sums::ProfileSums;
@@ -76,6 +78,8 @@ pub struct CodeFrame {
     pub address: Option<u64>,
     /// It is no kernel's code.
     pub user_space: bool,
+    /// The instruction, of innermost frames of [`profile_of_instructions`].
+    pub instruction: Option<Box<InstructionAt>>,
 }
 
 /// Code in user space of which no file is known: guests' always, since a recording of a kernel has no programs.
@@ -85,6 +89,12 @@ impl CodeFrame {
     /// Somewhere in user space.
     fn of_user_space() -> Self {
         Self { module: Some(USER_MODULE.to_owned()), user_space: true, ..Self::default() }
+    }
+
+    /// Whether its function is known.
+    #[must_use]
+    pub const fn is_named(&self) -> bool {
+        self.symbol.is_some()
     }
 
     /// As one frame of a stack is called.
@@ -233,6 +243,21 @@ pub fn profile(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     rows_of(Found::gather(recordings, guests, samples, tick), recordings, guest_stacks)
+}
+
+/// As [`profile`] without corrections, with the instruction that each sample saw; `code` has, by recording, the
+/// code of that machine's kernel.
+#[must_use]
+pub fn profile_of_instructions(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    samples: &[Option<Samples>],
+    code: &[Option<KernelCode>],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Profile {
+    let mut found = Found::gather(recordings, guests, samples, tick);
+    found.kept_code = Some(code);
+    rows_of(found, recordings, GuestStacks::Raw)
 }
 
 /// As [`profile`], of sums that took the `states` of recordings.

@@ -15,7 +15,7 @@ use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::columns::{TABLE, columns, of_threads};
+use self::columns::{TABLE, columns, of_instructions, of_threads};
 use self::lines::Line;
 pub(crate) use self::notes::notes as profile_notes;
 use crate::column::{self, Column, Exported};
@@ -34,11 +34,13 @@ pub enum ProfileBy {
     Comm,
     /// Functions.
     Symbol,
+    /// Instructions of functions.
+    Instruction,
 }
 
 impl ProfileBy {
     /// All, from the coarsest.
-    pub const ALL: [Self; 4] = [Self::Vm, Self::State, Self::Comm, Self::Symbol];
+    pub const ALL: [Self; 5] = [Self::Vm, Self::State, Self::Comm, Self::Symbol, Self::Instruction];
 
     /// Its name in options.
     #[must_use]
@@ -48,6 +50,7 @@ impl ProfileBy {
             Self::State => "state",
             Self::Comm => "comm",
             Self::Symbol => "symbol",
+            Self::Instruction => "instruction",
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct ProfileReport {
     pub profile: Profile,
     /// What rows of tables and CSV are of; JSON has all that is known of each.
     pub by: ProfileBy,
+    /// Tables have functions of this name alone; a pattern with `*` and `?`.
+    pub symbol: Option<String>,
     /// Rows that tables show at most.
     pub top: usize,
     /// Tables have the time in which guests had nothing to do, too.
@@ -90,6 +95,7 @@ impl Report for ProfileReport {
             }
         };
         out += &match self.threads {
+            _ if self.symbol.is_some() => format!("; {}\n\n", self.of_symbol(&ns)),
             true => format!(
                 ", and {} of {} that work for VMs; shares are of both\n\n",
                 ns(self.threads_ns()),
@@ -163,6 +169,8 @@ struct Frame<'r> {
     module: Option<&'r str>,
     build_id: Option<String>,
     offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instruction: Option<Option<&'r str>>,
 }
 
 fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
@@ -170,7 +178,8 @@ fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
         symbol: frame.symbol.as_deref(),
         module: frame.module.as_deref(),
         build_id: frame.build_id.map(|one| one.to_string()),
-        offset: frame.address,
+        offset: frame.address.or(frame.instruction.as_ref().map(|one| one.into)),
+        instruction: frame.instruction.as_ref().map(|one| one.text.as_deref()),
     };
     let stack = row.stack.iter().map(frame).collect();
     serde_json::json!(RowObject { columns: Exported { columns, row }, stack })
@@ -191,7 +200,18 @@ impl ProfileReport {
 
     /// The columns of tables and CSV.
     fn columns<'r>(&self) -> Vec<Column<Line<'r>>> {
-        if self.by == ProfileBy::Comm { of_threads() } else { columns() }
+        match self.by {
+            ProfileBy::Comm => of_threads(),
+            ProfileBy::Instruction => of_instructions(),
+            _ => columns(),
+        }
+    }
+
+    /// How much time functions of the name asked for had: what shares are of then.
+    fn of_symbol(&self, ns: &dyn Fn(u64) -> String) -> String {
+        let sum_ns = lines::shown(self).first().map_or(0, |line| line.whole_ns);
+        let name = self.symbol.as_deref().unwrap_or_default();
+        format!("{} in {}, of which shares are", ns(sum_ns), line(name))
     }
 
     /// Of it and of what threads of hosts ran, what tables show.
@@ -235,6 +255,16 @@ impl ProfileReport {
     fn rows(&self) -> Vec<Value> {
         let columns = columns();
         lines::all(self).iter().map(|line| object(&columns, line)).collect()
+    }
+
+    /// Whether a sample is in a function of this name, or pattern.
+    #[must_use]
+    pub fn has_function(&self, wanted: &str) -> bool {
+        let of_rows = self.profile.rows.iter().filter_map(|row| row.stack.last());
+        let of_threads = self.profile.threads.iter().flat_map(|thread| &thread.stacks);
+        let mut leaves = of_rows.chain(of_threads.filter_map(|(stack, ..)| stack.last()));
+        let is_it = |symbol: &String| eventfmt::glob(wanted, symbol);
+        leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(is_it))
     }
 
     /// Stacks with their times, as other tools read them: a line each, frames set apart by semicolons.

@@ -17,6 +17,7 @@ use crate::args::part::PartArgs;
     hyperscope profile host.dat                     what vCPUs did, and where their guests were\n  \
     hyperscope profile host.dat guest.dat           with the guest's functions and threads\n  \
     hyperscope profile --by comm NAME.hscope        by thread of the guest\n  \
+    hyperscope profile --by instruction --symbol vmx_vcpu_run NAME.hscope\n  \
     hyperscope profile --flame out.svg NAME.hscope  a flame graph that adds up to the vCPUs' time\n  \
     hyperscope profile --format json NAME.hscope    all of it, for scripts\n\n\
     Where a guest was is known from the exits that interrupts of the host cause: any recording with\n\
@@ -33,6 +34,11 @@ pub(crate) struct ProfileArgs {
     /// Rows of tables and CSV are of these; JSON has all
     #[arg(long, value_name = "KEY", default_value = "symbol")]
     pub(crate) by: ProfileByArg,
+    /// Show functions of this name alone, with shares of their time; by instruction: in the order of the code
+    ///
+    /// A pattern with * and ? names several. JSON has all functions.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) symbol: Option<String>,
     /// Show the first N rows; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
@@ -77,6 +83,7 @@ impl ValueEnum for ProfileByArg {
         &const {
             [
                 Self(ProfileBy::Symbol),
+                Self(ProfileBy::Instruction),
                 Self(ProfileBy::Comm),
                 Self(ProfileBy::State),
                 Self(ProfileBy::Vm),
@@ -90,6 +97,7 @@ impl ValueEnum for ProfileByArg {
             ProfileBy::State => "What vCPUs did: guest, exits by reason, waiting",
             ProfileBy::Comm => "Thread: of guests where they were recorded, else the vCPU's",
             ProfileBy::Symbol => "Function that ran",
+            ProfileBy::Instruction => "Instruction that ran, where its code is known",
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use analyses::{GuestStacks, profile};
-use report::ProfileReport;
+use analyses::{GuestStacks, profile, profile_of_instructions};
+use anyhow::{Context, bail};
+use report::{ProfileBy, ProfileReport};
 use sources::{Recording, Samples};
+use symbols::KernelCode;
 
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
@@ -14,6 +16,9 @@ use crate::output::{self, Output, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::recorded;
+
+/// What files with kernels' code end in, next to the recordings that they go with.
+const KERNEL_CODE: &str = "kcore";
 
 pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
@@ -33,20 +38,36 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let stacks = if args.raw { GuestStacks::Raw } else { GuestStacks::Corrected };
     let tick = |bytes| progress.advance(bytes);
-    let profile = profile(&recordings, &guests, &samples, stacks, &tick);
+    let profile = match args.by.0 {
+        ProfileBy::Instruction => {
+            let code = recordings.iter().map(kernel_code).collect::<anyhow::Result<Vec<_>>>()?;
+            profile_of_instructions(&recordings, &guests, &samples, &code, &tick)
+        }
+        _ => profile(&recordings, &guests, &samples, stacks, &tick),
+    };
     progress.finish();
     let report = ProfileReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
         profile,
         by: args.by.0,
+        symbol: args.symbol.clone(),
         top: if args.top == 0 { usize::MAX } else { args.top },
         idle: args.idle,
         threads: args.threads,
-        raw: args.raw,
+        raw: args.raw || args.by.0 == ProfileBy::Instruction,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
+    if let Some(symbol) = args.symbol.as_deref().filter(|symbol| !report.has_function(symbol)) {
+        bail!("no sample is in a function {symbol}; without --symbol all that were seen are shown");
+    }
     outputs.write(&report, &format!("Time of vCPUs in {}", file_names(&recordings)))?;
     output::write(&report, &args.output, out)
+}
+
+/// The code of a recorded machine's kernel, where its recorder kept any.
+fn kernel_code(recording: &Recording) -> anyhow::Result<Option<KernelCode>> {
+    let path = recording.path().with_extension(KERNEL_CODE);
+    KernelCode::open(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The files that were asked for besides the report.

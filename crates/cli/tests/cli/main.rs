@@ -27,6 +27,7 @@ mod paths;
 mod perf_data;
 mod printed;
 mod profile;
+mod profile_instructions;
 mod ranges;
 mod readme;
 mod recordings;

@@ -143,8 +143,10 @@ impl HyperscopeRecording {
         let guest = self.has_guest.then(|| file("guest-l2.dat"));
         let module = self.has_module.then(|| file("guest-l2.hypertrace"));
         let hypercalls = self.has_hypercalls.then(|| file("host.collected"));
-        let samples =
-            ["host.data", "host.clock"].into_iter().filter(|_| self.has_samples).map(file);
+        let samples = ["host.data", "host.clock", "host.kcore"]
+            .into_iter()
+            .filter(|_| self.has_samples)
+            .map(file);
         let guest_samples = ["guest-l2.data", "guest-l2.clock"].into_iter();
         let guest_samples = guest_samples.filter(|_| self.has_guest_samples).map(file);
         let always = [file("host.dat"), file("session.json")];

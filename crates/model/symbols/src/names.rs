@@ -9,6 +9,7 @@ use perfdata::BuildId;
 use crate::debug_files::{DebugFiles, Found};
 use crate::demangle::demangle;
 use crate::files::MappedFile;
+use crate::kernel_code::elf_machine;
 use crate::machine::{Machine, Place};
 
 /// Functions of all files that are kept in memory; beyond it files are read again.
@@ -41,6 +42,17 @@ impl fmt::Display for Name {
             (None, None) => write!(f, "{:#x}", self.offset),
         }
     }
+}
+
+/// Machine code of a function of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileCode<'n> {
+    /// The file's `e_machine`.
+    pub elf_machine: u16,
+    /// The file's own address of the function's beginning.
+    pub begin: u64,
+    /// From there on.
+    pub bytes: &'n [u8],
 }
 
 /// What was found of a file, and the names that it gave.
@@ -85,6 +97,25 @@ impl Names {
                 None => Name { offset, ..Name::unknown() },
             },
         }
+    }
+
+    /// The code of the function that a place in a file is in, `into` bytes from its beginning: `most` bytes of it
+    /// at most. `None`: the file itself is not to be had here.
+    pub fn code(
+        &mut self,
+        machine: &Machine<'_>,
+        place: Place,
+        into: u64,
+        most: usize,
+    ) -> Option<FileCode<'_>> {
+        let Place::File { offset, .. } = place else { return None };
+        let file = machine.file(place)?;
+        let own = self.table(file, machine.is_here)?.found.own.as_ref()?;
+        let begin_offset = offset.checked_sub(into)?;
+        let begin = own.functions.address_of(begin_offset)?;
+        let rest = own.file.get(usize::try_from(begin_offset).ok()?..)?;
+        let bytes = rest.get(..most).unwrap_or(rest);
+        Some(FileCode { elf_machine: elf_machine(&own.file)?, begin, bytes })
     }
 
     fn in_file(&mut self, file: &MappedFile, is_here: bool, offset: u64) -> Name {

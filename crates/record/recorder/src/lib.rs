@@ -44,7 +44,7 @@ pub use module::ModuleSummary;
 pub use plan::{NESTED_WRITES, RecordPlan};
 pub use recording::{Progress, Recording};
 pub use sampler::SampledEvent;
-pub use samples::{EarlierSummary, SamplerSummary, Sampling};
+pub use samples::{CodeSummary, EarlierSummary, SamplerSummary, Sampling};
 pub use session::Recorded;
 pub use session_folder::SessionFolder;
 pub use tracefs::{FunctionTracer, Profile};

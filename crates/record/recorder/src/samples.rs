@@ -29,6 +29,8 @@ pub struct SamplerSummary {
     pub clock_file: String,
     /// Bytes of both.
     pub bytes: u64,
+    /// The file with the kernel's code where samples saw it, and its bytes; none: it was not kept.
+    pub code: Option<CodeSummary>,
     /// What made the samples: `cycles` or `cpu-clock`; none: a guest did not say.
     pub event: Option<&'static str>,
     /// Samples a second that were asked for, on each CPU.
@@ -41,6 +43,15 @@ pub struct SamplerSummary {
     pub throttled: u64,
     /// Code that was mapped before it began; none: a guest did not say.
     pub earlier: Option<EarlierSummary>,
+}
+
+/// The kernel's code that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CodeSummary {
+    /// The file, an ELF file as /proc/kcore is one.
+    pub file: String,
+    /// Its bytes.
+    pub bytes: u64,
 }
 
 /// Code that programs had mapped before they were sampled.
@@ -57,6 +68,7 @@ pub struct EarlierSummary {
 /// The files' names.
 const FILE: &str = "host.data";
 const CLOCK_FILE: &str = "host.clock";
+const CODE_FILE: &str = "host.kcore";
 
 /// Opens events on these CPUs, before anything is recorded; `only`: samples of that VM alone are kept.
 pub(crate) fn open(
@@ -89,7 +101,8 @@ pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sa
     let file = |name: &'static str| {
         session.create_new(name).map_err(RecordError::io("make", &session.path().join(name)))
     };
-    let files = SampleFiles { samples: file(FILE)?, clocks: file(CLOCK_FILE)? };
+    let code = sampler::shows_kernel_code().then(|| file(CODE_FILE)).transpose()?;
+    let files = SampleFiles { samples: file(FILE)?, clocks: file(CLOCK_FILE)?, code };
     Ok(opened.begin(files)?.after_head()?)
 }
 
@@ -97,6 +110,7 @@ pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sa
 pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
     let _ = session.remove(CLOCK_FILE);
+    let _ = session.remove(CODE_FILE);
 }
 
 /// Has a sampler end, which took this many samples a second.
@@ -108,13 +122,15 @@ pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
 }
 
 fn summary(sampled: &Sampled, hz: u32) -> SamplerSummary {
-    let &Sampled { event, samples, lost, throttled, earlier, bytes } = sampled;
+    let &Sampled { event, samples, lost, throttled, earlier, bytes, code_bytes } = sampled;
     let EarlierMappings { files, build_ids, left_out } = earlier;
     let event = Some(event.name());
     SamplerSummary {
         file: FILE.to_owned(),
         clock_file: CLOCK_FILE.to_owned(),
         bytes,
+        code: (code_bytes > 0)
+            .then(|| CodeSummary { file: CODE_FILE.to_owned(), bytes: code_bytes }),
         event,
         hz,
         samples: Some(samples),

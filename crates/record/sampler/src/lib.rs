@@ -12,6 +12,7 @@ mod earlier;
 mod elf_notes;
 mod error;
 mod events;
+mod kernel_code;
 mod mapped_files;
 mod mounts;
 mod records;
@@ -32,6 +33,7 @@ pub use crate::elf_notes::elf_build_id;
 pub use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
 pub use crate::events::SampledEvent;
+use crate::kernel_code::KernelCode;
 pub use crate::mapped_files::EarlierMappings;
 use crate::rounds::{Counting, Rounds};
 pub use crate::sink::{SampleFiles, SampleSink};
@@ -66,6 +68,14 @@ pub struct Sampled {
     pub earlier: EarlierMappings,
     /// Bytes of both files.
     pub bytes: u64,
+    /// Bytes of the kernel's code that were kept.
+    pub code_bytes: u64,
+}
+
+/// Whether this kernel shows its code to this user.
+#[must_use]
+pub fn shows_kernel_code() -> bool {
+    KernelCode::is_there()
 }
 
 /// Events that are open, and don't count yet.
@@ -195,7 +205,8 @@ mod tests {
             }
         };
         let file = |name| folder.create_new(name).unwrap();
-        let files = SampleFiles { samples: file("host.data"), clocks: file("host.clock") };
+        let (samples, clocks) = (file("host.data"), file("host.clock"));
+        let files = SampleFiles { samples, clocks, code: None };
         let sampler = opened.begin(files).unwrap().after_head().unwrap();
         let until = Instant::now() + busy;
         while Instant::now() < until {

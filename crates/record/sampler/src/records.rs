@@ -11,7 +11,7 @@ const SAMPLE_PID: usize = 16;
 const PID: usize = 0;
 const LOST_COUNT: usize = 8;
 
-const ORDER: ByteOrder =
+pub(crate) const ORDER: ByteOrder =
     if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
 /// What was counted.

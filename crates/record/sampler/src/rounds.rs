@@ -13,6 +13,7 @@ use waits::Signal;
 
 use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
+use crate::kernel_code::KernelCode;
 use crate::mapped_files::{EarlierMappings, MappedFiles};
 use crate::records::Counts;
 use crate::sink::SampleSink;
@@ -34,6 +35,13 @@ pub(crate) struct Counting {
 impl Counting {
     pub(crate) fn new(to: Box<dyn SampleSink>, written: Arc<AtomicU64>) -> Self {
         Self { to, written }
+    }
+
+    /// Takes the kernel's code; its bytes.
+    fn code(&mut self, code: &KernelCode) -> Result<u64> {
+        let Some(elf) = code.file() else { return Ok(0) };
+        self.to.code(&elf)?;
+        Ok(elf.len() as u64)
     }
 
     /// Takes whole records, which are forgotten then.
@@ -64,6 +72,8 @@ pub(crate) struct Rounds {
     to: Counting,
     counts: Counts,
     earlier: EarlierMappings,
+    /// The kernel's code, where that is kept.
+    code: Option<KernelCode>,
     stop: Signal,
     /// By ring: nothing comes any more.
     is_over: Vec<bool>,
@@ -90,8 +100,9 @@ impl Rounds {
         let (ring, round, counts) = (Vec::new(), Vec::new(), Counts::default());
         let is_over = vec![false; events.list().len()];
         let earlier = EarlierMappings::default();
+        let code = to.to.takes_code().then(KernelCode::open).flatten();
         let mut rounds =
-            Self { plan, clock, events, to, counts, earlier, stop, is_over, ring, round };
+            Self { plan, clock, events, to, counts, earlier, code, stop, is_over, ring, round };
         rounds.compare_clocks()?;
         // From here on new mappings and threads come by themselves, and none is missed.
         rounds.events.enable()?;
@@ -138,7 +149,9 @@ impl Rounds {
         self.round()?;
         self.compare_clocks()?;
         let lost = self.write_losses()?;
+        let code_bytes = self.code.as_ref().map_or(Ok(0), |code| self.to.code(code))?;
         Ok(Sampled {
+            code_bytes,
             event: self.events.event(),
             samples: self.counts.samples,
             lost: lost.map(|lost| lost.max(self.counts.lost)),
@@ -155,6 +168,7 @@ impl Rounds {
             ring.take(&mut self.ring);
             self.counts.take(&self.ring, self.plan.only.as_ref(), &mut self.round);
         }
+        self.code.iter_mut().for_each(|code| code.note(&self.round));
         PipeWriter::new(&mut self.round, self.events.attr()).finished_round();
         self.to.samples(&mut self.round)
     }

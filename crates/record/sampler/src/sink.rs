@@ -19,15 +19,30 @@ pub trait SampleSink: Send {
     /// # Errors
     /// See [`SampleSink::samples`].
     fn clocks(&mut self, entries: &[u8]) -> Result<()>;
+
+    /// Whether it takes the kernel's code, too.
+    fn takes_code(&self) -> bool {
+        false
+    }
+
+    /// Takes that, as a whole ELF file.
+    ///
+    /// # Errors
+    /// See [`SampleSink::samples`].
+    fn code(&mut self, _elf: &[u8]) -> Result<()> {
+        Ok(())
+    }
 }
 
-/// Both as files.
+/// All as files.
 #[derive(Debug)]
 pub struct SampleFiles {
     /// The samples.
     pub samples: OutFile,
     /// How clocks go.
     pub clocks: OutFile,
+    /// The kernel's code where samples saw it; none: it is not kept.
+    pub code: Option<OutFile>,
 }
 
 impl SampleSink for SampleFiles {
@@ -37,6 +52,14 @@ impl SampleSink for SampleFiles {
 
     fn clocks(&mut self, entries: &[u8]) -> Result<()> {
         put(&mut self.clocks, entries)
+    }
+
+    fn takes_code(&self) -> bool {
+        self.code.is_some()
+    }
+
+    fn code(&mut self, elf: &[u8]) -> Result<()> {
+        self.code.as_mut().map_or(Ok(()), |code| put(code, elf))
     }
 }
 

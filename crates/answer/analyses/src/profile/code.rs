@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use eventfmt::Kallsyms;
-use symbols::{Machine, Names};
+use symbols::{KernelCode, Machine, Names};
 
 use super::CodeFrame;
+use super::instruction::{InstructionAt, KeptCode};
 use super::samples::{Place, is_kernel};
 use super::sums::Stratum;
 use crate::states::VcpuState;
@@ -24,6 +25,8 @@ pub(super) struct Code<'r> {
     pub(super) names: &'r RefCell<Names>,
     /// By number: frames, innermost first.
     pub(super) stacks: &'r [Box<[symbols::Place]>],
+    /// Code of kernels, where innermost frames are to have their instructions.
+    pub(super) kept: Option<KeptCode<'r>>,
 }
 
 /// What a place says.
@@ -45,7 +48,7 @@ impl Code<'_> {
                 CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
             }
             Place::GuestStack(number) => {
-                let stack = self.stack(number, self.guest);
+                let stack = self.stack(number, self.guest, self.kept.map(|kept| kept.guest));
                 let in_kernel = stack.last().map(|leaf| !leaf.user_space);
                 let state = guest_state(of.state, in_kernel);
                 CodeAt { state, host_code: false, stack }
@@ -71,21 +74,28 @@ impl Code<'_> {
             };
             // The host's samples don't have the guest's clock: by what it had mapped last.
             let place = guest.user_place(process, u64::MAX, address);
-            return code_frame(&mut self.names.borrow_mut(), guest, place);
+            let kernel = self.kept.map(|_| None);
+            return code_frame(&mut self.names.borrow_mut(), guest, place, kernel);
         }
-        frame(address, guest.map(Machine::kernel))
+        frame(address, guest.map(Machine::kernel), self.kept.map(|kept| kept.guest))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
     /// other.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
         match place {
-            Place::Host(number) => self.stack(number, self.host),
+            Place::Host(number) => self.stack(number, self.host, self.kept.map(|kept| kept.host)),
             Place::Guest(_) | Place::GuestStack(_) => Vec::new(),
         }
     }
 
-    fn stack(&self, number: Option<u32>, machine: Option<&Machine<'_>>) -> Vec<CodeFrame> {
+    /// `kernel`: the innermost frame has its instruction, by this code.
+    fn stack(
+        &self,
+        number: Option<u32>,
+        machine: Option<&Machine<'_>>,
+        kernel: Option<Option<&KernelCode>>,
+    ) -> Vec<CodeFrame> {
         let at = number.and_then(|number| usize::try_from(number).ok());
         let stack = at.and_then(|at| self.stacks.get(at));
         let (Some(stack), Some(machine)) = (stack, machine) else { return Vec::new() };
@@ -93,8 +103,9 @@ impl Code<'_> {
         let mut frames: Vec<CodeFrame> = stack
             .iter()
             .take(MOST_FRAMES)
+            .enumerate()
             .rev()
-            .map(|&place| code_frame(&mut names, machine, place))
+            .map(|(at, &place)| code_frame(&mut names, machine, place, kernel.filter(|_| at == 0)))
             .collect();
         frames.dedup_by(|one, other| one.symbol.is_none() && one == other);
         frames
@@ -110,29 +121,47 @@ const fn guest_state(known: VcpuState, in_kernel: Option<bool>) -> VcpuState {
     }
 }
 
-fn code_frame(names: &mut Names, machine: &Machine<'_>, place: symbols::Place) -> CodeFrame {
+/// What a place is called; with its instruction, where there is a `kernel` or where it may have code.
+fn code_frame(
+    names: &mut Names,
+    machine: &Machine<'_>,
+    place: symbols::Place,
+    kernel: Option<Option<&KernelCode>>,
+) -> CodeFrame {
     let user_space = match place {
         symbols::Place::User(_) => return CodeFrame::of_user_space(),
         symbols::Place::File { .. } => true,
         symbols::Place::Kernel(_) => false,
     };
     let name = names.name(machine, place);
+    let instruction =
+        kernel.map(|kernel| Box::new(InstructionAt::at(names, machine, kernel, (place, &name))));
     CodeFrame {
         address: Some(name.offset).filter(|_| name.symbol.is_none()),
         symbol: name.symbol.as_deref().map(str::to_owned),
         module: name.module.as_deref().map(str::to_owned),
         build_id: name.build_id,
         user_space,
+        instruction,
     }
 }
 
-fn frame(address: u64, kallsyms: Option<&Kallsyms>) -> CodeFrame {
+fn frame(
+    address: u64,
+    kallsyms: Option<&Kallsyms>,
+    kernel: Option<Option<&KernelCode>>,
+) -> CodeFrame {
     if !is_kernel(address) && address != 0 {
         return CodeFrame::of_user_space();
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let symbol = kallsyms.and_then(|one| one.function(address));
+    let instruction = |kernel| match symbol {
+        Some(symbol) => InstructionAt::of_kernel(kernel, address, symbol.offset),
+        None => InstructionAt { into: address, ..InstructionAt::default() },
+    };
     CodeFrame {
+        instruction: kernel.filter(|_| address != 0).map(|kernel| Box::new(instruction(kernel))),
         address: Some(address).filter(|&address| symbol.is_none() && address != 0),
         module: symbol.and_then(|one| one.module).map(text),
         symbol: symbol.map(|one| text(one.name)),

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
-use symbols::{Machine, Names, Processes};
+use symbols::{KernelCode, Machine, Names, Processes};
 use timeline::Vm;
 
 use super::code::Code;
+use super::instruction::KeptCode;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
@@ -37,6 +38,8 @@ pub(super) struct Found<'s> {
     /// By number: frames, innermost first.
     stacks: Vec<Box<[symbols::Place]>>,
     names: RefCell<Names>,
+    /// By recording, code of its kernel, where instructions are asked for.
+    pub(super) kept_code: Option<&'s [Option<KernelCode>]>,
 }
 
 impl<'s> Found<'s> {
@@ -96,6 +99,7 @@ impl<'s> Found<'s> {
             machines,
             stacks,
             names,
+            kept_code: None,
         }
     }
 
@@ -120,6 +124,10 @@ impl<'s> Found<'s> {
             processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
             names: &self.names,
             stacks: &self.stacks,
+            kept: self.kept_code.map(|all| {
+                let of = |at: usize| all.get(at).and_then(Option::as_ref);
+                KeptCode { guest: guest.and_then(of), host: of(recording) }
+            }),
         }
     }
 }

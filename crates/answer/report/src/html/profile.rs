@@ -77,6 +77,7 @@ impl PageProfile {
             sources: Vec::new(),
             profile,
             by: ProfileBy::Symbol,
+            symbol: None,
             top: usize::MAX,
             idle: true,
             threads: true,

@@ -25,6 +25,55 @@ pub(super) fn of_threads<'r>() -> Vec<Column<Line<'r>>> {
     columns
 }
 
+/// The columns of tables and CSV whose rows are instructions.
+pub(super) fn of_instructions<'r>() -> Vec<Column<Line<'r>>> {
+    // Kernels of host and guest have functions of the same names.
+    let shown = |one: Column<Line<'r>>| match one.name.as_str() {
+        "machine" => one.shown(TABLE, 2),
+        _ => one,
+    };
+    let mut columns: Vec<_> = who().into_iter().map(shown).collect();
+    columns.extend(what());
+    columns.extend(instructions());
+    columns.extend(times());
+    columns.retain(|one| !["level", "comm", "state", "reason"].contains(&one.name.as_str()));
+    columns
+}
+
+fn instructions<'r>() -> Vec<Column<Line<'r>>> {
+    vec![
+        Column::number(
+            ("offset", "at"),
+            Unit::Id,
+            "Bytes from the function's beginning.",
+            |one: &Line<'_>| one.instruction().map(|at| at.into),
+        )
+        .drawn_as(|one: &Line<'_>| {
+            let named = one.instruction().filter(|_| one.function().is_some_and(CodeFrame::is_named));
+            named.map_or_else(|| "-".to_owned(), |at| format!("+{:#x}", at.into))
+        })
+        .null("no sample says")
+        .only_in_csv()
+        .shown_if_known(TABLE, 0)
+        .missing("-"),
+        Column::text(("instruction", "instruction"), "The instruction.", |one: &Line<'_>| {
+            one.instruction()?.text.clone()
+        })
+        .null("its code is not to be had here")
+        .only_in_csv()
+        .shown_if_known(TABLE, 0)
+        .missing("-"),
+        Column::flag(
+            ("after_guest", "after the guest"),
+            "Samples land here whatever took the time: the instruction before it ran the guest, or lets \
+             interrupts in.",
+            |one: &Line<'_>| one.instruction().is_some_and(|at| at.is_after_guest),
+        )
+        .only_in_csv()
+        .shown_if(TABLE, 1, |one| one.instruction().is_some_and(|at| at.is_after_guest)),
+    ]
+}
+
 /// Columns that say nothing of rows with several states.
 const ONLY_OF_ONE_STATE: [&str; 5] = ["machine", "level", "ci_low", "ci_high", "evidence"];
 
@@ -59,10 +108,11 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
                 if one.key.part.is_some() {
                     return Some("host".to_owned());
                 }
-                let state = one.key.state?;
-                Some(
-                    if state.is_guest() && !one.host_code { one.key.vm } else { "host" }.to_owned(),
-                )
+                let is_guests = match one.key.state {
+                    Some(state) => state.is_guest() && !one.host_code,
+                    None => one.function().map(|_| !one.host_code)?,
+                };
+                Some(if is_guests { one.key.vm } else { "host" }.to_owned())
             },
         )
         .null("rows are of both"),
@@ -134,7 +184,8 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         .shown_if_known(TABLE, 2)
         .missing("-"),
         Column::ratio(("to", "to"), "Its upper end.", |one: &Line<'_>| {
-            column::ratio(one.time.high_ns, one.whole_ns).filter(|_| one.evidence != Evidence::None)
+            let share = column::ratio(one.time.high_ns, one.whole_ns).map(|share| share.min(1.0));
+            share.filter(|_| one.evidence != Evidence::None)
         })
         .only_in_tables()
         .shown_if_known(TABLE, 2)

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{CodeFrame, Evidence, Part, ProfileRow, ProfileVcpu, SampledTime, VcpuState};
+use analyses::{
+    CodeFrame, Evidence, InstructionAt, Part, ProfileRow, ProfileVcpu, SampledTime, VcpuState,
+};
 
 use super::{ProfileBy, ProfileReport};
 use crate::column;
@@ -130,13 +132,22 @@ pub(super) fn by_vcpu(report: &ProfileReport) -> Vec<Vec<Line<'_>>> {
 
 /// The lines that CSV has, those first that took longest.
 pub(super) fn lines(report: &ProfileReport) -> Vec<Line<'_>> {
-    put_together(report, all(report))
+    put_together(report, all(report).into_iter().filter(|line| line.is_asked_for(report)).collect())
 }
 
 /// The lines that tables have: without those of idling, unless they were asked for.
 pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
     let is_shown = |line: &Line<'_>| report.idle || !line.key.state.is_some_and(VcpuState::is_idle);
-    put_together(report, all(report).into_iter().filter(is_shown).collect())
+    let shown = |line: &Line<'_>| is_shown(line) && line.is_asked_for(report);
+    let mut lines = put_together(report, all(report).into_iter().filter(shown).collect());
+    if report.symbol.is_some() {
+        let whole_ns = lines.iter().map(|line| line.time.ns).fold(0, u64::saturating_add);
+        lines.iter_mut().for_each(|line| line.whole_ns = whole_ns);
+        if report.by == ProfileBy::Instruction {
+            lines.sort_by(|one, other| one.stack.cmp(other.stack));
+        }
+    }
+    lines
 }
 
 fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
@@ -184,15 +195,28 @@ impl<'r> Line<'r> {
             ProfileBy::State => Key { level, state, reason, ..of_vm },
             ProfileBy::Comm => Key { comm, ..of_vm },
             ProfileBy::Symbol => Key { level, state, reason, comm: None, ..of_vm },
+            ProfileBy::Instruction => of_vm,
         };
         self.stack = self.stack.get(self.stack.len().saturating_sub(1)..).unwrap_or(&[]);
-        if by != ProfileBy::Symbol {
+        if !matches!(by, ProfileBy::Symbol | ProfileBy::Instruction) {
             // Together these are the time of the state, which needs no sample.
             (self.stack, self.evidence, self.host_code) = (&[], Evidence::None, false);
             self.time =
                 SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
         }
         self
+    }
+
+    /// Whether it is of the function that was asked for, if one was.
+    fn is_asked_for(&self, report: &ProfileReport) -> bool {
+        let Some(wanted) = &report.symbol else { return true };
+        let symbol = self.function().and_then(|frame| frame.symbol.as_deref());
+        symbol.is_some_and(|symbol| eventfmt::glob(wanted, symbol))
+    }
+
+    /// The instruction that ran, of rows that are of these.
+    pub(super) fn instruction(&self) -> Option<&'r InstructionAt> {
+        self.function()?.instruction.as_deref()
     }
 
     /// The function that ran.

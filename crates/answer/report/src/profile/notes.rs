@@ -16,8 +16,11 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
             time(idle_ns, report.profile.nanoseconds)
         ));
     }
-    if report.by == ProfileBy::Symbol {
+    if matches!(report.by, ProfileBy::Symbol | ProfileBy::Instruction) {
         notes.extend(evidence_notes(report));
+    }
+    if report.by == ProfileBy::Instruction {
+        notes.extend(instruction_notes(report));
     }
     if report.profile.by_address && report.by != ProfileBy::Vm {
         notes.push(
@@ -92,6 +95,32 @@ fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
              that can't interrupt it everywhere do; {what}"
         )
     })
+}
+
+/// What samples of instructions can't say, and why some have no text.
+fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
+    let leaves =
+        || report.profile.rows.iter().filter_map(|row| row.stack.last()?.instruction.as_ref());
+    let (all, unread) = (leaves().count(), leaves().filter(|one| one.text.is_none()).count());
+    let after = leaves().any(|one| one.is_after_guest);
+    let skid = (all > 0).then(|| {
+        "a sample is at the instruction that was to run next: the time of one is mostly that of those before it"
+            .to_owned()
+    });
+    let guest = after.then(|| {
+        "after the guest: the instruction before ran the guest, or lets in the interrupts that ended it; samples \
+         land there whatever took the time"
+            .to_owned()
+    });
+    let unread = (unread > 0).then(|| {
+        format!(
+            "{} of {} places have no instruction: record --sample keeps the host kernel's code, and programs must be \
+             on this machine with the build ids recorded",
+            count(unread as u64),
+            count(all as u64)
+        )
+    });
+    [skid, guest, unread].into_iter().flatten()
 }
 
 /// What keeps functions of VMs from having names.

@@ -104,6 +104,7 @@ impl GuestSamples {
             bytes: self.samples.written.saturating_add(self.clocks.written),
             file: self.samples.name,
             clock_file: self.clocks.name,
+            code: None,
             event: EVENTS.into_iter().find(|one| *one == end.event),
             hz: self.asked.hz,
             samples,

@@ -1,0 +1,97 @@
+//! A kernel's code as it ran, with what alternatives, static keys and tracers had patched into it: pages that a
+//! recorder kept, in an ELF file as /proc/kcore is one.
+
+use std::path::Path;
+
+use object::FileKind;
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::elf::{ElfFile, ProgramHeader};
+use sys::FileMap;
+
+use crate::elf::ElfError;
+
+/// Runs of pages in a file: a recorder keeps some thousands of pages.
+const MOST_RUNS: usize = 1 << 16;
+
+/// Where `e_machine` is in the head of an ELF file.
+const MACHINE_AT: usize = 18;
+
+/// A run of bytes of the kernel's.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    address: u64,
+    file_offset: u64,
+    len: u64,
+}
+
+/// The pages that were kept.
+#[derive(Debug)]
+pub struct KernelCode {
+    file: FileMap,
+    machine: u16,
+    /// By address.
+    runs: Vec<Run>,
+}
+
+impl KernelCode {
+    /// Opens a file of them; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it is no such file.
+    pub fn open(path: &Path) -> Result<Option<Self>, ElfError> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let file = FileMap::open(path).map_err(|error| ElfError::Damaged(error.to_string()))?;
+        // A recorder that was killed made it, and wrote nothing yet.
+        if file.is_empty() { Ok(None) } else { Self::parse(file).map(Some) }
+    }
+
+    /// Reads the head of a file that is in memory.
+    ///
+    /// # Errors
+    /// See [`KernelCode::open`].
+    pub fn parse(file: FileMap) -> Result<Self, ElfError> {
+        if !matches!(FileKind::parse(&*file), Ok(FileKind::Elf64)) {
+            return Err(ElfError::NotElf);
+        }
+        let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
+        let elf = ElfFile::<FileHeader64<object::Endianness>>::parse(&*file).map_err(damaged)?;
+        let endian = elf.endian();
+        let loads = elf.elf_program_headers().iter().filter(|one| one.p_type(endian) == PT_LOAD);
+        let run = |one: &object::elf::ProgramHeader64<_>| Run {
+            address: one.p_vaddr(endian),
+            file_offset: one.p_offset(endian),
+            len: one.p_filesz(endian),
+        };
+        let mut runs: Vec<Run> = loads.take(MOST_RUNS).map(run).collect();
+        runs.sort_unstable_by_key(|one| one.address);
+        let machine = elf_machine(&file).unwrap_or(0);
+        Ok(Self { file, machine, runs })
+    }
+
+    /// `e_machine` of the file.
+    #[must_use]
+    pub const fn elf_machine(&self) -> u16 {
+        self.machine
+    }
+
+    /// Bytes from an address on, `most` of them or those up to the end of the run; none: they were not kept.
+    #[must_use]
+    pub fn from(&self, address: u64, most: usize) -> &[u8] {
+        let next = self.runs.partition_point(|one| one.address <= address);
+        let bytes = next.checked_sub(1).and_then(|at| self.runs.get(at)).and_then(|run| {
+            let into = address.checked_sub(run.address)?;
+            let left = usize::try_from(run.len.checked_sub(into)?).ok()?;
+            let at = usize::try_from(run.file_offset.checked_add(into)?).ok()?;
+            self.file.get(at..at.checked_add(left.min(most))?)
+        });
+        bytes.unwrap_or_default()
+    }
+}
+
+/// `e_machine` of an ELF file of little-endian numbers: those whose instructions can be read have such.
+pub(crate) fn elf_machine(file: &[u8]) -> Option<u16> {
+    let bytes = file.get(MACHINE_AT..)?.first_chunk::<2>()?;
+    Some(u16::from_le_bytes(*bytes))
+}
