@@ -33,8 +33,16 @@ fn instructions_add_up_to_their_functions_and_lie_in_them() {
         let by_instruction = json("profile", &[&["--by", "instruction"], &files[..]].concat());
         check(&validator, &by_instruction, &files.join(" "));
         let functions = json("profile", &[&["--raw"], &files[..]].concat());
-        assert_eq!(by_function(&by_instruction), by_function(&functions), "{files:?}");
-        let rows = by_instruction["rows"].as_array().unwrap().iter();
+        // The time of a state is shared out to places of code, in whole nanoseconds: by one more or less each.
+        let rows = by_instruction["rows"].as_array().unwrap();
+        let (found, expected) = (by_function(&by_instruction), by_function(&functions));
+        assert_eq!(found.values().sum::<u64>(), expected.values().sum::<u64>(), "{files:?}");
+        assert!(found.keys().eq(expected.keys()), "{files:?}");
+        for (function, ns) in &found {
+            let is_near = ns.abs_diff(expected[function]) <= rows.len() as u64;
+            assert!(is_near, "{files:?} {function:?}: {ns}, not {}", expected[function]);
+        }
+        let rows = rows.iter();
         for leaf in rows.filter_map(|row| row["stack"].as_array()?.last()) {
             // The longest function of a kernel has some 100 KiB.
             let is_named = leaf["symbol"].is_string() && leaf["module"] != "[user]";
