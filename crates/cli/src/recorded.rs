@@ -23,15 +23,39 @@ pub(crate) struct Recorded {
     pub(crate) processes: HashMap<u32, u32>,
     /// When it began, in Unix time.
     pub(crate) begun_unix_ns: Option<u64>,
+    /// Moments by the trace clock, by Unix time, and how far apart those were read.
+    pub(crate) clock_pairs: Vec<(u64, u64, u64)>,
+    /// The name of the host that no other has.
+    pub(crate) host_id: Option<String>,
+    /// The model of its CPUs.
+    pub(crate) cpu_model: Option<String>,
+    /// Their microcode.
+    pub(crate) microcode: Option<String>,
 }
 
 /// What the recorder of this recording reported, if it is one of a session and did.
 pub(crate) fn recorded(recording: &Path) -> Recorded {
-    read(recording).map_or_else(Recorded::default, |reported| Recorded {
-        cost: cost(&reported),
-        processes: processes(&reported),
-        begun_unix_ns: reported.get("begun_unix_ns").and_then(Value::as_u64),
+    read(recording).map_or_else(Recorded::default, |reported| {
+        let of_host = |key| Some(reported.get("host")?.get(key)?.as_str()?.to_owned());
+        Recorded {
+            cost: cost(&reported),
+            processes: processes(&reported),
+            begun_unix_ns: reported.get("begun_unix_ns").and_then(Value::as_u64),
+            clock_pairs: clock_pairs(&reported),
+            host_id: of_host("id"),
+            cpu_model: of_host("cpu_model"),
+            microcode: of_host("microcode"),
+        }
     })
+}
+
+fn clock_pairs(reported: &Value) -> Vec<(u64, u64, u64)> {
+    let pairs = reported.get("clock_pairs").and_then(Value::as_array);
+    let pair = |pair: &Value| {
+        let number = |key| pair.get(key).and_then(Value::as_u64);
+        Some((number("trace_ns")?, number("unix_ns")?, number("error_ns")?))
+    };
+    pairs.map_or_else(Vec::new, |pairs| pairs.iter().filter_map(pair).collect())
 }
 
 /// What the recorder of this recording says went wrong with it.

@@ -21,7 +21,7 @@ use crate::machines::machines;
 use crate::misuse::Misuse;
 use crate::part::Part;
 use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::recorded::{Recorded, recorded};
 
 /// Recordings of one host and its guests, and what is known of them.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ pub(crate) struct SessionTables {
     range_ns: Option<(u64, u64)>,
     /// When the host's first event happened, by its trace clock.
     first_ns: u64,
-    begun_unix_ns: Option<u64>,
+    /// What the recorder reported of the host.
+    recorded: Recorded,
 }
 
 impl SessionTables {
@@ -70,7 +71,7 @@ impl SessionTables {
                 "recordings of several hosts: a session is of one, with its guests".to_owned()
             ));
         }
-        let begun_unix_ns = recordings.first().and_then(|one| recorded(one.path()).begun_unix_ns);
+        let recorded = recordings.first().map(|one| recorded(one.path())).unwrap_or_default();
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let method = method.map_or_else(String::new, |method| method.0.name().to_owned());
         Ok(Self {
@@ -82,28 +83,35 @@ impl SessionTables {
             part: format!("{method} {}", part.description().unwrap_or_default()),
             range_ns: range.map(|range| (range.from_ns.max(ends_ns.0), range.to_ns.min(ends_ns.1))),
             first_ns: ends_ns.0,
-            begun_unix_ns,
+            recorded,
         })
     }
 
     /// Whether nothing says when it was recorded.
     pub(crate) fn clock_is_unknown(&self, args: &TableArgs) -> bool {
-        self.begun_unix_ns.is_none() && args.begun.is_none()
+        self.recorded.begun_unix_ns.is_none() && args.begun.is_none()
     }
 
     fn origin(&self, args: &TableArgs) -> Origin {
-        let cost = self.recordings.first().and_then(|one| recorded(one.path()).cost);
-        let begun = args.begun.map(|begun| begun.ns()).or(self.begun_unix_ns);
-        let clock = begun.map(|begun| UnixClock::begun_at(begun, self.first_ns));
+        let recorded = &self.recorded;
+        let cost = recorded.cost.as_ref();
+        let begun_at = |begun| UnixClock::begun_at(begun, self.first_ns);
+        let clock = match args.begun {
+            Some(begun) => Some(begun_at(begun.ns())),
+            None => UnixClock::of_pairs(&recorded.clock_pairs)
+                .or_else(|| recorded.begun_unix_ns.map(begun_at)),
+        };
         Origin {
             source_uri: self.source_uri.clone(),
             source: Some(self.source.clone()),
             part: self.part.clone(),
-            host_id: args.host.clone(),
+            host_id: args.host.clone().or_else(|| recorded.host_id.clone()),
+            cpu_model: recorded.cpu_model.clone(),
+            microcode: recorded.microcode.clone(),
             clock: clock.unwrap_or_default(),
             labels: args.labels.iter().map(|one| (one.0.clone(), one.1.clone())).collect(),
-            recorder_cpu_ns: cost.as_ref().map(|cost| cost.cpu_ns),
-            available_cpu_ns: cost.as_ref().map(|cost| cost.cpus.saturating_mul(cost.duration_ns)),
+            recorder_cpu_ns: cost.map(|cost| cost.cpu_ns),
+            available_cpu_ns: cost.map(|cost| cost.cpus.saturating_mul(cost.duration_ns)),
             sample_weight: 1.0,
         }
     }

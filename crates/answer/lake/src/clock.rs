@@ -17,6 +17,21 @@ impl UnixClock {
         Self { offset_ns: i64::try_from(offset).ok(), error_ns: None }
     }
 
+    /// Of a recording at whose beginning and end both clocks were read together: as they were at its beginning.
+    /// Pairs are the trace clock's time, Unix time, and how far apart they were read. `None`: there are none.
+    #[must_use]
+    pub fn of_pairs(pairs: &[(u64, u64, u64)]) -> Option<Self> {
+        let offset = |one: &(u64, u64, u64)| i128::from(one.1) - i128::from(one.0);
+        let first = offset(pairs.first()?);
+        // What the clocks went apart by since then is an error of all later times.
+        let error = |one: &(u64, u64, u64)| {
+            let apart_ns = (offset(one) - first).unsigned_abs();
+            u64::try_from(apart_ns).unwrap_or(u64::MAX).saturating_add(one.2)
+        };
+        let error_ns = pairs.iter().map(error).max();
+        Some(Self { offset_ns: i64::try_from(first).ok(), error_ns })
+    }
+
     /// A time of the trace clock.
     #[inline]
     #[must_use]
@@ -57,6 +72,16 @@ pub fn date_of(unix_ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_of_clocks_say_how_far_they_went_apart() {
+        let pairs = [(1_000, 5_000_000_000, 20), (2_000, 5_000_001_300, 30)];
+        let clock = UnixClock::of_pairs(&pairs).unwrap();
+        assert_eq!(clock.unix_ns(1_000), 5_000_000_000);
+        // 300 ns faster, and read within 30.
+        assert_eq!(clock.error_ns, Some(330));
+        assert_eq!(UnixClock::of_pairs(&[]), None);
+    }
 
     #[test]
     fn days_are_those_of_the_calendar() {

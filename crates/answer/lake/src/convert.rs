@@ -29,6 +29,10 @@ pub struct Origin {
     pub part: String,
     /// The host's name in the fleet.
     pub host_id: Option<String>,
+    /// The model of its CPUs.
+    pub cpu_model: Option<String>,
+    /// Their microcode.
+    pub microcode: Option<String>,
     /// How its trace clock goes with Unix time.
     pub clock: UnixClock,
     /// Labels.

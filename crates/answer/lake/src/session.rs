@@ -162,7 +162,9 @@ pub(crate) fn write_session<F: Files>(
     row.text_or_null(origin.host_id.as_deref().or(uname.name)).text_or_null(uname.name);
     row.text_or_null(uname.release).text_or_null(uname.arch);
     row.text_or_null(surveys.iter().find_map(|one| one.isa).map(analyses::Isa::name));
-    row.text_or_null(label(context, "cpu_model")).text_or_null(label(context, "microcode"));
+    // Labels win: whoever sets them knows better than the recorder.
+    row.text_or_null(label(context, "cpu_model").or(origin.cpu_model.as_deref()));
+    row.text_or_null(label(context, "microcode").or(origin.microcode.as_deref()));
     let cpus = recordings.first().map_or(0, sources::Recording::cpus);
     row.int(i32::try_from(cpus).unwrap_or(i32::MAX)).text_or_null(vmm(context));
     row.long_or_null(context.clock.offset_ns.map(|_| context.ids.begun_ns));

@@ -65,6 +65,24 @@ fn session_says_how(session: &Path) {
     assert!(recorded["duration_ns"].as_u64().unwrap() > 0);
     assert!(recorded["recorder_cpu_ns"].as_u64().unwrap() > 0);
     assert!(recorded["cpus"].as_array().unwrap().iter().any(|cpu| cpu["bytes"].as_u64() > Some(0)));
+    session_says_where_and_when(session, recorded);
+}
+
+/// All events lie between the two moments at which both clocks were read, by the trace clock and by Unix time.
+fn session_says_where_and_when(session: &Path, recorded: &Value) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(recorded["host"]["kernel_release"], release.trim());
+    let machine_id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    assert!(machine_id.trim().is_empty() || recorded["host"]["id"] != machine_id.trim());
+    let pairs = recorded["clock_pairs"].as_array().unwrap();
+    let at = |pair: usize, key: &str| pairs[pair][key].as_u64().unwrap();
+    assert_eq!(pairs.len(), 2, "{recorded}");
+    let info = info(session);
+    let [first_ns, last_ns] = ["first_ns", "last_ns"].map(|key| info[key].as_u64().unwrap());
+    assert!(at(0, "trace_ns") <= first_ns && last_ns <= at(1, "trace_ns"), "{pairs:?} {info}");
+    let began = fs::metadata(session.join("session.json")).unwrap().modified().unwrap();
+    let written_ns = began.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    assert!(at(0, "unix_ns") < at(1, "unix_ns") && at(1, "unix_ns") <= written_ns, "{pairs:?}");
 }
 
 #[test]

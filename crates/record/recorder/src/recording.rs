@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use folder::Folder;
-use tracefs::{Owner, Profile, TraceRequest, TraceSession, Tracefs};
+use tracefs::{Clock, Owner, Profile, TraceRequest, TraceSession, Tracefs, UnixPair};
 use vms::Vm;
 use waits::Deadline;
 
@@ -62,11 +62,18 @@ struct Begun {
     unix_ns: u64,
     /// CPU time that this process had had by then.
     own_cpu_ns: u64,
+    /// The trace clock then; none: it can't be read.
+    clocks: Option<UnixPair>,
 }
 
 impl Begun {
-    fn now() -> Self {
-        Self { at: Instant::now(), unix_ns: unix_ns(), own_cpu_ns: sys::process_cpu_ns() }
+    fn now(clock: &Clock) -> Self {
+        Self {
+            at: Instant::now(),
+            unix_ns: unix_ns(),
+            own_cpu_ns: sys::process_cpu_ns(),
+            clocks: UnixPair::now(clock),
+        }
     }
 }
 
@@ -110,6 +117,7 @@ impl Recording {
         };
         let session = TraceSession::set_up(tracefs, &request)?;
         let quota = Quota::new(plan.quota_bytes, outside);
+        let begun = Begun::now(session.clock());
         Ok(Self {
             pages: HostPages::new(quota, plan.flush.unwrap_or(flusher::FLUSH))?,
             session,
@@ -119,7 +127,7 @@ impl Recording {
             vms,
             of_vm: plan.vm.is_some(),
             to: to.clone(),
-            begun: Begun::now(),
+            begun,
             trace_id: session_number::random()?,
             _owner: owner,
         })
@@ -139,7 +147,7 @@ impl Recording {
             self.session.only_threads(&threads(&self.vms))?;
         }
         self.session.enable_events()?;
-        self.begun = Begun { unix_ns: self.begun.unix_ns, ..Begun::now() };
+        self.begun = Begun { unix_ns: self.begun.unix_ns, ..Begun::now(self.session.clock()) };
         self.session.on()?;
         self.streams.begin(loaded, &self.to)?;
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);

@@ -4,10 +4,12 @@ use std::io;
 
 use folder::Folder;
 use serde::Serialize;
+use tracefs::UnixPair;
 use vms::Vm;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestSummary;
+use crate::host_identity::HostIdentity;
 use crate::hypercalls::CollectorSummary;
 use crate::losses::CpuLosses;
 use crate::module::ModuleSummary;
@@ -30,6 +32,11 @@ pub struct Recorded {
     pub begun_unix_ns: u64,
     /// How long it lasted.
     pub duration_ns: u64,
+    /// The host; none: it was not recorded, only guests were.
+    pub host: Option<HostIdentity>,
+    /// The host's trace clock and Unix time, when it began and when it ended; none where the kernel alone can read
+    /// that clock.
+    pub clock_pairs: Vec<UnixPair>,
     /// What each CPU lost. None: the host was not recorded, only guests were.
     pub cpus: Vec<CpuLosses>,
     /// CPU time of the recorder while it recorded.
@@ -69,6 +76,8 @@ impl Default for Recorded {
             buffer_kib: 0,
             begun_unix_ns: 0,
             duration_ns: 0,
+            host: None,
+            clock_pairs: Vec::new(),
             cpus: Vec::new(),
             recorder_cpu_ns: 0,
             faults: Vec::new(),

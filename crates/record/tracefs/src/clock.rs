@@ -4,7 +4,7 @@ use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 
 /// The processor's own counter: the same on all CPUs, and what guests' clocks are made from.
-const TSC: &str = "x86-tsc";
+pub(crate) const TSC: &str = "x86-tsc";
 /// Clocks that are the same on all CPUs, the cheapest first; each kernel has some.
 const COMMON: [&str; 3] = ["mono", "boot", "global"];
 

@@ -22,6 +22,7 @@ mod top_level;
 mod trace_clock;
 mod trace_session;
 mod tracer;
+mod unix_pair;
 
 pub use clock::{Clock, TscConversion};
 pub use error::{Result, TracefsError, did_you_mean};
@@ -37,3 +38,4 @@ pub use texts::{EventText, Texts, page_size};
 pub use trace_clock::TraceClock;
 pub use trace_session::{TraceRequest, TraceSession};
 pub use tracer::FunctionTracer;
+pub use unix_pair::UnixPair;

@@ -14,7 +14,7 @@ pub static SESSIONS: Table = Table {
         text("ingest_id", "Identity of the set of rows: the bytes read, what was asked of them, and the converter"),
         int("schema_version", "Number of this schema"),
         text("tier", "`hot`: files of its own; `cold`: in the files of its day"),
-        text("host_id", "The host, as `--host` named it; else `host_name`; null: not known").or_null(),
+        text("host_id", "The host: as `--host` named it, else as its recorder did (a hash of its machine id), else `host_name`; null: not known").or_null(),
         text("host_name", "The host's name for itself; null: not recorded").or_null(),
         text("kernel_release", "The host's kernel; null: not recorded").or_null(),
         text("arch", "The host's architecture, as the kernel calls it; null: not recorded").or_null(),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tracefs::UnixPair;
 use vms::Vm;
 
 use super::{FOLDER, Recording};
@@ -9,6 +10,7 @@ use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestRecorded, HostClock};
 use crate::guests;
+use crate::host_identity::HostIdentity;
 use crate::losses::{CpuLosses, keep_counts};
 use crate::pages_folder::header;
 use crate::session::{self, Recorded};
@@ -26,6 +28,7 @@ impl Recording {
         let streams = self.streams.stop();
         self.session.off()?;
         let duration = self.begun.at.elapsed();
+        let ended = UnixPair::now(self.session.clock());
         self.pages.stop().give();
         let folder = self.pages_folder()?;
         let (cpus, stats) = self.pages.end(&self.session, &mut faults)?.into_iter().unzip();
@@ -55,6 +58,8 @@ impl Recording {
             buffer_kib: session.buffer_kib(),
             begun_unix_ns: begun.unix_ns,
             duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+            host: Some(HostIdentity::here()),
+            clock_pairs: begun.clocks.into_iter().chain(ended).collect(),
             cpus,
             recorder_cpu_ns,
             faults,

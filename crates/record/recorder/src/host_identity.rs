@@ -1,0 +1,105 @@
+//! Which host a session was recorded on: a name that no other host of a fleet has, and what kind of machine it is.
+
+use std::fs::File;
+use std::io::Read;
+
+use rustix::system::uname;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// A host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostIdentity {
+    /// The same for all sessions of this host, and for no other's: 128 bits of a hash of its machine id, which
+    /// stays a secret of the host (machine-id(5)). None: it has no machine id.
+    pub id: Option<String>,
+    /// What it calls itself.
+    pub name: String,
+    /// Its kernel's release.
+    pub kernel_release: String,
+    /// Its architecture, as the kernel calls it.
+    pub arch: String,
+    /// Its first CPU's model; none: /proc/cpuinfo does not say.
+    pub cpu_model: Option<String>,
+    /// That CPU's microcode; none: the same.
+    pub microcode: Option<String>,
+}
+
+/// What a hash of a machine id is made with: other programs' hashes are others.
+const PURPOSE: &str = "hyperscope host id/1:";
+
+/// Bytes of files that are looked at: the first CPU is at the beginning.
+const MOST_BYTES: u64 = 64 << 10;
+
+impl HostIdentity {
+    /// That of this host.
+    pub(crate) fn here() -> Self {
+        let about = uname();
+        let [name, kernel_release, arch] = [about.nodename(), about.release(), about.machine()]
+            .map(|text| text.to_string_lossy().into_owned());
+        let cpus = read("/proc/cpuinfo").unwrap_or_default();
+        Self {
+            id: read("/etc/machine-id").and_then(|text| host_id(&text)),
+            name,
+            kernel_release,
+            arch,
+            cpu_model: cpu_model(&cpus),
+            microcode: value(&cpus, "microcode"),
+        }
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Of a machine id: 32 hexadecimal digits, as machine-id(5) has it.
+fn host_id(text: &str) -> Option<String> {
+    let id = text.trim();
+    let is_one = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = Sha256::new().chain_update(PURPOSE).chain_update(id.to_ascii_lowercase()).finalize();
+    is_one.then(|| hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// x86's kernels have a name; those of Arm the numbers of who made it and of the part.
+fn cpu_model(cpus: &str) -> Option<String> {
+    let numbers = || {
+        let (maker, part) = (value(cpus, "CPU implementer")?, value(cpus, "CPU part")?);
+        Some(format!("implementer {maker}, part {part}"))
+    };
+    value(cpus, "model name").or_else(numbers)
+}
+
+/// The first value of a key in /proc/cpuinfo.
+fn value(cpus: &str, key: &str) -> Option<String> {
+    let pairs = cpus.lines().filter_map(|line| line.split_once(':'));
+    let mut values = pairs.filter(|(own, _)| own.trim() == key).map(|(_, value)| value.trim());
+    values.next().filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_one_name_which_is_not_its_machine_id() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let named = host_id(&format!("{id}\n")).unwrap();
+        assert_eq!((named.len(), Some(&named)), (32, host_id(id).as_ref()));
+        assert!(named != id && host_id("0123").is_none() && host_id("uninitialized").is_none());
+        assert_ne!(host_id("1123456789abcdef0123456789abcdef"), Some(named));
+    }
+
+    #[test]
+    fn cpus_say_what_they_are() {
+        let x86 =
+            "processor\t: 0\nmodel name\t: A CPU @ 2 GHz\nmicrocode\t: 0x71\n\nprocessor\t: 1\n";
+        assert_eq!(cpu_model(x86).as_deref(), Some("A CPU @ 2 GHz"));
+        assert_eq!(value(x86, "microcode").as_deref(), Some("0x71"));
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd07\n";
+        assert_eq!(cpu_model(arm).as_deref(), Some("implementer 0x41, part 0xd07"));
+        assert_eq!(cpu_model("processor: 0\n"), None);
+    }
+}
