@@ -142,6 +142,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         &["raw-bytes", "analyses", "bpfload", "eventfmt", "sources", "timeline", "tracefs", "vms"],
     ),
     ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),
+    // The same as metrics.
+    ("metrics", &["analyses", "live", "printable", "timeline"]),
     (
         "sampler",
         &["confine", "folder", "hypertrace", "perfdata", "raw-bytes", "sys", "tracefs", "waits"],

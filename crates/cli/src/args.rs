@@ -38,6 +38,7 @@ pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
+pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod tables;
 pub(crate) mod top;
@@ -125,6 +126,8 @@ pub(crate) enum Verb {
     Publish(publish::PublishArgs),
     /// Show what VMs exit for right now; in a guest, what its host does with its vCPUs
     Top(top::TopArgs),
+    /// Offer what VMs exit for as metrics for Prometheus
+    Serve(serve::ServeArgs),
     /// Put a text into the recording that this guest's host makes
     Mark(mark::MarkArgs),
     /// Make the keys by which hosts and agents identify each other over TLS

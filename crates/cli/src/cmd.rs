@@ -27,5 +27,6 @@ pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod serve;
 pub(crate) mod top;
 pub(crate) mod virtio;

@@ -65,6 +65,16 @@ fn options_of_tracers_that_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn metrics_are_for_this_machine_alone() {
+    for address in ["0.0.0.0:9797", "[::]:9797", "192.0.2.1:9797"] {
+        fails(&["serve", "--listen", address], 2, &["--listen", "proxy with TLS"]);
+    }
+    fails(&["serve", "--listen", "9797"], 2, &["127.0.0.1:9797"]);
+    fails(&["serve", "--max-series", "10"], 2, &["--max-series"]);
+    fails(&["serve", "--once", "--listen", "127.0.0.1:1"], 2, &["--once", "--listen"]);
+}
+
+#[test]
 fn what_is_no_recording_is_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -28,6 +28,7 @@ const VERBS: &[&str] = &[
     "listen",
     "publish",
     "top",
+    "serve",
     "mark",
     "keys",
     "lab",

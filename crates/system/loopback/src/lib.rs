@@ -4,13 +4,16 @@
 //! has a token that can't be guessed, requests must name this server as their host (a page of another name that was
 //! resolved to this machine does not), a request has a deadline as a whole and a few kilobytes, and no more
 //! connections are served at once than [`Bounds`] allows. Every connection has one request and its answer.
+//!
+//! What any user of this machine may know, such as metrics for a collector that can't learn a token, has an
+//! address without one ([`Loopback::open`]); all else holds there, too.
 #![forbid(unsafe_code)]
 
 mod answer;
 mod request;
 
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,8 +53,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Loopback {
     listener: TcpListener,
-    port: u16,
-    token: String,
+    address: SocketAddr,
+    /// None: whoever connects may ask.
+    token: Option<String>,
     bounds: Bounds,
 }
 
@@ -62,14 +66,33 @@ impl Loopback {
     /// When the port is taken, or the system has no randomness.
     pub fn bind(port: u16, bounds: Bounds) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        let port = listener.local_addr()?.port();
-        Ok(Self { listener, port, token: token()?, bounds })
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address, token: Some(token()?), bounds })
     }
 
-    /// The address to open, with its token.
+    /// Listens where whoever runs a program on this machine may ask, without a token; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// When the address is not one of this machine alone, or its port is taken.
+    pub fn open(address: SocketAddr, bounds: Bounds) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{address} is not a loopback address"),
+            ));
+        }
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address, token: None, bounds })
+    }
+
+    /// The address to open, with its token if it has one.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/{}/", self.port, self.token)
+        match &self.token {
+            Some(token) => format!("http://{}/{token}/", self.address),
+            None => format!("http://{}/", self.address),
+        }
     }
 
     /// Answers requests for what lies below the address, for as long as the process runs.
@@ -106,7 +129,7 @@ impl Loopback {
     ) -> io::Result<()> {
         let until = Instant::now() + self.bounds.request_within;
         let answer = match request::read(&mut stream, until)? {
-            Ok(head) => match head.query(self.port, &self.token) {
+            Ok(head) => match head.query(self.address, self.token.as_deref()) {
                 Ok(query) => handler(&query),
                 Err(refusal) => refusal.answer(),
             },

@@ -1,7 +1,7 @@
 //! What a client asks for: read within a deadline and a bound, and refused where it is not what is answered here.
 
 use std::io::{self, Read};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
 use crate::answer::{Answer, Body};
@@ -17,6 +17,8 @@ const MOST_HEADERS: usize = 64;
 pub struct Query {
     /// What follows the token; empty for the address itself.
     pub name: String,
+    /// What the client takes, as its header `Accept` says; empty where it has none.
+    pub accept: String,
     parameters: Vec<(String, String)>,
 }
 
@@ -78,6 +80,7 @@ pub(crate) struct Head {
     method: String,
     target: String,
     host: Option<String>,
+    accept: String,
     has_body: bool,
 }
 
@@ -144,26 +147,29 @@ impl Head {
         let host = hosts.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
         let has_length = of("content-length").iter().any(|one| one.value != b"0");
         let has_body = has_length || !of("transfer-encoding").is_empty();
-        Ok(Some(Self { method: method.to_owned(), target: target.to_owned(), host, has_body }))
+        let accepted = of("accept").into_iter().map(|one| String::from_utf8_lossy(one.value));
+        let accept = accepted.collect::<Vec<_>>().join(",");
+        let (method, target) = (method.to_owned(), target.to_owned());
+        Ok(Some(Self { method, target, host, accept, has_body }))
     }
 
     /// What is asked for, of who may ask.
-    pub(crate) fn query(&self, port: u16, token: &str) -> Result<Query, Refusal> {
+    pub(crate) fn query(&self, at: SocketAddr, token: Option<&str>) -> Result<Query, Refusal> {
         if self.method != "GET" {
             return Err(Refusal::Method);
         }
         if self.has_body {
             return Err(Refusal::Body);
         }
-        let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        let own = [at.to_string(), format!("localhost:{}", at.port())];
         if !self.host.as_ref().is_some_and(|host| own.contains(host)) {
             return Err(Refusal::Host);
         }
         let path = self.target.strip_prefix('/').ok_or(Refusal::Unknown)?;
-        let (given, rest) = path.split_once('/').ok_or(Refusal::Unknown)?;
-        if !is_same(given.as_bytes(), token.as_bytes()) {
-            return Err(Refusal::Unknown);
-        }
+        let rest = match token {
+            Some(token) => below(path, token).ok_or(Refusal::Unknown)?,
+            None => path,
+        };
         let (name, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
         if !name.bytes().all(is_plain) {
@@ -174,8 +180,15 @@ impl Head {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(key), decoded(value))
         };
-        Ok(Query { name: name.to_owned(), parameters: pairs.map(pair).collect() })
+        let parameters = pairs.map(pair).collect();
+        Ok(Query { name: name.to_owned(), accept: self.accept.clone(), parameters })
     }
+}
+
+/// What follows the token in a path.
+fn below<'p>(path: &'p str, token: &str) -> Option<&'p str> {
+    let (given, rest) = path.split_once('/')?;
+    is_same(given.as_bytes(), token.as_bytes()).then_some(rest)
 }
 
 /// In a time that does not depend on where they differ.
@@ -208,7 +221,12 @@ mod tests {
     use super::*;
 
     fn asked(request: &str) -> Result<Query, Refusal> {
-        Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?.query(80, "secret")
+        asked_at("127.0.0.1:80", Some("secret"), request)
+    }
+
+    fn asked_at(at: &str, token: Option<&str>, request: &str) -> Result<Query, Refusal> {
+        let head = Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?;
+        head.query(at.parse().unwrap(), token)
     }
 
     #[test]
@@ -243,6 +261,24 @@ mod tests {
         ] {
             assert_eq!(with(line, more), Err(refusal), "{line} {more}");
         }
+    }
+
+    #[test]
+    fn an_open_address_has_names_alone_and_its_own_hosts() {
+        let with = |at: &str, line: &str, more: &str| {
+            asked_at(at, None, &format!("GET {line} HTTP/1.1\r\n{more}\r\n"))
+        };
+        let accept = "Accept: text/plain;q=0.5\r\naccept: */*\r\n";
+        let query =
+            with("127.0.0.2:80", "/metrics?x=1", &format!("Host: 127.0.0.2:80\r\n{accept}"));
+        let query = query.unwrap();
+        assert_eq!((query.name.as_str(), query.get("x")), ("metrics", Some("1")));
+        assert_eq!(query.accept, "text/plain;q=0.5,*/*");
+        assert_eq!(with("[::1]:80", "/", "Host: [::1]:80\r\n").unwrap(), Query::default());
+        let refused = with("127.0.0.1:80", "/metrics", "Host: evil.example:80\r\n");
+        assert_eq!(refused, Err(Refusal::Host));
+        let refused = with("127.0.0.1:80", "/../metrics", "Host: localhost:80\r\n");
+        assert_eq!(refused, Err(Refusal::Unknown));
     }
 
     #[test]

@@ -157,3 +157,15 @@ fn many_that_say_nothing_keep_nobody_out_for_long() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn an_address_without_a_token_is_this_machines_alone() {
+    let refused = Loopback::open("0.0.0.0:0".parse().unwrap(), Bounds::default()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+    let server = Loopback::open("127.0.0.1:0".parse().unwrap(), Bounds::default()).unwrap();
+    let address = server.address();
+    let host = address.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).unwrap();
+    std::thread::spawn(move || server.serve(&|query| Answer::sentence(200, &query.name)));
+    assert!(get(host, "/metrics").ends_with("\r\n\r\nmetrics\n"));
+    assert_eq!(status(&get(host, "/metrics/more")), "404");
+}

@@ -1,0 +1,49 @@
+//! Arguments of `serve`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::record::duration;
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope serve                                  on http://127.0.0.1:9797/metrics\n  \
+    hyperscope serve --listen [::1]:9900 --max-series 20000\n  \
+    hyperscope serve --once > /var/lib/prometheus/node-exporter/hyperscope.prom\n\n\
+Exits are added up inside this host's kernel, as by hyperscope top; counters begin at zero.\n\
+/healthz says whether it works, / is a page for people. Any user of this machine can read it.")]
+pub(crate) struct ServeArgs {
+    /// Answer at this address, of this machine alone
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9797", value_parser = loopback)]
+    pub(crate) listen: SocketAddr,
+    /// Print one interval's metrics and end, for the textfile collector of node_exporter
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) once: bool,
+    /// Read the kernel's sums at most so often; with --once: the interval
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// Series that there may be; what has no room counts together, and the page says so
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(metrics::LEAST_SERIES as i64..=10_000_000))]
+    pub(crate) max_series: u32,
+    /// Rows that the kernel keeps of an interval, 1.2 KiB each; what has no room is one row together
+    #[arg(long, value_name = "NUMBER", default_value_t = 8192,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rows: u32,
+}
+
+/// An address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        "it is no address with a port, such as 127.0.0.1:9797 or [::1]:9797".to_owned()
+    })?;
+    if !address.ip().is_loopback() {
+        return Err("other machines could reach it, and answers are neither encrypted nor protected: listen on \
+                    127.0.0.1 or [::1], and put a proxy with TLS in front of it"
+            .to_owned());
+    }
+    Ok(address)
+}

@@ -1,0 +1,114 @@
+//! `hyperscope serve`: a host's live accounting as metrics, over HTTP on this machine, or once to standard output.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use live::{Accounting, By, Limits, LiveError};
+use loopback::{Answer, Body, Bounds, Loopback, Query};
+use metrics::{Format, Totals};
+use printable::messages;
+
+use crate::args::serve::ServeArgs;
+use crate::cmd::record::stop_at_signals;
+
+/// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
+const UNASKED: Duration = Duration::from_secs(10);
+
+/// Each connection may have a page in memory.
+const CONNECTIONS: usize = 8;
+
+/// How long a client may take for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let (over, is_over) = mpsc::channel();
+    stop_at_signals(over)?;
+    if args.once {
+        return once(args, &is_over);
+    }
+    // First, so that a port that is taken is reported before anything else begins.
+    let bounds =
+        Bounds { connections: CONNECTIONS, answer_within: ANSWER_WITHIN, ..Bounds::default() };
+    let server = Loopback::open(args.listen, bounds)
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let monitor = Arc::new(Mutex::new(Monitor::begin(args)?));
+    let _ = writeln!(messages(), "hyperscope: metrics are at {}metrics", server.address());
+    let answering = Arc::clone(&monitor);
+    thread::Builder::new()
+        .name("serve".to_owned())
+        .spawn(move || server.serve(&|query| answer(query, &answering)))
+        .context("cannot begin to answer")?;
+    while is_over.recv_timeout(UNASKED).is_err() {
+        // What goes wrong here is what the next client hears of.
+        let _ = locked(&monitor).refresh(UNASKED);
+    }
+    Ok(())
+}
+
+/// One interval, to standard output.
+fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
+    let mut monitor = Monitor::begin(args)?;
+    let _ = is_over.recv_timeout(args.interval);
+    monitor.refresh(Duration::ZERO)?;
+    let mut out = io::stdout().lock();
+    out.write_all(metrics::page(&monitor.totals, Format::Text).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// The accounting, and what was added up of it.
+#[derive(Debug)]
+struct Monitor {
+    accounting: Accounting,
+    totals: Totals,
+    latest: Instant,
+    interval: Duration,
+}
+
+impl Monitor {
+    fn begin(args: &ServeArgs) -> anyhow::Result<Self> {
+        let accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
+        let totals = Totals::new(usize::try_from(args.max_series)?);
+        Ok(Self { accounting, totals, latest: Instant::now(), interval: args.interval })
+    }
+
+    /// Adds the interval that goes on, if it is as long as this.
+    fn refresh(&mut self, least: Duration) -> Result<(), LiveError> {
+        if self.latest.elapsed() >= least {
+            self.totals.add(&self.accounting.interval(By::Vm)?);
+            self.latest = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+fn locked(monitor: &Mutex<Monitor>) -> std::sync::MutexGuard<'_, Monitor> {
+    monitor.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers one client.
+fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
+    if !["", "metrics", "healthz"].contains(&query.name.as_str()) {
+        return Answer::sentence(404, "there is nothing here: see /metrics, /healthz and /");
+    }
+    let mut monitor = locked(monitor);
+    let interval = monitor.interval;
+    if let Err(error) = monitor.refresh(interval) {
+        return Answer::sentence(503, &format!("the kernel's sums can't be read: {error}"));
+    }
+    let (content_type, text) = match query.name.as_str() {
+        "metrics" => {
+            let format = metrics::accepted(&query.accept);
+            (format.content_type(), metrics::page(&monitor.totals, format))
+        }
+        "healthz" => return Answer::sentence(200, "ok"),
+        _ => {
+            let version = env!("CARGO_PKG_VERSION");
+            ("text/html; charset=utf-8", metrics::status(&monitor.totals, version))
+        }
+    };
+    Answer { status: 200, content_type, body: Body::Bytes(text.into_bytes()) }
+}
