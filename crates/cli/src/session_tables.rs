@@ -92,6 +92,11 @@ impl SessionTables {
         self.recorded.begun_unix_ns.is_none() && args.begun.is_none()
     }
 
+    /// Places of the recordings that could not be read.
+    pub(crate) fn damaged_places(&self) -> usize {
+        self.recordings.iter().map(|one| one.damage().len()).sum()
+    }
+
     fn origin(&self, args: &TableArgs) -> Origin {
         let recorded = &self.recorded;
         let cost = recorded.cost.as_ref();

@@ -101,7 +101,7 @@ impl ExportArgs {
             if self.cpu.is_some() {
                 return Some("--cpu goes with --to csv, jsonl and tracedat");
             }
-            if self.output.is_none() {
+            if self.output.as_deref().is_none_or(|path| path.as_os_str() == "-") {
                 return Some("--to parquet takes -o: its tables are files in a folder");
             }
         } else if !self.tables.is_default() {

@@ -19,8 +19,8 @@ use crate::args::memory::MemoryArgs;
     hyperscope lake compact /srv/lake --before 2026-11-22\n  \
     hyperscope lake gc /srv/lake --keep exits=7 --keep vcpu_states=7\n  \
     hyperscope lake verify /srv/lake\n\n\
-    A lake is a folder with the tables of many recordings (docs/fleet.md). Each counts as a whole or\n\
-    not at all, whenever a command is killed.")]
+    A lake is a folder with the tables of many recordings (docs/fleet.md). A recording is in it as a\n\
+    whole or not at all, also when a command is killed.")]
 pub(crate) struct LakeArgs {
     #[command(subcommand)]
     pub(crate) verb: LakeVerb,
@@ -33,7 +33,7 @@ pub(crate) enum LakeVerb {
     Add(Box<AddArgs>),
     /// Put the files of a day's sessions together
     Compact(CompactArgs),
-    /// Remove what counts nowhere, and tables that are old enough
+    /// Remove rows that belong to no session, and rows older than they are to be kept
     Gc(GcArgs),
     /// Show the sessions of a lake
     List(ListArgs),
@@ -86,8 +86,7 @@ pub(crate) struct GcArgs {
     /// The lake's folder
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
-    /// Keep what counts nowhere for this many hours: a run may be about to make it count, a query may
-    /// still read it
+    /// Keep rows that belong to no session for this many hours: a query may still read them
     #[arg(long, value_name = "HOURS", default_value = "24")]
     pub(crate) grace: u32,
     /// Remove a table's rows of days that are older than this many days
@@ -136,7 +135,11 @@ impl FromStr for Date {
         let shape = |(at, one): (usize, char)| {
             if matches!(at, 4 | 7) { one == '-' } else { one.is_ascii_digit() }
         };
-        match text.len() == 10 && text.char_indices().all(shape) {
+        let within = |at: std::ops::Range<usize>, days: std::ops::RangeInclusive<u8>| {
+            text.get(at).and_then(|part| part.parse().ok()).is_some_and(|part| days.contains(&part))
+        };
+        let is_shaped = text.len() == 10 && text.char_indices().all(shape);
+        match is_shaped && within(5..7, 1..=12) && within(8..10, 1..=31) {
             true => Ok(Self(text.to_owned())),
             false => Err(format!("{text} is no day: write 2026-11-22")),
         }
@@ -171,7 +174,9 @@ mod tests {
     #[test]
     fn days_and_retentions_are_read_or_refused() {
         assert_eq!("2026-11-22".parse(), Ok(Date("2026-11-22".to_owned())));
-        for wrong in ["", "2026-11-2", "2026/11/22", "today"] {
+        for wrong in
+            ["", "2026-11-2", "2026/11/22", "today", "2026-13-01", "2026-11-32", "2026-00-10"]
+        {
             assert!(wrong.parse::<Date>().is_err(), "{wrong}");
         }
         assert!("exits=7".parse::<Keep>().is_ok_and(|keep| keep.days == 7));

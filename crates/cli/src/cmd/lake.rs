@@ -55,9 +55,15 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                 say(&format!("{shown}: {what}"));
             }
             Err(error) => {
+                // A full disk says nothing of the recording.
+                if let Some(fault) = storage.write_fault() {
+                    bail!("{shown}: not added: cannot write to {}: {fault}", args.lake.display());
+                }
                 let hash = hash_sources(&[file]).ok().map(|hash| hash.sha256);
                 reject(&storage, &shown, hash.as_deref(), &format!("{error:#}"))?;
-                say(&format!("{shown}: rejected: {error:#}"));
+                let why = format!("{error:#}");
+                let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why);
+                say(&format!("{shown}: rejected: {why}"));
                 rejected += 1;
             }
         }
@@ -83,7 +89,7 @@ fn add_one(args: &AddArgs, file: &Path, storage: &LocalFolder) -> anyhow::Result
         convert(&tables, &args.tables, asked, &mut addition)?;
         if tables.clock_is_unknown(&args.tables) {
             say(&format!(
-                "{}: when it was recorded is not known: it stands under 1970, by its trace clock; --begun says when",
+                "{}: when it was recorded is not known, so its day is 1970-01-01, by its trace clock: add recordings of trace-cmd with --begun",
                 file.display()
             ));
         }
@@ -97,7 +103,12 @@ fn compact_days(args: &CompactArgs) -> anyhow::Result<()> {
     let done =
         compact(&storage, &|date| date < before.as_str()).context("cannot compact the lake")?;
     let Compacted { sessions, parts, files_before, files } = done;
-    say(&format!("{sessions} sessions in {parts} parts: {files} files in place of {files_before}"));
+    say(&format!(
+        "{} in {}: {} in place of {files_before}",
+        counted(sessions, "session"),
+        counted(parts, "part"),
+        counted(files, "file")
+    ));
     Ok(())
 }
 
@@ -112,9 +123,17 @@ fn collect(args: &GcArgs) -> anyhow::Result<()> {
     let Collected { orphans, unfinished, expired, bytes } =
         done.context("cannot clean up the lake")?;
     say(&format!(
-        "removed: files that counted nowhere: {orphans}, unfinished: {unfinished}, old: {expired}; {bytes} bytes"
+        "removed {bytes} bytes; files without a session: {orphans}, unfinished: {unfinished}, older than --keep: {expired}"
     ));
     Ok(())
+}
+
+/// A number of things, and what they are.
+fn counted(number: impl Into<u64>, what: &str) -> String {
+    match number.into() {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
 }
 
 /// The day `days` ago, in UTC.
@@ -141,8 +160,9 @@ fn check(args: &VerifyArgs) -> anyhow::Result<()> {
     let rows: u64 = found.rows.values().sum();
     let _ = writeln!(
         err,
-        "hyperscope: {} sessions, {rows} rows; files that count nowhere: {}",
-        found.sessions, found.orphans
+        "hyperscope: {}, {rows} rows; files without a session: {}",
+        counted(found.sessions, "session"),
+        found.orphans
     );
     match found.faults.len() {
         0 => Ok(()),

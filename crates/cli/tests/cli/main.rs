@@ -17,6 +17,7 @@ mod events;
 mod export;
 mod hypertrace;
 mod inputs;
+mod lake;
 mod losses;
 mod manual;
 mod misuse;

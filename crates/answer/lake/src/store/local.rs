@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::FlockOperation;
 
@@ -26,24 +27,51 @@ const MOST_DEPTH: usize = 8;
 pub struct LocalFolder {
     root: PathBuf,
     number: AtomicU64,
+    fault: Fault,
     /// Held as long as this lives.
     _lock: Option<File>,
+}
+
+/// Why a file could not be written first: writers of tables keep no more of it than words.
+#[derive(Clone, Debug, Default)]
+struct Fault(Arc<Mutex<Option<String>>>);
+
+impl Fault {
+    /// Keeps the first error.
+    fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        done.inspect_err(|error| {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| error.to_string());
+        })
+    }
+}
+
+/// A file's place until it is complete: what is not put elsewhere is removed.
+#[derive(Debug)]
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Renamed or removed before, or it stays for gc.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// A file that is not in its place yet.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: BufWriter<File>,
-    path: PathBuf,
+    place: Unfinished,
+    fault: Fault,
 }
 
 impl Write for UnfinishedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        self.fault.note(self.file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.fault.note(self.file.flush())
     }
 }
 
@@ -54,21 +82,36 @@ impl LocalFolder {
     /// When it is no lake.
     pub fn open(root: &Path) -> io::Result<Self> {
         if !root.join(ROOT).is_dir() {
-            let why = format!("{} is no lake: it has no folder {ROOT}", root.display());
+            let why = match other_version(root) {
+                Some(other) => of_other_version(root, &other),
+                None => format!("{} is no lake: it has no folder {ROOT}", root.display()),
+            };
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
-        Ok(Self { root: root.to_owned(), number: AtomicU64::new(0), _lock: None })
+        Ok(Self::of(root, None))
     }
 
     /// A lake to change, made where there is none. Others wait until it is done, or this process is gone.
     ///
     /// # Errors
-    /// When it can't be made or locked.
+    /// When it can't be made or locked, and when a folder holds other things than a lake of this version.
     pub fn change(root: &Path) -> io::Result<Self> {
+        refuse_others(root)?;
         fs::create_dir_all(root.join(ROOT).join(UNFINISHED))?;
         let lock = File::create(root.join(ROOT).join(LOCK))?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
-        Ok(Self { root: root.to_owned(), number: AtomicU64::new(0), _lock: Some(lock) })
+        Ok(Self::of(root, Some(lock)))
+    }
+
+    fn of(root: &Path, lock: Option<File>) -> Self {
+        let (root, number, fault) = (root.to_owned(), AtomicU64::new(0), Fault::default());
+        Self { root, number, fault, _lock: lock }
+    }
+
+    /// Why a file of it could not be written, if one could not.
+    #[must_use]
+    pub fn write_fault(&self) -> Option<String> {
+        self.fault.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -78,6 +121,52 @@ impl LocalFolder {
     fn unfinished_folder(&self) -> PathBuf {
         self.root.join(ROOT).join(UNFINISHED)
     }
+
+    fn put_whole(&self, file: UnfinishedFile, name: &str) -> io::Result<()> {
+        let UnfinishedFile { file, place: begun, .. } = file;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        let place = self.at(name);
+        let folder = place.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder)?;
+        fs::rename(&begun.0, &place)?;
+        // The name is there for good once its folder is.
+        File::open(folder)?.sync_all()
+    }
+}
+
+/// A folder of another version's lake.
+fn other_version(root: &Path) -> Option<String> {
+    let is_version = |name: &String| {
+        name.strip_prefix('v').is_some_and(|rest| rest.parse::<u32>().is_ok()) && name != ROOT
+    };
+    names(root).find(is_version)
+}
+
+fn of_other_version(root: &Path, other: &str) -> String {
+    format!("{} is a lake of version {other}; this program reads and writes {ROOT}", root.display())
+}
+
+/// What a folder holds: nothing where there is none.
+fn names(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Refuses a folder that holds other things, such as a recording: a lake would be made among them.
+fn refuse_others(root: &Path) -> io::Result<()> {
+    // A new file system has that one.
+    let is_other = |name: &String| !name.starts_with('.') && name != "lost+found";
+    if root.join(ROOT).is_dir() || !names(root).any(|name| is_other(&name)) {
+        return Ok(());
+    }
+    let why = match other_version(root) {
+        Some(other) => of_other_version(root, &other),
+        None => format!(
+            "{} holds other files and is no lake; name a new or an empty folder",
+            root.display()
+        ),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 /// All files below a folder; unfinished ones are not part of a lake.
@@ -112,23 +201,17 @@ impl Storage for LocalFolder {
     fn begin(&self) -> io::Result<UnfinishedFile> {
         let number = self.number.fetch_add(1, Relaxed);
         let path = self.unfinished_folder().join(format!("{}-{number}", std::process::id()));
-        let file = File::create(&path)?;
-        Ok(UnfinishedFile { file: BufWriter::with_capacity(BUFFER_BYTES, file), path })
+        let file = self.fault.note(File::create(&path))?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(UnfinishedFile { file, place: Unfinished(path), fault: self.fault.clone() })
     }
 
     fn put(&self, file: UnfinishedFile, name: &str) -> io::Result<()> {
-        let UnfinishedFile { file, path } = file;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        let place = self.at(name);
-        let folder = place.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder)?;
-        fs::rename(&path, &place)?;
-        // The name is there for good once its folder is.
-        File::open(folder)?.sync_all()
+        self.fault.note(self.put_whole(file, name))
     }
 
     fn give_up(&self, file: UnfinishedFile) -> io::Result<()> {
-        fs::remove_file(file.path)
+        fs::remove_file(&file.place.0)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {

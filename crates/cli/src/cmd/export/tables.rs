@@ -16,6 +16,7 @@ use crate::session_tables::{SessionTables, convert};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let Some(folder) = args.output.as_deref() else { bail!("--to parquet takes -o") };
+    refuse_source(folder, &args.files)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let part = Part::new(args.from, args.until, &args.vms);
     let sources = SessionTables::open(&args.files, args.method.method, &part)?;
@@ -27,6 +28,12 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let rows: u64 = written.rows.iter().map(|(_, rows)| rows).sum();
     let tables = written.rows.len();
     let _ = writeln!(err, "hyperscope: {rows} rows in {tables} tables, in {}", folder.display());
+    match sources.damaged_places() {
+        0 => {}
+        places => {
+            say(&format!("places that could not be read: {places}; hyperscope info lists them"))
+        }
+    }
     if sources.clock_is_unknown(&args.tables) {
         say("when it was recorded is not known: times are the trace clock's; --begun says when");
     }
@@ -74,7 +81,7 @@ fn refuse_source(path: &Path, sources: &[PathBuf]) -> io::Result<()> {
     let place = fs::canonicalize(path).ok();
     let is_it = |one: &PathBuf| place.is_some() && fs::canonicalize(one).ok() == place;
     if sources.iter().any(is_it) {
-        let why = format!("{} is a recording to be read", path.display());
+        let why = format!("{} is a recording to be read; write to another place", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(())

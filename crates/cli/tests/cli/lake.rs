@@ -1,0 +1,158 @@
+//! `hyperscope lake`: recordings that go in, what is refused, and what is printed of them.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{Run, command, hyperscope, output_of, repository};
+
+const RECORDING: &str = "fixtures/arm64/hypercalls/host.dat";
+const OTHER: &str = "fixtures/x86-svm/hypertrace.dat";
+
+/// A verb of a lake.
+fn lake(verb: &str, lake: &Path, args: &[&str]) -> Run {
+    hyperscope(&[&["lake", verb, lake.to_str().unwrap()], args].concat())
+}
+
+fn sessions(of: &Path) -> Value {
+    let args = ["lake", "list", "--format", "json", of.to_str().unwrap()];
+    let document = serde_json::from_str(&output_of(&args)).unwrap();
+    check(&closed("lake"), &document, "lake list");
+    document["sessions"].clone()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entry = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    fs::read_dir(folder).unwrap().map(|one| entry(one).into_string().unwrap()).collect()
+}
+
+#[test]
+fn what_is_added_is_listed_verified_and_compacted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let options = ["--host", "web7", "--begun", "1795305600", RECORDING, OTHER];
+    let run = lake("add", &at, &options);
+    assert_eq!((run.code, run.err.matches(": added\n").count()), (0, 2), "{}", run.err);
+    let run = lake("add", &at, &options);
+    assert_eq!((run.code, run.err.matches(": there already\n").count()), (0, 2), "{}", run.err);
+
+    let listed = sessions(&at);
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    for session in listed {
+        let source = session["source_uri"].as_str().unwrap();
+        let exits: Value =
+            serde_json::from_str(&output_of(&["exits", "--format", "json", source])).unwrap();
+        let rows = exits["rows"].as_array().unwrap();
+        let count: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+        assert!(count > 0);
+        assert_eq!(session["rows"]["exits"], count, "{source}");
+        assert_eq!((&session["host_id"], &session["date"]), (&"web7".into(), &"2026-11-22".into()));
+    }
+
+    let run = lake("compact", &at, &["--before", "2026-11-23"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.starts_with("hyperscope: 2 sessions in "), "{}", run.err);
+    let cold = sessions(&at);
+    for (hot, cold) in listed.iter().zip(cold.as_array().unwrap()) {
+        assert_eq!((&cold["tier"], &cold["rows"]), (&"cold".into(), &hot["rows"]));
+    }
+    let run = lake("verify", &at, &[]);
+    assert!(run.code == 0 && run.err.contains("2 sessions, "), "{}", run.err);
+
+    // Without its file in `sessions` a session's rows count no more; gc removes them.
+    let day = at.join("v1/sessions/date=2026-11-22");
+    fs::remove_file(day.join(names(&day).pop().unwrap())).unwrap();
+    assert_eq!(sessions(&at).as_array().unwrap().len(), 1);
+    let run = lake("gc", &at, &["--grace", "0"]);
+    assert!(run.code == 0 && run.err.contains("removed "), "{}", run.err);
+    assert_eq!(lake("verify", &at, &[]).code, 0);
+}
+
+#[test]
+fn other_folders_are_no_lakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("empty")).unwrap();
+    fs::create_dir_all(at("newer/v2/sessions")).unwrap();
+    fs::create_dir(at("other")).unwrap();
+    fs::write(at("other/host.dat"), "text").unwrap();
+    for (name, words) in [
+        ("missing", "is no lake"),
+        ("empty", "is no lake"),
+        ("other", "is no lake"),
+        ("newer", "is a lake of version v2"),
+    ] {
+        for verb in ["list", "verify", "compact", "gc"] {
+            let run = lake(verb, &at(name), &[]);
+            assert_eq!((run.code, run.out.as_str()), (1, ""), "{verb} {name}: {}", run.err);
+            assert!(run.err.contains(words), "{verb} {name}: {}", run.err);
+        }
+    }
+    for (name, words) in [("other", "holds other files"), ("newer", "is a lake of version v2")] {
+        let before = names(&at(name));
+        let run = lake("add", &at(name), &[RECORDING]);
+        assert!(run.code == 1 && run.err.contains(words), "{name}: {}", run.err);
+        assert_eq!(names(&at(name)), before);
+    }
+    assert_eq!(names(folder.path()).len(), 3);
+    assert_eq!(lake("add", &at("empty"), &[RECORDING]).code, 0);
+}
+
+#[test]
+fn what_is_no_recording_is_rejected_and_names_stay_in_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let name = folder.path().join("a\nb\x1b[31m.dat");
+    fs::copy(repository().join(RECORDING), &name).unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "no recording").unwrap();
+    let begun = ["--begun", "1795305600", "--host", "h\ni"];
+    let files = [text.to_str().unwrap(), name.to_str().unwrap()];
+    let run = lake("add", &at, &[&begun[..], &files].concat());
+    assert_eq!(run.code, 1, "{}", run.err);
+    let lines: Vec<&str> = run.err.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", run.err);
+    assert!(lines[0].contains("text: rejected: not a trace.dat"), "{}", run.err);
+    assert!(lines[1].contains("a\\nb\\x1b[31m.dat: added"), "{}", run.err);
+    let table = output_of(&["lake", "list", at.to_str().unwrap()]);
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(!table.contains('\x1b') && table.contains("h\\ni"), "{table}");
+    assert_eq!(sessions(&at)[0]["host_id"], "h\ni");
+}
+
+#[test]
+fn two_that_add_at_once_wait_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let add = |file: &str| {
+        let at = at.to_str().unwrap();
+        command().args(["lake", "add", at, "--begun", "1795305600", file]).spawn().unwrap()
+    };
+    let all = [add(RECORDING), add(OTHER), add(RECORDING)];
+    for mut child in all {
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(sessions(&at).as_array().unwrap().len(), 2);
+    assert_eq!(lake("verify", &at, &[]).code, 0);
+}
+
+#[test]
+fn wrong_arguments_are_usage_errors() {
+    for args in [
+        &["compact", "--before", "2026-13-01"][..],
+        &["compact", "--before", "yesterday"],
+        &["gc", "--keep", "sessions=7"],
+        &["gc", "--keep", "exits"],
+        &["verify", "--expired", "nothing"],
+        &["add", "--begun", "now", RECORDING],
+        &["add"],
+    ] {
+        let run = lake(args[0], Path::new("target/no-lake"), &args[1..]);
+        assert_eq!(run.code, 2, "{args:?}: {}", run.err);
+    }
+    let run = hyperscope(&["export", "--to", "parquet", "-o", "-", RECORDING]);
+    assert!(run.code == 2 && run.err.contains("files in a folder"), "{}", run.err);
+}
