@@ -11,6 +11,7 @@ use lake::store::{
 };
 use lake::{date_of, hash_sources};
 use printable::messages;
+use report::plural;
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
 use crate::notice::say;
@@ -105,9 +106,9 @@ fn compact_days(args: &CompactArgs) -> anyhow::Result<()> {
     let Compacted { sessions, parts, files_before, files } = done;
     say(&format!(
         "{} in {}: {} in place of {files_before}",
-        counted(sessions, "session"),
-        counted(parts, "part"),
-        counted(files, "file")
+        plural(sessions, "session"),
+        plural(parts, "part"),
+        plural(files, "file")
     ));
     Ok(())
 }
@@ -126,14 +127,6 @@ fn collect(args: &GcArgs) -> anyhow::Result<()> {
         "removed {bytes} bytes; files without a session: {orphans}, unfinished: {unfinished}, older than --keep: {expired}"
     ));
     Ok(())
-}
-
-/// A number of things, and what they are.
-fn counted(number: impl Into<u64>, what: &str) -> String {
-    match number.into() {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
 }
 
 /// The day `days` ago, in UTC.
@@ -161,7 +154,7 @@ fn check(args: &VerifyArgs) -> anyhow::Result<()> {
     let _ = writeln!(
         err,
         "hyperscope: {}, {rows} rows; files without a session: {}",
-        counted(found.sessions, "session"),
+        plural(found.sessions as u64, "session"),
         found.orphans
     );
     match found.faults.len() {

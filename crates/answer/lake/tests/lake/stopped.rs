@@ -25,13 +25,14 @@ fn copy(from: &Path, to: &Path) {
 type Counts = BTreeMap<String, usize>;
 
 /// Does a change to copies of a lake, killed after each of its steps and then done again; after all of it the lake
-/// holds `after`, and at no moment anything but that or what it held before. Returns how many steps there are.
+/// holds `after`, and at no moment anything but that or what it held before. Returns how many steps there are, and after
+/// how many of them something was left unfinished.
 fn killed_at_every_step(
     root: &Path,
     after: &Counts,
     change: &dyn Fn(&StoppingFolder) -> std::io::Result<()>,
-) -> usize {
-    let before = counted(root);
+) -> (usize, usize) {
+    let (before, mut left_behind) = (counted(root), 0);
     for steps in 0.. {
         let folder = temporary();
         copy(root, folder.path());
@@ -43,8 +44,10 @@ fn killed_at_every_step(
         assert!(now == before || now == *after, "after step {steps}: {now:?}");
         if done.is_ok() {
             assert_eq!(now, *after);
-            return taken;
+            return (taken, left_behind);
         }
+        let unfinished = LocalFolder::open(folder.path()).unwrap().unfinished().unwrap();
+        left_behind += usize::from(!unfinished.is_empty());
         let again = StoppingFolder::after(usize::MAX, folder.path());
         change(&again).unwrap();
         assert_eq!(counted(folder.path()), *after, "done again after step {steps}");
@@ -69,23 +72,25 @@ fn adding_replacing_compacting_and_cleaning_up_lose_and_double_nothing() {
     let exits = one["web1"];
     let both: Counts = ["web1", "web2"].map(|host| (host.to_owned(), exits)).into();
     let second = |storage: &StoppingFolder| add(storage, "web2", "a").map(|_| ());
-    let adding = killed_at_every_step(root, &both, &second);
+    let (adding, unfinished_adding) = killed_at_every_step(root, &both, &second);
 
     second(&StoppingFolder::after(usize::MAX, root)).unwrap();
     let newer = |storage: &StoppingFolder| add(storage, "web2", "b").map(|_| ());
-    let replacing = killed_at_every_step(root, &both, &newer);
+    let (replacing, unfinished_replacing) = killed_at_every_step(root, &both, &newer);
 
     newer(&StoppingFolder::after(usize::MAX, root)).unwrap();
     let all = |storage: &StoppingFolder| compact(storage, &|_| true).map(|_| ());
-    let compacting = killed_at_every_step(root, &both, &all);
+    let (compacting, unfinished_compacting) = killed_at_every_step(root, &both, &all);
 
     all(&StoppingFolder::after(usize::MAX, root)).unwrap();
-    let cleaning = killed_at_every_step(root, &both, &|storage| {
+    let (cleaning, _) = killed_at_every_step(root, &both, &|storage| {
         let now = SystemTime::now() + Duration::from_secs(1);
         gc(storage, Duration::ZERO, &[], now).map(|_| ())
     });
     assert!(adding > 20 && replacing > 20 && compacting > 20, "{adding} {replacing} {compacting}");
     assert!(cleaning >= 9, "{cleaning}");
+    // Else nothing would show that gc removes what a kill leaves.
+    assert!(unfinished_adding > 0 && unfinished_replacing > 0 && unfinished_compacting > 0);
 
     // A third host after compaction, and another compaction next to the first part.
     let storage = LocalFolder::change(root).unwrap();

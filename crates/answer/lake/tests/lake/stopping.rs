@@ -34,18 +34,38 @@ impl Steps {
 
 /// A file whose every write is a step.
 pub(crate) struct StoppingFile<F> {
-    file: F,
+    /// `None`: it was put into its place, or given up.
+    file: Option<F>,
     steps: Arc<Steps>,
+}
+
+impl<F> StoppingFile<F> {
+    fn there(&mut self) -> io::Result<&mut F> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file is gone"))
+    }
+
+    fn take(mut self) -> io::Result<F> {
+        self.file.take().ok_or_else(|| io::Error::other("the file is gone"))
+    }
+}
+
+impl<F> Drop for StoppingFile<F> {
+    /// Nobody cleans up after one who was killed: the file stays as it is.
+    fn drop(&mut self) {
+        if self.steps.left.load(Relaxed) == 0 {
+            std::mem::forget(self.file.take());
+        }
+    }
 }
 
 impl<F: Write> Write for StoppingFile<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.steps.take()?;
-        self.file.write(bytes)
+        self.there()?.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.there()?.flush()
     }
 }
 
@@ -67,7 +87,7 @@ impl Storage for StoppingFolder {
 
     fn begin(&self) -> io::Result<Self::Unfinished> {
         self.steps.take()?;
-        Ok(StoppingFile { file: self.folder.begin()?, steps: Arc::clone(&self.steps) })
+        Ok(StoppingFile { file: Some(self.folder.begin()?), steps: Arc::clone(&self.steps) })
     }
 
     fn put(&self, mut file: Self::Unfinished, name: &str) -> io::Result<()> {
@@ -75,13 +95,13 @@ impl Storage for StoppingFolder {
         self.steps.take()?;
         file.flush()?;
         self.steps.take()?;
-        self.folder.put(file.file, name)?;
+        self.folder.put(file.take()?, name)?;
         self.steps.take()
     }
 
     fn give_up(&self, file: Self::Unfinished) -> io::Result<()> {
         self.steps.take()?;
-        self.folder.give_up(file.file)
+        self.folder.give_up(file.take()?)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
