@@ -4,7 +4,9 @@ use timeline::Parts;
 
 use crate::histogram::{BUCKETS, Histogram};
 use crate::snapshot::{RowKey, VcpuState};
-use crate::states::{ACTIVITIES, Activity, States};
+use timeline::VcpuActivity;
+
+use crate::states::{ACTIVITIES, States};
 use crate::sums::Sums;
 
 /// Bytes of `struct key`.
@@ -84,15 +86,15 @@ pub(crate) fn state(bytes: &[u8; STATE_BYTES]) -> Option<VcpuState> {
 }
 
 /// What the programs' flags and times say of a thread.
-fn activity(cpu: u8, is_open: bool, in_user: bool, guest_ns: u64, host_ns: u64) -> Activity {
+fn activity(cpu: u8, is_open: bool, in_user: bool, guest_ns: u64, host_ns: u64) -> VcpuActivity {
     match (cpu, is_open, in_user) {
-        (1, ..) => Activity::Preempted,
-        (2, ..) => Activity::Blocked,
-        (_, true, true) => Activity::User,
-        (_, true, false) => Activity::Kernel,
-        _ if guest_ns == 0 => Activity::Unknown,
-        _ if host_ns == 0 => Activity::Guest,
-        _ => Activity::BeforeExit,
+        (1, ..) => VcpuActivity::Preempted,
+        (2, ..) => VcpuActivity::Blocked,
+        (_, true, true) => VcpuActivity::User,
+        (_, true, false) => VcpuActivity::Kernel,
+        _ if guest_ns == 0 => VcpuActivity::Unknown,
+        _ if host_ns == 0 => VcpuActivity::Guest,
+        _ => VcpuActivity::BeforeExit,
     }
 }
 
@@ -129,17 +131,17 @@ mod tests {
             put(&mut bytes, at, word);
         }
         let whole = state(&bytes).unwrap();
-        assert_eq!((whole.did.of(Activity::Guest), whole.now), (50, Activity::Unknown));
+        assert_eq!((whole.did.of(VcpuActivity::Guest), whole.now), (50, VcpuActivity::Unknown));
         put(&mut bytes, STATE_BYTES - 8, 8);
         assert_eq!(state(&bytes), None);
     }
 
     #[test]
     fn what_a_thread_does_follows_from_its_flags() {
-        assert_eq!(activity(0, false, false, 5, 0), Activity::Guest);
-        assert_eq!(activity(0, false, false, 5, 6), Activity::BeforeExit);
-        assert_eq!(activity(0, true, true, 0, 0), Activity::User);
-        assert_eq!(activity(2, true, false, 0, 0), Activity::Blocked);
-        assert_eq!(activity(1, false, false, 5, 6), Activity::Preempted);
+        assert_eq!(activity(0, false, false, 5, 0), VcpuActivity::Guest);
+        assert_eq!(activity(0, false, false, 5, 6), VcpuActivity::BeforeExit);
+        assert_eq!(activity(0, true, true, 0, 0), VcpuActivity::User);
+        assert_eq!(activity(2, true, false, 0, 0), VcpuActivity::Blocked);
+        assert_eq!(activity(1, false, false, 5, 6), VcpuActivity::Preempted);
     }
 }

@@ -30,5 +30,5 @@ pub use error::{LiveError, Result};
 pub use histogram::{BUCKETS, Histogram};
 pub use interval::{By, Cost, Interval, LeftOut, Row, Vcpu};
 pub use snapshot::{RowKey, Snapshot, VcpuState};
-pub use states::{ACTIVITIES, Activity, States};
+pub use states::{ACTIVITIES, States};
 pub use sums::Sums;

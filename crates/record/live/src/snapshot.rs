@@ -1,6 +1,8 @@
 //! What the programs had in their maps when an interval was over.
 
-use crate::states::{ACTIVITIES, Activity, States};
+use timeline::VcpuActivity;
+
+use crate::states::{ACTIVITIES, States};
 use crate::sums::Sums;
 
 /// All of it.
@@ -52,7 +54,7 @@ pub struct VcpuState {
     /// Up to when it is known what it did.
     pub latest_ns: u64,
     /// What it has been doing since then.
-    pub now: Activity,
+    pub now: VcpuActivity,
     /// Since when it is woken up, where it sleeps otherwise.
     pub woken_ns: Option<u64>,
     /// What it did from first to latest.
@@ -84,13 +86,13 @@ impl VcpuState {
     fn give(&self, to_ns: u64, did: &mut States) {
         let took_ns = to_ns.saturating_sub(self.latest_ns);
         let slept_ns = match (self.now, self.woken_ns) {
-            (Activity::Blocked, Some(woken_ns)) => {
+            (VcpuActivity::Blocked, Some(woken_ns)) => {
                 woken_ns.saturating_sub(self.latest_ns).min(took_ns)
             }
             _ => took_ns,
         };
         did.give(self.now, slept_ns);
-        did.give(Activity::Waiting, took_ns - slept_ns);
+        did.give(VcpuActivity::Waiting, took_ns - slept_ns);
     }
 
     /// Whether its numbers fit together, as they do unless it was changed while it was read.
@@ -110,7 +112,7 @@ mod tests {
 
     fn blocked(latest_ns: u64, woken_ns: Option<u64>) -> VcpuState {
         let mut did = States::default();
-        did.give(Activity::Guest, latest_ns - 100);
+        did.give(VcpuActivity::Guest, latest_ns - 100);
         VcpuState {
             process: 1,
             thread: 2,
@@ -118,7 +120,7 @@ mod tests {
             gone: false,
             born_ns: 100,
             latest_ns,
-            now: Activity::Blocked,
+            now: VcpuActivity::Blocked,
             woken_ns,
             did,
             saved: States::default(),
@@ -130,16 +132,16 @@ mod tests {
     fn time_until_the_end_is_what_the_thread_still_does() {
         let state = blocked(1000, None);
         let done = state.done_by(1500);
-        assert_eq!((done.of(Activity::Blocked), done.total_ns()), (500, 1400));
+        assert_eq!((done.of(VcpuActivity::Blocked), done.total_ns()), (500, 1400));
         let done = blocked(1000, Some(1200)).done_by(1500);
-        assert_eq!((done.of(Activity::Blocked), done.of(Activity::Waiting)), (200, 300));
+        assert_eq!((done.of(VcpuActivity::Blocked), done.of(VcpuActivity::Waiting)), (200, 300));
         assert_eq!(VcpuState { gone: true, ..state }.done_by(1500).total_ns(), 900);
     }
 
     #[test]
     fn what_came_after_the_end_is_left_to_the_next_interval() {
         let mut saved = States::default();
-        saved.give(Activity::Kernel, 400);
+        saved.give(VcpuActivity::Kernel, 400);
         let state = VcpuState { saved, saved_ns: 500, ..blocked(1000, None) };
         assert_eq!(state.done_by(500).total_ns(), 400);
         assert_eq!(blocked(1000, None).done_by(50).total_ns(), 0);

@@ -1,40 +1,18 @@
 //! What a vCPU's thread does, and for how long: the states of `hyperscope cpu`.
 
-/// What a vCPU's thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
-pub enum Activity {
-    /// It runs its guest.
-    Guest,
-    /// It has left its guest, as the host's work shows, and `kvm_exit` is yet to come.
-    BeforeExit,
-    /// It handles an exit in the kernel.
-    Kernel,
-    /// It runs in the VMM.
-    User,
-    /// It polls for work before it gives up the CPU.
-    HaltPoll,
-    /// It was taken off the CPU while it could have run on.
-    Preempted,
-    /// It has been woken up and waits for a CPU.
-    Waiting,
-    /// It sleeps.
-    Blocked,
-    /// Not known.
-    Unknown,
-}
+use timeline::VcpuActivity;
 
-/// All of them, in the order of the programs, with the names that scripts see.
-pub const ACTIVITIES: [(Activity, &str); 9] = [
-    (Activity::Guest, "guest"),
-    (Activity::BeforeExit, "before_exit"),
-    (Activity::Kernel, "exit_kernel"),
-    (Activity::User, "exit_user"),
-    (Activity::HaltPoll, "halt_poll"),
-    (Activity::Preempted, "preempted"),
-    (Activity::Waiting, "waiting"),
-    (Activity::Blocked, "blocked"),
-    (Activity::Unknown, "unknown"),
+/// All activities, in the order of the programs and of the type, with the names that scripts see.
+pub const ACTIVITIES: [(VcpuActivity, &str); 9] = [
+    (VcpuActivity::Guest, "guest"),
+    (VcpuActivity::BeforeExit, "before_exit"),
+    (VcpuActivity::Kernel, "exit_kernel"),
+    (VcpuActivity::User, "exit_user"),
+    (VcpuActivity::HaltPoll, "halt_poll"),
+    (VcpuActivity::Preempted, "preempted"),
+    (VcpuActivity::Waiting, "waiting"),
+    (VcpuActivity::Blocked, "blocked"),
+    (VcpuActivity::Unknown, "unknown"),
 ];
 
 /// Times in each of them.
@@ -50,12 +28,12 @@ impl States {
 
     /// The time of one.
     #[must_use]
-    pub fn of(&self, activity: Activity) -> u64 {
+    pub fn of(&self, activity: VcpuActivity) -> u64 {
         self.0[activity as usize]
     }
 
     /// Adds to the time of one.
-    pub fn give(&mut self, activity: Activity, took_ns: u64) {
+    pub fn give(&mut self, activity: VcpuActivity, took_ns: u64) {
         let to = &mut self.0[activity as usize];
         *to = to.saturating_add(took_ns);
     }
@@ -78,10 +56,10 @@ impl States {
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut own = *self;
-        let kernel = Activity::Kernel as usize;
+        let kernel = VcpuActivity::Kernel as usize;
         let shown_ns = before.0[kernel].saturating_sub(own.0[kernel]);
         own.0[kernel] += shown_ns;
-        let poll = &mut own.0[Activity::HaltPoll as usize];
+        let poll = &mut own.0[VcpuActivity::HaltPoll as usize];
         *poll = poll.saturating_sub(shown_ns);
         for (to, before) in own.0.iter_mut().zip(before.0) {
             *to = to.saturating_sub(before);
@@ -96,13 +74,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn each_activity_stands_at_its_own_number() {
+        assert!(ACTIVITIES.iter().enumerate().all(|(at, (activity, _))| *activity as usize == at));
+    }
+
+    #[test]
     fn polling_that_was_shown_as_the_kernels_is_not_shown_twice() {
         let before = States::new([0, 0, 300, 0, 0, 0, 0, 0, 0]);
         // 250 of these were polling, and 50 more; then 20 in the kernel.
         let after = States::new([0, 0, 70, 0, 300, 0, 0, 0, 0]);
         let since = after.since(&before);
         assert_eq!(since.total_ns(), after.total_ns() - before.total_ns());
-        assert_eq!((since.of(Activity::Kernel), since.of(Activity::HaltPoll)), (0, 70));
+        assert_eq!((since.of(VcpuActivity::Kernel), since.of(VcpuActivity::HaltPoll)), (0, 70));
     }
 
     proptest! {
@@ -114,9 +97,9 @@ mod tests {
         ) {
             let mut after = States::new(before);
             after.add(&States::new(more));
-            let polled = polled.min(after.of(Activity::Kernel));
-            after.0[Activity::Kernel as usize] -= polled;
-            after.0[Activity::HaltPoll as usize] += polled;
+            let polled = polled.min(after.of(VcpuActivity::Kernel));
+            after.0[VcpuActivity::Kernel as usize] -= polled;
+            after.0[VcpuActivity::HaltPoll as usize] += polled;
             let before = States::new(before);
             let since = after.since(&before);
             prop_assert_eq!(since.total_ns(), after.total_ns() - before.total_ns());

@@ -1,7 +1,8 @@
 //! An interval as tables for people.
 
-use live::{Activity, Interval, Row, Vcpu};
+use live::{Interval, Row, Vcpu};
 use report::{Table, count, plural, share, time};
+use timeline::VcpuActivity;
 
 /// The tables, for a terminal of this many columns.
 #[must_use]
@@ -50,14 +51,14 @@ fn vcpus(vcpus: &[Vcpu]) -> Table {
     table.names("VM", 0, column(&|vcpu| vcpu.vm.clone()));
     table.numbers("vCPU", 0, column(&|vcpu| vcpu.vcpu.map_or("-".into(), |vcpu| vcpu.to_string())));
     let shares = [
-        ("guest", 0, Activity::Guest),
-        ("before exit", 4, Activity::BeforeExit),
-        ("exit kernel", 1, Activity::Kernel),
-        ("exit user", 1, Activity::User),
-        ("halt poll", 3, Activity::HaltPoll),
-        ("run queue", 0, Activity::Waiting),
-        ("preempted", 0, Activity::Preempted),
-        ("blocked", 1, Activity::Blocked),
+        ("guest", 0, VcpuActivity::Guest),
+        ("before exit", 4, VcpuActivity::BeforeExit),
+        ("exit kernel", 1, VcpuActivity::Kernel),
+        ("exit user", 1, VcpuActivity::User),
+        ("halt poll", 3, VcpuActivity::HaltPoll),
+        ("run queue", 0, VcpuActivity::Waiting),
+        ("preempted", 0, VcpuActivity::Preempted),
+        ("blocked", 1, VcpuActivity::Blocked),
     ];
     for (title, rank, activity) in shares {
         table.numbers(title, rank, column(&|vcpu| of(vcpu, activity)));

@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use live::{Activity, Histogram, Interval, Row, Vcpu};
+use live::{Histogram, Interval, Row, Vcpu};
+use timeline::VcpuActivity;
 
 /// What lines are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,9 +115,9 @@ impl Line {
 
     fn add_vcpu(&mut self, vcpu: &Vcpu) {
         let of = |activity| vcpu.states.of(activity);
-        let queue = of(Activity::Preempted).saturating_add(of(Activity::Waiting));
+        let queue = of(VcpuActivity::Preempted).saturating_add(of(VcpuActivity::Waiting));
         self.run_queue_ns = self.run_queue_ns.saturating_add(queue);
-        self.guest_ns = self.guest_ns.saturating_add(of(Activity::Guest));
+        self.guest_ns = self.guest_ns.saturating_add(of(VcpuActivity::Guest));
         self.waits.add(&vcpu.waits.times);
     }
 }

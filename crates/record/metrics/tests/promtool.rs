@@ -7,9 +7,10 @@ use std::io::{Seek, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
-use live::{Activity, Histogram, Interval, Row, States, Sums, Vcpu};
+use live::{Histogram, Interval, Row, States, Sums, Vcpu};
 use metrics::{Format, Totals, page};
 use timeline::Parts;
+use timeline::VcpuActivity;
 use timeline::arch::Isa;
 
 fn promtool() -> Option<Command> {
@@ -44,7 +45,7 @@ fn totals() -> Totals {
     interval.cost.programs_ns = Some(12_345);
     for vm in ["web", "a\"b\\c\n{d}"] {
         let mut states = States::default();
-        states.give(Activity::Guest, 1_000_000_000);
+        states.give(VcpuActivity::Guest, 1_000_000_000);
         interval.vcpus.push(Vcpu {
             vm: vm.to_owned(),
             process: 1,

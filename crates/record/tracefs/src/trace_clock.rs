@@ -5,12 +5,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use hypertrace::collected::ClockPair;
 
+use crate::clock::TSC;
 use crate::error::{Result, TracefsError};
 use crate::marks::{Mark, Marks};
 use crate::mounted::Tracefs;
 
 /// Readings of which the quickest counts: an interrupt in between makes one slow.
-const READINGS: usize = 5;
+pub(crate) const READINGS: usize = 5;
 
 /// A trace clock, and how it is read.
 #[derive(Debug)]
@@ -43,17 +44,34 @@ impl TraceClock {
     /// # Errors
     /// When only the kernel can read it, and can't be asked to.
     pub fn open(name: &str) -> Result<Self> {
-        match name {
-            "x86-tsc" if sys::tsc().is_some() => return Ok(Self(Kind::Tsc)),
-            "mono" => return Ok(Self(Kind::Same)),
-            "mono_raw" => return Ok(Self(Kind::System(ClockId::MonotonicRaw))),
-            "boot" => return Ok(Self(Kind::System(ClockId::Boottime))),
-            _ => {}
+        if let Some(readable) = Self::readable(name) {
+            return Ok(readable);
         }
         let tracefs = Tracefs::find()?;
         let marks = Marks::make(&tracefs, name)?;
         let name = name.to_owned();
         Ok(Self(Kind::Marks(Box::new(ByMarks { marks, name, _tracefs: tracefs }))))
+    }
+
+    /// The clock that is so called, if programs can read it, too.
+    pub(crate) fn readable(name: &str) -> Option<Self> {
+        match name {
+            TSC if sys::tsc().is_some() => Some(Self(Kind::Tsc)),
+            "mono" => Some(Self(Kind::Same)),
+            "mono_raw" => Some(Self(Kind::System(ClockId::MonotonicRaw))),
+            "boot" => Some(Self(Kind::System(ClockId::Boottime))),
+            _ => None,
+        }
+    }
+
+    /// Its time now, in its own unit; `None`: only the kernel can read it.
+    pub(crate) fn now(&self) -> Option<u64> {
+        match self.0 {
+            Kind::Tsc => sys::tsc(),
+            Kind::Same => Some(mono_ns()),
+            Kind::System(id) => Some(ns(id)),
+            Kind::Marks(_) => None,
+        }
     }
 
     /// Both clocks now, as closely together as can be had.
@@ -105,7 +123,7 @@ fn mono_ns() -> u64 {
     ns(ClockId::Monotonic)
 }
 
-fn ns(clock: ClockId) -> u64 {
+pub(crate) fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
     whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))

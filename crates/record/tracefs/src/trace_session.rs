@@ -70,24 +70,39 @@ impl TraceSession {
             return Err(TracefsError::NothingChosen);
         }
         let clock = Clock::select(&instance, asked.clock)?;
-        let cpus = instance.cpus()?;
-        let buffer_kib = asked.buffer_kib.unwrap_or_else(|| usual_buffer_kib(cpus.len()));
+        let usual = || Ok(usual_buffer_kib(instance.cpus()?.len()));
+        let buffer_kib = asked.buffer_kib.map_or_else(usual, Ok)?;
         instance.set("buffer_size_kb", &buffer_kib.to_string())?;
-        let texts = Texts::read(tracefs.root(), &instance, &events)?;
         let tracer = asked.tracer.cloned();
         let traced = tracer.as_ref().and_then(|one| one.traced(&tracefs, &instance));
-        let _probes = probes;
+        Ok(Self {
+            tracer,
+            traced,
+            ..Self::of(tracefs, (instance, probes), clock, events, buffer_kib)?
+        })
+    }
+
+    /// A session without a tracer of functions, of what is set up.
+    fn of(
+        tracefs: Tracefs,
+        (instance, probes): (Instance, Probes),
+        clock: Clock,
+        events: Vec<String>,
+        buffer_kib: u64,
+    ) -> Result<Self> {
+        let cpus = instance.cpus()?;
+        let texts = Texts::read(tracefs.root(), &instance, &events)?;
         Ok(Self {
             instance,
-            _probes,
+            _probes: probes,
             tracefs,
             clock,
             events,
             texts,
             cpus,
             buffer_kib,
-            tracer,
-            traced,
+            tracer: None,
+            traced: None,
         })
     }
 
@@ -106,26 +121,11 @@ impl TraceSession {
         let (events, without): (Vec<_>, Vec<_>) =
             instance.enabled()?.into_iter().partition(has_format);
         let clock = Clock::current(&instance)?;
-        let cpus = instance.cpus()?;
-        let texts = Texts::read(tracefs.root(), &instance, &events)?;
         let kib = instance.get("buffer_size_kb")?;
         let buffer_kib =
             kib.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-        let _probes = Probes::set(tracefs.root(), &[])?;
-        let (tracer, traced) = (None, None);
-        let of_boot = Self {
-            instance,
-            _probes,
-            tracefs,
-            clock,
-            events,
-            texts,
-            cpus,
-            buffer_kib,
-            tracer,
-            traced,
-        };
-        Ok((of_boot, without))
+        let probes = Probes::set(tracefs.root(), &[])?;
+        Ok((Self::of(tracefs, (instance, probes), clock, events, buffer_kib)?, without))
     }
 
     /// Puts the tracer's call into functions, if one was asked for. The kernel changes no tracer while

@@ -1,12 +1,10 @@
 //! A trace clock and Unix time, read together: what puts recordings of several hosts on one time.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::Serialize;
 
 use crate::clock::{Clock, TSC, TscConversion};
-
-/// Readings of which the quickest counts: an interrupt in between makes one slow.
-const READINGS: usize = 5;
+use crate::trace_clock::{READINGS, TraceClock, ns};
 
 /// The same moment by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,40 +21,27 @@ impl UnixPair {
     /// Both now; `None`: the kernel alone can read this trace clock.
     #[must_use]
     pub fn now(clock: &Clock) -> Option<Self> {
-        let readings = (0..READINGS).map(|_| Self::reading(clock)).collect::<Option<Vec<_>>>()?;
-        readings.into_iter().min_by_key(|one| one.error_ns)
+        let trace = TraceClock::readable(&clock.name)?;
+        let readings = (0..READINGS).map(|_| Self::reading(clock, &trace));
+        readings.collect::<Option<Vec<_>>>()?.into_iter().min_by_key(|one| one.error_ns)
     }
 
-    fn reading(clock: &Clock) -> Option<Self> {
+    fn reading(clock: &Clock, trace: &TraceClock) -> Option<Self> {
         let before_ns = ns(ClockId::Realtime);
-        let trace_ns = trace_ns(clock)?;
+        let trace_time = trace.now()?;
         let after_ns = ns(ClockId::Realtime);
-        let gap_ns = after_ns.saturating_sub(before_ns);
-        let half_ns = gap_ns.div_ceil(2);
+        let trace_ns = match clock.name.as_str() {
+            TSC => converted(trace_time, clock.tsc_conversion?),
+            _ => trace_time,
+        };
+        let half_ns = after_ns.saturating_sub(before_ns).div_ceil(2);
         Some(Self { trace_ns, unix_ns: before_ns.saturating_add(half_ns), error_ns: half_ns })
     }
-}
-
-fn trace_ns(clock: &Clock) -> Option<u64> {
-    let id = match clock.name.as_str() {
-        TSC => return sys::tsc().zip(clock.tsc_conversion).map(|(ticks, by)| converted(ticks, by)),
-        "mono" => ClockId::Monotonic,
-        "mono_raw" => ClockId::MonotonicRaw,
-        "boot" => ClockId::Boottime,
-        _ => return None,
-    };
-    Some(ns(id))
 }
 
 fn converted(ticks: u64, by: TscConversion) -> u64 {
     let scaled = (u128::from(ticks) * u128::from(by.mult)).checked_shr(by.shift).unwrap_or(0);
     by.zero_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
-}
-
-fn ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Intervals of snapshots that were made up.
 
 use super::*;
-use crate::states::Activity;
+use timeline::VcpuActivity;
 
 struct Fixed;
 
@@ -21,7 +21,7 @@ impl Names for Fixed {
 
 fn vcpu_of(process: u32, thread: u32, born_ns: u64, guest_ns: u64) -> VcpuState {
     let mut did = States::default();
-    did.give(Activity::Guest, guest_ns);
+    did.give(VcpuActivity::Guest, guest_ns);
     VcpuState {
         process,
         thread,
@@ -29,7 +29,7 @@ fn vcpu_of(process: u32, thread: u32, born_ns: u64, guest_ns: u64) -> VcpuState 
         gone: false,
         born_ns,
         latest_ns: born_ns + guest_ns,
-        now: Activity::Blocked,
+        now: VcpuActivity::Blocked,
         woken_ns: None,
         did,
         saved: States::default(),
@@ -72,7 +72,7 @@ fn states_of_an_interval_add_up_to_it_and_a_new_thread_begins_again() {
     assert_eq!(interval.vcpus[0].states.total_ns(), 900);
     // It has done nothing else since.
     let interval = before.interval((1000, 2500), &first, By::Vm, &mut Fixed);
-    assert_eq!(interval.vcpus[0].states.of(Activity::Blocked), 1500);
+    assert_eq!(interval.vcpus[0].states.of(VcpuActivity::Blocked), 1500);
     assert_eq!(interval.vcpus[0].states.total_ns(), 1500);
     let again = Snapshot { vcpus: vec![vcpu_of(9, 1, 2600, 50)], ..Snapshot::default() };
     let interval = before.interval((2500, 3000), &again, By::Vm, &mut Fixed);

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::*;
 use crate::snapshot::RowKey;
-use crate::states::Activity;
+use timeline::VcpuActivity;
 
 /// An exit reason that no program here makes.
 const CODE: u64 = 0x4859;
@@ -197,7 +197,7 @@ fn states_add_up_to_every_interval() {
         let done = played.state(&snapshot).done_by(end_ns);
         let did = done.since(&before);
         assert_eq!(did.total_ns(), end_ns - begin_ns, "{did:?}");
-        assert!(did.of(Activity::Blocked) >= 1_900_000, "{did:?}");
+        assert!(did.of(VcpuActivity::Blocked) >= 1_900_000, "{did:?}");
         (before, begin_ns) = (done, end_ns);
     }
 }

@@ -1,10 +1,11 @@
 //! Frames of the screen, drawn into memory.
 
 use analyses::Code;
-use live::{Activity, Cost, Histogram, Interval, Row as ExitRow, States, Sums, Vcpu};
+use live::{Cost, Histogram, Interval, Row as ExitRow, States, Sums, Vcpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use timeline::Parts;
+use timeline::VcpuActivity;
 use timeline::arch::Isa;
 
 use super::*;
@@ -41,8 +42,8 @@ fn exits(vm: &str, vcpu: u32, reason: &str, waiting: bool, sums: Sums) -> ExitRo
 
 fn vcpu(vm: &str, process: u32, vcpu: u32, guest_ms: u64, preempted_ms: u64) -> Vcpu {
     let mut states = States::default();
-    states.give(Activity::Guest, guest_ms * MS);
-    states.give(Activity::Preempted, preempted_ms * MS);
+    states.give(VcpuActivity::Guest, guest_ms * MS);
+    states.give(VcpuActivity::Preempted, preempted_ms * MS);
     Vcpu {
         vm: vm.to_owned(),
         process,

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use analyses::Code;
-use live::{Activity, Histogram, States, Sums, Vcpu};
+use live::{Histogram, States, Sums, Vcpu};
 use proptest::prelude::*;
 use timeline::Parts;
+use timeline::VcpuActivity;
 use timeline::arch::Isa;
 
 use super::*;
@@ -39,8 +40,8 @@ pub(crate) fn row(vm: &str, reason: &str, waiting: bool, count: u64) -> Row {
 
 pub(crate) fn vcpu(vm: &str, number: u32) -> Vcpu {
     let mut states = States::default();
-    states.give(Activity::Guest, SECOND_NS - 100);
-    states.give(Activity::Waiting, 100);
+    states.give(VcpuActivity::Guest, SECOND_NS - 100);
+    states.give(VcpuActivity::Waiting, 100);
     Vcpu {
         vm: vm.to_owned(),
         process: 1,
