@@ -1,6 +1,7 @@
 //! The recordings of a session as tables, for a folder or for a lake.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use analyses::GuestAlignment;
@@ -39,6 +40,8 @@ pub(crate) struct SessionTables {
     first_ns: u64,
     /// What the recorder reported of the host.
     recorded: Recorded,
+    /// By recording, the process of vCPU threads where the recorder knew it.
+    processes: Vec<HashMap<u32, u32>>,
 }
 
 impl SessionTables {
@@ -71,7 +74,9 @@ impl SessionTables {
                 "recordings of several hosts: a session is of one, with its guests".to_owned()
             ));
         }
-        let recorded = recordings.first().map(|one| recorded(one.path())).unwrap_or_default();
+        let mut reported: Vec<Recorded> =
+            recordings.iter().map(|one| recorded(one.path())).collect();
+        let processes = reported.iter_mut().map(|one| take(&mut one.processes)).collect();
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let method = method.map_or_else(String::new, |method| method.0.name().to_owned());
         Ok(Self {
@@ -83,7 +88,8 @@ impl SessionTables {
             part: format!("{method} {}", part.description().unwrap_or_default()),
             range_ns: range.map(|range| (range.from_ns.max(ends_ns.0), range.to_ns.min(ends_ns.1))),
             first_ns: ends_ns.0,
-            recorded,
+            recorded: reported.into_iter().next().unwrap_or_default(),
+            processes,
         })
     }
 
@@ -134,7 +140,7 @@ impl SessionTables {
     ) -> anyhow::Result<Ids> {
         let filter = self.filter(events)?;
         let origin = self.origin(args);
-        let question = self.question(&origin, &filter, &[], wanted);
+        let question = self.question(&origin, &filter, wanted);
         Ok(lake::identify(&question))
     }
 
@@ -154,10 +160,9 @@ impl SessionTables {
         &'q self,
         origin: &'q Origin,
         events: &'q Filter,
-        processes: &'q [HashMap<u32, u32>],
         tables: &'q [&'static Table],
     ) -> Question<'q> {
-        let Self { recordings, guests, machines, range_ns, .. } = self;
+        let Self { recordings, guests, machines, processes, range_ns, .. } = self;
         let range_ns = *range_ns;
         Question { recordings, guests, machines, processes, origin, range_ns, tables, events }
     }
@@ -175,10 +180,8 @@ pub(crate) fn convert<F: Files>(
 ) -> anyhow::Result<Written> {
     let recordings = &tables.recordings;
     let filter = tables.filter(events)?;
-    let processes: Vec<HashMap<u32, u32>> =
-        recordings.iter().map(|one| recorded(one.path()).processes).collect();
     let origin = tables.origin(args);
-    let question = tables.question(&origin, &filter, &processes, wanted);
+    let question = tables.question(&origin, &filter, wanted);
     // Read four times at most: who is who, exits, states, requests.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(4));
