@@ -139,7 +139,17 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     // The accounting of exits inside the kernel.
     (
         "live",
-        &["raw-bytes", "analyses", "bpfload", "eventfmt", "sources", "timeline", "tracefs", "vms"],
+        &[
+            "raw-bytes",
+            "analyses",
+            "bpfload",
+            "eventfmt",
+            "sources",
+            "sys",
+            "timeline",
+            "tracefs",
+            "vms",
+        ],
     ),
     ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),
     // The same as metrics.

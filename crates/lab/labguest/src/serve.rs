@@ -8,7 +8,6 @@ use std::io;
 use std::thread;
 
 use labwire::{FrameError, GuestConfig, Message, Ready};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::ports::Port;
 use crate::{exec, files, ports, relay};
@@ -28,9 +27,7 @@ pub(crate) fn run() -> io::Result<()> {
 }
 
 fn uptime_ns() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    let whole = u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000;
-    whole + u64::try_from(now.tv_nsec).unwrap_or(0)
+    sys::clock_ns(sys::ClockId::Boottime)
 }
 
 fn serve(port: &Port, level: u8) {

@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 
 use labwire::{ThreadUsage, Usage};
-use rustix::time::{ClockId, clock_gettime};
 
 /// Where KVM has a folder of counters for each guest.
 const KVM: &str = "/sys/kernel/debug/kvm";
@@ -30,10 +29,8 @@ pub(crate) fn run() -> io::Result<()> {
 
 /// What is used by now.
 pub(crate) fn now() -> io::Result<Usage> {
-    let time = clock_gettime(ClockId::Boottime);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000;
     Ok(Usage {
-        at_ns: whole + u64::try_from(time.tv_nsec).unwrap_or(0),
+        at_ns: sys::clock_ns(sys::ClockId::Boottime),
         threads: threads()?,
         interrupts: interrupts(&fs::read_to_string("/proc/interrupts")?),
         kvm: kvm(),

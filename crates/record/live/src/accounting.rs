@@ -8,7 +8,7 @@ use std::time::Duration;
 use analyses::ReasonNames;
 use aya::sys::{Stats, enable_stats};
 use rustix::thread::{MembarrierCommand, membarrier};
-use rustix::time::{ClockId, clock_gettime};
+use sys::{ClockId, clock_ns, process_cpu_ns};
 use timeline::arch::Isa;
 
 use crate::error::Result;
@@ -85,7 +85,7 @@ impl Accounting {
         let reasons = reason_names()?;
         let mut programs = Programs::load(Room::new(limits.rows))?;
         let run_times = if limits.own_cost { enable_stats(Stats::RunTime).ok() } else { None };
-        let begin_ns = now_ns(ClockId::Monotonic);
+        let begin_ns = clock_ns(ClockId::Monotonic);
         programs.begin_interval(begin_ns, 0)?;
         programs.attach()?;
         let mut accounting = Self {
@@ -128,10 +128,10 @@ impl Accounting {
     /// Lets a moment pass from which on exits go to the other bank, and takes out what is in this one.
     fn close(&mut self) -> Result<((u64, u64), Snapshot)> {
         // The last bit is the bank's.
-        let end_ns = (now_ns(ClockId::Monotonic) + AHEAD.as_nanos() as u64) & !1;
+        let end_ns = (clock_ns(ClockId::Monotonic) + AHEAD.as_nanos() as u64) & !1;
         let other = 1 - self.bank;
         self.programs.begin_interval(end_ns, other)?;
-        while now_ns(ClockId::Monotonic) <= end_ns {
+        while clock_ns(ClockId::Monotonic) <= end_ns {
             thread::sleep(AHEAD);
         }
         wait_for_programs();
@@ -143,7 +143,7 @@ impl Accounting {
 
     /// CPU times of this process and the programs since they were last asked for.
     fn measure(&mut self) -> (u64, Option<u64>) {
-        let process_ns = now_ns(ClockId::ProcessCPUTime);
+        let process_ns = process_cpu_ns();
         let programs_ns = match self._run_times {
             Some(_) => self.programs.run_time_ns(),
             None => None,
@@ -163,10 +163,4 @@ fn wait_for_programs() {
     if membarrier(MembarrierCommand::Global).is_err() {
         thread::sleep(LONGEST_RUN);
     }
-}
-
-fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    let (seconds, ns) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
-    seconds.unwrap_or_default().saturating_mul(1_000_000_000).saturating_add(ns.unwrap_or_default())
 }

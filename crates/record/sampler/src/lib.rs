@@ -217,19 +217,13 @@ mod tests {
         Some((sampled, bytes, to))
     }
 
-    /// CPU time of all threads of this process.
-    fn cpu_time_ns() -> u64 {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()
-    }
-
     #[test]
     fn a_busy_thread_is_in_as_many_samples_as_its_time_has_periods() {
-        let begun_ns = cpu_time_ns();
+        let begun_ns = sys::process_cpu_ns();
         let Some((sampled, bytes, _to)) = sampled(plan(None), Duration::from_millis(700)) else {
             return;
         };
-        let periods = (cpu_time_ns() - begun_ns) * 997 / 1_000_000_000;
+        let periods = (sys::process_cpu_ns() - begun_ns) * 997 / 1_000_000_000;
         let perf = PerfData::parse(&bytes).unwrap();
         assert_eq!((perf.form, perf.damage.as_slice()), (Form::Pipe, &[][..]));
         let (mut own, mut all, mut names, mut kernels) = (0_u64, 0_u64, 0, 0);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use shmring::spans::SpanWriter;
 use shmring::{Access, SharedMap};
+use sys::{ClockId, clock_ns};
 use vms::Vm;
 use waits::Signal;
 
@@ -141,7 +141,7 @@ impl Guest {
     }
 
     fn go_on(mut self, stop: &Signal, interval: Duration) -> Result<Summary> {
-        let begun_ns = thread_cpu_ns();
+        let begun_ns = clock_ns(ClockId::ThreadCPUTime);
         let (mut looks, mut over) = (0_u64, None);
         let mut until_clocks = CLOCK_LOOKS;
         while over.is_none() && !stop.wait(interval) {
@@ -163,7 +163,7 @@ impl Guest {
             pages: self.trace.pages_read(),
             lost_events: self.trace.lost(),
             looks,
-            cpu_ns: thread_cpu_ns().saturating_sub(begun_ns),
+            cpu_ns: clock_ns(ClockId::ThreadCPUTime).saturating_sub(begun_ns),
             over,
         };
         self.spans.end();
@@ -197,11 +197,4 @@ fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
     }
     let clocks = vm.vcpus.iter().map(GuestClock::of);
     clocks.collect::<Option<_>>().ok_or_else(|| why("KVM's debugfs has no TSC offset"))
-}
-
-/// CPU time of this thread.
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -1,9 +1,8 @@
 //! The recording's trace clock, read together with the monotonic one, which BPF programs and performance
 //! events have.
 
-use rustix::time::{ClockId, clock_gettime};
-
 use hypertrace::collected::ClockPair;
+use sys::{ClockId, clock_ns};
 
 use crate::clock::TSC;
 use crate::error::{Result, TracefsError};
@@ -69,7 +68,7 @@ impl TraceClock {
         match self.0 {
             Kind::Tsc => sys::tsc(),
             Kind::Same => Some(mono_ns()),
-            Kind::System(id) => Some(ns(id)),
+            Kind::System(id) => Some(clock_ns(id)),
             Kind::Marks(_) => None,
         }
     }
@@ -85,7 +84,7 @@ impl TraceClock {
                 vec![ClockPair { mono_before_ns: now, trace: now, mono_after_ns: now }]
             }
             Kind::Tsc => readings(|| sys::tsc().unwrap_or(0)),
-            Kind::System(id) => readings(|| ns(*id)),
+            Kind::System(id) => readings(|| clock_ns(*id)),
             Kind::Marks(by) => by.readings()?,
         };
         let gap_ns = |pair: &ClockPair| pair.mono_after_ns.saturating_sub(pair.mono_before_ns);
@@ -120,13 +119,7 @@ fn readings(clock: impl Fn() -> u64) -> Vec<ClockPair> {
 }
 
 fn mono_ns() -> u64 {
-    ns(ClockId::Monotonic)
-}
-
-pub(crate) fn ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    clock_ns(ClockId::Monotonic)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! A trace clock and Unix time, read together: what puts recordings of several hosts on one time.
 
-use rustix::time::ClockId;
 use serde::Serialize;
+use sys::{ClockId, clock_ns};
 
 use crate::clock::{Clock, TSC, TscConversion};
-use crate::trace_clock::{READINGS, TraceClock, ns};
+use crate::trace_clock::{READINGS, TraceClock};
 
 /// The same moment by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,9 +27,9 @@ impl UnixPair {
     }
 
     fn reading(clock: &Clock, trace: &TraceClock) -> Option<Self> {
-        let before_ns = ns(ClockId::Realtime);
+        let before_ns = clock_ns(ClockId::Realtime);
         let trace_time = trace.now()?;
-        let after_ns = ns(ClockId::Realtime);
+        let after_ns = clock_ns(ClockId::Realtime);
         let trace_ns = match clock.name.as_str() {
             TSC => converted(trace_time, clock.tsc_conversion?),
             _ => trace_time,

@@ -1,11 +1,18 @@
-//! CPU time of this process: what a recorder says that it cost.
+//! The kernel's clocks in nanoseconds.
 
-use rustix::time::{ClockId, clock_gettime};
+pub use rustix::time::ClockId;
+use rustix::time::clock_gettime;
 
-/// Nanoseconds of CPU time that all threads of this process have had.
+/// A clock's time now, in nanoseconds.
 #[must_use]
-pub fn process_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+pub fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
     whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Nanoseconds of CPU time that all threads of this process have had: what a recorder says that it cost.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(ClockId::ProcessCPUTime)
 }

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 
+mod clock;
 mod cut;
 mod file_map;
 pub mod guest_instructions;
@@ -11,7 +12,6 @@ pub mod kvm;
 mod memory;
 mod perf_ring;
 mod physical_page;
-mod process_time;
 mod shared_map;
 mod spool;
 mod tap;
@@ -19,13 +19,13 @@ mod tsc;
 mod tsc_conversion;
 pub mod vsock;
 
+pub use clock::{ClockId, clock_ns, process_cpu_ns};
 pub use file_map::{CutShort, FileMap, OpenError, check_mapped_files};
 #[cfg(target_arch = "x86_64")]
 pub use guest_instructions::time_stamp_counter;
 pub use memory::{CountedMemory, bound_memory, memory_in_use};
 pub use perf_ring::PerfRing;
 pub use physical_page::PhysicalPage;
-pub use process_time::process_cpu_ns;
 pub use shared_map::{Access, SharedMap};
 pub use spool::bound_spool;
 pub use tap::Tap;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
 use rustix::thread::{MembarrierCommand, gettid, membarrier};
-use rustix::time::{ClockId, clock_gettime};
+use sys::{ClockId, clock_ns};
 
 use super::*;
 use crate::snapshot::RowKey;
@@ -89,8 +89,7 @@ impl Played {
 }
 
 fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock_ns(ClockId::Monotonic)
 }
 
 /// Works for so long.

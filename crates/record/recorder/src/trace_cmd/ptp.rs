@@ -3,7 +3,7 @@
 use std::io;
 
 use channel::TraceCmd;
-use rustix::time::{ClockId, clock_gettime};
+use sys::{ClockId, clock_ns};
 use tracefs::{Mark, Marks};
 use waits::Wait;
 use wire::trace_cmd::Message;
@@ -27,7 +27,7 @@ pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks, wait: Wait<'_>) -> 
         if by_marks {
             marks.make_mark(number)?;
         } else {
-            stamps.push(Mark { number, time: monotonic_raw_ns() });
+            stamps.push(Mark { number, time: clock_ns(ClockId::MonotonicRaw) });
         }
         agent.send_within(&Message::TimeSync(ptp::probe(number)), wait)?;
     }
@@ -49,10 +49,4 @@ fn samples(stamps: &[Mark]) -> Vec<Sample> {
         })
     };
     (1..=ptp::ROUND_TRIPS).map(stamp).collect()
-}
-
-fn monotonic_raw_ns() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicRaw);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
