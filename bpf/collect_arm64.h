@@ -6,6 +6,8 @@
 #define REGS (1 + MOST_WORDS)
 #define HVC_BYTES 4
 
+#include "arm64_vcpu.h"
+
 struct user_pt_regs {
 	__u64 regs[31];
 } __attribute__((preserve_access_index));
@@ -18,26 +20,9 @@ struct kvm_vcpu_arch {
 	struct kvm_cpu_context ctxt;
 } __attribute__((preserve_access_index));
 
-struct hlist_node {
-	struct hlist_node *next;
-} __attribute__((preserve_access_index));
-
-struct hlist_head {
-	struct hlist_node *first;
-} __attribute__((preserve_access_index));
-
-struct preempt_notifier {
-	struct hlist_node link;
-} __attribute__((preserve_access_index));
-
 struct kvm_vcpu {
-	struct preempt_notifier preempt_notifier;
 	int vcpu_id;
 	struct kvm_vcpu_arch arch;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct hlist_head preempt_notifiers;
 } __attribute__((preserve_access_index));
 
 /* No event of KVM's has it here. */
@@ -46,19 +31,9 @@ static __always_inline __u64 vcpu_at_exit(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/*
- * While KVM has a vCPU loaded the thread calls it at each switch: the vCPU's is the last one that
- * asked for that, and nobody but KVM does.
- */
 static __always_inline struct kvm_vcpu *vcpu_here(__u64 at_exit)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct hlist_node *link = BPF_CORE_READ(task, preempt_notifiers.first);
-
-	if (!link)
-		return 0;
-	return (struct kvm_vcpu *)((__u64)link -
-				   bpf_core_field_offset(struct kvm_vcpu, preempt_notifier.link));
+	return loaded_vcpu();
 }
 
 static __always_inline __u64 number_of(struct bpf_raw_tracepoint_args *ctx)

@@ -13,6 +13,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "live_sums.h"
+#include "live_task.h"
 
 /*
  * Each has:

@@ -8,38 +8,11 @@
 #define TRAP 2
 #define CODE_MASK 0x7fffffff
 
-struct hlist_node {
-	struct hlist_node *next;
-} __attribute__((preserve_access_index));
-
-struct hlist_head {
-	struct hlist_node *first;
-} __attribute__((preserve_access_index));
-
-struct preempt_notifier {
-	struct hlist_node link;
-} __attribute__((preserve_access_index));
+#include "arm64_vcpu.h"
 
 struct kvm_vcpu {
-	struct preempt_notifier preempt_notifier;
 	int vcpu_id;
 } __attribute__((preserve_access_index));
-
-struct task_struct {
-	int pid;
-	unsigned int __state;
-	struct hlist_head preempt_notifiers;
-} __attribute__((preserve_access_index));
-
-/* Before Linux 5.14. */
-struct task_struct___with_state {
-	long state;
-} __attribute__((preserve_access_index));
-
-struct exit_reason {
-	__u64 code;
-	__u8 isa;
-};
 
 static __always_inline struct exit_reason reason_of(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -51,31 +24,13 @@ static __always_inline struct exit_reason reason_of(struct bpf_raw_tracepoint_ar
 	return reason;
 }
 
-/*
- * No event of KVM's has it here. While KVM has a vCPU loaded the thread calls it at each switch:
- * the vCPU's is the last one that asked for that, and nobody but KVM does.
- */
+/* No event of KVM's has it here. */
 static __always_inline struct kvm_vcpu *vcpu_here(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct hlist_node *link = BPF_CORE_READ(task, preempt_notifiers.first);
-
-	if (!link)
-		return 0;
-	return (struct kvm_vcpu *)((__u64)link -
-				   bpf_core_field_offset(struct kvm_vcpu, preempt_notifier.link));
+	return loaded_vcpu();
 }
 
 static __always_inline int has_returned(struct bpf_raw_tracepoint_args *ctx)
 {
 	return 1;
-}
-
-static __always_inline unsigned int state_of_task(struct task_struct *task)
-{
-	struct task_struct___with_state *older = (struct task_struct___with_state *)task;
-
-	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
-	return BPF_CORE_READ(older, state);
 }

@@ -85,20 +85,7 @@ enum count {
 	COUNTS,
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counts SEC(".maps");
-
-static __always_inline void count(__u32 what)
-{
-	__u64 *counted = bpf_map_lookup_elem(&counts, &what);
-
-	if (counted)
-		*counted += 1;
-}
+#include "counts.h"
 
 static __always_inline __u64 interval_word(void)
 {

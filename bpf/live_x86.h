@@ -46,21 +46,6 @@ struct vcpu_vmx___with_vt {
 	struct vcpu_vt vt;
 } __attribute__((preserve_access_index));
 
-struct task_struct {
-	int pid;
-	unsigned int __state;
-} __attribute__((preserve_access_index));
-
-/* Before Linux 5.14. */
-struct task_struct___with_state {
-	long state;
-} __attribute__((preserve_access_index));
-
-struct exit_reason {
-	__u64 code;
-	__u8 isa;
-};
-
 /* Before Linux 5.16 the reason comes first, and is no address of the kernel. */
 static __always_inline int has_reason(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -112,13 +97,4 @@ static __always_inline struct kvm_vcpu *vcpu_here(struct bpf_raw_tracepoint_args
 static __always_inline int has_returned(struct bpf_raw_tracepoint_args *ctx)
 {
 	return ctx->args[0] & 1;
-}
-
-static __always_inline unsigned int state_of_task(struct task_struct *task)
-{
-	struct task_struct___with_state *older = (struct task_struct___with_state *)task;
-
-	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
-	return BPF_CORE_READ(older, state);
 }
