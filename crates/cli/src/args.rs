@@ -24,6 +24,7 @@ pub(crate) mod critical;
 pub(crate) mod debug_files;
 pub(crate) mod diff;
 pub(crate) mod export;
+pub(crate) mod flight;
 mod groups;
 pub(crate) mod hypertrace;
 pub(crate) mod keys;
@@ -128,6 +129,8 @@ pub(crate) enum Verb {
     Top(top::TopArgs),
     /// Offer what VMs exit for as metrics for Prometheus
     Serve(serve::ServeArgs),
+    /// Have a flight recorder that runs make a session of what it keeps
+    Flight(flight::FlightArgs),
     /// Put a text into the recording that this guest's host makes
     Mark(mark::MarkArgs),
     /// Make the keys by which hosts and agents identify each other over TLS

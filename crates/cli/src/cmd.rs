@@ -13,6 +13,7 @@ pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod export;
+pub(crate) mod flight;
 pub(crate) mod hypertrace;
 pub(crate) mod info;
 pub(crate) mod keys;

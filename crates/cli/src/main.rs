@@ -101,6 +101,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Publish(args) => cmd::publish::run(args),
         Verb::Top(args) => cmd::top::run(args),
         Verb::Serve(args) => cmd::serve::run(args),
+        Verb::Flight(args) => cmd::flight::run(args),
         Verb::Mark(args) => cmd::mark::run(args),
         Verb::Keys(args) => cmd::keys::run(args),
         Verb::Completions(args) => cmd::completions::run(args),

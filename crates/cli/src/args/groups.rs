@@ -23,7 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Compare and pass on", &["diff", "report", "export", "lake", "align"]),
-    ("Record", &["record", "listen", "serve"]),
+    ("Record", &["record", "flight", "listen", "serve"]),
     ("For guests", &["top", "mark", "publish", "keys"]),
     ("Try and measure", &["ab", "lab", "bench"]),
     ("Shell", &["completions", "man", "help"]),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use recorder::Modes;
 
+use super::flight::FlightRecorderArgs;
 use super::size::size;
 use super::tracer::{GuestTracerArgs, TracerArgs};
 
@@ -15,6 +16,7 @@ use super::tracer::{GuestTracerArgs, TracerArgs};
 #[command(after_help = "Examples:\n  \
     hyperscope record                            until Ctrl-C, what accounts for every exit\n  \
     hyperscope record --for 10s -o slow.hscope\n  \
+    hyperscope record --flight 60s               keeps the newest minute until it is wanted\n  \
     hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
     hyperscope record --profile net --kprobe tun_get_user\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
@@ -41,6 +43,8 @@ pub(crate) struct RecordArgs {
     pub(crate) nested_writes: bool,
     #[command(flatten)]
     pub(crate) tracer: TracerArgs,
+    #[command(flatten)]
+    pub(crate) flight: FlightRecorderArgs,
     /// Record only this VM's threads, by its name or its process id
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
@@ -127,7 +131,7 @@ pub(crate) struct RecordArgs {
     /// [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
     pub(crate) guest_wait: Option<Duration>,
-    /// The session's folder [default: hyperscope.hscope]
+    /// The session's folder, or with --flight that of sessions [default: hyperscope.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Permissions of the session's files, in octal: 640 lets their group read them, and enter the

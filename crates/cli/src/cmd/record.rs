@@ -2,6 +2,7 @@
 
 mod calls;
 mod command;
+mod flight;
 mod stops;
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -31,6 +32,8 @@ use crate::progress::Progress;
 
 /// The session's folder, when none is named.
 const SESSION: &str = "hyperscope.hscope";
+/// The folder with a flight recorder's sessions, when none is named.
+const FLIGHT: &str = "flight";
 /// How often a line of progress is written on a terminal.
 const LINE: Duration = Duration::from_millis(500);
 /// How often it is looked whether the recording failed; each look is work of the recorder's own.
@@ -40,13 +43,14 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     if let Some(pid) = args.guard {
         return guard(pid);
     }
-    let to = args.output.clone().unwrap_or_else(|| SESSION.into());
+    let usual = if args.flight.flight.is_some() { FLIGHT } else { SESSION };
+    let to = args.output.clone().unwrap_or_else(|| usual.into());
     refuse_nested_writes(args)?;
     let plan = plan(args)?;
     let above = to.parent().filter(|above| !above.as_os_str().is_empty());
     let finished = recorder::finish_left_overs(above.unwrap_or(Path::new(".")))?;
     finished.iter().for_each(report_finished);
-    let session = SessionFolder::take(&to, args.mode.unwrap_or_default())?;
+    let session = take(&to, args)?;
     let owner = session.own().inspect_err(|_| session.abandon())?;
     let guard = Guard::start();
     let recorded = record(args, &plan, &session);
@@ -56,6 +60,23 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     // It waits until nobody owns what this recorded.
     drop(guard);
     recorded.and(ended.map_err(Into::into))
+}
+
+/// Takes the folder.
+fn take(to: &Path, args: &RecordArgs) -> anyhow::Result<SessionFolder> {
+    let modes = args.mode.unwrap_or_default();
+    if args.flight.flight.is_none() {
+        return Ok(SessionFolder::take(to, modes)?);
+    }
+    let (taken, left) = SessionFolder::take_for_flight(to, modes)?;
+    if let Some(left) = left {
+        let _ = writeln!(
+            messages(),
+            "hyperscope: what a flight recorder kept that was killed is in {}",
+            left.display()
+        );
+    }
+    Ok(taken)
 }
 
 /// Says what came of what a recorder left that was killed.
@@ -84,6 +105,9 @@ fn report_finished(finished: &Finished) {
 fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
+    if args.flight.flight.is_some() {
+        return flight::record(args, plan.clone(), session, &stop);
+    }
     let command = Runner::new(&args.command)?;
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     report(&recording);
@@ -135,6 +159,7 @@ fn plan(args: &RecordArgs) -> anyhow::Result<RecordPlan> {
         buffer_kib: args.buffer,
         quota_bytes: args.quota,
         flush: args.flush,
+        flight: None,
         guests: args.guests.clone(),
         modules: args.modules.clone(),
         in_guests: in_guests(args)?,

@@ -58,17 +58,22 @@ fn ctrl_c_ends_it_well() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// A filesystem in memory, of 24 MiB; gone when dropped.
-struct SmallDisk {
-    folder: tempfile::TempDir,
+/// A filesystem in memory, of 24 MiB unless it says otherwise; gone when dropped.
+pub(crate) struct SmallDisk {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
     /// None where none can be mounted.
     fn mount() -> Option<Self> {
+        Self::mount_of(24)
+    }
+
+    /// One of another size.
+    pub(crate) fn mount_of(mib: u32) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=24M", "none"]).arg(folder.path());
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}M"), "none"]).arg(folder.path());
         if !mount.status().unwrap().success() {
             testkit::skip!("no small filesystem can be mounted here");
             return None;

@@ -9,6 +9,7 @@ mod confined;
 mod cut_memory;
 mod earlier_programs;
 mod faults;
+mod flight;
 mod guests;
 mod killed_agents;
 mod ports;

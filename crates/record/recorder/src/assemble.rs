@@ -1,5 +1,6 @@
 //! Makes one trace.dat of the pages of all CPUs.
 
+#[cfg(test)]
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::mem;
@@ -14,6 +15,7 @@ use tracedat::{
 use tracefs::{Texts, TscConversion};
 
 use crate::error::{RecordError, Result};
+use crate::flight::CutPages;
 use crate::pages_folder::{formats, pages};
 
 /// What belongs to a recording in addition to pages and texts.
@@ -46,12 +48,32 @@ const REPORTS: usize = 64;
 /// Called with the number of bytes written; an error ends the writing and leaves the file.
 pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
+/// Where pages are.
+#[derive(Debug)]
+pub(crate) enum From<'f> {
+    /// In files of a folder, one for each CPU.
+    Folder(&'f Folder),
+    /// In files that are open, by CPU.
+    Open(Vec<(u32, CutPages)>),
+}
+
 /// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
 /// this returns: pages can be removed then.
 pub(crate) fn write(
     texts: Texts,
     about: About<'_>,
     from: &Folder,
+    to: (&Folder, &str),
+    tick: Tick<'_>,
+) -> Result<()> {
+    write_from(texts, about, From::Folder(from), to, tick)
+}
+
+/// The same, from pages wherever they are.
+pub(crate) fn write_from(
+    texts: Texts,
+    about: About<'_>,
+    from: From<'_>,
     (to, name): (&Folder, &str),
     tick: Tick<'_>,
 ) -> Result<()> {
@@ -71,7 +93,7 @@ pub(crate) fn write(
 fn write_new(
     texts: Texts,
     about: About<'_>,
-    from: &Folder,
+    from: From<'_>,
     (to, unfinished): (&Folder, &str),
     tick: Tick<'_>,
 ) -> Result<()> {
@@ -101,33 +123,42 @@ fn write_into(
     path: &Path,
     texts: Texts,
     mut about: About<'_>,
-    (from, opener): (&Folder, &Unconfined),
+    (from, opener): (From<'_>, &Unconfined),
     tick: Tick<'_>,
 ) -> Result<()> {
     let out = BufWriter::with_capacity(1 << 20, file);
     let failed = || RecordError::io("write", path);
     // Texts go to the file and are freed before pages are copied: a guest's have tens of megabytes.
     let mut writer = TraceDatWriter::new(out, &contents(texts, &mut about)).map_err(failed())?;
-    for cpu in &about.cpus {
-        let (of, name) = (from.clone(), pages(*cpu));
-        let path = from.path().join(&name);
-        let file = opener.run(move || of.read(&name)).and_then(|opened| opened);
-        let file = file.map_err(RecordError::io("read", &path))?;
-        writer.write_cpu("", *cpu, Ticking { file, tick }).map_err(failed())?;
+    match from {
+        From::Folder(from) => {
+            for cpu in &about.cpus {
+                let (of, name) = (from.clone(), pages(*cpu));
+                let path = from.path().join(&name);
+                let file = opener.run(move || of.read(&name)).and_then(|opened| opened);
+                let pages = file.map_err(RecordError::io("read", &path))?;
+                writer.write_cpu("", *cpu, Ticking { pages, tick }).map_err(failed())?;
+            }
+        }
+        From::Open(cpus) => {
+            for (cpu, pages) in cpus {
+                writer.write_cpu("", cpu, Ticking { pages, tick }).map_err(failed())?;
+            }
+        }
     }
     let mut out = writer.finish().map_err(failed())?;
     out.flush().and_then(|()| out.get_ref().sync()).map_err(failed())
 }
 
 /// Reports bytes read.
-struct Ticking<'a> {
-    file: File,
+struct Ticking<'a, P> {
+    pages: P,
     tick: Tick<'a>,
 }
 
-impl Read for Ticking<'_> {
+impl<P: Read> Read for Ticking<'_, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
+        let read = self.pages.read(buffer)?;
         (self.tick)(read as u64)?;
         Ok(read)
     }

@@ -9,6 +9,7 @@ mod assemble;
 mod clean_up;
 mod ending;
 mod error;
+pub mod flight;
 mod flusher;
 mod guest;
 mod guests;

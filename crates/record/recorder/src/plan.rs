@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tracefs::{FunctionTracer, Profile};
 
+use crate::flight::FlightPlan;
 use crate::guests::InGuests;
 use crate::hypercalls::Hypercalls;
 use crate::samples::Sampling;
@@ -34,6 +35,8 @@ pub struct RecordPlan {
     pub quota_bytes: Option<u64>,
     /// How long the host's events stay off its disk at most; unset: a second.
     pub flush: Option<Duration>,
+    /// The newest of the host's pages alone are kept, until they are wanted; unset: all of them.
+    pub flight: Option<FlightPlan>,
     /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
     /// Guests whose kernel module stores events in memory that they share: names of VMs, or

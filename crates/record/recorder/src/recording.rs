@@ -6,6 +6,7 @@ mod host_pages;
 mod host_streams;
 mod needed;
 mod progress;
+mod rolling;
 
 use std::fs;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use self::host_pages::HostPages;
 use self::host_streams::{HostStreams, LoadedStreams};
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
+use crate::flight::FlightPlan;
 use crate::flusher;
 use crate::guests;
 use crate::hypercalls;
@@ -111,7 +113,9 @@ impl Recording {
             probes: &plan.probes,
             tracer: plan.tracer.as_ref(),
             clock: plan.clock.as_deref(),
-            buffer_kib: plan.buffer_kib,
+            buffer_kib: plan
+                .buffer_kib
+                .or_else(|| plan.flight.as_ref().map(FlightPlan::buffer_kib)),
             may_be_empty: plan.hypercalls.is_some(),
             is_another: false,
         };
@@ -142,7 +146,10 @@ impl Recording {
     ) -> Result<()> {
         let only = self.of_vm.then_some(&*self.vms);
         let loaded = LoadedStreams::load(plan, &self.session, only, self.trace_id)?;
-        self.pages.begin(&self.session, &self.to)?;
+        match &plan.flight {
+            Some(flight) => self.pages.begin_rolling(flight, &self.session, &self.to)?,
+            None => self.pages.begin(&self.session, &self.to)?,
+        }
         if self.of_vm {
             self.session.only_threads(&threads(&self.vms))?;
         }

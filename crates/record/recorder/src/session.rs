@@ -8,6 +8,7 @@ use tracefs::UnixPair;
 use vms::Vm;
 
 use crate::error::{RecordError, Result};
+use crate::flight::FlightSummary;
 use crate::guest::GuestSummary;
 use crate::host_identity::HostIdentity;
 use crate::hypercalls::CollectorSummary;
@@ -55,6 +56,8 @@ pub struct Recorded {
     pub sampler: Option<SamplerSummary>,
     /// The tracer of functions; none: that was not asked for.
     pub tracer: Option<TracerSummary>,
+    /// How a flight recorder dumped it; none: it was recorded from its begin to its end.
+    pub flight: Option<FlightSummary>,
 }
 
 impl Recorded {
@@ -87,6 +90,7 @@ impl Default for Recorded {
             collector: None,
             sampler: None,
             tracer: None,
+            flight: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,9 @@ use rustix::process::geteuid;
 use tracefs::{Owner, SessionNote};
 
 use crate::error::{RecordError, Result};
+use crate::flight;
 use crate::hypercalls;
+use crate::recording::unix_ns;
 
 /// The file with the host's recording.
 pub(crate) const HOST_FILE: &str = "host.dat";
@@ -84,6 +86,38 @@ impl SessionFolder {
         refuse_recording(&taken)?;
         taken.name_holder()?;
         Ok(taken)
+    }
+
+    /// Takes a folder for sessions that a flight recorder dumps, and makes it where there is none. What an
+    /// earlier one kept there that was killed becomes a session: its folder.
+    ///
+    /// # Errors
+    /// As [`SessionFolder::take`].
+    pub fn take_for_flight(path: &Path, modes: Modes) -> Result<(Self, Option<PathBuf>)> {
+        let opened = Folder::open_or_make(path, modes, None);
+        let (folder, made) = opened.map_err(RecordError::io("use the folder", path))?;
+        if let Some(file) = [HOST_FILE, "session.json"].into_iter().find(|name| folder.holds(name))
+        {
+            return Err(RecordError::HoldsRecording { path: path.into(), file });
+        }
+        let owner = invoking_user().filter(|_| made == Made::New);
+        let taken = Self::lock(folder, made, owner)?;
+        let left = taken.holds(PAGES_FOLDER).then(|| taken.keep_left()).transpose()?;
+        taken.name_holder()?;
+        Ok((taken, left))
+    }
+
+    /// Makes a session of pages that are left here.
+    fn keep_left(&self) -> Result<PathBuf> {
+        let name = flight::left_name(self, unix_ns());
+        let path = self.path().join(&name);
+        let kept = self.subfolder(&name).and_then(|session| {
+            let is_left = |name: &String| name == PAGES_FOLDER || is_guests_pages(name);
+            let mut left = self.names()?.into_iter().filter(is_left);
+            left.try_for_each(|name| self.move_to(&name, &session))
+        });
+        kept.map_err(RecordError::io("keep what is left in", &path))?;
+        Ok(path)
     }
 
     /// Takes the folder of a recorder that is gone, to finish what is in it.
@@ -212,6 +246,10 @@ pub(crate) fn invoking_user() -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let user = number("SUDO_UID").filter(|_| geteuid().is_root())?;
     Some((user, number("SUDO_GID")?))
+}
+
+fn is_guests_pages(name: &str) -> bool {
+    name.starts_with("guest-") && name.ends_with(".pages")
 }
 
 fn refuse_recording(folder: &Folder) -> Result<()> {

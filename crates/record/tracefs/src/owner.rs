@@ -109,7 +109,10 @@ impl Drop for Owner {
 }
 
 /// The folder with all owners; what is mounted for one process is in it, too.
-pub(crate) fn run_folder() -> Result<Folder> {
+///
+/// # Errors
+/// When it can't be made or used.
+pub fn run_folder() -> Result<Folder> {
     // An initial RAM filesystem may have none yet.
     let made = std::fs::create_dir_all(RUN);
     made.map_err(TracefsError::io("make", Path::new(RUN)))?;

@@ -1,6 +1,10 @@
 //! What the kernel counted for each CPU while it was recorded: `per_cpu/cpuN/stats`.
 
-use crate::error::Result;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 
 /// One CPU's counts.
@@ -18,6 +22,43 @@ pub struct CpuStats {
     pub read: u64,
     /// Events that are still in the buffer.
     pub entries: u64,
+    /// The buffer's clock when this was counted, as stamps of its pages have it: where that clock counts
+    /// nanoseconds, rounded down to a microsecond; none: the kernel does not say.
+    pub now_stamp: Option<u64>,
+}
+
+/// Bytes of the kernel's text, at most.
+const MOST_BYTES: usize = 4096;
+
+/// A CPU's counts, from a file that stays open: for a thread that reads them again and again.
+#[derive(Debug)]
+pub struct StatsFile {
+    cpu: u32,
+    file: File,
+}
+
+impl StatsFile {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When there is no such CPU.
+    pub fn open(instance: &Instance, cpu: u32) -> Result<Self> {
+        let path = instance.file(&format!("per_cpu/cpu{cpu}/stats"));
+        let file = File::open(&path).map_err(TracefsError::io("open", &path))?;
+        Ok(Self { cpu, file })
+    }
+
+    /// The counts now.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn now(&self) -> io::Result<CpuStats> {
+        let mut text = [0; MOST_BYTES];
+        // The kernel counts again for each read from the beginning.
+        let read = self.file.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
+        Ok(CpuStats::parse(self.cpu, &text))
+    }
 }
 
 impl CpuStats {
@@ -58,8 +99,17 @@ impl CpuStats {
             dropped: count("dropped events"),
             read: count("read events"),
             entries: count("entries"),
+            now_stamp: now_stamp(text),
         }
     }
+}
+
+/// Of `now ts`: seconds with microseconds, or a number of a clock that does not count nanoseconds.
+fn now_stamp(text: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix("now ts:"))?.trim();
+    let Some((seconds, micros)) = value.split_once('.') else { return value.parse().ok() };
+    let (seconds, micros) = (seconds.parse::<u64>().ok()?, micros.parse::<u64>().ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(micros.checked_mul(1000)?)
 }
 
 #[cfg(test)]
@@ -68,12 +118,17 @@ mod tests {
 
     #[test]
     fn counts_of_the_kernels_text() {
-        let text = "entries: 5\noverrun: 3\ncommit overrun: 2\nbytes: 9\noldest event ts:     1.0\n\
-                    now ts:     2.0\ndropped events: 7\nread events: 11\n";
+        let text = "entries: 5\noverrun: 3\ncommit overrun: 2\nbytes: 9\noldest event ts:     1.000000\n\
+                    now ts:     2.000007\ndropped events: 7\nread events: 11\n";
         let losses = CpuStats::parse(4, text);
         assert_eq!((losses.overrun, losses.commit_overrun, losses.dropped), (3, 2, 7));
         assert_eq!((losses.cpu, losses.events()), (4, 12));
         assert_eq!((losses.read, losses.kept()), (11, 16));
         assert_eq!(CpuStats::parse(0, "").events(), 0);
+        assert_eq!(
+            (losses.now_stamp, CpuStats::parse(0, "").now_stamp),
+            (Some(2_000_007_000), None)
+        );
+        assert_eq!(CpuStats::parse(0, "now ts: 4711\n").now_stamp, Some(4711));
     }
 }

@@ -10,7 +10,7 @@ use crate::instance::{Instance, usual_buffer_kib};
 use crate::mounted::Tracefs;
 use crate::probes::Probes;
 use crate::raw_pages::RawPages;
-use crate::stats::CpuStats;
+use crate::stats::{CpuStats, StatsFile};
 use crate::texts::Texts;
 use crate::tracer::FunctionTracer;
 
@@ -206,6 +206,14 @@ impl TraceSession {
     /// When the kernel does not say.
     pub fn stats(&self, cpu: u32) -> Result<(CpuStats, String)> {
         CpuStats::now(&self.instance, cpu)
+    }
+
+    /// The counts of a CPU, to be read again and again.
+    ///
+    /// # Errors
+    /// When the kernel has none.
+    pub fn stats_file(&self, cpu: u32) -> Result<StatsFile> {
+        StatsFile::open(&self.instance, cpu)
     }
 
     /// Names of threads, as the kernel saved them; empty where it does not say.

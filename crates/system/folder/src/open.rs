@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, fsync,
-    mkdirat, openat, statat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, fstatvfs,
+    fsync, mkdirat, openat, statat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -280,6 +280,33 @@ impl Folder {
                 Err(error) => Err(error.into()),
             }
         })
+    }
+
+    /// Bytes that there is still room for where it is.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let of = fstatvfs(&self.0.fd)?;
+        let free = if geteuid().is_root() { of.f_bfree } else { of.f_bavail };
+        Ok(free.saturating_mul(of.f_frsize))
+    }
+
+    /// Bytes of the files in it and in folders in it.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn bytes(&self) -> io::Result<u64> {
+        let mut bytes = 0_u64;
+        for name in self.names()? {
+            let stat = self.stat(&name)?;
+            bytes = bytes.saturating_add(if FileType::from_raw_mode(stat.st_mode).is_dir() {
+                self.existing_subfolder(&name)?.bytes()?
+            } else {
+                u64::try_from(stat.st_size).unwrap_or(0)
+            });
+        }
+        Ok(bytes)
     }
 
     /// The path that it was opened by. Whoever uses that follows links, and finds another folder

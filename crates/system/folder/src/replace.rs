@@ -46,6 +46,19 @@ impl Folder {
         replaced
     }
 
+    /// Moves something in it into another folder of the same filesystem, under the same name.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn move_to(&self, name: &str, to: &Self) -> io::Result<()> {
+        let ((name, from_path), (_, to_path)) = (self.named(name)?, to.named(name)?);
+        uninterrupted(|| {
+            self.before(&Operation::Rename(&from_path, &to_path))?;
+            Ok(renameat(self.fd(), name, to.fd(), name)?)
+        })?;
+        to.sync().and_then(|()| self.sync())
+    }
+
     /// Gives a file another name, which may be another's, and has that on the disk.
     ///
     /// # Errors

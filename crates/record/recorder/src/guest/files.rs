@@ -37,7 +37,7 @@ const BATCH_PAGES: usize = 16;
 
 impl PageShape {
     /// Marks a page: an unknown number of events before it is missing.
-    fn mark_missed(&self, page: &mut [u8]) {
+    pub(crate) fn mark_missed(&self, page: &mut [u8]) {
         let Some(length) = page.get_mut(LENGTH_AT..LENGTH_AT + self.long_bytes) else { return };
         let low = if self.big_endian { self.long_bytes - 4 } else { 0 };
         let Some(low) = length.get_mut(low..low + 4).and_then(|low| low.first_chunk_mut()) else {

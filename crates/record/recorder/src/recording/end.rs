@@ -69,6 +69,7 @@ impl Recording {
             collector,
             sampler,
             tracer,
+            flight: None,
         };
         drop(pages);
         let (texts, clock) = session.release();

@@ -7,6 +7,7 @@ use waits::{Deadline, Signal};
 
 use super::FOLDER;
 use crate::error::{RecordError, Result};
+use crate::flight::{FlightPlan, Rolling};
 use crate::flusher::{Flusher, GrowingFiles};
 use crate::losses::CpuLosses;
 use crate::pump::{Pump, stop_signal};
@@ -19,6 +20,8 @@ pub(super) struct HostPages {
     /// The signal to pumps, and to whoever else writes along with them, that it is over.
     stop: Signal,
     pumps: Vec<Pump>,
+    /// In place of pumps: the newest alone are kept.
+    pub(super) rolling: Option<Rolling>,
     flusher: Option<Flusher>,
     quota: Quota,
     /// How long events stay off the disk at most.
@@ -28,7 +31,24 @@ pub(super) struct HostPages {
 impl HostPages {
     /// None are moved yet.
     pub(super) fn new(quota: Quota, flush: Duration) -> Result<Self> {
-        Ok(Self { stop: stop_signal()?, pumps: Vec::new(), flusher: None, quota, flush })
+        let stop = stop_signal()?;
+        Ok(Self { stop, pumps: Vec::new(), rolling: None, flusher: None, quota, flush })
+    }
+
+    /// Begins to keep the newest pages alone, in a folder of the session. Nothing has the disk keep them:
+    /// most are removed before that would matter.
+    pub(super) fn begin_rolling(
+        &mut self,
+        plan: &FlightPlan,
+        session: &TraceSession,
+        to: &SessionFolder,
+    ) -> Result<()> {
+        let made = to.subfolder(FOLDER);
+        let folder = made.map_err(RecordError::io("make", &to.path().join(FOLDER)))?;
+        session.texts().write(&folder, &session.clock().line)?;
+        session.begin_tracer()?;
+        self.rolling = Some(Rolling::begin(plan.clone(), session, folder, &self.stop)?);
+        Ok(())
     }
 
     /// Begins to move pages into a folder of the session, with what they are read with.
@@ -59,17 +79,19 @@ impl HostPages {
 
     /// CPUs whose pages are moved.
     pub(super) fn cpus(&self) -> usize {
-        self.pumps.len()
+        self.pumps.len() + self.rolling.as_ref().map_or(0, Rolling::cpus)
     }
 
     /// Bytes in files so far.
     pub(super) fn bytes(&self) -> u64 {
-        self.pumps.iter().map(Pump::bytes).sum()
+        self.pumps.iter().map(Pump::bytes).sum::<u64>()
+            + self.rolling.as_ref().map_or(0, Rolling::bytes)
     }
 
     /// Whether some can't be written any more: a full disk.
     pub(super) fn has_failed(&self) -> bool {
         self.pumps.iter().any(Pump::is_finished)
+            || self.rolling.as_ref().is_some_and(Rolling::has_failed)
     }
 
     /// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.

@@ -1,0 +1,94 @@
+//! Arguments of `flight`, and those of `record` that make it a flight recorder.
+
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use recorder::flight::{Asked, FlightPlan};
+
+use super::OutputArgs;
+use super::record::duration;
+use super::size::size;
+
+/// Arguments of `flight`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope record --flight 60s -o flight         keeps the newest minute, until it is ended\n  \
+    hyperscope flight dump                           what it keeps becomes a session\n  \
+    hyperscope flight dump --why 'web was slow' --format json\n\n\
+    A signal does the same: kill -USR1 PID. docs/flight.md")]
+pub(crate) struct FlightArgs {
+    #[command(subcommand)]
+    pub(crate) verb: FlightVerb,
+}
+
+/// What to do with a flight recorder.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlightVerb {
+    /// Have it make a session of what it keeps, and wait for that
+    Dump(DumpArgs),
+}
+
+/// Arguments of `flight dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope flight dump\n  \
+    hyperscope flight dump --pid 4711 --why 'web was slow'\n  \
+    hyperscope report $(hyperscope flight dump)\n\n\
+    Recording goes on. Standard output has the session's folder.")]
+pub(crate) struct DumpArgs {
+    /// The flight recorder with this process id [default: the only one that runs]
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// Say in the session why it was dumped
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `record` for a flight recorder.
+#[derive(Debug, Args)]
+pub(crate) struct FlightRecorderArgs {
+    /// Keep the newest events of TIME, and make a session of them at SIGUSR1 or hyperscope flight dump;
+    /// -o names the folder with these sessions then [default: flight]
+    #[arg(long, value_name = "TIME", value_parser = window,
+        conflicts_with_all = ["guests", "modules", "hypercalls", "sample_hz", "quota", "flush"])]
+    pub(crate) flight: Option<Duration>,
+    /// Keep at most SIZE of pages: less time where more comes [default: 512M]
+    #[arg(long, value_name = "SIZE", value_parser = kept, requires = "flight")]
+    pub(crate) size: Option<u64>,
+    /// Leave at most N sessions there: a new one takes the place of the oldest [default: 10]
+    #[arg(long, value_name = "N", requires = "flight", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) sessions: Option<u32>,
+    /// Leave sessions of SIZE in all there at most [default: 4G]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "flight")]
+    pub(crate) sessions_size: Option<u64>,
+}
+
+/// The least that is kept, of time and of bytes: there is something to be seen in it.
+const LEAST_TIME: Duration = Duration::from_millis(100);
+const LEAST_BYTES: u64 = 1 << 20;
+
+impl FlightRecorderArgs {
+    /// What is to be kept, if it is a flight recorder.
+    pub(crate) fn plan(&self, asked: Sender<Asked>) -> Option<FlightPlan> {
+        Some(FlightPlan {
+            asked,
+            window: self.flight?,
+            most_bytes: self.size.unwrap_or(512 << 20),
+            most_sessions: self.sessions.unwrap_or(10),
+            most_session_bytes: self.sessions_size.unwrap_or(4 << 30),
+        })
+    }
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if time < LEAST_TIME { Err("at least 100ms are kept".to_owned()) } else { Ok(time) }
+}
+
+fn kept(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes < LEAST_BYTES { Err("at least 1M is kept".to_owned()) } else { Ok(bytes) }
+}

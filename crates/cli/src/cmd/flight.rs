@@ -1,0 +1,81 @@
+//! `hyperscope flight`: has a flight recorder that runs make a session of what it keeps.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use recorder::flight::{self, Answer};
+use report::{Report, Table};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::flight::{DumpArgs, FlightArgs, FlightVerb};
+use crate::output;
+
+pub(crate) fn run(args: &FlightArgs) -> anyhow::Result<()> {
+    match &args.verb {
+        FlightVerb::Dump(args) => dump(args),
+    }
+}
+
+fn dump(args: &DumpArgs) -> anyhow::Result<()> {
+    let out = output::open(args.output.output.as_deref(), [])?;
+    let socket = recorder_of(args.pid)?;
+    let Answer { session, duration_ns, bytes, error } = flight::ask(&socket, args.why.as_deref())?;
+    if let Some(error) = error {
+        bail!("the flight recorder made no session: {error}");
+    }
+    let session = session.context("the flight recorder does not say where its session is")?;
+    let session = session.display().to_string();
+    output::write(&DumpedSession { session, duration_ns, bytes }, &args.output, out)
+}
+
+/// A session that was dumped.
+struct DumpedSession {
+    session: String,
+    duration_ns: u64,
+    bytes: u64,
+}
+
+impl Report for DumpedSession {
+    /// Its folder alone: for other commands' arguments.
+    fn text(&self, _width: Option<usize>) -> String {
+        format!("{}\n", self.session)
+    }
+
+    fn document(&self) -> impl Serialize {
+        let Self { session, duration_ns, bytes } = self;
+        json!({
+            "schema": "hyperscope.flight/1",
+            "session": session,
+            "duration_ns": duration_ns,
+            "pages_bytes": bytes,
+        })
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        table.names("session", 0, vec![self.session.clone()]);
+        table.numbers("duration_ns", 0, vec![self.duration_ns.to_string()]);
+        table.numbers("pages_bytes", 0, vec![self.bytes.to_string()]);
+        table
+    }
+}
+
+/// The socket of the one that is meant.
+fn recorder_of(pid: Option<u32>) -> anyhow::Result<PathBuf> {
+    let running = flight::running()?;
+    let pids: Vec<String> = running.iter().map(|(pid, _)| pid.to_string()).collect();
+    let mut meant = running.into_iter().filter(|(own, _)| pid.is_none_or(|pid| pid == *own));
+    match (meant.next(), meant.next(), pid) {
+        (Some((_, socket)), None, _) => Ok(socket),
+        (Some(_), Some(_), _) => {
+            bail!("several flight recorders run (processes {}): --pid says which", pids.join(", "))
+        }
+        (None, _, Some(pid)) => bail!("no flight recorder runs as process {pid}"),
+        (None, ..) => {
+            bail!(
+                "no flight recorder of this user's runs: hyperscope record --flight 60s starts one"
+            )
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A flight recorder keeps the newest events, and makes sessions of them that lack nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::agent::{Agent, signal};
+use crate::faults::SmallDisk;
+use crate::tool::{command, info, left_in_tracefs, lock_tracing, run, start_programs, wait_until};
+
+/// A flight recorder that records.
+fn start(to: &Path, arguments: &[&str]) -> Agent {
+    let mut record = command(&["record", "-o", to.to_str().unwrap()]);
+    let recorder = Agent(record.args(arguments).stderr(Stdio::null()).spawn().unwrap());
+    wait_until("it can't be asked", || {
+        Path::new(&format!("/run/hyperscope/{}.flight", recorder.pid())).exists()
+    });
+    recorder
+}
+
+/// Has it dump; the session.
+fn dump(recorder: &Agent, why: &str) -> PathBuf {
+    let pid = recorder.pid().to_string();
+    let ran = run(&["flight", "dump", "--pid", &pid, "--why", why]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    PathBuf::from(ran.stdout.trim_end())
+}
+
+/// The same as a document.
+fn dump_as_json(recorder: &Agent) -> Value {
+    let pid = recorder.pid().to_string();
+    let ran = run(&["flight", "dump", "--pid", &pid, "--format", "json"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flight.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let valid = jsonschema::validate(&schema, &document);
+    assert!(valid.is_ok(), "{valid:?}");
+    document
+}
+
+fn sessions(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+    let mut sessions: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "hscope")).collect();
+    sessions.sort();
+    sessions
+}
+
+fn end(mut recorder: Agent) {
+    signal(recorder.pid(), "INT");
+    assert!(recorder.0.wait().unwrap().success());
+    assert_eq!(left_in_tracefs(), Vec::<String>::new());
+}
+
+/// Programs of a name that were started, by the events of a session.
+fn started(session: &Path, program: &str) -> usize {
+    let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
+    assert_eq!(events.code, Some(0), "{}", events.stderr);
+    let name = format!("/{program}\"");
+    let is_its = |line: &&str| line.contains("sched_process_exec") && line.contains(&name);
+    events.stdout.lines().filter(is_its).count()
+}
+
+fn recorded(session: &Path) -> Value {
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let valid = jsonschema::validate(&schema, &stored);
+    assert!(valid.is_ok(), "{valid:?}");
+    stored["recorded"].clone()
+}
+
+/// As many events as the kernel counted between the session's begin and its end, less those that were
+/// cut off, are in it.
+fn lacks_nothing(session: &Path) {
+    let info = info(session);
+    assert_eq!(info["losses"]["known"], true, "{info}");
+    assert_eq!(info["losses"]["events_lost"], 0, "{info}");
+    assert_eq!(info["damage"], Value::Array(Vec::new()), "{info}");
+}
+
+#[test]
+fn what_came_before_each_trigger_is_in_its_session() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    // A dozen segments in each of them.
+    let recorder = start(&to, &["--flight", "20s", "-e", "sched", "-e", "raw_syscalls"]);
+    start_programs(20);
+    sleep(Duration::from_secs(2));
+    let first = dump(&recorder, "slow");
+    assert_eq!(started(&first, "true"), 20);
+    lacks_nothing(&first);
+    start_programs(7);
+    sleep(Duration::from_secs(2));
+    signal(recorder.pid(), "USR1");
+    wait_until("it does not dump", || sessions(&to).len() == 2);
+    let second = sessions(&to).pop().unwrap();
+    assert_eq!(started(&second, "true"), 27, "what a dump took is there for the next");
+    lacks_nothing(&second);
+    says_why(&first, &second);
+    end(recorder);
+    assert!(!to.join("host.pages").exists());
+    for verb in ["exits", "cpu", "info"] {
+        let ran = run(&[verb, second.to_str().unwrap()]);
+        assert!(ran.code == Some(0) && ran.stderr.is_empty(), "{verb}: {}", ran.stderr);
+    }
+}
+
+fn says_why(first: &Path, second: &Path) {
+    let [first, second] = [first, second].map(recorded);
+    let trigger = |of: &Value| {
+        (of["flight"]["trigger"]["kind"].clone(), of["flight"]["trigger"]["text"].clone())
+    };
+    assert_eq!(trigger(&first), ("command".into(), "slow".into()));
+    assert_eq!(trigger(&second), ("signal".into(), Value::Null));
+    let segments = second["flight"]["segments"].as_u64();
+    assert!(segments >= Some(3), "{second}");
+    assert_eq!(second["flight"]["shorter"], true, "it began less than the window before");
+}
+
+/// All events lie between the two moments at which both clocks were read.
+fn lies_within_its_clocks(session: &Path) {
+    let (info, recorded) = (info(session), recorded(session));
+    let at = |pair: usize| recorded["clock_pairs"][pair]["trace_ns"].as_u64().unwrap();
+    let [first_ns, last_ns] = ["first_ns", "last_ns"].map(|key| info[key].as_u64().unwrap());
+    assert!(at(0) <= first_ns && last_ns <= at(1), "{info} {recorded}");
+    let span_ns = at(1) - at(0);
+    assert!(span_ns.abs_diff(recorded["duration_ns"].as_u64().unwrap()) < 50_000_000, "{recorded}");
+}
+
+#[test]
+fn old_events_go_and_the_newest_stay() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let recorder =
+        start(&to, &["--flight", "1s", "-e", "sched", "-e", "raw_syscalls", "--sessions", "2"]);
+    start_programs(20);
+    sleep(Duration::from_millis(2500));
+    assert!(Command::new("/usr/bin/env").arg("true").status().unwrap().success());
+    let session = dump(&recorder, "");
+    assert_eq!((started(&session, "env"), started(&session, "true")), (1, 1));
+    lacks_nothing(&session);
+    lies_within_its_clocks(&session);
+    let recorded = recorded(&session);
+    assert!(recorded["duration_ns"].as_u64() >= Some(1_000_000_000), "{recorded}");
+    assert_eq!(recorded["flight"]["shorter"], false);
+    let first = session;
+    dump(&recorder, "");
+    let last = dump_as_json(&recorder);
+    assert_eq!(last["session"].as_str(), sessions(&to).last().and_then(|path| path.to_str()));
+    assert!(last["pages_bytes"].as_u64() > Some(4096), "{last}");
+    let left = sessions(&to);
+    assert!(left.len() == 2 && !left.contains(&first), "{left:?}");
+    end(recorder);
+}
+
+#[test]
+fn no_more_is_kept_than_it_may_be() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let recorder = start(&to, &["--flight", "10m", "--size", "4M", "-e", "raw_syscalls"]);
+    let script = "dd if=/dev/zero of=/dev/null bs=1 count=250000 2>/dev/null";
+    assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
+    let session = dump(&recorder, "");
+    let kept: u64 = fs::read_dir(to.join("host.pages"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("cpu"))
+        .map(|entry| entry.metadata().unwrap().len())
+        .sum();
+    let pages: u64 = recorded(&session)["cpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cpu| cpu["bytes"].as_u64().unwrap())
+        .sum();
+    // A million events are some 40 MB; those of a few looks may come before the oldest go.
+    assert!(kept <= 8 << 20 && pages <= 8 << 20, "{kept} kept, {pages} dumped");
+    assert!(pages > 1 << 20, "{pages}");
+    assert_eq!(recorded(&session)["flight"]["shorter"], true);
+    // The buffers are small, too, and this may be a busy machine: what is lost then is known.
+    assert_eq!(info(&session)["losses"]["known"], true);
+    end(recorder);
+}
+
+#[test]
+fn a_full_disk_stops_dumping_and_not_tracing() {
+    let Some(_lock) = lock_tracing() else { return };
+    let Some(small) = SmallDisk::mount_of(64) else { return };
+    let to = small.folder.path().join("flight");
+    let recorder = start(&to, &["--flight", "20s", "--size", "4M", "-e", "sched_process_exec"]);
+    start_programs(3);
+    let ballast = small.folder.path().join("ballast");
+    fs::write(&ballast, vec![1; 42 << 20]).unwrap();
+    let pid = recorder.pid().to_string();
+    let ran = run(&["flight", "dump", "--pid", &pid]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("MiB free") && ran.stderr.contains("recording goes on"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(sessions(&to), Vec::<PathBuf>::new());
+    // Others leave nothing of it: pages are missing, and are counted.
+    let rest = Command::new("dd")
+        .args(["if=/dev/zero", "bs=4k"])
+        .arg(format!("of={}", ballast.display()))
+        .output();
+    assert!(!rest.unwrap().status.success());
+    start_programs(5);
+    sleep(Duration::from_secs(2));
+    fs::remove_file(&ballast).unwrap();
+    start_programs(11);
+    let session = dump(&recorder, "");
+    let (there, recorded) = (started(&session, "true"), recorded(&session));
+    let info = info(&session);
+    let missing = info["losses"]["events_missing"].as_u64().unwrap_or(0) as usize;
+    assert!((11..19).contains(&there) && there + missing >= 19, "{there} {info} {recorded}");
+    assert!(recorded["flight"]["unwritten_bytes"].as_u64() > Some(0), "{recorded}");
+    end(recorder);
+}
+
+#[test]
+fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let arguments = ["--flight", "1200ms", "-e", "sched_process_exec", "-e", "raw_syscalls"];
+    let mut killed = start(&to, &arguments);
+    start_programs(6);
+    // Several segments.
+    sleep(Duration::from_millis(500));
+    start_programs(3);
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    wait_until("its instance stays", || left_in_tracefs().is_empty());
+    assert_eq!(started(&to, "true"), 9, "it is a session as it is");
+    let next = start(&to, &arguments);
+    let left = sessions(&to);
+    assert_eq!(left.len(), 1);
+    assert_eq!(started(&left[0], "true"), 9);
+    let dumped = dump(&next, "");
+    assert_eq!(started(&dumped, "true"), 0);
+    end(next);
+}
+
+#[test]
+fn one_that_does_not_run_is_not_asked() {
+    let Some(_lock) = lock_tracing() else { return };
+    let ran = run(&["flight", "dump"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("record --flight"), "{}", ran.stderr);
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let arguments = ["--flight", "1s", "-e", "sched_process_exec"];
+    let recorders = [start(&one, &arguments), start(&other, &arguments)];
+    let ran = run(&["flight", "dump"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("--pid"), "{}", ran.stderr);
+    let ran = run(&["flight", "dump", "--pid", "1"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("process 1"), "{}", ran.stderr);
+    let ran = run(&["record", "--flight", "1s", "-o", one.to_str().unwrap()]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("is recording into"), "{}", ran.stderr);
+    let [first, second] = recorders;
+    signal(first.pid(), "INT");
+    end_both(first, second);
+}
+
+fn end_both(mut first: Agent, second: Agent) {
+    assert!(first.0.wait().unwrap().success());
+    end(second);
+}

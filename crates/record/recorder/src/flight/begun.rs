@@ -1,0 +1,89 @@
+//! A flight recorder that goes on.
+
+use std::time::Instant;
+
+use vms::Vm;
+
+use super::Trigger;
+use super::dump::{DumpJob, Known};
+use super::task_names::TaskNames;
+use crate::ending::Stop;
+use crate::error::{RecordError, Result};
+use crate::plan::RecordPlan;
+use crate::recording::Recording;
+use crate::session_folder::SessionFolder;
+
+/// It rolls its segments while it is asked to ([`Flight::tick`]), and gives what they hold.
+#[derive(Debug)]
+pub struct Flight {
+    recording: Recording,
+    names: TaskNames,
+    /// VMs that ran while something was recorded that is kept, and when they were last seen.
+    vms: Vec<(Instant, Vm)>,
+}
+
+impl Flight {
+    /// Begins to record what a plan says, with its pages in a folder for sessions.
+    ///
+    /// # Errors
+    /// As [`Recording::begin`].
+    pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
+        let recording = Recording::begin(plan, to, outside)?;
+        let vms = recording.vms().iter().map(|vm| (Instant::now(), vm.clone())).collect();
+        Ok(Self { recording, names: TaskNames::default(), vms })
+    }
+
+    /// The recording.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Ends segments that are long, or large, and removes what need not be kept: to be called several times
+    /// a second.
+    ///
+    /// # Errors
+    /// When that is not possible any more.
+    pub fn tick(&mut self) -> Result<()> {
+        if self.recording.has_failed() {
+            let why = "some CPU's buffer can't be read any more";
+            let error = RecordError::io("record into", self.recording.folder().path());
+            return Err(error(std::io::Error::other(why)));
+        }
+        match self.recording.rolling() {
+            Some(rolling) if rolling.is_due() => self.roll(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the segments that go on.
+    fn roll(&mut self) -> Result<()> {
+        let saved = self.recording.tracing().thread_names();
+        let now = self.recording.vms_now();
+        let Some(rolling) = self.recording.rolling() else { return Ok(()) };
+        let keep = rolling.plan().window;
+        rolling.roll()?;
+        self.names.take(&saved, keep);
+        self.vms
+            .retain(|(seen, vm)| seen.elapsed() < keep && now.iter().all(|of| of.pid != vm.pid));
+        self.vms.extend(now.into_iter().map(|vm| (Instant::now(), vm)));
+        Ok(())
+    }
+
+    /// What is to be done for a session of all that is kept by now. Recording goes on meanwhile.
+    ///
+    /// # Errors
+    /// When what is kept can't be opened.
+    pub fn dump(&mut self, trigger: Trigger) -> Result<DumpJob> {
+        self.roll()?;
+        let vms = self.vms.iter().map(|(_, vm)| vm.clone()).collect();
+        let known = Known { vms, names: self.names.text(), trigger };
+        DumpJob::new(&mut self.recording, known)
+    }
+
+    /// Ends it; what is kept goes. What went wrong with that.
+    #[must_use]
+    pub fn end(self) -> Vec<String> {
+        self.recording.discard()
+    }
+}

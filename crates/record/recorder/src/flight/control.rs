@@ -1,0 +1,255 @@
+//! How another program has a running flight recorder dump: a line of JSON each way, over a socket that only
+//! the recorder's user and root can reach.
+//!
+//! The socket is `PID.flight` in the folder with the files of recorders that run. The folder keeps others
+//! out, and the kernel says who is at the other end (`SO_PEERCRED`): who is neither root nor the recorder's
+//! user gets no answer.
+
+use std::fs::Permissions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use confine::Confined;
+use folder::Folder;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use super::{Dumped, Trigger, TriggerKind};
+use crate::error::{RecordError, Result};
+
+/// What follows the process id in a socket's name.
+const SUFFIX: &str = ".flight";
+/// Bytes of a request and of an answer, at most.
+const MOST_BYTES: u64 = 16 << 10;
+/// How long a request may take to come, and an answer to be taken.
+const WITHIN: Duration = Duration::from_secs(5);
+/// How long a dump may take, with those that wait before it.
+const DUMPS_WITHIN: Duration = Duration::from_secs(600);
+
+/// What another program asks for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// Why, in its words.
+    dump: Option<String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The session's folder; none: there is none.
+    pub session: Option<PathBuf>,
+    /// The time that it is of.
+    pub duration_ns: u64,
+    /// Bytes of pages in it.
+    pub bytes: u64,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+impl Answer {
+    /// For a session that was written, or not.
+    #[must_use]
+    pub fn of(dumped: std::result::Result<&Dumped, &str>) -> Self {
+        match dumped {
+            Ok(dumped) => Self {
+                session: std::path::absolute(&dumped.path).ok(),
+                duration_ns: dumped.recorded.duration_ns,
+                bytes: dumped.recorded.cpus.iter().map(|cpu| cpu.bytes).sum(),
+                error: None,
+            },
+            Err(error) => {
+                Self { session: None, duration_ns: 0, bytes: 0, error: Some(error.to_owned()) }
+            }
+        }
+    }
+}
+
+/// Somebody wants a session.
+#[derive(Debug)]
+pub struct Ask {
+    /// Why.
+    pub trigger: Trigger,
+    /// Who waits for what comes of it; none: nobody does.
+    pub reply: Option<Sender<Answer>>,
+}
+
+/// What a flight recorder has to do.
+#[derive(Debug)]
+pub enum Asked {
+    /// Somebody wants a session.
+    Dump(Ask),
+    /// There are as many pages as a segment may have: it is time for [`super::Flight::tick`].
+    Full,
+}
+
+/// The socket, for as long as this is there.
+#[derive(Debug)]
+pub struct Control {
+    folder: Folder,
+    name: String,
+}
+
+impl Control {
+    /// Begins to take what other programs ask for.
+    ///
+    /// # Errors
+    /// When the socket can't be made.
+    pub fn open(asks: Sender<Asked>) -> Result<Self> {
+        let folder = tracefs::run_folder()?;
+        let name = format!("{}{SUFFIX}", std::process::id());
+        // That of a process that had this number before, and is gone.
+        let _ = folder.remove(&name);
+        let path = folder.path().join(&name);
+        let failed = |what| RecordError::io(what, &path);
+        let listener = UnixListener::bind(&path).map_err(failed("listen at"))?;
+        let control = Self { folder, name };
+        let mode = Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).map_err(failed("protect"))?;
+        thread::Builder::new()
+            .name("flight-control".to_owned())
+            .spawn(move || {
+                Confined::Listener.enter();
+                for stream in listener.incoming() {
+                    match stream {
+                        // Who does not take its answer has none.
+                        Ok(stream) => drop(serve(stream, &asks)),
+                        Err(_) => thread::sleep(Duration::from_millis(100)),
+                    }
+                }
+            })
+            .map_err(failed("start a thread for"))?;
+        Ok(control)
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// Serves one client.
+fn serve(mut stream: UnixStream, asks: &Sender<Asked>) -> io::Result<()> {
+    let peer = socket_peercred(&stream)?.uid;
+    if !peer.is_root() && peer != geteuid() {
+        return Ok(());
+    }
+    let answer = match read_line(&mut stream).map(|line| serde_json::from_slice::<Request>(&line)) {
+        Ok(Ok(Request { dump })) => {
+            let (reply, replied) = mpsc::channel();
+            let trigger = Trigger::now(TriggerKind::Command, dump);
+            let asked = asks.send(Asked::Dump(Ask { trigger, reply: Some(reply) }));
+            let answer = asked.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
+            answer.unwrap_or_else(|| Answer::of(Err("the recorder ends")))
+        }
+        Ok(Err(error)) => Answer::of(Err(&format!("that is no request: {error}"))),
+        Err(error) => Answer::of(Err(&format!("no request came: {error}"))),
+    };
+    stream.set_write_timeout(Some(WITHIN))?;
+    stream.write_all(&(serde_json::to_vec(&answer)?))?;
+    stream.write_all(b"\n")
+}
+
+/// Reads up to the end of a line, within a time and a size for all of it.
+fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + WITHIN;
+    let mut line = Vec::new();
+    let mut part = [0; 1024];
+    while !line.ends_with(b"\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || line.len() as u64 > MOST_BYTES {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part)? {
+            0 => break,
+            read => line.extend_from_slice(part.get(..read).unwrap_or_default()),
+        }
+    }
+    Ok(line)
+}
+
+/// Flight recorders that run, by process id, with their sockets.
+///
+/// # Errors
+/// When this user may not know.
+pub fn running() -> Result<Vec<(u32, PathBuf)>> {
+    let folder = tracefs::run_folder()?;
+    let names = folder.names().map_err(RecordError::io("read", folder.path()))?;
+    let of = |name: &String| {
+        let pid = name.strip_suffix(SUFFIX)?.parse().ok()?;
+        // One that was killed leaves its socket, and nobody answers there.
+        let path = folder.path().join(name);
+        UnixStream::connect(&path).is_ok().then_some((pid, path))
+    };
+    let mut running: Vec<(u32, PathBuf)> = names.iter().filter_map(of).collect();
+    running.sort();
+    Ok(running)
+}
+
+/// Has the recorder at a socket dump, and waits for that.
+///
+/// # Errors
+/// When it does not answer.
+pub fn ask(socket: &Path, why: Option<&str>) -> Result<Answer> {
+    let failed = || RecordError::io("ask the flight recorder at", socket);
+    let asked = || {
+        let mut stream = UnixStream::connect(socket)?;
+        let request = Request { dump: why.map(str::to_owned) };
+        stream.write_all(&[&serde_json::to_vec(&request)?, b"\n".as_slice()].concat())?;
+        stream.set_read_timeout(Some(DUMPS_WITHIN))?;
+        let mut answer = Vec::new();
+        (&mut stream).take(MOST_BYTES).read_to_end(&mut answer)?;
+        Ok(serde_json::from_slice::<Answer>(&answer)?)
+    };
+    asked().map_err(failed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client's request, and what the recorder was asked and answered.
+    fn asked(request: &[u8]) -> (Option<Option<String>>, Option<Answer>) {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let (asks, asked) = mpsc::channel();
+        let recorder = thread::spawn(move || {
+            let Ok(Asked::Dump(ask)) = asked.recv() else { return None };
+            ask.reply.unwrap().send(Answer::of(Err("the disk is full"))).unwrap();
+            assert_eq!(ask.trigger.kind, TriggerKind::Command);
+            Some(ask.trigger.text)
+        });
+        client.write_all(request).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let served = thread::spawn(move || serve(server, &asks));
+        let mut answer = Vec::new();
+        // What was not read of a request that is too long resets the connection.
+        let read = client.read_to_end(&mut answer);
+        served.join().unwrap().unwrap();
+        let answer = read.ok().map(|_| serde_json::from_slice(&answer).unwrap());
+        (recorder.join().unwrap(), answer)
+    }
+
+    #[test]
+    fn who_asks_is_answered() {
+        let (why, answer) = asked(b"{\"dump\":\"slow\"}\n");
+        assert_eq!(why, Some(Some("slow".to_owned())));
+        assert_eq!(answer.unwrap().error.as_deref(), Some("the disk is full"));
+    }
+
+    #[test]
+    fn what_is_no_request_reaches_nobody() {
+        let long = [b"{\"dump\":\"".as_slice(), &[b'x'; 40 << 10]].concat();
+        for request in [b"".as_slice(), b"{}x\n", b"{\"other\":1}\n", &long] {
+            let (why, answer) = asked(request);
+            assert!(why.is_none() && answer.is_none_or(|answer| answer.error.is_some()));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! A session of what is kept.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use folder::Folder;
+use raw_bytes::LongSize;
+use ringbuf::PageLayout;
+use tracefs::{Clock, CpuStats, Texts};
+use vms::Vm;
+
+use super::edges::{CutPages, Window};
+use super::generation::{Edge, Generation, Segment};
+use super::{FlightPlan, FlightSummary, Trigger, sessions};
+use crate::assemble::{self, About, From, Tick};
+use crate::ending::Stop;
+use crate::error::{RecordError, Result};
+use crate::guests;
+use crate::host_identity::HostIdentity;
+use crate::losses::CpuLosses;
+use crate::pages_folder::header;
+use crate::recording::Recording;
+use crate::session::{self, Recorded};
+use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
+use crate::session_number;
+use crate::tracer::TracerSummary;
+
+/// A session's name while it is written.
+const UNFINISHED: &str = ".dump";
+/// What stamps that the kernel shows may be rounded down by; ticks of a counter are few nanoseconds at most.
+const MICROSECOND_NS: u64 = 1000;
+/// Bytes of a disk that stay free in addition to what is kept and the new session.
+const SPARE_BYTES: u64 = 16 << 20;
+
+/// What is known of a recording besides its pages.
+pub(super) struct Known {
+    pub(super) vms: Vec<Vm>,
+    pub(super) names: Vec<u8>,
+    pub(super) trigger: Trigger,
+}
+
+/// A session that is to be written, with all that this takes.
+#[derive(Debug)]
+pub struct DumpJob {
+    plan: FlightPlan,
+    to: SessionFolder,
+    outside: Stop,
+    cpus: Vec<CpuPages>,
+    layout: PageLayout,
+    window: Window,
+    texts: Texts,
+    clock: Clock,
+    names: Vec<u8>,
+    /// Bytes of pages that are kept besides.
+    room_bytes: u64,
+    flight: FlightSummary,
+    recorded: Recorded,
+}
+
+/// A session that was written.
+#[derive(Debug)]
+pub struct Dumped {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub recorded: Recorded,
+    folder: Folder,
+    owner: Option<(u32, u32)>,
+}
+
+impl Dumped {
+    /// Adds a file to it.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn add(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let added = self.folder.overwrite(name, bytes).and_then(|()| self.give());
+        added.map_err(RecordError::io("write", &self.path.join(name)))
+    }
+
+    /// Where this program was run by `sudo`, it belongs to whoever ran that.
+    fn give(&self) -> std::io::Result<()> {
+        self.owner.map_or(Ok(()), |(user, group)| self.folder.give_to(user, group))
+    }
+}
+
+/// A CPU's pages, and what the kernel counted between their begin and their end.
+#[derive(Debug)]
+struct CpuPages {
+    cpu: u32,
+    files: Vec<(File, u64)>,
+    unwritten: u64,
+    first: CpuStats,
+    /// When the last segment was to end, and when all of it was there.
+    last: (CpuStats, CpuStats),
+}
+
+impl DumpJob {
+    pub(super) fn new(recording: &mut Recording, known: Known) -> Result<Self> {
+        let (to, outside) = (recording.folder().clone(), recording.outside().clone());
+        let tracing = recording.tracing();
+        let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
+        let tracer = tracing.tracer().map(|one| TracerSummary::new(one, tracing.traced()));
+        let recorded = Recorded {
+            clock: clock.name.clone(),
+            events: tracing.events().to_vec(),
+            buffer_kib: tracing.buffer_kib(),
+            host: Some(HostIdentity::here()),
+            vms: known.vms,
+            tracer,
+            ..Recorded::default()
+        };
+        let Some(rolling) = recording.rolling() else {
+            return Err(RecordError::Usage(
+                "nothing of this recording is kept to be dumped".into(),
+            ));
+        };
+        let generations: Vec<&Generation> = rolling.generations().collect();
+        let cpus = by_cpu(&generations, rolling.folder())?;
+        let begin = generations.first().map_or(rolling.begun(), |first| first.begin);
+        let segments = generations.len() as u64;
+        let flight = FlightSummary {
+            window_ns: nanoseconds(rolling.plan().window),
+            shorter: rolling.is_shorter(),
+            segments,
+            events_cut: 0,
+            unwritten_bytes: cpus.iter().map(|cpu| cpu.unwritten).sum(),
+            trigger: known.trigger,
+        };
+        let late = rolling.late_cpus().into_iter().map(late_fault);
+        let plan = rolling.plan().clone();
+        let room_bytes = plan.most_bytes.saturating_sub(rolling.bytes());
+        let recorded =
+            Recorded { faults: late.collect(), ..spanning(begin, Edge::now(&clock), recorded) };
+        let layout = layout(&texts)?;
+        let window = window(&cpus);
+        let names = known.names;
+        Ok(Self {
+            plan,
+            to,
+            outside,
+            cpus,
+            layout,
+            window,
+            texts,
+            clock,
+            names,
+            room_bytes,
+            flight,
+            recorded,
+        })
+    }
+
+    /// Bytes of its pages.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.cpus.iter().flat_map(|cpu| &cpu.files).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Writes the session; `tick` gets the number of bytes as they are written.
+    ///
+    /// # Errors
+    /// When there is no room for it, or it can't be written: nothing of it is left.
+    pub fn run(self, tick: &dyn Fn(u64)) -> Result<Dumped> {
+        let (to, outside) = (self.to.clone(), self.outside.clone());
+        let (most, most_bytes) = (self.plan.most_sessions, self.plan.most_session_bytes);
+        let bytes = self.bytes() + self.texts.kallsyms.len() as u64;
+        let name = sessions::name(&to, self.flight.trigger.unix_ns);
+        sessions::make_room(&to, most, most_bytes, bytes)?;
+        self.check_room(bytes)?;
+        // What a recorder left that was killed meanwhile.
+        let _ = to.remove_all(UNFINISHED);
+        let path = to.path().join(UNFINISHED);
+        let folder = to.subfolder(UNFINISHED).map_err(RecordError::io("make", &path))?;
+        let tick: Tick<'_> = &|bytes| {
+            tick(bytes);
+            if outside.leaves() { Err(std::io::Error::other("stopped")) } else { Ok(()) }
+        };
+        let written = self.write(&folder, tick).and_then(|recorded| {
+            to.rename(UNFINISHED, &name).map_err(RecordError::io("rename", &path))?;
+            let owner = invoking_user().filter(|_| to.is_given_away());
+            let dumped = Dumped { path: to.path().join(&name), recorded, folder, owner };
+            dumped.give().map_err(RecordError::io("give away", &path))?;
+            Ok(dumped)
+        });
+        if written.is_err() {
+            let _ = to.remove_all(UNFINISHED);
+        }
+        written
+    }
+
+    /// What is kept has its room on the disk, whatever a session takes.
+    fn check_room(&self, bytes: u64) -> Result<()> {
+        let free = self.to.free_bytes().map_err(RecordError::io("look at", self.to.path()))?;
+        let wanted = bytes.saturating_add(self.room_bytes).saturating_add(SPARE_BYTES);
+        if free >= wanted {
+            return Ok(());
+        }
+        let source = std::io::Error::other(format!(
+            "the disk has {} MiB free, and the session and what is kept for the next one take {} MiB; \
+             recording goes on",
+            free >> 20,
+            wanted >> 20
+        ));
+        Err(RecordError::io("dump into", self.to.path())(source))
+    }
+
+    fn write(self, session: &Folder, tick: Tick<'_>) -> Result<Recorded> {
+        let Self { cpus, layout, window, texts, clock, names, flight, mut recorded, .. } = self;
+        let mut pages = Vec::new();
+        let mut events_cut = 0;
+        for cpu in cpus {
+            let cut = CutPages::new(cpu.files, &layout, window);
+            let cut = cut.map_err(RecordError::io("read pages for", session.path()))?;
+            events_cut += cut.events_cut;
+            recorded.cpus.push(losses(&cpu.first, &cpu.last.1, &cut));
+            pages.push((cpu.cpu, cut));
+        }
+        recorded.flight = Some(FlightSummary { events_cut, ..flight });
+        let stats: Vec<(u32, String)> =
+            recorded.cpus.iter().map(|one| (one.cpu, stats_text(one))).collect();
+        let about = About {
+            header: header(&texts),
+            clock: &clock.name,
+            clock_line: &clock.line,
+            tsc_conversion: clock.tsc_conversion,
+            trace_id: session_number::random()?,
+            uname: assemble::uname(),
+            guests: recorded.vms.iter().map(|vm| guests::option(vm, &[])).collect(),
+            time_shift: None,
+            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
+            stats: &stats,
+            cmdlines: names,
+        };
+        session::write(&recorded, session)?;
+        assemble::write_from(texts, about, From::Open(pages), (session, HOST_FILE), tick)?;
+        Ok(recorded)
+    }
+}
+
+/// What goes with the times of a recording.
+fn spanning(begin: Edge, end: Edge, recorded: Recorded) -> Recorded {
+    Recorded {
+        begun_unix_ns: begin.unix_ns,
+        duration_ns: nanoseconds(end.at.saturating_duration_since(begin.at)),
+        clock_pairs: begin.clocks.into_iter().chain(end.clocks).collect(),
+        recorder_cpu_ns: end.own_cpu_ns.saturating_sub(begin.own_cpu_ns),
+        ..recorded
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn late_fault(cpu: u32) -> String {
+    format!("CPU {cpu}: the disk was too slow for its last events")
+}
+
+/// Opens the segments of all CPUs. Files that are open stay readable when they are removed.
+fn by_cpu(generations: &[&Generation], folder: &Folder) -> Result<Vec<CpuPages>> {
+    let mut cpus = BTreeMap::<u32, CpuPages>::new();
+    let segments = generations.iter().flat_map(|generation| &generation.segments);
+    for segment in segments {
+        let of = cpus.entry(segment.cpu).or_insert_with(|| CpuPages {
+            cpu: segment.cpu,
+            files: Vec::new(),
+            unwritten: 0,
+            first: segment.begin.clone(),
+            last: Default::default(),
+        });
+        of.add(segment, folder)?;
+    }
+    Ok(cpus.into_values().collect())
+}
+
+impl CpuPages {
+    fn add(&mut self, segment: &Segment, folder: &Folder) -> Result<()> {
+        self.unwritten += segment.unwritten;
+        self.last = (segment.end.clone(), segment.next.clone());
+        if segment.bytes > 0 {
+            let name = segment.file();
+            let file = folder.read(&name);
+            let file = file.map_err(RecordError::io("read", &folder.path().join(name)))?;
+            self.files.push((file, segment.bytes));
+        }
+        Ok(())
+    }
+}
+
+/// From when on all CPUs are recorded, until when all of them are.
+fn window(cpus: &[CpuPages]) -> Window {
+    let begins: Option<Vec<u64>> = cpus.iter().map(|cpu| cpu.first.now_stamp).collect();
+    let ends: Option<Vec<u64>> = cpus.iter().map(|cpu| cpu.last.0.now_stamp).collect();
+    Window {
+        // Some clocks are shown in microseconds, rounded down.
+        begin: begins
+            .and_then(|all| all.into_iter().max())
+            .map(|begin| begin.saturating_add(MICROSECOND_NS)),
+        end: ends.and_then(|all| all.into_iter().min()),
+    }
+}
+
+fn layout(texts: &Texts) -> Result<PageLayout> {
+    let header = header(texts);
+    let commit = LongSize::from_bytes(size_of::<usize>() as u64).unwrap_or(LongSize::Eight);
+    Ok(PageLayout { order: header.order, commit, page_size: texts.page_size() as usize })
+}
+
+/// What a CPU lost from one count to another; of what it kept, what was cut off is not in the session.
+fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
+    CpuLosses {
+        cpu: last.cpu,
+        overrun: last.overrun.saturating_sub(first.overrun),
+        commit_overrun: last.commit_overrun.saturating_sub(first.commit_overrun),
+        dropped: last.dropped.saturating_sub(first.dropped),
+        bytes: cut.bytes,
+        kept: last.read.saturating_sub(first.read).saturating_sub(cut.events_cut),
+    }
+}
+
+/// The kernel's text of such counts, which it would have shown of a buffer that held nothing else.
+fn stats_text(of: &CpuLosses) -> String {
+    let CpuLosses { overrun, commit_overrun, dropped, bytes, kept, .. } = of;
+    format!(
+        "entries: 0\noverrun: {overrun}\ncommit overrun: {commit_overrun}\nbytes: {bytes}\n\
+         dropped events: {dropped}\nread events: {kept}\n"
+    )
+}

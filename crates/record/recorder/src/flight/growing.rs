@@ -1,0 +1,73 @@
+//! Bytes of the generation that goes on, and who wants to know when there are as many as it may have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use super::Asked;
+
+/// Counted by all rollers together. Clones are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Growing(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    bytes: AtomicU64,
+    /// As many as a generation may have.
+    most: u64,
+    full: Sender<Asked>,
+}
+
+impl Growing {
+    /// None yet; once there are as many as this, that is reported.
+    pub(crate) fn new(most: u64, full: Sender<Asked>) -> Self {
+        Self(Arc::new(Inner { bytes: AtomicU64::new(0), most, full }))
+    }
+
+    /// Bytes of segments that go on.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are as many as there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes() >= self.0.most
+    }
+
+    /// More were written.
+    pub(crate) fn add(&self, bytes: u64) {
+        let before = self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before < self.0.most && before.saturating_add(bytes) >= self.0.most {
+            // Whoever wanted to know may be gone by now.
+            let _ = self.0.full.send(Asked::Full);
+        }
+    }
+
+    /// A segment has ended, or some of it was cut off.
+    pub(crate) fn take_away(&self, bytes: u64) {
+        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn it_is_reported_once_that_there_are_as_many_as_there_may_be() {
+        let (full, reported) = mpsc::channel();
+        let growing = Growing::new(100, full);
+        growing.add(99);
+        assert!(!growing.is_full() && reported.try_recv().is_err());
+        growing.clone().add(1);
+        growing.add(500);
+        assert!(growing.is_full() && matches!(reported.try_recv(), Ok(Asked::Full)));
+        assert!(reported.try_recv().is_err());
+        growing.take_away(600);
+        assert_eq!(growing.bytes(), 0);
+        growing.add(100);
+        assert!(reported.try_recv().is_ok());
+    }
+}

@@ -1,0 +1,258 @@
+//! A thread that empties one CPU's buffer into segments, and begins a new one when it is asked to.
+
+use std::io::{self, Read, Write};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use confine::Confined;
+use folder::{Folder, OutFile};
+use rustix::fd::OwnedFd;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use tracefs::{RawPages, StatsFile};
+use waits::Signal;
+
+use super::generation::{Segment, file};
+use super::growing::Growing;
+use crate::error::{RecordError, Result};
+use crate::guest::PageShape;
+
+/// What one splice moves at most.
+const SPLICE_BYTES: usize = 1 << 20;
+/// How often all pages that there are are taken before a segment ends. Once is enough for all events up to
+/// when that began, but for those on the page that is being written: the second time takes that.
+const ROUNDS: u32 = 2;
+
+/// What rollers are asked: all of them see the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Orders(Arc<Mutex<(u64, Signal)>>);
+
+impl Orders {
+    /// The first generation goes on.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new((0, Signal::new()?)))))
+    }
+
+    /// The number of the generation that goes on, and what is given when it ends.
+    fn current(&self) -> (u64, Signal) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the generation that goes on; its number.
+    pub(crate) fn roll(&self) -> io::Result<u64> {
+        let next = Signal::new()?;
+        let mut order = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, ended) = (order.0, std::mem::replace(&mut order.1, next));
+        order.0 += 1;
+        ended.give();
+        Ok(number)
+    }
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(crate) struct Roller {
+    pub(crate) cpu: u32,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+/// What a roller reads from, and where its segments go.
+pub(crate) struct Rolls {
+    pub(crate) cpu: u32,
+    pub(crate) from: RawPages,
+    pub(crate) stats: StatsFile,
+    pub(crate) to: Folder,
+    pub(crate) shape: PageShape,
+    pub(crate) growing: Growing,
+}
+
+impl Roller {
+    /// Begins to take pages; segments that have ended are sent to `ended`.
+    pub(crate) fn start(
+        rolls: Rolls,
+        orders: Orders,
+        stop: Signal,
+        ended: Sender<Segment>,
+    ) -> Result<Self> {
+        let (cpu, path) = (rolls.cpu, rolls.to.path().join(file(rolls.cpu, 0)));
+        let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
+        let pipe = pipe.map_err(RecordError::io("make a pipe for", &path))?;
+        // A pipe that stays small moves less at once, and as much in all.
+        let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
+        let begin = rolls.stats.now().map_err(RecordError::io("read the counts of", &path))?;
+        let segment = Segment { cpu, begin, ..Segment::default() };
+        let mover = Mover { rolls, pipe, segment, file: None, missed: false };
+        let thread = thread::Builder::new()
+            .name(format!("roller{cpu}"))
+            .spawn(move || {
+                Confined::WORKER.enter();
+                mover.run(&orders, &stop, &ended)
+            })
+            .map_err(RecordError::io("start a thread for", &path))?;
+        Ok(Self { cpu, thread })
+    }
+
+    /// Whether it has ended, as it does early only when the kernel's buffer can't be read.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for its end, which was asked for.
+    pub(crate) fn join(self) -> io::Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+    }
+}
+
+struct Mover {
+    rolls: Rolls,
+    pipe: (OwnedFd, OwnedFd),
+    /// The one that goes on.
+    segment: Segment,
+    file: Option<OutFile>,
+    /// Pages before the next one could not be written.
+    missed: bool,
+}
+
+impl Mover {
+    fn run(mut self, orders: &Orders, stop: &Signal, ended: &Sender<Segment>) -> io::Result<()> {
+        let mut page = vec![0; self.rolls.from.page_size()];
+        loop {
+            let (number, end) = orders.current();
+            self.segment.number = number;
+            loop {
+                self.rolls.from.wait(end.fd(), None)?;
+                while self.splice(&mut page)? {}
+                if end.is_given() || stop.is_given() {
+                    break;
+                }
+            }
+            if stop.is_given() {
+                return Ok(());
+            }
+            let segment = self.end_segment(&mut page)?;
+            // Whoever asked for it may be gone by now.
+            let _ = ended.send(segment);
+        }
+    }
+
+    /// Ends the segment, with all events that came until it was asked to.
+    fn end_segment(&mut self, page: &mut [u8]) -> io::Result<Segment> {
+        let end = self.rolls.stats.now()?;
+        for _ in 0..ROUNDS {
+            while self.splice(page)? {}
+            self.copy(page)?;
+        }
+        let next = self.rolls.stats.now()?;
+        self.file = None;
+        self.rolls.growing.take_away(self.segment.bytes);
+        let begun = Segment { cpu: self.rolls.cpu, begin: next.clone(), ..Segment::default() };
+        Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, begun) })
+    }
+
+    /// Moves whole pages; false when there is none now.
+    fn splice(&mut self, page: &mut [u8]) -> io::Result<bool> {
+        let moved = self.rolls.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
+        if moved == 0 {
+            return Ok(false);
+        }
+        if self.missed || self.file().is_err() {
+            // The first of them says that some before it are missing.
+            self.take_by_page(page, moved)?;
+            return Ok(true);
+        }
+        let mut left = moved;
+        while left > 0 {
+            match self.splice_out(left) {
+                Ok(written) if written > 0 => left -= written,
+                _ => {
+                    self.cut();
+                    self.skip(page, moved, left)?;
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn splice_out(&mut self, most: usize) -> io::Result<usize> {
+        let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let written = file.splice_from(&self.pipe.0, most)?;
+        self.grow(written as u64);
+        Ok(written)
+    }
+
+    /// The disk took some of the pages in the pipe: what is left goes.
+    fn skip(&mut self, page: &mut [u8], moved: usize, left: usize) -> io::Result<()> {
+        let part = (moved - left) % page.len();
+        self.segment.unwritten += (left + part) as u64;
+        self.missed = true;
+        let mut pipe = std::fs::File::from(rustix::io::dup(&self.pipe.0)?);
+        io::copy(&mut (&mut pipe).take(left as u64), &mut io::sink())?;
+        Ok(())
+    }
+
+    /// Takes pages out of the pipe one by one.
+    fn take_by_page(&mut self, page: &mut [u8], moved: usize) -> io::Result<()> {
+        let mut pipe = std::fs::File::from(rustix::io::dup(&self.pipe.0)?);
+        for _ in 0..moved / page.len() {
+            pipe.read_exact(page)?;
+            self.write(page);
+        }
+        Ok(())
+    }
+
+    /// Copies a page that is not full, or one that is, if there is one.
+    fn copy(&mut self, page: &mut [u8]) -> io::Result<()> {
+        if self.rolls.from.read_page(page)? {
+            self.write(page);
+        }
+        Ok(())
+    }
+
+    /// Writes a page; one that the disk has no room for is counted, and the next one says so.
+    fn write(&mut self, page: &mut [u8]) {
+        let is_after_loss = self.missed;
+        if is_after_loss {
+            self.rolls.shape.mark_missed(page);
+        }
+        let written = self
+            .file()
+            .and_then(|()| self.file.as_mut().map_or(Ok(()), |file| file.write_all(page)));
+        match written {
+            Ok(()) => {
+                self.missed = false;
+                self.grow(page.len() as u64);
+            }
+            Err(_) => {
+                self.cut();
+                self.missed = true;
+                self.segment.unwritten += page.len() as u64;
+            }
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) {
+        self.segment.bytes += bytes;
+        self.rolls.growing.add(bytes);
+    }
+
+    /// Makes the segment's file, if there is none yet.
+    fn file(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(self.rolls.to.create_new(&self.segment.file())?);
+        }
+        Ok(())
+    }
+
+    /// Of a page that was written in part nothing can be read.
+    fn cut(&mut self) {
+        let page_bytes = self.rolls.from.page_size() as u64;
+        let part = self.segment.bytes % page_bytes;
+        self.segment.bytes -= part;
+        self.rolls.growing.take_away(part);
+        if let Some(file) = &mut self.file {
+            // Where it can't be cut, whoever reads it takes no more than these bytes.
+            let _ = file.cut(self.segment.bytes);
+        }
+    }
+}

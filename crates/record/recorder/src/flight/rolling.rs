@@ -1,0 +1,226 @@
+//! The segments of all CPUs: when new ones begin, and which are removed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use folder::Folder;
+use tracefs::{Clock, TraceSession, UnixPair};
+use waits::{Deadline, Signal};
+
+use super::FlightPlan;
+use super::generation::{Edge, Generation, Segment};
+use super::growing::Growing;
+use super::roller::{Orders, Roller, Rolls};
+use crate::error::{RecordError, Result};
+use crate::guest::PageShape;
+use crate::recording::unix_ns;
+
+/// Generations in the time that is kept: so much more than that is there at most.
+const PARTS: u32 = 12;
+/// Generations in the bytes that are kept: so much of them goes with the oldest.
+const SIZE_PARTS: u64 = 16;
+/// How long rollers may take to end their segments. A disk that is slower has them end later.
+const ENDS: Duration = Duration::from_secs(5);
+
+/// All segments, and the threads that write them.
+#[derive(Debug)]
+pub(crate) struct Rolling {
+    plan: FlightPlan,
+    folder: Folder,
+    clock: Clock,
+    orders: Orders,
+    stop: Signal,
+    rollers: Vec<Roller>,
+    ended: Receiver<Segment>,
+    growing: Growing,
+    /// Those that have ended, the oldest first.
+    generations: VecDeque<Generation>,
+    /// When the one that goes on began.
+    begun: Edge,
+    /// Some was removed before its time, as there was too much.
+    shortened: Option<Instant>,
+}
+
+impl Edge {
+    pub(crate) fn now(clock: &Clock) -> Self {
+        Self {
+            at: Instant::now(),
+            unix_ns: unix_ns(),
+            clocks: UnixPair::now(clock),
+            own_cpu_ns: sys::process_cpu_ns(),
+        }
+    }
+}
+
+impl Rolling {
+    /// Begins to keep what a session of tracing records, in a folder.
+    pub(crate) fn begin(
+        plan: FlightPlan,
+        session: &TraceSession,
+        folder: Folder,
+        stop: &Signal,
+    ) -> Result<Self> {
+        let failed = || RecordError::io("make an event for", folder.path());
+        let orders = Orders::new().map_err(failed())?;
+        let (send, ended) = mpsc::channel();
+        let growing = Growing::new(plan.most_bytes / SIZE_PARTS, plan.asked.clone());
+        let shape = PageShape {
+            bytes: session.texts().page_size() as usize,
+            long_bytes: size_of::<usize>(),
+            big_endian: cfg!(target_endian = "big"),
+        };
+        let start = |&cpu: &u32| {
+            let (from, stats) = (session.raw_pages(cpu)?, session.stats_file(cpu)?);
+            let rolls =
+                Rolls { cpu, from, stats, to: folder.clone(), shape, growing: growing.clone() };
+            Roller::start(rolls, orders.clone(), stop.clone(), send.clone())
+        };
+        let rollers = session.cpus().iter().map(start).collect::<Result<_>>()?;
+        let clock = session.clock().clone();
+        let begun = Edge::now(&clock);
+        Ok(Self {
+            plan,
+            folder: folder.clone(),
+            clock,
+            orders,
+            stop: stop.clone(),
+            rollers,
+            ended,
+            growing,
+            generations: VecDeque::new(),
+            begun,
+            shortened: None,
+        })
+    }
+
+    /// CPUs that are recorded.
+    pub(crate) fn cpus(&self) -> usize {
+        self.rollers.len()
+    }
+
+    /// Bytes in files now.
+    pub(crate) fn bytes(&self) -> u64 {
+        let ended: u64 = self.generations.iter().map(Generation::bytes).sum();
+        ended + self.growing.bytes()
+    }
+
+    /// Whether some CPU is not recorded any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.rollers.iter().any(Roller::is_finished)
+    }
+
+    /// What is kept.
+    pub(crate) fn plan(&self) -> &FlightPlan {
+        &self.plan
+    }
+
+    /// The folder with the segments.
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Generations that have ended, the oldest first.
+    pub(crate) fn generations(&self) -> impl Iterator<Item = &Generation> {
+        self.generations.iter()
+    }
+
+    /// When the one that goes on began: the end of those that have ended.
+    pub(crate) fn begun(&self) -> Edge {
+        self.begun
+    }
+
+    /// Less is kept than there was time for.
+    pub(crate) fn is_shorter(&self) -> bool {
+        let is_recent = |at: &Instant| at.elapsed() < self.plan.window;
+        let first = self.generations.front().map_or(self.begun.at, |first| first.begin.at);
+        self.shortened.as_ref().is_some_and(is_recent) || first.elapsed() < self.plan.window
+    }
+
+    /// Whether the generation that goes on is as long, or as large, as one may be.
+    pub(crate) fn is_due(&self) -> bool {
+        self.begun.at.elapsed() >= self.plan.window / PARTS || self.growing.is_full()
+    }
+
+    /// Ends the generation that goes on, begins the next, and removes what need not be kept any more.
+    ///
+    /// # Errors
+    /// When the process has no more descriptors.
+    pub(crate) fn roll(&mut self) -> Result<()> {
+        // Before it ends: what comes after it is later than that.
+        let next = Edge::now(&self.clock);
+        let ordered = self.orders.roll();
+        let number = ordered.map_err(RecordError::io("make an event for", self.folder.path()))?;
+        let begin = std::mem::replace(&mut self.begun, next);
+        self.generations.push_back(Generation { number, begin, segments: Vec::new() });
+        self.take_ended();
+        for segment in self.forget() {
+            // A file that can't be removed is removed with its folder.
+            let _ = self.folder.remove(&segment.file());
+        }
+        Ok(())
+    }
+
+    /// Takes segments until all of a generation are there, or a disk is too slow for that.
+    fn take_ended(&mut self) {
+        let until = Deadline::after(ENDS);
+        let mut missing = self.rollers.iter().filter(|roller| !roller.is_finished()).count();
+        while missing > 0 {
+            match self.ended.recv_timeout(until.left()) {
+                Ok(segment) => {
+                    // One that was late belongs to an earlier generation, and goes on up to this one.
+                    missing -= 1;
+                    let of = |generation: &&mut Generation| generation.number == segment.number;
+                    let own = self.generations.iter_mut().find(of);
+                    if let Some(generation) = own {
+                        generation.segments.push(segment);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    }
+
+    /// Segments that are not kept any more.
+    fn forget(&mut self) -> Vec<Segment> {
+        let mut forgotten = Vec::new();
+        let mut bytes: u64 = self.generations.iter().map(Generation::bytes).sum();
+        while let Some(next) = self.generations.get(1).map(|next| next.begin.at) {
+            let is_old = next.elapsed() >= self.plan.window;
+            let too_much = bytes > self.plan.most_bytes - self.plan.most_bytes / SIZE_PARTS;
+            if !is_old && !too_much {
+                break;
+            }
+            if !is_old {
+                self.shortened = Some(Instant::now());
+            }
+            let Some(oldest) = self.generations.pop_front() else { break };
+            bytes -= oldest.bytes();
+            forgotten.extend(oldest.segments.into_iter().filter(|segment| segment.bytes > 0));
+        }
+        forgotten
+    }
+
+    /// CPUs that have no segment in the newest generation: their disk is too slow.
+    pub(crate) fn late_cpus(&self) -> Vec<u32> {
+        let newest = self.generations.back();
+        let has = |cpu: u32| newest.is_some_and(|one| one.segments.iter().any(|of| of.cpu == cpu));
+        self.rollers.iter().map(|roller| roller.cpu).filter(|&cpu| !has(cpu)).collect()
+    }
+
+    /// Ends it; what went wrong.
+    pub(crate) fn end(&mut self) -> Vec<io::Error> {
+        self.stop.give();
+        // Wakes them up.
+        let _ = self.orders.roll();
+        self.rollers.drain(..).filter_map(|roller| roller.join().err()).collect()
+    }
+}
+
+impl Drop for Rolling {
+    fn drop(&mut self) {
+        // Rollers hold files of the instance, which could not go before them.
+        drop(self.end());
+    }
+}

@@ -1,0 +1,139 @@
+//! Sessions that were dumped: their names, and how many of them there are.
+
+use folder::Folder;
+
+use crate::error::{RecordError, Result};
+
+/// What names of sessions begin and end with.
+const PREFIX: &str = "flight-";
+const SUFFIX: &str = ".hscope";
+
+/// A name for a session of this time that is later than those of all others in the folder: names are in order
+/// of time, also those of one second.
+pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
+    let begin = format!("{PREFIX}{}", utc(unix_ns / 1_000_000_000));
+    let names = folder.names().unwrap_or_default();
+    let number = |name: &String| match name.strip_prefix(&begin)?.strip_suffix(SUFFIX)? {
+        "" => Some(0),
+        more => more.strip_prefix('_')?.parse::<u32>().ok(),
+    };
+    match names.iter().filter_map(number).max() {
+        None => format!("{begin}{SUFFIX}"),
+        Some(last) => format!("{begin}_{:06}{SUFFIX}", last.saturating_add(1)),
+    }
+}
+
+/// `20261125T013905Z`, by the rules of the Gregorian calendar.
+fn utc(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    // Years begin in March: the leap day is the last one.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+/// Makes room for one more session of this size: the oldest go. What a user wants to keep gets another
+/// name.
+pub(crate) fn make_room(folder: &Folder, most: u32, most_bytes: u64, new_bytes: u64) -> Result<()> {
+    let failed = |what| RecordError::io(what, folder.path());
+    if new_bytes > most_bytes {
+        return Err(RecordError::Usage(format!(
+            "the session would have {} MiB, and all sessions may have {} MiB (--sessions-size)",
+            new_bytes >> 20,
+            most_bytes >> 20
+        )));
+    }
+    let mut sessions = Vec::new();
+    for name in folder.names().map_err(failed("read"))? {
+        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+            let bytes = folder.existing_subfolder(&name).and_then(|session| session.bytes());
+            // One that is another user's by now is not this recorder's to remove.
+            sessions.extend(bytes.map(|bytes| (name, bytes)));
+        }
+    }
+    sessions.sort();
+    let mut bytes: u64 = sessions.iter().map(|(_, bytes)| bytes).sum();
+    let mut count = sessions.len();
+    for (name, own) in sessions {
+        if count < most as usize && bytes.saturating_add(new_bytes) <= most_bytes {
+            break;
+        }
+        folder.remove_all(&name).map_err(failed("remove a session in"))?;
+        (count, bytes) = (count - 1, bytes - own);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use folder::Modes;
+
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "19700101T000000Z");
+        assert_eq!(utc(951_782_399), "20000228T235959Z");
+        assert_eq!(utc(951_868_799), "20000229T235959Z");
+        assert_eq!(utc(951_868_800), "20000301T000000Z");
+        assert_eq!(utc(1_735_689_599), "20241231T235959Z");
+        assert_eq!(utc(4_107_542_400), "21000301T000000Z");
+    }
+
+    fn folder_with(sessions: &[(&str, usize)]) -> (tempfile::TempDir, Folder) {
+        let at = tempfile::tempdir().unwrap();
+        let folder = Folder::open(at.path(), Modes::default()).unwrap();
+        for (name, bytes) in sessions {
+            folder.subfolder(name).unwrap().write_new("host.dat", &vec![0; *bytes]).unwrap();
+        }
+        (at, folder)
+    }
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let mut names = folder.names().unwrap();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_oldest_go_and_others_folders_stay() {
+        let sessions = [
+            ("flight-1.hscope", 10),
+            ("flight-2.hscope", 20),
+            ("flight-3.hscope", 30),
+            ("kept.hscope", 99),
+        ];
+        let (_at, folder) = folder_with(&sessions);
+        make_room(&folder, 4, 100, 40).unwrap();
+        assert_eq!(names(&folder).len(), 4, "there is room");
+        make_room(&folder, 4, 100, 41).unwrap();
+        assert_eq!(names(&folder), ["flight-2.hscope", "flight-3.hscope", "kept.hscope"]);
+        make_room(&folder, 1, 100, 1).unwrap();
+        assert_eq!(names(&folder), ["kept.hscope"]);
+        assert!(make_room(&folder, 1, 100, 101).is_err());
+    }
+
+    #[test]
+    fn sessions_of_one_second_have_names_in_order_whichever_are_there() {
+        let (_at, folder) = folder_with(&[]);
+        let mut names: Vec<String> = Vec::new();
+        for _ in 0..4 {
+            let name = name(&folder, 951_868_800_999_999_999);
+            folder.subfolder(&name).unwrap();
+            names.push(name);
+            // The oldest goes.
+            if let [.., before, _, _] = &*names {
+                folder.remove_empty(before).unwrap();
+            }
+        }
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        assert_eq!(names[0], "flight-20000301T000000Z.hscope");
+    }
+}

@@ -1,0 +1,49 @@
+//! What a flight recorder needs of a recording that goes on.
+
+use folder::Folder;
+use tracefs::TraceSession;
+use vms::Vm;
+
+use super::{FOLDER, Recording};
+use crate::ending::Stop;
+use crate::flight::Rolling;
+use crate::session_folder::SessionFolder;
+
+impl Recording {
+    /// The pages that are kept; none: it keeps all of them.
+    pub(crate) fn rolling(&mut self) -> Option<&mut Rolling> {
+        self.pages.rolling.as_mut()
+    }
+
+    /// The tracing that goes on.
+    pub(crate) fn tracing(&self) -> &TraceSession {
+        &self.session
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &SessionFolder {
+        &self.to
+    }
+
+    /// VMs that run now, or the one that is recorded.
+    pub(crate) fn vms_now(&self) -> Vec<Vm> {
+        if self.of_vm { self.vms.clone() } else { vms::running() }
+    }
+
+    /// Who ends it from outside.
+    pub(crate) fn outside(&self) -> &Stop {
+        &self.outside
+    }
+
+    /// Ends it, and leaves nothing of what it kept.
+    pub(crate) fn discard(mut self) -> Vec<String> {
+        let to: Folder = (**self.folder()).clone();
+        self.outside.end();
+        let failed = self.pages.rolling.as_mut().map(Rolling::end).unwrap_or_default();
+        // Threads have ended; the instance goes now.
+        drop(self);
+        let removed = to.remove_all(FOLDER);
+        let failed = failed.into_iter().chain(removed.err());
+        failed.map(|error| error.to_string()).collect()
+    }
+}
