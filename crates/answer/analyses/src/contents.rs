@@ -11,8 +11,6 @@ use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::stamps::{self, BlockStamps, StreamStamps};
 use timeline::{Vm, each_exit_and, group_vms};
 
-use crate::vms::Ignore;
-
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuContents {
@@ -303,6 +301,6 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
 #[must_use]
 pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
     let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));
-    let pass = each_exit_and(recording, Ignore, &counter, &mut sums, tick);
+    let pass = each_exit_and(recording, (), &counter, &mut sums, tick);
     (sums.finish(recording), group_vms(recording, &pass.vcpus))
 }

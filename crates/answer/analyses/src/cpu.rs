@@ -6,6 +6,7 @@ mod times;
 
 use std::collections::{BTreeMap, HashMap};
 
+use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;
 
@@ -155,7 +156,7 @@ struct VcpuSum {
 /// Adds spans up.
 #[derive(Debug, Default)]
 pub(crate) struct CpuUseSink {
-    vcpus: BTreeMap<VcpuRef, VcpuSum>,
+    vcpus: FxHashMap<VcpuRef, VcpuSum>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
     takers: taken::Takers,
     /// By recording, CPU and thread; no thread where it is not known.

@@ -19,6 +19,7 @@ mod machines;
 mod requests;
 mod sched;
 mod table;
+mod threads;
 mod variants;
 mod vcpus;
 mod work;

@@ -1,18 +1,10 @@
 //! Which VMs a recording shows.
 
 use sources::Recording;
-use timeline::{ExitSink, ExitSpan, Vm, each_exit, group_vms};
-
-/// Exits do not matter here: vCPUs are found on the way.
-pub(crate) struct Ignore;
-
-impl ExitSink for Ignore {
-    fn exit(&mut self, _: usize, _: &ExitSpan) {}
-}
+use timeline::{Vm, find_vcpus, group_vms};
 
 /// The VMs of `recording`; `tick` hears of the bytes done.
 #[must_use]
 pub fn find_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
-    let pass = each_exit(recording, false, Ignore, tick);
-    group_vms(recording, &pass.vcpus)
+    group_vms(recording, &find_vcpus(recording, tick))
 }

@@ -6,6 +6,7 @@
 
 mod interned;
 mod messages;
+mod track_events;
 
 use std::io::{self, Write};
 
@@ -13,12 +14,13 @@ use prost::Message;
 use rustc_hash::FxHashMap;
 
 use crate::raw_events::RawEvent;
-use crate::{Args, Flow, Instant, Role, Scene, Slice, TimelineWriter};
+use crate::{Flow, Instant, Role, Scene, Slice, TimelineWriter};
 use interned::Interned;
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, FtraceEvent, FtraceEventBundle, SchedSwitch,
     SchedWaking, SystemInfo, TracePacket, TrackDescriptor, TrackEvent, Utsname, event_type,
 };
+use track_events::{Named, TrackEventEncoder};
 
 /// `BUILTIN_CLOCK_BOOTTIME`, in which times of packets are where they don't say otherwise.
 const BOOTTIME: i32 = 6;
@@ -53,6 +55,7 @@ pub struct PerfettoWriter<W> {
     out: W,
     buffer: Vec<u8>,
     interned: Interned,
+    track_events: TrackEventEncoder,
     /// Scheduling not written yet, by CPU.
     bundles: FxHashMap<u32, Vec<FtraceEvent>>,
 }
@@ -61,7 +64,8 @@ impl<W: Write + Send> PerfettoWriter<W> {
     /// A writer to `out`.
     pub fn new(out: W) -> Self {
         let (buffer, interned) = (Vec::new(), Interned::default());
-        Self { out, buffer, interned, bundles: FxHashMap::default() }
+        let track_events = TrackEventEncoder::default();
+        Self { out, buffer, interned, track_events, bundles: FxHashMap::default() }
     }
 
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
@@ -91,22 +95,9 @@ impl<W: Write + Send> PerfettoWriter<W> {
         self.packet(&packet)
     }
 
-    fn named(
-        &mut self,
-        kind: i32,
-        track: u64,
-        name: &str,
-        category: &str,
-        args: &Args<'_>,
-    ) -> TrackEvent {
-        TrackEvent {
-            r#type: Some(kind),
-            track_uuid: Some(track),
-            name_iid: Some(self.interned.name(name)),
-            category_iids: vec![self.interned.category(category)],
-            debug_annotations: self.interned.args(args),
-            ..TrackEvent::default()
-        }
+    fn named(&mut self, stamp_ns: u64, named: &Named<'_>) -> io::Result<()> {
+        self.track_events.named(stamp_ns, named, &mut self.interned);
+        self.track_events.write(&mut self.out)
     }
 
     /// What Perfetto must know before anything else.
@@ -144,9 +135,9 @@ impl<W: Write + Send> PerfettoWriter<W> {
         for at in 0..scene.sources.len() {
             let facts = scene.facts(at);
             let args: Vec<_> = facts.iter().map(|(name, value)| (*name, value.arg())).collect();
-            let event =
-                self.named(event_type::INSTANT, RECORDINGS, "recording", "recording", &args);
-            self.event(begin_ns, event)?;
+            let (kind, name, category) = (event_type::INSTANT, "recording", "recording");
+            let named = Named { kind, track: RECORDINGS, name, category, args: &args };
+            self.named(begin_ns, &named)?;
         }
         Ok(())
     }
@@ -223,26 +214,31 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
     }
 
     fn slice(&mut self, track: usize, slice: &Slice<'_>) -> io::Result<()> {
-        let uuid = track_uuid(track);
-        let begin =
-            self.named(event_type::SLICE_BEGIN, uuid, slice.name, slice.category, slice.args);
-        self.event(slice.from_ns, begin)?;
-        let (r#type, track_uuid) = (Some(event_type::SLICE_END), Some(uuid));
-        self.event(slice.to_ns, TrackEvent { r#type, track_uuid, ..TrackEvent::default() })
+        let Slice { from_ns, to_ns, name, category, args } = *slice;
+        let (kind, track) = (event_type::SLICE_BEGIN, track_uuid(track));
+        let begin = Named { kind, track, name, category, args };
+        self.track_events.named(from_ns, &begin, &mut self.interned);
+        self.track_events.end(to_ns, track, &mut self.interned);
+        self.track_events.write(&mut self.out)
     }
 
     fn instant(&mut self, track: usize, instant: &Instant<'_>) -> io::Result<()> {
         let Instant { stamp_ns, name, category, args } = *instant;
-        let event = self.named(event_type::INSTANT, track_uuid(track), name, category, args);
-        self.event(stamp_ns, event)
+        let (kind, track) = (event_type::INSTANT, track_uuid(track));
+        self.named(stamp_ns, &Named { kind, track, name, category, args })
     }
 
     /// Each end is an instant of its own with the flow's number; the last one ends it.
     fn flow(&mut self, flow: &Flow<'_>) -> io::Result<()> {
         let last = flow.ends.len().saturating_sub(1);
         for (at, &(track, stamp_ns)) in flow.ends.iter().enumerate() {
-            let kind = event_type::INSTANT;
-            let mut event = self.named(kind, track_uuid(track), flow.name, "flow", &[]);
+            let mut event = TrackEvent {
+                r#type: Some(event_type::INSTANT),
+                track_uuid: Some(track_uuid(track)),
+                name_iid: Some(self.interned.name(flow.name)),
+                category_iids: vec![self.interned.category("flow")],
+                ..TrackEvent::default()
+            };
             match at == last {
                 true => event.terminating_flow_ids.push(flow.id),
                 false => event.flow_ids.push(flow.id),

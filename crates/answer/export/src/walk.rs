@@ -1,5 +1,6 @@
 //! Goes through the recordings and gives a writer what there is on each track.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use analyses::{
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use sources::Recording;
 
 use crate::calls::write_calls;
@@ -152,19 +154,28 @@ impl Wanted {
 /// What a slice of a vCPU or a task is called by: its state and, in an exit, the reason.
 type Label = (VcpuState, usize, u8, u64);
 
+/// What spans are called that are of one kind.
+#[derive(Debug)]
+struct SpanLabel {
+    name: String,
+    /// Of an exit: its reason, and the number that this has.
+    reason: Option<String>,
+    code: Option<String>,
+}
+
 /// The pass over all spans and events.
 pub(crate) struct Walk<'q, W> {
     question: &'q Question<'q>,
     pub(crate) scene: &'q Scene,
     writer: &'q mut W,
     reasons: Vec<ReasonNames>,
-    labels: FxHashMap<Label, Arc<str>>,
+    labels: FxHashMap<Label, Arc<SpanLabel>>,
     /// By track of a vCPU.
     rates: FxHashMap<usize, ExitRate>,
     /// By track of a task: how far it has been written.
     written_ns: FxHashMap<usize, u64>,
     /// By track: from its first slice to its last.
-    covered_ns: FxHashMap<usize, (u64, u64)>,
+    covered_ns: Vec<Option<(u64, u64)>>,
     wanted: Wanted,
     exported: Exported,
     result: io::Result<()>,
@@ -180,7 +191,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             labels: FxHashMap::default(),
             rates: FxHashMap::default(),
             written_ns: FxHashMap::default(),
-            covered_ns: FxHashMap::default(),
+            covered_ns: vec![None; scene.tracks.len()],
             wanted: Wanted::new(question, scene.scheduled),
             exported: Exported::default(),
             result: Ok(()),
@@ -199,17 +210,19 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             return;
         };
         self.exported.slices += 1;
-        let covered = self.covered_ns.entry(track).or_insert((from_ns, to_ns));
-        *covered = (covered.0.min(from_ns), covered.1.max(to_ns));
+        if let Some(covered) = self.covered_ns.get_mut(track) {
+            let (first_ns, last_ns) = covered.unwrap_or((from_ns, to_ns));
+            *covered = Some((first_ns.min(from_ns), last_ns.max(to_ns)));
+        }
         self.write(|writer| writer.slice(track, &Slice { from_ns, to_ns, ..*slice }));
     }
 
     /// What leads from track to track, if all of it is in the part that is wanted, and where tracks have slices.
     pub(crate) fn flow(&mut self, name: &'static str, ends: &[(usize, u64)]) {
         let is_there = |&(track, ns): &(usize, u64)| {
-            let covered = self.covered_ns.get(&track);
+            let covered = self.covered_ns.get(track).copied().flatten();
             let is_covered =
-                covered.is_some_and(|(from_ns, to_ns)| (*from_ns..=*to_ns).contains(&ns));
+                covered.is_some_and(|(from_ns, to_ns)| (from_ns..=to_ns).contains(&ns));
             is_covered && self.question.window.has(ns)
         };
         if ends.iter().all(is_there) {
@@ -219,41 +232,41 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    /// The host's recording whose reasons a span's exit goes by.
-    fn label(&mut self, host: usize, span: &StateSpan) -> (Arc<str>, Option<Arc<str>>) {
-        let Some(exit) = span.exit else {
-            let key = (span.state, usize::MAX, 0, 0);
-            let name = self.labels.entry(key).or_insert_with(|| span.state.name().into());
-            return (Arc::clone(name), None);
+    /// What spans in this state, of exits for this reason, are called; `host` is the recording whose reasons they go by.
+    fn label(&mut self, host: usize, span: &StateSpan) -> Arc<SpanLabel> {
+        let key = match span.exit {
+            Some(exit) => (span.state, host, exit.isa, exit.code),
+            None => (span.state, usize::MAX, 0, 0),
         };
-        // The reason itself is kept under a state that no exit has.
-        let own = (VcpuState::Guest, host, exit.isa, exit.code);
-        if !self.labels.contains_key(&own) {
-            let names = self.reasons.get_mut(host);
-            let name = names.map_or_else(String::new, |names| names.name(exit.isa, exit.code));
-            self.labels.insert(own, name.into());
+        if let Some(label) = self.labels.get(&key) {
+            return Arc::clone(label);
         }
-        let reason = self.labels.get(&own).cloned();
-        let key = (span.state, host, exit.isa, exit.code);
-        let name = self.labels.entry(key).or_insert_with(|| {
-            format!("{}: {}", span.state.name(), reason.as_deref().unwrap_or_default()).into()
-        });
-        (Arc::clone(name), reason)
+        let state = span.state.name();
+        let names = self.reasons.get_mut(host);
+        let label = match span.exit {
+            None => SpanLabel { name: state.to_owned(), reason: None, code: None },
+            Some(exit) => {
+                let isa =
+                    names.as_ref().map_or(analyses::Isa::Unknown, |names| names.isa(exit.isa));
+                let reason =
+                    names.map_or_else(String::new, |names| names.name(exit.isa, exit.code));
+                let code = Some(Code::new(isa, exit.code).to_string());
+                SpanLabel { name: format!("{state}: {reason}"), reason: Some(reason), code }
+            }
+        };
+        let label = Arc::new(label);
+        self.labels.insert(key, Arc::clone(&label));
+        label
     }
 
     /// A span of a vCPU, or of the task that had it.
     fn state(&mut self, track: usize, host: usize, span: &StateSpan, guest: Option<usize>) {
-        let (name, reason) = self.label(host, span);
+        let label = self.label(host, span);
         let scene = self.scene;
         let task = guest.zip(span.task).map(|(guest, task)| scene.thread_name(guest, task));
-        let code = span.exit.map(|exit| {
-            let isa =
-                self.reasons.get(host).map_or(analyses::Isa::Unknown, |one| one.isa(exit.isa));
-            Code::new(isa, exit.code).to_string()
-        });
-        let mut args: Vec<(&str, Arg<'_>)> = Vec::with_capacity(8);
-        args.extend(reason.as_deref().map(|reason| ("reason", Arg::Name(reason))));
-        args.extend(code.as_deref().map(|code| ("code", Arg::Name(code))));
+        let mut args: SmallVec<[(&str, Arg<'_>); 8]> = SmallVec::new();
+        args.extend(label.reason.as_deref().map(|reason| ("reason", Arg::Name(reason))));
+        args.extend(label.code.as_deref().map(|code| ("code", Arg::Name(code))));
         if let Some(exit) = span.exit {
             args.push(("exit_ns", Arg::Number(exit.start_ns)));
             args.push(("paired", Arg::Bool(exit.paired)));
@@ -264,7 +277,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         args.extend(span.task.filter(|_| task.is_some()).map(|id| ("tid", Arg::Number(id.into()))));
         let (from_ns, to_ns) = (span.from_ns, span.to_ns);
         let category = span.state.name();
-        self.slice(track, &Slice { from_ns, to_ns, name: &name, category, args: &args });
+        self.slice(track, &Slice { from_ns, to_ns, name: &label.name, category, args: &args });
     }
 
     fn exit_rate(&mut self, track: usize, start_ns: u64) {
@@ -348,19 +361,25 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
     }
 }
 
+/// Fields of an event for which no memory is allocated.
+const INLINE: usize = 12;
+
 /// A field's value as text where it is no number; arrays are too long for what is shown.
-fn texts(event: &RawEvent<'_>) -> Vec<Option<String>> {
+fn texts<'e>(event: &RawEvent<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
     let fields = event.format.fields().iter();
     let text = |value| match value {
-        Some(Value::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Some(Value::Text(bytes)) => Some(String::from_utf8_lossy(bytes)),
         _ => None,
     };
     fields.map(|field| text(field.value(event.payload, event.order))).collect()
 }
 
-fn args<'e>(event: &RawEvent<'e>, texts: &'e [Option<String>]) -> Vec<(&'e str, Arg<'e>)> {
+fn args<'e>(
+    event: &RawEvent<'e>,
+    texts: &'e [Option<Cow<'e, str>>],
+) -> SmallVec<[(&'e str, Arg<'e>); INLINE]> {
     let fields = event.format.fields().iter().zip(texts);
-    let arg = |(field, text): (&'e eventfmt::Field, &'e Option<String>)| {
+    let arg = |(field, text): (&'e eventfmt::Field, &'e Option<Cow<'e, str>>)| {
         let arg = match field.value(event.payload, event.order)? {
             Value::Unsigned(number) | Value::Pointer(number) => Arg::Number(number),
             Value::Signed(number) => Arg::Signed(number),

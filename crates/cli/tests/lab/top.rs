@@ -89,7 +89,7 @@ fn top_counts_what_a_recording_of_the_same_seconds_has() {
         let rows = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
         rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
     };
-    assert!(made > 5000 && of("cpuid") >= 3000 && of("vmmcall") >= 2000, "{made}");
+    assert!(made > 5000 && of("cpuid") >= 3000 && of("hypercall") >= 2000, "{made}");
     eprintln!("{made} exits in {} intervals", rest.len());
 }
 

@@ -47,6 +47,12 @@ pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
     }
 }
 
+/// Appends a number in decimal, as short as it can be written: several times as fast as the library's formatting.
+#[inline]
+pub fn append_decimal(out: &mut Vec<u8>, value: u64) {
+    decimal(out, value);
+}
+
 /// How many digits [`plain`] appends.
 fn count(value: u64, radix: Radix) -> usize {
     let bits = 64u32.wrapping_sub((value | 1).leading_zeros());

@@ -67,6 +67,7 @@ mod raw;
 mod text;
 mod value;
 
+pub use digits::append_decimal;
 pub use error::{FormatError, PrintError, WriteError};
 pub use field::{Element, ElementForm, Field, FieldKind, NumberForm};
 pub use format::EventFormat;

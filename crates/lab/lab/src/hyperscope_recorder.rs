@@ -101,11 +101,7 @@ impl HyperscopeRecording {
             has_samples,
             has_guest_samples: record.guest_sample_hz.is_some(),
         };
-        while !recording.said.contains(BEGUN) {
-            if let Some(ended) = recording.attend()? {
-                return Err(recording.failed(ended));
-            }
-        }
+        recording.wait_for(BEGUN, lab)?;
         Ok(recording)
     }
 
@@ -113,11 +109,23 @@ impl HyperscopeRecording {
     /// comes.
     pub(crate) fn take_guest(&mut self, lab: &Lab) -> Result<()> {
         start_agent(lab)?;
-        while !self.said.contains(TAKEN) {
-            if let Some(ended) = self.attend()? {
-                return Err(self.failed(ended));
+        self.wait_for(TAKEN, lab)
+    }
+
+    /// Waits until it says something.
+    fn wait_for(&mut self, word: &str, lab: &Lab) -> Result<()> {
+        self.session.limit();
+        while !self.said.contains(word) {
+            match self.attend() {
+                Ok(Some(ended)) => return Err(self.failed(ended)),
+                Ok(None) => {}
+                Err(LabError::Channel { .. }) => {
+                    return Err(self.stands_still("it does not begin", lab));
+                }
+                Err(error) => return Err(error),
             }
         }
+        self.session.unlimit();
         Ok(())
     }
 
@@ -125,12 +133,14 @@ impl HyperscopeRecording {
     pub(crate) fn end(mut self, lab: &Lab) -> Result<Vec<(String, &'static str)>> {
         let sent = self.session.input().signal(INTERRUPT);
         sent.map_err(|error| LabError::Channel { level: 1, source: error.into() })?;
-        self.session.must_end();
+        self.session.limit();
         let ended = loop {
             match self.attend() {
                 Ok(Some(ended)) => break ended,
                 Ok(None) => {}
-                Err(LabError::Channel { .. }) => return Err(self.does_not_end(lab)),
+                Err(LabError::Channel { .. }) => {
+                    return Err(self.stands_still("it does not end", lab));
+                }
                 Err(error) => return Err(error),
             }
         };
@@ -165,12 +175,12 @@ impl HyperscopeRecording {
     }
 
     /// What it has printed so far, and where in the kernel it and its guests' vCPUs are.
-    fn does_not_end(&self, lab: &Lab) -> LabError {
+    fn stands_still(&self, how: &str, lab: &Lab) -> LabError {
         let asked =
             lab.session(1).and_then(|mut session| session.check(&["sh", "-c", WHERE], ASKED));
         let threads = asked.unwrap_or_else(|error| error.to_string());
         LabError::Command {
-            command: "hyperscope record (it does not end)".into(),
+            command: format!("hyperscope record ({how})"),
             said: format!("{}\n{threads}", last_lines(&self.said, 8)),
         }
     }

@@ -178,9 +178,7 @@ impl Lab {
             Some(port) => port,
             None => self.first_port()?,
         };
-        if level > 1 {
-            port.1.watched.set(Watch::new(self, level));
-        }
+        port.1.watched.set(Watch::new(self, level));
         self.through(port, level, wait)
     }
 

@@ -32,6 +32,7 @@ mod scenario;
 mod session;
 mod share;
 mod snapshot;
+mod stale_code;
 mod start;
 mod timers;
 mod tool;

@@ -67,8 +67,9 @@ pub struct Said {
 
 /// How long an answer may take that needs no work.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long a recorder may take to end: in an emulated guest of a guest it resets filters for minutes.
-const END: Duration = Duration::from_secs(300);
+/// How long a recorder may take to begin or to end: in an emulated guest of a guest it sets and resets filters for
+/// minutes.
+const EDGE: Duration = Duration::from_secs(300);
 
 impl Session {
     /// Opens a session over a channel; a machine that still boots answers when it is up.
@@ -133,10 +134,15 @@ impl Session {
         self.send(&Message::Exec(exec.clone()))
     }
 
-    /// The started command got a signal to end, and has limited time for it: a machine that hangs never says that
+    /// The started recorder is to begin or to end, and has limited time for it: a machine that hangs never says that
     /// it did.
-    pub(crate) fn must_end(&self) {
-        self.patience.set(Some(END));
+    pub(crate) fn limit(&self) {
+        self.patience.set(Some(EDGE));
+    }
+
+    /// It has.
+    pub(crate) fn unlimit(&self) {
+        self.patience.set(None);
     }
 
     /// Takes in the next thing that the started command does; its end, when that is it.

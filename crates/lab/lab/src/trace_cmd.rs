@@ -55,7 +55,7 @@ impl TraceCmd {
                 .input()
                 .signal(2)
                 .map_err(|error| recording.failed(&error.to_string()))?;
-            recording.session.must_end();
+            recording.session.limit();
             return Err(match recording.wait() {
                 Err(error) => error,
                 Ok(()) => recording.failed("it did not begin"),
@@ -68,7 +68,7 @@ impl TraceCmd {
     pub(crate) fn end(mut self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         let mut other = lab.session(1)?;
         other.check(&["sh", "-c", &format!("echo > {FOLDER}/end")], PATIENCE)?;
-        self.session.must_end();
+        self.session.limit();
         self.wait()?;
         remove_probes(&mut other, record)?;
         let guest = self.has_guest.then(|| (GUEST.to_owned(), "guest-l2.dat"));

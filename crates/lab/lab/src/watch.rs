@@ -3,13 +3,19 @@
 //! KVM counts what a guest does (exits for devices, halts, faults of its memory) and the interrupts that it takes. A
 //! kernel that lives takes some every few seconds, also an idle one: its watchdog's timer is due every 4 s. Exits that
 //! the machine below causes by its own interrupts go on in a guest that spins, and don't count here.
+//!
+//! Level 1, where it is emulated, has no machine below that counts. It may spin on an instruction that the emulator keeps
+//! as it was: that is ended here, without a word ([`stale_code`]).
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::arch::Arch;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
+use crate::machine::Accelerator;
 use crate::session::Session;
+use crate::stale_code;
 
 /// How long nothing is heard of a level before its counters are read.
 const SILENCE: Duration = Duration::from_secs(8);
@@ -95,6 +101,15 @@ impl Watch {
         is_dead.then(|| StandsStill { level: 1, what: "doesn't answer".into() })
     }
 
+    /// Ends a standstill of level 1 for which its emulator is to blame. One that can't be asked shows otherwise
+    /// that it stands still.
+    fn renew_code(&self) {
+        let Ok(description) = self.lab.description() else { return };
+        if (description.arch, description.accelerator) == (Arch::X86_64, Some(Accelerator::Tcg)) {
+            let _ = stale_code::renew(&self.lab, description.cpus);
+        }
+    }
+
     /// Reads counters where it is time to: the level that stands still, once it has for long enough.
     pub(crate) fn look(&mut self, silence: Duration) -> Option<StandsStill> {
         let now = Instant::now();
@@ -106,6 +121,7 @@ impl Watch {
             return None;
         }
         self.next = Some(now + EVERY);
+        self.renew_code();
         for (level, same) in (2..=self.deepest).zip(&mut self.same) {
             let reading = match self.lab.watching_session(level - 1) {
                 Ok(Some(mut below)) => read(&mut below),

@@ -113,6 +113,7 @@ impl VcpuCycles {
 
     /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is
     /// the host's work: give only those of which [`is_host_work`] says so.
+    #[inline]
     pub fn event(&mut self, trace_event: &TraceEvent, sink: &mut impl CycleSink) {
         for event in events::of(trace_event).into_iter().flatten() {
             self.seen.insert(event.kind);
@@ -167,50 +168,71 @@ impl VcpuCycles {
         self.vcpus.finish(&mut self.closed)
     }
 
+    #[inline]
     fn take(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl CycleSink) {
-        let thread = event.thread;
-        let is_edge = matches!(event.kind, Kind::Exit | Kind::Entry);
-        let (mut window_lost, mut ended) = (false, false);
-        match self.vcpus.of_thread(thread) {
-            Some(vcpu) if vcpu.ends_before(event) => {
-                if event.kind == Kind::ThreadGone
-                    && let Some(journal) = self.journals.get_mut(vcpu.index)
-                {
-                    journal.continue_to(vcpu, event.stamp_ns);
-                }
-                self.end(thread, sink);
-                ended = true;
+        let Some(vcpu) = self.vcpus.of_thread_mut(event.thread) else {
+            if matches!(event.kind, Kind::Exit | Kind::Entry) {
+                self.begin_or_end(event, cpu, sink);
             }
-            Some(vcpu) => {
-                let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
-                window_lost = is_edge && vcpu.is_in_guest() && vcpu.lost_since();
+            return;
+        };
+        if vcpu.ends_before(event) {
+            self.begin_or_end(event, cpu, sink);
+            return;
+        }
+        let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
+        let is_edge = matches!(event.kind, Kind::Exit | Kind::Entry);
+        let window_lost = is_edge && vcpu.is_in_guest() && vcpu.lost_since();
+        journal.continue_to(vcpu, event.stamp_ns);
+        self.closed.0.clear();
+        vcpu.feed(event, &mut self.closed);
+        Self::note(journal, vcpu, (event, cpu), window_lost, self.closed.0.first(), sink);
+    }
+
+    /// A thread becomes a vCPU with this event, or is none, or another's, from then on.
+    #[cold]
+    fn begin_or_end(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl CycleSink) {
+        let thread = event.thread;
+        if let Some(vcpu) = self.vcpus.of_thread(thread) {
+            if event.kind == Kind::ThreadGone
+                && let Some(journal) = self.journals.get_mut(vcpu.index)
+            {
                 journal.continue_to(vcpu, event.stamp_ns);
             }
-            None if is_edge => {}
-            None => return,
+            self.end(thread, sink);
         }
-        self.closed.0.clear();
-        self.vcpus.feed(thread, std::slice::from_ref(event), &mut self.closed);
+        // An exit that ends here is one of the vCPU that the thread was before.
+        self.vcpus.feed(thread, std::slice::from_ref(event), &mut Closed::default());
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
-        if ended {
-            // That was the exit of the vCPU that the thread was before.
-            self.closed.0.clear();
-        }
         if self.journals.len() <= vcpu.index {
             self.journals.resize_with(vcpu.index + 1, Journal::default);
         }
         let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
         journal.index = vcpu.index;
         journal.begin(event.stamp_ns);
+        Self::note(journal, vcpu, (event, cpu), false, None, sink);
+    }
+
+    /// Notes what an event says of a vCPU that has taken it; `closed` is the exit that it ended.
+    #[inline]
+    fn note(
+        journal: &mut Journal,
+        vcpu: &VcpuThread,
+        (event, cpu): (&ThreadEvent, u16),
+        window_lost: bool,
+        closed: Option<&ExitSpan>,
+        sink: &mut impl CycleSink,
+    ) {
+        let thread = event.thread;
         match event.kind {
             Kind::Exit => {
-                if let Some(span) = self.closed.0.first() {
+                if let Some(span) = closed {
                     journal.forget_exit();
                     journal.emit(thread, span.level, Some(span), CycleEnd::Again, sink);
                 }
                 journal.exits(window_lost);
             }
-            Kind::Entry => Self::entered(journal, thread, self.closed.0.first(), sink),
+            Kind::Entry => Self::entered(journal, thread, closed, sink),
             Kind::VcpuWakeup if vcpu.open_exit().is_some() => {
                 journal.woke_up(vcpu.polled_ns(), event.flag != 0);
             }

@@ -4,7 +4,7 @@ use sources::Recording;
 
 use crate::arch;
 use crate::exit_span::Detail;
-use crate::extract::Extractor;
+use crate::extract::{Extractor, OnlyVcpus};
 use crate::lanes::Lanes;
 use crate::losses::Losses;
 use crate::rounds::{self, Consume, Decode, Input};
@@ -49,6 +49,15 @@ pub fn each_exit<S: ExitSink + Send>(
     let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
     lanes.finish(recording)
+}
+
+/// The vCPU threads of `recording` that [`each_exit`] finds, in a fraction of its time.
+pub fn find_vcpus(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<VcpuInfo> {
+    let extractor = Extractor::of_vcpus(recording);
+    let inputs = Input::all_of(recording);
+    let mut lanes = Lanes::new(&inputs, (), Losses::of_container(recording));
+    rounds::run(&inputs, &OnlyVcpus(&extractor), &mut lanes, tick);
+    lanes.finish(recording).vcpus
 }
 
 /// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.

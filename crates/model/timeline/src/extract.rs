@@ -4,17 +4,16 @@
 //! event is then a look-up by its id and a few loads at known offsets.
 
 mod action;
-mod load;
 
 use raw_bytes::ByteOrder;
 use ringbuf::{PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
 
 use self::action::{Action, EventTime};
-use self::load::Load;
+use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::thread_batch::{PageWalk, ThreadBatch};
-use crate::thread_event::Kind;
+use crate::thread_event::{Kind, ThreadEvent};
 
 /// No action: the event concerns no vCPU.
 const IGNORE: u8 = u8::MAX;
@@ -63,6 +62,19 @@ impl Extractor {
         let type_is_first = type_at.offset == 0 && type_at.size == 2;
         let (order, type_at) = (recording.abi().order, Load::new(type_at));
         Self { order, type_at, type_is_first, by_id, actions }
+    }
+
+    /// One that reads only what shows which threads are vCPUs' (see [`OnlyVcpus`]).
+    pub(crate) fn of_vcpus(recording: &Recording) -> Self {
+        let mut extractor = Self::new(recording, false);
+        let shows =
+            |action: &Action| matches!(action.kind(), Kind::Entry | Kind::Exit | Kind::ThreadGone);
+        for index in extractor.by_id.iter_mut().filter(|index| **index != IGNORE) {
+            if !extractor.actions.get(usize::from(*index)).is_some_and(shows) {
+                *index = IGNORE;
+            }
+        }
+        extractor
     }
 
     #[inline(always)]
@@ -141,6 +153,28 @@ impl Extractor {
                 walk.damaged(offset, damage.to_string());
             }
         }
+    }
+}
+
+/// Reads what shows which threads are vCPUs', and under which ids, and when they first are: of a thread's entries
+/// and exits those alone that say something new.
+pub(crate) struct OnlyVcpus<'e>(pub(crate) &'e Extractor);
+
+impl Decode for OnlyVcpus<'_> {
+    type Batch = ThreadBatch;
+
+    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut ThreadBatch) {
+        self.0.decode(index, input, block, batch);
+        batch.events.dedup_by(|event, last| event.thread == last.thread && repeats(event, last));
+    }
+}
+
+/// Whether an event of a thread says nothing of its vCPU that the one before has not said.
+fn repeats(event: &ThreadEvent, last: &ThreadEvent) -> bool {
+    match (last.kind, event.kind) {
+        (Kind::Exit | Kind::Entry, Kind::Exit) => true,
+        (Kind::Entry, Kind::Entry) => last.value == event.value,
+        _ => false,
     }
 }
 

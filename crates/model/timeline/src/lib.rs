@@ -39,6 +39,7 @@ mod exits;
 mod extract;
 mod gaps;
 mod lanes;
+mod load;
 mod losses;
 mod poll;
 pub mod rounds;
@@ -51,7 +52,7 @@ mod vcpus;
 mod vms;
 
 pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
-pub use exits::{ExitPass, each_exit, each_exit_and, has_detail};
+pub use exits::{ExitPass, each_exit, each_exit_and, find_vcpus, has_detail};
 pub use losses::Losses;
 pub use thread_event::{Kind, KindSet};
 pub use vcpu::{ExitSink, VcpuActivity};

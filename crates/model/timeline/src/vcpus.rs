@@ -33,6 +33,12 @@ impl Vcpus {
         self.live.get(&thread)
     }
 
+    /// [`Vcpus::of_thread`], to be given the thread's next event, unless it [ends before](VcpuThread::ends_before).
+    #[inline]
+    pub(crate) fn of_thread_mut(&mut self, thread: u32) -> Option<&mut VcpuThread> {
+        self.live.get_mut(&thread)
+    }
+
     /// Threads that are vCPUs at the moment, in the order in which they were found.
     pub(crate) fn threads(&self) -> Vec<u32> {
         let mut threads: Vec<(usize, u32)> =

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use smallvec::{SmallVec, smallvec};
 use timeline::trace_events::TraceEvent;
 
 use super::labels::Label;
@@ -112,13 +113,13 @@ pub(super) fn step(chain: &Chain, (label, on, at): (Label, Actor, At)) -> Option
     Some(Arc::new(Node { label, on, at, depth, parent: Some(Arc::clone(chain)), root }))
 }
 
-/// Requests that someone is busy with.
+/// Requests that someone is busy with: mostly one, so that no memory is allocated for their list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chains(Vec<Chain>);
+pub(super) struct Chains(SmallVec<[Chain; 2]>);
 
 impl Chains {
     pub(super) fn one(chain: Chain) -> Self {
-        Self(vec![chain])
+        Self(smallvec![chain])
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -135,7 +136,15 @@ impl Chains {
 
     /// Takes out those for which `which` holds.
     pub(super) fn take_if(&mut self, which: impl Fn(&Chain) -> bool) -> Self {
-        Self(self.0.extract_if(.., |chain| which(chain)).collect())
+        let mut taken = Self::default();
+        self.0.retain(|chain| {
+            let is_taken = which(chain);
+            if is_taken {
+                taken.0.push(Arc::clone(chain));
+            }
+            !is_taken
+        });
+        taken
     }
 
     pub(super) fn take(&mut self) -> Self {
@@ -165,7 +174,7 @@ impl Chains {
 
 impl IntoIterator for Chains {
     type Item = Chain;
-    type IntoIter = std::vec::IntoIter<Chain>;
+    type IntoIter = smallvec::IntoIter<[Chain; 2]>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()

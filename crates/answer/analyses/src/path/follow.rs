@@ -12,6 +12,7 @@ use super::io::DiskRequests;
 use super::labels::{Label, Labels};
 use super::machines::{Machines, Thread};
 use super::requests::{RequestPass, RequestSink, Requests};
+use super::threads::{ThreadState, Threads};
 use super::vcpus::{Reasons, VcpuState};
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
@@ -22,28 +23,6 @@ const SOFTIRQ: u64 = 0x10;
 /// The flags say that it happened in a hardware interrupt.
 pub(crate) const fn in_hardirq(flags: u64) -> bool {
     flags & HARDIRQ != 0
-}
-
-/// What is known of a thread.
-#[derive(Debug, Default)]
-pub(super) struct ThreadState {
-    /// `None`: not seen to sleep or wake since the last loss.
-    pub(super) asleep: Option<bool>,
-    /// Requests for which it was woken, and that it is to take up when it runs.
-    pub(super) pending: Chains,
-    /// Requests it is busy with.
-    pub(super) current: Chains,
-    /// Requests handed to it while it was awake: it takes them up when it next does something.
-    pub(super) queued: Chains,
-}
-
-impl ThreadState {
-    /// The requests that what the thread does now is for.
-    pub(super) fn take_up(&mut self) -> &Chains {
-        let queued = self.queued.take();
-        self.current.add(queued);
-        &self.current
-    }
 }
 
 /// What is known of a CPU.
@@ -61,7 +40,7 @@ pub(super) struct Follower<'e, S> {
     pub(super) machines: &'e Machines<'e>,
     pub(super) labels: Labels,
     pub(super) names: FixedLabels,
-    pub(super) threads: FxHashMap<Thread, ThreadState>,
+    pub(super) threads: Threads,
     pub(super) roles: FxHashMap<Thread, Actor>,
     pub(super) vcpus: Vec<VcpuState>,
     pub(super) cpus: FxHashMap<(u16, u16), CpuState>,
@@ -117,7 +96,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
             machines,
             labels,
             names,
-            threads: FxHashMap::default(),
+            threads: Threads::default(),
             roles: FxHashMap::default(),
             vcpus: machines.vcpus.iter().map(|_| VcpuState::default()).collect(),
             cpus: FxHashMap::default(),
@@ -143,7 +122,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     }
 
     pub(super) fn thread(&mut self, thread: Thread) -> &mut ThreadState {
-        self.threads.entry(thread).or_default()
+        self.threads.of(thread)
     }
 
     /// The flags say that a hardware interrupt interrupted the thread: what it does is not the
@@ -166,7 +145,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let chain = chain::begin(vm, None, (event.label, on, At::of(trace_event)));
         let chains = Chains::one(chain);
         self.requests.began(&chains);
-        self.thread(thread).current = chains;
+        self.thread(thread).set_current(chains);
     }
 
     /// A request ends at this event because the user says so.
@@ -180,8 +159,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
 
     /// How many requests are with someone.
     fn under_way(&self) -> u64 {
-        let threads =
-            self.threads.values().flat_map(|one| [&one.pending, &one.current, &one.queued]);
+        let threads = self.threads.iter().flat_map(ThreadState::all);
         let vcpus = self.vcpus.iter().flat_map(|one| [&one.injected, &one.returned]);
         let all = threads.chain(vcpus).chain(self.disk.iter());
         let roots = all.flat_map(Chains::iter).map(|chain| &chain.root);

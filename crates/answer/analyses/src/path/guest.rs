@@ -22,7 +22,7 @@ impl<S: RequestSink> Follower<'_, S> {
             let is_it = self.machines.vcpu_of_guest(recording, cpu) == Some(vcpu);
             Some((recording, state.running?)).filter(|_| is_it)
         });
-        running.map_or_else(Chains::default, |thread| self.thread(thread).current.clone())
+        running.map_or_else(Chains::default, |thread| self.thread(thread).current().clone())
     }
 
     /// An event of the guest that is worth a step: the next access may be because of it, and a
@@ -54,7 +54,7 @@ impl<S: RequestSink> Follower<'_, S> {
     /// A thread of the guest runs that was woken by a request: that was what it was for.
     pub(super) fn guest_task_runs(&mut self, who: Thread, arrived: Chains) {
         if self.events.asked_end {
-            self.thread(who).current = arrived;
+            self.thread(who).set_current(arrived);
             return;
         }
         self.finish_all(&arrived);

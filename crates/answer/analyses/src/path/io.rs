@@ -35,7 +35,7 @@ impl<S: RequestSink> Follower<'_, S> {
     pub(super) fn block_issue(&mut self, event: &Event, trace_event: &TraceEvent) {
         self.work(event, trace_event);
         let who = (trace_event.recording, trace_event.thread);
-        let chains = self.thread(who).current.clone();
+        let chains = self.thread(who).current().clone();
         if let Some(key) = key(trace_event).filter(|_| !chains.is_empty())
             && self.disk.0.len() < MOST_REQUESTS
         {
@@ -57,7 +57,7 @@ impl<S: RequestSink> Follower<'_, S> {
             self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt =
                 chains;
         } else {
-            self.thread((trace_event.recording, trace_event.thread)).current.add(chains);
+            self.thread((trace_event.recording, trace_event.thread)).current().add(chains);
         }
     }
 }

@@ -38,17 +38,17 @@ impl<S: RequestSink> Follower<'_, S> {
     fn sleeps(&mut self, who: Thread) {
         let vcpu = self.machines.vcpu_of(who);
         let thread = self.thread(who);
-        let (mut done, queued) = (thread.current.take(), thread.queued.take());
-        if let Some(vcpu) = vcpu {
-            let own = done.take_if(|chain| self.is_own(vcpu.index, chain));
-            self.thread(who).current = own;
+        let (mut done, queued) = (thread.current().take(), thread.queued.take());
+        if vcpu.is_some() {
+            let own = thread.take_own(&mut done);
+            thread.set_current(own);
         }
         self.let_go(done);
         self.let_go(queued);
     }
 
     fn runs(&mut self, who: Thread, at: At) {
-        let Some(thread) = self.threads.get_mut(&who) else { return };
+        let Some(thread) = self.threads.get_mut(who) else { return };
         thread.asleep = Some(false);
         if thread.pending.is_empty() {
             return;
@@ -58,9 +58,9 @@ impl<S: RequestSink> Follower<'_, S> {
         let step = (self.runs_label(who, on), on, at);
         let running = pending.stepped(step);
         let thread = self.thread(who);
-        thread.current.add(running);
+        thread.current().add(running);
         if on == Actor::Guest {
-            let arrived = std::mem::take(&mut self.thread(who).current);
+            let arrived = self.thread(who).current().take();
             self.guest_task_runs(who, arrived);
         }
     }
@@ -90,7 +90,7 @@ impl<S: RequestSink> Follower<'_, S> {
 
     fn hand_over(&mut self, trace_event: &TraceEvent, woken: Thread, chains: &Chains) {
         if chains.is_empty() {
-            if self.thread(woken).current.iter().any(|chain| chain.root.is_under_way()) {
+            if self.thread(woken).is_under_way() {
                 // It waits in the midst of something, and goes on with that.
                 return;
             }

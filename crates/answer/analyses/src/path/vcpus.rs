@@ -1,7 +1,5 @@
 //! Where requests leave their guest and come back to it: exits, accesses, entries.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::{AccessKind, FLAG};
@@ -9,11 +7,12 @@ use timeline::cycles::exit_code;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{self, At, Chain, Chains, Device, Root};
+use super::chain::{self, At, Chains, Device};
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
 use super::requests::RequestSink;
+use super::threads::Beginning;
 use crate::reasons::ReasonNames;
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
@@ -54,8 +53,6 @@ pub(super) struct VcpuState {
     pub(super) in_guest: bool,
     /// What was accessed in this exit.
     pub(super) accessed: Option<Label>,
-    /// The request that this exit, or its access, began.
-    own: Option<Arc<Root>>,
     /// The VMM's user space has been asked in this exit.
     asked_user: bool,
     /// The request of this exit has been handed to another thread.
@@ -93,11 +90,10 @@ impl<S: RequestSink> Follower<'_, S> {
         if self.events.asked_start {
             let chains = self.guest_thread_chains(vcpu.index);
             let chains = chains.stepped((label, Actor::Vcpu, At::of(trace_event)));
-            self.thread(who).current = chains;
+            self.thread(who).set_current(chains);
         } else {
-            let chain =
-                chain::begin(Some(vcpu.vm), None, (label, Actor::Vcpu, At::of(trace_event)));
-            self.begin_own(who, vcpu.index, Some(chain));
+            let step = (label, Actor::Vcpu, At::of(trace_event));
+            self.thread(who).begin(Beginning { vm: vcpu.vm, device: None, step });
         }
     }
 
@@ -123,12 +119,11 @@ impl<S: RequestSink> Follower<'_, S> {
             }
         }
         if self.events.asked_start {
-            let chains = self.thread(who).current.stepped(step);
-            self.thread(who).current = chains;
+            let chains = self.thread(who).current().stepped(step);
+            self.thread(who).set_current(chains);
             return;
         }
-        let chain = self.access_root(vcpu, device, step);
-        self.begin_own(who, vcpu.index, chain);
+        self.begin_with_access(who, vcpu, device, step);
     }
 
     fn access_label(&mut self, kind: AccessKind, trace_event: &TraceEvent) -> Label {
@@ -144,32 +139,19 @@ impl<S: RequestSink> Follower<'_, S> {
         label
     }
 
-    fn begin_own(&mut self, who: Thread, vcpu: usize, chain: Option<Chain>) {
-        if let Some(state) = self.vcpus.get_mut(vcpu) {
-            state.own = chain.as_ref().map(|chain| Arc::clone(&chain.root));
-        }
-        self.thread(who).current = chain.map_or_else(Chains::default, Chains::one);
-    }
-
-    /// Whether a request is the one of this vCPU's exit, and has been with nobody else.
-    pub(super) fn is_own(&self, vcpu: usize, chain: &Chain) -> bool {
-        let own = self.vcpus.get(vcpu).and_then(|state| state.own.as_ref());
-        own.is_some_and(|own| Arc::ptr_eq(own, &chain.root)) && stayed(chain)
-    }
-
     /// A request begins with an access, or with what the guest did before it that is worth a step.
-    fn access_root(
+    fn begin_with_access(
         &mut self,
+        who: Thread,
         vcpu: VcpuOf,
         device: Option<Device>,
         access: (Label, Actor, At),
-    ) -> Option<Chain> {
-        let vm = Some(vcpu.vm);
+    ) {
         match self.vcpus.get_mut(vcpu.index).and_then(|state| state.guest_work.take()) {
-            None => Some(chain::begin(vm, device, access)),
+            None => self.thread(who).begin(Beginning { vm: vcpu.vm, device, step: access }),
             Some((label, at)) => {
-                let root = chain::begin(vm, device, (label, Actor::Guest, at));
-                chain::step(&root, access)
+                let root = chain::begin(Some(vcpu.vm), device, (label, Actor::Guest, at));
+                self.thread(who).begin_own(chain::step(&root, access));
             }
         }
     }
@@ -182,58 +164,46 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
-        let chains = self.thread(who).current.stepped(step);
+        let chains = self.thread(who).current().stepped(step);
         if accessed {
             self.requests.began(&chains);
         }
-        self.thread(who).current = chains;
+        self.thread(who).set_current(chains);
     }
 
     /// `kvm_entry`.
     pub(super) fn entry(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.machines.vcpu_of(who) else { return };
-        let mut current = self.thread(who).current.take();
-        let own = current.take_if(|chain| self.is_own(vcpu.index, chain));
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let (accessed, asked_user) = (state.accessed.take(), state.asked_user);
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
         (state.in_guest, state.asked_user, state.guest_work) = (true, false, None);
-        state.own = None;
-        let step = (self.names.entry, Actor::Vcpu, At::of(trace_event));
         let mut back = state.injected.take();
-        back.add(current);
-        let returned = back.stepped(step);
-        if let Some(state) = self.vcpus.get_mut(vcpu.index) {
-            state.returned.add(returned);
-        }
         // The exit's own request is back only if this thread has answered it.
-        if asked_user && accessed.is_some() {
+        let is_answered = asked_user && accessed.is_some();
+        let worker = left_alone.and_then(|access| self.workers.get(&access).copied());
+        let (own, others) = self.thread(who).end_exit(is_answered || worker.is_some());
+        let step = (self.names.entry, Actor::Vcpu, At::of(trace_event));
+        back.add(others);
+        if !back.is_empty()
+            && let Some(state) = self.vcpus.get_mut(vcpu.index)
+        {
+            state.returned.add(back.stepped(step));
+        }
+        if is_answered {
             self.finish_all(&own.stepped(step));
-        } else if let Some(access) = left_alone {
-            self.notify_worker(access, own);
+        } else if let Some(worker) = worker {
+            self.notify_worker(worker, own);
         }
     }
 
     /// The thread that is woken for such accesses was not, since it was awake: it will find it.
-    fn notify_worker(&mut self, access: Label, chains: Chains) {
-        let Some(&worker) = self.workers.get(&access) else { return };
+    fn notify_worker(&mut self, worker: Thread, chains: Chains) {
         let thread = self.thread(worker);
         if thread.asleep == Some(false) {
             thread.queued.add(chains.clone());
             self.requests.began(&chains);
-        }
-    }
-}
-
-/// Whether a request has been with nobody but vCPUs and their guest.
-fn stayed(chain: &Chain) -> bool {
-    let mut at = chain;
-    loop {
-        match &at.parent {
-            Some(parent) if matches!(parent.on, Actor::Vcpu | Actor::Guest) => at = parent,
-            Some(_) => return false,
-            None => return matches!(at.on, Actor::Vcpu | Actor::Guest),
         }
     }
 }

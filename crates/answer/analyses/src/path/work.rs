@@ -20,10 +20,10 @@ impl<S: RequestSink> Follower<'_, S> {
         let who = (trace_event.recording, trace_event.thread);
         let on = self.role(who);
         let step = (event.label, on, At::of(trace_event));
-        let Some(thread) = self.threads.get_mut(&who) else { return };
-        if !thread.current.is_empty() || !thread.queued.is_empty() {
+        let Some(thread) = self.threads.get_mut(who) else { return };
+        if thread.is_busy() {
             let chains = thread.take_up().stepped(step);
-            thread.current = chains;
+            thread.set_current(chains);
         }
     }
 
@@ -45,7 +45,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let events = self.events;
-        let Some(thread) = self.threads.get_mut(&who) else { return };
+        let Some(thread) = self.threads.get_mut(who) else { return };
         let mut chains = Chains::default();
         for chain in thread.take_up().iter() {
             let next = match events.is_injection(chain.label) && chain.on == on {
@@ -54,7 +54,7 @@ impl<S: RequestSink> Follower<'_, S> {
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }
-        thread.current = chains.clone();
+        thread.set_current(chains.clone());
         if let Some(target) = target.and_then(|target| self.vcpus.get_mut(target)) {
             target.injected.add(chains);
         }

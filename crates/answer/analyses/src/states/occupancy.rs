@@ -1,6 +1,5 @@
 //! Which thread had a CPU when, by the switches of the scheduler.
 
-use rustc_hash::FxHashMap;
 use timeline::cycles::SWITCH_TAG;
 use timeline::trace_events::{Gap, TraceEvent};
 
@@ -18,15 +17,21 @@ struct Cpu {
 /// The CPUs of one recording.
 #[derive(Debug, Default)]
 pub(super) struct Occupancy {
-    cpus: FxHashMap<u16, Cpu>,
+    /// By number; `None`: it has no events.
+    cpus: Vec<Option<Cpu>>,
 }
 
 impl Occupancy {
     /// Takes the next event; `emit` gets which thread had its CPU, as far as that is over.
+    #[inline]
     pub(super) fn event(&mut self, event: &TraceEvent, emit: impl FnMut(u16, &OccupantSpan)) {
         let (thread, now_ns) = (Some(event.thread), event.stamp_ns);
-        let first = Cpu { from_ns: now_ns, thread, switches: false };
-        let cpu = self.cpus.entry(event.cpu).or_insert(first);
+        let number = usize::from(event.cpu);
+        if number >= self.cpus.len() {
+            self.cpus.resize(number + 1, None);
+        }
+        let Some(cpu) = self.cpus.get_mut(number) else { return };
+        let cpu = cpu.get_or_insert(Cpu { from_ns: now_ns, thread, switches: false });
         let is_switch = event.tag == SWITCH_TAG;
         if !is_switch && cpu.thread == thread {
             return;
@@ -40,16 +45,15 @@ impl Occupancy {
 
     /// Events of a CPU were lost.
     pub(super) fn gap(&mut self, gap: &Gap, emit: impl FnMut(u16, &OccupantSpan)) {
-        if let Some(cpu) = self.cpus.get_mut(&gap.cpu) {
+        if let Some(Some(cpu)) = self.cpus.get_mut(usize::from(gap.cpu)) {
             cpu.change(gap.cpu, gap.from_ns, cpu.thread.filter(|_| cpu.switches), None, emit);
         }
     }
 
     /// The recording ends. A CPU without further events went on as it did.
     pub(super) fn finish(self, end_ns: u64, mut emit: impl FnMut(u16, &OccupantSpan)) {
-        let mut cpus: Vec<(u16, Cpu)> = self.cpus.into_iter().collect();
-        cpus.sort_by_key(|(number, _)| *number);
-        for (number, mut cpu) in cpus {
+        for (number, cpu) in (0..).zip(self.cpus) {
+            let Some(mut cpu) = cpu else { continue };
             cpu.change(number, end_ns, cpu.thread.filter(|_| cpu.switches), None, &mut emit);
         }
     }

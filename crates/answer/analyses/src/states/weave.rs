@@ -55,6 +55,9 @@ pub(super) struct Weave {
     pub(super) placed: GuestFit,
 }
 
+/// The level of a cycle, an interval of it, the cycle's exit, and the state.
+type Of<'c> = (u8, &'c Interval, Option<ExitOf>, VcpuState);
+
 /// Where spans of a cycle go.
 struct SpanOut<'s, S> {
     sink: &'s mut S,
@@ -65,14 +68,17 @@ struct SpanOut<'s, S> {
 }
 
 impl<S: StateSink> SpanOut<'_, S> {
+    #[inline]
     fn push(&mut self, span: StateSpan) {
         if span.from_ns >= span.to_ns {
             return;
         }
         match &mut self.last {
+            // Of two spans in a row most differ in their state: it is compared first.
             Some(last)
-                if (StateSpan { from_ns: last.from_ns, ..span })
-                    == (StateSpan { to_ns: span.to_ns, ..*last }) =>
+                if last.state == span.state
+                    && (StateSpan { from_ns: last.from_ns, ..span })
+                        == (StateSpan { to_ns: span.to_ns, ..*last }) =>
             {
                 last.to_ns = span.to_ns;
             }
@@ -142,17 +148,26 @@ impl Weave {
         let mut out = SpanOut { sink, vcpu, guest, last: None };
         let ends_in_entry = matches!(cycle.end, CycleEnd::Entry | CycleEnd::Lost);
         let entry_ns = ends_in_entry.then_some(last.to_ns);
+        let exit = cycle.exit.map(|exit| ExitOf {
+            start_ns: exit.start_ns,
+            code: exit.code,
+            isa: exit.isa,
+            paired: cycle.end == CycleEnd::Entry,
+            guest_pc: exit.guest_pc,
+        });
         for (at, interval) in cycle.intervals.iter().enumerate() {
             let state = match state(cycle, interval, isa) {
                 VcpuState::ExitKernel if self.is_unsplit => self.not_split(cycle, isa),
                 state => state,
             };
-            if may_run(interval) {
+            if may_run(interval) && !self.waiting.is_empty() {
                 let later = cycle.intervals.get(at + 1..).unwrap_or_default();
                 let again = later.iter().find(|one| may_run(one)).map(|one| one.from_ns);
-                self.lay_over(cycle, interval, state, again.or(entry_ns), &mut out);
+                let of = (cycle.level, interval, exit, state);
+                self.lay_over(of, again.or(entry_ns), &mut out);
             } else {
-                out.push(self.span(cycle, interval, state, (interval.from_ns, interval.to_ns)));
+                let of = (cycle.level, interval, exit, state);
+                out.push(self.span(of, (interval.from_ns, interval.to_ns)));
             }
         }
         out.flush();
@@ -176,12 +191,11 @@ impl Weave {
     /// after it is taken to belong to it if it is nearer to it than to the next such interval.
     fn lay_over<S: StateSink>(
         &mut self,
-        cycle: &VcpuCycle<'_>,
-        interval: &Interval,
-        state: VcpuState,
+        of: Of<'_>,
         again_ns: Option<u64>,
         out: &mut SpanOut<'_, S>,
     ) {
+        let (_, interval, ..) = of;
         let mut from_ns = interval.from_ns;
         while let Some(&(stamp_ns, context)) = self.waiting.front() {
             let behind_ns = stamp_ns.saturating_sub(interval.to_ns);
@@ -192,12 +206,12 @@ impl Weave {
             self.waiting.pop_front();
             let off_ns = behind_ns.max(interval.from_ns.saturating_sub(stamp_ns));
             let at_ns = stamp_ns.clamp(from_ns, interval.to_ns);
-            out.push(self.span(cycle, interval, state, (from_ns, at_ns)));
+            out.push(self.span(of, (from_ns, at_ns)));
             from_ns = at_ns;
             let counts = context == Context::UNKNOWN || self.judged(off_ns);
             self.now = Some(context).filter(|_| counts);
         }
-        out.push(self.span(cycle, interval, state, (from_ns, interval.to_ns)));
+        out.push(self.span(of, (from_ns, interval.to_ns)));
     }
 
     /// Whether a change that lies so far outside counts.
@@ -215,30 +229,19 @@ impl Weave {
         true
     }
 
-    fn span(
-        &self,
-        cycle: &VcpuCycle<'_>,
-        interval: &Interval,
-        state: VcpuState,
-        (from_ns, to_ns): (u64, u64),
-    ) -> StateSpan {
+    #[inline]
+    fn span(&self, of: Of<'_>, (from_ns, to_ns): (u64, u64)) -> StateSpan {
+        let (level, interval, exit, state) = of;
         let context = self.now.unwrap_or(Context::UNKNOWN);
         // What the guest's kernel says of itself is not what a guest inside it does.
-        let own = state == VcpuState::Guest && cycle.level == 1;
-        let exit = cycle.exit.filter(|_| interval.in_exit).map(|exit| ExitOf {
-            start_ns: exit.start_ns,
-            code: exit.code,
-            isa: exit.isa,
-            paired: cycle.end == CycleEnd::Entry,
-            guest_pc: exit.guest_pc,
-        });
+        let own = state == VcpuState::Guest && level == 1;
         StateSpan {
             from_ns,
             to_ns,
             state: if own { context.state } else { state },
-            level: cycle.level,
+            level,
             cpu: interval.cpu,
-            exit,
+            exit: exit.filter(|_| interval.in_exit),
             task: context.task,
         }
     }

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::messages::{DebugAnnotation, InternedData, InternedName};
-use crate::{Arg, Args};
+use super::messages::{InternedData, InternedName};
+use crate::Arg;
 
 /// Numbers of strings of one kind.
 #[derive(Debug, Default)]
@@ -36,41 +36,54 @@ pub(super) struct Interned {
     arg_names: Table,
     texts: Table,
     new: InternedData,
+    /// There is something in `new`.
+    is_new: bool,
+}
+
+/// A value with the number of its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Annotation<'a> {
+    Unsigned(u64, u64),
+    Signed(u64, i64),
+    Bool(u64, bool),
+    /// A text by its number.
+    Interned(u64, u64),
+    Text(u64, &'a str),
 }
 
 impl Interned {
     pub(super) fn category(&mut self, text: &str) -> u64 {
-        self.categories.of(text, &mut self.new.event_categories)
+        let number = self.categories.of(text, &mut self.new.event_categories);
+        self.is_new |= !self.new.event_categories.is_empty();
+        number
     }
 
     pub(super) fn name(&mut self, text: &str) -> u64 {
-        self.names.of(text, &mut self.new.event_names)
+        let number = self.names.of(text, &mut self.new.event_names);
+        self.is_new |= !self.new.event_names.is_empty();
+        number
     }
 
-    pub(super) fn args(&mut self, args: &Args<'_>) -> Vec<DebugAnnotation> {
-        args.iter().map(|(name, arg)| self.arg(name, arg)).collect()
-    }
-
-    fn arg(&mut self, name: &str, arg: &Arg<'_>) -> DebugAnnotation {
-        let name_iid = Some(self.arg_names.of(name, &mut self.new.debug_annotation_names));
-        let empty = DebugAnnotation { name_iid, ..DebugAnnotation::default() };
+    /// A value, its name and its text by number where they have one.
+    pub(super) fn annotation<'a>(&mut self, name: &str, arg: &Arg<'a>) -> Annotation<'a> {
+        let name = self.arg_names.of(name, &mut self.new.debug_annotation_names);
+        self.is_new |= !self.new.debug_annotation_names.is_empty();
         match *arg {
-            Arg::Number(number) => DebugAnnotation { uint_value: Some(number), ..empty },
-            Arg::Signed(number) => DebugAnnotation { int_value: Some(number), ..empty },
-            Arg::Bool(yes) => DebugAnnotation { bool_value: Some(yes), ..empty },
+            Arg::Number(number) => Annotation::Unsigned(name, number),
+            Arg::Signed(number) => Annotation::Signed(name, number),
+            Arg::Bool(yes) => Annotation::Bool(name, yes),
             Arg::Name(text) if self.texts.numbers.len() < MOST_TEXTS => {
-                let number = self.texts.of(text, &mut self.new.debug_annotation_string_values);
-                DebugAnnotation { string_value_iid: Some(number), ..empty }
+                let new = &mut self.new.debug_annotation_string_values;
+                let number = self.texts.of(text, new);
+                self.is_new |= !new.is_empty();
+                Annotation::Interned(name, number)
             }
-            Arg::Name(text) | Arg::Text(text) => {
-                DebugAnnotation { string_value: Some(text.to_owned()), ..empty }
-            }
+            Arg::Name(text) | Arg::Text(text) => Annotation::Text(name, text),
         }
     }
 
     /// What has to be written before or with the next packet.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
-        let new = std::mem::take(&mut self.new);
-        (new != InternedData::default()).then_some(new)
+        std::mem::take(&mut self.is_new).then(|| std::mem::take(&mut self.new))
     }
 }

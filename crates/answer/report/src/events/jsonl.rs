@@ -1,9 +1,9 @@
 //! One JSON object per event, written without building it in memory first.
 
-use eventfmt::{EventFormat, Value};
+use eventfmt::{EventFormat, Field, FieldKind, NumberAt, NumberForm, Value, append_decimal};
 use raw_bytes::ByteOrder;
 
-use super::text::decimal;
+use super::merge::LineBatch;
 
 /// What is the same for all events of a recording, as JSON text.
 #[derive(Debug)]
@@ -11,6 +11,63 @@ pub(super) struct JsonParts {
     /// `","machine":"host","level":0,"cpu":` after the time.
     machine: Box<[u8]>,
     time_key: &'static [u8],
+}
+
+/// What is the same for all events of one format, as JSON text, and how the rest is read.
+#[derive(Debug)]
+pub(super) struct JsonEvent<'f> {
+    /// `,"event":"kvm:kvm_exit","fields":{` after the thread.
+    begin: Box<[u8]>,
+    fields: Vec<JsonField<'f>>,
+}
+
+/// One field of a format.
+#[derive(Debug)]
+struct JsonField<'f> {
+    /// `"vcpu_id":`, with a comma before it if it isn't the first.
+    key: Box<[u8]>,
+    field: &'f Field,
+    /// The field, if it is an integer.
+    integer: Option<NumberAt>,
+}
+
+impl<'f> JsonEvent<'f> {
+    pub(super) fn new(format: &'f EventFormat, full_name: &str) -> Self {
+        let mut begin = b",\"event\":".to_vec();
+        string(&mut begin, full_name.as_bytes());
+        begin.extend_from_slice(b",\"fields\":{");
+        let fields = format.fields().iter().enumerate();
+        Self { begin: begin.into(), fields: fields.map(JsonField::new).collect() }
+    }
+
+    /// Writes event and fields, and ends the object.
+    #[inline]
+    pub(super) fn write(&self, out: &mut Vec<u8>, record: &[u8], order: ByteOrder) {
+        out.extend_from_slice(&self.begin);
+        self.fields.iter().for_each(|field| field.write(out, record, order));
+        out.extend_from_slice(b"}}\n");
+    }
+}
+
+impl<'f> JsonField<'f> {
+    fn new((at, field): (usize, &'f Field)) -> Self {
+        let mut key = if at > 0 { b",".to_vec() } else { Vec::new() };
+        string(&mut key, field.name.as_bytes());
+        key.push(b':');
+        let is_integer = matches!(field.kind, FieldKind::Number(form) if form != NumberForm::Bool);
+        Self { key: key.into(), field, integer: field.number().filter(|_| is_integer) }
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>, record: &[u8], order: ByteOrder) {
+        out.extend_from_slice(&self.key);
+        let number = self.integer.and_then(|at| Some((at.signed, at.read_signed(record, order)?)));
+        match number {
+            Some((true, number)) => signed(out, number),
+            Some((false, number)) => append_decimal(out, number.cast_unsigned()),
+            None => value(out, self.field.value(record, order), order),
+        }
+    }
 }
 
 impl JsonParts {
@@ -22,34 +79,73 @@ impl JsonParts {
         Self { machine: text.into(), time_key }
     }
 
-    /// Writes the object up to and without its own keys.
-    pub(super) fn begin(&self, out: &mut Vec<u8>, stamp_ns: u64, cpu: u32) {
+    /// Writes the object up to its thread's name, which is `comm` if the recording has it.
+    #[inline]
+    pub(super) fn begin<'c>(
+        &self,
+        batch: &mut LineBatch,
+        (stamp_ns, cpu, pid): (u64, u32, u32),
+        comm: impl FnOnce() -> Option<&'c str>,
+    ) {
+        self.time(&mut batch.text, stamp_ns);
+        let of = (pid, cpu, None);
+        if !batch.start.is_of(of) {
+            let Some(comm) = comm() else {
+                // Each line has a blank of its own: it begins as no other.
+                self.thread(&mut batch.text, cpu, pid);
+                let (line, at) = ((batch.lines.len(), pid), batch.text.len());
+                let names = batch.names.get_or_insert_default();
+                names.write(line, at, &mut batch.text, || b"null");
+                return;
+            };
+            let mut start = batch.start.restart();
+            self.thread(&mut start, cpu, pid);
+            string(&mut start, comm.as_bytes());
+            batch.start.set(of, start);
+        }
+        batch.text.extend_from_slice(batch.start.text());
+    }
+
+    fn thread(&self, out: &mut Vec<u8>, cpu: u32, pid: u32) {
+        self.cpu(out, cpu);
+        out.extend_from_slice(b",\"pid\":");
+        append_decimal(out, u64::from(pid));
+        out.extend_from_slice(b",\"comm\":");
+    }
+
+    fn time(&self, out: &mut Vec<u8>, stamp_ns: u64) {
         out.extend_from_slice(self.time_key);
-        decimal(out, stamp_ns, 1, b' ');
+        append_decimal(out, stamp_ns);
+    }
+
+    fn cpu(&self, out: &mut Vec<u8>, cpu: u32) {
         out.extend_from_slice(&self.machine);
-        decimal(out, u64::from(cpu), 1, b' ');
+        append_decimal(out, u64::from(cpu));
+    }
+
+    /// Writes that events were dropped.
+    pub(super) fn dropped(
+        &self,
+        out: &mut Vec<u8>,
+        (stamp_ns, cpu): (u64, u32),
+        count: Option<u64>,
+    ) {
+        self.time(out, stamp_ns);
+        self.cpu(out, cpu);
+        out.extend_from_slice(b",\"lost\":");
+        match count {
+            Some(count) => append_decimal(out, count),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b"}\n");
     }
 }
 
-/// Writes the thread up to its name.
-pub(super) fn thread(out: &mut Vec<u8>, pid: u32) {
-    out.extend_from_slice(b",\"pid\":");
-    decimal(out, u64::from(pid), 1, b' ');
-    out.extend_from_slice(b",\"comm\":");
-}
-
-/// Writes event and fields, and ends the object.
-pub(super) fn event(
-    out: &mut Vec<u8>,
-    (format, name): (Option<&EventFormat>, &str),
-    record: &[u8],
-    order: ByteOrder,
-) {
+/// Writes an event that no format describes, and ends the object.
+pub(super) fn unknown(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b",\"event\":");
     string(out, name.as_bytes());
-    out.extend_from_slice(b",\"fields\":");
-    fields(out, format, record, order);
-    out.extend_from_slice(b"}\n");
+    out.extend_from_slice(b",\"fields\":{}}\n");
 }
 
 /// Writes event and its text, and ends the object.
@@ -80,21 +176,11 @@ pub(super) fn fields(
     out.push(b'}');
 }
 
-/// Writes that events were dropped.
-pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>) {
-    out.extend_from_slice(b",\"lost\":");
-    match count {
-        Some(count) => decimal(out, count, 1, b' '),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.extend_from_slice(b"}\n");
-}
-
 /// Writes a field's value; null when the record is too short to hold it.
 pub(super) fn value(out: &mut Vec<u8>, value: Option<Value<'_>>, order: ByteOrder) {
     match value {
         None => out.extend_from_slice(b"null"),
-        Some(Value::Unsigned(number) | Value::Pointer(number)) => decimal(out, number, 1, b' '),
+        Some(Value::Unsigned(number) | Value::Pointer(number)) => append_decimal(out, number),
         Some(Value::Signed(number)) => signed(out, number),
         Some(Value::Bool(yes)) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
         Some(Value::Text(text)) => string(out, text),
@@ -107,7 +193,7 @@ pub(super) fn value(out: &mut Vec<u8>, value: Option<Value<'_>>, order: ByteOrde
                 if elements.signed {
                     signed(out, number);
                 } else {
-                    decimal(out, number.cast_unsigned(), 1, b' ');
+                    append_decimal(out, number.cast_unsigned());
                 }
             }
             out.push(b']');
@@ -119,12 +205,17 @@ fn signed(out: &mut Vec<u8>, number: i64) {
     if number < 0 {
         out.push(b'-');
     }
-    decimal(out, number.unsigned_abs(), 1, b' ');
+    append_decimal(out, number.unsigned_abs());
 }
 
 /// Writes a JSON string; bytes that are no UTF-8 become U+FFFD.
 pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
     for one in String::from_utf8_lossy(bytes).chars() {
         match one {
             '"' => out.extend_from_slice(b"\\\""),

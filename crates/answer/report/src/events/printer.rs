@@ -12,7 +12,7 @@ use timeline::event_filter::{CompiledCondition, Filter};
 use timeline::rounds::{Decode, Input};
 
 use super::csv::{self, CsvParts};
-use super::jsonl::{self, JsonParts};
+use super::jsonl::{self, JsonEvent, JsonParts};
 use super::merge::{Line, LineBatch};
 use super::names::{Teller, Tellers};
 use super::text::{self, LineParts, name_part};
@@ -41,14 +41,12 @@ pub(super) struct Printer<'r> {
     prefix: Box<[u8]>,
 }
 
-/// Writes a text as a style has them.
-type WriteText = fn(&mut Vec<u8>, &[u8]);
-
 /// Prints the events of one format.
 struct EventPrinter<'r> {
     format: &'r EventFormat,
     full_name: String,
     name_part: Box<[u8]>,
+    json: JsonEvent<'r>,
     program: Option<PrintProgram>,
     conditions: Vec<CompiledCondition>,
     unprintable: AtomicU64,
@@ -68,9 +66,11 @@ impl<'r> EventPrinter<'r> {
             }
             Style::Jsonl | Style::Csv(_) => None,
         };
+        let full_name = format.full_name();
         Self {
             format,
-            full_name: format.full_name(),
+            json: JsonEvent::new(format, &full_name),
+            full_name,
             name_part: name_part(format.name()),
             program,
             conditions: filter.conditions.iter().filter_map(|one| one.compile(format)).collect(),
@@ -272,15 +272,17 @@ impl<'r> Printer<'r> {
     ) {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
-        let names = (Some(event.format), event.full_name.as_str());
         match self.style {
-            Style::Jsonl => jsonl::event(out, names, payload, self.order),
+            Style::Jsonl => event.json.write(out, payload, self.order),
             Style::JsonText => {
                 let mut text = Vec::new();
                 self.body(&mut text, event, payload);
                 jsonl::text(out, &event.full_name, &text);
             }
-            Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
+            Style::Csv(columns) => {
+                let names = (Some(event.format), event.full_name.as_str());
+                csv::event(out, names, payload, self.order, columns);
+            }
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&event.name_part);
                 let begin = out.len();
@@ -297,28 +299,24 @@ impl<'r> Printer<'r> {
     #[inline(always)]
     fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
         let out = &mut batch.text;
-        let (string, none): (WriteText, &[u8]) = match self.style {
+        match self.style {
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&self.prefix);
                 self.lines.begin(batch, (stamp_ns, cpu, pid));
-                return;
             }
             Style::Jsonl | Style::JsonText => {
-                self.json.begin(out, stamp_ns, cpu);
-                jsonl::thread(out, pid);
-                (jsonl::string, b"null")
+                self.json.begin(batch, (stamp_ns, cpu, pid), || self.recording.comm(pid));
             }
             Style::Csv(_) => {
                 self.csv.begin(out, stamp_ns, cpu);
                 csv::thread(out, pid);
-                (csv::text, b"")
+                if let Some(comm) = self.recording.comm(pid) {
+                    csv::text(out, comm.as_bytes());
+                } else {
+                    let (line, at) = ((batch.lines.len(), pid), out.len());
+                    batch.names.get_or_insert_default().write(line, at, out, || b"");
+                }
             }
-        };
-        if let Some(comm) = self.recording.comm(pid) {
-            string(out, comm.as_bytes());
-        } else {
-            let (line, at) = ((batch.lines.len(), pid), out.len());
-            batch.names.get_or_insert_default().write(line, at, out, || none);
         }
     }
 
@@ -354,10 +352,11 @@ impl<'r> Printer<'r> {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
-        let names = (None, name.as_str());
         match self.style {
-            Style::Jsonl | Style::JsonText => jsonl::event(out, names, payload, self.order),
-            Style::Csv(columns) => csv::event(out, names, payload, self.order, columns),
+            Style::Jsonl | Style::JsonText => jsonl::unknown(out, &name),
+            Style::Csv(columns) => {
+                csv::event(out, (None, &name), payload, self.order, columns);
+            }
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&name_part(&name));
                 for byte in payload {
@@ -377,8 +376,7 @@ impl<'r> Printer<'r> {
         let out = &mut batch.text;
         match self.style {
             Style::Jsonl | Style::JsonText => {
-                self.json.begin(out, stamp_ns, cpu);
-                jsonl::dropped(out, count);
+                self.json.dropped(out, (stamp_ns, cpu), count);
             }
             Style::Csv(columns) => {
                 self.csv.begin(out, stamp_ns, cpu);

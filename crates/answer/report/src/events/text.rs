@@ -94,6 +94,31 @@ impl LineStart {
     pub(super) fn clear(&mut self) {
         self.of = None;
     }
+
+    /// Whether it is what lines of this thread, CPU and second begin with.
+    #[inline]
+    pub(super) fn is_of(&self, of: (u32, u32, Option<u64>)) -> bool {
+        self.of == Some(of)
+    }
+
+    /// An empty text to be [`set`](Self::set).
+    pub(super) fn restart(&mut self) -> Vec<u8> {
+        self.of = None;
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text
+    }
+
+    /// Lines of this thread, CPU and second begin with `text`.
+    pub(super) fn set(&mut self, of: (u32, u32, Option<u64>), text: Vec<u8>) {
+        (self.of, self.text) = (Some(of), text);
+    }
+
+    /// What lines begin with.
+    #[inline]
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
 }
 
 /// The last six digits of a number.

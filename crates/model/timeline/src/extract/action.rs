@@ -2,10 +2,10 @@
 
 use eventfmt::EventFormat;
 
-use super::load::Load;
 use crate::arch::{
     self, FLAG, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, Rule, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,
 };
+use crate::load::Load;
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, ThreadEvent};
 

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use eventfmt::{EventFormat, NumberAt};
+use eventfmt::EventFormat;
 use raw_bytes::ByteOrder;
 use ringbuf::{PageTime, Record};
-use rustc_hash::FxHashMap;
 use sources::{Block, Damage, FormatTable, Recording};
 
-use super::names::{COMM_BYTES, Comm};
+use super::names::{BatchNames, COMM_BYTES};
 use super::{Gap, MOST_FIELDS, TraceEvent, Wanted};
+use crate::load::Load;
 use crate::losses::BatchLosses;
 use crate::rounds::{Batch, Decode, Input};
 use crate::stamps::{self, BlockStamps};
@@ -27,28 +27,29 @@ const NAME_FIELDS: [(&str, &str); 5] = [
 /// has the name of the thread that waits, and the id of the one waited for.
 const NAMELESS: [&str; 1] = ["sched_process_wait"];
 
-/// Where the fields of one [`TraceEvent`] stand.
+/// Where the fields of one [`TraceEvent`] stand: those that the event has, each with its place.
 #[derive(Debug, Default)]
-struct Fields([Option<NumberAt>; MOST_FIELDS]);
+struct Fields(Vec<(usize, Load)>);
 
 impl Fields {
     fn new(format: &EventFormat, wanted: &[&str]) -> Self {
-        let mut fields = [None; MOST_FIELDS];
-        for (place, names) in fields.iter_mut().zip(wanted) {
-            *place = names.split('|').find_map(|name| format.field(name)?.number());
-        }
-        Self(fields)
+        let load = |(place, names): (usize, &&str)| {
+            let number = names.split('|').find_map(|name| format.field(name)?.number())?;
+            Some((place, Load::new(number)))
+        };
+        Self(wanted.iter().take(MOST_FIELDS).enumerate().filter_map(load).collect())
     }
 
     /// The values, and a bit for each that there is.
     #[inline]
     fn read(&self, payload: &[u8], order: ByteOrder) -> ([u64; MOST_FIELDS], u8) {
         let (mut values, mut has) = ([0; MOST_FIELDS], 0);
-        for (at, (value, field)) in values.iter_mut().zip(&self.0).enumerate() {
-            let number = field.and_then(|field| field.read_signed(payload, order));
-            if let Some(number) = number {
-                *value = number.cast_unsigned();
-                has |= 1 << at;
+        for (place, load) in &self.0 {
+            if let Some(number) = load.read_signed(payload, order)
+                && let Some(value) = values.get_mut(*place)
+            {
+                *value = number;
+                has |= 1 << place;
             }
         }
         (values, has)
@@ -63,7 +64,7 @@ struct Event {
     /// What is given with the tags that follow, where more fields are wanted than one has room for.
     more: Vec<Fields>,
     /// Where a thread's id stands, and where 16 bytes of its name begin.
-    names: Vec<(NumberAt, usize)>,
+    names: Vec<(Load, usize)>,
 }
 
 impl Event {
@@ -75,7 +76,7 @@ impl Event {
         let pairs = NAME_FIELDS.iter().filter(|_| !nameless);
         let names = pairs.filter_map(|(pid, comm)| {
             let comm = format.field(comm).filter(|comm| comm.size as usize == COMM_BYTES)?;
-            Some((format.field(pid)?.number()?, comm.offset as usize))
+            Some((Load::new(format.field(pid)?.number()?), comm.offset as usize))
         });
         Self { tag: wanted.tag, fields, more, names: names.collect() }
     }
@@ -85,8 +86,8 @@ impl Event {
 #[derive(Debug)]
 pub(crate) struct Reader {
     order: ByteOrder,
-    type_at: NumberAt,
-    pid_at: NumberAt,
+    type_at: Load,
+    pid_at: Load,
     /// By event id.
     by_id: Vec<Option<Event>>,
     /// By the id of each event that has a format: one was seen, wanted or not.
@@ -108,7 +109,8 @@ impl Reader {
                 *place = Some(Event::new(format, &wanted));
             }
         }
-        Self { order, type_at: formats.type_at(), pid_at: formats.pid_at(), by_id, seen }
+        let (type_at, pid_at) = (Load::new(formats.type_at()), Load::new(formats.pid_at()));
+        Self { order, type_at, pid_at, by_id, seen }
     }
 
     /// Ids of the events seen so far that have a format, ascending.
@@ -130,18 +132,18 @@ impl Reader {
         payload: &[u8],
         batch: &mut TraceEventBatch,
     ) {
-        let id = self.type_at.read(payload, self.order).unwrap_or(0);
+        let id = self.type_at.read_in(payload, self.order).unwrap_or(0);
         let Ok(id) = usize::try_from(id) else { return };
         // Written once: threads that read pages don't take the line from each other.
         if let Some(seen) = self.seen.get(id).filter(|seen| !seen.load(Relaxed)) {
             seen.store(true, Relaxed);
         }
         let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
-        let thread = self.pid_at.read(payload, self.order).unwrap_or(0) as u32;
+        let thread = self.pid_at.read_in(payload, self.order).unwrap_or(0) as u32;
         for (pid, comm) in &event.names {
             let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
-            if let (Some(pid), Some(comm)) = (pid.read(payload, self.order), comm) {
-                batch.set_name(pid as u32, comm);
+            if let (Some(pid), Some(comm)) = (pid.read_in(payload, self.order), comm) {
+                batch.names.set(pid as u32, comm);
             }
         }
         let mut push = |fields: &Fields, tag| {
@@ -162,21 +164,13 @@ pub(crate) struct TraceEventBatch {
     pub(crate) events: Vec<TraceEvent>,
     /// In the order of the moments that come next, with the index of that one.
     pub(super) gaps: Vec<(usize, Gap)>,
-    /// By thread, its latest name.
-    pub(super) names: FxHashMap<u32, Comm>,
+    pub(super) names: BatchNames,
     pub(super) first_ns: Option<u64>,
     pub(super) last_ns: Option<u64>,
     /// Something after the last readable page could not be read.
     pub(super) tail_gap: bool,
     pub(super) stamps: BlockStamps,
     pub(super) losses: BatchLosses,
-}
-
-impl TraceEventBatch {
-    #[inline]
-    fn set_name(&mut self, thread: u32, comm: &Comm) {
-        self.names.insert(thread, *comm);
-    }
 }
 
 impl Batch for TraceEventBatch {

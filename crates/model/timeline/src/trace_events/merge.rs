@@ -56,6 +56,14 @@ impl StreamQueue {
         }
     }
 
+    /// Events of the first batch that have not been given and come before its next gap.
+    fn up_to_gap(&self) -> &[TraceEvent] {
+        let Some(batch) = self.batches.front() else { return &[] };
+        let gap = batch.gaps.get(self.gaps_given).map_or(usize::MAX, |(before, _)| *before);
+        let end = gap.min(batch.events.len());
+        batch.events.get(self.given..end).unwrap_or(&[])
+    }
+
     fn release(&mut self, spent: &mut Vec<TraceEventBatch>) {
         let is_done = |batch: &TraceEventBatch, given, gaps_given| {
             given >= batch.events.len() && gaps_given >= batch.gaps.len()
@@ -139,21 +147,27 @@ impl<S: TraceEventSink> Lanes<TraceEventBatch> for Merger<'_, S> {
     fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()> {
         let Some(lane) = self.lanes.get_mut(lane) else { return ControlFlow::Continue(()) };
         let several = self.several.get(usize::from(lane.recording)) == Some(&true);
+        // The first one is given whenever it was.
         let mut due_ns = u64::MAX;
         while let Some(next) = lane.next().filter(|next| next.stamp_ns() < due_ns) {
-            match next {
-                Next::Gap(gap) => self.sink.gap(gap),
-                Next::Event(event) => {
-                    if !several || is_source(&mut self.sources, lane.buffer, event) {
-                        self.sink.event(event);
-                    }
-                }
+            if let Next::Gap(gap) = next {
+                self.sink.gap(gap);
+                lane.gaps_given += 1;
+                due_ns = until_ns;
+                continue;
             }
-            let is_gap = matches!(next, Next::Gap(_));
-            lane.given += usize::from(!is_gap);
-            lane.gaps_given += usize::from(is_gap);
-            // The first one is given whenever it was.
-            due_ns = until_ns;
+            let mut given = 0;
+            for event in lane.up_to_gap() {
+                if event.stamp_ns >= due_ns {
+                    break;
+                }
+                if !several || is_source(&mut self.sources, lane.buffer, event) {
+                    self.sink.event(event);
+                }
+                given += 1;
+                due_ns = until_ns;
+            }
+            lane.given += given;
         }
         ControlFlow::Continue(())
     }
@@ -171,7 +185,7 @@ impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
             losses.merge(std::mem::take(&mut batch.losses));
         }
         if let Some(names) = self.pass.names.get_mut(recording) {
-            batch.names.iter().for_each(|(thread, comm)| names.set(*thread, comm));
+            batch.names.iter().for_each(|(thread, comm)| names.set(thread, comm));
         }
         if let (Some(first_ns), Some(last_ns)) = (batch.first_ns, batch.last_ns) {
             if let Some(span_ns) = self.pass.spans_ns.get_mut(recording) {

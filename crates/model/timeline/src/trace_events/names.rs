@@ -13,6 +13,46 @@ const MOST_NAMES: usize = 1 << 22;
 /// A name as the kernel keeps it: filled up with zeros.
 pub(super) type Comm = [u8; COMM_BYTES];
 
+/// Names that the events of one block have.
+#[derive(Debug, Default)]
+pub(super) struct BatchNames {
+    /// By thread, its latest name.
+    latest: FxHashMap<u32, Comm>,
+    /// Names set last, each where its thread's id says: most events name threads that were just named.
+    recent: Vec<Option<(u32, Comm)>>,
+}
+
+/// Threads whose names are at hand.
+const RECENT: usize = 64;
+
+impl BatchNames {
+    #[inline]
+    pub(super) fn set(&mut self, thread: u32, comm: &Comm) {
+        let known = self.recent.get(thread as usize % RECENT);
+        if known != Some(&Some((thread, *comm))) {
+            self.note(thread, comm);
+        }
+    }
+
+    #[inline(never)]
+    fn note(&mut self, thread: u32, comm: &Comm) {
+        self.recent.resize(RECENT, None);
+        if let Some(recent) = self.recent.get_mut(thread as usize % RECENT) {
+            *recent = Some((thread, *comm));
+        }
+        self.latest.insert(thread, *comm);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.latest.clear();
+        self.recent.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Comm)> {
+        self.latest.iter().map(|(thread, comm)| (*thread, comm))
+    }
+}
+
 /// Names of the threads of one recording.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadNames(FxHashMap<u32, String>);

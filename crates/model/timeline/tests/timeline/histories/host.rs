@@ -6,7 +6,7 @@ use std::io::Cursor;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sources::Recording;
 use testkit::{HEADER_EVENT, KernelFormats, Machine, MissedEvents, StreamBuilder};
-use timeline::{ExitPass, ExitSink, ExitSpan, Outcome, Parts, each_exit};
+use timeline::{ExitPass, ExitSink, ExitSpan, Outcome, Parts, each_exit, find_vcpus};
 use tracedat::{
     BufferSpec, Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version, id,
 };
@@ -251,6 +251,7 @@ impl Found {
         std::fs::write(file.path(), bytes).unwrap();
         let recording = sources::open(file.path()).unwrap();
         let pass = each_exit(&recording, true, Collect::default(), &|_| ());
+        assert_eq!(find_vcpus(&recording, &|_| ()), pass.vcpus);
         let thread = |vcpu: usize| pass.vcpus[vcpu].thread;
         let seen = |(vcpu, span): &(usize, ExitSpan)| Seen {
             thread: thread(*vcpu),

@@ -6,31 +6,48 @@ use raw_bytes::ByteOrder;
 /// Where a number lies in a record, made ready for the hot loop: eight bytes are loaded and what
 /// does not belong to the number is masked (little endian) or shifted (big endian) away.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     mask: u64,
     at: NumberAt,
 }
 
 impl Load {
     /// A number that is not in the record: always 0.
-    pub(super) const ABSENT: Self =
+    pub(crate) const ABSENT: Self =
         Self { mask: 0, at: NumberAt { offset: 0, size: 1, signed: false } };
 
-    pub(super) fn new(at: NumberAt) -> Self {
+    pub(crate) fn new(at: NumberAt) -> Self {
         let bits = u32::from(at.size.clamp(1, 8)) * 8;
         Self { mask: u64::MAX >> (64 - bits), at }
     }
 
     /// The number, filled up with zeros; `None` when the record is too short.
     #[inline]
-    pub(super) fn read<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
+    pub(crate) fn read<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         self.read_inside::<BIG>(record).or_else(|| self.read_near_end::<BIG>(record))
+    }
+
+    /// [`Load::read`] of a record in this byte order.
+    #[inline]
+    pub(crate) fn read_in(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
+        match order {
+            ByteOrder::Little => self.read::<false>(record),
+            ByteOrder::Big => self.read::<true>(record),
+        }
+    }
+
+    /// The number with its sign, when its type has one; `None` when the record is too short.
+    #[inline]
+    pub(crate) fn read_signed(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
+        let number = self.read_in(record, order)?;
+        let unused = if self.at.signed { self.mask.leading_zeros() } else { 0 };
+        Some((number << unused).cast_signed().wrapping_shr(unused).cast_unsigned())
     }
 
     /// The number; `None` also when it lies so near the end of the record that eight bytes can't
     /// be loaded.
     #[inline(always)]
-    pub(super) fn read_inside<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
+    pub(crate) fn read_inside<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         let offset = self.at.offset as usize;
         let bytes = *record.get(offset..offset.saturating_add(8))?.first_chunk()?;
         Some(if BIG {
@@ -60,6 +77,16 @@ mod tests {
                 let load = Load::new(at);
                 assert_eq!(load.read::<false>(&record), at.read(&record, ByteOrder::Little));
                 assert_eq!(load.read::<true>(&record), at.read(&record, ByteOrder::Big));
+                for (order, signed) in [
+                    (ByteOrder::Little, true),
+                    (ByteOrder::Little, false),
+                    (ByteOrder::Big, true),
+                    (ByteOrder::Big, false),
+                ] {
+                    let at = NumberAt { signed, ..at };
+                    let plain = at.read_signed(&record, order).map(i64::cast_unsigned);
+                    assert_eq!(Load::new(at).read_signed(&record, order), plain);
+                }
             }
         }
         assert_eq!(Load::ABSENT.read::<true>(&record), Some(0));

@@ -1,0 +1,219 @@
+//! Packets of slices and instants, put into bytes as they come: nearly all of what an export has. A test holds them to
+//! what the [messages](super::messages) would be; made without these, they allocate nothing.
+
+use std::io::{self, Write};
+
+use prost::Message;
+use prost::encoding::encode_varint;
+
+use super::interned::{Annotation, Interned};
+use super::messages::event_type;
+use super::{NEEDS_STATE, PACKET_TAG, SEQUENCE};
+use crate::Args;
+
+/// Keys of fields in front of their values: the field's number and its wire type (0: a varint; 2: a length and bytes).
+mod key {
+    /// `TracePacket.timestamp`, `.trusted_packet_sequence_id`, `.track_event`, `.interned_data`, `.sequence_flags`.
+    pub(super) const TIMESTAMP: u8 = 8 << 3;
+    pub(super) const SEQUENCE: u8 = 10 << 3;
+    pub(super) const TRACK_EVENT: u8 = 11 << 3 | 2;
+    pub(super) const INTERNED: u8 = 12 << 3 | 2;
+    pub(super) const FLAGS: u8 = 13 << 3;
+    /// `TrackEvent.category_iids`, `.debug_annotations`, `.type`, `.name_iid`, `.track_uuid`.
+    pub(super) const CATEGORY: u8 = 3 << 3;
+    pub(super) const ANNOTATION: u8 = 4 << 3 | 2;
+    pub(super) const TYPE: u8 = 9 << 3;
+    pub(super) const NAME: u8 = 10 << 3;
+    pub(super) const TRACK: u8 = 11 << 3;
+    /// `DebugAnnotation.name_iid`, `.bool_value`, `.uint_value`, `.int_value`, `.string_value`, `.string_value_iid`.
+    pub(super) const ARG_NAME: u8 = 1 << 3;
+    pub(super) const BOOL: u8 = 2 << 3;
+    pub(super) const UINT: u8 = 3 << 3;
+    pub(super) const INT: u8 = 4 << 3;
+    pub(super) const STRING: u8 = 6 << 3 | 2;
+    /// 17 << 3: its first byte and its second.
+    pub(super) const STRING_IID: [u8; 2] = [0x88, 0x01];
+}
+
+/// What a slice or an instant is on its track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named<'a> {
+    /// One of [`event_type`].
+    pub(super) kind: i32,
+    /// The track's number in the file.
+    pub(super) track: u64,
+    pub(super) name: &'a str,
+    pub(super) category: &'a str,
+    pub(super) args: &'a Args<'a>,
+}
+
+/// Encodes packets, one after the other; kept for its memory.
+#[derive(Debug, Default)]
+pub(super) struct TrackEventEncoder {
+    event: Vec<u8>,
+    annotation: Vec<u8>,
+    packet: Vec<u8>,
+    /// Packets that have not been written.
+    done: Vec<u8>,
+}
+
+impl TrackEventEncoder {
+    /// Adds what begins or happens at a time.
+    pub(super) fn named(&mut self, stamp_ns: u64, named: &Named<'_>, interned: &mut Interned) {
+        self.event.clear();
+        // Numbers of strings come in the order in which the messages ask for them.
+        let name = interned.name(named.name);
+        number(&mut self.event, key::CATEGORY, interned.category(named.category));
+        for (name, arg) in named.args {
+            self.annotation.clear();
+            annotate(&mut self.annotation, &interned.annotation(name, arg));
+            bytes(&mut self.event, key::ANNOTATION, &self.annotation);
+        }
+        number(&mut self.event, key::TYPE, named.kind as u64);
+        number(&mut self.event, key::NAME, name);
+        number(&mut self.event, key::TRACK, named.track);
+        self.packet(stamp_ns, interned);
+    }
+
+    /// Adds the end of a track's slice.
+    pub(super) fn end(&mut self, stamp_ns: u64, track: u64, interned: &mut Interned) {
+        self.event.clear();
+        number(&mut self.event, key::TYPE, event_type::SLICE_END as u64);
+        number(&mut self.event, key::TRACK, track);
+        self.packet(stamp_ns, interned);
+    }
+
+    fn packet(&mut self, stamp_ns: u64, interned: &mut Interned) {
+        let packet = &mut self.packet;
+        packet.clear();
+        number(packet, key::TIMESTAMP, stamp_ns);
+        number(packet, key::SEQUENCE, SEQUENCE.into());
+        bytes(packet, key::TRACK_EVENT, &self.event);
+        if let Some(new) = interned.take_new() {
+            bytes(packet, key::INTERNED, &new.encode_to_vec());
+        }
+        number(packet, key::FLAGS, NEEDS_STATE.into());
+        bytes(&mut self.done, PACKET_TAG, &self.packet);
+    }
+
+    /// Writes the packets that were added.
+    pub(super) fn write(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let written = out.write_all(&self.done);
+        self.done.clear();
+        written
+    }
+}
+
+fn annotate(out: &mut Vec<u8>, annotation: &Annotation<'_>) {
+    match *annotation {
+        Annotation::Bool(name, yes) => numbers(out, name, key::BOOL, yes.into()),
+        Annotation::Unsigned(name, value) => numbers(out, name, key::UINT, value),
+        Annotation::Signed(name, value) => numbers(out, name, key::INT, value.cast_unsigned()),
+        Annotation::Text(name, text) => {
+            number(out, key::ARG_NAME, name);
+            bytes(out, key::STRING, text.as_bytes());
+        }
+        Annotation::Interned(name, text) => {
+            number(out, key::ARG_NAME, name);
+            out.extend_from_slice(&key::STRING_IID);
+            encode_varint(text, out);
+        }
+    }
+}
+
+fn numbers(out: &mut Vec<u8>, name: u64, key: u8, value: u64) {
+    number(out, key::ARG_NAME, name);
+    number(out, key, value);
+}
+
+fn number(out: &mut Vec<u8>, key: u8, value: u64) {
+    out.push(key);
+    encode_varint(value, out);
+}
+
+fn bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
+    number(out, key, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages::{DebugAnnotation, TracePacket, TrackEvent};
+    use super::*;
+    use crate::Arg;
+
+    /// The packets as the messages have them.
+    fn decoded(mut bytes: &[u8]) -> Vec<TracePacket> {
+        let mut packets = Vec::new();
+        while let Some((tag, rest)) = bytes.split_first() {
+            assert_eq!(*tag, PACKET_TAG);
+            bytes = rest;
+            let packet = TracePacket::decode_length_delimited(&mut bytes).unwrap();
+            packets.push(packet);
+        }
+        packets
+    }
+
+    #[test]
+    fn packets_are_what_the_messages_say() {
+        let args = [
+            ("reason", Arg::Name("msr")),
+            ("exit_ns", Arg::Number(u64::MAX)),
+            ("delta", Arg::Signed(-5)),
+            ("paired", Arg::Bool(false)),
+            ("comm", Arg::Text("a text of its own")),
+            ("task", Arg::Name("msr")),
+        ];
+        let (mut encoder, mut interned) = (TrackEventEncoder::default(), Interned::default());
+        let named = Named {
+            kind: event_type::SLICE_BEGIN,
+            track: 1 << 32,
+            name: "exit_kernel: msr",
+            category: "exit_kernel",
+            args: &args,
+        };
+        encoder.named(1_000_000_007, &named, &mut interned);
+        encoder.named(1_000_000_008, &named, &mut interned);
+        encoder.end(1_000_000_009, 1 << 32, &mut interned);
+        let mut bytes = Vec::new();
+        encoder.write(&mut bytes).unwrap();
+        let packets = decoded(&bytes);
+        // What was decoded encodes to the same bytes: nothing was left out or out of order.
+        let again: Vec<u8> = packets
+            .iter()
+            .flat_map(|one| [vec![PACKET_TAG], one.encode_length_delimited_to_vec()].concat())
+            .collect();
+        assert_eq!(again, bytes);
+
+        let event = |at: usize| packets[at].track_event.clone().unwrap();
+        let of = |name_iid| DebugAnnotation { name_iid: Some(name_iid), ..Default::default() };
+        let expected = TrackEvent {
+            r#type: Some(event_type::SLICE_BEGIN),
+            track_uuid: Some(1 << 32),
+            name_iid: Some(1),
+            category_iids: vec![1],
+            debug_annotations: vec![
+                DebugAnnotation { string_value_iid: Some(1), ..of(1) },
+                DebugAnnotation { uint_value: Some(u64::MAX), ..of(2) },
+                DebugAnnotation { int_value: Some(-5), ..of(3) },
+                DebugAnnotation { bool_value: Some(false), ..of(4) },
+                DebugAnnotation { string_value: Some("a text of its own".to_owned()), ..of(5) },
+                DebugAnnotation { string_value_iid: Some(1), ..of(6) },
+            ],
+            ..TrackEvent::default()
+        };
+        assert_eq!((event(0), event(1)), (expected.clone(), expected));
+        let end = TrackEvent {
+            r#type: Some(event_type::SLICE_END),
+            track_uuid: Some(1 << 32),
+            ..TrackEvent::default()
+        };
+        assert_eq!(event(2), end);
+        let stamps = packets.iter().map(|one| one.timestamp).collect::<Vec<_>>();
+        assert_eq!(stamps, [1_000_000_007, 1_000_000_008, 1_000_000_009].map(Some));
+        let new = packets[0].interned_data.clone().unwrap();
+        assert_eq!(new.debug_annotation_names.len(), 6);
+        assert!(packets[1].interned_data.is_none() && packets[2].interned_data.is_none());
+        assert!(packets.iter().all(|one| one.sequence_flags == Some(NEEDS_STATE)));
+    }
+}
