@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use analyses::{GuestAlignment, align};
+use analyses::align::{GuestAlignment, align};
 use anyhow::bail;
 use printable::messages;
 use sources::Recording;

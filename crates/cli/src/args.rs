@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use analyses::{By, Method};
+use analyses::align::Method;
+use analyses::group::By;
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};

@@ -1,6 +1,7 @@
 //! How guests boot and shut down, with what only sessions know of it.
 
-use analyses::{BootMarks, GuestAlignment, boot, has_boot_events};
+use analyses::align::GuestAlignment;
+use analyses::boot::{BootMarks, boot, has_boot_events};
 use report::{BootReport, align_summary};
 use sources::{Collected, OpenError, Recording};
 

@@ -1,6 +1,6 @@
 //! How many exits the channels to a session's guests caused, counted in the host's own recording.
 
-use analyses::{DeviceAddresses, device_exits};
+use analyses::device_exits::{DeviceAddresses, device_exits};
 use anyhow::Context;
 use recorder::{GuestSummary, Recorded, SessionFolder};
 

@@ -1,6 +1,6 @@
 //! What the machines are called that recordings were made on.
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use report::events::Machine;
 use sources::Recording;
 

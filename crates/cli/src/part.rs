@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use analyses::{GuestAlignment, find_vms};
+use analyses::align::GuestAlignment;
+use analyses::vms::find_vms;
 use anyhow::bail;
 use printable::messages;
 use report::plural;

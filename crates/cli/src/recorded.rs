@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use analyses::EventCost;
+use analyses::boot::EventCost;
 use report::{AgentCost, RecorderCost};
 use serde_json::Value;
 

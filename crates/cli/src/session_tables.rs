@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use lake::{
     Files, Ids, Origin, Question, SourceHash, Table, UnixClock, Written, hash_sources, write_tables,

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use analyses::StoredFrames;
+use analyses::hypertrace::StoredFrames;
 use anyhow::{Context, bail};
 use channel::{Access, SharedMap, TakeFrom, frame_rings};
 use hypertrace::{FrameWords, STORED_MAGIC, Stored, StoredWriter};

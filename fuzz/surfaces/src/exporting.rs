@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use analyses::Contents;
+use analyses::contents::Contents;
 use export::{
     ChromeWriter, FirefoxWriter, Machine, PerfettoWriter, Question, TimelineWriter, TraceDatExport,
     Window, write_timeline,
@@ -64,7 +64,7 @@ fn repack(recording: &Recording, contents: &Contents) {
         Ok(again) => again,
         Err(error) => panic!("a file of one's own is refused: {error}"),
     };
-    let found = analyses::contents(&again, &|_| ());
+    let found = analyses::contents::contents(&again, &|_| ());
     assert_eq!(found.total(), contents.total(), "events of the file");
     assert_eq!(found.events, contents.events, "events by name");
 }

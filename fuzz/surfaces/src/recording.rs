@@ -5,11 +5,16 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ::timeline::{ExitSink, ExitSpan, Outcome, each_exit};
-use analyses::{
-    By, Contents, Exits, GuestCpu, GuestStacks, NoSuchEvent, OccupantSpan, PathEnds, ProfileRow,
-    StateSink, StateSpan, VcpuRef, contents, cpu, exits, find_vms, nested, paths, profile, states,
-    virtio,
-};
+use analyses::contents::{Contents, contents};
+use analyses::cpu::cpu;
+use analyses::exits::{Exits, exits};
+use analyses::group::By;
+use analyses::nested::nested;
+use analyses::path::{NoSuchEvent, PathEnds, paths};
+use analyses::profile::{GuestStacks, ProfileRow, profile};
+use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states};
+use analyses::virtio::virtio;
+use analyses::vms::find_vms;
 use report::events::{EventsSummary, Machine, Style, write_events};
 use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,

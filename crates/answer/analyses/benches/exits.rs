@@ -5,7 +5,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use analyses::{By, contents, exits};
+use analyses::contents::contents;
+use analyses::exits::exits;
+use analyses::group::By;
 use criterion::{Criterion, SamplingMode, Throughput};
 
 const RECORDINGS: [&str; 2] = ["x86-svm/nested.dat", "arm64/A.dat"];

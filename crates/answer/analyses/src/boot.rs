@@ -25,7 +25,7 @@ use timeline::Losses;
 
 use self::guest_events::GuestReports;
 use self::own::{edges, measured_mut, segments};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 pub use events::{Weight, recorded_in as has_boot_events};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};

@@ -20,7 +20,7 @@ use sources::Recording;
 use timeline::Losses;
 use timeline::trace_events::each_trace_event;
 
-use crate::Distribution;
+use crate::distribution::Distribution;
 
 use self::events::wanted;
 use self::follower::{CallFollower, CallTotals};

@@ -297,7 +297,7 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
     sums.finish(recording)
 }
 
-/// [`contents`] and the VMs, as [`find_vms`](crate::find_vms) finds them, reading once for both.
+/// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.
 #[must_use]
 pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
     let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));

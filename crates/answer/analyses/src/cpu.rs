@@ -10,11 +10,12 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;
 
+use crate::align::GuestAlignment;
+use crate::recorded::Recorded;
 use crate::states::{
     GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Roles, StateSink, StateSpan, States,
     VcpuRef, VcpuState,
 };
-use crate::{GuestAlignment, Recorded};
 
 pub use taken::TakenCpu;
 pub use times::StateTimes;

@@ -30,8 +30,10 @@ use self::follow::Follower;
 use self::layers::Layers;
 use self::names::{Named, Names};
 use self::sums::{Sum, Sums, Wait};
+use crate::align::GuestAlignment;
+use crate::path::{Actor, ExampleStep};
 use crate::path::{Machines, Thread};
-use crate::{Actor, ExampleStep, GuestAlignment, find_vms};
+use crate::vms::find_vms;
 
 pub use self::piece::CriticalState;
 pub use self::target::CriticalTask;

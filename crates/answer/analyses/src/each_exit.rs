@@ -150,7 +150,7 @@ impl ExitQuestion for EachExitOf {
 /// What an exit was about, or where the guest was, as people read it.
 fn text_of((detail, value): (Option<Detail>, u64), recording: &Recording) -> String {
     match detail {
-        Some(Detail::Msr) => match crate::msr_name(value) {
+        Some(Detail::Msr) => match crate::msr_names::msr_name(value) {
             Some(name) => format!("MSR {value:#x} ({name})"),
             None => format!("MSR {value:#x}"),
         },

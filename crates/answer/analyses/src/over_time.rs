@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use sources::{Recording, Samples};
 use timeline::Vm;
 
+use crate::align::GuestAlignment;
+use crate::calls::RecordedCalls;
 use crate::cpu::{CpuUse, CpuUseSink};
 use crate::lanes::{ArrowSink, Arrows, LaneMachine, LaneRoom, LaneSet, LaneSink};
 use crate::path::{Paths, paths_and};
+use crate::profile::Profile;
 use crate::profile::{ProfileSums, profile_of};
 use crate::states::states_by;
-use crate::{GuestAlignment, Profile, RecordedCalls};
 
 /// What is known of recordings before they are read over time.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,7 @@ pub struct PageRoom {
 /// Answers about recordings over time.
 #[derive(Debug)]
 pub struct OverTime {
-    /// As [`crate::cpu`] gives it.
+    /// As [`crate::cpu::cpu`] gives it.
     pub cpu: CpuUse,
     /// Lanes of CPUs, vCPUs, threads and calls.
     pub lanes: LaneSet,
@@ -50,9 +52,9 @@ pub struct OverTime {
     pub arrows: Arrows,
     /// The calls of those recordings that have any, by their index. Those are read once more.
     pub calls: Vec<(usize, RecordedCalls)>,
-    /// As [`crate::profile()`] gives it, by slices of time, too.
+    /// As [`crate::profile::profile()`] gives it, by slices of time, too.
     pub profile: Profile,
-    /// As [`crate::paths`] gives them, between the ends that recordings have by themselves.
+    /// As [`crate::path::paths`] gives them, between the ends that recordings have by themselves.
     pub paths: Paths,
 }
 

@@ -31,7 +31,8 @@ use timeline::trace_events::{
 };
 use timeline::{Losses, Vm};
 
-use crate::{Distribution, GuestAlignment};
+use crate::align::GuestAlignment;
+use crate::distribution::Distribution;
 
 use self::events::Events;
 use self::follow::Follower;

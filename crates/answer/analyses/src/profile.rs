@@ -3,7 +3,7 @@
 //! Where the guest was is known from exits that the host's own interrupts cause: they come wherever the guest
 //! is, and `kvm_exit` says where that was. Such an exit stands for the time in the guest since the last one
 //! of its kind (vCPU, level, state and guest's thread), and all of that time is shared out so. Which state
-//! a vCPU was in comes from the same states that [`crate::cpu`] adds up: so both have the same sums.
+//! a vCPU was in comes from the same states that [`crate::cpu::cpu`] adds up: so both have the same sums.
 
 mod code;
 mod found;
@@ -36,7 +36,7 @@ pub(crate) use self::sums::ProfileSums;
 use self::sums::{Stratum, StratumSum};
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::states::{States, VcpuRef, VcpuState};
 
 /// What says where the code of a row was.

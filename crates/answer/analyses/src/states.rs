@@ -22,7 +22,8 @@ use sources::Recording;
 use timeline::trace_events::{Asked, TraceEventPass, each_trace_event};
 use timeline::{VcpuInfo, Vm, group_vms};
 
-use crate::{GuestAlignment, Recorded};
+use crate::align::GuestAlignment;
+use crate::recorded::Recorded;
 use pass::Pass;
 
 pub use guest::GuestEventKinds;
@@ -50,7 +51,7 @@ pub struct States {
 }
 
 /// Gives `sink` the states of all that `recordings` show. `guests` says which of them is whose
-/// guest: see [`crate::align`]; they must have been applied. `tick` hears of the bytes done.
+/// guest: see [`crate::align::align`]; they must have been applied. `tick` hears of the bytes done.
 pub fn states<S: StateSink>(
     recordings: &[Recording],
     guests: &[GuestAlignment],

@@ -17,7 +17,7 @@ use self::buffers::AddedBuffer;
 use self::events::{Kind, Parts, kind, wanted};
 use self::queues::Queues;
 pub use self::queues::{VirtQueue, VirtQueueDepth};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 /// What the queues of some guests did.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Calls of kernel functions: a track for each thread, on which callees lie within their callers.
 
-use analyses::{CallQuestion, CallSink, Called, Function, calls};
+use analyses::calls::{CallQuestion, CallSink, Called, Function, calls};
 use rustc_hash::FxHashMap;
 
 use crate::walk::Walk;

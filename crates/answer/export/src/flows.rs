@@ -1,6 +1,6 @@
 //! Arrows between tracks: wake-ups, injections, and requests from step to step.
 
-use analyses::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
+use analyses::path::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
 
 use crate::walk::Walk;
 use crate::{Scene, TimelineWriter};

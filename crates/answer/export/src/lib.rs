@@ -2,7 +2,7 @@
 //! trace-cmd and KernelShark.
 //!
 //! The first three show *tracks*: what every vCPU, every task of a guest and every CPU did when, as
-//! `analyses::states` gives it. [`Scene`] says which tracks there are, [`write_timeline`] fills them
+//! `analyses::states::states` gives it. [`Scene`] says which tracks there are, [`write_timeline`] fills them
 //! span by span, and a writer per format puts them into bytes; but for the Firefox Profiler, whose
 //! format has a column after the other, nothing is kept in memory. A trace.dat is made of records as
 //! they were recorded: [`TraceDatExport`].

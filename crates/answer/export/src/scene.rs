@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use analyses::{
-    CallTracer, GuestAlignment, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef,
-    states, tracer_recorded,
-};
+use analyses::align::GuestAlignment;
+use analyses::calls::{CallTracer, tracer_recorded};
+use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Losses;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use analyses::{
-    Code, GuestAlignment, GuestCpu, OccupantSpan, ReasonNames, StateSink, StateSpan, VcpuRef,
-    VcpuState, flows, states,
-};
+use analyses::align::GuestAlignment;
+use analyses::path::flows;
+use analyses::reasons::{Code, ReasonNames};
+use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states};
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use analyses::{bucket, upper_end};
+use analyses::distribution::{bucket, upper_end};
 
 use crate::convert::{Files, Output};
 use crate::tables::BUCKETS;

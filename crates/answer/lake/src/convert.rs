@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use report::events::Machine;
 use sources::Recording;
 use timeline::event_filter::Filter;

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use analyses::{Code, KnownParts, ReasonNames};
+use analyses::known_parts::KnownParts;
+use analyses::reasons::{Code, ReasonNames};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, Handler, Outcome, each_exit};

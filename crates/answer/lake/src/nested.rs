@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use analyses::{NestedFollower, NestedStep, ReasonNames};
+use analyses::nested_steps::{Follower as NestedFollower, Step as NestedStep};
+use analyses::reasons::ReasonNames;
 use rustc_hash::FxHashMap;
 use timeline::{ExitSpan, Outcome};
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use analyses::{DoneRequest, DoneRequestSink, done_requests};
+use analyses::path::{DoneRequest, DoneRequestSink, done_requests};
 
 use crate::convert::{Context, Files, Output};
 use crate::tables::{HOPS, REQUESTS};

@@ -5,7 +5,9 @@
 
 use std::io::{self, Write};
 
-use analyses::{KnownParts, ReasonNames, bucket};
+use analyses::distribution::bucket;
+use analyses::known_parts::KnownParts;
+use analyses::reasons::ReasonNames;
 use rustc_hash::FxHashMap;
 use timeline::{ExitSpan, Handler, Outcome};
 

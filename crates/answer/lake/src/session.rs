@@ -60,7 +60,7 @@ fn write_machines<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -
             "guest"
         });
         row.text_or_null(uname.release);
-        row.text_or_null(aligned.and_then(|one| one.chosen).map(analyses::Method::name));
+        row.text_or_null(aligned.and_then(|one| one.chosen).map(analyses::align::Method::name));
         row.count_or_null(bound_ns);
         table.end_row()?;
     }
@@ -153,7 +153,7 @@ pub(crate) fn write_session<F: Files>(
     let sum =
         |of: fn(&crate::survey::Survey) -> u64| surveys.iter().map(of).fold(0, u64::saturating_add);
     let ends = surveys.first().and_then(|one| one.ends_ns).unwrap_or_default();
-    let known = |of: fn(&analyses::Recorded) -> bool| {
+    let known = |of: fn(&analyses::recorded::Recorded) -> bool| {
         let mut hosts = surveys.iter().filter(|one| !one.homes.is_empty()).peekable();
         hosts.peek().is_some() && hosts.all(|one| of(&one.recorded))
     };

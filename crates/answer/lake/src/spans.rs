@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use analyses::{
-    BootMarks, BootedMachine, CallQuestion, CallSink, CallTracer, Called, Function, States, boot,
-    calls, has_boot_events, tracer_recorded,
+use analyses::boot::{BootMarks, BootedMachine, boot, has_boot_events};
+use analyses::calls::{
+    CallQuestion, CallSink, CallTracer, Called, Function, calls, tracer_recorded,
 };
+use analyses::states::States;
 use rustc_hash::FxHashMap;
 
 use crate::convert::{Context, Files, Output};
@@ -103,8 +104,9 @@ fn write_boot<W: Write + Send>(
     for call in &machine.initcalls {
         let Some(to_ns) = call.to_ns else { continue };
         let what = call.function.clone().unwrap_or_else(|| format!("{:#x}", call.address));
-        let is_in =
-            |phase: &&analyses::Phase| phase.from_ns <= call.from_ns && call.from_ns < phase.to_ns;
+        let is_in = |phase: &&analyses::boot::Phase| {
+            phase.from_ns <= call.from_ns && call.from_ns < phase.to_ns
+        };
         let parent = machine.phases.iter().find(is_in).map(|phase| phase.name.as_str());
         span("initcalls", (call.from_ns, to_ns), &what, parent)?;
     }

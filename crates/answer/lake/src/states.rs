@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use analyses::{
-    GuestCpu, OccupantSpan, ReasonNames, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
+use analyses::reasons::ReasonNames;
+use analyses::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
 use rustc_hash::FxHashMap;
 

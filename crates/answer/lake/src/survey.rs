@@ -1,7 +1,9 @@
 //! What has to be known of a recording before its first row is written: whose vCPUs exits are of, what was
 //! recorded, when it begins.
 
-use analyses::{Isa, ReasonNames, Recorded};
+use analyses::Isa;
+use analyses::reasons::ReasonNames;
+use analyses::recorded::Recorded;
 use sources::Recording;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, VcpuInfo, Vm, each_exit, group_vms};
 

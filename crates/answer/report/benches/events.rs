@@ -30,7 +30,7 @@ fn print(criterion: &mut Criterion, name: &str) -> Result<(), Box<dyn Error>> {
     let recording = sources::open(&path)?;
     let first = recording.streams().first().and_then(|stream| stream.page_layout());
     let page_size = first.map_or(0, |layout| layout.page_size);
-    let found = analyses::contents(&recording, &|_| ());
+    let found = analyses::contents::contents(&recording, &|_| ());
     let pages: u64 = found.cpus.iter().map(|cpu| cpu.pages).sum();
     let throughput =
         Throughput::ElementsAndBytes { elements: found.total(), bytes: pages * page_size as u64 };

@@ -2,7 +2,7 @@
 
 mod columns;
 
-use analyses::{Ab, AbMetric, AbRun, AbSide};
+use analyses::ab::{Ab, AbMetric, AbRun, AbSide};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;

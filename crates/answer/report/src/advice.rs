@@ -1,6 +1,6 @@
 //! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and what shows it.
 
-use analyses::{About, Advice, Amount, ExitEvidence, Fact, RULES};
+use analyses::advice::{About, Advice, Amount, ExitEvidence, Fact, RULES};
 use printable::line;
 use serde::Serialize;
 use serde_json::{Value, json};

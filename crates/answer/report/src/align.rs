@@ -2,7 +2,7 @@
 
 mod columns;
 
-use analyses::{GuestAlignment, MethodResult};
+use analyses::align::{GuestAlignment, MethodResult};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl AlignReport {
             .set("vm", guest.vm.clone())
             .set("host", self.path(guest.host))
             .set("guest", self.path(guest.guest))
-            .set("method", guest.chosen.map(analyses::Method::name))
+            .set("method", guest.chosen.map(analyses::align::Method::name))
             .set("checked", guest.checked)
             .set("unplaced", guest.unplaced)
             .set("methods", guest.methods.iter().map(method).collect::<Vec<_>>())

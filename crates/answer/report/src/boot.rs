@@ -5,7 +5,7 @@ mod chart;
 mod json;
 mod tables;
 
-use analyses::{Boot, BootedMachine, Initcall, PhaseKind};
+use analyses::boot::{Boot, BootedMachine, Initcall, PhaseKind};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ mod stacks;
 mod tables;
 mod threads;
 
-use analyses::{Function, PerCall, RecordedCalls};
+use analyses::calls::{Function, PerCall, RecordedCalls};
 use serde::Serialize;
 use serde_json::Value;
 

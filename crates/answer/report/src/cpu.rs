@@ -11,7 +11,8 @@ mod threads;
 mod vcpus;
 mod vms;
 
-use analyses::{CpuUse, GuestFit};
+use analyses::cpu::CpuUse;
+use analyses::states::GuestFit;
 use serde::Serialize;
 use serde_json::Value;
 

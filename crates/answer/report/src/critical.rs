@@ -2,7 +2,7 @@
 
 mod columns;
 
-use analyses::{Critical, CriticalPart, CriticalStep, CriticalWait};
+use analyses::critical::{Critical, CriticalPart, CriticalStep, CriticalWait};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;

@@ -7,7 +7,8 @@ mod tables;
 
 use std::collections::HashMap;
 
-use analyses::{By, Exits};
+use analyses::exits::Exits;
+use analyses::group::By;
 use serde::Serialize;
 use serde_json::Value;
 

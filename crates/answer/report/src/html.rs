@@ -18,7 +18,10 @@ mod profile;
 
 use std::io::{self, Write};
 
-use analyses::{Advice, Arrows, ExitList, LaneSet, Latencies};
+use analyses::advice::Advice;
+use analyses::each_exit::ExitList;
+use analyses::lanes::{Arrows, LaneSet};
+use analyses::latencies::Latencies;
 use serde::Serialize;
 use serde_json::json;
 use sources::TimeRange;

@@ -1,6 +1,6 @@
 //! The report of `hyperscope info`: what a recording is and what it holds.
 
-use analyses::{Contents, CpuContents};
+use analyses::contents::{Contents, CpuContents};
 use printable::line;
 use raw_bytes::ByteOrder;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Pieces of JSON documents shared by all reports: times with their unit in the name, exit codes,
 //! the threads of a VM.
 
-use analyses::Code;
+use analyses::reasons::Code;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use timeline::Vm;

@@ -2,7 +2,8 @@
 
 mod lines;
 
-use analyses::{AncillaryRow, LevelCount, Nested, NestedRow, msr_name};
+use analyses::msr_names::msr_name;
+use analyses::nested::{AncillaryRow, LevelCount, Nested, NestedRow};
 use printable::line;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 mod lines;
 
-use analyses::{Actor, Distribution, Example, ExampleOf, ExampleStep, Hop, Path, Paths, Place};
+use analyses::distribution::Distribution;
+use analyses::path::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, Paths, Place};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;

@@ -10,7 +10,7 @@ mod stacks;
 
 use std::io;
 
-use analyses::{CodeFrame, Profile, ProfileVcpu};
+use analyses::profile::{CodeFrame, Profile, ProfileVcpu};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -221,7 +221,7 @@ impl ProfileReport {
 
     /// Of the time of all vCPUs, what tables show.
     fn busy_ns(&self) -> u64 {
-        let idle = |row: &&analyses::ProfileRow| row.state.is_idle() && !self.idle;
+        let idle = |row: &&analyses::profile::ProfileRow| row.state.is_idle() && !self.idle;
         let idle = self.profile.rows.iter().filter(idle).map(|row| row.time.ns);
         self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add))
     }

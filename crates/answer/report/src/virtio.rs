@@ -2,7 +2,7 @@
 
 mod queues;
 
-use analyses::Virtio;
+use analyses::virtio::Virtio;
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use analyses::PerCall;
+use analyses::calls::PerCall;
 use clap::{Args, ValueEnum};
 use report::CallSort;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use analyses::Ab;
+use analyses::ab::Ab;
 use analyses::diff::Condition;
 use anyhow::{Context, bail};
 use experiment::{Configuration, Experiment, Limits, Progress};

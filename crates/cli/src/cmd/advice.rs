@@ -1,6 +1,9 @@
 //! `hyperscope advice`: why exits and waits happen, and what usually helps.
 
-use analyses::{EvidenceOf, OfLevelTwo, TakenCpu, advise, ask, cpu};
+use analyses::advice::{EvidenceOf, advise};
+use analyses::cpu::{TakenCpu, cpu};
+use analyses::exit_question::ask;
+use analyses::nested::OfLevelTwo;
 use report::AdviceReport;
 use sources::Recording;
 

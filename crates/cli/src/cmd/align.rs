@@ -1,6 +1,6 @@
 //! `hyperscope align`: how guests' clocks relate to their host's.
 
-use analyses::align;
+use analyses::align::align;
 use report::AlignReport;
 use sources::Recording;
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use analyses::BootMarks;
+use analyses::boot::BootMarks;
 use anyhow::Context;
 use report::{BootReport, boot_svg};
 use sources::Recording;

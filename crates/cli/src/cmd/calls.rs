@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use analyses::{CallQuestion, GuestCalls, HypertraceFiles, calls, guest_calls};
+use analyses::calls::{CallQuestion, GuestCalls, calls, guest_calls};
+use analyses::hypertrace::HypertraceFiles;
 use report::{CallsReport, CallsSource, TreeLimits};
 use sources::Recording;
 

@@ -1,6 +1,6 @@
 //! `hyperscope cpu`: who used the CPUs, and for what.
 
-use analyses::cpu;
+use analyses::cpu::cpu;
 use anyhow::bail;
 use report::{CpuBy, CpuReport};
 use sources::Recording;

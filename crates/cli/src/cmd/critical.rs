@@ -1,8 +1,8 @@
 //! `hyperscope critical`: what a task or a request really waited for.
 
-use analyses::{
-    CriticalOf, CriticalTask, GuestAlignment, NoSuchTask, PathEnds, Paths, critical, paths,
-};
+use analyses::align::GuestAlignment;
+use analyses::critical::{CriticalOf, CriticalTask, NoSuchTask, critical};
+use analyses::path::{PathEnds, Paths, paths};
 use anyhow::{anyhow, bail};
 use report::{CriticalReport, align_summary};
 use sources::Recording;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge, stack_changes};
 use anyhow::bail;
 use printable::messages;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::io::Write;
 
-use analyses::find_vms;
+use analyses::vms::find_vms;
 use anyhow::{Context, anyhow, bail};
 use printable::messages;
 use report::events::{EventsSummary, Machine, Style, write_events};

@@ -1,6 +1,7 @@
 //! `hyperscope exits`: accounts for every VM exit.
 
-use analyses::{By, exits};
+use analyses::exits::exits;
+use analyses::group::By;
 use report::{ExitsReport, Source};
 use sources::Recording;
 

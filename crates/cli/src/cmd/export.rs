@@ -5,7 +5,7 @@ mod tables;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use export::{
     ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,

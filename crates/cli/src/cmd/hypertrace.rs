@@ -2,10 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
-use analyses::{
-    HypertraceFiles, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, find_vms,
-    hypertrace,
+use analyses::hypertrace::{
+    HypertraceFiles, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, hypertrace,
 };
+use analyses::vms::find_vms;
 use anyhow::{Context, bail};
 use printable::messages;
 use report::events::{GuestEventStyle, GuestEventWriter};

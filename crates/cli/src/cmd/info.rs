@@ -1,6 +1,6 @@
 //! `hyperscope info`: what a recording holds.
 
-use analyses::contents_and_vms;
+use analyses::contents::contents_and_vms;
 use report::{FileInfo, InfoReport};
 use sources::Recording;
 

@@ -1,6 +1,6 @@
 //! `hyperscope nested`: what exits of nested guests cost.
 
-use analyses::nested;
+use analyses::nested::nested;
 use report::NestedReport;
 use sources::Recording;
 

@@ -1,6 +1,6 @@
 //! `hyperscope path`: which ways requests take, and how long each hop lasts.
 
-use analyses::{NoSuchEvent, PathEnds, paths};
+use analyses::path::{NoSuchEvent, PathEnds, paths};
 use report::{PathReport, align_summary};
 use sources::Recording;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use analyses::{GuestStacks, profile, profile_of_instructions};
+use analyses::profile::{GuestStacks, profile, profile_of_instructions};
 use anyhow::{Context, bail};
 use report::{ProfileBy, ProfileReport};
 use sources::{Recording, Samples};

@@ -4,13 +4,20 @@ mod served;
 
 use std::io::{self, IsTerminal, Write};
 
+use analyses::advice::{Advice, EvidenceOf, ExitEvidence, advise};
+use analyses::align::GuestAlignment;
+use analyses::calls::RecordedCalls;
+use analyses::cpu::{CpuUse, TakenCpu};
 use analyses::diff::{Options, QUESTIONS, RunInput, diff};
-use analyses::{
-    Advice, By, CpuUse, EachExitOf, EvidenceOf, ExitEvidence, ExitList, Exits, ExitsBy,
-    GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, Latencies, LatenciesOf, ListRoom,
-    MOST_LISTED_EXITS, OfLevelTwo, OverTime, PageRoom, Paths, RecordedCalls, TakenCpu, advise, ask,
-    over_time,
-};
+use analyses::each_exit::{EachExitOf, ExitList, ListRoom, MOST_LISTED_EXITS};
+use analyses::exit_question::ask;
+use analyses::exits::{Exits, ExitsBy};
+use analyses::group::By;
+use analyses::lanes::{LaneMachine, LaneRoom};
+use analyses::latencies::{Latencies, LatenciesOf};
+use analyses::nested::OfLevelTwo;
+use analyses::over_time::{KnownOfAll, OverTime, PageRoom, over_time};
+use analyses::path::Paths;
 use anyhow::{Context, bail};
 use printable::messages;
 use report::html::{PageProfile, PageReport};

@@ -1,6 +1,6 @@
 //! `hyperscope virtio`: what the queues of guests carry.
 
-use analyses::virtio;
+use analyses::virtio::virtio;
 use report::VirtioReport;
 use sources::Recording;
 

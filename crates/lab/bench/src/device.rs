@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use analyses::DeviceAddresses;
+use analyses::device_exits::DeviceAddresses;
 
 use crate::channels::Variant;
 

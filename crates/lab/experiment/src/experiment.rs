@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use analyses::{Ab, AbRun, AbSide, ab};
+use analyses::ab::{Ab, AbRun, AbSide, ab};
 use stats::Chance;
 
 use crate::command::{self, CommandError, Limits};

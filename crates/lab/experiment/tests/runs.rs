@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use analyses::{Ab, AbRun, AbSide, ab};
+use analyses::ab::{Ab, AbRun, AbSide, ab};
 use experiment::{Configuration, Experiment, ExperimentError, Limits, Metric, Stop, run};
 use stats::Chance;
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use analyses::ReasonNames;
+use analyses::reasons::ReasonNames;
 use aya::sys::{Stats, enable_stats};
 use rustix::thread::{MembarrierCommand, membarrier};
 use sys::{ClockId, clock_ns, process_cpu_ns};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::Code;
+use analyses::reasons::Code;
 use timeline::arch::Isa;
 
 use crate::snapshot::{RowKey, Snapshot, VcpuState};

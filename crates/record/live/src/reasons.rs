@@ -1,6 +1,6 @@
 //! Names of exit reasons, by this kernel's own format of its event.
 
-use analyses::ReasonNames;
+use analyses::reasons::ReasonNames;
 use bpfload::LoadError;
 use eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};

@@ -1,6 +1,6 @@
 //! An interval as one line of JSON: docs/formats/top.schema.json.
 
-use analyses::Code;
+use analyses::reasons::Code;
 use live::{ACTIVITIES, Interval, Row, Sums, Vcpu};
 use serde_json::{Map, Value, json};
 

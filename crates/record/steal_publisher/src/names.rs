@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use analyses::ReasonNames;
+use analyses::reasons::ReasonNames;
 use shmring::spans::SpanWriter;
 
 /// Names that were published.

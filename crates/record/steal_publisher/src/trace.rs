@@ -1,6 +1,6 @@
 //! The kernel's trace of one VM's vCPU threads, and of nobody else's.
 
-use analyses::ReasonNames;
+use analyses::reasons::ReasonNames;
 use eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use ringbuf::PageLayout;

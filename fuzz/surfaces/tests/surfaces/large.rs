@@ -4,7 +4,8 @@ use std::io::Cursor;
 use std::path::Path;
 use std::time::Duration;
 
-use analyses::{By, exits};
+use analyses::exits::exits;
+use analyses::group::By;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};
 use tracedat::{

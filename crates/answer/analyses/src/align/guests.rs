@@ -2,7 +2,7 @@
 
 use sources::Recording;
 
-use crate::find_vms;
+use crate::vms::find_vms;
 
 /// A guest's recording and its host's, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

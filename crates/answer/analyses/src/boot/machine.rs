@@ -2,7 +2,7 @@
 
 use super::events::Weight;
 use super::tracing::EventCost;
-use crate::KnownParts;
+use crate::known_parts::KnownParts;
 use crate::reasons::Code;
 
 /// What a phase is.

@@ -6,8 +6,9 @@ use timeline::{ExitSpan, Outcome, Parts};
 
 use super::sums::Add;
 use super::{HostCost, ReasonCost};
+use crate::known_parts::KnownParts;
 use crate::reasons::{Code, ReasonNames};
-use crate::{KnownParts, Recorded};
+use crate::recorded::Recorded;
 
 /// Costs in the making: by raw code.
 #[derive(Clone, Debug, Default)]
@@ -48,11 +49,11 @@ impl Tally {
             reasons.push(ReasonCost { reason, code, exits, time_ns, waiting });
         }
         reasons.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.exits)));
-        let tally = crate::Tally {
+        let tally = crate::tally::Tally {
             parts: self.parts,
             user_return_unseen: self.user_return_unseen,
             poll_unknown: self.poll_unknown,
-            ..crate::Tally::default()
+            ..crate::tally::Tally::default()
         };
         HostCost {
             exits: self.exits,

@@ -1,6 +1,6 @@
 //! Time by state of a vCPU.
 
-use crate::Recorded;
+use crate::recorded::Recorded;
 use crate::states::VcpuState;
 
 /// Time by state.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::path::{Machines, Thread};
 
 /// A vCPU between its host and its guest.

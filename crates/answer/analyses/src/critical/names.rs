@@ -6,9 +6,10 @@ use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
 use super::piece::{Spent, Who, Why};
+use crate::align::GuestAlignment;
+use crate::path::Actor;
 use crate::path::{Machines, Thread};
 use crate::reasons::ReasonNames;
-use crate::{Actor, GuestAlignment};
 
 /// Names of soft interrupts (include/linux/interrupt.h).
 const SOFTIRQS: [&str; 10] =

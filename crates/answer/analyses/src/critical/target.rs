@@ -6,7 +6,7 @@ use sources::Recording;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 
 use super::names::{Names, machine_names};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::path::{Machines, Thread};
 
 /// Threads that are followed at once.

@@ -170,7 +170,7 @@ pub(crate) fn coarseness(value: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Distribution;
+    use crate::distribution::Distribution;
     use proptest::prelude::*;
 
     proptest! {

@@ -8,7 +8,7 @@ use super::question::{
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
-use crate::CodeFrame;
+use crate::profile::CodeFrame;
 use crate::profile::{TimedSample, each_sample};
 
 /// Samples that saw a function run, and the time that they stand for.

@@ -5,7 +5,7 @@ use sources::{Recording, Samples};
 
 use super::series::Series;
 use super::stacks::Stacks;
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 /// A report whose runs can be compared.
 #[derive(Debug)]

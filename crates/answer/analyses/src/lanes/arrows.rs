@@ -6,8 +6,9 @@
 use rustc_hash::FxHashMap;
 
 use super::{LaneKind, LaneSet, Subject};
+use crate::align::GuestAlignment;
 use crate::path::{Actor, Handover, HandoverKind, HandoverSink, Place};
-use crate::{GuestAlignment, States};
+use crate::states::States;
 
 /// Arrows that there is room for at least.
 const LEAST_ARROWS: usize = 64;

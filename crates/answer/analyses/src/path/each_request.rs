@@ -7,7 +7,7 @@ use super::machines::Machines;
 use super::requests::{Request, RequestSink};
 use super::table::actors;
 use super::{Actor, Place, follow};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

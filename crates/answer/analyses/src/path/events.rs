@@ -9,7 +9,7 @@ use timeline::trace_events::Wanted;
 
 use super::labels::{Label, Labels};
 use super::{NoSuchEvent, PathEnds};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 /// What an event means; the comments say which fields are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

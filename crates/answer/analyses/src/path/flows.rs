@@ -11,7 +11,7 @@ use super::handovers::{Handover, HandoverSink, Handovers};
 use super::machines::Machines;
 use super::requests::{Request, RequestSink};
 use super::{Actor, Both, Place};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 
 /// Where and when a request takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use sources::Recording;
 use timeline::Vm;
 
 use super::Actor;
-use crate::{GuestAlignment, find_vms};
+use crate::align::GuestAlignment;
+use crate::vms::find_vms;
 
 /// A thread of one recording.
 pub(crate) type Thread = (u16, u32);

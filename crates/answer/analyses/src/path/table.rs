@@ -11,7 +11,7 @@ use super::machines::Machines;
 use super::requests::{Request, RequestPass, RequestSink, Step};
 use super::variants::{Family, FamilyStep, families};
 use super::{Actor, Hop, Path, Paths};
-use crate::Distribution;
+use crate::distribution::Distribution;
 
 /// Ways that are kept apart.
 const MOST_PATHS: usize = 4096;

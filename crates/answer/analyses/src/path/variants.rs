@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::Actor;
 use super::labels::Label;
 use super::table::{Key, PathStats};
-use crate::Distribution;
+use crate::distribution::Distribution;
 
 /// Steps of a path, all variants together; twice as many as one request may take.
 const MOST_STEPS_TOGETHER: usize = 48;

@@ -12,8 +12,9 @@ use super::instruction::KeptCode;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
+use crate::align::GuestAlignment;
+use crate::reasons::ReasonNames;
 use crate::states::{States, states_with_pc};
-use crate::{GuestAlignment, ReasonNames};
 
 /// Memory for places, and for times by slices, where samples are kept one by one.
 const SLICE_BYTES: usize = 64 << 20;

@@ -122,7 +122,7 @@ mod tests {
 
     use super::super::sums::Seen;
     use super::*;
-    use crate::CodeFrame;
+    use crate::profile::CodeFrame;
 
     fn code(stack: &[&str]) -> CodeAt {
         let frame =

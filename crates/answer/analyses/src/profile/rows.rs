@@ -12,7 +12,7 @@ use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{
     Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime,
 };
-use crate::ReasonNames;
+use crate::reasons::ReasonNames;
 use crate::states::{States, VcpuState};
 
 /// Makes rows of the strata of a VM's vCPUs.

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use sources::{CpuMode, Recording, SampleAt, SampledCode, Samples};
 use symbols::{Machine, ProcessLog};
 
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::states::{GuestCpu, VcpuRef};
 
 /// Frames of all stacks that are kept apart; what comes after has no stack.

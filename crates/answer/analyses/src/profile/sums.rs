@@ -8,7 +8,7 @@ use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
 

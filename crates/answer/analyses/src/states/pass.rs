@@ -11,7 +11,7 @@ use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
 use super::wanted::{FORK_TAG, concerns_cycles};
 use super::weave::{GuestFit, Weave};
-use crate::GuestAlignment;
+use crate::align::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::recorded::{can_split, has_switches};
 

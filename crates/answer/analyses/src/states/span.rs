@@ -2,7 +2,7 @@
 
 use timeline::VmVcpu;
 
-use crate::Recorded;
+use crate::recorded::Recorded;
 
 /// What a vCPU does, as far as host and guest show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

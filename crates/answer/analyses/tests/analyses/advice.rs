@@ -1,7 +1,10 @@
 //! Each rule of advice on a recording made for it, and on one that is as close as can be and shows too little.
 
 use crate::machinery::Machinery;
-use analyses::{Advice, EvidenceOf, OfLevelTwo, RULES, TakenCpu, advise, ask, cpu};
+use analyses::advice::{Advice, EvidenceOf, RULES, advise};
+use analyses::cpu::{TakenCpu, cpu};
+use analyses::exit_question::ask;
+use analyses::nested::OfLevelTwo;
 use sources::Recording;
 use testkit::Machine;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{GuestAlignment, Method, MethodResult, align};
+use analyses::align::{GuestAlignment, Method, MethodResult, align};
 use sources::Recording;
 use testkit::Random;
 use tracedat::{Guest, GuestCpu, ShiftSample, TimeShift, Tsc2Nsec, id, option};

@@ -2,7 +2,10 @@
 //! in the kernel's headers.
 
 use crate::machinery::Machinery;
-use analyses::{By, KnownParts, PathEnds, exits, paths};
+use analyses::exits::exits;
+use analyses::group::By;
+use analyses::known_parts::KnownParts;
+use analyses::path::{PathEnds, paths};
 use testkit::Machine;
 
 const VCPU: i32 = 100;
@@ -22,7 +25,7 @@ fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
         host.event(0, stamp, VCPU, name, fields);
     }
     let found = exits(&host.recording(), &[By::Reason], &|_| ());
-    let of = |row: &analyses::ExitRow| {
+    let of = |row: &analyses::exits::ExitRow| {
         let group = &row.group;
         reason(
             group.isa.unwrap().name(),

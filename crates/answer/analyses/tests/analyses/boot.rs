@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::machinery::Machinery;
-use analyses::{Boot, BootMarks, BootedMachine, PhaseKind, boot};
+use analyses::boot::{Boot, BootMarks, BootedMachine, PhaseKind, boot};
 use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{MARK_NUMBER, mark_words};
 use sources::{Collected, Recording};
@@ -35,7 +35,7 @@ fn entry(host: &mut Machinery, ns: u64, thread: i32) {
 }
 
 fn phases(machine: &BootedMachine) -> Vec<(PhaseKind, &str, u64, u64)> {
-    let phase = |one: &analyses::Phase| {
+    let phase = |one: &analyses::boot::Phase| {
         let exits = one.host.as_ref().map_or(u64::MAX, |host| host.exits);
         (one.duration_ns(), exits)
     };

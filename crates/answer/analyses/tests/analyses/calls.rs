@@ -8,7 +8,7 @@ mod real;
 mod recount;
 
 use crate::machinery::Machinery;
-use analyses::{CallQuestion, Function, RecordedCalls, calls};
+use analyses::calls::{CallQuestion, Function, RecordedCalls, calls};
 
 const OUTER: u64 = 0x1000;
 const INNER: u64 = 0x2000;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{
-    Critical, CriticalOf, CriticalState as S, CriticalTask, CriticalThread, Method, NoSuchTask,
-    align, critical,
+use analyses::align::{Method, align};
+use analyses::critical::{
+    Critical, CriticalOf, CriticalState as S, CriticalTask, CriticalThread, NoSuchTask, critical,
 };
 use raw_bytes::ByteOrder::Little;
 use sources::Recording;

@@ -1,7 +1,7 @@
 //! Guests' events out of their host's recording: streams of vCPUs, their order, their losses.
 
 use crate::machinery::Machinery;
-use analyses::{
+use analyses::hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, VcpuThread, hypertrace,
 };
 use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};

@@ -1,7 +1,7 @@
 //! Paths of made-up requests, of which every step is known.
 
 use crate::machinery::Machinery;
-use analyses::{Actor, ExampleOf, NoSuchEvent, Path, PathEnds, Paths, paths};
+use analyses::path::{Actor, ExampleOf, NoSuchEvent, Path, PathEnds, Paths, paths};
 
 const VCPU: i32 = 100;
 const OTHER_VCPU: i32 = 101;

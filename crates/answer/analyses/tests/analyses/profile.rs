@@ -1,6 +1,7 @@
 //! Profiles of made-up guests whose code's times are known.
 
-use analyses::{Evidence, GuestStacks, Profile, ProfileRow, VcpuState, profile};
+use analyses::profile::{Evidence, GuestStacks, Profile, ProfileRow, profile};
+use analyses::states::VcpuState;
 use perfdata::{Attr, CpuMode, Flags, PipeWriter, event_type, kind, marker, sample_type};
 use proptest::prelude::*;
 use sources::{Recording, Samples};

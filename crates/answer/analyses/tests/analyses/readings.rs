@@ -2,10 +2,16 @@
 
 use std::path::Path;
 
-use analyses::{
-    By, ExitsBy, GuestStacks, KnownOfAll, LaneMachine, LaneRoom, LatenciesOf, OfLevelTwo, PageRoom,
-    PathEnds, ask, cpu, exits, nested, over_time, paths, profile,
-};
+use analyses::cpu::cpu;
+use analyses::exit_question::ask;
+use analyses::exits::{ExitsBy, exits};
+use analyses::group::By;
+use analyses::lanes::{LaneMachine, LaneRoom};
+use analyses::latencies::LatenciesOf;
+use analyses::nested::{OfLevelTwo, nested};
+use analyses::over_time::{KnownOfAll, PageRoom, over_time};
+use analyses::path::{PathEnds, paths};
+use analyses::profile::{GuestStacks, profile};
 use sources::Recording;
 
 const ROOM: PageRoom = PageRoom {

@@ -36,7 +36,7 @@ pub(super) fn has_cpu(category: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use analyses::VcpuState;
+    use analyses::states::VcpuState;
 
     use super::*;
 

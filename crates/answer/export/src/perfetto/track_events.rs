@@ -185,7 +185,8 @@ mod tests {
             .collect();
         assert_eq!(again, bytes);
 
-        let event = |at: usize| packets[at].track_event.clone().unwrap();
+        let [first, second, third] = packets.as_slice() else { panic!("{packets:?}") };
+        let event = |packet: &TracePacket| packet.track_event.clone().unwrap();
         let of = |name_iid| DebugAnnotation { name_iid: Some(name_iid), ..Default::default() };
         let expected = TrackEvent {
             r#type: Some(event_type::SLICE_BEGIN),
@@ -202,18 +203,18 @@ mod tests {
             ],
             ..TrackEvent::default()
         };
-        assert_eq!((event(0), event(1)), (expected.clone(), expected));
+        assert_eq!((event(first), event(second)), (expected.clone(), expected));
         let end = TrackEvent {
             r#type: Some(event_type::SLICE_END),
             track_uuid: Some(1 << 32),
             ..TrackEvent::default()
         };
-        assert_eq!(event(2), end);
+        assert_eq!(event(third), end);
         let stamps = packets.iter().map(|one| one.timestamp).collect::<Vec<_>>();
         assert_eq!(stamps, [1_000_000_007, 1_000_000_008, 1_000_000_009].map(Some));
-        let new = packets[0].interned_data.clone().unwrap();
+        let new = first.interned_data.clone().unwrap();
         assert_eq!(new.debug_annotation_names.len(), 6);
-        assert!(packets[1].interned_data.is_none() && packets[2].interned_data.is_none());
+        assert!(second.interned_data.is_none() && third.interned_data.is_none());
         assert!(packets.iter().all(|one| one.sequence_flags == Some(NEEDS_STATE)));
     }
 }

@@ -1,7 +1,8 @@
 //! The columns of metrics under two configurations.
 
+use analyses::Comparison;
+use analyses::ab::{Ab, AbMetric};
 use analyses::diff::Scale;
-use analyses::{Ab, AbMetric, Comparison};
 
 use super::number;
 use crate::column::{self, Column, Unit};

@@ -1,6 +1,6 @@
 //! The columns of `hyperscope align`: how a guest's CPU's clock relates to the host's, by one method.
 
-use analyses::{AlignRow, GuestAlignment, MethodResult};
+use analyses::align::{AlignRow, GuestAlignment, MethodResult};
 
 use crate::column::{self, Cell, Column, Unit};
 use crate::units::{signed, time};

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use analyses::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
+use analyses::boot::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
 
 use super::tables::{label, summary};
 use super::{BootReport, begin_ns, call_name, slowest};

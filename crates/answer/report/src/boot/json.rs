@@ -1,6 +1,6 @@
 //! The JSON document of a boot.
 
-use analyses::{BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, Weight};
+use analyses::boot::{BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, Weight};
 use serde_json::{Value, json};
 
 use super::{BootReport, begin_ns};
@@ -105,7 +105,7 @@ fn weight(weight: &Weight) -> Value {
 fn host(cost: Option<&HostCost>, ns: bool) -> Value {
     let Some(cost) = cost else { return Value::Null };
     let parts = &cost.parts;
-    let reason = |one: &analyses::ReasonCost| {
+    let reason = |one: &analyses::boot::ReasonCost| {
         Object::default()
             .set("reason", one.reason.clone())
             .set("code", code_json(&one.code))

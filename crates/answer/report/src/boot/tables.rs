@@ -1,6 +1,6 @@
 //! The tables of a boot: a line a phase, a line for each of the slowest initcalls.
 
-use analyses::{BootedMachine, EventCost, HostCost, Initcall, Phase, PhaseKind, TracingCost};
+use analyses::boot::{BootedMachine, EventCost, HostCost, Initcall, Phase, PhaseKind, TracingCost};
 use printable::line;
 
 use super::{BootReport, begin_ns, call_name, goes_down, slowest};
@@ -80,7 +80,7 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     let mut notes = Vec::new();
     let sum = |of: &dyn Fn(&Phase) -> u64| machine.phases.iter().map(of).sum::<u64>();
     let of_guest =
-        |of: fn(&analyses::InPhase) -> u64| sum(&|phase| phase.guest.as_ref().map_or(0, of));
+        |of: fn(&analyses::boot::InPhase) -> u64| sum(&|phase| phase.guest.as_ref().map_or(0, of));
     let unfinished = of_guest(|guest| guest.unfinished);
     if unfinished > 0 {
         notes.push(format!("{} initcalls have no end", count(unfinished)));
@@ -203,7 +203,7 @@ fn most(cost: &HostCost) -> String {
 
 fn add_guest(table: &mut Table, machine: &BootedMachine) {
     let ns = machine.nanoseconds;
-    let of_guest = |of: &dyn Fn(&analyses::InPhase) -> u64, shown: &dyn Fn(u64) -> String| {
+    let of_guest = |of: &dyn Fn(&analyses::boot::InPhase) -> u64, shown: &dyn Fn(u64) -> String| {
         let number = |phase: &Phase| phase.guest.as_ref().map(of);
         let sum = machine.phases.iter().filter_map(number).fold(0, u64::saturating_add);
         let cell = |phase: &Phase| match number(phase) {
@@ -221,7 +221,7 @@ fn add_guest(table: &mut Table, machine: &BootedMachine) {
     table.numbers("bytes", 3, of_guest(&|one| one.weight.bytes, &count));
     if let Some(cost) = &machine.event_cost {
         // Nanoseconds of the guest's own, whatever its recording has.
-        let of_phase = |one: &analyses::InPhase| cost.of(one.weight.events).ns;
+        let of_phase = |one: &analyses::boot::InPhase| cost.of(one.weight.events).ns;
         table.numbers("tracing", 1, of_guest(&of_phase, &|value| time(value, true)));
     }
 }
@@ -321,15 +321,16 @@ struct Row<'r> {
     duration_ns: Option<u64>,
     phase: Option<&'r Phase>,
     call: Option<&'r Initcall>,
-    weight: Option<&'r analyses::Weight>,
+    weight: Option<&'r analyses::boot::Weight>,
     tracing: Option<TracingCost>,
     host: Option<&'r HostCost>,
 }
 
 fn rows<'r>(report: &'r BootReport, machine: &'r BootedMachine) -> Vec<Row<'r>> {
     let begin_ns = begin_ns(machine);
-    let tracing =
-        |weight: Option<&analyses::Weight>| Some(machine.event_cost.as_ref()?.of(weight?.events));
+    let tracing = |weight: Option<&analyses::boot::Weight>| {
+        Some(machine.event_cost.as_ref()?.of(weight?.events))
+    };
     let of_phase = |phase: &'r Phase| Row {
         machine: report.name(machine),
         kind: phase.kind.name(),

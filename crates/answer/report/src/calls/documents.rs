@@ -1,6 +1,7 @@
 //! The calls of a recording as JSON, every field of which is in `docs/formats/calls.schema.json`.
 
-use analyses::{Distribution, Function, Saving, ThreadCalls};
+use analyses::calls::{Function, Saving, ThreadCalls};
+use analyses::distribution::Distribution;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ impl CallsReport {
             .set("path", source.path.clone())
             .set("machine", source.machine.clone())
             .set("is_guest", source.is_guest)
-            .set("tracer", calls.tracer.map(analyses::CallTracer::name))
+            .set("tracer", calls.tracer.map(analyses::calls::CallTracer::name))
             .set("events", calls.sum(|one| one.events))
             .set("count", calls.sum(|one| one.count))
             .set("without_call", calls.sum(|one| one.without_call))

@@ -1,6 +1,6 @@
 //! The columns of functions: how often each was called, how long it took, and who called it.
 
-use analyses::Function;
+use analyses::calls::Function;
 
 use super::row::{self, timed};
 use crate::column::{self, Column, Unit};

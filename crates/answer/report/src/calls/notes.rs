@@ -1,6 +1,7 @@
 //! What a reader of the tables must know: what is missing, and what the tracer itself costs.
 
-use analyses::{CallTracer, Distribution};
+use analyses::calls::CallTracer;
+use analyses::distribution::Distribution;
 
 use super::{CallsReport, CallsSource};
 use crate::losses;

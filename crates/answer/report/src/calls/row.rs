@@ -1,6 +1,6 @@
 //! A row of the report of calls: a function or a thread, with the recording it is of.
 
-use analyses::PerCall;
+use analyses::calls::PerCall;
 
 use super::CallsSource;
 use crate::column::{self, Column};

@@ -1,6 +1,6 @@
 //! The call tree made ready to be shown: names, what is in each stack, callees by weight.
 
-use analyses::{CallNode, CallNodeKind};
+use analyses::calls::{CallNode, CallNodeKind};
 
 use super::CallsSource;
 
@@ -101,11 +101,11 @@ fn name(source: &CallsSource, kind: CallNodeKind) -> String {
     match kind {
         CallNodeKind::Thread(number) => {
             let thread = source.calls.threads.get(number as usize);
-            thread.map_or_else(String::new, analyses::ThreadCalls::title)
+            thread.map_or_else(String::new, analyses::calls::ThreadCalls::title)
         }
         CallNodeKind::Function(number) => {
             let function = source.calls.functions.get(number as usize);
-            function.map_or_else(String::new, analyses::Function::title)
+            function.map_or_else(String::new, analyses::calls::Function::title)
         }
         CallNodeKind::Unseen => "[callers not recorded]".to_owned(),
         CallNodeKind::Rest => "[stacks not kept apart]".to_owned(),

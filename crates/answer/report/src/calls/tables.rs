@@ -1,6 +1,6 @@
 //! The tables of `hyperscope calls` for people.
 
-use analyses::{CallTracer, Function, RecordedCalls, ThreadCalls};
+use analyses::calls::{CallTracer, Function, RecordedCalls, ThreadCalls};
 use printable::line;
 
 use super::stacks::Stacks;

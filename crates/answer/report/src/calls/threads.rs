@@ -1,6 +1,6 @@
 //! The columns of threads: what each did in traced functions.
 
-use analyses::ThreadCalls;
+use analyses::calls::ThreadCalls;
 
 use super::row::{self, timed};
 use crate::column::{Column, Unit};

@@ -1,6 +1,7 @@
 //! The columns of hosts' CPUs: whose threads had each.
 
-use analyses::{HostCpuUse, Part};
+use analyses::cpu::HostCpuUse;
+use analyses::states::Part;
 
 use super::row::{self, PARTS};
 use crate::column::{self, Column, Unit};

@@ -1,6 +1,8 @@
 //! Which states a recording has events for: what it has none for is null, not zero.
 
-use analyses::{GuestEventKinds, Recorded, StateTimes, VcpuState};
+use analyses::cpu::StateTimes;
+use analyses::recorded::Recorded;
+use analyses::states::{GuestEventKinds, VcpuState};
 
 /// What is known of some vCPUs.
 #[derive(Clone, Copy, Debug)]

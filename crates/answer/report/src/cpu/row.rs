@@ -1,8 +1,7 @@
 //! A row of the CPU report: somebody who used CPUs, and the report it is part of.
 
-use analyses::{
-    GuestEventKinds, HostCpuUse, Part, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse,
-};
+use analyses::cpu::{HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse};
+use analyses::states::{GuestEventKinds, Part};
 
 use super::CpuReport;
 use super::known::Known;

@@ -1,7 +1,7 @@
 //! Columns of the states that time was spent in: each one's time for scripts, shares for tables.
 
-use analyses::VcpuState;
-use analyses::VcpuState as S;
+use analyses::states::VcpuState;
+use analyses::states::VcpuState as S;
 
 use super::row::{InStates, Row};
 use crate::column::{self, Column};

@@ -1,6 +1,7 @@
 //! Tables of the CPU report.
 
-use analyses::{Part, TakenCpu, ThreadUse, VcpuState};
+use analyses::cpu::{TakenCpu, ThreadUse};
+use analyses::states::{Part, VcpuState};
 use printable::line;
 
 use super::row::{OfRecording, PARTS, Row};

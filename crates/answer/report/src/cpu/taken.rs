@@ -1,6 +1,7 @@
 //! The columns of threads that had a CPU while a VM's vCPUs waited for it in the run queue.
 
-use analyses::{TakenCpu, VcpuState};
+use analyses::cpu::TakenCpu;
+use analyses::states::VcpuState;
 
 use super::{named, row};
 use crate::column::{self, Column, Unit};

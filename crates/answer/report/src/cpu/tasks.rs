@@ -1,7 +1,8 @@
 //! The columns of guests' threads: what the guest gave each, and what it really ran of that.
 
-use analyses::VcpuState as S;
-use analyses::{TaskUse, VcpuState};
+use analyses::cpu::TaskUse;
+use analyses::states::VcpuState as S;
+use analyses::states::VcpuState;
 
 use super::row::{InStates, Row as RowOf};
 use super::states::{self, Together};

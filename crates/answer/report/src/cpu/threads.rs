@@ -1,6 +1,7 @@
 //! The columns of the host's threads: what each had of the CPUs, and for which VM.
 
-use analyses::{Part, ThreadUse};
+use analyses::cpu::ThreadUse;
+use analyses::states::Part;
 
 use super::{named, row};
 use crate::column::{self, Column, Unit};

@@ -1,6 +1,6 @@
 //! The columns of vCPUs: what each did with its time.
 
-use analyses::VcpuUse;
+use analyses::cpu::VcpuUse;
 
 use super::{row, states};
 use crate::column::{self, Column, Unit};

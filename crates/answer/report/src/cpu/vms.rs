@@ -1,6 +1,7 @@
 //! The columns of VMs: what their vCPUs did, and what the host's threads did for them.
 
-use analyses::{Part, VmUse};
+use analyses::cpu::VmUse;
+use analyses::states::Part;
 
 use super::row::{self, PARTS};
 use super::states;

@@ -1,6 +1,6 @@
 //! The columns of threads that waited, of what they waited for, and of one wait.
 
-use analyses::{CriticalPart, CriticalState, CriticalThread};
+use analyses::critical::{CriticalPart, CriticalState, CriticalThread};
 
 use crate::column::{self, Column, Unit};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use analyses::{Carrier, GuestEvent, GuestEventSink, VcpuThread};
+use analyses::hypertrace::{Carrier, GuestEvent, GuestEventSink, VcpuThread};
 use hypertrace::{Call, Event, Interrupt, Kind, Mark, Syscall, Task, Wake};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};

@@ -2,7 +2,12 @@
 
 mod times;
 
-use analyses::{By, Code, ExitRow, Exits, Group, KnownParts, Recorded, Tally};
+use analyses::exits::{ExitRow, Exits};
+use analyses::group::{By, Group};
+use analyses::known_parts::KnownParts;
+use analyses::reasons::Code;
+use analyses::recorded::Recorded;
+use analyses::tally::Tally;
 
 use super::lines::{Kind, Line};
 use super::{PERCENTILES, Source, name_of};

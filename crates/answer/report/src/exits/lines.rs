@@ -1,6 +1,8 @@
 //! The lines of an exits table: rows, each VM's with their sum below them, and the sum of all.
 
-use analyses::{By, ExitRow, Group, Tally};
+use analyses::exits::ExitRow;
+use analyses::group::{By, Group};
+use analyses::tally::Tally;
 
 /// The rows of a table, and sums of them.
 pub(super) struct Lines<'e> {

@@ -1,6 +1,8 @@
 //! What a reader of the tables must know besides: what is missing, lost or left out.
 
-use analyses::{Exits, Recorded, Tally};
+use analyses::exits::Exits;
+use analyses::recorded::Recorded;
+use analyses::tally::Tally;
 
 use crate::losses;
 use crate::units::{count, plural};

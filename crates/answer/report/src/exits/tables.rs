@@ -1,6 +1,8 @@
 //! The tables of the exits report: how long, and who pays.
 
-use analyses::{By, ExitRow, Tally};
+use analyses::exits::ExitRow;
+use analyses::group::By;
+use analyses::tally::Tally;
 use printable::line;
 
 use super::columns::{self, HOW_LONG, Row, WHO_PAYS, Whole};

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use analyses::{Arrows, Example, HandoverKind, Path};
+use analyses::lanes::Arrows;
+use analyses::path::{Example, HandoverKind, Path};
 use serde_json::{Value, json};
 
 use super::PageReport;
@@ -15,7 +16,7 @@ const ID: &str = "hyperscope-arrows";
 pub(super) fn json(page: &PageReport, most: usize) -> Value {
     let arrows = &page.arrows;
     let lanes = |example: &Example| -> Vec<Option<u32>> {
-        let lane = |step: &analyses::ExampleStep| arrows.places.lane(step.place, step.on);
+        let lane = |step: &analyses::path::ExampleStep| arrows.places.lane(step.place, step.on);
         example.steps.iter().map(lane).collect()
     };
     let requests =

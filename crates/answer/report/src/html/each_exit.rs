@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use analyses::{ExitList, KeptExit};
+use analyses::each_exit::{ExitList, KeptExit};
 use serde_json::{Value, json};
 
 use super::columns::Columns;

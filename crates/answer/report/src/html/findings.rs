@@ -5,7 +5,7 @@ mod path;
 mod quality;
 mod time;
 
-use analyses::{About, Advice};
+use analyses::advice::{About, Advice};
 use serde_json::{Value, json};
 
 use super::PageReport;

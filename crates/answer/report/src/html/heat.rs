@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use analyses::{LATENCY_ROWS_PER_OCTAVE, Latencies};
+use analyses::latencies::{LATENCY_ROWS_PER_OCTAVE, Latencies};
 use serde_json::{Value, json};
 
 use super::columns::Columns;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use analyses::{Lane, LaneSet, State};
+use analyses::lanes::{Lane, LaneSet, State};
 use serde_json::{Value, json};
 
 use super::columns::Columns;

@@ -4,7 +4,8 @@ mod packed;
 
 use std::io::{self, Write};
 
-use analyses::{Evidence, Part, Profile, VcpuState};
+use analyses::profile::{Evidence, Profile};
+use analyses::states::{Part, VcpuState};
 use serde_json::{Value, json};
 
 use self::packed::{Packed, PackedRow, Whose};

@@ -1,7 +1,8 @@
 //! The lines of the nested report, for tables and CSV: reasons of level 2, each with the level-1 exits under
 //! it, and their columns.
 
-use analyses::{AncillaryRow, Nested, NestedRow, msr_name};
+use analyses::msr_names::msr_name;
+use analyses::nested::{AncillaryRow, Nested, NestedRow};
 
 use super::per_exit;
 use crate::column::{self, Column, Unit};

@@ -1,6 +1,7 @@
 //! The lines of the path report, for tables and CSV: paths and their hops, and their columns.
 
-use analyses::{Distribution, ExampleOf, ExampleStep, Hop, Path, Paths};
+use analyses::distribution::Distribution;
+use analyses::path::{ExampleOf, ExampleStep, Hop, Path, Paths};
 
 use super::PER_MILLE;
 use crate::column::{self, Cell, Column, Unit};

@@ -1,6 +1,6 @@
 //! The columns of a profile.
 
-use analyses::{CodeFrame, Evidence};
+use analyses::profile::{CodeFrame, Evidence};
 
 use super::lines::{Line, Modes};
 use crate::column::{self, Column, Unit};

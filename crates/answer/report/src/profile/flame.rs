@@ -1,6 +1,6 @@
 //! The flame graph of a profile: a frame is as wide as its share of all vCPUs' time.
 
-use analyses::VcpuState;
+use analyses::states::VcpuState;
 
 use super::ProfileReport;
 use super::stacks::{Node, Tree};

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{
-    CodeFrame, Evidence, InstructionAt, Part, ProfileRow, ProfileVcpu, SampledTime, VcpuState,
-};
+use analyses::profile::{CodeFrame, Evidence, InstructionAt, ProfileRow, ProfileVcpu, SampledTime};
+use analyses::states::{Part, VcpuState};
 
 use super::{ProfileBy, ProfileReport};
 use crate::column;

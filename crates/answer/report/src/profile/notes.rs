@@ -1,6 +1,6 @@
 //! What a reader of a profile must know: what samples are, how many, and what they can't say.
 
-use analyses::Evidence;
+use analyses::profile::Evidence;
 use eventfmt::Coverage;
 
 use super::{ProfileBy, ProfileReport};

@@ -160,7 +160,7 @@ impl Tables {
 
     fn sample(&mut self, line: &Line<'_>) -> Sample {
         let key = &line.key;
-        let in_guest = key.state.is_some_and(analyses::VcpuState::is_guest);
+        let in_guest = key.state.is_some_and(analyses::states::VcpuState::is_guest);
         let mapping = self.mapping(if in_guest && !line.host_code { key.vm } else { "host" });
         let location_id =
             stack(line).into_iter().rev().map(|(_, name)| self.location(mapping, name)).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::VcpuState;
+use analyses::states::VcpuState;
 
 use super::ProfileReport;
 use super::lines::{self, Line};

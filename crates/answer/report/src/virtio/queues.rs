@@ -1,6 +1,7 @@
 //! The columns of queues.
 
-use analyses::{Distribution, VirtQueue, Virtio};
+use analyses::distribution::Distribution;
+use analyses::virtio::{VirtQueue, Virtio};
 
 use super::mean;
 use crate::column::{self, Column, Unit};

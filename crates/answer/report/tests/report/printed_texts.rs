@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use analyses::{By, Code, Exits, contents, exits};
+use analyses::contents::contents;
+use analyses::exits::{Exits, exits};
+use analyses::group::By;
+use analyses::reasons::Code;
 use report::events::{Machine, Style, write_events};
 use sources::Recording;
 use timeline::event_filter::Filter;
@@ -36,7 +39,7 @@ fn printed(recording: &Recording) -> Vec<u8> {
 
 /// Exits, those with times, and the sum of times, by VM, level and reason.
 fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
-    let row = |row: &analyses::ExitRow| {
+    let row = |row: &analyses::exits::ExitRow| {
         let (group, tally) = (&row.group, &row.tally);
         let time = tally.durations.sum();
         let key = format!("{:?} {:?} {:?} {}", group.vm, group.level, group.reason, row.waiting);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use analyses::GuestAlignment;
+use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use export::{TraceDatExport, Written};
 use printable::messages;

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use analyses::{By, exits};
+use analyses::exits::exits;
+use analyses::group::By;
 use lab::{Key, Truth};
 use report::events::{Machine, Style, write_events};
 use serde_json::Value;

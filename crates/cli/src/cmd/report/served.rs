@@ -9,7 +9,9 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use analyses::{GuestAlignment, KnownOfAll, LaneMachine, LaneRoom, PageRoom, over_time};
+use analyses::align::GuestAlignment;
+use analyses::lanes::{LaneMachine, LaneRoom};
+use analyses::over_time::{KnownOfAll, PageRoom, over_time};
 use anyhow::{Context, bail};
 use loopback::{Answer, Body, Bounds, Loopback, Query};
 use printable::messages;

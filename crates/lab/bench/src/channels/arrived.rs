@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use analyses::contents;
+use analyses::contents::contents;
 use report::events::{Machine, Style, write_events};
 use sources::Recording;
 use timeline::event_filter::Filter;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use analyses::{DeviceExits, device_exits};
+use analyses::device_exits::{DeviceExits, device_exits};
 use labwire::{ThreadUsage, Usage};
 
 use crate::channels::Variant;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use analyses::{
-    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, contents, hypertrace,
+use analyses::contents::contents;
+use analyses::hypertrace::{
+    Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, hypertrace,
 };
 use hypertrace::{Event, Kind, NUMBER};
 

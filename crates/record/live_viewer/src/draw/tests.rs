@@ -1,6 +1,6 @@
 //! Frames of the screen, drawn into memory.
 
-use analyses::Code;
+use analyses::reasons::Code;
 use live::{Cost, Histogram, Interval, Row as ExitRow, States, Sums, Vcpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

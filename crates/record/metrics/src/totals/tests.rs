@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::Code;
+use analyses::reasons::Code;
 use live::{Histogram, States, Sums, Vcpu};
 use proptest::prelude::*;
 use timeline::Parts;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use analyses::ReasonNames;
+use analyses::reasons::ReasonNames;
 use eventfmt::EventFormat;
 use proptest::prelude::*;
 use raw_bytes::{Abi, ByteOrder, LongSize};

@@ -1,6 +1,7 @@
 //! Calls that a guest's module reported, packed here as `docs/formats/hypertrace.md` says.
 
-use analyses::{CallQuestion, CallTracer, HypertraceFiles, RecordedCalls, guest_calls};
+use analyses::calls::{CallQuestion, CallTracer, RecordedCalls, guest_calls};
+use analyses::hypertrace::HypertraceFiles;
 use hypertrace::NUMBER;
 
 use crate::machinery::Machinery;
@@ -115,7 +116,7 @@ fn calls_and_returns_nest_and_add_up() {
     let calls = &all[0];
     assert_eq!(calls.tracer, Some(CallTracer::Module { returns: true }));
     let times = |at: usize| {
-        let one: &analyses::Function = &calls.functions[at];
+        let one: &analyses::calls::Function = &calls.functions[at];
         (one.address & 0xffff_ffff_ffff, one.count, one.total_ns, one.self_ns, one.without_return)
     };
     // A unit is 16 cycles, at 1 GHz as many nanoseconds.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use analyses::{CallNodeKind, CallQuestion, CallTracer, RecordedCalls, calls};
+use analyses::calls::{CallNodeKind, CallQuestion, CallTracer, RecordedCalls, calls};
 use serde_json::Value;
 
 fn read(name: &str) -> (RecordedCalls, BTreeMap<String, Value>) {

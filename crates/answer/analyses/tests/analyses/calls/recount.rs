@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use analyses::{CallQuestion, RecordedCalls, calls};
+use analyses::calls::{CallQuestion, RecordedCalls, calls};
 use serde_json::Value;
 use sources::Recording;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{By, Tally, exits};
+use analyses::exits::exits;
+use analyses::group::By;
+use analyses::tally::Tally;
 
 use super::naive_exits::{Exit, Sums, exits_of};
 use super::{flat, open};
@@ -23,7 +25,11 @@ fn expected<K: Ord>(exits: &[Exit], key: impl Fn(&Exit) -> K) -> BTreeMap<K, Sum
     groups
 }
 
-fn found<K: Ord>(name: &str, by: &[By], key: impl Fn(&analyses::Group) -> K) -> BTreeMap<K, Sums> {
+fn found<K: Ord>(
+    name: &str,
+    by: &[By],
+    key: impl Fn(&analyses::group::Group) -> K,
+) -> BTreeMap<K, Sums> {
     let report = exits(&open(name), by, &|_| ());
     report.rows.iter().map(|row| (key(&row.group), sums(&row.tally))).collect()
 }
@@ -52,7 +58,7 @@ fn sums(tally: &Tally) -> Sums {
 pub(crate) fn check(name: &str) {
     let exits = naive(name);
     assert!(!exits.is_empty(), "{name} has exits");
-    let code = |group: &analyses::Group| group.code.as_ref().unwrap().to_string();
+    let code = |group: &analyses::group::Group| group.code.as_ref().unwrap().to_string();
     assert_same(
         &format!("{name} by code"),
         &expected(&exits, |exit| exit.code.clone()),

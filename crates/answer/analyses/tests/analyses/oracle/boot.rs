@@ -1,7 +1,9 @@
 //! A boot against what `trace-cmd report` of both files says of it, counted line by line elsewhere
 //! (`boot` of the guest's truth file).
 
-use analyses::{Boot, BootMarks, BootedMachine, Initcall, Phase, PhaseKind, align, boot, exits};
+use analyses::align::align;
+use analyses::boot::{Boot, BootMarks, BootedMachine, Initcall, Phase, PhaseKind, boot};
+use analyses::exits::exits;
 use serde_json::Value;
 use sources::Recording;
 
@@ -136,13 +138,14 @@ fn phases_are_without_gaps_and_their_exits_are_all() {
         assert_eq!(one.to_ns, next.from_ns, "{} {}", one.name, next.name);
     }
     let all: u64 = exits(&recordings[0], &[], &|_| ()).rows.iter().map(|row| row.tally.count).sum();
-    let host = |of: &dyn Fn(&analyses::HostCost) -> u64| -> u64 {
+    let host = |of: &dyn Fn(&analyses::boot::HostCost) -> u64| -> u64 {
         machine.phases.iter().map(|one| of(one.host.as_ref().unwrap())).sum()
     };
     assert_eq!((host(&|one| one.exits), machine.exits), (all, Some(all)));
     for phase in &machine.phases {
         let cost = phase.host.as_ref().unwrap();
-        let sum = |of: fn(&analyses::ReasonCost) -> u64| cost.reasons.iter().map(of).sum::<u64>();
+        let sum =
+            |of: fn(&analyses::boot::ReasonCost) -> u64| cost.reasons.iter().map(of).sum::<u64>();
         assert_eq!(sum(|one| one.exits), cost.exits, "{}", phase.name);
         let parts = &cost.parts;
         let of_time =

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{By, exits};
+use analyses::exits::exits;
+use analyses::group::By;
 
 use super::{open, truth};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{contents, contents_and_vms, find_vms};
+use analyses::contents::{contents, contents_and_vms};
+use analyses::vms::find_vms;
 
 use super::{ALL, open, truth};
 

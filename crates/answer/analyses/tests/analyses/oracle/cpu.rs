@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use analyses::{CpuUse, Part, align, cpu};
+use analyses::align::align;
+use analyses::cpu::{CpuUse, cpu};
+use analyses::states::Part;
 use sources::Recording;
 
 use super::{flat, open};

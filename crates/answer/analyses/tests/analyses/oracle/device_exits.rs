@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use analyses::{DeviceAddresses, device_exits};
+use analyses::device_exits::{DeviceAddresses, device_exits};
 
 use super::flat::{Event, by_vcpu_thread, events};
 use super::naive_exits::exits_of;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{NestedRow, nested};
+use analyses::nested::{NestedRow, nested};
 
 use super::accounts::naive;
 use super::naive_nested::{LevelTwo, level_two};

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use analyses::{
-    Actor, Arrow, Arrows, By, HandoverKind, KnownOfAll, LaneKind, LaneMachine, LaneRoom, OverTime,
-    PageRoom, align, exits, over_time,
-};
+use analyses::align::align;
+use analyses::exits::exits;
+use analyses::group::By;
+use analyses::lanes::{Arrow, Arrows, LaneKind, LaneMachine, LaneRoom};
+use analyses::over_time::{KnownOfAll, OverTime, PageRoom, over_time};
+use analyses::path::{Actor, HandoverKind};
 use sources::Recording;
 
 use super::flat::events;

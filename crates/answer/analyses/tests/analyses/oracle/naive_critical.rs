@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyses::{Critical, CriticalOf, CriticalState, CriticalTask, critical};
+use analyses::critical::{Critical, CriticalOf, CriticalState, CriticalTask, critical};
 use sources::Recording;
 
 use super::flat::{Event, events};
@@ -272,7 +272,7 @@ fn waits_are_those_of_a_naive_search() {
         let naive = Naive::new(&all);
         let vcpus: Vec<u64> = all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
         let is_vcpu = |thread: u64| vcpus.contains(&thread);
-        let vms = analyses::find_vms(&recording, &|_| ());
+        let vms = analyses::vms::find_vms(&recording, &|_| ());
         let vcpu_name = vms.iter().flat_map(|vm| {
             vm.vcpus
                 .iter()

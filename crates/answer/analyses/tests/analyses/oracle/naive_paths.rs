@@ -1,6 +1,7 @@
 //! Paths held against a naive reading of the same events: what one path claims must have happened.
 
-use analyses::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, PathEnds, Paths, align, paths};
+use analyses::align::align;
+use analyses::path::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, PathEnds, Paths, paths};
 use sources::Recording;
 
 use super::flat::{Event, events};

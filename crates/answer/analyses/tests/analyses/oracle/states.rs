@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use analyses::{
-    By, GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, align, exits,
-    states,
+use analyses::align::align;
+use analyses::exits::exits;
+use analyses::group::By;
+use analyses::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
 use sources::Recording;
 
@@ -140,7 +142,7 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &Sta
             known && span.exit.is_none()
         });
     }
-    let total = |of: fn(&analyses::Tally) -> u64| -> u64 {
+    let total = |of: fn(&analyses::tally::Tally) -> u64| -> u64 {
         report.rows.iter().map(|row| of(&row.tally)).sum()
     };
     assert_eq!(guest_ns, total(|tally| tally.guest_ns), "{name}: time in the guest");

@@ -1,6 +1,7 @@
 //! The columns of exits' times, and of the parts that they are made of.
 
-use analyses::{KnownParts, Tally};
+use analyses::known_parts::KnownParts;
+use analyses::tally::Tally;
 
 use super::{HOW_LONG, Row, WHO_PAYS};
 use crate::column::{self, Column, Unit};

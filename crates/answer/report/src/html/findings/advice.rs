@@ -1,6 +1,6 @@
 //! Advice at the findings that it explains; what explains none is a finding by itself.
 
-use analyses::{About, Advice};
+use analyses::advice::{About, Advice};
 
 use super::{Finding, Link, Weight};
 use crate::time;

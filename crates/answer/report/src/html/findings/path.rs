@@ -1,6 +1,7 @@
 //! The finding about requests: the way that took longest, and its longest hop.
 
-use analyses::{Distribution, Hop};
+use analyses::distribution::Distribution;
+use analyses::path::Hop;
 
 use super::{Finding, Link, Weight};
 use crate::{PathReport, count, share, time as duration};

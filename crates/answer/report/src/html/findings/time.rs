@@ -1,8 +1,13 @@
 //! Findings about time: who pays, which reasons, which outliers.
 
-use analyses::{
-    About, Distribution, ExitRow, KnownParts, Nested, NestedRow, Recorded, TakenCpu, Tally,
-};
+use analyses::advice::About;
+use analyses::cpu::TakenCpu;
+use analyses::distribution::Distribution;
+use analyses::exits::ExitRow;
+use analyses::known_parts::KnownParts;
+use analyses::nested::{Nested, NestedRow};
+use analyses::recorded::Recorded;
+use analyses::tally::Tally;
 
 use super::{Finding, Link, Weight};
 use crate::cpu::named;

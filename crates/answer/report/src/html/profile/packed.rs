@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use analyses::{CodeFrame, Evidence, Profile, SampledTime, VcpuState};
+use analyses::profile::{CodeFrame, Evidence, Profile, SampledTime};
+use analyses::states::VcpuState;
 
 /// Frames of all stacks at most; stacks that need more are cut short.
 const MOST_FRAMES: usize = 50_000;
@@ -237,7 +238,8 @@ fn shortened(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analyses::{Part, ProfileSlices, ProfileThread};
+    use analyses::profile::{ProfileSlices, ProfileThread};
+    use analyses::states::Part;
 
     use super::*;
 
