@@ -4,6 +4,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use live::Condition;
 use recorder::flight::{Asked, FlightPlan};
 
 use super::OutputArgs;
@@ -55,6 +56,14 @@ pub(crate) struct FlightRecorderArgs {
     #[arg(long, value_name = "TIME", value_parser = window,
         conflicts_with_all = ["guests", "modules", "hypercalls", "sample_hz", "quota", "flush"])]
     pub(crate) flight: Option<Duration>,
+    /// Make a session, too, when this begins to hold of a second of live figures:
+    /// 'web: p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'
+    ///
+    /// Without VM: it is any VM's. p50, p90, p99 and p999 are of times from exit to entry (of 20 exits at least),
+    /// rate is exits a second, both of all exits that don't wait where no (REASON) is named; run_queue is the
+    /// share of time in which vCPUs waited for a CPU.
+    #[arg(long, value_name = "CONDITION", requires = "flight")]
+    pub(crate) when: Vec<Condition>,
     /// Keep at most SIZE of pages: less time where more comes [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = kept, requires = "flight")]
     pub(crate) size: Option<u64>,

@@ -4,6 +4,8 @@ mod calls;
 mod command;
 mod flight;
 mod stops;
+mod watch;
+mod why;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;

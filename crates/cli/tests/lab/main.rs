@@ -12,6 +12,7 @@ mod boot;
 mod collector;
 mod every_scenario;
 mod exit_costs;
+mod flight;
 mod guest_faults;
 mod guests;
 mod hangs;

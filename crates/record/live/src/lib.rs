@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 mod accounting;
+mod condition;
 mod error;
+mod figures;
 mod histogram;
 mod interval;
 mod layout;
@@ -26,7 +28,9 @@ mod states;
 mod sums;
 
 pub use accounting::{Accounting, Limits};
+pub use condition::{Condition, Held, NoCondition};
 pub use error::{LiveError, Result};
+pub use figures::{Change, Changes, ExitFigures, History, ReasonOf};
 pub use histogram::{BUCKETS, Histogram};
 pub use interval::{By, Cost, Interval, LeftOut, Row, Vcpu};
 pub use snapshot::{RowKey, Snapshot, VcpuState};

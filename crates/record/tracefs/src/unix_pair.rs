@@ -41,7 +41,8 @@ impl UnixPair {
 
 fn converted(ticks: u64, by: TscConversion) -> u64 {
     let scaled = (u128::from(ticks) * u128::from(by.mult)).checked_shr(by.shift).unwrap_or(0);
-    by.zero_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
+    // As the kernel does: the time at tick 0 may lie before the clock's own zero.
+    by.zero_ns.wrapping_add(scaled as u64)
 }
 
 #[cfg(test)]
@@ -68,6 +69,8 @@ mod tests {
     fn ticks_become_nanoseconds_and_clocks_of_the_kernel_alone_have_no_pair() {
         let half = TscConversion { mult: 1 << 31, shift: 32, zero_ns: 7 };
         assert_eq!(converted(2_000, half), 1_007);
+        let counted_before = TscConversion { zero_ns: 300_u64.wrapping_neg(), ..half };
+        assert_eq!(converted(2_000, counted_before), 700);
         assert_eq!(UnixPair::now(&clock("local")), None);
     }
 }

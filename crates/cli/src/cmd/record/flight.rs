@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use confine::Confined;
+use live::Changes;
 use printable::with_causes;
 use recorder::flight::{
     Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind,
@@ -16,11 +17,15 @@ use report::plural;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
+use super::watch::Watch;
+use super::why;
 use crate::args::record::RecordArgs;
 use crate::notice::say;
 
 /// How often it is looked whether segments are long enough; those that are large report it.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a session goes on after a condition held.
+const AFTER: Duration = Duration::from_millis(1200);
 /// Dumps that wait for their turn.
 const MOST_WAITING: usize = 8;
 
@@ -35,6 +40,7 @@ pub(super) fn record(
     dump_at_signals(asked.clone())?;
     plan.flight = args.flight.plan(asked.clone());
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
+    let watch = watch(args, &asked)?;
     super::report(flight.recording());
     let control = Control::open(asked)?;
     if let Some(kept) = &plan.flight {
@@ -48,17 +54,30 @@ pub(super) fn record(
     }
     flight.recording().confine_caller()?;
     super::report_unconfined();
-    let mut recorder = Recorder { flight, waiting: VecDeque::new(), running: None };
+    let mut recorder = Recorder { flight, waiting: VecDeque::new(), running: None, watch };
     let ended = recorder.run(&asks, stop, args.time.map(|time| Instant::now() + time));
     drop(control);
     recorder.end().and(ended)
 }
 
+/// Watches live figures, where something asks for that.
+fn watch(args: &RecordArgs, asked: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
+    let conditions = args.flight.when.clone();
+    if conditions.is_empty() {
+        return Ok(None);
+    }
+    let rest = args.flight.flight.unwrap_or_default();
+    Ok(Some(Watch::begin(conditions, rest, asked.clone())?))
+}
+
 /// What goes on.
 struct Recorder {
     flight: Flight,
-    waiting: VecDeque<Ask>,
+    /// With the time from which on each is written.
+    waiting: VecDeque<(Instant, Ask)>,
     running: Option<Running>,
+    /// Live figures, where some are watched.
+    watch: Option<Watch>,
 }
 
 /// A session that is being written.
@@ -77,7 +96,7 @@ impl Recorder {
         while !stop.wait(Duration::ZERO) && end.is_none_or(|end| Instant::now() < end) {
             self.flight.tick()?;
             self.take_done(Duration::ZERO);
-            self.begin_next();
+            self.begin_next(Instant::now());
             match asks.recv_timeout(TICK) {
                 Ok(Asked::Dump(ask)) => self.queue(ask),
                 Ok(Asked::Full) | Err(_) => {}
@@ -88,19 +107,23 @@ impl Recorder {
 
     fn queue(&mut self, ask: Ask) {
         if self.waiting.len() < MOST_WAITING {
-            self.waiting.push_back(ask);
+            // Figures of just after the trigger are of use, too, and so are events.
+            let is_condition = ask.trigger.kind == TriggerKind::Condition;
+            let after = if is_condition { AFTER } else { Duration::ZERO };
+            self.waiting.push_back((Instant::now() + after, ask));
         } else {
             answer(ask.reply, &Err("as many sessions wait to be written as may".to_owned()));
         }
     }
 
-    /// Begins to write the next session, unless one is being written.
-    fn begin_next(&mut self) {
-        if self.running.is_some() {
-            return;
-        }
-        let Some(Ask { trigger, reply }) = self.waiting.pop_front() else { return };
-        let begun = self.flight.dump(trigger).map_err(|error| with_causes(&error)).and_then(begin);
+    /// Begins to write the next session whose time has come, unless one is being written.
+    fn begin_next(&mut self, now: Instant) {
+        let is_due = self.waiting.iter().position(|(due, _)| *due <= now);
+        let Some(at) = is_due.filter(|_| self.running.is_none()) else { return };
+        let Some((_, Ask { trigger, reply })) = self.waiting.remove(at) else { return };
+        let changes = self.watch.as_ref().and_then(Watch::changes);
+        let dump = self.flight.dump(trigger.clone()).map_err(|error| with_causes(&error));
+        let begun = dump.and_then(|job| begin(job, trigger, changes));
         match begun {
             Ok(came) => self.running = Some(Running { came, reply }),
             Err(error) => answer(reply, &Err(error)),
@@ -122,7 +145,8 @@ impl Recorder {
     /// Sessions that are asked for by now are written.
     fn end(mut self) -> anyhow::Result<()> {
         while self.running.is_some() || !self.waiting.is_empty() {
-            self.begin_next();
+            self.waiting.iter_mut().for_each(|(due, _)| *due = Instant::now());
+            self.begin_next(Instant::now());
             self.take_done(Duration::MAX);
         }
         match self.flight.end() {
@@ -132,11 +156,20 @@ impl Recorder {
     }
 }
 
-/// Has a thread write a session.
-fn begin(job: DumpJob) -> Result<Receiver<Result<Dumped, String>>, String> {
+/// Has a thread write a session, and why there is one.
+fn begin(
+    job: DumpJob,
+    trigger: Trigger,
+    changes: Option<Changes>,
+) -> Result<Receiver<Result<Dumped, String>>, String> {
     let (done, came) = mpsc::channel();
     let started = thread::Builder::new().name("dump".to_owned()).spawn(move || {
-        let dumped = job.run(&|_| {});
+        let dumped = job.run(&|_| {}).and_then(|dumped| {
+            for (name, bytes) in why::files(&dumped, &trigger, changes.as_ref()) {
+                dumped.add(name, &bytes)?;
+            }
+            Ok(dumped)
+        });
         // Nobody waits for it where the recorder has ended.
         let _ = done.send(dumped.map_err(|error| with_causes(&error)));
     });

@@ -1,0 +1,142 @@
+//! Watches live figures while a flight recorder goes on: what was before, and whether a condition holds.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use live::{Accounting, By, Changes, Condition, History, Interval, Limits};
+use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
+
+use crate::notice::say;
+
+/// How long an interval of figures is.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Intervals that figures at a trigger are of: what went on when it came, and just after.
+const AT: usize = 2;
+
+/// The figures of the latest intervals; clones are the same ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch(Arc<Mutex<History>>);
+
+impl Watch {
+    /// Begins to watch, and to ask for a session whenever one of these conditions begins to hold, but not
+    /// again within `rest`: the session would have the same in it.
+    pub(super) fn begin(
+        conditions: Vec<Condition>,
+        rest: Duration,
+        asked: Sender<Asked>,
+    ) -> anyhow::Result<Self> {
+        let mut accounting = Accounting::begin(Limits::default())
+            .context("live figures, which --when and --alerts take, can't be had")?;
+        let watch = Self::default();
+        let history = watch.clone();
+        thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            let mut triggers = Triggers::new(conditions, rest);
+            loop {
+                thread::sleep(INTERVAL);
+                let interval = match accounting.interval(By::Vm) {
+                    Ok(interval) => interval,
+                    Err(error) => {
+                        say(&format!("live figures are not watched any longer: {error}"));
+                        return;
+                    }
+                };
+                let held = triggers.of(&interval, Instant::now());
+                history.lock().remember(interval);
+                for text in held {
+                    let trigger = Trigger::now(TriggerKind::Condition, Some(text));
+                    if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+                        return;
+                    }
+                }
+            }
+        })?;
+        Ok(watch)
+    }
+
+    /// What has changed in the latest intervals.
+    pub(super) fn changes(&self) -> Option<Changes> {
+        self.lock().changes(AT)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        // A list is whole whatever happened while the lock was held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Conditions, and when each last asked for a session.
+struct Triggers {
+    conditions: Vec<(Condition, bool, Option<Instant>)>,
+    rest: Duration,
+}
+
+impl Triggers {
+    fn new(conditions: Vec<Condition>, rest: Duration) -> Self {
+        let conditions = conditions.into_iter().map(|one| (one, false, None)).collect();
+        Self { conditions, rest }
+    }
+
+    /// What is to be said of those that begin to hold in an interval.
+    fn of(&mut self, interval: &Interval, now: Instant) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (condition, held_before, asked) in &mut self.conditions {
+            let held = condition.holds(interval);
+            let rests = asked.is_some_and(|asked| now.duration_since(asked) < self.rest);
+            if let Some(held) = held.as_ref().filter(|_| !*held_before && !rests) {
+                *asked = Some(now);
+                texts.push(held.to_string());
+            }
+            // What began while it rested, and goes on, is reported when it has rested.
+            *held_before = held.is_some() && (*held_before || !rests);
+        }
+        texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval in which nothing happened: no exits, a second.
+    fn quiet() -> Interval {
+        Interval { begin_ns: 0, end_ns: 1_000_000_000, ..Interval::default() }
+    }
+
+    /// The same with a vCPU that waits half of the time.
+    fn crowded() -> Interval {
+        let mut times = [0; live::ACTIVITIES.len()];
+        for (at, (_, name)) in live::ACTIVITIES.iter().enumerate() {
+            if matches!(*name, "guest" | "waiting") {
+                times[at] = 500;
+            }
+        }
+        let vcpu = live::Vcpu {
+            vm: "web".to_owned(),
+            process: 1,
+            vcpu: Some(0),
+            thread: 2,
+            gone: false,
+            states: live::States::new(times),
+            waits: live::Sums::default(),
+        };
+        Interval { vcpus: vec![vcpu], ..quiet() }
+    }
+
+    #[test]
+    fn a_condition_asks_when_it_begins_to_hold_and_then_rests() {
+        let condition = "run_queue > 10%".parse().unwrap();
+        let mut triggers = Triggers::new(vec![condition], Duration::from_secs(60));
+        let begin = Instant::now();
+        let mut at = |second: u64, interval: &Interval| {
+            triggers.of(interval, begin + Duration::from_secs(second)).len()
+        };
+        assert_eq!((at(0, &quiet()), at(1, &crowded())), (0, 1));
+        assert_eq!((at(2, &crowded()), at(3, &quiet()), at(4, &crowded())), (0, 0, 0));
+        assert_eq!(at(62, &crowded()), 1, "it still holds, and has rested");
+        assert_eq!(at(200, &crowded()), 0, "it holds all the time");
+        assert_eq!((at(201, &quiet()), at(202, &crowded())), (0, 1));
+    }
+}

@@ -1,0 +1,163 @@
+//! Why a session was dumped, and what its figures say: `why.json` and `why.txt` in it.
+
+use live::{Change, Changes, ExitFigures};
+use printable::line;
+use recorder::flight::{Dumped, Trigger, TriggerKind};
+use serde_json::{Value, json};
+
+/// The document's name and version.
+const SCHEMA: &str = "hyperscope.why/1";
+/// Exits that are listed at most: those that cost most.
+const MOST_EXITS: usize = 20;
+/// A share of time waiting for a CPU that is worth a sentence, where it has grown.
+const MUCH_WAITING: f64 = 0.05;
+
+/// The two files' contents.
+pub(super) fn files(
+    dumped: &Dumped,
+    trigger: &Trigger,
+    changes: Option<&Changes>,
+) -> [(&'static str, Vec<u8>); 2] {
+    let finding = finding(trigger, changes);
+    let session = dumped.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let commands = commands(&session, changes);
+    let document = json!({
+        "schema": SCHEMA,
+        "trigger": trigger,
+        "figures": changes.map(figures),
+        "finding": finding,
+        "commands": commands,
+    });
+    let json = format!("{document:#}\n");
+    let mut text = format!("{}\n\n", line(&headline(trigger)));
+    for sentence in &finding {
+        text.push_str(&format!("{}\n", line(sentence)));
+    }
+    text.push_str("\nTo look further, next to this session:\n");
+    for command in &commands {
+        text.push_str(&format!("  {}\n", line(command)));
+    }
+    [("why.json", json.into_bytes()), ("why.txt", text.into_bytes())]
+}
+
+fn headline(trigger: &Trigger) -> String {
+    let text = trigger.text.as_deref().filter(|text| !text.is_empty());
+    let of = |what: &str| text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
+    match trigger.kind {
+        TriggerKind::Signal => of("dumped at SIGUSR1"),
+        TriggerKind::Command => of("dumped by hyperscope flight dump"),
+        TriggerKind::Condition => of("a condition held"),
+        TriggerKind::Alert => of("an alert fired"),
+    }
+}
+
+/// The VM that a condition held of: the one in its parentheses, which come last.
+fn vm_of(trigger: &Trigger) -> Option<&str> {
+    let text = trigger.text.as_deref().filter(|_| trigger.kind == TriggerKind::Condition)?;
+    Some(text.rsplit_once(" (")?.1.rsplit_once(": ")?.0)
+}
+
+/// Sentences.
+fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
+    let Some(changes) = changes else {
+        return vec![
+            "No live figures were watched (--when, --alerts), or none before the trigger: the session itself says more."
+                .to_owned(),
+        ];
+    };
+    let vm = vm_of(trigger);
+    let mut said = Vec::new();
+    for (of, change) in &changes.run_queue {
+        let (before, at) = (change.before.unwrap_or(0.0), change.at.unwrap_or(0.0));
+        if vm.is_none_or(|vm| vm == of) && at >= MUCH_WAITING && at > before {
+            said.push(format!(
+                "{of}: its vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: others had the CPUs.",
+                at * 100.0,
+                before * 100.0
+            ));
+        }
+    }
+    if let Some(((of, level, reason), change)) = changes.most_grown(vm) {
+        said.push(grown(of, *level, reason, change));
+    }
+    if said.is_empty() {
+        said.push("No exit's cost, and no wait for CPUs, grew in the figures.".to_owned());
+    }
+    said
+}
+
+fn grown(vm: &str, level: u8, reason: &str, change: &Change<ExitFigures>) -> String {
+    let nested = if level > 1 { format!(" of level {level}") } else { String::new() };
+    let Some(at) = &change.at else { return String::new() };
+    let now =
+        format!("{:.0} a second, {:.2}% of a CPU, p99 {}", at.per_s, share(at), time(at.p99_ns));
+    match &change.before {
+        Some(before) => format!(
+            "{vm}: the cost of {reason}{nested} grew most: {now}; before: {:.0} a second, {:.2}% of a CPU, p99 {}.",
+            before.per_s,
+            share(before),
+            time(before.p99_ns)
+        ),
+        None => format!("{vm}: {reason}{nested} is new: {now}; there was none before."),
+    }
+}
+
+/// Percent of a CPU.
+fn share(figures: &ExitFigures) -> f64 {
+    figures.cost_ns_per_s / 1e7
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3))
+}
+
+/// Commands that show more, for a shell in the folder with the session.
+fn commands(session: &str, changes: Option<&Changes>) -> Vec<String> {
+    let waits = changes.is_some_and(|changes| {
+        changes.run_queue.values().any(|change| change.at.unwrap_or(0.0) >= MUCH_WAITING)
+    });
+    let exits = format!("hyperscope exits {session}");
+    let cpu = format!("hyperscope cpu {session}");
+    let report = format!("hyperscope report {session}");
+    if waits { vec![cpu, exits, report] } else { vec![exits, cpu, report] }
+}
+
+fn figures(changes: &Changes) -> Value {
+    let mut exits: Vec<_> = changes.exits.iter().collect();
+    let cost = |change: &Change<ExitFigures>| {
+        let of =
+            |figures: &Option<ExitFigures>| figures.as_ref().map_or(0.0, |one| one.cost_ns_per_s);
+        of(&change.at).max(of(&change.before))
+    };
+    exits.sort_by(|(_, a), (_, b)| cost(b).total_cmp(&cost(a)));
+    let exits: Vec<Value> = exits
+        .into_iter()
+        .take(MOST_EXITS)
+        .map(|((vm, level, reason), change)| {
+            json!({
+                "vm": vm,
+                "level": level,
+                "reason": reason,
+                "before": change.before.as_ref().map(exit),
+                "at": change.at.as_ref().map(exit),
+            })
+        })
+        .collect();
+    let run_queue: Vec<Value> = changes
+        .run_queue
+        .iter()
+        .map(|(vm, change)| json!({ "vm": vm, "before": change.before, "at": change.at }))
+        .collect();
+    json!({
+        "before_ns": changes.before_ns,
+        "at_ns": changes.at_ns,
+        "run_queue": run_queue,
+        "exits": exits,
+    })
+}
+
+fn exit(figures: &ExitFigures) -> Value {
+    let ExitFigures { per_s, cost_ns_per_s, p50_ns, p99_ns } = figures;
+    json!({ "per_s": per_s, "cost_ns_per_s": cost_ns_per_s, "p50_ns": p50_ns, "p99_ns": p99_ns })
+}
