@@ -1,5 +1,6 @@
 //! Arguments of `flight`, and those of `record` that make it a flight recorder.
 
+use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use recorder::flight::{Asked, FlightPlan};
 
 use super::OutputArgs;
 use super::record::duration;
+use super::serve::loopback;
 use super::size::size;
 
 /// Arguments of `flight`.
@@ -64,6 +66,10 @@ pub(crate) struct FlightRecorderArgs {
     /// share of time in which vCPUs waited for a CPU.
     #[arg(long, value_name = "CONDITION", requires = "flight")]
     pub(crate) when: Vec<Condition>,
+    /// Make a session, too, when an alert that fires is posted to http://ADDRESS/alert, as the webhook of
+    /// Prometheus' Alertmanager does; ADDRESS is this machine's own
+    #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
+    pub(crate) alerts: Option<SocketAddr>,
     /// Keep at most SIZE of pages: less time where more comes [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = kept, requires = "flight")]
     pub(crate) size: Option<u64>,

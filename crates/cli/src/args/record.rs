@@ -224,6 +224,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is no time that can pass"))
 }
 
+/// The same for a time in which something happens: more than none.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.is_zero() => Err("it has to be longer than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::record::duration;
+use super::record::some_time;
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, conflicts_with = "listen")]
     pub(crate) once: bool,
     /// Read the kernel's sums at most so often; with --once: the interval
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "1s")]
     pub(crate) interval: Duration,
     /// Series that there may be; what has no room counts together, and the page says so
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
@@ -36,12 +36,12 @@ pub(crate) struct ServeArgs {
 }
 
 /// An address that only this machine reaches.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
         "it is no address with a port, such as 127.0.0.1:9797 or [::1]:9797".to_owned()
     })?;
     if !address.ip().is_loopback() {
-        return Err("other machines could reach it, and answers are neither encrypted nor protected: listen on \
+        return Err("other machines could reach it, and what is said is neither encrypted nor protected: listen on \
                     127.0.0.1 or [::1], and put a proxy with TLS in front of it"
             .to_owned());
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::record::duration;
+use super::record::some_time;
 
 /// Arguments of `top`.
 #[derive(Debug, Args)]
@@ -37,10 +37,10 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "DEVICE", requires = "steal")]
     pub(crate) memory: Option<String>,
     /// Show what happened since so often
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "1s")]
     pub(crate) interval: Duration,
     /// End after so long: 500ms, 10s, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
     /// How it is written
     #[arg(long, value_name = "FORMAT", default_value = "table")]

@@ -1,5 +1,6 @@
 //! `hyperscope record`: records this host until a signal ends it.
 
+mod alerts;
 mod calls;
 mod command;
 mod flight;

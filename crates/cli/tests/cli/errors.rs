@@ -75,6 +75,26 @@ fn metrics_are_for_this_machine_alone() {
 }
 
 #[test]
+fn intervals_have_some_length() {
+    for option in ["--interval", "--for"] {
+        fails(&["top", option, "0"], 2, &[option, "longer than 0"]);
+        fails(&["top", option, "0ms"], 2, &[option, "longer than 0"]);
+    }
+    fails(&["serve", "--interval", "0s"], 2, &["--interval", "longer than 0"]);
+}
+
+#[test]
+fn flight_recorders_keep_something_and_conditions_make_sense() {
+    fails(&["record", "--flight", "1ms"], 2, &["--flight", "100ms"]);
+    fails(&["record", "--flight", "1s", "--size", "1K"], 2, &["--size", "1M"]);
+    fails(&["record", "--when", "run_queue > 1%"], 2, &["--flight"]);
+    fails(&["record", "--flight", "1s", "--when", "p99 > 5"], 2, &["--when", "500us"]);
+    fails(&["record", "--flight", "1s", "--alerts", "0.0.0.0:1"], 2, &["--alerts", "127.0.0.1"]);
+    fails(&["record", "--flight", "1s", "--sample", "99"], 2, &["--flight", "--sample"]);
+    fails(&["flight"], 2, &["dump"]);
+}
+
+#[test]
 fn what_is_no_recording_is_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

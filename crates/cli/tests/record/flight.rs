@@ -1,6 +1,8 @@
 //! A flight recorder keeps the newest events, and makes sessions of them that lack nothing.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -263,6 +265,56 @@ fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
     let dumped = dump(&next, "");
     assert_eq!(started(&dumped, "true"), 0);
     end(next);
+}
+
+/// Posts JSON as Alertmanager does; the status.
+fn post(address: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /alert HTTP/1.1\r\nHost: {address}\r\nUser-Agent: Alertmanager/0.27\r\n\
+         Content-Length: {}\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_alert_that_fires_makes_a_session() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let arguments = ["--flight", "20s", "-e", "sched_process_exec", "--alerts", "127.0.0.1:0"];
+    let mut record = command(&["record", "-o", to.to_str().unwrap()]);
+    let mut recorder = Agent(record.args(arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let said = BufReader::new(recorder.0.stderr.take().unwrap());
+    let mut lines = said.lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("alerts may be posted")).unwrap();
+    let address = line.split("http://").nth(1).unwrap().trim_end_matches("/alert").to_owned();
+    std::thread::spawn(move || lines.for_each(drop));
+    let path = format!("/run/hyperscope/{}.flight", recorder.pid());
+    wait_until("it can't be asked", || Path::new(&path).exists());
+    start_programs(4);
+    let alert = |status: &str| {
+        format!(
+            r#"{{"version":"4","status":"{status}","alerts":[{{"status":"{status}","labels":{{"alertname":"RunQueue","vm":"web"}}}}]}}"#
+        )
+    };
+    assert_eq!(post(&address, &alert("resolved")), "200");
+    assert_eq!(post(&address, &alert("firing")), "200");
+    // One that comes just after is of the same time.
+    assert_eq!(post(&address, &alert("firing")), "200");
+    assert_eq!(post(&address, "no JSON"), "400");
+    wait_until("it does not dump", || !sessions(&to).is_empty());
+    let session = &sessions(&to)[0];
+    wait_until("it does not say why", || session.join("why.txt").exists());
+    assert_eq!(started(session, "true"), 4);
+    let trigger = &recorded(session)["flight"]["trigger"];
+    assert!(trigger["kind"] == "alert" && trigger["text"] == "RunQueue (vm=web)", "{trigger}");
+    end(recorder);
+    assert_eq!(sessions(&to).len(), 1);
 }
 
 #[test]

@@ -14,9 +14,15 @@ pub enum LiveError {
     /// The programs can't run.
     #[error(transparent)]
     Programs(#[from] LoadError),
+    /// This user may not.
+    #[error(
+        "live figures need root, or CAP_BPF, CAP_PERFMON and, to read tracefs, CAP_DAC_READ_SEARCH; where tracefs is \
+         not mounted, CAP_SYS_ADMIN, too"
+    )]
+    NotAllowed,
     /// The events are not there.
     #[error("the formats of KVM's events can't be read")]
-    Tracefs(#[from] TracefsError),
+    Tracefs(#[source] TracefsError),
     /// The number of CPUs can't be had, or has changed.
     #[error("cannot find out how many CPUs there are")]
     Cpus(#[source] io::Error),
@@ -27,6 +33,16 @@ pub enum LiveError {
 
 /// The crate's results.
 pub type Result<T> = std::result::Result<T, LiveError>;
+
+impl From<TracefsError> for LiveError {
+    fn from(error: TracefsError) -> Self {
+        match error {
+            // Recording takes more than this does.
+            TracefsError::NotAllowed => Self::NotAllowed,
+            error => Self::Tracefs(error),
+        }
+    }
+}
 
 impl From<aya::maps::MapError> for LiveError {
     fn from(error: aya::maps::MapError) -> Self {

@@ -65,6 +65,7 @@ impl Answer {
             404 => "Not Found",
             405 => "Method Not Allowed",
             408 => "Request Timeout",
+            415 => "Unsupported Media Type",
             413 => "Content Too Large",
             421 => "Misdirected Request",
             431 => "Request Header Fields Too Large",

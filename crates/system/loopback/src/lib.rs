@@ -1,4 +1,5 @@
-//! Answers browsers of this machine: HTTP/1.1 on the loopback address, GET alone, to those who know the address.
+//! Answers browsers of this machine: HTTP/1.1 on the loopback address, to those who know the address: GET alone,
+//! unless [`Bounds::body_bytes`] lets programs post JSON.
 //!
 //! Whoever runs a program on this machine can connect, and any web page can make a browser do so. So the address
 //! has a token that can't be guessed, requests must name this server as their host (a page of another name that was
@@ -27,6 +28,9 @@ use request::Refusal;
 pub struct Bounds {
     /// Connections at once; each of more gets that as an answer and is closed.
     pub connections: usize,
+    /// Bytes of JSON that may be posted; 0: only GET is answered. A page in a browser can't post it: browsers ask
+    /// before (OPTIONS), and are refused.
+    pub body_bytes: usize,
     /// Time for a request as a whole, however its bytes trickle in.
     pub request_within: Duration,
     /// Time for an answer as a whole, however slowly it is taken.
@@ -37,6 +41,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: 16,
+            body_bytes: 0,
             request_within: Duration::from_secs(5),
             answer_within: Duration::from_secs(60),
         }
@@ -129,10 +134,19 @@ impl Loopback {
     ) -> io::Result<()> {
         let until = Instant::now() + self.bounds.request_within;
         let answer = match request::read(&mut stream, until)? {
-            Ok(head) => match head.query(self.address, self.token.as_deref()) {
-                Ok(query) => handler(&query),
-                Err(refusal) => refusal.answer(),
-            },
+            Ok((head, begun)) => {
+                let asked = head.query(self.address, self.token.as_deref(), self.bounds.body_bytes);
+                match asked {
+                    Ok(mut query) => match request::body(&mut stream, &head, begun, until)? {
+                        Ok(body) => {
+                            query.body = body;
+                            handler(&query)
+                        }
+                        Err(refusal) => refusal.answer(),
+                    },
+                    Err(refusal) => refusal.answer(),
+                }
+            }
             Err(refusal) => refusal.answer(),
         };
         answer.write(&mut stream, Instant::now() + self.bounds.answer_within)

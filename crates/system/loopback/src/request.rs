@@ -19,6 +19,8 @@ pub struct Query {
     pub name: String,
     /// What the client takes, as its header `Accept` says; empty where it has none.
     pub accept: String,
+    /// What was posted; none: it was a GET.
+    pub body: Option<Vec<u8>>,
     parameters: Vec<(String, String)>,
 }
 
@@ -49,6 +51,10 @@ pub(crate) enum Refusal {
     Method,
     /// It has a body.
     Body,
+    /// It posts more than may be posted.
+    TooMuch,
+    /// It posts what does not say that it is JSON.
+    Type,
     /// It names another host.
     Host,
     /// Without the token, or of something that is not there.
@@ -65,6 +71,8 @@ impl Refusal {
             Self::TooSlow => (408, "the request did not come in time"),
             Self::Method => (405, "only GET is answered"),
             Self::Body => (400, "a request for a page has no body"),
+            Self::TooMuch => (413, "that is more than may be posted"),
+            Self::Type => (415, "only application/json may be posted"),
             Self::Host => (421, "this server answers only for its own address"),
             Self::Unknown => (404, "there is nothing here"),
             Self::Busy => (503, "too many connections"),
@@ -82,10 +90,16 @@ pub(crate) struct Head {
     host: Option<String>,
     accept: String,
     has_body: bool,
+    /// How long that is; none: it does not say.
+    body_bytes: Option<usize>,
+    content_type: String,
 }
 
-/// Reads a request up to the end of its headers.
-pub(crate) fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Result<Head, Refusal>> {
+/// Reads a request up to the end of its headers, with what came of its body by then.
+pub(crate) fn read(
+    stream: &mut TcpStream,
+    until: Instant,
+) -> io::Result<Result<(Head, Vec<u8>), Refusal>> {
     let mut bytes = [0u8; MOST_BYTES];
     let mut filled = 0;
     loop {
@@ -110,12 +124,42 @@ pub(crate) fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Result<
             Err(error) => return Err(error),
         }
         match Head::parse(bytes.get(..filled).unwrap_or_default()) {
-            Ok(Some(head)) => return Ok(Ok(head)),
+            Ok(Some((head, end))) => {
+                return Ok(Ok((head, bytes.get(end..filled).unwrap_or_default().to_vec())));
+            }
             Ok(None) if filled == MOST_BYTES => return Ok(Err(Refusal::TooLong)),
             Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
         }
     }
+}
+
+/// Reads the body of what is posted, whose length [`Head::query`] has checked; none of a GET.
+pub(crate) fn body(
+    stream: &mut TcpStream,
+    head: &Head,
+    mut body: Vec<u8>,
+    until: Instant,
+) -> io::Result<Result<Option<Vec<u8>>, Refusal>> {
+    let Some(bytes) = head.body_bytes.filter(|_| head.is_post()) else { return Ok(Ok(None)) };
+    let mut part = [0u8; MOST_BYTES];
+    while body.len() < bytes {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Err(Refusal::TooSlow));
+        }
+        stream.set_read_timeout(Some(left))?;
+        let most = (bytes - body.len()).min(part.len());
+        match stream.read(part.get_mut(..most).unwrap_or_default()) {
+            Ok(0) => return Ok(Err(Refusal::Malformed)),
+            Ok(read) => body.extend_from_slice(part.get(..read).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_timeout(&error) => return Ok(Err(Refusal::TooSlow)),
+            Err(error) => return Err(error),
+        }
+    }
+    body.truncate(bytes);
+    Ok(Ok(Some(body)))
 }
 
 fn is_timeout(error: &io::Error) -> bool {
@@ -124,15 +168,15 @@ fn is_timeout(error: &io::Error) -> bool {
 
 impl Head {
     /// `None`: there is more to come.
-    fn parse(bytes: &[u8]) -> Result<Option<Self>, Refusal> {
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        match request.parse(bytes) {
-            Ok(status) if status.is_partial() => return Ok(None),
-            Ok(_) => {}
+        let end = match request.parse(bytes) {
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Ok(httparse::Status::Complete(end)) => end,
             Err(httparse::Error::TooManyHeaders) => return Err(Refusal::TooLong),
             Err(_) => return Err(Refusal::Malformed),
-        }
+        };
         let (Some(method), Some(target)) = (request.method, request.path) else {
             return Err(Refusal::Malformed);
         };
@@ -145,22 +189,57 @@ impl Head {
             return Err(Refusal::Malformed);
         }
         let host = hosts.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
+        let lengths = of("content-length");
+        let body_bytes = match *lengths {
+            [one] if of("transfer-encoding").is_empty() => {
+                std::str::from_utf8(one.value).ok().and_then(|text| text.trim().parse().ok())
+            }
+            _ => None,
+        };
+        let types = of("content-type");
+        let content_type = types.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
+        let content_type = content_type.unwrap_or_default();
         let has_length = of("content-length").iter().any(|one| one.value != b"0");
         let has_body = has_length || !of("transfer-encoding").is_empty();
         let accepted = of("accept").into_iter().map(|one| String::from_utf8_lossy(one.value));
         let accept = accepted.collect::<Vec<_>>().join(",");
         let (method, target) = (method.to_owned(), target.to_owned());
-        Ok(Some(Self { method, target, host, accept, has_body }))
+        let head = Self { method, target, host, accept, has_body, body_bytes, content_type };
+        Ok(Some((head, end)))
+    }
+
+    fn is_post(&self) -> bool {
+        self.method == "POST"
+    }
+
+    /// Whether it has a body as it should, or none.
+    fn check_body(&self, most_bytes: usize) -> Result<(), Refusal> {
+        if !self.is_post() || most_bytes == 0 {
+            return match (&*self.method, self.has_body) {
+                ("GET", false) => Ok(()),
+                ("GET", true) => Err(Refusal::Body),
+                _ => Err(Refusal::Method),
+            };
+        }
+        let kind = self.content_type.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            return Err(Refusal::Type);
+        }
+        match self.body_bytes {
+            Some(bytes) if bytes <= most_bytes => Ok(()),
+            Some(_) => Err(Refusal::TooMuch),
+            None => Err(Refusal::Malformed),
+        }
     }
 
     /// What is asked for, of who may ask.
-    pub(crate) fn query(&self, at: SocketAddr, token: Option<&str>) -> Result<Query, Refusal> {
-        if self.method != "GET" {
-            return Err(Refusal::Method);
-        }
-        if self.has_body {
-            return Err(Refusal::Body);
-        }
+    pub(crate) fn query(
+        &self,
+        at: SocketAddr,
+        token: Option<&str>,
+        body_bytes: usize,
+    ) -> Result<Query, Refusal> {
+        self.check_body(body_bytes)?;
         let own = [at.to_string(), format!("localhost:{}", at.port())];
         if !self.host.as_ref().is_some_and(|host| own.contains(host)) {
             return Err(Refusal::Host);
@@ -181,7 +260,7 @@ impl Head {
             (decoded(key), decoded(value))
         };
         let parameters = pairs.map(pair).collect();
-        Ok(Query { name: name.to_owned(), accept: self.accept.clone(), parameters })
+        Ok(Query { name: name.to_owned(), accept: self.accept.clone(), body: None, parameters })
     }
 }
 
@@ -225,8 +304,44 @@ mod tests {
     }
 
     fn asked_at(at: &str, token: Option<&str>, request: &str) -> Result<Query, Refusal> {
-        let head = Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?;
-        head.query(at.parse().unwrap(), token)
+        asked_within(0, at, token, request)
+    }
+
+    fn asked_within(
+        body_bytes: usize,
+        at: &str,
+        token: Option<&str>,
+        request: &str,
+    ) -> Result<Query, Refusal> {
+        let (head, _) = Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?;
+        head.query(at.parse().unwrap(), token, body_bytes)
+    }
+
+    #[test]
+    fn json_of_a_length_that_may_be_is_taken_where_it_may_be_posted() {
+        let post = |more: &str| {
+            let request = format!("POST /alert HTTP/1.1\r\nHost: 127.0.0.1:80\r\n{more}\r\n");
+            asked_within(100, "127.0.0.1:80", None, &request).map(|query| query.name)
+        };
+        let json = "Content-Type: application/json; charset=utf-8\r\n";
+        assert_eq!(post(&format!("{json}Content-Length: 100\r\n")).as_deref(), Ok("alert"));
+        for (more, refusal) in [
+            (format!("{json}Content-Length: 101\r\n"), Refusal::TooMuch),
+            (format!("{json}Content-Length: -1\r\n"), Refusal::Malformed),
+            (format!("{json}Content-Length: 1\r\nContent-Length: 2\r\n"), Refusal::Malformed),
+            (
+                format!("{json}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
+                Refusal::Malformed,
+            ),
+            (json.to_owned(), Refusal::Malformed),
+            // What a page of another site can make a browser post.
+            ("Content-Type: text/plain\r\nContent-Length: 1\r\n".to_owned(), Refusal::Type),
+            ("Content-Length: 1\r\n".to_owned(), Refusal::Type),
+        ] {
+            assert_eq!(post(&more), Err(refusal), "{more}");
+        }
+        let options = "OPTIONS /alert HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n";
+        assert_eq!(asked_within(100, "127.0.0.1:80", None, options), Err(Refusal::Method));
     }
 
     #[test]

@@ -13,8 +13,14 @@ const LARGE: usize = 8 << 20;
 
 /// A server with short deadlines; it ends with the test's process.
 fn server() -> (String, String) {
+    server_that_takes(0)
+}
+
+/// The same, to which as many bytes may be posted.
+fn server_that_takes(body_bytes: usize) -> (String, String) {
     let bounds = Bounds {
         connections: 4,
+        body_bytes,
         request_within: Duration::from_millis(400),
         answer_within: Duration::from_millis(600),
     };
@@ -28,6 +34,10 @@ fn server() -> (String, String) {
     std::thread::spawn(move || {
         server.serve(&|query| match query.name.as_str() {
             "" => Answer::json(b"{}".to_vec()),
+            "posted" => {
+                let text = query.body.clone().map(|body| String::from_utf8(body).unwrap());
+                Answer::sentence(200, &text.unwrap_or_default())
+            }
             "words" => Answer::sentence(200, query.get("w").unwrap_or_default()),
             "large" => Answer {
                 status: 200,
@@ -125,6 +135,33 @@ fn a_request_has_one_deadline_however_it_trickles() {
 }
 
 /// Who takes no answer loses it in time, and leaves the place to others.
+#[test]
+fn what_is_posted_comes_whole_or_not_at_all() {
+    let (host, path) = server_that_takes(100);
+    let post = |length: usize, parts: &[&str]| {
+        let mut stream = connect(&host);
+        let head = format!(
+            "POST {path}posted HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        for part in parts {
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = stream.write_all(part.as_bytes());
+        }
+        answer(stream)
+    };
+    let whole = post(10, &["{\"a\": ", "[1]}", "and more"]);
+    assert!(
+        whole.starts_with("HTTP/1.1 200 ") && whole.ends_with("\r\n\r\n{\"a\": [1]}\n"),
+        "{whole}"
+    );
+    let began = Instant::now();
+    let half = post(10, &["{\"a\": "]);
+    assert!(half.starts_with("HTTP/1.1 408 "), "{half}");
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(post(101, &[]).starts_with("HTTP/1.1 413 "));
+}
+
 #[test]
 fn an_answer_that_is_not_taken_ends() {
     let (host, path) = server();

@@ -18,7 +18,7 @@ use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
 use super::watch::Watch;
-use super::why;
+use super::{alerts, why};
 use crate::args::record::RecordArgs;
 use crate::notice::say;
 
@@ -41,6 +41,9 @@ pub(super) fn record(
     plan.flight = args.flight.plan(asked.clone());
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
     let watch = watch(args, &asked)?;
+    if let Some(at) = args.flight.alerts {
+        alerts::begin(at, args.flight.flight.unwrap_or_default(), asked.clone())?;
+    }
     super::report(flight.recording());
     let control = Control::open(asked)?;
     if let Some(kept) = &plan.flight {
@@ -63,11 +66,19 @@ pub(super) fn record(
 /// Watches live figures, where something asks for that.
 fn watch(args: &RecordArgs, asked: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
     let conditions = args.flight.when.clone();
-    if conditions.is_empty() {
+    let (has_conditions, rest) = (!conditions.is_empty(), args.flight.flight.unwrap_or_default());
+    if !has_conditions && args.flight.alerts.is_none() {
         return Ok(None);
     }
-    let rest = args.flight.flight.unwrap_or_default();
-    Ok(Some(Watch::begin(conditions, rest, asked.clone())?))
+    match Watch::begin(conditions, rest, asked.clone()) {
+        Ok(watch) => Ok(Some(watch)),
+        Err(error) if has_conditions => Err(error),
+        // An alert has a session all the same.
+        Err(error) => {
+            say(&format!("sessions will have no figures: {error:#}"));
+            Ok(None)
+        }
+    }
 }
 
 /// What goes on.

@@ -1,0 +1,142 @@
+//! Alerts of Prometheus' Alertmanager, which posts them to a webhook: one that fires makes a session.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use confine::Confined;
+use loopback::{Answer, Bounds, Loopback, Query};
+use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
+use serde_json::Value;
+
+use crate::notice::say;
+
+/// Bytes of a message: some hundred alerts.
+const MOST_BYTES: usize = 256 << 10;
+/// Clients at once.
+const CONNECTIONS: usize = 4;
+/// Alerts of a message that are named, and characters of what is said of them.
+const MOST_NAMED: usize = 5;
+const MOST_CHARS: usize = 400;
+
+/// Begins to take alerts. After one has made a session, none does within `rest`.
+pub(super) fn begin(at: SocketAddr, rest: Duration, asked: Sender<Asked>) -> anyhow::Result<()> {
+    let bounds = Bounds {
+        connections: CONNECTIONS,
+        body_bytes: MOST_BYTES,
+        answer_within: Duration::from_secs(5),
+        ..Bounds::default()
+    };
+    let server = Loopback::open(at, bounds).with_context(|| format!("cannot listen on {at}"))?;
+    say(&format!("alerts may be posted to {}alert", server.address()));
+    let latest = Mutex::new(None);
+    thread::Builder::new().name("alerts".to_owned()).spawn(move || {
+        Confined::Listener.enter();
+        server.serve(&|query| answer(query, &latest, rest, &asked));
+    })?;
+    Ok(())
+}
+
+fn answer(
+    query: &Query,
+    latest: &Mutex<Option<Instant>>,
+    rest: Duration,
+    asked: &Sender<Asked>,
+) -> Answer {
+    let Some(body) = query.body.as_ref().filter(|_| query.name == "alert") else {
+        return Answer::sentence(404, "alerts are posted to /alert, and nothing else is here");
+    };
+    let Ok(message) = serde_json::from_slice::<Value>(body) else {
+        return Answer::sentence(400, "this is no JSON");
+    };
+    let Some(text) = firing(&message) else {
+        return Answer::sentence(200, "no alert fires: nothing is to be done");
+    };
+    let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+    if latest.is_some_and(|latest| latest.elapsed() < rest) {
+        return Answer::sentence(
+            200,
+            "an alert has made a session just before: it has this one in it",
+        );
+    }
+    let trigger = Trigger::now(TriggerKind::Alert, Some(text));
+    if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+        return Answer::sentence(503, "the recorder ends");
+    }
+    *latest = Some(Instant::now());
+    Answer::sentence(200, "a session is made")
+}
+
+/// What alerts of a message fire, with their labels `vm` and `instance`; none where none does.
+fn firing(message: &Value) -> Option<String> {
+    let alerts = message.get("alerts")?.as_array()?;
+    let fires = |alert: &&Value| alert.get("status").and_then(Value::as_str) == Some("firing");
+    let names = alerts.iter().filter(fires).take(MOST_NAMED).map(|alert| {
+        let label = |name: &str| alert.get("labels")?.get(name)?.as_str();
+        let of = ["vm", "reason", "instance"].into_iter();
+        let more: Vec<String> =
+            of.filter_map(|name| Some(format!("{name}={}", label(name)?))).collect();
+        let name = label("alertname").unwrap_or("an alert without a name");
+        if more.is_empty() { name.to_owned() } else { format!("{name} ({})", more.join(", ")) }
+    });
+    let names: Vec<String> = names.collect();
+    let text: String = names.join("; ").chars().take(MOST_CHARS).collect();
+    (!names.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn alerts_that_fire_are_named() {
+        let alert = |status: &str, name: &str| json!({ "status": status, "labels": { "alertname": name, "vm": "web", "severity": "page" } });
+        let message =
+            |alerts: Vec<Value>| json!({ "version": "4", "status": "firing", "alerts": alerts });
+        let both = message(vec![alert("resolved", "Old"), alert("firing", "Slow")]);
+        assert_eq!(firing(&both).as_deref(), Some("Slow (vm=web)"));
+        assert_eq!(firing(&message(vec![alert("resolved", "Old")])), None);
+        for other in [json!(null), json!({ "alerts": 1 }), json!({ "alerts": [1, null] })] {
+            assert_eq!(firing(&other), None);
+        }
+        let nameless = message(vec![json!({ "status": "firing" })]);
+        assert_eq!(firing(&nameless).as_deref(), Some("an alert without a name"));
+        let many = message(vec![alert("firing", &"x".repeat(1000)); 100]);
+        assert_eq!(firing(&many).map(|text| text.chars().count()), Some(MOST_CHARS));
+    }
+
+    #[test]
+    fn one_alert_makes_a_session_and_the_next_waits() {
+        let (asked, asks) = mpsc::channel();
+        let latest = Mutex::new(None);
+        let query = |name: &str, body: Option<&str>| {
+            let mut query = Query::default();
+            query.name = name.to_owned();
+            query.body = body.map(|text| text.as_bytes().to_vec());
+            query
+        };
+        let post = |name: &str, body: Option<&str>, rest_s: u64| {
+            answer(&query(name, body), &latest, Duration::from_secs(rest_s), &asked).status
+        };
+        let fires = r#"{"alerts":[{"status":"firing","labels":{"alertname":"Slow"}}]}"#;
+        assert_eq!((post("alert", None, 9), post("", Some(fires), 9)), (404, 404));
+        assert_eq!(post("alert", Some("{"), 9), 400);
+        assert_eq!(post("alert", Some("{}"), 9), 200);
+        assert!(asks.try_recv().is_err());
+        assert_eq!((post("alert", Some(fires), 9), post("alert", Some(fires), 9)), (200, 200));
+        let Ok(Asked::Dump(ask)) = asks.try_recv() else { panic!("nothing was asked") };
+        assert_eq!(ask.trigger.text.as_deref(), Some("Slow"));
+        assert!(asks.try_recv().is_err(), "the first has it in it");
+        assert_eq!(post("alert", Some(fires), 0), 200);
+        assert!(asks.try_recv().is_ok());
+        drop(asks);
+        assert_eq!(post("alert", Some(fires), 0), 503);
+    }
+}
