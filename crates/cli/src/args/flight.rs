@@ -70,7 +70,7 @@ pub(crate) struct FlightRecorderArgs {
     /// Prometheus' Alertmanager does; ADDRESS is this machine's own
     #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
     pub(crate) alerts: Option<SocketAddr>,
-    /// Keep at most SIZE of pages: less time where more comes [default: 512M]
+    /// Keep SIZE of pages: less time where more comes [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = kept, requires = "flight")]
     pub(crate) size: Option<u64>,
     /// Leave at most N sessions there: a new one takes the place of the oldest [default: 10]

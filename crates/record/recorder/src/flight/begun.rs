@@ -20,6 +20,7 @@ pub struct Flight {
     names: TaskNames,
     /// VMs that ran while something was recorded that is kept, and when they were last seen.
     vms: Vec<(Instant, Vm)>,
+    looked: Option<Instant>,
 }
 
 impl Flight {
@@ -30,7 +31,7 @@ impl Flight {
     pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let recording = Recording::begin(plan, to, outside)?;
         let vms = recording.vms().iter().map(|vm| (Instant::now(), vm.clone())).collect();
-        Ok(Self { recording, names: TaskNames::default(), vms })
+        Ok(Self { recording, names: TaskNames::default(), vms, looked: None })
     }
 
     /// The recording.
@@ -51,23 +52,30 @@ impl Flight {
             return Err(error(std::io::Error::other(why)));
         }
         match self.recording.rolling() {
-            Some(rolling) if rolling.is_due() => self.roll(),
+            Some(rolling) if rolling.is_due() => {
+                rolling.roll()?;
+                let often = rolling.often();
+                // Where segments are full all the time, looking each time would hold the next one up.
+                if self.looked.is_none_or(|looked| looked.elapsed() >= often) {
+                    self.look();
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
 
-    /// Ends the segments that go on.
-    fn roll(&mut self) -> Result<()> {
+    /// Looks which VMs there are, and which names tasks have.
+    fn look(&mut self) {
+        self.looked = Some(Instant::now());
         let saved = self.recording.tracing().thread_names();
         let now = self.recording.vms_now();
-        let Some(rolling) = self.recording.rolling() else { return Ok(()) };
+        let Some(rolling) = self.recording.rolling() else { return };
         let keep = rolling.plan().window;
-        rolling.roll()?;
         self.names.take(&saved, keep);
-        self.vms
-            .retain(|(seen, vm)| seen.elapsed() < keep && now.iter().all(|of| of.pid != vm.pid));
+        let is_gone = |vm: &Vm| now.iter().all(|of| of.pid != vm.pid);
+        self.vms.retain(|(seen, vm)| seen.elapsed() < keep && is_gone(vm));
         self.vms.extend(now.into_iter().map(|vm| (Instant::now(), vm)));
-        Ok(())
     }
 
     /// What is to be done for a session of all that is kept by now. Recording goes on meanwhile.
@@ -75,7 +83,10 @@ impl Flight {
     /// # Errors
     /// When what is kept can't be opened.
     pub fn dump(&mut self, trigger: Trigger) -> Result<DumpJob> {
-        self.roll()?;
+        if let Some(rolling) = self.recording.rolling() {
+            rolling.roll()?;
+        }
+        self.look();
         let vms = self.vms.iter().map(|(_, vm)| vm.clone()).collect();
         let known = Known { vms, names: self.names.text(), trigger };
         DumpJob::new(&mut self.recording, known)

@@ -138,9 +138,14 @@ impl Rolling {
         self.shortened.as_ref().is_some_and(is_recent) || first.elapsed() < self.plan.window
     }
 
+    /// How often one begins where few bytes come.
+    pub(crate) fn often(&self) -> Duration {
+        self.plan.window / PARTS
+    }
+
     /// Whether the generation that goes on is as long, or as large, as one may be.
     pub(crate) fn is_due(&self) -> bool {
-        self.begun.at.elapsed() >= self.plan.window / PARTS || self.growing.is_full()
+        self.begun.at.elapsed() >= self.often() || self.growing.is_full()
     }
 
     /// Ends the generation that goes on, begins the next, and removes what need not be kept any more.
@@ -187,19 +192,27 @@ impl Rolling {
         let mut forgotten = Vec::new();
         let mut bytes: u64 = self.generations.iter().map(Generation::bytes).sum();
         while let Some(next) = self.generations.get(1).map(|next| next.begin.at) {
+            let oldest_bytes = self.generations.front().map_or(0, Generation::bytes);
             let is_old = next.elapsed() >= self.plan.window;
-            let too_much = bytes > self.plan.most_bytes - self.plan.most_bytes / SIZE_PARTS;
-            if !is_old && !too_much {
+            if !is_old && !self.is_too_much(bytes, oldest_bytes) {
                 break;
             }
             if !is_old {
                 self.shortened = Some(Instant::now());
             }
             let Some(oldest) = self.generations.pop_front() else { break };
-            bytes -= oldest.bytes();
+            bytes -= oldest_bytes;
             forgotten.extend(oldest.segments.into_iter().filter(|segment| segment.bytes > 0));
         }
         forgotten
+    }
+
+    /// Whether the oldest generation goes for its size. One into which more came than there is room for, faster
+    /// than the next could begin, stays as long as those after it are little.
+    fn is_too_much(&self, bytes: u64, oldest_bytes: u64) -> bool {
+        let most = self.plan.most_bytes;
+        let others = bytes - oldest_bytes;
+        bytes > most - most / SIZE_PARTS && (others >= most / 2 || bytes > most.saturating_mul(2))
     }
 
     /// CPUs that have no segment in the newest generation: their disk is too slow.
