@@ -2,7 +2,9 @@
 //! each cost the host.
 
 mod chart;
+mod columns;
 mod json;
+mod lines;
 mod tables;
 
 use analyses::boot::{Boot, BootedMachine, Initcall, PhaseKind};

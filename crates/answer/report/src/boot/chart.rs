@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use analyses::boot::{BootedMachine, HostCost, Initcall, Phase, PhaseKind};
 
-use super::tables::{label, summary};
+use super::lines::label;
+use super::tables::summary;
 use super::{BootReport, begin_ns, call_name, slowest};
 use crate::units::{count, plural, time};
 use crate::xml::escaped;
