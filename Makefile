@@ -27,6 +27,8 @@ help:
 	@echo 'make static  hyperscope itself, static, for Arm machines, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
+	@echo 'make sql     the program that answers hyperscope sql: ten minutes of one CPU, once'
+	@echo 'make test-sql  its tests'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
@@ -117,6 +119,23 @@ test-page:
 	@if ! command -v npm >/dev/null; then echo 'tests of the page: npm is missing' | tee -a $(SKIPPED); \
 	elif ! $(NPM_CI) >/dev/null; then echo 'tests of the page: npm finds no packages' | tee -a $(SKIPPED); \
 	else npm run --prefix web check && npm run --prefix web test; fi
+
+# What answers hyperscope sql: a workspace of its own, for its query engine takes longer to build than all else.
+SQL := sql/target/release/hyperscope-sql
+
+.PHONY: sql
+sql:
+	cargo build --release --locked --package hyperscope
+	cargo build --release --locked --manifest-path sql/Cargo.toml --target-dir sql/target
+	@strip -o $(TARGET_DIR)/release/hyperscope-sql $(SQL) 2>/dev/null || cp $(SQL) $(TARGET_DIR)/release/hyperscope-sql
+	@ls -l $(TARGET_DIR)/release/hyperscope-sql
+
+# Of the same profile, so that the engine is compiled once.
+.PHONY: test-sql
+test-sql:
+	cargo build --locked --package hyperscope
+	cargo fmt --manifest-path sql/Cargo.toml --check
+	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --locked --manifest-path sql/Cargo.toml --target-dir sql/target
 
 # In a real browser. Only root can install it; without it the pages are not opened.
 .PHONY: test-web

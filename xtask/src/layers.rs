@@ -69,6 +69,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lake", &["analyses", "eventfmt", "report", "sources", "timeline"]),
+    ("fleet", &["analyses", "lake", "printable", "report", "stats"]),
     ("testkit", &["raw-bytes"]),
     ("labwire", &[]),
     ("exitcost", &["sys"]),

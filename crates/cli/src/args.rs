@@ -25,6 +25,7 @@ pub(crate) mod critical;
 pub(crate) mod debug_files;
 pub(crate) mod diff;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod flight;
 mod groups;
 pub(crate) mod hypertrace;
@@ -42,6 +43,7 @@ pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod serve;
 pub(crate) mod size;
+pub(crate) mod sql;
 pub(crate) mod tables;
 pub(crate) mod top;
 pub(crate) mod tracer;
@@ -108,6 +110,10 @@ pub(crate) enum Verb {
     Export(export::ExportArgs),
     /// Keep the tables of many recordings in one place, for SQL
     Lake(lake::LakeArgs),
+    /// Say whether the hosts of a fleet differ, and which
+    Fleet(fleet::FleetArgs),
+    /// Ask recordings and lakes in SQL
+    Sql(Box<sql::SqlArgs>),
     /// Follow requests from guest to host and back, and time each hop
     Path(path::PathArgs),
     /// Show what a task or a request waited for, through guest, host, VMM and vhost
@@ -166,6 +172,10 @@ impl Verb {
                 lake::LakeVerb::Verify(args) => args.memory,
                 lake::LakeVerb::Gc(_) | lake::LakeVerb::List(_) => return None,
             },
+            Self::Fleet(args) => match &args.verb {
+                fleet::FleetVerb::Diff(args) => args.memory,
+                fleet::FleetVerb::Simulate(args) => args.memory,
+            },
             Self::Path(args) => args.memory,
             Self::Critical(args) => args.memory,
             Self::Hypertrace(args) => args.memory,
@@ -195,6 +205,7 @@ impl Verb {
             Self::Hypertrace(args) => args.part.range,
             Self::Align(args) => args.part.range,
             Self::Report(args) => args.part.range,
+            Self::Sql(args) => args.part.range,
             _ => return (None, None),
         };
         (range.from, range.to)

@@ -78,6 +78,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             return cmd::diff::run(args, &sides);
         }
         Verb::Ab(args) => return cmd::ab::run(args),
+        Verb::Fleet(args) => return cmd::fleet::run(args),
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),
         Verb::Advice(args) => cmd::advice::run(args),
@@ -89,6 +90,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Events(args) => cmd::events::run(args),
         Verb::Export(args) => cmd::export::run(args),
         Verb::Lake(args) => cmd::lake::run(args),
+        Verb::Sql(args) => cmd::sql::run(args),
         Verb::Path(args) => cmd::path::run(args),
         Verb::Critical(args) => cmd::critical::run(args),
         Verb::Hypertrace(args) => cmd::hypertrace::run(args),

@@ -95,7 +95,7 @@ impl SessionTables {
 
     /// Whether nothing says when it was recorded.
     pub(crate) fn clock_is_unknown(&self, args: &TableArgs) -> bool {
-        self.recorded.begun_unix_ns.is_none() && args.begun.is_none()
+        self.origin(args).clock.offset_ns.is_none()
     }
 
     /// Places of the recordings that could not be read.
@@ -133,14 +133,11 @@ impl SessionTables {
     ///
     /// # Errors
     /// When no event is called so.
-    pub(crate) fn identify(
-        &self,
-        args: &TableArgs,
-        (wanted, events): (&[&'static Table], &[String]),
-    ) -> anyhow::Result<Ids> {
+    pub(crate) fn identify(&self, args: &TableArgs, events: &[String]) -> anyhow::Result<Ids> {
         let filter = self.filter(events)?;
         let origin = self.origin(args);
-        let question = self.question(&origin, &filter, wanted);
+        let wanted = args.wanted(!events.is_empty());
+        let question = self.question(&origin, &filter, &wanted);
         Ok(lake::identify(&question))
     }
 
@@ -156,6 +153,7 @@ impl SessionTables {
         Ok(filter)
     }
 
+    /// What is to be written: all of these tables.
     fn question<'q>(
         &'q self,
         origin: &'q Origin,
@@ -164,24 +162,39 @@ impl SessionTables {
     ) -> Question<'q> {
         let Self { recordings, guests, machines, processes, range_ns, .. } = self;
         let range_ns = *range_ns;
-        Question { recordings, guests, machines, processes, origin, range_ns, tables, events }
+        let written = tables;
+        Question {
+            recordings,
+            guests,
+            machines,
+            processes,
+            origin,
+            range_ns,
+            tables,
+            written,
+            events,
+        }
     }
 }
 
-/// Writes tables of them; `events`: patterns of those that the table of events is to have.
+/// Writes tables of them: `only` this one, or all that `args` ask for. `events`: patterns of those that the table of
+/// events is to have.
 ///
 /// # Errors
 /// When a table can't be written, or no event is called so.
 pub(crate) fn convert<F: Files>(
     tables: &SessionTables,
     args: &TableArgs,
-    (wanted, events): (&[&'static Table], &[String]),
+    (only, events): (Option<&'static Table>, &[String]),
     files: &mut F,
 ) -> anyhow::Result<Written> {
     let recordings = &tables.recordings;
     let filter = tables.filter(events)?;
     let origin = tables.origin(args);
-    let question = tables.question(&origin, &filter, wanted);
+    let wanted = args.wanted(!events.is_empty());
+    let question = tables.question(&origin, &filter, &wanted);
+    let written = only.as_ref().map_or(wanted.as_slice(), std::slice::from_ref);
+    let question = Question { written, ..question };
     // Read four times at most: who is who, exits, states, requests.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(4));

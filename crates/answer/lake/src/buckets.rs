@@ -1,11 +1,12 @@
 //! The buckets of histograms: the same for all recordings, by the function that `exits` counts with.
 
-use std::io;
+use std::io::{self, Write};
 
 use analyses::distribution::{bucket, upper_end};
 
 use crate::convert::{Files, Output};
 use crate::tables::BUCKETS;
+use crate::writer::TableWriter;
 
 /// Buckets that INT64 has values for.
 fn count() -> usize {
@@ -14,6 +15,15 @@ fn count() -> usize {
 
 pub(crate) fn write<F: Files>(output: &mut Output<'_, F>) -> io::Result<()> {
     let mut table = output.begin(&BUCKETS)?;
+    write_buckets(&mut table)?;
+    output.end(&BUCKETS, table)
+}
+
+/// Writes the rows of [`BUCKETS`].
+///
+/// # Errors
+/// When they can't be written.
+pub fn write_buckets<W: Write + Send>(table: &mut TableWriter<W>) -> io::Result<()> {
     let mut lo_ns = 0;
     for number in 0..count() {
         let hi_ns = upper_end(number);
@@ -22,7 +32,7 @@ pub(crate) fn write<F: Files>(output: &mut Output<'_, F>) -> io::Result<()> {
         table.end_row()?;
         lo_ns = hi_ns.saturating_add(1);
     }
-    output.end(&BUCKETS, table)
+    Ok(())
 }
 
 #[cfg(test)]

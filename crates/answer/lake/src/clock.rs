@@ -69,6 +69,21 @@ pub fn date_of(unix_ns: i64) -> String {
     format!("{year:04}-{month:02}-{date:02}")
 }
 
+/// When a day begins in UTC, in Unix time; `None`: it is none, or none of this time.
+#[must_use]
+pub fn begin_of(date: &str) -> Option<i64> {
+    let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(1700..2200).contains(&year) || !(1..=12).contains(&month) {
+        return None;
+    }
+    // A year that begins in March: leap days are at its end.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let begin = (days + (153 * month + 2) / 5 + day - 1 - 719_468) * DAY_NS;
+    (date_of(begin) == date).then_some(begin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,8 +111,11 @@ mod tests {
         ];
         for (seconds, date) in days {
             assert_eq!(date_of(seconds * 1_000_000_000), date);
+            assert_eq!(begin_of(date).map(date_of).as_deref(), Some(date));
         }
         assert_eq!(date_of(-1), "1969-12-31");
+        assert_eq!(begin_of("2026-11-22"), Some(1_795_305_600_000_000_000));
+        assert_eq!((begin_of("2026-02-29"), begin_of("x")), (None, None));
     }
 
     #[test]

@@ -60,8 +60,10 @@ pub struct Question<'q> {
     pub origin: &'q Origin,
     /// The part of time that recordings were limited to, no longer than the host's.
     pub range_ns: Option<(u64, u64)>,
-    /// The tables wanted.
+    /// The tables of the whole conversion, by which its rows are named.
     pub tables: &'q [&'static Table],
+    /// The tables to write; those of the session are always written.
+    pub written: &'q [&'static Table],
     /// The events wanted, of the table of events.
     pub events: &'q Filter,
 }
@@ -75,6 +77,8 @@ pub struct Ids {
     pub ingest: String,
     /// When its first event was recorded, as the tables have it.
     pub begun_ns: i64,
+    /// That is Unix time; else it is the trace clock's.
+    pub is_dated: bool,
 }
 
 /// Takes the files of tables.
@@ -190,7 +194,7 @@ pub fn identify(question: &Question<'_>) -> Ids {
         tables.join(" ").as_bytes(),
         question.events.events.join(" ").as_bytes(),
     ]);
-    Ids { session, ingest, begun_ns }
+    Ids { session, ingest, begun_ns, is_dated: origin.clock.offset_ns.is_some() }
 }
 
 /// Writes the tables of recordings, that of the session last; `tick` hears of the bytes done.
@@ -209,7 +213,7 @@ pub fn write_tables<F: Files>(
     let mut output = Output { files, ids, rows: Vec::new() };
     let lost = gaps(&context);
     session::write_small(&context, &lost, &mut output)?;
-    let wants = |table: &'static Table| question.tables.contains(&table);
+    let wants = |table: &'static Table| question.written.contains(&table);
     if wants(&tables::BUCKETS) {
         buckets::write(&mut output)?;
     }

@@ -30,7 +30,7 @@ impl<W: Write + Send> ExitTables<W> {
         context: &Context<'_>,
         output: &mut Output<'_, F>,
     ) -> io::Result<Self> {
-        let mut begin = |table| match context.question.tables.contains(&table) {
+        let mut begin = |table| match context.question.written.contains(&table) {
             true => output.begin(table).map(Some),
             false => Ok(None),
         };

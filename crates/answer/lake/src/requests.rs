@@ -9,7 +9,7 @@ use crate::tables::{HOPS, REQUESTS};
 use crate::writer::TableWriter;
 
 pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
-    let mut begin = |table| match context.question.tables.contains(&table) {
+    let mut begin = |table| match context.question.written.contains(&table) {
         true => output.begin(table).map(Some),
         false => Ok(None),
     };

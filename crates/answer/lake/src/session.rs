@@ -15,7 +15,7 @@ pub(crate) fn write_small<F: Files>(
     lost: &[Coverage],
     output: &mut Output<'_, F>,
 ) -> io::Result<()> {
-    let wants = |table| context.question.tables.contains(&table);
+    let wants = |table| context.question.written.contains(&table);
     if wants(&LABELS) {
         write_labels(context, output)?;
     }

@@ -24,7 +24,7 @@ pub(crate) fn write<F: Files>(
     context: &Context<'_>,
     output: &mut Output<'_, F>,
 ) -> io::Result<States> {
-    let mut begin = |table| match context.question.tables.contains(&table) {
+    let mut begin = |table| match context.question.written.contains(&table) {
         true => output.begin(table).map(Some),
         false => Ok(None),
     };

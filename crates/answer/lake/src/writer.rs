@@ -368,10 +368,10 @@ fn write<T: DataType>(
 }
 
 /// The values of a column and, of nullable ones, a level a row.
-type ReadColumn<T> = (Vec<T>, Option<Vec<i16>>);
+pub(crate) type ReadColumn<T> = (Vec<T>, Option<Vec<i16>>);
 
 /// Reads a column of a group: its values, and of nullable ones a level a row.
-fn read_column<T: DataType + 'static>(
+pub(crate) fn read_column<T: DataType + 'static>(
     reader: ColumnReader,
     rows: usize,
     nullable: bool,
@@ -456,7 +456,7 @@ pub(crate) fn texts_of(group: &dyn RowGroupReader, at: usize) -> io::Result<Vec<
     values.iter().map(|value| Ok(value.as_utf8()?.to_owned())).collect()
 }
 
-fn physical(kind: Kind) -> Physical {
+pub(crate) fn physical(kind: Kind) -> Physical {
     match kind {
         Kind::Long => Physical::INT64,
         Kind::Int => Physical::INT32,

@@ -46,6 +46,37 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     })
 }
 
+/// Whether changes lie to one side of none: how often they would as much if each could as well have the other sign. None
+/// of none.
+#[must_use]
+pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
+    if changes.is_empty() {
+        return None;
+    }
+    let size = changes.iter().map(|change| change.abs()).sum::<f64>();
+    let observed = changes.iter().sum::<f64>().abs() - size * 1e-12;
+    let ways = u32::try_from(changes.len()).ok().and_then(|count| 1u64.checked_shl(count));
+    Some(match ways.filter(|ways| *ways <= MOST_WAYS) {
+        Some(ways) => {
+            let signed = |signs: u64| -> f64 {
+                let sign = |at: usize| if signs >> at & 1 == 1 { -1.0 } else { 1.0 };
+                changes.iter().enumerate().map(|(at, change)| sign(at) * change).sum()
+            };
+            let found = (0..ways).filter(|signs| signed(*signs).abs() >= observed).count();
+            Permutation { p: found as f64 / ways as f64, least: 2.0 / ways as f64 }
+        }
+        None => {
+            let mut chance = Chance::new(seed);
+            let mut flipped = || -> f64 {
+                changes.iter().map(|change| if chance.coin() { -change } else { *change }).sum()
+            };
+            let found = (0..MOST_WAYS).filter(|_| flipped().abs() >= observed).count();
+            let tried = MOST_WAYS as f64 + 1.0;
+            Permutation { p: (found as f64 + 1.0) / tried, least: 1.0 / tried }
+        }
+    })
+}
+
 /// Ways to choose `k` of `n`, unless they are too many to try.
 fn ways(n: u64, k: u64) -> Option<u64> {
     let mut ways = 1u64;
@@ -105,6 +136,21 @@ mod tests {
     fn equal_values_say_nothing() {
         assert_eq!(permute(&[0.1; 4], &[0.1; 5], 1).unwrap().p, 1.0);
         assert!(permute(&[], &[1.0], 1).is_none());
+    }
+
+    /// By hand: of 1, 2, 3 and -0.5, the sum is 5.5 or 6.5 with two of the 16 choices of signs, and their negatives with
+    /// two.
+    #[test]
+    fn signs_are_flipped_in_all_ways() {
+        let test = flip_signs(&[1.0, 2.0, 3.0, -0.5], 1).unwrap();
+        assert_eq!(test, Permutation { p: 4.0 / 16.0, least: 2.0 / 16.0 });
+        assert_eq!(flip_signs(&[0.0; 5], 1).unwrap().p, 1.0);
+        assert!(flip_signs(&[], 1).is_none());
+        let many: Vec<f64> = (0..100).map(|at| f64::from(at) - 45.0).collect();
+        let found = flip_signs(&many, 7).unwrap();
+        // Student's t of the same is 1.55, p 0.124.
+        assert!((0.11..0.14).contains(&found.p), "{}", found.p);
+        assert_eq!(flip_signs(&many, 7), Some(found));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use timeline::event_filter::CpuSet;
 
 use super::MethodArgs;
-use super::tables::TableArgs;
+use super::tables::{TableArg, TableArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
 use crate::seconds::When;
@@ -82,6 +82,9 @@ pub(crate) struct ExportArgs {
     pub(crate) method: MethodArgs,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
+    /// Write only this table, with the identities of all: how hyperscope-sql reads recordings
+    #[arg(long, value_name = "TABLE", hide = true)]
+    pub(crate) only: Option<TableArg>,
     /// Write to this file in place of standard output; of parquet and several trace.dat: to this folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

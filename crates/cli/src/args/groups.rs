@@ -22,7 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "events",
         ],
     ),
-    ("Compare and pass on", &["diff", "report", "export", "lake", "align"]),
+    ("Compare and pass on", &["diff", "report", "export", "lake", "sql", "fleet", "align"]),
     ("Record", &["record", "flight", "listen", "serve"]),
     ("For guests", &["top", "mark", "publish", "keys"]),
     ("Try and measure", &["ab", "lab", "bench"]),

@@ -25,7 +25,7 @@ pub(crate) struct TableArgs {
     pub(crate) host: Option<String>,
     /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
     /// nothing does, tables have the trace clock's times]
-    #[arg(long, value_name = "SECONDS", help_heading = HEADING)]
+    #[arg(long, value_name = "SECONDS", value_parser = unix_time, help_heading = HEADING)]
     pub(crate) begun: Option<Seconds>,
     /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
     #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
@@ -48,6 +48,19 @@ impl TableArgs {
             asked || usual || named.contains(table)
         };
         TABLES.into_iter().filter(is_wanted).collect()
+    }
+}
+
+/// Seconds of Unix time that INT64 has nanoseconds for.
+fn unix_time(text: &str) -> Result<Seconds, String> {
+    const END_S: u64 = i64::MAX.unsigned_abs() / 1_000_000_000;
+    let seconds: Seconds = text.parse().map_err(|error| format!("{error}"))?;
+    match seconds.whole < END_S {
+        true => Ok(seconds),
+        false => {
+            Err("a time after the year 2262; write seconds of Unix time, not parts of them"
+                .to_owned())
+        }
     }
 }
 

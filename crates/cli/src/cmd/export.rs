@@ -3,6 +3,8 @@
 mod files;
 mod tables;
 
+pub(crate) use tables::TableFolder;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use analyses::align::GuestAlignment;

@@ -51,6 +51,9 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                     Added::New => "added",
                     Added::Replaced => "replaced",
                     Added::There => "there already",
+                    Added::Dated => {
+                        "left: its rows say when it was recorded; name that by --begun to replace them"
+                    }
                     Added::Newer => "left: its rows are of a newer version of hyperscope",
                 };
                 say(&format!("{shown}: {what}"));
@@ -81,13 +84,11 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
 fn add_one(args: &AddArgs, file: &Path, storage: &LocalFolder) -> anyhow::Result<Added> {
     let all = Part::default();
     let tables = SessionTables::open(&[file.to_owned()], args.method.method, &all)?;
-    let wanted = args.tables.wanted(!args.events.is_empty());
-    let asked = (&*wanted, &*args.events);
-    let ids = tables.identify(&args.tables, asked)?;
+    let ids = tables.identify(&args.tables, &args.events)?;
     let mut addition = Addition::new(storage, ids)?;
     let outcome = addition.outcome();
     if matches!(outcome, Added::New | Added::Replaced) {
-        convert(&tables, &args.tables, asked, &mut addition)?;
+        convert(&tables, &args.tables, (None, &args.events), &mut addition)?;
         if tables.clock_is_unknown(&args.tables) {
             say(&format!(
                 "{}: when it was recorded is not known, so its day is 1970-01-01, by its trace clock: add recordings of trace-cmd with --begun",

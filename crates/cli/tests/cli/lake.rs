@@ -71,6 +71,28 @@ fn what_is_added_is_listed_verified_and_compacted() {
     assert_eq!(lake("verify", &at, &[]).code, 0);
 }
 
+/// Said later when it was recorded, it is the same session, on the day that is known then.
+#[test]
+fn a_recording_is_one_session_whatever_is_said_of_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let begun = ["--begun", "1795305600", "fixtures/arm64/D.dat"];
+    for (args, outcome, day) in [
+        (&begun[2..], ": added\n", "1970-01-01"),
+        (&begun[..], ": replaced\n", "2026-11-22"),
+        (&begun[..], ": there already\n", "2026-11-22"),
+        (&begun[2..], ": left: its rows say when it was recorded", "2026-11-22"),
+    ] {
+        let run = lake("add", &at, args);
+        assert!(run.code == 0 && run.err.contains(outcome), "{}", run.err);
+        let listed = sessions(&at);
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+        assert_eq!(listed[0]["date"], day);
+    }
+    let run = lake("verify", &at, &[]);
+    assert!(run.code == 0 && run.err.contains("1 session, "), "{}", run.err);
+}
+
 #[test]
 fn other_folders_are_no_lakes() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,6 +170,8 @@ fn wrong_arguments_are_usage_errors() {
         &["gc", "--keep", "exits"],
         &["verify", "--expired", "nothing"],
         &["add", "--begun", "now", RECORDING],
+        &["add", "--begun", "9223372036", RECORDING],
+        &["add", "--begun", "1795305600000", RECORDING],
         &["add"],
     ] {
         let run = lake(args[0], Path::new("target/no-lake"), &args[1..]);

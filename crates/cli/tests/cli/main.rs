@@ -15,6 +15,7 @@ mod diff;
 mod errors;
 mod events;
 mod export;
+mod fleet;
 mod hypertrace;
 mod inputs;
 mod lake;

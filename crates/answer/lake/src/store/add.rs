@@ -23,6 +23,8 @@ pub enum Added {
     There,
     /// Rows of a newer converter than this program's are there, and stay.
     Newer,
+    /// Rows that say when it was recorded are there, which these would not, and stay.
+    Dated,
 }
 
 /// A recording that is being added: takes its tables' files.
@@ -50,8 +52,7 @@ impl<'s, S: Storage> Addition<'s, S> {
         let all = storage.list(&places::sessions())?;
         let known = all.iter().find(|one| one.name.ends_with(&file));
         let known = known.map(|file| read(storage, file)).transpose()?;
-        // A session stays in the folder it is in, or two rows of it would count for a moment.
-        let date = known.as_ref().map_or_else(|| date_of(ids.begun_ns), |known| known.date.clone());
+        let date = date_of(ids.begun_ns);
         Ok(Self { storage, ids, date, known, rows: Vec::new() })
     }
 
@@ -62,6 +63,7 @@ impl<'s, S: Storage> Addition<'s, S> {
             None => Added::New,
             Some(known) if known.made() == self.ids.ingest => Added::There,
             Some(known) if known.converter > CONVERTER => Added::Newer,
+            Some(known) if known.begun_unix_ns.is_some() && !self.ids.is_dated => Added::Dated,
             Some(_) => Added::Replaced,
         }
     }
@@ -79,7 +81,12 @@ impl<S: Storage> Files for Addition<'_, S> {
             return self.storage.put(file, &places::buckets());
         }
         if *table == SESSIONS {
-            return self.storage.put(file, &places::session(&self.date, &self.ids.session));
+            let name = places::session(&self.date, &self.ids.session);
+            // Of another day: its row goes there first, so that two of them never count.
+            if let Some(known) = self.known.as_ref().filter(|known| known.file.name != name) {
+                self.storage.rename(&known.file.name, &name)?;
+            }
+            return self.storage.put(file, &name);
         }
         // A table without rows needs no file.
         if rows == 0 {

@@ -41,8 +41,8 @@ pub fn compact<S: Storage>(storage: &S, wants: &dyn Fn(&str) -> bool) -> io::Res
     hot.retain(|row| row.tier == "hot" && wants(&row.date));
     hot.sort_by(|one, other| key(one).cmp(&key(other)));
     let mut done = Compacted::default();
+    let files = hot_files(storage)?;
     for day in hot.chunk_by(|one, other| one.date == other.date) {
-        let files = hot_files(storage, day)?;
         let bytes = |row: &SessionRow| {
             files.iter().filter(|file| is_of(file, row)).map(|file| file.bytes).sum::<u64>()
         };
@@ -73,13 +73,11 @@ fn is_of(file: &Entry, row: &SessionRow) -> bool {
     Place::of(&file.name).is_some_and(|place| place.of == expected)
 }
 
-/// The files of a day's sessions.
-fn hot_files<S: Storage>(storage: &S, day: &[SessionRow]) -> io::Result<Vec<Entry>> {
-    let Some(first) = day.first() else { return Ok(Vec::new()) };
+/// The files of all sessions: one that is being moved to another day has them in the folders of the old one.
+fn hot_files<S: Storage>(storage: &S) -> io::Result<Vec<Entry>> {
     let mut files = Vec::new();
     for table in TABLES {
-        let folder = format!("{}/{}/hot/date={}", places::ROOT, table.name, first.date);
-        files.extend(storage.list(&folder)?);
+        files.extend(storage.list(&format!("{}/{}/hot", places::ROOT, table.name))?);
     }
     Ok(files)
 }

@@ -125,10 +125,21 @@ impl LocalFolder {
     fn put_whole(&self, file: UnfinishedFile, name: &str) -> io::Result<()> {
         let UnfinishedFile { file, place: begun, .. } = file;
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        self.rename_to(&begun.0, name)
+    }
+
+    fn move_whole(&self, from: &str, to: &str) -> io::Result<()> {
+        let from = self.at(from);
+        self.rename_to(&from, to)?;
+        // Nor is the other name there after a crash.
+        File::open(from.parent().unwrap_or(&self.root))?.sync_all()
+    }
+
+    fn rename_to(&self, from: &Path, name: &str) -> io::Result<()> {
         let place = self.at(name);
         let folder = place.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder)?;
-        fs::rename(&begun.0, &place)?;
+        fs::rename(from, &place)?;
         // The name is there for good once its folder is.
         File::open(folder)?.sync_all()
     }
@@ -208,6 +219,10 @@ impl Storage for LocalFolder {
 
     fn put(&self, file: UnfinishedFile, name: &str) -> io::Result<()> {
         self.fault.note(self.put_whole(file, name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.fault.note(self.move_whole(from, to))
     }
 
     fn give_up(&self, file: UnfinishedFile) -> io::Result<()> {

@@ -35,6 +35,12 @@ pub trait Storage {
     /// When that fails; then what was there is.
     fn put(&self, file: Self::Unfinished, name: &str) -> io::Result<()>;
 
+    /// Moves a file that is there to another name, in one step and for good.
+    ///
+    /// # Errors
+    /// When that fails; then it is where it was.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// Gives up a file.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use lake::store::{LocalFolder, Storage, compact, gc};
 
 use crate::stopping::StoppingFolder;
-use crate::whole::{add, assert_sound, counted, temporary};
+use crate::whole::{BEGUN_NS, add, add_of, assert_sound, counted, temporary};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -59,6 +59,43 @@ fn killed_at_every_step(
         assert_sound(folder.path());
     }
     unreachable!("a change ends")
+}
+
+/// Recorded on another day than was said first: killed while its row moves there, whoever compacts finds its rows.
+#[test]
+fn moving_to_another_day_loses_and_doubles_nothing() {
+    let folder = temporary();
+    let root = folder.path();
+    let storage = LocalFolder::change(root).unwrap();
+    for host in ["web1", "web2"] {
+        add(&storage, host, "a").unwrap();
+    }
+    drop(storage);
+    let before = counted(root);
+    let later = |storage: &StoppingFolder| {
+        add_of(storage, "web2", "a", Some(BEGUN_NS + 86_400_000_000_000)).map(|_| ())
+    };
+    let whole = temporary();
+    copy(root, whole.path());
+    let storage = StoppingFolder::after(usize::MAX, whole.path());
+    later(&storage).unwrap();
+    let steps = storage.taken();
+    assert_eq!(counted(whole.path()), before);
+    // The last steps: the row is renamed, and then replaced.
+    for step in steps - 6..steps {
+        let folder = temporary();
+        copy(root, folder.path());
+        let storage = StoppingFolder::after(step, folder.path());
+        assert!(later(&storage).is_err());
+        drop(storage);
+        assert_eq!(counted(folder.path()), before, "after step {step}");
+        let storage = LocalFolder::change(folder.path()).unwrap();
+        compact(&storage, &|_| true).unwrap();
+        assert_eq!(counted(folder.path()), before, "compacted after step {step}");
+        drop(storage);
+        later(&StoppingFolder::after(usize::MAX, folder.path())).unwrap();
+        assert_eq!(counted(folder.path()), before, "done again after step {step}");
+    }
 }
 
 #[test]

@@ -99,6 +99,12 @@ impl Storage for StoppingFolder {
         self.steps.take()
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.steps.take()?;
+        self.folder.rename(from, to)?;
+        self.steps.take()
+    }
+
     fn give_up(&self, file: Self::Unfinished) -> io::Result<()> {
         self.steps.take()?;
         self.folder.give_up(file.take()?)

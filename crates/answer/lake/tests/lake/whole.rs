@@ -17,8 +17,21 @@ use timeline::event_filter::Filter;
 /// Few tables: enough to tell them apart, and few enough to try every step.
 const TABLES: [&Table; 4] = [&SESSIONS, &MACHINES, &EXITS, &EXIT_ROLLUP];
 
+/// When the recording is said to have been made.
+pub(crate) const BEGUN_NS: i64 = 1_795_305_600_000_000_000;
+
 /// The recording, as any number of hosts.
 pub(crate) fn add<S: Storage>(storage: &S, host: &str, hash: &str) -> io::Result<Added> {
+    add_of(storage, host, hash, Some(BEGUN_NS))
+}
+
+/// The same, recorded at another time, or at one that is not known.
+pub(crate) fn add_of<S: Storage>(
+    storage: &S,
+    host: &str,
+    hash: &str,
+    offset_ns: Option<i64>,
+) -> io::Result<Added> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/arm64/B-vhost-off.dat");
     let mut recordings = [sources::open(&path).unwrap()];
@@ -30,7 +43,7 @@ pub(crate) fn add<S: Storage>(storage: &S, host: &str, hash: &str) -> io::Result
         source_uri: host.to_owned(),
         source: Some(SourceHash { sha256: hash.to_owned(), bytes: 1 }),
         host_id: Some(host.to_owned()),
-        clock: UnixClock { offset_ns: Some(1_795_305_600_000_000_000), error_ns: None },
+        clock: UnixClock { offset_ns, error_ns: None },
         sample_weight: 1.0,
         ..Origin::default()
     };
@@ -43,6 +56,7 @@ pub(crate) fn add<S: Storage>(storage: &S, host: &str, hash: &str) -> io::Result
         origin: &origin,
         range_ns: None,
         tables: &TABLES,
+        written: &TABLES,
         events: &events,
     };
     let mut addition = Addition::new(storage, identify(&question))?;
@@ -114,6 +128,30 @@ fn adding_again_changes_nothing_and_other_bytes_replace_the_rows() {
     assert_eq!(counted(folder.path()), counts);
     let found = verify(&storage, &[]).unwrap();
     assert_eq!((found.sessions, found.orphans, found.faults.len()), (1, 3, 0));
+}
+
+/// A recording is one session, whatever is said of when it was made: what is known of that stays.
+#[test]
+fn a_recording_is_one_session_on_the_day_that_is_known() {
+    let folder = temporary();
+    let storage = LocalFolder::change(folder.path()).unwrap();
+    let days = || -> Vec<String> {
+        let all = storage.list("v1/sessions").unwrap();
+        all.iter().map(|file| file.name.split('/').nth(2).unwrap().to_owned()).collect()
+    };
+    assert_eq!(add_of(&storage, "web1", "a", None).unwrap(), Added::New);
+    let counts = counted(folder.path());
+    assert_eq!(days(), ["date=1970-01-01"]);
+    assert_eq!(add(&storage, "web1", "a").unwrap(), Added::Replaced);
+    assert_eq!(days(), ["date=2026-11-22"]);
+    assert_eq!(counted(folder.path()), counts);
+    assert_eq!(add_of(&storage, "web1", "a", None).unwrap(), Added::Dated);
+    assert_eq!(days(), ["date=2026-11-22"]);
+    let day_ns = 86_400_000_000_000;
+    assert_eq!(add_of(&storage, "web1", "a", Some(BEGUN_NS + day_ns)).unwrap(), Added::Replaced);
+    assert_eq!(days(), ["date=2026-11-23"]);
+    assert_eq!(counted(folder.path()), counts);
+    assert!(verify(&storage, &[]).unwrap().faults.is_empty());
 }
 
 #[test]

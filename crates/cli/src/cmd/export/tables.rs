@@ -20,10 +20,14 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let part = Part::new(args.from, args.until, &args.vms);
     let sources = SessionTables::open(&args.files, args.method.method, &part)?;
-    let wanted = args.tables.wanted(!args.events.is_empty());
+    let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);
-    let written = convert(&sources, &args.tables, (&wanted, &args.events), &mut files)?;
+    let written = convert(&sources, &args.tables, (only, &args.events), &mut files)?;
     files.complete()?;
+    if only.is_some() {
+        // Whoever runs this for one table has its own messages.
+        return Ok(());
+    }
     let mut err = messages();
     let rows: u64 = written.rows.iter().map(|(_, rows)| rows).sum();
     let tables = written.rows.len();

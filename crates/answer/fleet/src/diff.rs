@@ -1,0 +1,372 @@
+//! Compares two parts of a lake, host by host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use lake::store::{Storage, counted};
+use rustc_hash::FxHashMap;
+
+use crate::carriers::carriers;
+use crate::compare::{Design, HostValues, compare};
+use crate::findings::{correct, note_shifts};
+use crate::metric::Metric;
+use crate::rows::{HostRatio, Row};
+use crate::selection::{Selection, SelectionError};
+use crate::sessions::{Session, Sessions};
+use crate::sums::{Key, LATE, Place, Places, Sums, read};
+use crate::totals::{Parts, total_ratio};
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Sessions of the first side, and of the second.
+    pub sides: [Selection; 2],
+    /// Hosts whose sessions of the second side are all of this kind were left as they are.
+    pub control: Option<Selection>,
+    /// What hosts of different kinds differ by: a column of `sessions` or a label.
+    pub strata: String,
+    /// Numbers to compare.
+    pub metrics: Vec<Metric>,
+    /// Sessions that lost a greater share of their events don't count.
+    pub most_lost: f64,
+    /// Differences that are none may be a share of this among those called significant.
+    pub alpha: f64,
+    /// What resamples are drawn from.
+    pub seed: u64,
+}
+
+/// A side as it was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideFacts {
+    /// Hosts.
+    pub hosts: usize,
+    /// Sessions.
+    pub sessions: usize,
+    /// How long they were recorded without a loss.
+    pub covered_ns: u64,
+}
+
+/// Two parts of a fleet, compared.
+#[derive(Clone, Debug)]
+pub struct FleetDiff {
+    /// What was asked.
+    pub question: Question,
+    /// Both sides.
+    pub sides: [SideFacts; 2],
+    /// Hosts on both sides.
+    pub paired: usize,
+    /// Hosts that were left as they are.
+    pub controls: usize,
+    /// Sessions that were left out: they lost too much, are of no known host, are on both sides, or of a host of which
+    /// only a part was changed.
+    pub left_out: [usize; 4],
+    /// Those with the greatest change first.
+    pub rows: Vec<Row>,
+}
+
+/// Compares two parts of a lake.
+///
+/// # Errors
+/// When it can't be read, or a condition names what sessions don't have (an error of [`SelectionError`]).
+pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<FleetDiff> {
+    let tables = counted(storage)?;
+    let sessions = Sessions::read(storage, &tables)?;
+    check(&question, &sessions)?;
+    let fleet = Fleet::of(&question, &sessions);
+    let sums = read(storage, &tables, &fleet.places(), fleet.hosts.len())?;
+    let mut rows = fleet.rows(&question, &sums);
+    correct(&mut rows, question.alpha);
+    note_shifts(&mut rows);
+    for row in rows.iter_mut().filter(|row| row.significant) {
+        fleet.explain(row, &sums, question.alpha);
+    }
+    name_strata(&mut rows);
+    let size = |row: &Row| row.log_change().map_or(0.0, f64::abs);
+    rows.sort_by(|one, other| {
+        let significant = other.significant.cmp(&one.significant);
+        significant.then(size(other).total_cmp(&size(one)))
+    });
+    Ok(fleet.done(question, &sums, rows))
+}
+
+fn check(question: &Question, sessions: &Sessions) -> io::Result<()> {
+    let known = sessions.known();
+    let [a, b] = &question.sides;
+    for selection in [Some(a), Some(b), question.control.as_ref()].into_iter().flatten() {
+        selection.check(&|name| sessions.knows(name), &known).map_err(wrong)?;
+    }
+    if sessions.knows(&question.strata) {
+        return Ok(());
+    }
+    let strata: Selection = format!("{} IS NULL", question.strata).parse().map_err(wrong)?;
+    strata.check(&|name| sessions.knows(name), &known).map_err(wrong)
+}
+
+fn wrong(error: SelectionError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}
+
+/// A host.
+#[derive(Debug)]
+struct Host {
+    name: String,
+    /// Place among the strata.
+    stratum: usize,
+    is_control: bool,
+    /// Places of its sessions, by side.
+    sessions: [Vec<usize>; 2],
+}
+
+/// The hosts of both sides.
+#[derive(Debug)]
+struct Fleet<'s> {
+    sessions: &'s Sessions,
+    hosts: Vec<Host>,
+    strata: Vec<String>,
+    left_out: [usize; 4],
+}
+
+/// How much of B its end is.
+const END: f64 = 1.0 / 3.0;
+
+impl<'s> Fleet<'s> {
+    fn of(question: &Question, sessions: &'s Sessions) -> Self {
+        let mut left_out = [0; 4];
+        let [lost, unknown, on_both, mixed] = &mut left_out;
+        let mut hosts: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
+        for (at, session) in sessions.all.iter().enumerate() {
+            let is_on =
+                question.sides.each_ref().map(|side| side.holds(&|name| session.fact(name)));
+            let side = match is_on {
+                [false, false] => continue,
+                [true, true] => {
+                    *on_both += 1;
+                    continue;
+                }
+                [is_first, _] => usize::from(!is_first),
+            };
+            if session.lost() > question.most_lost {
+                *lost += 1;
+                continue;
+            }
+            let Some(host) = session.text("host_id") else {
+                *unknown += 1;
+                continue;
+            };
+            let sides = hosts.entry(host).or_default();
+            sides.iter_mut().skip(side).take(1).for_each(|side| side.push(at));
+        }
+        let kind = |all: &[Vec<usize>; 2]| {
+            let newest = all.iter().flatten().next_back().and_then(|at| sessions.all.get(*at));
+            newest.and_then(|one| one.text(&question.strata)).unwrap_or_default()
+        };
+        let strata: BTreeSet<String> = hosts.values().map(kind).collect();
+        let strata: Vec<String> = strata.into_iter().collect();
+        let mut found = Vec::new();
+        for (name, all) in hosts {
+            let Some(is_control) = is_control(question, sessions, &all) else {
+                *mixed += all.iter().map(Vec::len).sum::<usize>();
+                continue;
+            };
+            let stratum = strata.binary_search(&kind(&all)).unwrap_or(0);
+            found.push(Host { name, stratum, is_control, sessions: all });
+        }
+        Self { sessions, hosts: found, strata, left_out }
+    }
+
+    fn session(&self, at: usize) -> Option<&'s Session> {
+        self.sessions.all.get(at)
+    }
+
+    fn places(&self) -> Places {
+        let mut places = FxHashMap::default();
+        for (at, host) in self.hosts.iter().enumerate() {
+            let late_ns = self.end_of(host);
+            for (side, sessions) in host.sessions.iter().enumerate() {
+                for session in sessions.iter().filter_map(|at| self.session(*at)) {
+                    let ids = (session.session.clone(), session.ingest.clone());
+                    places.insert(ids, Place { host: at, side, late_ns });
+                }
+            }
+        }
+        places
+    }
+
+    /// From when on it is the end of a host's B.
+    fn end_of(&self, host: &Host) -> i64 {
+        let [_, b] = &host.sessions;
+        let spans = b.iter().map(|at| self.session(*at).and_then(|session| session.span_ns));
+        let Some(spans) = spans.collect::<Option<Vec<_>>>() else { return i64::MAX };
+        let from = spans.iter().map(|span| span.0).min().unwrap_or(i64::MAX);
+        let to = spans.iter().map(|span| span.1).max().unwrap_or(i64::MAX);
+        to.saturating_sub((to.saturating_sub(from) as f64 * END) as i64)
+    }
+
+    /// The rows of all hosts, and where there are several kinds of hosts, of each kind.
+    fn rows(&self, question: &Question, sums: &Sums) -> Vec<Row> {
+        let keys: BTreeSet<&Key> =
+            sums.iter().flat_map(|host| host.iter().flat_map(|side| side.groups.keys())).collect();
+        let kinds = (0..self.strata.len()).map(Some).filter(|_| self.strata.len() > 1);
+        let strata: Vec<Option<usize>> = [None].into_iter().chain(kinds).collect();
+        let mut rows = Vec::new();
+        for key in keys {
+            for &metric in &question.metrics {
+                for &stratum in &strata {
+                    rows.extend(self.row(question, sums, (key, metric, stratum)));
+                }
+            }
+        }
+        rows
+    }
+
+    /// What hosts have of a number on A and on another part.
+    fn values(
+        &self,
+        sums: &Sums,
+        (key, metric): (&Key, Metric),
+        part: usize,
+        stratum: Option<usize>,
+    ) -> Vec<(usize, HostValues)> {
+        let value = |host: usize, part: usize| {
+            let side = sums.get(host)?.get(part)?;
+            metric.value(side.groups.get(key)?, side.covered_ns)
+        };
+        let is_of = |host: &Host| stratum.is_none_or(|stratum| host.stratum == stratum);
+        let hosts = self.hosts.iter().enumerate().filter(|(_, host)| is_of(host));
+        hosts
+            .map(|(at, host)| {
+                let (stratum, is_control) = (host.stratum, host.is_control);
+                (at, HostValues { a: value(at, 0), b: value(at, part), stratum, is_control })
+            })
+            .collect()
+    }
+
+    fn row(
+        &self,
+        question: &Question,
+        sums: &Sums,
+        (key, metric, stratum): (&Key, Metric, Option<usize>),
+    ) -> Option<Row> {
+        let values = self.values(sums, (key, metric), 1, stratum);
+        let hosts: Vec<HostValues> = values.iter().map(|one| one.1).collect();
+        let name = stratum.and_then(|at| self.strata.get(at).cloned());
+        let mut row = Row::new(name, key, metric);
+        row.count(&hosts);
+        if row.hosts == [0; 3] {
+            return None;
+        }
+        row.change = compare(&hosts, question.alpha, question.seed);
+        let changed = values.iter().filter(|one| !one.1.is_control);
+        let parts: Vec<Parts> = changed
+            .map(|(at, _)| {
+                [0, 1].map(|side| {
+                    let side = sums.get(*at)?.get(side)?;
+                    metric.quotient(side.groups.get(key)?, side.covered_ns)
+                })
+            })
+            .collect();
+        row.total = row.change.and_then(|change| {
+            let paired = change.design != Design::Welch;
+            total_ratio(&parts, paired, question.alpha, question.seed)
+        });
+        Some(row)
+    }
+
+    /// Says of a row that differs which hosts carry it, and whether it is still there at the end.
+    fn explain(&self, row: &mut Row, sums: &Sums, alpha: f64) {
+        let key = Key {
+            level: row.level,
+            isa: row.isa.clone(),
+            reason: row.reason.clone(),
+            waiting: row.waiting,
+        };
+        let stratum = row.stratum.as_ref().and_then(|name| self.strata.binary_search(name).ok());
+        let values = self.values(sums, (&key, row.metric), 1, stratum);
+        let changed: Vec<(usize, f64)> = values
+            .iter()
+            .filter(|one| !one.1.is_control)
+            .filter_map(|(at, value)| Some((*at, value.change()?)))
+            .collect();
+        let name =
+            |at: usize| self.hosts.get(at).map_or_else(String::new, |host| host.name.clone());
+        if row.change.is_some_and(|change| change.design != Design::Welch) {
+            let changes: Vec<f64> = changed.iter().map(|one| one.1).collect();
+            let carriers = carriers(&changes);
+            let places = carriers.iter().filter_map(|at| Some(changed.get(*at)?.0));
+            row.carried_by = places.map(name).collect();
+        } else {
+            // No host is on both sides: which of them changed can't be told apart.
+            let on_b = values.iter().filter(|one| one.1.b.is_some());
+            row.carried_by = on_b.map(|one| name(one.0)).collect();
+        }
+        let ratio = |(at, value): &(usize, HostValues)| {
+            let stratum = self.strata.get(value.stratum).cloned().unwrap_or_default();
+            Some(HostRatio { host: name(*at), stratum, a: value.a?, b: value.b? })
+        };
+        row.host_ratios = values.iter().filter_map(ratio).collect();
+        let late: Vec<HostValues> = self
+            .values(sums, (&key, row.metric), LATE, stratum)
+            .into_iter()
+            .map(|one| one.1)
+            .collect();
+        let known = late.iter().filter(|host| host.b.is_some()).count();
+        let late = compare(&late, alpha, 0).filter(|_| known * 2 >= row.hosts[1]);
+        row.went_away = late.zip(row.log_change()).map(|(late, change)| {
+            // Half of it is left at least, to the same side.
+            late.ratio.ln() / change < 0.5
+        });
+    }
+
+    fn done(self, question: Question, sums: &Sums, rows: Vec<Row>) -> FleetDiff {
+        let side = |at: usize| {
+            let of = self.hosts.iter().filter_map(|host| host.sessions.get(at));
+            let sessions: Vec<usize> = of.map(Vec::len).filter(|count| *count > 0).collect();
+            let covered = sums.iter().filter_map(|host| host.get(at)).map(|side| side.covered_ns);
+            SideFacts {
+                hosts: sessions.len(),
+                sessions: sessions.iter().sum(),
+                covered_ns: covered.fold(0, u64::saturating_add),
+            }
+        };
+        let is_paired = |host: &&Host| host.sessions.iter().all(|side| !side.is_empty());
+        FleetDiff {
+            question,
+            sides: [side(0), side(1)],
+            paired: self.hosts.iter().filter(is_paired).count(),
+            controls: self.hosts.iter().filter(|host| host.is_control).count(),
+            left_out: self.left_out,
+            rows,
+        }
+    }
+}
+
+/// Whether nothing was changed on a host; `None`: on a part of its second side only.
+fn is_control(question: &Question, sessions: &Sessions, all: &[Vec<usize>; 2]) -> Option<bool> {
+    let Some(control) = &question.control else { return Some(false) };
+    let [_, b] = all;
+    let of = b.iter().filter_map(|at| sessions.all.get(*at));
+    let kept = of.filter(|session| control.holds(&|name| session.fact(name))).count();
+    match kept {
+        0 => Some(false),
+        kept if kept == b.len() => Some(true),
+        _ => None,
+    }
+}
+
+/// A change of all hosts that only some kinds of hosts have is carried by these.
+fn name_strata(rows: &mut [Row]) {
+    let of_kinds: Vec<Row> = rows.iter().filter(|row| row.stratum.is_some()).cloned().collect();
+    for row in rows.iter_mut().filter(|row| row.stratum.is_none() && row.significant) {
+        let same = |other: &&Row| other.metric == row.metric && other.is_of(row);
+        let kinds: Vec<&Row> =
+            of_kinds.iter().filter(same).filter(|kind| kind.change.is_some()).collect();
+        let is_alike =
+            |kind: &&Row| kind.log_change().zip(row.log_change()).is_some_and(|(a, b)| a * b > 0.0);
+        let carrying: Vec<&Row> =
+            kinds.iter().copied().filter(|kind| kind.significant).filter(is_alike).collect();
+        if !carrying.is_empty() && carrying.len() < kinds.len() {
+            row.carried_by = carrying.iter().flat_map(|kind| kind.carried_by.clone()).collect();
+            row.carried_by.sort();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Whether the hosts of one part of a lake differ from those of another, or from themselves before.
+//!
+//! The unit is the host: exits of one host are alike, so that thousands of them say little more of a fleet than a
+//! few do. Sums of exits become one value for each host and side ([`sums`]), and values are compared by hosts
+//! ([`compare`]). `docs/fleet.md` says what is compared how, and how often that is wrong.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_precision_loss, reason = "sums of nanoseconds are compared to a few digits")]
+
+mod carriers;
+mod compare;
+mod diff;
+mod findings;
+mod metric;
+mod report;
+mod rows;
+mod selection;
+mod sessions;
+mod simulate;
+mod sums;
+mod totals;
+
+pub use compare::{Change, Design, HostValues, compare};
+pub use diff::{FleetDiff, Question, SideFacts, fleet_diff};
+pub use metric::Metric;
+pub use report::FleetReport;
+pub use rows::{HostRatio, Row};
+pub use selection::{Selection, SelectionError};
+pub use simulate::{Effect, Simulation, Template};

@@ -1,0 +1,150 @@
+//! The sessions of a lake, and what is known of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use lake::store::{Storage, TableFiles};
+use lake::tables::{LABELS, SESSIONS};
+use lake::{Values, date_of, each_group};
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fact {
+    Text(String),
+    Number(f64),
+}
+
+impl Fact {
+    /// As a text.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// A session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) session: String,
+    pub(crate) ingest: String,
+    /// Begin and end in Unix time, where it is known.
+    pub(crate) span_ns: Option<(i64, i64)>,
+    facts: BTreeMap<String, Fact>,
+}
+
+impl Session {
+    /// A column of its row, its day, or a label.
+    pub(crate) fn fact(&self, name: &str) -> Option<&Fact> {
+        self.facts.get(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.fact(name).map(Fact::text)
+    }
+
+    /// The share of its events that were lost.
+    pub(crate) fn lost(&self) -> f64 {
+        let number = |name| match self.fact(name) {
+            Some(Fact::Number(number)) => *number,
+            _ => 0.0,
+        };
+        let (lost, read) = (number("events_lost"), number("events"));
+        if lost > 0.0 { lost / (lost + read) } else { 0.0 }
+    }
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    pub(crate) all: Vec<Session>,
+    labels: BTreeSet<String>,
+}
+
+/// The day on which a session began.
+const DATE: &str = "date";
+
+impl Sessions {
+    /// Reads those of a lake.
+    pub(crate) fn read<S: Storage>(storage: &S, tables: &[TableFiles]) -> io::Result<Self> {
+        let mut sessions = Self { all: Vec::new(), labels: BTreeSet::new() };
+        let names: Vec<&str> = SESSIONS.columns.iter().map(|column| column.name).collect();
+        for file in files(tables, SESSIONS.name) {
+            each_group(storage.open(&file)?, &SESSIONS, &names, &mut |group| {
+                let rows = 0..group.rows;
+                sessions.all.extend(rows.map(|row| session(&names, group.all(), row)));
+                Ok(())
+            })?;
+        }
+        sessions.read_labels(storage, tables)?;
+        Ok(sessions)
+    }
+
+    fn read_labels<S: Storage>(&mut self, storage: &S, tables: &[TableFiles]) -> io::Result<()> {
+        let by_id = |one: &Session| (one.session.clone(), one.ingest.clone());
+        let places: BTreeMap<_, _> =
+            self.all.iter().map(by_id).enumerate().map(|(at, id)| (id, at)).collect();
+        for file in files(tables, LABELS.name) {
+            let columns = ["session_id", "ingest_id", "key", "value"];
+            each_group(storage.open(&file)?, &LABELS, &columns, &mut |group| {
+                let [session, ingest, key, value] = group.columns()?;
+                for row in 0..group.rows {
+                    let text = |of: &Values| of.text(row).unwrap_or_default().to_owned();
+                    let place = places.get(&(text(session), text(ingest)));
+                    let Some(session) = place.and_then(|at| self.all.get_mut(*at)) else {
+                        continue;
+                    };
+                    // A column of the same name knows the label already.
+                    session.facts.entry(text(key)).or_insert_with(|| Fact::Text(text(value)));
+                    self.labels.insert(text(key));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether sessions can have such a fact.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        name == DATE
+            || self.labels.contains(name)
+            || SESSIONS.columns.iter().any(|column| column.name == name)
+    }
+
+    /// What they can have, in words.
+    pub(crate) fn known(&self) -> String {
+        let columns = SESSIONS.columns.iter().map(|column| column.name);
+        let labels = self.labels.iter().map(String::as_str);
+        columns.chain([DATE]).chain(labels).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Names of a table's files with rows that count.
+pub(crate) fn files(tables: &[TableFiles], name: &str) -> Vec<String> {
+    let found = tables.iter().filter(|one| one.table.name == name);
+    found.flat_map(|one| one.files.iter().map(|file| file.name.clone())).collect()
+}
+
+fn session(names: &[&str], columns: &[Values], row: usize) -> Session {
+    let mut facts = BTreeMap::new();
+    for (name, values) in names.iter().zip(columns) {
+        let fact = match values {
+            Values::Text(_) => values.text(row).map(|text| Fact::Text(text.to_owned())),
+            Values::Flag(_) => values.flag(row).map(|flag| Fact::Text(flag.to_string())),
+            Values::Number(_) => values.number(row).map(|number| Fact::Number(number as f64)),
+            Values::Double(_) => values.double(row).map(Fact::Number),
+        };
+        facts.extend(fact.map(|fact| ((*name).to_owned(), fact)));
+    }
+    let number = |name| {
+        let at = names.iter().position(|one| *one == name)?;
+        columns.get(at)?.number(row)
+    };
+    let begun = number("begun_unix_ns");
+    let span_ns = begun.map(|begun| (begun, begun.saturating_add(number("span_ns").unwrap_or(0))));
+    facts.extend(begun.map(|begun| (DATE.to_owned(), Fact::Text(date_of(begun)))));
+    let text = |name: &str| facts.get(name).map(Fact::text).unwrap_or_default();
+    let (session, ingest) = (text("session_id"), text("ingest_id"));
+    Session { session, ingest, span_ns, facts }
+}

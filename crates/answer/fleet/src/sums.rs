@@ -1,0 +1,252 @@
+//! Sums of the exits of each host on either side, from the rollups of a lake.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use analyses::distribution::upper_end;
+use lake::store::{Storage, TableFiles};
+use lake::tables::{EXIT_HIST, EXIT_ROLLUP};
+use lake::{Group, Values, each_group};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::sessions::files;
+
+/// The exits of one kind; without a reason: all that don't wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// 0: all levels.
+    pub(crate) level: i32,
+    pub(crate) isa: String,
+    pub(crate) reason: String,
+    pub(crate) waiting: bool,
+}
+
+/// Sums of a kind of exits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupSums {
+    pub(crate) exits: u64,
+    pub(crate) paired: u64,
+    pub(crate) time_ns: u64,
+    /// `None`: not recorded.
+    pub(crate) cost_ns: Option<u64>,
+    /// Times by bucket.
+    pub(crate) hist: FxHashMap<i32, u64>,
+}
+
+impl GroupSums {
+    fn add(&mut self, other: &Self) {
+        self.exits = self.exits.saturating_add(other.exits);
+        self.paired = self.paired.saturating_add(other.paired);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+        if let Some(cost_ns) = other.cost_ns {
+            self.cost_ns = Some(self.cost_ns.unwrap_or(0).saturating_add(cost_ns));
+        }
+    }
+}
+
+/// What a host did on one side, or in a part of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostSums {
+    /// How long it was recorded without a loss.
+    pub(crate) covered_ns: u64,
+    pub(crate) groups: BTreeMap<Key, GroupSums>,
+}
+
+/// Where the rows of a session go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The host.
+    pub(crate) host: usize,
+    /// 0: A; 1: B.
+    pub(crate) side: usize,
+    /// Slices from this time on are the end of the side; none where it is not known.
+    pub(crate) late_ns: i64,
+}
+
+/// Of each host the sums on A, on B, and at the end of B.
+pub(crate) type Sums = Vec<[HostSums; 3]>;
+
+/// Where the end of B is among a host's sums.
+pub(crate) const LATE: usize = 2;
+
+/// The sessions that count, by both ids.
+pub(crate) type Places = FxHashMap<(String, String), Place>;
+
+/// Adds up the rows of sessions that have a place.
+pub(crate) fn read<S: Storage>(
+    storage: &S,
+    tables: &[TableFiles],
+    places: &Places,
+    hosts: usize,
+) -> io::Result<Sums> {
+    let mut sums = vec![<[HostSums; 3]>::default(); hosts];
+    for file in files(tables, EXIT_ROLLUP.name) {
+        // Slices whose time was counted, of the sessions in this file.
+        let mut counted = FxHashSet::default();
+        each_group(storage.open(&file)?, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
+            add_rollup(group, places, &mut sums, &mut counted)
+        })?;
+    }
+    for file in files(tables, EXIT_HIST.name) {
+        each_group(storage.open(&file)?, &EXIT_HIST, &HIST, &mut |group| {
+            add_hist(group, places, &mut sums)
+        })?;
+    }
+    Ok(sums)
+}
+
+const ROLLUP: [&str; 13] = [
+    "session_id",
+    "ingest_id",
+    "machine",
+    "slice_ns",
+    "level",
+    "isa",
+    "reason",
+    "waiting",
+    "exits",
+    "paired",
+    "time_ns",
+    "cost_ns",
+    "covered_ns",
+];
+
+const HIST: [&str; 10] = [
+    "session_id",
+    "ingest_id",
+    "machine",
+    "metric",
+    "level",
+    "isa",
+    "reason",
+    "waiting",
+    "bucket",
+    "n",
+];
+
+/// The machine whose exits are compared: guests' own exits are of their hosts' CPUs, too.
+const HOST: &str = "host";
+
+fn place_of<'p>(
+    places: &'p Places,
+    (session, ingest, machine): (&Values, &Values, &Values),
+    row: usize,
+) -> Option<&'p Place> {
+    if machine.text(row) != Some(HOST) {
+        return None;
+    }
+    places.get(&(session.text(row)?.to_owned(), ingest.text(row)?.to_owned()))
+}
+
+fn key_of([level, isa, reason, waiting]: [&Values; 4], row: usize) -> Key {
+    let text = |of: &Values| of.text(row).unwrap_or_default().to_owned();
+    Key {
+        level: level.number(row).and_then(|level| i32::try_from(level).ok()).unwrap_or(0),
+        isa: text(isa),
+        reason: text(reason),
+        waiting: waiting.flag(row).unwrap_or(false),
+    }
+}
+
+/// A number of a file that should not be negative.
+fn count(values: &Values, row: usize) -> Option<u64> {
+    values.number(row).map(|number| u64::try_from(number).unwrap_or(0))
+}
+
+fn add_rollup(
+    group: &Group,
+    places: &Places,
+    sums: &mut Sums,
+    counted: &mut FxHashSet<(String, i64)>,
+) -> io::Result<()> {
+    let [
+        session,
+        ingest,
+        machine,
+        slice,
+        level,
+        isa,
+        reason,
+        waiting,
+        exits,
+        paired,
+        time,
+        cost,
+        covered,
+    ] = group.columns()?;
+    for row in 0..group.rows {
+        let Some(place) = place_of(places, (session, ingest, machine), row) else { continue };
+        let slice_ns = slice.number(row).unwrap_or(0);
+        let own = GroupSums {
+            exits: count(exits, row).unwrap_or(0),
+            paired: count(paired, row).unwrap_or(0),
+            time_ns: count(time, row).unwrap_or(0),
+            cost_ns: count(cost, row),
+            hist: FxHashMap::default(),
+        };
+        let key = key_of([level, isa, reason, waiting], row);
+        let session = session.text(row).unwrap_or_default().to_owned();
+        let covered_ns = match counted.insert((session, slice_ns)) {
+            true => count(covered, row).unwrap_or(0),
+            false => 0,
+        };
+        let Some(host) = sums.get_mut(place.host) else { continue };
+        let is_late = place.side == 1 && slice_ns >= place.late_ns;
+        for side in [Some(place.side), is_late.then_some(LATE)].into_iter().flatten() {
+            let Some(side) = host.get_mut(side) else { continue };
+            side.covered_ns = side.covered_ns.saturating_add(covered_ns);
+            if !key.waiting {
+                side.groups.entry(Key::default()).or_default().add(&own);
+            }
+            side.groups.entry(key.clone()).or_default().add(&own);
+        }
+    }
+    Ok(())
+}
+
+fn add_hist(group: &Group, places: &Places, sums: &mut Sums) -> io::Result<()> {
+    let [session, ingest, machine, metric, level, isa, reason, waiting, bucket, n] =
+        group.columns()?;
+    for row in 0..group.rows {
+        if metric.text(row) != Some("time") {
+            continue;
+        }
+        let Some(place) = place_of(places, (session, ingest, machine), row) else { continue };
+        let bucket = bucket.number(row).and_then(|bucket| i32::try_from(bucket).ok());
+        let (Some(bucket), Some(n)) = (bucket, count(n, row)) else { continue };
+        let key = key_of([level, isa, reason, waiting], row);
+        let side = sums.get_mut(place.host).and_then(|host| host.get_mut(place.side));
+        let Some(side) = side else { continue };
+        let keys = [(!key.waiting).then(Key::default), Some(key)];
+        for key in keys.into_iter().flatten() {
+            *side.groups.entry(key).or_default().hist.entry(bucket).or_default() += n;
+        }
+    }
+    Ok(())
+}
+
+/// The end of the bucket below which `per_mille` of the values lie.
+pub(crate) fn percentile(hist: &FxHashMap<i32, u64>, per_mille: u64) -> Option<u64> {
+    let mut buckets: Vec<(i32, u64)> = hist.iter().map(|(bucket, n)| (*bucket, *n)).collect();
+    buckets.sort_unstable();
+    let total: u128 = buckets.iter().map(|(_, n)| u128::from(*n)).sum();
+    let mut upto = 0;
+    let found = buckets.iter().find(|(_, n)| {
+        upto += u128::from(*n);
+        upto * 1000 >= total * u128::from(per_mille)
+    });
+    usize::try_from(found?.0).ok().map(upper_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_ends_of_buckets() {
+        let hist: FxHashMap<i32, u64> = (0..100).map(|bucket| (bucket, 1)).collect();
+        assert_eq!(percentile(&hist, 990), Some(98));
+        assert_eq!(percentile(&hist, 500), Some(49));
+        assert_eq!(percentile(&FxHashMap::default(), 500), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! Arguments of `sql`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::tables::TableArgs;
+use super::{FormatArg, MethodArgs, PartArgs};
+use crate::args::memory::MemoryArgs;
+
+/// Arguments of `sql`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope sql \"SELECT reason, SUM(cost_ns) AS cost_ns FROM exits GROUP BY reason\" trace.dat\n  \
+    hyperscope sql @slow-exits /srv/lake\n  \
+    hyperscope sql --list\n  \
+    hyperscope sql '\\d exits' trace.dat\n  \
+    hyperscope sql \"SELECT * FROM vcpu_states WHERE state = 'preempted'\" NAME.hscope -o out.parquet\n  \
+    hyperscope sql /srv/lake                         a prompt\n\n\
+    Tables are those of docs/formats/lake.md, views those of docs/sql.md. It runs hyperscope-sql,\n\
+    which make sql builds, from the folder of hyperscope or the PATH.")]
+pub(crate) struct SqlArgs {
+    /// The query, or @NAME of a question that is known by name, and what it is asked of: a lake, a folder of tables, or
+    /// recordings of a host and its guests. Without a query they are read from a prompt
+    #[arg(value_name = "QUERY|SOURCE", required_unless_present = "list")]
+    pub(crate) asked: Vec<OsString>,
+    /// How the answer is written
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: FormatArg,
+    /// Write to this file in place of standard output; as Parquet where its name ends so
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Memory that a query may take before it uses the disk, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024", help_heading = "Limits")]
+    pub(crate) memory: u32,
+    /// List the questions that are known by name
+    #[arg(long)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) reading: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+}

@@ -1,0 +1,107 @@
+//! `hyperscope sql`: becomes hyperscope-sql, which answers queries, and has this program read recordings for it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+
+use crate::args::sql::SqlArgs;
+
+/// The program that answers queries.
+const PROGRAM: &str = "hyperscope-sql";
+
+pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
+    let mut command = Command::new(program()?);
+    if args.list {
+        command.arg("--list");
+    } else {
+        command.arg("--reader").arg(std::env::current_exe().context("cannot find this program")?);
+        for option in options(args) {
+            command.arg("--reader-option").arg(option);
+        }
+        command.arg("--memory").arg(args.memory.to_string());
+        command.arg("--format").arg(name(&args.format));
+        if let Some(output) = &args.output {
+            command.arg("--output").arg(output);
+        }
+        command.arg("--").args(&args.asked);
+    }
+    // It ends as that does, and whoever stops it stops that.
+    Err(anyhow!(command.exec()).context(format!("cannot run {PROGRAM}")))
+}
+
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Next to this program, or where the shell would look.
+fn program() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let next_to_it = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = next_to_it.into_iter().chain(std::env::split_paths(&path));
+    let found = folders.map(|folder| folder.join(PROGRAM)).find(|program| program.is_file());
+    found.with_context(|| {
+        format!(
+            "{PROGRAM} is missing: \"make sql\" in hyperscope's repository builds it, and puts it next to hyperscope; \
+             it is found on the PATH, too"
+        )
+    })
+}
+
+/// What `export` is given, so that it reads recordings as asked here.
+fn options(args: &SqlArgs) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        all.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
+    };
+    add("max-memory", Some(args.reading.max_memory.0.to_string()));
+    add("max-spool", Some(args.reading.max_spool.to_string()));
+    let (range, vms) = (args.part.range, &args.part.vms);
+    add("from", range.from.map(|time| time.to_string()));
+    add("until", range.to.map(|time| time.to_string()));
+    vms.vm.iter().for_each(|vm| add("vm", Some(vm.clone())));
+    add("vcpu", vms.vcpu.as_ref().map(ToString::to_string));
+    add("method", args.method.method.as_ref().map(name));
+    let tables = &args.tables;
+    tables.tables.iter().for_each(|table| add("tables", Some(table.0.name.to_owned())));
+    add("host", tables.host.clone());
+    add("begun", tables.begun.map(|begun| begun.to_string()));
+    tables.labels.iter().for_each(|one| add("label", Some(format!("{}={}", one.0, one.1))));
+    all.extend(tables.details.then(|| "--details".into()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Verb};
+
+    #[test]
+    fn recordings_are_read_as_an_export_with_the_same_options_would() {
+        let line = "hyperscope sql --from +1.5 --vm a,b --vcpu 0,2-3 --begun 1795305600.5 --host web7 \
+                    --label pool=x --details --method windows --max-memory 64M Q trace.dat";
+        let Verb::Sql(args) = Cli::parse_from(line.split_ascii_whitespace()).verb else {
+            unreachable!("another verb")
+        };
+        let given = options(&args);
+        let export = ["hyperscope", "export", "--to", "parquet", "-o", "x", "--only", "exits"];
+        let line = export.into_iter().map(OsString::from).chain(given);
+        let Verb::Export(read) = Cli::parse_from(line.chain(["trace.dat".into()])).verb else {
+            unreachable!("another verb")
+        };
+        assert_eq!(read.from, args.part.range.from);
+        assert_eq!(read.vms.vm, ["a", "b"]);
+        assert_eq!(read.vms.vcpu.map(|vcpus| vcpus.to_string()).as_deref(), Some("0,2-3"));
+        assert_eq!(read.memory.max_memory.0, 64 << 20);
+        assert_eq!(read.method.method, args.method.method);
+        assert_eq!(read.tables.begun.map(|begun| begun.ns()), Some(1_795_305_600_500_000_000));
+        assert_eq!(read.tables.host.as_deref(), Some("web7"));
+        assert!(read.tables.details && read.tables.labels.len() == 1);
+    }
+}

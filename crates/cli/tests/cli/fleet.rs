@@ -1,0 +1,141 @@
+//! `hyperscope fleet`: a known difference is found in a simulated fleet, and none where there is none.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{Run, hyperscope, output_of};
+
+const RECORDING: &str = "fixtures/arm64/D.dat";
+const BEFORE: [&str; 4] = ["--a", "date < '2026-11-04'", "--b", "date >= '2026-11-04'"];
+
+fn simulate(at: &Path, args: &[&str]) {
+    let lake = at.to_str().unwrap();
+    let run =
+        hyperscope(&[&["fleet", "simulate", lake, "--slices", "1", RECORDING], args].concat());
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+}
+
+fn diff(at: &Path, args: &[&str]) -> Run {
+    hyperscope(&[&["fleet", "diff", at.to_str().unwrap()], args].concat())
+}
+
+fn document(at: &Path, args: &[&str]) -> Value {
+    let run = diff(at, &[args, &["--format", "json"]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let document = serde_json::from_str(&run.out).unwrap();
+    check(&closed("fleet_diff"), &document, "fleet diff");
+    document
+}
+
+fn row<'d>(document: &'d Value, reason: &str, metric: &str, stratum: Option<&str>) -> &'d Value {
+    let rows = document["rows"].as_array().unwrap();
+    let is_it = |row: &&Value| {
+        row["reason"] == reason && row["metric"] == metric && row["stratum"].as_str() == stratum
+    };
+    rows.iter().find(is_it).unwrap()
+}
+
+#[test]
+fn a_reason_that_gets_dearer_on_one_cpu_model_is_found_with_its_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    simulate(
+        &at,
+        &["--hosts", "24", "--days", "6", "--effect", "IRQ:cost=+60%,model=1,day=3", "--seed", "5"],
+    );
+    let lake = at.to_str().unwrap();
+    let sessions: Value =
+        serde_json::from_str(&output_of(&["lake", "list", "--format", "json", lake])).unwrap();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 24 * 6);
+    let verified = hyperscope(&["lake", "verify", lake]);
+    assert_eq!(verified.code, 0, "{}", verified.err);
+
+    let found = document(&at, &BEFORE);
+    assert_eq!((&found["a"]["hosts"], &found["paired"]), (&24.into(), &24.into()));
+    let changed = row(&found, "IRQ", "mean_cost_ns", Some("simulated-1"));
+    let ratio = changed["ratio"].as_f64().unwrap();
+    assert!((1.4..1.85).contains(&ratio) && changed["finding"] == true, "{changed}");
+    assert!(
+        changed["ci_low"].as_f64().unwrap() < 1.6 && changed["ci_high"].as_f64().unwrap() > 1.2
+    );
+    let total = changed["total_ratio"].as_f64().unwrap();
+    assert!((1.35..1.9).contains(&total), "{changed}");
+    assert_eq!(row(&found, "IRQ", "mean_cost_ns", Some("simulated-0"))["significant"], false);
+    let odd: Vec<Value> =
+        (1..24).step_by(2).map(|at| format!("simulated-{at:03}").into()).collect();
+    assert_eq!(changed["carried_by"], Value::from(odd.clone()));
+    let all = row(&found, "IRQ", "mean_cost_ns", None);
+    assert!(all["finding"] == true && all["carried_by"] == Value::from(odd), "{all}");
+    assert_eq!(all["hosts"].as_array().unwrap().len(), 24);
+    // What was not changed did not change.
+    let rows = found["rows"].as_array().unwrap();
+    let others = rows.iter().filter(|row| row["finding"] == true && !row["reason"].is_null());
+    assert!(others.into_iter().all(|row| row["reason"] == "IRQ"));
+
+    let table = diff(&at, &BEFORE).out;
+    assert!(
+        table.contains("12 of 24 hosts, all of cpu_model simulated-1: simulated-001, "),
+        "{table}"
+    );
+    let run = diff(&at, &[&BEFORE[..], &["--fail-if", "IRQ:mean_cost > +5%"]].concat());
+    assert!(run.code == 3 && run.err.contains("carried by 12 hosts"), "{}", run.err);
+    let run = diff(&at, &[&BEFORE[..], &["--fail-if", "DABT_LOW:mean_cost > +5%"]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+
+    // Hosts of the other model say how the days differ; compaction changes nothing.
+    let rollout = ["--control", "cpu_model = 'simulated-0'", "--strata", "arch"];
+    let run = hyperscope(&["lake", "compact", lake, "--before", "2026-11-05"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let staged = document(&at, &[&BEFORE[..], &rollout].concat());
+    let changed = row(&staged, "IRQ", "mean_cost_ns", None);
+    assert_eq!((&changed["design"], &staged["controls"]), (&"differences".into(), &12.into()));
+    assert!((1.35..1.9).contains(&changed["ratio"].as_f64().unwrap()), "{changed}");
+    assert_eq!(changed["carried_by"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn where_nothing_differs_nothing_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    simulate(&at, &["--hosts", "20", "--days", "4", "--seed", "3"]);
+    let days = ["--a", "date < '2026-11-03'", "--b", "date >= '2026-11-03'"];
+    let found = document(&at, &days);
+    let rows = found["rows"].as_array().unwrap();
+    assert!(rows.len() > 30 && rows.iter().all(|row| row["finding"] == false));
+    assert!(diff(&at, &days).out.contains("differs\n"));
+    // Other hosts on either side: of each model half.
+    let hosts = ["--a", "host_id <= 'simulated-009'", "--b", "host_id > 'simulated-009'"];
+    let found = document(&at, &hosts);
+    let compared = row(&found, "IRQ", "mean_ns", None);
+    assert_eq!((&compared["design"], &compared["paired"]), (&"welch".into(), &0.into()));
+    assert!(found["rows"].as_array().unwrap().iter().all(|row| row["finding"] == false));
+    let csv = diff(&at, &[&hosts[..], &["--format", "csv"]].concat()).out;
+    assert_eq!(csv.lines().count(), found["rows"].as_array().unwrap().len() + 1);
+}
+
+#[test]
+fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    simulate(&at, &["--hosts", "3", "--days", "2"]);
+    for (args, code, words) in [
+        (&["--a", "day = 1", "--b", "cpus = 1"][..], 2, "sessions have no day"),
+        (&["--a", "cpus = ", "--b", "cpus = 1"], 2, "a number or a text"),
+        (&["--a", "cpus = 1"], 2, "--b"),
+        (&["--a", "cpus = 1", "--b", "cpus = 'x'"], 1, "no session of a known host"),
+        (&["--a", "cpus > 0", "--b", "cpus < 9", "--strata", "rack"], 2, "sessions have no rack"),
+        (&[&BEFORE[..], &["--fail-if", "p50 > 1%"]].concat(), 2, "no such metric"),
+        (&[&BEFORE[..], &["--metric", "p50"]].concat(), 2, "no metric p50"),
+    ] {
+        let run = diff(&at, args);
+        assert!(run.code == code && run.err.contains(words), "{args:?}: {} {}", run.code, run.err);
+    }
+    let run = diff(&folder.path().join("none"), &BEFORE);
+    assert!(run.code == 1 && run.err.contains("is no lake"), "{}", run.err);
+    for effect in ["npf", "npf:cost=3"] {
+        let run = hyperscope(&["fleet", "simulate", "target/none", "--effect", effect, RECORDING]);
+        assert_eq!(run.code, 2, "{}", run.err);
+    }
+}

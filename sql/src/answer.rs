@@ -1,0 +1,280 @@
+//! Writes what a query gives, row by row as it comes; a table for people has to have all of its rows first.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::DFSchema;
+use datafusion::dataframe::{DataFrame, DataFrameWriteOptions};
+use datafusion::error::{DataFusionError, Result};
+use futures::StreamExt;
+use report::Table;
+use serde_json::{Map, Value};
+
+use crate::Format;
+
+/// Rows that a table for people shows; the other formats have all.
+const MOST_SHOWN: usize = 10_000;
+
+/// Writes the rows of `frame` in a format, to a file or to standard output.
+///
+/// # Errors
+/// When the query fails, or its answer can't be written.
+pub(crate) async fn write(frame: DataFrame, format: Format, output: Option<&Path>) -> Result<()> {
+    let Some(path) = output else {
+        return to(frame, format, &mut BufWriter::new(io::stdout().lock())).await;
+    };
+    let file = Place::of(path);
+    if path.extension().is_some_and(|kind| kind == "parquet") {
+        let options = DataFrameWriteOptions::new().with_single_file_output(true);
+        let name = file.begun.display().to_string();
+        frame.write_parquet(&name, options, None).await?;
+    } else {
+        to(frame, format, &mut BufWriter::new(File::create(&file.begun)?)).await?;
+    }
+    Ok(file.complete()?)
+}
+
+/// A file next to its place until it is complete; what can't be replaced, such as a pipe, is written as it is.
+struct Place {
+    path: PathBuf,
+    begun: PathBuf,
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        let is_special = fs::metadata(path).is_ok_and(|one| !one.is_file());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let own = format!(".{name}.{}.parquet", std::process::id());
+        let begun = if is_special { path.to_owned() } else { path.with_file_name(own) };
+        Self { path: path.to_owned(), begun }
+    }
+
+    fn complete(&self) -> io::Result<()> {
+        if self.path != self.begun { fs::rename(&self.begun, &self.path) } else { Ok(()) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.path != self.begun {
+            // In its place, or to be given up.
+            let _ = fs::remove_file(&self.begun);
+        }
+    }
+}
+
+async fn to(frame: DataFrame, format: Format, out: &mut dyn Write) -> Result<()> {
+    let names = names(frame.schema());
+    let numeric = frame.schema().fields().iter().map(|one| one.data_type().is_numeric()).collect();
+    let mut writer: Box<dyn Writer> = match format {
+        Format::Table => Box::new(Shown::new(names, numeric)),
+        Format::Json => Box::new(Document { names, rows: 0 }),
+        Format::Csv => Box::new(Values { names }),
+    };
+    writer.begin(out)?;
+    let mut batches = frame.execute_stream().await?;
+    while let Some(batch) = batches.next().await {
+        writer.rows(&batch?, out)?;
+    }
+    writer.end(out)?;
+    Ok(out.flush()?)
+}
+
+/// Names of columns: with their table where two are called the same.
+fn names(schema: &DFSchema) -> Vec<String> {
+    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    for field in schema.fields() {
+        if !seen.insert(field.name()) {
+            twice.insert(field.name());
+        }
+    }
+    let name = |(table, field): (Option<&datafusion::common::TableReference>, _)| {
+        let field: &datafusion::arrow::datatypes::FieldRef = field;
+        match table.filter(|_| twice.contains(field.name())) {
+            Some(table) => format!("{table}.{}", field.name()),
+            None => field.name().clone(),
+        }
+    };
+    schema.iter().map(name).collect()
+}
+
+/// Writes rows in one format.
+trait Writer {
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()>;
+    fn rows(&mut self, batch: &RecordBatch, out: &mut dyn Write) -> Result<()>;
+    fn end(&mut self, out: &mut dyn Write) -> Result<()>;
+}
+
+/// The cells of one batch as texts; `None`: null.
+struct Texts<'b> {
+    columns: Vec<(&'b ArrayRef, ArrayFormatter<'b>)>,
+}
+
+impl<'b> Texts<'b> {
+    fn of(batch: &'b RecordBatch, options: &'b FormatOptions<'b>) -> Result<Self> {
+        let shown = |array: &'b ArrayRef| Ok((array, ArrayFormatter::try_new(array, options)?));
+        Ok(Self { columns: batch.columns().iter().map(shown).collect::<Result<_>>()? })
+    }
+
+    fn row(&self, row: usize) -> impl Iterator<Item = Option<String>> {
+        self.columns
+            .iter()
+            .map(move |(array, shown)| (!array.is_null(row)).then(|| shown.value(row).to_string()))
+    }
+}
+
+/// A table for people.
+struct Shown {
+    names: Vec<String>,
+    numeric: Vec<bool>,
+    cells: Vec<Vec<String>>,
+    left_out: usize,
+}
+
+impl Shown {
+    fn new(names: Vec<String>, numeric: Vec<bool>) -> Self {
+        let cells = vec![Vec::new(); names.len()];
+        Self { names, numeric, cells, left_out: 0 }
+    }
+}
+
+impl Writer for Shown {
+    fn begin(&mut self, _: &mut dyn Write) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch, _: &mut dyn Write) -> Result<()> {
+        let room = MOST_SHOWN - self.cells.first().map_or(0, Vec::len);
+        let shown = room.min(batch.num_rows());
+        self.left_out += batch.num_rows() - shown;
+        let options = FormatOptions::default();
+        let texts = Texts::of(batch, &options)?;
+        for row in 0..shown {
+            for (cells, text) in self.cells.iter_mut().zip(texts.row(row)) {
+                cells.push(text.unwrap_or_else(|| "-".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> Result<()> {
+        let mut table = Table::default();
+        for ((name, numeric), cells) in
+            self.names.iter().zip(&self.numeric).zip(std::mem::take(&mut self.cells))
+        {
+            match numeric {
+                true => table.numbers(name, 0, cells),
+                false => table.names(name, 0, cells),
+            }
+        }
+        out.write_all(table.draw(None).0.as_bytes())?;
+        if self.left_out > 0 {
+            printable::print_message(format_args!(
+                "hyperscope-sql: rows that are not shown: {}; --format csv and json have all",
+                self.left_out
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// One JSON document, a row a line.
+struct Document {
+    names: Vec<String>,
+    rows: u64,
+}
+
+impl Document {
+    fn row(&self, batch: &RecordBatch, row: usize) -> Result<Value> {
+        let mut object = Map::new();
+        for (name, array) in self.names.iter().zip(batch.columns()) {
+            object.insert(name.clone(), value(array, row)?);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+impl Writer for Document {
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
+        let names = Value::from(self.names.clone());
+        write!(
+            out,
+            "{{\n  \"schema\": \"hyperscope.sql/1\",\n  \"columns\": {names},\n  \"rows\": ["
+        )?;
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch, out: &mut dyn Write) -> Result<()> {
+        for row in 0..batch.num_rows() {
+            let separator = if self.rows == 0 { "" } else { "," };
+            let text = self.row(batch, row)?.to_string();
+            write!(out, "{separator}\n    {}", printable::json(&text))?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> Result<()> {
+        let before = if self.rows == 0 { "" } else { "\n  " };
+        Ok(writeln!(out, "{before}]\n}}")?)
+    }
+}
+
+fn value(array: &ArrayRef, row: usize) -> Result<Value> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    Ok(match array.data_type() {
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(row).into(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().value(row).into(),
+        DataType::Float64 => array.as_primitive::<Float64Type>().value(row).into(),
+        DataType::Boolean => array.as_boolean().value(row).into(),
+        _ => {
+            let options = FormatOptions::default();
+            ArrayFormatter::try_new(array, &options)?.value(row).to_string().into()
+        }
+    })
+}
+
+/// Comma-separated values with a header line; null is an empty cell.
+struct Values {
+    names: Vec<String>,
+}
+
+fn csv_line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> Result<()> {
+    let failed = |error: csv::Error| DataFusionError::External(error.into());
+    let mut writer = csv::Writer::from_writer(out);
+    writer
+        .write_record(cells.map(|cell| printable::csv_cell(&cell).into_owned()))
+        .map_err(failed)?;
+    Ok(writer.flush()?)
+}
+
+impl Writer for Values {
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
+        csv_line(self.names.iter().cloned(), out)
+    }
+
+    fn rows(&mut self, batch: &RecordBatch, out: &mut dyn Write) -> Result<()> {
+        let options = FormatOptions::default();
+        let texts = Texts::of(batch, &options)?;
+        let failed = |error: csv::Error| DataFusionError::External(error.into());
+        let mut writer = csv::Writer::from_writer(out);
+        for row in 0..batch.num_rows() {
+            let cell =
+                |text: Option<String>| printable::csv_cell(&text.unwrap_or_default()).into_owned();
+            writer.write_record(texts.row(row).map(cell)).map_err(failed)?;
+        }
+        Ok(writer.flush()?)
+    }
+
+    fn end(&mut self, _: &mut dyn Write) -> Result<()> {
+        Ok(())
+    }
+}

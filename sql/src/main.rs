@@ -1,0 +1,220 @@
+//! `hyperscope-sql`: SQL over tables of recordings, one or those of a lake. `hyperscope sql` runs it.
+//!
+//! Ends with code 0 when the query was answered, 1 when it or a source is at fault, 2 with wrong arguments.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod at_fault;
+mod columns;
+mod prompt;
+mod questions;
+mod recorded;
+mod statement;
+mod tables;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, ValueEnum};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
+
+use crate::prompt::Prompt;
+use crate::recorded::Reader;
+use crate::tables::Source;
+
+/// SQL over tables of recordings.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hyperscope-sql",
+    version,
+    after_help = "Examples:\n  \
+    hyperscope-sql \"SELECT reason, SUM(cost_ns) FROM exits GROUP BY reason\" trace.dat\n  \
+    hyperscope-sql @slow-exits LAKE\n  \
+    hyperscope-sql --list"
+)]
+struct Args {
+    /// The query, or @NAME of a question that is known by name, and what is asked: a lake, a folder of tables, or
+    /// recordings; without a query, queries are read from a prompt
+    #[arg(value_name = "QUERY SOURCE", required_unless_present = "list")]
+    asked: Vec<OsString>,
+    /// How the answer is written
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+    /// Write to this file in place of standard output; as Parquet where its name ends so
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Memory that the query may take before it uses the disk, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024")]
+    memory: usize,
+    /// List the questions that are known by name
+    #[arg(long)]
+    list: bool,
+    /// The program that reads recordings
+    #[arg(long, value_name = "PROGRAM", hide = true, default_value = "hyperscope")]
+    reader: PathBuf,
+    /// An option for it
+    #[arg(long, value_name = "OPTION", hide = true, allow_hyphen_values = true)]
+    reader_option: Vec<OsString>,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+/// A query, unless it comes from a prompt, and what is asked.
+fn query_and_sources(asked: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>), String> {
+    let paths = |paths: &[OsString]| paths.iter().map(PathBuf::from).collect();
+    match asked {
+        [] => Err("a query and a source are missing".to_owned()),
+        [one] if Path::new(one).exists() => Ok((None, paths(asked))),
+        [one] => Err(format!("{}: there is no such file; a query needs a source", one.display())),
+        [query, sources @ ..] => {
+            let query = query.to_str().ok_or("the query is no UTF-8")?;
+            Ok((Some(statement::text_of(query)?.to_owned()), paths(sources)))
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.list {
+        return done(questions::list(&mut io::stdout().lock()));
+    }
+    let (query, sources) = match query_and_sources(&args.asked) {
+        Ok(found) => found,
+        Err(why) => return fails(&why, 2),
+    };
+    if sources.iter().any(|one| one.as_os_str() == "-") {
+        return fails("a pipe can be read only once: write it to a file first", 2);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return done(Err(error)),
+    };
+    let code = runtime.block_on(async {
+        tokio::select! {
+            code = run(&args, query.as_deref(), &sources) => code,
+            signal = ended() => ExitCode::from(128 + signal),
+        }
+    });
+    // What still reads or waits for input is left alone.
+    runtime.shutdown_background();
+    code
+}
+
+/// Waits for a signal that ends the program, after which its temporary files are gone.
+async fn ended() -> u8 {
+    let (sender, receiver) = oneshot::channel();
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        return std::future::pending().await;
+    };
+    std::thread::spawn(move || {
+        let first = signals.forever().next();
+        // Nobody waits any more where the program ends by itself.
+        let _ = sender.send(first.unwrap_or(SIGTERM));
+    });
+    match receiver.await {
+        Ok(signal) => u8::try_from(signal).unwrap_or(0),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode {
+    let context = match opened(args, sources).await {
+        Ok(context) => context,
+        Err(error) => return fails(&at_fault::explain(&error, ""), 1),
+    };
+    let Some(query) = query else { return ask(args, &context).await };
+    match answered(args, &context, query).await {
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fails(&at_fault::explain(&error, query), 1),
+        Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+/// Answers what comes from a prompt, or from a pipe.
+async fn ask(args: &Args, context: &SessionContext) -> ExitCode {
+    let mut prompt = Prompt::new();
+    loop {
+        let asked = match tokio::task::block_in_place(|| prompt.next()) {
+            Ok(Some(asked)) => asked,
+            end => return done(end.map(|_| ())),
+        };
+        let failed = match statement::text_of(&asked) {
+            Err(why) => Some(fails(&why, 2)),
+            Ok(text) => match answered(args, context, text).await {
+                Err(error) if is_broken_pipe(&error) => return ExitCode::SUCCESS,
+                Err(error) => Some(fails(&at_fault::explain(&error, text), 1)),
+                Ok(()) => None,
+            },
+        };
+        if let Some(code) = failed.filter(|_| prompt.is_pipe()) {
+            return code;
+        }
+    }
+}
+
+async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<()> {
+    let frame = statement::answer(context, query).await?;
+    answer::write(frame, args.format, args.output.as_deref()).await
+}
+
+async fn opened(args: &Args, sources: &[PathBuf]) -> Result<SessionContext> {
+    let context = context(args)?;
+    let source = Source::of(sources);
+    let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
+    tables::register(&context, &source, reader).await?;
+    questions::make_views(&context).await?;
+    Ok(context)
+}
+
+fn context(args: &Args) -> Result<SessionContext> {
+    let mut config = SessionConfig::new().with_information_schema(true);
+    config.options_mut().sql_parser.collect_spans = true;
+    config.options_mut().execution.parquet.pushdown_filters = true;
+    let pool = FairSpillPool::new(args.memory.saturating_mul(1 << 20));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
+    Ok(SessionContext::new_with_config_rt(config, runtime))
+}
+
+fn is_broken_pipe(error: &DataFusionError) -> bool {
+    let is_it = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    match error.find_root() {
+        DataFusionError::IoError(error) => is_it(error),
+        DataFusionError::External(cause) => {
+            matches!(cause.downcast_ref::<csv::Error>().map(csv::Error::kind),
+                Some(csv::ErrorKind::Io(error)) if is_it(error))
+        }
+        _ => false,
+    }
+}
+
+fn done(result: io::Result<()>) -> ExitCode {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fails(&error.to_string(), 1),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn fails(why: &str, code: u8) -> ExitCode {
+    let text = format!("hyperscope-sql: {}\n", printable::lines(why));
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+    ExitCode::from(code)
+}

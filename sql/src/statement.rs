@@ -1,0 +1,93 @@
+//! What can be asked: a query, a question by its name, what tables there are, how a query is answered.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::SQLOptions;
+use datafusion::prelude::SessionContext;
+use lake::tables::{TABLES, table};
+
+use crate::questions::{QUESTIONS, views};
+
+/// A statement as it was written: with `@NAME`, the question's own text.
+///
+/// # Errors
+/// When no question is called so.
+pub(crate) fn text_of(asked: &str) -> Result<&str, String> {
+    let asked = asked.trim();
+    let Some(name) = asked.strip_prefix('@') else { return Ok(asked) };
+    let found = QUESTIONS.iter().find(|question| question.name == name);
+    found
+        .map(|question| question.sql)
+        .ok_or_else(|| format!("no question is called {name}; --list shows those there are"))
+}
+
+/// The rows that answer a statement; nothing is read for them yet.
+///
+/// # Errors
+/// When it makes no sense.
+pub(crate) async fn answer(context: &SessionContext, asked: &str) -> Result<DataFrame> {
+    let asked = asked.trim().trim_end_matches(';').trim_end();
+    if let Some(name) = asked.strip_prefix("\\d") {
+        return match name.trim() {
+            "" => list(context),
+            name => describe(context, name).await,
+        };
+    }
+    let explained = asked.strip_prefix(".explain").map(|query| format!("EXPLAIN {query}"));
+    // Views may be made; files are written by -o alone.
+    let options = SQLOptions::new().with_allow_dml(false);
+    context.sql_with_options(explained.as_deref().unwrap_or(asked), options).await
+}
+
+/// Tables and views, and what their rows are.
+fn list(context: &SessionContext) -> Result<DataFrame> {
+    let tables = TABLES.iter().map(|table| ("table", table.name, table.about.to_owned()));
+    let views = views().map(|(name, about, _)| ("view", name, about));
+    let all: Vec<_> = tables.chain(views).collect();
+    rows(
+        context,
+        [
+            ("name", all.iter().map(|one| one.1.to_owned()).collect()),
+            ("kind", all.iter().map(|one| one.0.to_owned()).collect()),
+            ("about", all.iter().map(|one| one.2.clone()).collect()),
+        ],
+    )
+}
+
+/// The columns of a table or view.
+async fn describe(context: &SessionContext, name: &str) -> Result<DataFrame> {
+    let known = table(name).map(|table| table.columns).unwrap_or_default();
+    let found = context.table(name).await?;
+    let fields = found.schema().fields();
+    let about =
+        |name: &String| known.iter().find(|one| one.name == name).map_or("", |one| one.about);
+    let type_of = |kind: &datafusion::arrow::datatypes::DataType| match kind.to_string().as_str() {
+        "Int64" => "BIGINT".to_owned(),
+        "Int32" => "INT".to_owned(),
+        "Float64" => "DOUBLE".to_owned(),
+        "Boolean" => "BOOLEAN".to_owned(),
+        "Utf8View" | "Utf8" => "STRING".to_owned(),
+        other => other.to_owned(),
+    };
+    rows(
+        context,
+        [
+            ("column", fields.iter().map(|field| field.name().clone()).collect()),
+            ("type", fields.iter().map(|field| type_of(field.data_type())).collect()),
+            ("about", fields.iter().map(|field| about(field.name()).to_owned()).collect()),
+        ],
+    )
+}
+
+fn rows<const N: usize>(
+    context: &SessionContext,
+    columns: [(&str, Vec<String>); N],
+) -> Result<DataFrame> {
+    let array = |texts: Vec<String>| Arc::new(StringArray::from(texts)) as ArrayRef;
+    let columns = columns.map(|(name, texts)| (name, array(texts)));
+    let batch = RecordBatch::try_from_iter(columns).map_err(DataFusionError::from)?;
+    context.read_batch(batch)
+}

@@ -1,0 +1,143 @@
+//! The tables that a query sees: those of a lake whose rows count, those of a folder, or those of recordings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::catalog::MemTable;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::JoinType;
+use datafusion::prelude::SessionContext;
+use lake::Table;
+use lake::store::{LocalFolder, TableFiles, counted};
+use lake::tables::{SESSIONS, TABLES};
+use url::Url;
+
+use crate::columns::schema_of;
+use crate::recorded::{Reader, RecordedTable};
+
+/// What a query is asked of.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// The tables of many recordings.
+    Lake(PathBuf),
+    /// Files of tables.
+    Folder(PathBuf),
+    /// Recordings of a host and its guests, which become tables as far as queries need them.
+    Recordings,
+}
+
+impl Source {
+    /// What these paths are.
+    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+        match paths {
+            [one] if LocalFolder::open(one).is_ok() => Self::Lake(one.clone()),
+            [one] if TABLES.iter().any(|table| file_of(one, table).is_file()) => {
+                Self::Folder(one.clone())
+            }
+            _ => Self::Recordings,
+        }
+    }
+}
+
+fn file_of(folder: &Path, table: &Table) -> PathBuf {
+    folder.join(format!("{}.parquet", table.name))
+}
+
+/// Gives `context` the tables of a source.
+///
+/// # Errors
+/// When they can't be read.
+pub(crate) async fn register(
+    context: &SessionContext,
+    source: &Source,
+    reader: Reader,
+) -> Result<()> {
+    match source {
+        Source::Lake(root) => register_lake(context, root).await,
+        Source::Folder(folder) => register_folder(context, folder),
+        Source::Recordings => {
+            let reader = Arc::new(reader);
+            for table in TABLES {
+                let provider = RecordedTable::new(table, Arc::clone(&reader));
+                context.register_table(table.name, Arc::new(provider))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn register_lake(context: &SessionContext, root: &Path) -> Result<()> {
+    let lake = LocalFolder::open(root)?;
+    // Sessions come first, and tables are joined with them.
+    for found in counted(&lake)? {
+        let paths: Vec<PathBuf> = found.files.iter().map(|file| root.join(&file.name)).collect();
+        if paths.is_empty() {
+            register_empty(context, found.table)?;
+        } else {
+            register_counted(context, &found, &paths).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A table of a lake: without rows of sessions that count elsewhere by now.
+async fn register_counted(
+    context: &SessionContext,
+    found: &TableFiles,
+    paths: &[PathBuf],
+) -> Result<()> {
+    let name = found.table.name;
+    let files = Arc::new(files(found.table, paths)?);
+    if found.all_count {
+        context.register_table(name, files)?;
+        return Ok(());
+    }
+    let ids = ["session_id", "ingest_id"];
+    let sessions = context.table(SESSIONS.name).await?.select_columns(&ids)?;
+    let rows = context.read_table(files)?;
+    let counted = rows.join(sessions, JoinType::LeftSemi, &ids, &ids, None)?;
+    context.register_table(name, counted.into_view())?;
+    Ok(())
+}
+
+fn register_folder(context: &SessionContext, folder: &Path) -> Result<()> {
+    for table in TABLES {
+        let path = file_of(folder, table);
+        if path.is_file() {
+            context.register_table(table.name, Arc::new(files(table, &[path])?))?;
+        } else {
+            register_empty(context, table)?;
+        }
+    }
+    Ok(())
+}
+
+/// A table in these files.
+///
+/// # Errors
+/// When a path is none.
+pub(crate) fn files(table: &Table, paths: &[PathBuf]) -> Result<ListingTable> {
+    let url = |path: &PathBuf| {
+        let path = std::path::absolute(path)?;
+        let url = Url::from_file_path(&path)
+            .map_err(|()| DataFusionError::Plan(format!("{} is no path", path.display())))?;
+        ListingTableUrl::try_new(url, None)
+    };
+    let urls = paths.iter().map(url).collect::<Result<Vec<_>>>()?;
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default()));
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(options)
+        .with_schema(schema_of(table));
+    ListingTable::try_new(config)
+}
+
+/// A table that has no rows here.
+fn register_empty(context: &SessionContext, table: &Table) -> Result<()> {
+    let empty = MemTable::try_new(schema_of(table), vec![Vec::new()])?;
+    context.register_table(table.name, Arc::new(empty))?;
+    Ok(())
+}
