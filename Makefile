@@ -126,16 +126,17 @@ SQL := sql/target/release/hyperscope-sql
 .PHONY: sql
 sql:
 	cargo build --release --locked --package hyperscope
-	cargo build --release --locked --manifest-path sql/Cargo.toml --target-dir sql/target
+	cargo build --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	@strip -o $(TARGET_DIR)/release/hyperscope-sql $(SQL) 2>/dev/null || cp $(SQL) $(TARGET_DIR)/release/hyperscope-sql
 	@ls -l $(TARGET_DIR)/release/hyperscope-sql
 
-# Of the same profile, so that the engine is compiled once.
+# Of the same profile, so that the engine is compiled once. Versions are those of the lock file, which also names what crates of
+# the main workspace use: that changes with them.
 .PHONY: test-sql
 test-sql:
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
-	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --locked --manifest-path sql/Cargo.toml --target-dir sql/target
+	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
 
 # In a real browser. Only root can install it; without it the pages are not opened.
 .PHONY: test-web
