@@ -7,7 +7,7 @@ use clap::Args;
 use experiment::{Metric, Stop};
 
 use super::OutputArgs;
-use super::record::duration;
+use super::record::some_time;
 
 /// Arguments of `ab`.
 #[derive(Debug, Args)]
@@ -42,13 +42,13 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PERCENT", conflicts_with = "runs", value_parser = width)]
     pub(crate) until: Option<f64>,
     /// No block begins later than this after the first one [default: 10m with --until]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) budget: Option<Duration>,
     /// Blocks at the beginning that don't count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(crate) warmup: u32,
     /// The longest that one command may take; it is ended then with all that it started
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = some_time)]
     pub(crate) timeout: Duration,
     /// A number that the workload prints: NAME=REGEX, whose first group it is, or NAME=json:a.b.0; may be given
     /// several times

@@ -1,5 +1,6 @@
 //! Arguments of `critical`.
 
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
@@ -27,7 +28,7 @@ pub(crate) struct CriticalArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// The threads of this name or number, of any machine, or of one: MACHINE/NAME
-    #[arg(long, value_name = "NAME|PID", group = "whose")]
+    #[arg(long, value_name = "NAME|PID", group = "whose", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: Option<String>,
     /// One request instead: an id that path --format json has, such as 1:p50, 1:p99 or 1:worst
     #[arg(long, value_name = "ID", group = "whose")]

@@ -1,5 +1,6 @@
 //! Arguments of `profile`.
 
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
@@ -37,7 +38,7 @@ pub(crate) struct ProfileArgs {
     /// Show functions of this name alone, with shares of their time; by instruction: in the order of the code
     ///
     /// A pattern with * and ? names several. JSON has all functions.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) symbol: Option<String>,
     /// Show the first N rows; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 30)]

@@ -53,6 +53,8 @@ fn wrong_usage_is_said() {
         (&["ab", "--a", "true", "--b", "true"], "WORKLOAD"),
         (&["ab", "--a", "x", "--b", "x", "--until", "none", "--", "true"], "2%"),
         (&["ab", "--a", "x", "--b", "x", "--metric", "m", "--", "true"], "NAME=REGEX"),
+        (&["ab", "--a", "x", "--b", "x", "--timeout", "0s", "--", "true"], "longer than 0"),
+        (&["ab", "--a", "x", "--b", "x", "--budget", "0s", "--", "true"], "longer than 0"),
     ] {
         let run = hyperscope(args);
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);

@@ -113,8 +113,10 @@ fn what_is_not_there_is_said() {
     let run = hyperscope(&["critical", "--request", "99:p50", HOST]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("there is no request 99:p50"), "{}", run.err);
-    let run = hyperscope(&["critical", HOST]);
-    assert_eq!(run.code, 2, "{}", run.err);
+    for args in [&["critical", HOST][..], &["critical", "--task", "", HOST]] {
+        let run = hyperscope(args);
+        assert_eq!(run.code, 2, "{}", run.err);
+    }
     // Without the scheduler's events nothing is known of threads.
     let run = hyperscope(&["critical", "--task", "vm-171 vCPU 0", "fixtures/x86-vmx/vmm.dat"]);
     assert_eq!(run.code, 1);
