@@ -40,6 +40,12 @@ impl Monitor {
         self.ask("cont", &json!({})).map(drop)
     }
 
+    /// Whether they execute.
+    pub(crate) fn is_running(&mut self) -> Result<bool> {
+        let answer = self.ask("query-status", &json!({}))?;
+        Ok(answer.get("status").and_then(Value::as_str) == Some("running"))
+    }
+
     /// Ends QEMU.
     pub(crate) fn quit(&mut self) -> Result<()> {
         self.ask("quit", &json!({})).map(drop)
