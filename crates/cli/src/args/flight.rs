@@ -56,7 +56,7 @@ pub(crate) struct FlightRecorderArgs {
     /// Keep the newest events of TIME, and make a session of them at SIGUSR1 or hyperscope flight dump;
     /// -o names the folder with these sessions then [default: flight]
     #[arg(long, value_name = "TIME", value_parser = window,
-        conflicts_with_all = ["guests", "modules", "hypercalls", "sample_hz", "quota", "flush"])]
+        conflicts_with_all = ["modules", "hypercalls", "sample_hz", "guest_sample_hz", "guest_boot", "quota", "flush"])]
     pub(crate) flight: Option<Duration>,
     /// Make a session, too, when this begins to hold of a second of live figures:
     /// 'web: p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'

@@ -191,6 +191,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         quota_bytes: args.guest_quota,
         wait: args.guest_wait,
         begins_within: None,
+        in_segments: false,
     })
 }
 

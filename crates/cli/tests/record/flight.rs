@@ -267,6 +267,49 @@ fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
     end(next);
 }
 
+#[test]
+fn guests_newest_events_are_kept_too() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let channel = format!("unix:{}", folder.path().join("agent").display());
+    let agent = Agent::start(&channel);
+    let guest = format!("g={channel}");
+    let arguments = ["--flight", "2s", "-e", "sched_process_exec", "--guest", &guest];
+    let of_guest = ["--guest-event", "sched_process_exec", "--guest-event", "sched_switch"];
+    let recorder = start(&to, &[&arguments[..], &of_guest[..]].concat());
+    start_programs(9);
+    let first = dump(&recorder, "");
+    assert_eq!((started_in(&first, "host.dat"), started_in(&first, "guest-g.dat")), (9, 9));
+    // Whoever sends later than two seconds ago is not there any more.
+    sleep(Duration::from_secs(5));
+    start_programs(4);
+    let second = dump(&recorder, "");
+    assert_eq!((started_in(&second, "host.dat"), started_in(&second, "guest-g.dat")), (4, 4));
+    let recorded = recorded(&second);
+    assert_eq!(
+        (&recorded["guests"][0]["name"], &recorded["faults"]),
+        (&"g".into(), &Value::Array(Vec::new()))
+    );
+    assert_eq!(recorded["guests"][0]["faults"], Value::Array(Vec::new()), "{recorded}");
+    assert!(!second.join("guest-g.pages").exists());
+    let kept = fs::read_dir(to.join("guest-g.pages")).unwrap().count();
+    assert!(kept < 60, "{kept} files are kept of the guest");
+    // It is in sessions as long as what it sent is kept.
+    start_programs(2);
+    sleep(Duration::from_millis(1200));
+    drop(agent);
+    let third = dump(&recorder, "");
+    assert!(started_in(&third, "guest-g.dat") >= 2);
+    end(recorder);
+    assert!(!to.join("guest-g.pages").exists() && !to.join("host.pages").exists());
+}
+
+/// Programs that were started, by one recording of a session.
+fn started_in(session: &Path, file: &str) -> usize {
+    started(&session.join(file), "true")
+}
+
 /// Posts JSON as Alertmanager does; the status.
 fn post(address: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();

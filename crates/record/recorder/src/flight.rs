@@ -35,6 +35,7 @@ pub use self::begun::Flight;
 pub use self::control::{Answer, Ask, Asked, Control, ask, running};
 pub use self::dump::{DumpJob, Dumped};
 pub(crate) use self::edges::CutPages;
+pub(crate) use self::generation::file as segment_file;
 pub(crate) use self::rolling::Rolling;
 pub(crate) use self::sessions::name as left_name;
 

@@ -11,11 +11,13 @@ mod quota;
 mod receiver;
 mod recorded;
 mod samples;
+mod segments;
 mod texts;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
 use confine::{Confined, Unconfined, apart};
@@ -31,7 +33,7 @@ use crate::flusher::Flusher;
 use crate::guests::{self, InGuests};
 
 pub(crate) use self::address::{GuestAddress, file_name};
-use self::conversation::{Conversation, Destination, Patience};
+use self::conversation::{Conversation, Destination, Ended, Patience};
 pub(crate) use self::conversation::{GuestStatus, LATE};
 pub(crate) use self::files::{GuestFiles, PageShape};
 pub(crate) use self::quota::Quota;
@@ -40,6 +42,7 @@ pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 use self::samples::GuestSamples;
 pub(crate) use self::samples::forget as forget_samples;
+pub(crate) use self::segments::Kept;
 pub(crate) use self::texts::GuestTexts;
 
 /// How long an agent may take to answer.
@@ -195,7 +198,8 @@ impl Ready {
         let quota = self.quota.unwrap_or_else(|| Quota::new(what.quota()));
         let opener = Unconfined::start("guest-files").map_err(failed)?;
         let to = (folder.clone(), opener);
-        let files = Arc::new(GuestFiles::new(to, self.hello.cpus, shape, quota));
+        let files = GuestFiles::new(to, self.hello.cpus, shape, quota);
+        let files = Arc::new(if what.in_segments { files.in_segments() } else { files });
         let (number, streams) = (self.session, self.hello.streams);
         let receivers = Receivers::new(number, Arc::clone(&files), streams, ending)?;
         let receivers = Arc::new(receivers);
@@ -244,6 +248,43 @@ impl Recorded {
     /// The name that the guest is recorded under.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Begins new segments, where those are kept, and removes those that ended before a time.
+    pub(crate) fn roll(&self, keep_from: Instant) {
+        self.files.roll(keep_from);
+    }
+
+    /// Asks what it has said by now.
+    pub(crate) fn ask(&self) -> Receiver<Ended> {
+        self.conversation.ask()
+    }
+
+    /// What is kept of it, with that.
+    pub(crate) fn kept(&self, said: Ended) -> io::Result<(Parts, Kept)> {
+        let kept = self.files.kept()?;
+        let parts = Parts {
+            name: self.name.clone(),
+            channel: self.channel.to_string(),
+            vm: self.vm.clone(),
+            trace_id: self.session,
+            hello: self.hello.clone(),
+            folder: self.folder.clone(),
+            received: kept.received.clone(),
+            malformed: self.files.malformed(),
+            started: said.started,
+            texts: said.texts,
+            // What its kernel lost in this time nobody has counted.
+            cpus: Vec::new(),
+            status: None,
+            device: said.device,
+            event_cost: None,
+            samples: None,
+            sampled: None,
+            tracer: self.tracer.clone(),
+            faults: said.faults,
+        };
+        Ok((parts, kept))
     }
 
     /// Has the guest stop, and waits until then for what it still has to send.

@@ -2,8 +2,9 @@
 //! before it.
 
 use std::io;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use confine::{CapabilitySet, Confined};
 use folder::Folder;
@@ -16,7 +17,7 @@ use wire::{EventFilter, Start};
 use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
 use crate::error::{RecordError, Result};
-use crate::guest::{self, GuestAddress, GuestRecorded, GuestStatus, HostClock, TSC};
+use crate::guest::{self, GuestAddress, GuestRecorded, GuestStatus, HostClock, Kept, Parts, TSC};
 use crate::samples::Sampling;
 use crate::session_number;
 use crate::task::{Outcome, Task};
@@ -38,6 +39,8 @@ pub struct InGuests {
     pub sampling: Option<Sampling>,
     /// Filters, each `EVENT FILTER` as the kernel takes it.
     pub filters: Vec<String>,
+    /// Keep the newest pages alone: see [`crate::flight`].
+    pub in_segments: bool,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
     pub boot: bool,
     /// How long events stay in a guest's kernel at most, also on pages that are not full; unset: a
@@ -172,6 +175,11 @@ pub(crate) fn connect(
     for asked in asked {
         let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
         let is_own = by_trace_cmd.is_none();
+        if !is_own && what.in_segments {
+            return Err(RecordError::Usage(format!(
+                "{asked}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
+            )));
+        }
         if !is_own && what.sampling.is_some() {
             return Err(RecordError::Usage(format!(
                 "{asked}: trace-cmd's agent takes no samples; hyperscope-agent does"
@@ -309,6 +317,31 @@ impl Guests {
             all &= status.started;
         }
         Ok(all)
+    }
+
+    /// Begins new segments of each, and removes those that ended before a time.
+    pub(crate) fn roll(&self, keep_from: Instant) {
+        for guest in &self.0 {
+            if let Recorded::Own(guest) = guest {
+                guest.roll(keep_from);
+            }
+        }
+    }
+
+    /// What is kept of each; or its name, and why that can't be had. All are asked at once.
+    pub(crate) fn kept(&self, wait: Duration) -> Vec<std::result::Result<(Parts, Kept), String>> {
+        let until = Deadline::after(wait);
+        let own = self.0.iter().filter_map(|guest| match guest {
+            Recorded::Own(guest) => Some((&**guest, guest.ask())),
+            // None is begun where segments are kept.
+            Recorded::TraceCmd(_) => None,
+        });
+        let of = |(guest, said): (&guest::Recorded, Receiver<_>)| {
+            let said = said.recv_timeout(until.left()).map_err(io::Error::other);
+            let kept = said.and_then(|said| guest.kept(said));
+            kept.map_err(|error| format!("guest {}: nothing of it is here: {error}", guest.name()))
+        };
+        own.collect::<Vec<_>>().into_iter().map(of).collect()
     }
 
     /// How each is going.

@@ -39,6 +39,9 @@ pub(super) fn record(
     let (asked, asks) = mpsc::channel();
     dump_at_signals(asked.clone())?;
     plan.flight = args.flight.plan(asked.clone());
+    plan.in_guests.in_segments = true;
+    let kept = plan.flight.as_ref().map(|flight| flight.most_bytes);
+    plan.in_guests.quota_bytes = plan.in_guests.quota_bytes.or(kept);
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
     let watch = watch(args, &asked)?;
     if let Some(at) = args.flight.alerts {
@@ -118,9 +121,11 @@ impl Recorder {
 
     fn queue(&mut self, ask: Ask) {
         if self.waiting.len() < MOST_WAITING {
-            // Figures of just after the trigger are of use, too, and so are events.
+            // Figures of just after a condition's time are of use, too; and guests send their events some time
+            // after these.
             let is_condition = ask.trigger.kind == TriggerKind::Condition;
-            let after = if is_condition { AFTER } else { Duration::ZERO };
+            let has_guests = self.flight.recording().guests_asked() > 0;
+            let after = if is_condition || has_guests { AFTER } else { Duration::ZERO };
             self.waiting.push_back((Instant::now() + after, ask));
         } else {
             answer(ask.reply, &Err("as many sessions wait to be written as may".to_owned()));

@@ -1,6 +1,6 @@
 //! A flight recorder that goes on.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use vms::Vm;
 
@@ -12,6 +12,9 @@ use crate::error::{RecordError, Result};
 use crate::plan::RecordPlan;
 use crate::recording::Recording;
 use crate::session_folder::SessionFolder;
+
+/// How long a guest's control thread may take to say what it has heard: it looks every second.
+const GUESTS_SAY: Duration = Duration::from_secs(3);
 
 /// It rolls its segments while it is asked to ([`Flight::tick`]), and gives what they hold.
 #[derive(Debug)]
@@ -54,7 +57,8 @@ impl Flight {
         match self.recording.rolling() {
             Some(rolling) if rolling.is_due() => {
                 rolling.roll()?;
-                let often = rolling.often();
+                let (often, oldest) = (rolling.often(), rolling.oldest());
+                self.recording.guests().lock().roll(oldest);
                 // Where segments are full all the time, looking each time would hold the next one up.
                 if self.looked.is_none_or(|looked| looked.elapsed() >= often) {
                     self.look();
@@ -85,10 +89,13 @@ impl Flight {
     pub fn dump(&mut self, trigger: Trigger) -> Result<DumpJob> {
         if let Some(rolling) = self.recording.rolling() {
             rolling.roll()?;
+            let oldest = rolling.oldest();
+            self.recording.guests().lock().roll(oldest);
         }
         self.look();
+        let guests = self.recording.guests().lock().kept(GUESTS_SAY);
         let vms = self.vms.iter().map(|(_, vm)| vm.clone()).collect();
-        let known = Known { vms, names: self.names.text(), trigger };
+        let known = Known { vms, names: self.names.text(), trigger, guests };
         DumpJob::new(&mut self.recording, known)
     }
 

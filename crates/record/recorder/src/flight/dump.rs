@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use super::{FlightPlan, FlightSummary, Trigger, sessions};
 use crate::assemble::{self, About, From, Tick};
 use crate::ending::Stop;
 use crate::error::{RecordError, Result};
+use crate::guest::{GuestRecorded, HostClock, Kept, Parts, make_pages_folder};
 use crate::guests;
 use crate::host_identity::HostIdentity;
 use crate::losses::CpuLosses;
-use crate::pages_folder::header;
+use crate::pages_folder::{header, pages};
 use crate::recording::Recording;
 use crate::session::{self, Recorded};
 use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
@@ -39,6 +41,8 @@ pub(super) struct Known {
     pub(super) vms: Vec<Vm>,
     pub(super) names: Vec<u8>,
     pub(super) trigger: Trigger,
+    /// What is kept of guests, or why that can't be had.
+    pub(super) guests: Vec<std::result::Result<(Parts, Kept), String>>,
 }
 
 /// A session that is to be written, with all that this takes.
@@ -56,6 +60,7 @@ pub struct DumpJob {
     /// Bytes of pages that are kept besides.
     room_bytes: u64,
     flight: FlightSummary,
+    guests: Vec<(Parts, Kept)>,
     recorded: Recorded,
 }
 
@@ -130,10 +135,19 @@ impl DumpJob {
             trigger: known.trigger,
         };
         let late = rolling.late_cpus().into_iter().map(late_fault);
+        let (mut guests, mut guest_faults) = (Vec::new(), Vec::new());
+        for guest in known.guests {
+            match guest {
+                Ok(kept) => guests.push(kept),
+                Err(fault) => guest_faults.push(fault),
+            }
+        }
         let plan = rolling.plan().clone();
         let room_bytes = plan.most_bytes.saturating_sub(rolling.bytes());
-        let recorded =
-            Recorded { faults: late.collect(), ..spanning(begin, Edge::now(&clock), recorded) };
+        let recorded = Recorded {
+            faults: late.chain(guest_faults).collect(),
+            ..spanning(begin, Edge::now(&clock), recorded)
+        };
         let layout = layout(&texts)?;
         let window = window(&cpus);
         let names = known.names;
@@ -149,6 +163,7 @@ impl DumpJob {
             names,
             room_bytes,
             flight,
+            guests,
             recorded,
         })
     }
@@ -156,7 +171,10 @@ impl DumpJob {
     /// Bytes of its pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.cpus.iter().flat_map(|cpu| &cpu.files).map(|(_, bytes)| bytes).sum()
+        let of_host = self.cpus.iter().flat_map(|cpu| &cpu.files);
+        // Those of guests are copied, and then in their recordings.
+        let of_guests = self.guests.iter().flat_map(|(_, kept)| kept.files.values().flatten());
+        of_host.chain(of_guests.clone()).chain(of_guests).map(|(_, bytes)| bytes).sum()
     }
 
     /// Writes the session; `tick` gets the number of bytes as they are written.
@@ -208,36 +226,63 @@ impl DumpJob {
     }
 
     fn write(self, session: &Folder, tick: Tick<'_>) -> Result<Recorded> {
-        let Self { cpus, layout, window, texts, clock, names, flight, mut recorded, .. } = self;
-        let mut pages = Vec::new();
+        let Self { cpus, layout, window, texts, clock, names, .. } = self;
+        let (flight, mut recorded) = (self.flight, self.recorded);
+        let mut host_pages = Vec::new();
         let mut events_cut = 0;
         for cpu in cpus {
             let cut = CutPages::new(cpu.files, &layout, window);
             let cut = cut.map_err(RecordError::io("read pages for", session.path()))?;
             events_cut += cut.events_cut;
             recorded.cpus.push(losses(&cpu.first, &cpu.last.1, &cut));
-            pages.push((cpu.cpu, cut));
+            host_pages.push((cpu.cpu, cut));
         }
         recorded.flight = Some(FlightSummary { events_cut, ..flight });
         let stats: Vec<(u32, String)> =
             recorded.cpus.iter().map(|one| (one.cpu, stats_text(one))).collect();
+        let trace_id = session_number::random()?;
+        let guests = self.guests.into_iter();
+        let guests = guests.map(|(parts, kept)| copied(parts, kept, session, tick));
+        let mut guests = guests.collect::<Result<Vec<_>>>()?;
+        recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
+        let tsc_conversion = clock.tsc_conversion;
+        let host = HostClock { name: clock.name.clone(), tsc_conversion, trace_id };
         let about = About {
             header: header(&texts),
             clock: &clock.name,
             clock_line: &clock.line,
             tsc_conversion: clock.tsc_conversion,
-            trace_id: session_number::random()?,
+            trace_id,
             uname: assemble::uname(),
-            guests: recorded.vms.iter().map(|vm| guests::option(vm, &[])).collect(),
+            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
             time_shift: None,
             cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
             stats: &stats,
             cmdlines: names,
         };
         session::write(&recorded, session)?;
-        assemble::write_from(texts, about, From::Open(pages), (session, HOST_FILE), tick)?;
+        assemble::write_from(texts, about, From::Open(host_pages), (session, HOST_FILE), tick)?;
+        for guest in &mut guests {
+            guests::write(guest, &host, session, tick)?;
+        }
         Ok(recorded)
     }
+}
+
+/// Copies a guest's segments into a file for each CPU, out of which its recording is put together.
+fn copied(parts: Parts, kept: Kept, session: &Folder, tick: Tick<'_>) -> Result<GuestRecorded> {
+    let folder = make_pages_folder(session, &parts.name)?;
+    for (cpu, files) in kept.files {
+        let name = pages(cpu);
+        let copied = folder.create_new(&name).and_then(|mut to| {
+            for (file, bytes) in files {
+                tick(std::io::copy(&mut file.take(bytes), &mut to)?)?;
+            }
+            Ok(())
+        });
+        copied.map_err(RecordError::io("write", &folder.path().join(name)))?;
+    }
+    Ok(GuestRecorded::new(Parts { folder, ..parts }))
 }
 
 /// What goes with the times of a recording.

@@ -126,6 +126,11 @@ impl Rolling {
         self.generations.iter()
     }
 
+    /// When the oldest that is kept began.
+    pub(crate) fn oldest(&self) -> Instant {
+        self.generations.front().map_or(self.begun.at, |first| first.begin.at)
+    }
+
     /// When the one that goes on began: the end of those that have ended.
     pub(crate) fn begun(&self) -> Edge {
         self.begun

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -93,14 +94,45 @@ pub(crate) struct Ended {
     pub(crate) faults: Vec<String>,
 }
 
+impl Ended {
+    /// What was said by now, of what goes on.
+    fn said(&self) -> Self {
+        let Self { started, texts, device, faults, .. } = self;
+        Self {
+            started: started.clone(),
+            texts: GuestTexts::whole(texts.texts.clone(), texts.cmdlines.clone()),
+            device: device.clone(),
+            faults: faults.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// A running conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     guest_status: Arc<Mutex<GuestStatus>>,
+    /// Who wants to know what was said by now.
+    asked: Asked,
     task: Task<Ended>,
 }
 
+/// Who wants to know what was said by now, and what was said in all where the thread has ended.
+type Asked = Arc<Mutex<(Option<Sender<Ended>>, Option<Ended>)>>;
+
 impl Conversation {
+    /// Has the thread give what was said by now, which it does within a second.
+    pub(crate) fn ask(&self) -> Receiver<Ended> {
+        let (send, said) = mpsc::channel();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        match &asked.1 {
+            // Whoever wants to know waits for it here.
+            Some(ended) => drop(send.send(ended.said())),
+            None => asked.0 = Some(send),
+        }
+        said
+    }
+
     /// Begins to listen to a guest that was asked to record; `vmm` is the process that it lives in,
     /// where that is known.
     pub(crate) fn begin(
@@ -113,6 +145,7 @@ impl Conversation {
     ) -> io::Result<Self> {
         let guest_status = Arc::new(Mutex::new(GuestStatus::default()));
         let Destination { folder, files, samples } = to;
+        let asked = Asked::default();
         let mut control_loop = ControlLoop {
             control,
             session,
@@ -123,6 +156,7 @@ impl Conversation {
             ending: ending.clone(),
             patience,
             guest_status: Arc::clone(&guest_status),
+            asked: Arc::clone(&asked),
             ended: Ended::default(),
             heard: Instant::now(),
             said: Instant::now(),
@@ -132,13 +166,14 @@ impl Conversation {
         };
         let task = Task::spawn("guest".into(), Confined::Reader, move || {
             control_loop.run();
+            control_loop.keep_said();
             let fault = control_loop.ended.texts.fault();
             control_loop.ended.faults.extend(fault);
             let sampled = control_loop.samples.take().map(GuestSamples::finish);
             control_loop.ended.sampled = sampled;
             control_loop.ended
         })?;
-        Ok(Self { guest_status, task })
+        Ok(Self { guest_status, asked, task })
     }
 
     pub(crate) fn status(&self) -> GuestStatus {
@@ -173,6 +208,7 @@ struct ControlLoop {
     ending: Ending,
     patience: Patience,
     guest_status: Arc<Mutex<GuestStatus>>,
+    asked: Asked,
     ended: Ended,
     heard: Instant,
     said: Instant,
@@ -187,6 +223,7 @@ struct ControlLoop {
 impl ControlLoop {
     fn run(&mut self) {
         let why = loop {
+            self.answer();
             if let Err(why) = self.say() {
                 break Some(why);
             }
@@ -214,6 +251,24 @@ impl ControlLoop {
             self.fault(format!("its recording ended early: {why}"));
             lock(&self.guest_status).over = Some(why);
         }
+    }
+
+    /// Answers who wants to know what was said by now.
+    fn answer(&self) {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        if let Some(asked) = asked {
+            // It may have waited long enough.
+            let _ = asked.send(self.ended.said());
+        }
+    }
+
+    /// Keeps what was said for who wants to know it later, where that may be.
+    fn keep_said(&self) {
+        if self.files.keeps_segments() {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.1 = Some(self.ended.said());
+        }
+        self.answer();
     }
 
     /// Waits for a message, until it is to be looked what is due.

@@ -6,14 +6,16 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use confine::Unconfined;
 use folder::{Folder, OutFile};
 use wire::PageHead;
 
+use crate::flight::segment_file;
 use crate::flusher::{FLUSH, Flusher, Growing, GrowingFiles};
 use crate::guest::quota::Quota;
+use crate::guest::segments::{Kept, Segments};
 use crate::pages_folder::pages;
 
 /// How pages are laid out, as far as marking a loss needs it.
@@ -70,7 +72,10 @@ pub(crate) struct CpuReceived {
 struct Cpu {
     number: u32,
     file: Option<OutFile>,
-    /// Bytes in it, for whoever has the disk keep them.
+    /// The segment that this is of, where segments are kept.
+    segment: u64,
+    in_file: u64,
+    /// Bytes in all of its files, for whoever has the disk keep them.
     written: Arc<AtomicU64>,
     received: CpuReceived,
     /// Bytes that the guest has sent by now, by its own count.
@@ -97,6 +102,8 @@ pub(crate) struct GuestFiles {
     malformed: AtomicU64,
     /// Why a page could not be written, the first time: a full disk.
     failure: Mutex<Option<io::Error>>,
+    /// The newest pages alone are kept; none: all of them.
+    segments: Option<Segments>,
 }
 
 impl GuestFiles {
@@ -110,6 +117,8 @@ impl GuestFiles {
         let cpu = |number| Cpu {
             number,
             file: None,
+            segment: 0,
+            in_file: 0,
             written: Arc::default(),
             received: CpuReceived::default(),
             expected: 0,
@@ -127,7 +136,32 @@ impl GuestFiles {
             quota,
             malformed: AtomicU64::new(0),
             failure: Mutex::default(),
+            segments: None,
         }
+    }
+
+    /// The same, in segments, of which the oldest are removed.
+    pub(crate) fn in_segments(self) -> Self {
+        Self { segments: Some(Segments::default()), ..self }
+    }
+
+    /// Whether the newest pages alone are kept.
+    pub(crate) fn keeps_segments(&self) -> bool {
+        self.segments.is_some()
+    }
+
+    /// Begins new segments, and removes those that ended before a time.
+    pub(crate) fn roll(&self, keep_from: Instant) {
+        if let Some(segments) = &self.segments {
+            segments.roll(self.received());
+            self.quota.give_back(segments.forget(&self.folder, keep_from));
+        }
+    }
+
+    /// What is kept, and what came of each CPU since it began.
+    pub(crate) fn kept(&self) -> io::Result<Kept> {
+        let Some(segments) = &self.segments else { return Err(io::ErrorKind::NotFound.into()) };
+        segments.kept(&self.folder, &self.received())
     }
 
     /// Who opens files for it, and does else what those that listen to a guest may not.
@@ -281,24 +315,34 @@ impl Cpu {
     }
 
     fn write(&mut self, files: &GuestFiles, bytes: &[u8]) -> io::Result<()> {
+        let segment = files.segments.as_ref().map_or(0, Segments::current);
+        if segment != self.segment {
+            (self.segment, self.in_file, self.file) = (segment, 0, None);
+        }
         let file = match &mut self.file {
             Some(file) => file,
             none => {
                 let (folder, number) = (files.folder.clone(), self.number);
+                let is_kept_whole = files.segments.is_none();
+                let name =
+                    if is_kept_whole { pages(number) } else { segment_file(number, segment) };
                 let open = move || {
-                    let file = folder.append(&pages(number))?;
+                    let file = folder.append(&name)?;
                     io::Result::Ok((file.syncer()?, file))
                 };
                 let (syncer, file) = files.opener.run(open)??;
-                files.growing.add(Growing::new(syncer, Arc::clone(&self.written)));
+                if is_kept_whole {
+                    files.growing.add(Growing::new(syncer, Arc::clone(&self.written)));
+                }
                 none.insert(file)
             }
         };
         if let Err(error) = file.write_all(bytes) {
             // Of a page that was written in part nothing can be read.
-            file.cut(self.received.written)?;
+            file.cut(self.in_file)?;
             return Err(error);
         }
+        self.in_file += bytes.len() as u64;
         self.received.written += bytes.len() as u64;
         self.written.store(self.received.written, Ordering::Release);
         Ok(())

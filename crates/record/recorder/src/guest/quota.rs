@@ -22,6 +22,11 @@ impl Quota {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// Gives back what was taken for files that are gone.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Bytes that are left now.
     pub(crate) fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -7,6 +7,7 @@ use vms::Vm;
 use super::{FOLDER, Recording};
 use crate::ending::Stop;
 use crate::flight::Rolling;
+use crate::guests::{self, SharedGuests};
 use crate::session_folder::SessionFolder;
 
 impl Recording {
@@ -30,6 +31,11 @@ impl Recording {
         if self.of_vm { self.vms.clone() } else { vms::running() }
     }
 
+    /// Guests that are recorded, too.
+    pub(crate) fn guests(&self) -> &SharedGuests {
+        &self.guest_side.guests
+    }
+
     /// Who ends it from outside.
     pub(crate) fn outside(&self) -> &Stop {
         &self.outside
@@ -39,9 +45,13 @@ impl Recording {
     pub(crate) fn discard(mut self) -> Vec<String> {
         let to: Folder = (**self.folder()).clone();
         self.outside.end();
+        let names = self.guest_names();
+        let _ = self.guest_side.stop();
+        drop(self.guest_side.guests.lock().end());
         let failed = self.pages.rolling.as_mut().map(Rolling::end).unwrap_or_default();
         // Threads have ended; the instance goes now.
         drop(self);
+        guests::forget(&names, &to);
         let removed = to.remove_all(FOLDER);
         let failed = failed.into_iter().chain(removed.err());
         failed.map(|error| error.to_string()).collect()

@@ -1,0 +1,112 @@
+//! Segments of a guest's pages, for a flight recorder: as on the host, but a guest sends its pages some time after
+//! they were written.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use folder::Folder;
+
+use crate::guest::files::CpuReceived;
+
+/// Which there are.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    current: AtomicU64,
+    /// Their numbers, when each began, and what had come of each CPU by then; the newest goes on.
+    begun: Mutex<VecDeque<(u64, Instant, Vec<CpuReceived>)>>,
+}
+
+/// What is kept of a guest.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Files of each CPU, in order, with the bytes that they had.
+    pub(crate) files: BTreeMap<u32, Vec<(File, u64)>>,
+    /// What came of each CPU since the oldest of them began.
+    pub(crate) received: Vec<CpuReceived>,
+}
+
+impl Default for Segments {
+    fn default() -> Self {
+        let first = (0, Instant::now(), Vec::new());
+        Self { current: AtomicU64::new(0), begun: Mutex::new(VecDeque::from([first])) }
+    }
+}
+
+impl Segments {
+    /// The one that goes on.
+    pub(crate) fn current(&self) -> u64 {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    /// Begins the next.
+    pub(crate) fn roll(&self, received: Vec<CpuReceived>) {
+        let number = self.current.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lock().push_back((number, Instant::now(), received));
+    }
+
+    /// Removes those that ended before a time; their bytes.
+    pub(crate) fn forget(&self, folder: &Folder, keep_from: Instant) -> u64 {
+        let mut begun = self.lock();
+        while begun.get(1).is_some_and(|(_, next, _)| *next <= keep_from) {
+            begun.pop_front();
+        }
+        let Some(oldest) = begun.front().map(|(number, ..)| *number) else { return 0 };
+        drop(begun);
+        let mut bytes = 0;
+        for (name, _, number) in files(folder).unwrap_or_default() {
+            if number < oldest {
+                let own = folder.read(&name).and_then(|file| Ok(file.metadata()?.len()));
+                if folder.remove(&name).is_ok() {
+                    bytes += own.unwrap_or(0);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Opens what there is.
+    pub(crate) fn kept(&self, folder: &Folder, received: &[CpuReceived]) -> io::Result<Kept> {
+        let mut kept = Kept::default();
+        for (name, cpu, _) in files(folder)? {
+            let file = folder.read(&name)?;
+            let bytes = file.metadata()?.len();
+            kept.files.entry(cpu).or_default().push((file, bytes));
+        }
+        let begun = self.lock();
+        let before = begun.front().map(|(.., received)| received.as_slice()).unwrap_or_default();
+        for (cpu, now) in received.iter().enumerate() {
+            let before = before.get(cpu).copied().unwrap_or_default();
+            let number = u32::try_from(cpu).unwrap_or(u32::MAX);
+            let own = kept.files.get(&number).into_iter().flatten();
+            kept.received.push(CpuReceived {
+                written: own.map(|(_, bytes)| bytes).sum(),
+                lost: now.lost.saturating_sub(before.lost),
+                over_quota: now.over_quota.saturating_sub(before.over_quota),
+                gaps: now.gaps.saturating_sub(before.gaps),
+                ended: now.ended,
+            });
+        }
+        Ok(kept)
+    }
+
+    /// A list is whole whatever happened while the lock was held.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Instant, Vec<CpuReceived>)>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Files of segments in a folder, with CPU and number, in order of these.
+fn files(folder: &Folder) -> io::Result<Vec<(String, u32, u64)>> {
+    let of = |name: String| {
+        let (cpu, number) = name.strip_prefix("cpu")?.split_once('.')?;
+        let (cpu, number) = (cpu.parse().ok()?, number.parse().ok()?);
+        Some((name, cpu, number))
+    };
+    let mut files: Vec<_> = folder.names()?.into_iter().filter_map(of).collect();
+    files.sort_by_key(|(_, cpu, number)| (*cpu, *number));
+    Ok(files)
+}
