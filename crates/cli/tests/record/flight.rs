@@ -258,7 +258,9 @@ fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
     killed.0.wait().unwrap();
     wait_until("its instance stays", || left_in_tracefs().is_empty());
     assert_eq!(started(&to, "true"), 9, "it is a session as it is");
+    let socket = format!("/run/hyperscope/{}.flight", killed.pid());
     let next = start(&to, &arguments);
+    assert!(!Path::new(&socket).exists(), "{socket} is left");
     let left = sessions(&to);
     assert_eq!(left.len(), 1);
     assert_eq!(started(&left[0], "true"), 9);

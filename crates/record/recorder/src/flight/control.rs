@@ -104,8 +104,7 @@ impl Control {
     pub fn open(asks: Sender<Asked>) -> Result<Self> {
         let folder = tracefs::run_folder()?;
         let name = format!("{}{SUFFIX}", std::process::id());
-        // That of a process that had this number before, and is gone.
-        let _ = folder.remove(&name);
+        remove_left(&folder);
         let path = folder.path().join(&name);
         let failed = |what| RecordError::io(what, &path);
         let listener = UnixListener::bind(&path).map_err(failed("listen at"))?;
@@ -132,6 +131,18 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// Removes sockets of recorders that were killed: nobody listens there.
+fn remove_left(folder: &Folder) {
+    for name in folder.names().unwrap_or_default() {
+        let connects = || UnixStream::connect(folder.path().join(&name));
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if name.ends_with(SUFFIX) && connects().err().is_some_and(is_refused) {
+            // What can't be removed does no harm.
+            let _ = folder.remove(&name);
+        }
     }
 }
 
