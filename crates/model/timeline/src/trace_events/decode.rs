@@ -146,13 +146,21 @@ impl Reader {
                 batch.names.set(pid as u32, comm);
             }
         }
-        let mut push = |fields: &Fields, tag| {
-            let (values, has) = fields.read(payload, self.order);
-            batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, values });
-        };
-        push(&event.fields, event.tag);
+        let (values, has) = event.fields.read(payload, self.order);
+        let tag = event.tag;
+        batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, values });
+        if !event.more.is_empty() {
+            self.more(event, payload, batch);
+        }
+    }
+
+    /// Adds the fields that the event added last has no room for.
+    #[cold]
+    fn more(&self, event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
+        let Some(&first) = batch.events.last() else { return };
         for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
-            push(fields, tag);
+            let (values, has) = fields.read(payload, self.order);
+            batch.events.push(TraceEvent { tag, has, values, ..first });
         }
     }
 }
