@@ -14,6 +14,7 @@ use datafusion::error::{DataFusionError, Result};
 use futures::StreamExt;
 use report::Table;
 use serde_json::{Map, Value};
+use tempfile::TempDir;
 
 use crate::Format;
 
@@ -28,7 +29,7 @@ pub(crate) async fn write(frame: DataFrame, format: Format, output: Option<&Path
     let Some(path) = output else {
         return to(frame, format, &mut BufWriter::new(io::stdout().lock())).await;
     };
-    let file = Place::of(path);
+    let file = Place::of(path)?;
     if path.extension().is_some_and(|kind| kind == "parquet") {
         let options = DataFrameWriteOptions::new().with_single_file_output(true);
         let name = file.begun.display().to_string();
@@ -39,32 +40,30 @@ pub(crate) async fn write(frame: DataFrame, format: Format, output: Option<&Path
     Ok(file.complete()?)
 }
 
-/// A file next to its place until it is complete; what can't be replaced, such as a pipe, is written as it is.
+/// A file in a folder of its own next to its place until it is complete; what can't be replaced, such as a pipe, is
+/// written as it is.
 struct Place {
     path: PathBuf,
     begun: PathBuf,
+    _folder: Option<TempDir>,
 }
 
 impl Place {
-    fn of(path: &Path) -> Self {
-        let is_special = fs::metadata(path).is_ok_and(|one| !one.is_file());
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let own = format!(".{name}.{}.parquet", std::process::id());
-        let begun = if is_special { path.to_owned() } else { path.with_file_name(own) };
-        Self { path: path.to_owned(), begun }
+    fn of(path: &Path) -> io::Result<Self> {
+        let path = path.to_owned();
+        if fs::metadata(&path).is_ok_and(|one| !one.is_file()) {
+            return Ok(Self { begun: path.clone(), path, _folder: None });
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = tempfile::Builder::new()
+            .prefix(".hyperscope-sql-")
+            .tempdir_in(parent.unwrap_or(Path::new(".")))?;
+        let begun = folder.path().join("answer.parquet");
+        Ok(Self { path, begun, _folder: Some(folder) })
     }
 
     fn complete(&self) -> io::Result<()> {
         if self.path != self.begun { fs::rename(&self.begun, &self.path) } else { Ok(()) }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.path != self.begun {
-            // In its place, or to be given up.
-            let _ = fs::remove_file(&self.begun);
-        }
     }
 }
 

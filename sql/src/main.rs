@@ -104,6 +104,10 @@ fn main() -> ExitCode {
     if sources.iter().any(|one| one.as_os_str() == "-") {
         return fails("a pipe can be read only once: write it to a file first", 2);
     }
+    if let Some(output) = args.output.as_deref().filter(|output| is_one_of(output, &sources)) {
+        let why = format!("{} is a source to be read; write to another file", output.display());
+        return fails(&why, 1);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return done(Err(error)),
@@ -117,6 +121,11 @@ fn main() -> ExitCode {
     // What still reads or waits for input is left alone.
     runtime.shutdown_background();
     code
+}
+
+fn is_one_of(output: &Path, sources: &[PathBuf]) -> bool {
+    let place = std::fs::canonicalize(output).ok();
+    place.is_some() && sources.iter().any(|source| std::fs::canonicalize(source).ok() == place)
 }
 
 /// Waits for a signal that ends the program, after which its temporary files are gone.

@@ -282,6 +282,13 @@ fn answers_go_to_files_and_nothing_is_left_behind() {
     // It is a table again: under its name.
     let csv = |source: &str| output_of(&["sql", "--format", "csv", "SELECT * FROM exits", source]);
     assert_eq!(csv(folder.path().to_str().unwrap()), csv(path));
+    let recording = folder.path().join("trace.dat");
+    fs::copy(repository().join(path), &recording).unwrap();
+    let own = recording.to_str().unwrap();
+    let over = run(&["sql", "SELECT 1", own, "-o", own]);
+    assert!(over.code == 1 && over.err.contains("write to another file"), "{}", over.err);
+    assert_eq!(fs::read(&recording).unwrap(), fs::read(repository().join(path)).unwrap());
+    fs::remove_file(&recording).unwrap();
     let failed = ["sql", "SELECT nothing FROM exits", path, "-o", out.to_str().unwrap()];
     let before = fs::read(&out).unwrap();
     assert_eq!(run(&failed).code, 1);
