@@ -27,7 +27,7 @@ help:
 	@echo 'make static  hyperscope itself, static, for Arm machines, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
-	@echo 'make sql     the program that answers hyperscope sql: ten minutes of one CPU, once'
+	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
 	@echo 'make test-sql  its tests'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'

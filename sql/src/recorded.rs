@@ -1,8 +1,7 @@
 //! Tables of recordings: each is made when a query first needs it, by `hyperscope export`, in a folder of its own
 //! that is gone with this process.
 //!
-//! The columns that a query doesn't need are not made, nor are rows outside of the range of `ts_ns` that it asks for.
-//! What is made is what an export has: the same rows with the same identities.
+//! What is made is what an export has: the same rows with the same identities, all of them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
