@@ -9,13 +9,12 @@ mod tables;
 
 use analyses::boot::{Boot, BootedMachine, Initcall, PhaseKind};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::json::Object;
+use crate::Report;
 use crate::table::Table;
-use crate::{Report, losses};
 
 pub use chart::boot_svg;
+pub(crate) use json::Document;
 
 /// How machines boot and go down.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Report for BootReport {
     }
 
     fn document(&self) -> impl Serialize {
-        self.document_of(&all)
+        Document::of(self, |machine| machine.initcalls.iter().collect())
     }
 
     fn csv(&self) -> Table {
@@ -46,20 +45,8 @@ impl Report for BootReport {
 
 impl BootReport {
     /// The document with the `most` slowest initcalls of each machine that are within no other.
-    pub(crate) fn document_of_slowest(&self, most: usize) -> Value {
-        self.document_of(&|machine| slowest(machine).into_iter().take(most).collect())
-    }
-
-    fn document_of(&self, initcalls: &dyn Fn(&BootedMachine) -> Vec<&Initcall>) -> Value {
-        let of = |one: &BootedMachine| json::machine(self, one, &initcalls(one));
-        let machines: Vec<Value> = self.boot.machines.iter().map(of).collect();
-        Object::default()
-            .set("schema", "hyperscope.boot/1")
-            .set("sources", self.sources.clone())
-            .set("alignment", self.alignment.clone())
-            .set("losses", losses::json(self.boot.losses.iter(), 0))
-            .set("machines", machines)
-            .done()
+    pub(crate) fn document_of_slowest(&self, most: usize) -> Document<'_> {
+        Document::of(self, |machine| slowest(machine).into_iter().take(most).collect())
     }
 
     fn source(&self, recording: Option<usize>) -> Option<&str> {
@@ -89,10 +76,6 @@ fn call_name(initcall: &Initcall) -> String {
         (None, Some(module)) => format!("[{module}]"),
         (None, None) => format!("{:#x}", initcall.address),
     }
-}
-
-fn all(machine: &BootedMachine) -> Vec<&Initcall> {
-    machine.initcalls.iter().collect()
 }
 
 /// Initcalls that are within no other, the slowest first; those that did not end come last.

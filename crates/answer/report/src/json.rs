@@ -2,7 +2,7 @@
 //! the threads of a VM.
 
 use analyses::reasons::Code;
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use timeline::Vm;
 
@@ -34,6 +34,28 @@ impl Object {
     /// The object, emptied.
     pub(crate) fn done(&mut self) -> Value {
         Value::Object(std::mem::take(&mut self.0))
+    }
+}
+
+/// Times of a row, by their names: `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles`
+/// has them. Flattened into the object that has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times<const N: usize>(
+    pub(crate) bool,
+    pub(crate) [(&'static str, Option<u64>); N],
+);
+
+impl<const N: usize> Serialize for Times<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(is_nanoseconds, times) = self;
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in times {
+            map.serialize_entry(&format!("{name}_ns"), &value.filter(|_| *is_nanoseconds))?;
+            if !is_nanoseconds {
+                map.serialize_entry(&format!("{name}_cycles"), value)?;
+            }
+        }
+        map.end()
     }
 }
 

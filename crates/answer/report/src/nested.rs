@@ -1,16 +1,14 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
+mod json;
 mod lines;
 
-use analyses::msr_names::msr_name;
-use analyses::nested::{AncillaryRow, LevelCount, Nested, NestedRow};
+use analyses::nested::{AncillaryRow, Nested, NestedRow};
 use printable::line;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use self::lines::{Line, TABLE, columns, lines};
 use crate::column;
-use crate::json::{Object, code_json};
 use crate::table::Table;
 use crate::units::{count, plural};
 use crate::{Report, losses};
@@ -30,18 +28,7 @@ impl Report for NestedReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let paths: Vec<&str> = self.sources.iter().map(|(path, _)| path.as_str()).collect();
-        let all = || self.sources.iter().map(|(_, nested)| nested);
-        let dropped = all().map(|nested| nested.dropped).sum();
-        let levels = self.sources.iter().flat_map(|(path, nested)| levels_json(path, nested));
-        let rows = self.sources.iter().flat_map(|(path, nested)| rows_json(path, nested));
-        Object::default()
-            .set("schema", "hyperscope.nested/1")
-            .set("sources", paths)
-            .set("losses", losses::json(all().map(|nested| &nested.losses), dropped))
-            .set("levels", levels.collect::<Vec<_>>())
-            .set("rows", rows.collect::<Vec<_>>())
-            .done()
+        json::Document::of(self)
     }
 
     fn csv(&self) -> Table {
@@ -55,73 +42,6 @@ impl Report for NestedReport {
 /// Mean number of ancillary exits of one reason per reflected exit.
 fn per_exit(row: &NestedRow, ancillary: &AncillaryRow) -> Option<f64> {
     (row.reflected > 0).then(|| ancillary.count as f64 / row.reflected as f64)
-}
-
-fn levels_json(path: &str, nested: &Nested) -> Vec<Value> {
-    let level = |one: &LevelCount| json!({"source": path, "vm": one.vm, "level1": one.level1, "level2": one.level2});
-    nested.levels.iter().map(level).collect()
-}
-
-fn rows_json(path: &str, nested: &Nested) -> Vec<Value> {
-    nested.rows.iter().map(|row| row_json(path, row, nested.nanoseconds)).collect()
-}
-
-fn row_json(path: &str, row: &NestedRow, ns: bool) -> Value {
-    let injected: Vec<Value> = row
-        .injected_as
-        .iter()
-        .map(|(reason, code, number)| {
-            json!({"reason": reason, "code": code_json(code), "count": number})
-        })
-        .collect();
-    let ancillary: Vec<Value> = row
-        .ancillary
-        .iter()
-        .map(|one| {
-            Object::default()
-                .set("reason", one.reason.clone())
-                .set("code", code_json(&one.code))
-                .set("count", one.count)
-                .set("per_exit", per_exit(row, one))
-                .time("time", ns, Some(one.durations.sum()))
-                .set("msrs", msrs_json(one))
-                .set("vmcb_runs", one.vmcb.runs)
-                .set("vmcb_changed", vmcb_json(one))
-                .done()
-        })
-        .collect();
-    let trips = &row.round_trips;
-    Object::default()
-        .set("source", path)
-        .set("vm", row.vm.clone())
-        .set("level", 2)
-        .set("isa", row.isa.name())
-        .set("reason", row.reason.clone())
-        .set("code", code_json(&row.code))
-        .set("count", row.count)
-        .set("reflected", row.reflected)
-        .set("handled_by_host", row.count - row.reflected)
-        .set("injected_as", injected)
-        .time("time", ns, Some(row.time_ns()))
-        .time("own", ns, Some(row.durations.sum()))
-        .time("level1_guest", ns, Some(row.level1_ns))
-        .time("round_trip_mean", ns, trips.mean().map(|mean| mean.round() as u64))
-        .time("round_trip_max", ns, trips.max())
-        .set("round_trips", trips.count())
-        .set("unfinished", row.unfinished)
-        .set("ancillary", ancillary)
-        .set("factor", row.factor())
-        .done()
-}
-
-fn msrs_json(one: &AncillaryRow) -> Vec<Value> {
-    let msr = |(number, count): &(u64, u64)| json!({"msr": number, "name": msr_name(*number), "count": count});
-    one.msrs.iter().map(msr).collect()
-}
-
-fn vmcb_json(one: &AncillaryRow) -> Vec<Value> {
-    let group = |(group, runs)| json!({"group": group, "count": runs});
-    one.vmcb.groups().into_iter().map(group).collect()
 }
 
 fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {

@@ -1,16 +1,16 @@
 //! The report of `hyperscope path`: each way that requests take, hop by hop, with one of them drawn.
 
+mod json;
 mod lines;
 
 use analyses::distribution::Distribution;
-use analyses::path::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, Paths, Place};
+use analyses::path::{Path, Paths};
 use printable::line;
 use serde::Serialize;
-use serde_json::Value;
 
+pub(crate) use self::json::Document;
 use self::lines::{HOPS, Line, columns, lines};
 use crate::column;
-use crate::json::Object;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 use crate::{Report, losses};
@@ -53,21 +53,8 @@ const PER_MILLE: [u64; 3] = [500, 900, 990];
 
 impl PathReport {
     /// The document with the first `most` paths.
-    pub(crate) fn document_of(&self, most: usize) -> Value {
-        let ns = self.paths.nanoseconds;
-        let paths = (1..).zip(&self.paths.paths).take(most);
-        let paths = paths.map(|path| path_json(path, ns, &self.sources));
-        Object::default()
-            .set("schema", "hyperscope.path/1")
-            .set("sources", self.sources.clone())
-            .set("alignment", self.alignment.clone())
-            .set("losses", losses::json(self.paths.losses.iter(), self.paths.interrupted))
-            .set("unfinished", self.paths.unfinished)
-            .set("interrupted", self.paths.interrupted)
-            .set("others", self.paths.others)
-            .set("requests", self.paths.requests)
-            .set("paths", paths.collect::<Vec<_>>())
-            .done()
+    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
+        Document::of(self, most)
     }
 
     fn heading(&self) -> String {
@@ -178,65 +165,4 @@ fn sum<'p>(paths: impl IntoIterator<Item = &'p Path>, of: impl Fn(&Path) -> u64)
 
 fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {
     times.percentiles(PER_MILLE).map(|value| time(value.unwrap_or(0), ns))
-}
-
-fn path_json((at, path): (usize, &Path), ns: bool, sources: &[String]) -> Value {
-    let quantiles = |object: &mut Object, times: &Distribution| {
-        let [p50, p90, p99] = times.percentiles(PER_MILLE);
-        object.time("p50", ns, p50).time("p90", ns, p90).time("p99", ns, p99);
-        object.time("mean", ns, times.mean().map(|mean| mean.round() as u64)).done()
-    };
-    let hop = |hop: &Hop| {
-        let mut object = Object::default();
-        object.set("from", hop.from.clone()).set("to", hop.to.clone()).set("on", hop.on.name());
-        object.set("count", hop.times.count());
-        quantiles(&mut object, &hop.times)
-    };
-    let median = path.example(ExampleOf::Median).into_iter().flat_map(steps);
-    let examples = path.examples.iter().map(|example| example_json(example, (ns, at), sources));
-    Object::default()
-        .set("name", path.name.clone())
-        .set("vm", path.vm.clone())
-        .set("start", path.start.clone())
-        .set("returns", path.returns)
-        .set("count", path.total.count())
-        .set("variants", path.variants)
-        .set("rare", path.is_rare)
-        .set("total", quantiles(&mut Object::default(), &path.total))
-        .set("hops", path.hops.iter().map(hop).collect::<Vec<_>>())
-        .set("example", median.map(|one| step_json(one, ns).done()).collect::<Vec<_>>())
-        .set("examples", examples.collect::<Vec<_>>())
-        .done()
-}
-
-/// The steps of a request, each with the place of the hop that it ends.
-fn steps(example: &Example) -> impl Iterator<Item = (&ExampleStep, Option<usize>)> {
-    // The first step ends no hop.
-    example.steps.iter().zip(std::iter::once(None).chain(example.hops.iter().copied().map(Some)))
-}
-
-fn step_json((step, hop): (&ExampleStep, Option<usize>), ns: bool) -> Object {
-    let mut object = Object::default();
-    object.set("hop", hop).time("ts", ns, Some(step.ts_ns));
-    object.set("what", step.what.clone()).set("on", step.on.name());
-    object
-}
-
-fn example_json(example: &Example, (ns, path): (bool, usize), sources: &[String]) -> Value {
-    let step = |one: (&ExampleStep, Option<usize>)| {
-        let Place { recording, cpu, thread } = one.0.place;
-        // An interrupt's work is not that of the thread that it hit.
-        let thread = (one.0.on != Actor::Interrupt).then_some(thread);
-        step_json(one, ns)
-            .set("source", sources.get(usize::from(recording)).cloned())
-            .set("cpu", cpu)
-            .set("tid", thread)
-            .done()
-    };
-    Object::default()
-        .set("id", format!("{path}:{}", example.of.name()))
-        .set("of", example.of.name())
-        .time("total", ns, Some(example.total_ns()))
-        .set("steps", steps(example).map(step).collect::<Vec<_>>())
-        .done()
 }

@@ -1,148 +1,318 @@
-//! The JSON document of a boot.
+//! The JSON document of boots.
 
-use analyses::boot::{BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, Weight};
-use serde_json::{Value, json};
+use analyses::boot::{
+    BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, ReasonCost, Weight,
+};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{BootReport, begin_ns};
-use crate::json::{Object, code_json};
+use crate::json::{Times, code_json};
+use crate::losses;
 
-pub(super) fn machine(
-    report: &BootReport,
-    machine: &BootedMachine,
-    initcalls: &[&Initcall],
-) -> Value {
-    let ns = machine.nanoseconds;
-    let begin_ns = begin_ns(machine);
-    let mark_at = |what: &str, mark: &Option<(String, u64)>| {
-        mark.as_ref().map_or(Value::Null, |(text, at_ns)| {
-            Object::default()
-                .set(what, text.clone())
-                .time("at", ns, Some(*at_ns))
-                .time("since_begin", ns, Some(at_ns.saturating_sub(begin_ns)))
-                .done()
-        })
-    };
-    let cost = machine.event_cost.as_ref();
-    let phases = machine.phases.iter().map(|one| phase(one, cost, begin_ns, ns));
-    let initcalls = initcalls.iter().map(|one| initcall(one, begin_ns, ns));
-    Object::default()
-        .set("vm", machine.vm.clone())
-        .set("host", report.source(machine.host))
-        .set("guest", report.source(machine.guest))
-        .time("begin", ns, machine.phases.first().map(|one| one.from_ns))
-        .time("end", ns, machine.phases.last().map(|one| one.to_ns))
-        .set("init", mark_at("program", &machine.init))
-        .set("mark", mark_at("text", &machine.mark))
-        .set("exits", machine.exits)
-        .set("pages_damaged", machine.damaged)
-        .set("initcall_ends_without_beginning", machine.strays)
-        .set("event_cost", cost.map_or(Value::Null, event_cost))
-        .set("phases", phases.collect::<Vec<_>>())
-        .set("initcalls", initcalls.collect::<Vec<_>>())
-        .done()
+/// Docs/formats/boot.md says what each field is.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'b> {
+    schema: &'static str,
+    sources: &'b [String],
+    alignment: &'b [String],
+    losses: Value,
+    machines: Vec<Machine<'b>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Machine<'b> {
+    vm: Option<&'b str>,
+    host: Option<&'b str>,
+    guest: Option<&'b str>,
+    #[serde(flatten)]
+    ends: Times<2>,
+    init: Option<Init<'b>>,
+    mark: Option<Mark<'b>>,
+    exits: Option<u64>,
+    pages_damaged: u64,
+    initcall_ends_without_beginning: u64,
+    event_cost: Option<OneEvent<'b>>,
+    phases: Vec<OnePhase<'b>>,
+    initcalls: Vec<OneCall<'b>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Init<'b> {
+    program: &'b str,
+    #[serde(flatten)]
+    times: Times<2>,
+}
+
+#[derive(Debug, Serialize)]
+struct Mark<'b> {
+    text: &'b str,
+    #[serde(flatten)]
+    times: Times<2>,
 }
 
 /// To a tenth of a nanosecond or better: what a phase took is not made of rounded numbers.
-fn event_cost(cost: &EventCost) -> Value {
-    json!({
-        "event": cost.event,
-        "rounds": cost.rounds,
-        "repeats": cost.repeats,
-        "median_ps": cost.median_ps,
-        "low_ps": cost.low_ps,
-        "high_ps": cost.high_ps,
-    })
+#[derive(Debug, Serialize)]
+struct OneEvent<'b> {
+    event: &'b str,
+    rounds: usize,
+    repeats: u32,
+    median_ps: i64,
+    low_ps: i64,
+    high_ps: i64,
 }
 
-fn phase(phase: &Phase, cost: Option<&EventCost>, begin_ns: u64, ns: bool) -> Value {
-    let mut object = Object::default();
-    object
-        .set("kind", phase.kind.name())
-        .set("name", phase.name.clone())
-        .time("from", ns, Some(phase.from_ns))
-        .time("since_begin", ns, Some(phase.from_ns.saturating_sub(begin_ns)))
-        .time("duration", ns, Some(phase.duration_ns()))
-        .set("guest", phase.guest.as_ref().map_or(Value::Null, |one| in_phase(one, cost, ns)))
-        .set("host", host(phase.host.as_ref(), ns));
-    object.done()
+#[derive(Debug, Serialize)]
+struct OnePhase<'b> {
+    kind: &'static str,
+    name: &'b str,
+    #[serde(flatten)]
+    times: Times<3>,
+    guest: Option<Guest<'b>>,
+    host: Option<Host<'b>>,
 }
 
-fn in_phase(guest: &InPhase, cost: Option<&EventCost>, ns: bool) -> Value {
-    let section = |(name, count, time_ns): &(String, u64, u64)| {
-        Object::default()
-            .set("section", name.clone())
-            .set("initcalls", *count)
-            .time("time", ns, Some(*time_ns))
-            .done()
-    };
-    let tracing = |cost: &EventCost| {
-        let cost = cost.of(guest.weight.events);
-        json!({ "time_ns": cost.ns, "low_ns": cost.low_ns, "high_ns": cost.high_ns })
-    };
-    let mut object = Object::default();
-    object
-        .set("initcalls", guest.initcalls)
-        .set("unfinished", guest.unfinished)
-        .time("initcalls", ns, Some(guest.initcalls_ns))
-        .set("sections", guest.sections.iter().map(section).collect::<Vec<_>>())
-        .set("forks", guest.forks)
-        .set("execs", guest.execs)
-        .set("modules", guest.modules)
-        .set("recorded", weight(&guest.weight))
-        .set("tracing", cost.map_or(Value::Null, tracing));
-    object.done()
+#[derive(Debug, Serialize)]
+struct Guest<'b> {
+    initcalls: u64,
+    unfinished: u64,
+    #[serde(flatten)]
+    in_initcalls: Times<1>,
+    sections: Vec<Section<'b>>,
+    forks: u64,
+    execs: u64,
+    modules: u64,
+    recorded: Recorded,
+    tracing: Option<Tracing>,
 }
 
-fn weight(weight: &Weight) -> Value {
-    json!({
-        "events": weight.events,
-        "event_bytes": weight.bytes,
-        "losses": weight.losses,
-        "events_lost": weight.lost,
-    })
+#[derive(Debug, Serialize)]
+struct Section<'b> {
+    section: &'b str,
+    initcalls: u64,
+    #[serde(flatten)]
+    time: Times<1>,
 }
 
-fn host(cost: Option<&HostCost>, ns: bool) -> Value {
-    let Some(cost) = cost else { return Value::Null };
-    let parts = &cost.parts;
-    let reason = |one: &analyses::boot::ReasonCost| {
-        Object::default()
-            .set("reason", one.reason.clone())
-            .set("code", code_json(&one.code))
-            .set("count", one.exits)
-            .time("time", ns, Some(one.time_ns))
-            .set("waiting", one.waiting)
-            .done()
-    };
-    Object::default()
-        .set("exits", cost.exits)
-        .set("paired", cost.paired)
-        .time("time", ns, Some(cost.time_ns))
-        .time("waiting", ns, Some(cost.waiting_ns))
-        .time("kernel", ns, parts.kernel_ns)
-        .time("user", ns, parts.user_ns)
-        .time("user_and_return", ns, parts.user_and_return_ns)
-        .time("off_cpu", ns, parts.off_cpu_ns)
-        .time("halt_poll", ns, parts.halt_poll_ns)
-        .time("not_split", ns, Some(parts.not_split_ns))
-        .set("reasons", cost.reasons.iter().map(reason).collect::<Vec<_>>())
-        .done()
+#[derive(Debug, Serialize)]
+struct Tracing {
+    time_ns: u64,
+    low_ns: u64,
+    high_ns: u64,
 }
 
-fn initcall(one: &Initcall, begin_ns: u64, ns: bool) -> Value {
-    let recorded = one.weight.as_ref().map_or(Value::Null, weight);
-    Object::default()
-        .set("function", one.function.clone())
-        .set("address", one.address)
-        .set("module", one.module.clone())
-        .set("loaded", one.is_loaded)
-        .set("level", one.level.clone())
-        .set("section", one.section.clone())
-        .time("since_begin", ns, Some(one.from_ns.saturating_sub(begin_ns)))
-        .time("duration", ns, one.duration_ns())
-        .set("result", one.result)
-        .set("depth", one.depth)
-        .set("recorded", recorded)
-        .set("host", host(one.host.as_ref(), ns))
-        .done()
+#[derive(Debug, Serialize)]
+struct Recorded {
+    events: u64,
+    event_bytes: u64,
+    losses: u64,
+    events_lost: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Host<'b> {
+    exits: u64,
+    paired: u64,
+    #[serde(flatten)]
+    times: Times<8>,
+    reasons: Vec<Reason<'b>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reason<'b> {
+    reason: &'b str,
+    code: Value,
+    count: u64,
+    #[serde(flatten)]
+    time: Times<1>,
+    waiting: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct OneCall<'b> {
+    function: Option<&'b str>,
+    address: u64,
+    module: Option<&'b str>,
+    loaded: bool,
+    level: Option<&'b str>,
+    section: Option<&'b str>,
+    #[serde(flatten)]
+    times: Times<2>,
+    result: Option<i64>,
+    depth: usize,
+    recorded: Option<Recorded>,
+    host: Option<Host<'b>>,
+}
+
+impl<'b> Document<'b> {
+    /// With those initcalls of each machine that `initcalls` chooses.
+    pub(super) fn of(
+        report: &'b BootReport,
+        initcalls: impl Fn(&'b BootedMachine) -> Vec<&'b Initcall>,
+    ) -> Self {
+        let machines = report.boot.machines.iter();
+        let of = |one: &'b BootedMachine| Machine::of(report, one, &initcalls(one));
+        Self {
+            schema: "hyperscope.boot/1",
+            sources: &report.sources,
+            alignment: &report.alignment,
+            losses: losses::json(report.boot.losses.iter(), 0),
+            machines: machines.map(of).collect(),
+        }
+    }
+}
+
+impl<'b> Machine<'b> {
+    fn of(report: &'b BootReport, machine: &'b BootedMachine, calls: &[&'b Initcall]) -> Self {
+        let ns = machine.nanoseconds;
+        let begin_ns = begin_ns(machine);
+        let cost = machine.event_cost.as_ref();
+        let times = |at_ns: u64| {
+            let since_ns = at_ns.saturating_sub(begin_ns);
+            Times(ns, [("at", Some(at_ns)), ("since_begin", Some(since_ns))])
+        };
+        let init = machine.init.as_ref();
+        let mark = machine.mark.as_ref();
+        let phases = machine.phases.iter();
+        let (first, last) = (machine.phases.first(), machine.phases.last());
+        Self {
+            vm: machine.vm.as_deref(),
+            host: report.source(machine.host),
+            guest: report.source(machine.guest),
+            ends: Times(
+                ns,
+                [("begin", first.map(|one| one.from_ns)), ("end", last.map(|one| one.to_ns))],
+            ),
+            init: init.map(|(program, at_ns)| Init { program, times: times(*at_ns) }),
+            mark: mark.map(|(text, at_ns)| Mark { text, times: times(*at_ns) }),
+            exits: machine.exits,
+            pages_damaged: machine.damaged,
+            initcall_ends_without_beginning: machine.strays,
+            event_cost: cost.map(OneEvent::of),
+            phases: phases.map(|one| OnePhase::of(one, cost, begin_ns, ns)).collect(),
+            initcalls: calls.iter().map(|one| OneCall::of(one, begin_ns, ns)).collect(),
+        }
+    }
+}
+
+impl<'b> OneEvent<'b> {
+    fn of(cost: &'b EventCost) -> Self {
+        let EventCost { event, rounds, repeats, median_ps, low_ps, high_ps } = cost;
+        Self {
+            event,
+            rounds: *rounds,
+            repeats: *repeats,
+            median_ps: *median_ps,
+            low_ps: *low_ps,
+            high_ps: *high_ps,
+        }
+    }
+}
+
+impl<'b> OnePhase<'b> {
+    fn of(phase: &'b Phase, cost: Option<&EventCost>, begin_ns: u64, ns: bool) -> Self {
+        let since_ns = phase.from_ns.saturating_sub(begin_ns);
+        Self {
+            kind: phase.kind.name(),
+            name: &phase.name,
+            times: Times(
+                ns,
+                [
+                    ("from", Some(phase.from_ns)),
+                    ("since_begin", Some(since_ns)),
+                    ("duration", Some(phase.duration_ns())),
+                ],
+            ),
+            guest: phase.guest.as_ref().map(|one| Guest::of(one, cost, ns)),
+            host: phase.host.as_ref().map(|one| Host::of(one, ns)),
+        }
+    }
+}
+
+impl<'b> Guest<'b> {
+    fn of(guest: &'b InPhase, cost: Option<&EventCost>, ns: bool) -> Self {
+        let section = |(section, initcalls, time_ns): &'b (String, u64, u64)| Section {
+            section,
+            initcalls: *initcalls,
+            time: Times(ns, [("time", Some(*time_ns))]),
+        };
+        let tracing = cost.map(|cost| cost.of(guest.weight.events));
+        Self {
+            initcalls: guest.initcalls,
+            unfinished: guest.unfinished,
+            in_initcalls: Times(ns, [("initcalls", Some(guest.initcalls_ns))]),
+            sections: guest.sections.iter().map(section).collect(),
+            forks: guest.forks,
+            execs: guest.execs,
+            modules: guest.modules,
+            recorded: Recorded::of(&guest.weight),
+            tracing: tracing.map(|cost| Tracing {
+                time_ns: cost.ns,
+                low_ns: cost.low_ns,
+                high_ns: cost.high_ns,
+            }),
+        }
+    }
+}
+
+impl Recorded {
+    fn of(weight: &Weight) -> Self {
+        let Weight { events, bytes, losses, lost } = *weight;
+        Self { events, event_bytes: bytes, losses, events_lost: lost }
+    }
+}
+
+impl<'b> Host<'b> {
+    fn of(cost: &'b HostCost, ns: bool) -> Self {
+        let parts = &cost.parts;
+        Self {
+            exits: cost.exits,
+            paired: cost.paired,
+            times: Times(
+                ns,
+                [
+                    ("time", Some(cost.time_ns)),
+                    ("waiting", Some(cost.waiting_ns)),
+                    ("kernel", parts.kernel_ns),
+                    ("user", parts.user_ns),
+                    ("user_and_return", parts.user_and_return_ns),
+                    ("off_cpu", parts.off_cpu_ns),
+                    ("halt_poll", parts.halt_poll_ns),
+                    ("not_split", Some(parts.not_split_ns)),
+                ],
+            ),
+            reasons: cost.reasons.iter().map(|one| Reason::of(one, ns)).collect(),
+        }
+    }
+}
+
+impl<'b> Reason<'b> {
+    fn of(one: &'b ReasonCost, ns: bool) -> Self {
+        Self {
+            reason: &one.reason,
+            code: code_json(&one.code),
+            count: one.exits,
+            time: Times(ns, [("time", Some(one.time_ns))]),
+            waiting: one.waiting,
+        }
+    }
+}
+
+impl<'b> OneCall<'b> {
+    fn of(call: &'b Initcall, begin_ns: u64, ns: bool) -> Self {
+        let since_ns = call.from_ns.saturating_sub(begin_ns);
+        Self {
+            function: call.function.as_deref(),
+            address: call.address,
+            module: call.module.as_deref(),
+            loaded: call.is_loaded,
+            level: call.level.as_deref(),
+            section: call.section.as_deref(),
+            times: Times(ns, [("since_begin", Some(since_ns)), ("duration", call.duration_ns())]),
+            result: call.result,
+            depth: call.depth,
+            recorded: call.weight.as_ref().map(Recorded::of),
+            host: call.host.as_ref().map(|cost| Host::of(cost, ns)),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::findings::{self, Finding};
 use super::{PageReport, arrows, each_exit, heat, lanes};
 use crate::calls::Most;
 use crate::column::Definition;
-use crate::{Report, align_summary, cpu, exits};
+use crate::{Report, align_summary, boot, cpu, exits, path};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
@@ -46,8 +46,8 @@ struct Document<'p, N, A, D> {
     cpu: cpu::Document<'p>,
     profile: Option<Value>,
     calls: Option<Value>,
-    path: Option<Value>,
-    boot: Option<Value>,
+    path: Option<path::Document<'p>>,
+    boot: Option<boot::Document<'p>>,
     diff: Option<D>,
     served: bool,
 }
