@@ -52,8 +52,8 @@ impl Occupancy {
 
     /// The recording ends. A CPU without further events went on as it did.
     pub(super) fn finish(self, end_ns: u64, mut emit: impl FnMut(u16, &OccupantSpan)) {
-        for (number, cpu) in (0..).zip(self.cpus) {
-            let Some(mut cpu) = cpu else { continue };
+        for (number, cpu) in self.cpus.into_iter().enumerate() {
+            let (Some(mut cpu), Ok(number)) = (cpu, u16::try_from(number)) else { continue };
             cpu.change(number, end_ns, cpu.thread.filter(|_| cpu.switches), None, &mut emit);
         }
     }
