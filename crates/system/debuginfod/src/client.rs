@@ -200,7 +200,8 @@ impl Debuginfod {
                 let most = self.settings.most_file_bytes;
                 format!("{server}: the debug file of {name} has more than {most} bytes")
             }
-            Failure::TooLong if self.bounds().time.is_zero() => {
+            // A server that had what was left of the time to answer in is not at fault.
+            Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
                 let seconds = self.settings.most_time.as_secs();
                 self.end(&format!("the {seconds} s for all downloads are over"));
                 return;

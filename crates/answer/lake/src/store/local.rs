@@ -165,8 +165,8 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
 
 /// Refuses a folder that holds other things, such as a recording: a lake would be made among them.
 fn refuse_others(root: &Path) -> io::Result<()> {
-    // A new file system has that one.
-    let is_other = |name: &String| !name.starts_with('.') && name != "lost+found";
+    // A new file system has the first one; the other may have been made since it was looked for, by another run.
+    let is_other = |name: &String| !name.starts_with('.') && name != "lost+found" && name != ROOT;
     if root.join(ROOT).is_dir() || !names(root).any(|name| is_other(&name)) {
         return Ok(());
     }
