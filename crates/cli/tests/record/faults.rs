@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::tool::{
-    Ran, command, file_info, info, left_in_tracefs, lock_tracing, run, start_programs, wait_until,
+    OWN, Ran, command, count_started, file_info, info, left_in_tracefs, lock_tracing, run,
+    start_programs, wait_until,
 };
 
 fn start(session: &Path) -> Child {
@@ -37,7 +38,7 @@ fn a_recorder_that_is_killed_loses_nothing_that_was_in_the_buffers() {
     // The instance goes once all of it is written.
     assert!(!session.join("host.dat").exists());
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
-    let started = events.stdout.lines().filter(|line| line.contains("/true\"")).count();
+    let started = count_started(&events.stdout, OWN);
     assert_eq!(started, 25, "{}", events.stderr);
     // The kernel's counts are there, too: nothing else was lost.
     assert_eq!(info(&session)["losses"]["known"], true);

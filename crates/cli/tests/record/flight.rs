@@ -12,7 +12,10 @@ use serde_json::Value;
 
 use crate::agent::{Agent, signal};
 use crate::faults::SmallDisk;
-use crate::tool::{command, info, left_in_tracefs, lock_tracing, run, start_programs, wait_until};
+use crate::tool::{
+    OWN, command, count_started, info, left_in_tracefs, lock_tracing, own_program, run,
+    session_json, start_programs, wait_until,
+};
 
 /// A flight recorder that records.
 fn start(to: &Path, arguments: &[&str]) -> Agent {
@@ -62,19 +65,11 @@ fn end(mut recorder: Agent) {
 fn started(session: &Path, program: &str) -> usize {
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
     assert_eq!(events.code, Some(0), "{}", events.stderr);
-    let name = format!("/{program}\"");
-    let is_its = |line: &&str| line.contains("sched_process_exec") && line.contains(&name);
-    events.stdout.lines().filter(is_its).count()
+    count_started(&events.stdout, program)
 }
 
 fn recorded(session: &Path) -> Value {
-    let text = fs::read_to_string(session.join("session.json")).unwrap();
-    let stored: Value = serde_json::from_str(&text).unwrap();
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    let valid = jsonschema::validate(&schema, &stored);
-    assert!(valid.is_ok(), "{valid:?}");
-    stored["recorded"].clone()
+    session_json(session)["recorded"].clone()
 }
 
 /// As many events as the kernel counted between the session's begin and its end, less those that were
@@ -96,14 +91,14 @@ fn what_came_before_each_trigger_is_in_its_session() {
     start_programs(20);
     sleep(Duration::from_secs(2));
     let first = dump(&recorder, "slow");
-    assert_eq!(started(&first, "true"), 20);
+    assert_eq!(started(&first, OWN), 20);
     lacks_nothing(&first);
     start_programs(7);
     sleep(Duration::from_secs(2));
     signal(recorder.pid(), "USR1");
     wait_until("it does not dump", || sessions(&to).len() == 2);
     let second = sessions(&to).pop().unwrap();
-    assert_eq!(started(&second, "true"), 27, "what a dump took is there for the next");
+    assert_eq!(started(&second, OWN), 27, "what a dump took is there for the next");
     lacks_nothing(&second);
     says_why(&first, &second);
     end(recorder);
@@ -158,9 +153,9 @@ fn old_events_go_and_the_newest_stay() {
         start(&to, &["--flight", "1s", "-e", "sched", "-e", "raw_syscalls", "--sessions", "2"]);
     start_programs(20);
     sleep(Duration::from_millis(2500));
-    assert!(Command::new("/usr/bin/env").arg("true").status().unwrap().success());
+    assert!(Command::new("/usr/bin/env").arg(own_program()).status().unwrap().success());
     let session = dump(&recorder, "");
-    assert_eq!((started(&session, "env"), started(&session, "true")), (1, 1));
+    assert_eq!((started(&session, "env"), started(&session, OWN)), (1, 1));
     lacks_nothing(&session);
     lies_within_its_clocks(&session);
     let recorded = recorded(&session);
@@ -235,7 +230,7 @@ fn a_full_disk_stops_dumping_and_not_tracing() {
     fs::remove_file(&ballast).unwrap();
     start_programs(11);
     let session = dump(&recorder, "");
-    let (there, recorded) = (started(&session, "true"), recorded(&session));
+    let (there, recorded) = (started(&session, OWN), recorded(&session));
     let info = info(&session);
     let missing = info["losses"]["events_missing"].as_u64().unwrap_or(0) as usize;
     assert!((11..19).contains(&there) && there + missing >= 19, "{there} {info} {recorded}");
@@ -257,15 +252,15 @@ fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
     wait_until("its instance stays", || left_in_tracefs().is_empty());
-    assert_eq!(started(&to, "true"), 9, "it is a session as it is");
+    assert_eq!(started(&to, OWN), 9, "it is a session as it is");
     let socket = format!("/run/hyperscope/{}.flight", killed.pid());
     let next = start(&to, &arguments);
     assert!(!Path::new(&socket).exists(), "{socket} is left");
     let left = sessions(&to);
     assert_eq!(left.len(), 1);
-    assert_eq!(started(&left[0], "true"), 9);
+    assert_eq!(started(&left[0], OWN), 9);
     let dumped = dump(&next, "");
-    assert_eq!(started(&dumped, "true"), 0);
+    assert_eq!(started(&dumped, OWN), 0);
     end(next);
 }
 
@@ -309,7 +304,7 @@ fn guests_newest_events_are_kept_too() {
 
 /// Programs that were started, by one recording of a session.
 fn started_in(session: &Path, file: &str) -> usize {
-    started(&session.join(file), "true")
+    started(&session.join(file), OWN)
 }
 
 /// Posts JSON as Alertmanager does; the status.
@@ -355,7 +350,7 @@ fn an_alert_that_fires_makes_a_session() {
     wait_until("it does not dump", || !sessions(&to).is_empty());
     let session = &sessions(&to)[0];
     wait_until("it does not say why", || session.join("why.txt").exists());
-    assert_eq!(started(session, "true"), 4);
+    assert_eq!(started(session, OWN), 4);
     let trigger = &recorded(session)["flight"]["trigger"];
     assert!(trigger["kind"] == "alert" && trigger["text"] == "RunQueue (vm=web)", "{trigger}");
     end(recorder);

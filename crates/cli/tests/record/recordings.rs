@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{TRACEFS, info, left_in_tracefs, lock_tracing, run};
+use crate::tool::{TRACEFS, info, left_in_tracefs, lock_tracing, run, session_json};
 
 /// Programs that the recorded command starts.
 const STARTED: u64 = 30;
@@ -54,12 +54,7 @@ fn trace_cmd_counts_the_same(session: &Path, events: u64) {
 }
 
 fn session_says_how(session: &Path) {
-    let text = fs::read_to_string(session.join("session.json")).unwrap();
-    let stored: Value = serde_json::from_str(&text).unwrap();
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    let valid = jsonschema::validate(&schema, &stored);
-    assert!(valid.is_ok(), "{valid:?}");
+    let stored = session_json(session);
     let recorded = &stored["recorded"];
     assert_eq!(recorded["events"], Value::from(vec!["sched:sched_process_exec"]));
     assert!(recorded["duration_ns"].as_u64().unwrap() > 0);

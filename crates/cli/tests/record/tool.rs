@@ -1,9 +1,10 @@
 //! Runs the command under test, and looks at tracefs from outside.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -100,8 +101,42 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// The end of the path of [`own_program`].
+pub(crate) const OWN: &str = "started_by_record_tests/true";
+
+/// A program that these tests alone start: what is recorded is the whole machine, and others run `true`, too.
+pub(crate) fn own_program() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(OWN);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match std::os::unix::fs::symlink("/bin/true", &path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => panic!("{path:?}: {error}"),
+            _ => path,
+        }
+    })
+}
+
 pub(crate) fn start_programs(count: u32) {
     for _ in 0..count {
-        assert!(Command::new("true").status().unwrap().success());
+        assert!(Command::new(own_program()).status().unwrap().success());
     }
+}
+
+/// How often programs of a name were started, by events as JSON lines.
+pub(crate) fn count_started(events: &str, program: &str) -> usize {
+    let name = format!("/{program}\"");
+    let is_its = |line: &&str| line.contains("sched_process_exec") && line.contains(&name);
+    events.lines().filter(is_its).count()
+}
+
+/// What a session says of itself, which is as its schema has it.
+pub(crate) fn session_json(session: &Path) -> Value {
+    let text = fs::read_to_string(session.join("session.json")).unwrap();
+    let stored: Value = serde_json::from_str(&text).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/session.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    let valid = jsonschema::validate(&schema, &stored);
+    assert!(valid.is_ok(), "{valid:?}");
+    stored
 }
