@@ -12,6 +12,7 @@ use crate::repository;
 /// whoever adds one says where it belongs. A dependency for tests may be on any crate below.
 pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("raw-bytes", &[]),
+    ("calendar", &[]),
     ("sys", &[]),
     ("printable", &[]),
     ("shmring", &["sys"]),
@@ -68,8 +69,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "tracedat",
         ],
     ),
-    ("lake", &["analyses", "eventfmt", "report", "sources", "timeline"]),
-    ("fleet", &["analyses", "lake", "printable", "report", "stats"]),
+    ("lake", &["analyses", "calendar", "eventfmt", "report", "sources", "timeline"]),
+    ("fleet", &["analyses", "calendar", "lake", "printable", "report", "stats"]),
     ("testkit", &["raw-bytes"]),
     ("labwire", &[]),
     ("exitcost", &["sys"]),
@@ -163,6 +164,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         "recorder",
         &[
             "raw-bytes",
+            "calendar",
             "channel",
             "collector",
             "sampler",

@@ -25,6 +25,7 @@ mod boots;
 mod channel_exits;
 mod cmd;
 mod debug_files;
+mod exit_codes;
 mod inputs;
 mod lab_steps;
 mod machines;
@@ -53,7 +54,11 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
-            if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<Misuse>() {
+                ExitCode::from(exit_codes::MISUSE)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use lake::store::{Storage, counted};
-use rustc_hash::FxHashMap;
 
 use crate::carriers::carriers;
 use crate::compare::{Design, HostValues, compare};
@@ -179,13 +178,13 @@ impl<'s> Fleet<'s> {
     }
 
     fn places(&self) -> Places {
-        let mut places = FxHashMap::default();
+        let mut places = Places::default();
         for (at, host) in self.hosts.iter().enumerate() {
             let late_ns = self.end_of(host);
             for (side, sessions) in host.sessions.iter().enumerate() {
                 for session in sessions.iter().filter_map(|at| self.session(*at)) {
-                    let ids = (session.session.clone(), session.ingest.clone());
-                    places.insert(ids, Place { host: at, side, late_ns });
+                    let of_session = places.entry(session.session.clone()).or_default();
+                    of_session.insert(session.ingest.clone(), Place { host: at, side, late_ns });
                 }
             }
         }

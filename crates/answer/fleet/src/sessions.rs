@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use calendar::date_of;
 use lake::store::{Storage, TableFiles};
 use lake::tables::{LABELS, SESSIONS};
-use lake::{Values, date_of, each_group};
+use lake::{Values, each_group};
 
 /// What is known of a session.
 #[derive(Clone, Debug, PartialEq)]

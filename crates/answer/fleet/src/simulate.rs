@@ -7,8 +7,9 @@ mod template;
 
 use std::io;
 
+use calendar::date_of;
 use lake::store::{Addition, Storage};
-use lake::{Files, Ids, TableWriter, date_of, name_of};
+use lake::{Files, Ids, TableWriter, name_of};
 use stats::Chance;
 
 pub use effect::Effect;

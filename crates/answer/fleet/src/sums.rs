@@ -69,8 +69,8 @@ pub(crate) type Sums = Vec<[HostSums; 3]>;
 /// Where the end of B is among a host's sums.
 pub(crate) const LATE: usize = 2;
 
-/// The sessions that count, by both ids.
-pub(crate) type Places = FxHashMap<(String, String), Place>;
+/// The sessions that count, by both ids: one after the other, so that a row's can be looked up as they are.
+pub(crate) type Places = FxHashMap<String, FxHashMap<String, Place>>;
 
 /// Adds up the rows of sessions that have a place.
 pub(crate) fn read<S: Storage>(
@@ -135,7 +135,7 @@ fn place_of<'p>(
     if machine.text(row) != Some(HOST) {
         return None;
     }
-    places.get(&(session.text(row)?.to_owned(), ingest.text(row)?.to_owned()))
+    places.get(session.text(row)?)?.get(ingest.text(row)?)
 }
 
 fn key_of([level, isa, reason, waiting]: [&Values; 4], row: usize) -> Key {

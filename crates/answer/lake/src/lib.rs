@@ -28,7 +28,7 @@ pub mod tables;
 mod writer;
 
 pub use buckets::write_buckets;
-pub use clock::{SLICE_NS, UnixClock, begin_of, date_of, slice_of};
+pub use clock::{SLICE_NS, UnixClock, slice_of};
 pub use column::{Column, Kind, Table};
 pub use convert::{Files, Ids, Origin, Question, Written, identify, write_tables};
 pub use identity::{CONVERTER, SourceHash, hash_sources, name_of};

@@ -14,12 +14,10 @@ use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::ab::AbArgs;
+use crate::exit_codes::CONDITION_HOLDS;
 use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
-
-/// A condition of `--fail-if` holds.
-const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     check(args)?;

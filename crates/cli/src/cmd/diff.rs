@@ -14,14 +14,12 @@ use sources::{Recording, Samples};
 use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
 use crate::debug_files;
+use crate::exit_codes::CONDITION_HOLDS;
 use crate::inputs::{is_of_guest, open_all, refuse_twice};
 use crate::misuse::Misuse;
 use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
-
-/// A condition of `--fail-if` holds.
-const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();

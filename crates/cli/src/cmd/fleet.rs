@@ -17,14 +17,12 @@ use report::plural;
 use crate::args::fleet::{FleetArgs, FleetDiffArgs, FleetVerb, SimulateArgs};
 use crate::args::tables::{TableArg, TableArgs};
 use crate::cmd::export::TableFolder;
+use crate::exit_codes::CONDITION_HOLDS;
 use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
 use crate::part::Part;
 use crate::session_tables::{SessionTables, convert};
-
-/// A condition of `--fail-if` holds.
-const CONDITION_HOLDS: u8 = 3;
 
 pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     match &args.verb {
@@ -150,7 +148,7 @@ fn simulate(args: &SimulateArgs) -> anyhow::Result<()> {
     let simulation = Simulation {
         hosts: args.hosts,
         days: args.days,
-        from_day_ns: lake::begin_of(&args.from_day.0).context("no such day")?,
+        from_day_ns: calendar::begin_of(&args.from_day.0).context("no such day")?,
         slices: args.slices,
         effects: &args.effect,
         seed: args.seed,

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use calendar::date_of;
+use lake::hash_sources;
 use lake::store::{
     Added, Addition, Collected, Compacted, LocalFolder, Retention, compact, gc, list, reject,
     unreject, verify,
 };
-use lake::{date_of, hash_sources};
 use printable::messages;
 use report::plural;
 

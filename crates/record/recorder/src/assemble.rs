@@ -12,11 +12,11 @@ use folder::{Folder, OutFile};
 use tracedat::{
     BufferSpec, Contents, Guest, Header, TimeShift, TraceDatWriter, Tsc2Nsec, id, option,
 };
-use tracefs::{Texts, TscConversion};
+use tracefs::{Clock, Texts, TscConversion};
 
 use crate::error::{RecordError, Result};
 use crate::flight::CutPages;
-use crate::pages_folder::{formats, pages};
+use crate::pages_folder::{formats, header, pages};
 
 /// What belongs to a recording in addition to pages and texts.
 #[derive(Debug)]
@@ -40,6 +40,32 @@ pub(crate) struct About<'a> {
     /// CPUs, with what the kernel counted for each.
     pub(crate) stats: &'a [(u32, String)],
     pub(crate) cmdlines: Vec<u8>,
+}
+
+impl<'a> About<'a> {
+    /// Of this machine, with the counts of CPUs that there are pages of, and the names of tasks.
+    pub(crate) fn of_host(
+        texts: &Texts,
+        clock: &'a Clock,
+        trace_id: u64,
+        guests: Vec<Guest>,
+        stats: &'a [(u32, String)],
+        cmdlines: Vec<u8>,
+    ) -> Self {
+        Self {
+            header: header(texts),
+            clock: &clock.name,
+            clock_line: &clock.line,
+            tsc_conversion: clock.tsc_conversion,
+            trace_id,
+            uname: uname(),
+            guests,
+            time_shift: None,
+            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
+            stats,
+            cmdlines,
+        }
+    }
 }
 
 /// Reports of bytes read that wait to be passed on.

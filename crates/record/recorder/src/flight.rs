@@ -76,6 +76,9 @@ pub struct Trigger {
     pub text: Option<String>,
     /// When, in Unix time.
     pub unix_ns: u64,
+    /// The VM that it is about, where it is about one; `text` has it in words.
+    #[serde(skip)]
+    pub vm: Option<String>,
 }
 
 /// Kinds of triggers.
@@ -96,7 +99,7 @@ impl Trigger {
     /// One of now.
     #[must_use]
     pub fn now(kind: TriggerKind, text: Option<String>) -> Self {
-        Self { kind, text, unix_ns: crate::recording::unix_ns() }
+        Self { kind, text, unix_ns: crate::recording::unix_ns(), vm: None }
     }
 }
 

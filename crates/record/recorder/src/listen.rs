@@ -29,7 +29,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::{ANSWER, GuestSummary, HostClock, Quota, Ready, Receivers};
 use crate::guests::{self, InGuests};
 use crate::pump::stop_signal;
-use crate::recording::unix_ns;
+use crate::recording::{nanoseconds, unix_ns};
 use crate::session::{self, Recorded};
 use crate::session_folder::{SessionFolder, invoking_user};
 
@@ -284,7 +284,7 @@ impl Shared {
         guests::write(&mut guest, &no_clock, folder, &|_| Ok(()))?;
         let mut summary = guest.summary().clone();
         summary.identity = Some(peer.to_string());
-        let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let duration_ns = nanoseconds(begun.elapsed());
         let recorded = Recorded {
             clock: summary.clock.clone().unwrap_or_default(),
             begun_unix_ns,

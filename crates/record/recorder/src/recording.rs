@@ -10,7 +10,7 @@ mod rolling;
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use folder::Folder;
 use tracefs::{Clock, Owner, Profile, TraceRequest, TraceSession, Tracefs, UnixPair};
@@ -265,5 +265,10 @@ fn threads(vms: &[Vm]) -> String {
 
 pub(crate) fn unix_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    now.map_or(0, nanoseconds)
+}
+
+/// A time; at most what 64 bits hold.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -103,25 +103,9 @@ pub(crate) fn read(
     let mut bytes = [0u8; MOST_BYTES];
     let mut filled = 0;
     loop {
-        let Some(left) =
-            until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-        else {
-            return Ok(Err(Refusal::TooSlow));
-        };
-        stream.set_read_timeout(Some(left))?;
-        let room = bytes.get_mut(filled..).unwrap_or_default();
-        match stream.read(room) {
-            Ok(0) => {
-                return Ok(Err(if room.is_empty() {
-                    Refusal::TooLong
-                } else {
-                    Refusal::Malformed
-                }));
-            }
+        match read_some(stream, bytes.get_mut(filled..).unwrap_or_default(), until)? {
             Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if is_timeout(&error) => return Ok(Err(Refusal::TooSlow)),
-            Err(error) => return Err(error),
+            Err(refusal) => return Ok(Err(refusal)),
         }
         match Head::parse(bytes.get(..filled).unwrap_or_default()) {
             Ok(Some((head, end))) => {
@@ -144,22 +128,37 @@ pub(crate) fn body(
     let Some(bytes) = head.body_bytes.filter(|_| head.is_post()) else { return Ok(Ok(None)) };
     let mut part = [0u8; MOST_BYTES];
     while body.len() < bytes {
+        let most = (bytes - body.len()).min(part.len());
+        match read_some(stream, part.get_mut(..most).unwrap_or_default(), until)? {
+            Ok(read) => body.extend_from_slice(part.get(..read).unwrap_or_default()),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    body.truncate(bytes);
+    Ok(Ok(Some(body)))
+}
+
+/// Reads what has come, at least a byte: into room that is not empty, and while there is time.
+fn read_some(
+    stream: &mut TcpStream,
+    room: &mut [u8],
+    until: Instant,
+) -> io::Result<Result<usize, Refusal>> {
+    loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(Err(Refusal::TooSlow));
         }
         stream.set_read_timeout(Some(left))?;
-        let most = (bytes - body.len()).min(part.len());
-        match stream.read(part.get_mut(..most).unwrap_or_default()) {
+        match stream.read(room) {
+            // The client has nothing more to say.
             Ok(0) => return Ok(Err(Refusal::Malformed)),
-            Ok(read) => body.extend_from_slice(part.get(..read).unwrap_or_default()),
+            Ok(read) => return Ok(Ok(read)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_timeout(&error) => return Ok(Err(Refusal::TooSlow)),
             Err(error) => return Err(error),
         }
     }
-    body.truncate(bytes);
-    Ok(Ok(Some(body)))
 }
 
 fn is_timeout(error: &io::Error) -> bool {

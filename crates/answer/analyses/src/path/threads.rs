@@ -127,28 +127,28 @@ pub(super) struct Threads {
 impl Threads {
     /// A thread, new if it has not been seen.
     pub(super) fn of(&mut self, thread: Thread) -> &mut ThreadState {
-        let place = match self.last {
-            Some((last, place)) if last == thread => place,
-            _ => {
-                let next = self.states.len();
-                *self.places.entry(thread).or_insert(next)
-            }
-        };
-        if place >= self.states.len() {
+        let place = self.place(thread).unwrap_or_else(|| {
+            let next = self.states.len();
             self.states.push(ThreadState::default());
-        }
+            self.places.insert(thread, next);
+            next
+        });
         self.last = Some((thread, place));
         &mut self.states[place]
     }
 
     /// A thread that has been seen.
     pub(super) fn get_mut(&mut self, thread: Thread) -> Option<&mut ThreadState> {
-        let place = match self.last {
-            Some((last, place)) if last == thread => place,
-            _ => *self.places.get(&thread)?,
-        };
+        let place = self.place(thread)?;
         self.last = Some((thread, place));
         self.states.get_mut(place)
+    }
+
+    fn place(&self, thread: Thread) -> Option<usize> {
+        match self.last {
+            Some((last, place)) if last == thread => Some(place),
+            _ => self.places.get(&thread).copied(),
+        }
     }
 
     /// All of them.

@@ -36,8 +36,6 @@ pub(super) struct Interned {
     arg_names: Table,
     texts: Table,
     new: InternedData,
-    /// There is something in `new`.
-    is_new: bool,
 }
 
 /// A value with the number of its name.
@@ -53,30 +51,23 @@ pub(super) enum Annotation<'a> {
 
 impl Interned {
     pub(super) fn category(&mut self, text: &str) -> u64 {
-        let number = self.categories.of(text, &mut self.new.event_categories);
-        self.is_new |= !self.new.event_categories.is_empty();
-        number
+        self.categories.of(text, &mut self.new.event_categories)
     }
 
     pub(super) fn name(&mut self, text: &str) -> u64 {
-        let number = self.names.of(text, &mut self.new.event_names);
-        self.is_new |= !self.new.event_names.is_empty();
-        number
+        self.names.of(text, &mut self.new.event_names)
     }
 
     /// A value, its name and its text by number where they have one.
     pub(super) fn annotation<'a>(&mut self, name: &str, arg: &Arg<'a>) -> Annotation<'a> {
         let name = self.arg_names.of(name, &mut self.new.debug_annotation_names);
-        self.is_new |= !self.new.debug_annotation_names.is_empty();
         match *arg {
             Arg::Number(number) => Annotation::Unsigned(name, number),
             Arg::Signed(number) => Annotation::Signed(name, number),
             Arg::Bool(yes) => Annotation::Bool(name, yes),
             Arg::Name(text) if self.texts.numbers.len() < MOST_TEXTS => {
                 let new = &mut self.new.debug_annotation_string_values;
-                let number = self.texts.of(text, new);
-                self.is_new |= !new.is_empty();
-                Annotation::Interned(name, number)
+                Annotation::Interned(name, self.texts.of(text, new))
             }
             Arg::Name(text) | Arg::Text(text) => Annotation::Text(name, text),
         }
@@ -84,6 +75,11 @@ impl Interned {
 
     /// What has to be written before or with the next packet.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
-        std::mem::take(&mut self.is_new).then(|| std::mem::take(&mut self.new))
+        let new = &self.new;
+        let is_none = new.event_categories.is_empty()
+            && new.event_names.is_empty()
+            && new.debug_annotation_names.is_empty()
+            && new.debug_annotation_string_values.is_empty();
+        (!is_none).then(|| std::mem::take(&mut self.new))
     }
 }

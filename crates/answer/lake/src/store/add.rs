@@ -5,12 +5,12 @@ use std::io;
 use super::places;
 use super::session_row::{ROWS, SessionRow, read, rows_text};
 use super::storage::Storage;
-use crate::clock::date_of;
 use crate::column::Table;
 use crate::convert::{Files, Ids};
 use crate::identity::{CONVERTER, name_of};
 use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 use crate::writer::TableWriter;
+use calendar::date_of;
 
 /// What adding a recording did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

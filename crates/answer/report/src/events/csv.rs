@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use eventfmt::{EventFormat, Value};
+use eventfmt::{EventFormat, Value, append_decimal};
 use raw_bytes::ByteOrder;
 
-use super::jsonl;
-use super::text::decimal;
+use super::jsonl::{self, JsonEvent};
 
 /// What is called so in the column of events: where the kernel dropped some.
 const LOST: &str = "lost_events";
@@ -46,23 +45,23 @@ impl CsvParts {
 
     /// Writes the line up to and with its CPU.
     pub(super) fn begin(&self, out: &mut Vec<u8>, stamp_ns: u64, cpu: u32) {
-        decimal(out, stamp_ns, 1, b' ');
+        append_decimal(out, stamp_ns);
         out.extend_from_slice(&self.machine);
-        decimal(out, u64::from(cpu), 1, b' ');
+        append_decimal(out, u64::from(cpu));
     }
 }
 
 /// Writes the thread up to its name.
 pub(super) fn thread(out: &mut Vec<u8>, pid: u32) {
     out.push(b',');
-    decimal(out, u64::from(pid), 1, b' ');
+    append_decimal(out, u64::from(pid));
     out.push(b',');
 }
 
 /// Writes event and fields, and ends the line.
 pub(super) fn event(
     out: &mut Vec<u8>,
-    (format, name): (Option<&EventFormat>, &str),
+    (format, json, name): (Option<&EventFormat>, Option<&JsonEvent<'_>>, &str),
     record: &[u8],
     order: ByteOrder,
     columns: &[String],
@@ -71,7 +70,10 @@ pub(super) fn event(
     text(out, name.as_bytes());
     if columns.is_empty() {
         let mut fields = Vec::new();
-        jsonl::fields(&mut fields, format, record, order);
+        match json {
+            Some(json) => json.write_fields(&mut fields, record, order),
+            None => fields.extend_from_slice(b"{}"),
+        }
         out.push(b',');
         text(out, &fields);
     }

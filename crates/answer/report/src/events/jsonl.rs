@@ -16,7 +16,7 @@ pub(super) struct JsonParts {
 /// What is the same for all events of one format, as JSON text, and how the rest is read.
 #[derive(Debug)]
 pub(super) struct JsonEvent<'f> {
-    /// `,"event":"kvm:kvm_exit","fields":{` after the thread.
+    /// `,"event":"kvm:kvm_exit","fields":` after the thread.
     begin: Box<[u8]>,
     fields: Vec<JsonField<'f>>,
 }
@@ -35,7 +35,7 @@ impl<'f> JsonEvent<'f> {
     pub(super) fn new(format: &'f EventFormat, full_name: &str) -> Self {
         let mut begin = b",\"event\":".to_vec();
         string(&mut begin, full_name.as_bytes());
-        begin.extend_from_slice(b",\"fields\":{");
+        begin.extend_from_slice(b",\"fields\":");
         let fields = format.fields().iter().enumerate();
         Self { begin: begin.into(), fields: fields.map(JsonField::new).collect() }
     }
@@ -44,8 +44,16 @@ impl<'f> JsonEvent<'f> {
     #[inline]
     pub(super) fn write(&self, out: &mut Vec<u8>, record: &[u8], order: ByteOrder) {
         out.extend_from_slice(&self.begin);
+        self.write_fields(out, record, order);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Writes all fields as an object.
+    #[inline]
+    pub(super) fn write_fields(&self, out: &mut Vec<u8>, record: &[u8], order: ByteOrder) {
+        out.push(b'{');
         self.fields.iter().for_each(|field| field.write(out, record, order));
-        out.extend_from_slice(b"}}\n");
+        out.push(b'}');
     }
 }
 
@@ -54,8 +62,15 @@ impl<'f> JsonField<'f> {
         let mut key = if at > 0 { b",".to_vec() } else { Vec::new() };
         string(&mut key, field.name.as_bytes());
         key.push(b':');
-        let is_integer = matches!(field.kind, FieldKind::Number(form) if form != NumberForm::Bool);
-        Self { key: key.into(), field, integer: field.number().filter(|_| is_integer) }
+        let integer = match field.kind {
+            // An address has no sign, whatever its type says.
+            FieldKind::Number(NumberForm::Pointer) => {
+                field.number().map(|at| NumberAt { signed: false, ..at })
+            }
+            FieldKind::Number(NumberForm::Integer | NumberForm::Long) => field.number(),
+            _ => None,
+        };
+        Self { key: key.into(), field, integer }
     }
 
     #[inline]
@@ -157,25 +172,6 @@ pub(super) fn text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Writes all fields as an object.
-pub(super) fn fields(
-    out: &mut Vec<u8>,
-    format: Option<&EventFormat>,
-    record: &[u8],
-    order: ByteOrder,
-) {
-    out.push(b'{');
-    for (at, field) in format.map(EventFormat::fields).unwrap_or(&[]).iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        string(out, field.name.as_bytes());
-        out.push(b':');
-        value(out, field.value(record, order), order);
-    }
-    out.push(b'}');
-}
-
 /// Writes a field's value; null when the record is too short to hold it.
 pub(super) fn value(out: &mut Vec<u8>, value: Option<Value<'_>>, order: ByteOrder) {
     match value {
@@ -243,5 +239,24 @@ mod tests {
         string(&mut out, b"a\"b\\\n\x01\xff");
         let back: String = serde_json::from_slice(&out).unwrap();
         assert_eq!(back, "a\"b\\\n\u{1}\u{fffd}");
+    }
+
+    #[test]
+    fn numbers_have_the_sign_of_their_type_and_addresses_none() {
+        let text = "name: e\nID: 7\nformat:\n\
+            \tfield:int delta;\toffset:0;\tsize:4;\tsigned:1;\n\
+            \tfield:void * at;\toffset:8;\tsize:8;\tsigned:1;\n\
+            \tfield:bool yes;\toffset:16;\tsize:1;\tsigned:0;\n\
+            \tfield:u32 missing;\toffset:20;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n";
+        let format = EventFormat::parse("s", text.as_bytes()).unwrap();
+        let mut record = [0; 17];
+        record[..4].copy_from_slice(&(-5_i32).to_le_bytes());
+        record[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+        record[16] = 1;
+        let mut out = Vec::new();
+        JsonEvent::new(&format, "s:e").write(&mut out, &record, ByteOrder::Little);
+        let expected = ",\"event\":\"s:e\",\"fields\":{\"delta\":-5,\"at\":18446744073709551615,\
+            \"yes\":true,\"missing\":null}}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

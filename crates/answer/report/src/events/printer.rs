@@ -46,7 +46,8 @@ struct EventPrinter<'r> {
     format: &'r EventFormat,
     full_name: String,
     name_part: Box<[u8]>,
-    json: JsonEvent<'r>,
+    /// Its fields as JSON, where they are written so.
+    json: Option<JsonEvent<'r>>,
     program: Option<PrintProgram>,
     conditions: Vec<CompiledCondition>,
     unprintable: AtomicU64,
@@ -67,9 +68,10 @@ impl<'r> EventPrinter<'r> {
             Style::Jsonl | Style::Csv(_) => None,
         };
         let full_name = format.full_name();
+        let is_json = matches!(style, Style::Jsonl | Style::Csv(_));
         Self {
             format,
-            json: JsonEvent::new(format, &full_name),
+            json: is_json.then(|| JsonEvent::new(format, &full_name)),
             full_name,
             name_part: name_part(format.name()),
             program,
@@ -273,15 +275,19 @@ impl<'r> Printer<'r> {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl => event.json.write(out, payload, self.order),
+            Style::Jsonl => {
+                if let Some(json) = &event.json {
+                    json.write(out, payload, self.order);
+                }
+            }
             Style::JsonText => {
                 let mut text = Vec::new();
                 self.body(&mut text, event, payload);
                 jsonl::text(out, &event.full_name, &text);
             }
             Style::Csv(columns) => {
-                let names = (Some(event.format), event.full_name.as_str());
-                csv::event(out, names, payload, self.order, columns);
+                let of = (Some(event.format), event.json.as_ref(), event.full_name.as_str());
+                csv::event(out, of, payload, self.order, columns);
             }
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&event.name_part);
@@ -355,7 +361,7 @@ impl<'r> Printer<'r> {
         match self.style {
             Style::Jsonl | Style::JsonText => jsonl::unknown(out, &name),
             Style::Csv(columns) => {
-                csv::event(out, (None, &name), payload, self.order, columns);
+                csv::event(out, (None, None, &name), payload, self.order, columns);
             }
             Style::Text | Style::Raw => {
                 out.extend_from_slice(&name_part(&name));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use live::{Accounting, By, Changes, Condition, History, Interval, Limits};
+use live::{Accounting, By, Changes, Condition, Held, History, Interval, Limits};
 use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
 
 use crate::notice::say;
@@ -45,8 +45,10 @@ impl Watch {
                 };
                 let held = triggers.of(&interval, Instant::now());
                 history.lock().remember(interval);
-                for text in held {
-                    let trigger = Trigger::now(TriggerKind::Condition, Some(text));
+                for held in held {
+                    let text = Some(held.to_string());
+                    let trigger =
+                        Trigger { vm: Some(held.vm), ..Trigger::now(TriggerKind::Condition, text) };
                     if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
                         return;
                     }
@@ -79,20 +81,21 @@ impl Triggers {
         Self { conditions, rest }
     }
 
-    /// What is to be said of those that begin to hold in an interval.
-    fn of(&mut self, interval: &Interval, now: Instant) -> Vec<String> {
-        let mut texts = Vec::new();
+    /// Those that begin to hold in an interval.
+    fn of(&mut self, interval: &Interval, now: Instant) -> Vec<Held> {
+        let mut begun = Vec::new();
         for (condition, held_before, asked) in &mut self.conditions {
             let held = condition.holds(interval);
             let rests = asked.is_some_and(|asked| now.duration_since(asked) < self.rest);
-            if let Some(held) = held.as_ref().filter(|_| !*held_before && !rests) {
+            let holds = held.is_some();
+            if let Some(held) = held.filter(|_| !*held_before && !rests) {
                 *asked = Some(now);
-                texts.push(held.to_string());
+                begun.push(held);
             }
             // What began while it rested, and goes on, is reported when it has rested.
-            *held_before = held.is_some() && (*held_before || !rests);
+            *held_before = holds && (*held_before || !rests);
         }
-        texts
+        begun
     }
 }
 

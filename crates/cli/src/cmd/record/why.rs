@@ -51,12 +51,6 @@ fn headline(trigger: &Trigger) -> String {
     }
 }
 
-/// The VM that a condition held of: the one in its parentheses, which come last.
-fn vm_of(trigger: &Trigger) -> Option<&str> {
-    let text = trigger.text.as_deref().filter(|_| trigger.kind == TriggerKind::Condition)?;
-    Some(text.rsplit_once(" (")?.1.rsplit_once(": ")?.0)
-}
-
 /// Sentences.
 fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
     let Some(changes) = changes else {
@@ -65,7 +59,7 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
                 .to_owned(),
         ];
     };
-    let vm = vm_of(trigger);
+    let vm = trigger.vm.as_deref();
     let mut said = Vec::new();
     for (of, change) in &changes.run_queue {
         let (before, at) = (change.before.unwrap_or(0.0), change.at.unwrap_or(0.0));

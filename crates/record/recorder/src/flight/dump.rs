@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use folder::Folder;
 use raw_bytes::LongSize;
@@ -23,7 +22,7 @@ use crate::guests;
 use crate::host_identity::HostIdentity;
 use crate::losses::CpuLosses;
 use crate::pages_folder::{header, pages};
-use crate::recording::Recording;
+use crate::recording::{Recording, nanoseconds};
 use crate::session::{self, Recorded};
 use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
 use crate::session_number;
@@ -245,21 +244,9 @@ impl DumpJob {
         let guests = guests.map(|(parts, kept)| copied(parts, kept, session, tick));
         let mut guests = guests.collect::<Result<Vec<_>>>()?;
         recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
-        let tsc_conversion = clock.tsc_conversion;
-        let host = HostClock { name: clock.name.clone(), tsc_conversion, trace_id };
-        let about = About {
-            header: header(&texts),
-            clock: &clock.name,
-            clock_line: &clock.line,
-            tsc_conversion: clock.tsc_conversion,
-            trace_id,
-            uname: assemble::uname(),
-            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
-            time_shift: None,
-            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
-            stats: &stats,
-            cmdlines: names,
-        };
+        let host = HostClock::of(&clock, trace_id);
+        let options = recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect();
+        let about = About::of_host(&texts, &clock, trace_id, options, &stats, names);
         session::write(&recorded, session)?;
         assemble::write_from(texts, about, From::Open(host_pages), (session, HOST_FILE), tick)?;
         for guest in &mut guests {
@@ -294,10 +281,6 @@ fn spanning(begin: Edge, end: Edge, recorded: Recorded) -> Recorded {
         recorder_cpu_ns: end.own_cpu_ns.saturating_sub(begin.own_cpu_ns),
         ..recorded
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn late_fault(cpu: u32) -> String {

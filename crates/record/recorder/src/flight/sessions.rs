@@ -11,7 +11,8 @@ const SUFFIX: &str = ".hscope";
 /// A name for a session of this time that is later than those of all others in the folder: names are in order
 /// of time, also those of one second.
 pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
-    let begin = format!("{PREFIX}{}", utc(unix_ns / 1_000_000_000));
+    let unix_s = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
+    let begin = format!("{PREFIX}{}", calendar::stamp_of(unix_s));
     let names = folder.names().unwrap_or_default();
     let number = |name: &String| match name.strip_prefix(&begin)?.strip_suffix(SUFFIX)? {
         "" => Some(0),
@@ -21,22 +22,6 @@ pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
         None => format!("{begin}{SUFFIX}"),
         Some(last) => format!("{begin}_{:06}{SUFFIX}", last.saturating_add(1)),
     }
-}
-
-/// `20261125T013905Z`, by the rules of the Gregorian calendar.
-fn utc(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    // Years begin in March: the leap day is the last one.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
 /// Makes room for one more session of this size: the oldest go. What a user wants to keep gets another
@@ -76,16 +61,6 @@ mod tests {
     use folder::Modes;
 
     use super::*;
-
-    #[test]
-    fn times_are_those_of_the_calendar() {
-        assert_eq!(utc(0), "19700101T000000Z");
-        assert_eq!(utc(951_782_399), "20000228T235959Z");
-        assert_eq!(utc(951_868_799), "20000229T235959Z");
-        assert_eq!(utc(951_868_800), "20000301T000000Z");
-        assert_eq!(utc(1_735_689_599), "20241231T235959Z");
-        assert_eq!(utc(4_107_542_400), "21000301T000000Z");
-    }
 
     fn folder_with(sessions: &[(&str, usize)]) -> (tempfile::TempDir, Folder) {
         let at = tempfile::tempdir().unwrap();

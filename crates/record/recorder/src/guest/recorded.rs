@@ -6,7 +6,7 @@ use folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
-use tracefs::{CpuStats, FunctionTracer, TscConversion};
+use tracefs::{Clock, CpuStats, FunctionTracer, TscConversion};
 use vms::Vm;
 use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, Started, Status};
 
@@ -241,6 +241,14 @@ pub(crate) struct HostClock {
     pub(crate) name: String,
     pub(crate) tsc_conversion: Option<TscConversion>,
     pub(crate) trace_id: u64,
+}
+
+impl HostClock {
+    /// That of a recording with this clock.
+    pub(crate) fn of(clock: &Clock, trace_id: u64) -> Self {
+        let tsc_conversion = clock.tsc_conversion;
+        Self { name: clock.name.clone(), tsc_conversion, trace_id }
+    }
 }
 
 fn header(hello: &GuestHello) -> Header {

@@ -5,14 +5,13 @@ use std::io;
 use tracefs::UnixPair;
 use vms::Vm;
 
-use super::{FOLDER, Recording};
+use super::{FOLDER, Recording, nanoseconds};
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestRecorded, HostClock};
 use crate::guests;
 use crate::host_identity::HostIdentity;
 use crate::losses::{CpuLosses, keep_counts};
-use crate::pages_folder::header;
 use crate::session::{self, Recorded};
 use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
@@ -57,7 +56,7 @@ impl Recording {
             events: session.events().to_vec(),
             buffer_kib: session.buffer_kib(),
             begun_unix_ns: begun.unix_ns,
-            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+            duration_ns: nanoseconds(duration),
             host: Some(HostIdentity::here()),
             clock_pairs: begun.clocks.into_iter().chain(ended).collect(),
             cpus,
@@ -74,21 +73,9 @@ impl Recording {
         drop(pages);
         let (texts, clock) = session.release();
         session::write(&recorded, &to)?;
-        let host =
-            HostClock { name: clock.name.clone(), tsc_conversion: clock.tsc_conversion, trace_id };
-        let about = About {
-            header: header(&texts),
-            clock: &clock.name,
-            clock_line: &clock.line,
-            tsc_conversion: clock.tsc_conversion,
-            trace_id,
-            uname: assemble::uname(),
-            guests: recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect(),
-            time_shift: None,
-            cpus: stats.iter().map(|(cpu, _)| *cpu).collect(),
-            stats: &stats,
-            cmdlines,
-        };
+        let host = HostClock::of(&clock, trace_id);
+        let options = recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect();
+        let about = About::of_host(&texts, &clock, trace_id, options, &stats, cmdlines);
         let tick: Tick<'_> = &|bytes| {
             tick(bytes);
             if outside.leaves() { Err(stopped_again()) } else { Ok(()) }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use folder::Folder;
 use tracefs::TraceSession;
 use waits::{Deadline, Signal};
 
@@ -43,8 +44,7 @@ impl HostPages {
         session: &TraceSession,
         to: &SessionFolder,
     ) -> Result<()> {
-        let made = to.subfolder(FOLDER);
-        let folder = made.map_err(RecordError::io("make", &to.path().join(FOLDER)))?;
+        let folder = pages_folder(to)?;
         session.texts().write(&folder, &session.clock().line)?;
         session.begin_tracer()?;
         self.rolling = Some(Rolling::begin(plan.clone(), session, folder, &self.stop)?);
@@ -53,8 +53,7 @@ impl HostPages {
 
     /// Begins to move pages into a folder of the session, with what they are read with.
     pub(super) fn begin(&mut self, session: &TraceSession, to: &SessionFolder) -> Result<()> {
-        let made = to.subfolder(FOLDER);
-        let folder = made.map_err(RecordError::io("make", &to.path().join(FOLDER)))?;
+        let folder = pages_folder(to)?;
         crate::session::take_room(to)?;
         session.texts().write(&folder, &session.clock().line)?;
         session.begin_tracer()?;
@@ -118,6 +117,11 @@ impl HostPages {
         let flusher = self.flusher.take().and_then(|flusher| flusher.end(until));
         flusher.into_iter().chain(self.quota.fault()).collect()
     }
+}
+
+/// The folder that pages go to.
+fn pages_folder(to: &SessionFolder) -> Result<Folder> {
+    to.subfolder(FOLDER).map_err(RecordError::io("make", &to.path().join(FOLDER)))
 }
 
 impl Drop for HostPages {
