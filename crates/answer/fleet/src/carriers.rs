@@ -51,17 +51,13 @@ mod tests {
     use stats::Chance;
 
     use super::*;
-
-    /// As good as normally distributed, with a deviation of 1.
-    fn noise(chance: &mut Chance) -> f64 {
-        (0..12).map(|_| chance.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0
-    }
+    use crate::simulate::normal;
 
     #[test]
     fn hosts_that_stand_apart_are_named() {
         let mut chance = Chance::new(1);
         let changes: Vec<f64> = (0..100)
-            .map(|at| noise(&mut chance) * 0.03 + if at % 8 == 3 { 0.3 } else { 0.0 })
+            .map(|at| normal(&mut chance) * 0.03 + if at % 8 == 3 { 0.3 } else { 0.0 })
             .collect();
         let expected: Vec<usize> = (0..100).filter(|at| at % 8 == 3).collect();
         assert_eq!(carriers(&changes), expected);
@@ -74,7 +70,7 @@ mod tests {
         let mut groups = 0;
         for seed in 0..200 {
             let mut chance = Chance::new(seed);
-            let changes: Vec<f64> = (0..20).map(|_| 0.5 + noise(&mut chance) * 0.1).collect();
+            let changes: Vec<f64> = (0..20).map(|_| 0.5 + normal(&mut chance) * 0.1).collect();
             groups += usize::from(carriers(&changes).len() != 20);
         }
         assert!(groups <= 10, "{groups} of 200");
