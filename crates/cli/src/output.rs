@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use report::{Format, Report};
+use report::{Format, OfPart, PartRead, Report};
 use sources::Recording;
 
 use self::replacement::Replacement;
@@ -153,6 +153,19 @@ impl io::Seek for Output {
             Kind::Replacement(file) => file.file().seek(to),
         }
     }
+}
+
+/// Writes a report of a part of recordings, which its JSON names.
+///
+/// # Errors
+/// As those of [`write`].
+pub(crate) fn write_part(
+    report: &impl Report,
+    part: &PartRead,
+    args: &OutputArgs,
+    out: Output,
+) -> anyhow::Result<()> {
+    write(&OfPart { report, part }, args, out)
 }
 
 /// Writes a report where the arguments say, and completes the output.

@@ -8,7 +8,7 @@ use analyses::align::GuestAlignment;
 use analyses::vms::find_vms;
 use anyhow::bail;
 use printable::messages;
-use report::plural;
+use report::{PartRead, RangeRead, plural};
 use sources::{Clock, Recording, TimeRange};
 use timeline::event_filter::CpuSet;
 
@@ -64,33 +64,38 @@ impl Part {
         &self,
         recordings: &mut Vec<Recording>,
         guests: &mut Vec<GuestAlignment>,
-    ) -> anyhow::Result<()> {
-        self.set_vms(recordings, guests)?;
-        self.set_range(recordings, guests)
+    ) -> anyhow::Result<PartRead> {
+        let mut read = self.set_vms(recordings, guests)?;
+        read.add(self.set_range(recordings, guests)?);
+        Ok(read)
     }
 
     /// As [`Part::set`], for who reads each recording by its own clock.
     ///
     /// # Errors
     /// As there, and those of aligning guests.
-    pub(crate) fn set_on_own_clocks(&self, recordings: &mut Vec<Recording>) -> anyhow::Result<()> {
+    pub(crate) fn set_on_own_clocks(
+        &self,
+        recordings: &mut Vec<Recording>,
+    ) -> anyhow::Result<PartRead> {
         if self.has_all_times() && self.has_all_vcpus() {
-            return Ok(());
+            return Ok(PartRead::default());
         }
         let own = clocks(recordings);
         let mut guests = align_guests(recordings, None)?;
-        self.set(recordings, &mut guests)?;
+        let read = self.set(recordings, &mut guests)?;
         set_clocks(recordings, &own);
-        Ok(())
+        Ok(read)
     }
 
     fn set_range(
         &self,
         recordings: &mut [Recording],
         guests: &[GuestAlignment],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<PartRead> {
+        let mut read = PartRead::default();
         if self.has_all_times() {
-            return Ok(());
+            return Ok(read);
         }
         let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
         let mut outside = Vec::new();
@@ -102,9 +107,14 @@ impl Part {
             let times = self.times(recording, begin_ns)?;
             match own {
                 Some(whole) if is_outside(whole, times) => {
-                    outside.push(outside_note(recording, whole))
+                    outside.push(outside_note(recording, whole));
+                    read.add_range(RangeRead::nothing(recording.path().display().to_string()));
                 }
-                Some(whole) => report_range(recording, whole, times),
+                Some(whole) => {
+                    let range = Left::by(times, whole);
+                    range.report(recording);
+                    read.add_range(range.of(recording));
+                }
                 None => {}
             }
             recording.set_range(times);
@@ -113,7 +123,7 @@ impl Part {
             bail!(Misuse(outside.join("; ")));
         }
         outside.iter().for_each(|note| say(note));
-        Ok(())
+        Ok(read)
     }
 
     /// Leaves out VMs and vCPUs that are not asked for, and recordings of guests that are not.
@@ -124,9 +134,9 @@ impl Part {
         &self,
         recordings: &mut Vec<Recording>,
         guests: &mut Vec<GuestAlignment>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<PartRead> {
         if self.has_all_vcpus() {
-            return Ok(());
+            return Ok(PartRead::default());
         }
         let names: Vec<String> =
             (0..recordings.len()).map(|at| machine_name(at, recordings, guests)).collect();
@@ -150,7 +160,8 @@ impl Part {
         }
         self.refuse_unknown(&seen, kept_any)?;
         dropped.iter().rev().for_each(|at| drop_recording(*at, recordings, guests));
-        Ok(())
+        let vcpus = self.vcpus.as_ref().map(ToString::to_string);
+        Ok(PartRead::of_vcpus(self.vms.clone(), vcpus))
     }
 
     /// The vCPUs of a recording, by whether they are asked for.
@@ -274,7 +285,6 @@ fn report_vcpus(recording: &Recording, left_out: usize, kept: usize) {
     let _ = writeln!(messages(), "hyperscope: {path}: left out: exits of {left_out} of {of}");
 }
 
-/// Reports on standard error what of a recording is left out.
 /// Whether nothing between the first and the last event lies in a range.
 fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> bool {
     last_ns < times.from_ns || first_ns >= times.to_ns
@@ -294,19 +304,43 @@ fn shown(recording: &Recording, ns: u64) -> String {
     }
 }
 
-fn report_range(recording: &Recording, (first_ns, last_ns): (u64, u64), times: TimeRange) {
-    let mut err = messages();
-    let path = recording.path().display();
-    let nanoseconds = recording.is_nanoseconds();
-    let before_ns = times.from_ns.saturating_sub(first_ns);
-    let after_ns = last_ns.saturating_add(1).saturating_sub(times.to_ns);
-    let length = |ns| report::time(ns, nanoseconds);
-    let _ = writeln!(
-        err,
-        "hyperscope: {path}: read from {} to {}; left out: {} before it, {} after it",
-        shown(recording, times.from_ns.max(first_ns)),
-        shown(recording, times.to_ns.min(last_ns)),
-        length(before_ns),
-        length(after_ns),
-    );
+/// What a range of time leaves of a recording.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    from_ns: u64,
+    to_ns: u64,
+    before_ns: u64,
+    after_ns: u64,
+}
+
+impl Left {
+    fn by(times: TimeRange, (first_ns, last_ns): (u64, u64)) -> Self {
+        Self {
+            from_ns: times.from_ns.max(first_ns),
+            to_ns: times.to_ns.min(last_ns.saturating_add(1)),
+            before_ns: times.from_ns.saturating_sub(first_ns),
+            after_ns: last_ns.saturating_add(1).saturating_sub(times.to_ns),
+        }
+    }
+
+    fn of(self, recording: &Recording) -> RangeRead {
+        let Self { from_ns, to_ns, before_ns, after_ns } = self;
+        let source = recording.path().display().to_string();
+        let is_nanoseconds = recording.is_nanoseconds();
+        RangeRead::new(source, is_nanoseconds, (from_ns, to_ns), (before_ns, after_ns))
+    }
+
+    /// Says on standard error what is read and what is left out.
+    fn report(self, recording: &Recording) {
+        let length = |ns| report::time(ns, recording.is_nanoseconds());
+        let _ = writeln!(
+            messages(),
+            "hyperscope: {}: read from {} to {}; left out: {} before it, {} after it",
+            recording.path().display(),
+            shown(recording, self.from_ns),
+            shown(recording, self.to_ns),
+            length(self.before_ns),
+            length(self.after_ns),
+        );
+    }
 }

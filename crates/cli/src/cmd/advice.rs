@@ -18,7 +18,7 @@ const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(PASSES));
@@ -35,5 +35,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let path = recording.path().display().to_string();
         report.add(path, &exits, nested.losses, advice);
     }
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }

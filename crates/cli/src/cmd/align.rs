@@ -12,12 +12,12 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &AlignArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let method = args.method.method.map(|method| method.0);
     let guests = align(&recordings, method, &|bytes| progress.advance(bytes));
     progress.finish();
     let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
-    output::write(&AlignReport { sources, guests }, &args.output, out)
+    output::write_part(&AlignReport { sources, guests }, &part, &args.output, out)
 }

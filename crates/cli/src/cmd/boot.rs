@@ -20,7 +20,7 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let svg = args.svg.as_deref().map(|path| output::create(path, &recordings)).transpose()?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::new(args.from, args.to, &args.vms).set(&mut recordings, &mut guests)?;
+    let part = Part::new(args.from, args.to, &args.vms).set(&mut recordings, &mut guests)?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = boots::found(&recordings, &guests, &marks, &|bytes| progress.advance(bytes))?;
@@ -30,5 +30,5 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
         svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the picture")?;
         svg.complete()?;
     }
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }

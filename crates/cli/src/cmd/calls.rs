@@ -28,10 +28,10 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(2));
     let tick = |bytes| progress.advance(bytes);
-    Part::from(&args.part).set_vms(&mut recordings, &mut Vec::new())?;
+    let mut part = Part::from(&args.part).set_vms(&mut recordings, &mut Vec::new())?;
     let sent = sent_by_guests(args, &recordings, &frames, &question, &tick)?;
-    Part::new(args.part.range.from, args.part.range.to, &VmArgs::default())
-        .set_on_own_clocks(&mut recordings)?;
+    let range = Part::new(args.part.range.from, args.part.range.to, &VmArgs::default());
+    part.add(range.set_on_own_clocks(&mut recordings)?);
     let source = |(at, recording): (usize, &Recording)| {
         let of_session = guest_of_session(recording.path());
         CallsSource {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let title = format!("Calls in {}", file_names(&recordings));
     write_extra(flame, "the flame graph", || Ok(report.flame(&title).into_bytes()))?;
     write_extra(folded, "the stacks", || Ok(report.folded().into_bytes()))?;
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }
 
 /// Calls that guests' modules sent, by hypercall or in memory.

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
     let reported: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
@@ -49,5 +49,5 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
         top: args.top,
         recorder_cost: reported.into_iter().find_map(|one| one.cost),
     };
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }

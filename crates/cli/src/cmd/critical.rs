@@ -21,7 +21,7 @@ pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     note_guests_alone(&recordings);
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
     let (task, of) = match (&args.task, &args.request) {
         (Some(task), _) => (task.clone(), CriticalOf::Task(CriticalTask(task.clone()))),
         (None, Some(id)) => (format!("request {id}"), request(id, &recordings, &guests)?),
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
         top: if args.top == 0 { usize::MAX } else { args.top },
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }
 
 /// The request of that id among those that `path` shows.

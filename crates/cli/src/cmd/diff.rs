@@ -8,7 +8,7 @@ use analyses::align::GuestAlignment;
 use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge, stack_changes};
 use anyhow::bail;
 use printable::messages;
-use report::{DiffReport, diff_verdict};
+use report::{DiffReport, PartRead, diff_verdict};
 use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
@@ -28,16 +28,16 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let open = |path: &PathBuf| {
         let mut run = open_run(path)?;
         if !sides.question.aligned {
-            part.set_on_own_clocks(&mut run)?;
-            return Ok(OpenRun { recordings: run, guests: Vec::new(), samples: Vec::new() });
+            let part = part.set_on_own_clocks(&mut run)?;
+            return Ok(OpenRun { part, recordings: run, guests: Vec::new(), samples: Vec::new() });
         }
         let mut guests = align_guests(&mut run, None)?;
-        part.set(&mut run, &mut guests)?;
+        let part = part.set(&mut run, &mut guests)?;
         let samples = match sides.question.sampled {
             true => run.iter().map(Samples::of).collect::<Result<_, _>>()?,
             false => Vec::new(),
         };
-        Ok(OpenRun { recordings: run, guests, samples })
+        Ok(OpenRun { part, recordings: run, guests, samples })
     };
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
@@ -77,12 +77,15 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         write_extra(flame, "the flame graph", picture)?;
         write_extra(folded, "the stacks", || Ok(report.folded(&changes).into_bytes()))?;
     }
-    output::write(&report, &args.output, out)?;
+    let mut part = PartRead::default();
+    a.iter().chain(&b).for_each(|run| part.add(run.part.clone()));
+    output::write_part(&report, &part, &args.output, out)?;
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
 }
 
 /// A run that was opened.
 struct OpenRun {
+    part: PartRead,
     recordings: Vec<Recording>,
     guests: Vec<GuestAlignment>,
     samples: Vec<Option<Samples>>,
@@ -90,7 +93,7 @@ struct OpenRun {
 
 impl OpenRun {
     fn input(&self) -> RunInput<'_> {
-        let Self { recordings, guests, samples } = self;
+        let Self { recordings, guests, samples, .. } = self;
         RunInput { recordings, guests, samples }
     }
 }

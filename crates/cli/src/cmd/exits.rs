@@ -15,7 +15,7 @@ use crate::recorded::recorded;
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
     let mut recordings = open_all(&args.files)?;
-    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     if by.contains(&By::Symbol) {
         name_guest_functions(&mut recordings)?;
     }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     if let Some(column) = &args.sort {
         report.sort_by(column).unwrap_or_else(|error| Cli::refuse("exits", &error));
     }
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.

@@ -13,7 +13,7 @@ use crate::recorded::faults;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let tick = |bytes| progress.advance(bytes);
@@ -26,5 +26,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&InfoReport { files }, &args.output, out)
+    output::write_part(&InfoReport { files }, &part, &args.output, out)
 }

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let sources = recordings
@@ -23,5 +23,5 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         })
         .collect();
     progress.finish();
-    output::write(&NestedReport { sources }, &args.output, out)
+    output::write_part(&NestedReport { sources }, &part, &args.output, out)
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     note_guests_alone(&recordings);
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
     let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = paths(&recordings, &guests, &ends, &|bytes| progress.advance(bytes));
@@ -26,5 +26,5 @@ pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
     let top = if args.top == 0 { usize::MAX } else { args.top };
     let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
     let alignment = guests.iter().map(align_summary).collect();
-    output::write(&PathReport { sources, alignment, paths, top }, &args.output, out)
+    output::write_part(&PathReport { sources, alignment, paths, top }, &part, &args.output, out)
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         speedscope: created(&args.speedscope)?,
     };
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
     let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     debug_files::fetch(args.debug_files);
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         bail!("no sample is in a function {symbol}; without --symbol all that were seen are shown");
     }
     outputs.write(&report, &format!("Time of vCPUs in {}", file_names(&recordings)))?;
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }
 
 /// The code of a recorded machine's kernel, where its recorder kept any.

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &VirtioArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
     report_unaligned(&guests);
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let virtio = virtio(&recordings, &guests, &|bytes| progress.advance(bytes));
@@ -26,5 +26,5 @@ pub(crate) fn run(args: &VirtioArgs) -> anyhow::Result<()> {
         virtio,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
-    output::write(&report, &args.output, out)
+    output::write_part(&report, &part, &args.output, out)
 }

@@ -55,6 +55,51 @@ fn reports_of_every_recording_keep_their_schema() {
     }
 }
 
+/// Verbs whose JSON names the part that was read, with recordings of which each reads some.
+const IN_PART: [&[&str]; 12] = [
+    &["info", HOST],
+    &["exits", HOST],
+    &["nested", HOST],
+    &["advice", HOST],
+    &["boot", HOST],
+    &["cpu", HOST, GUEST],
+    &["path", HOST, GUEST],
+    &["align", HOST, GUEST],
+    &["profile", HOST, GUEST],
+    &["critical", HOST, GUEST, "--task", "host/qemu-system-x86"],
+    &["calls", "fixtures/x86-svm/calls.dat"],
+    &["diff", HOST, "fixtures/x86-svm/nested.dat"],
+];
+const HOST: &str = "fixtures/x86-svm/host-guest.dat";
+const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+
+#[test]
+fn documents_say_which_part_was_read() {
+    for line in IN_PART {
+        let validator = closed(line[0]);
+        let run = |more: &[&str]| -> Value {
+            let run = hyperscope(&[line, &["--format", "json"], more].concat());
+            assert_eq!(run.code, 0, "{line:?} {more:?}: {}", run.err);
+            serde_json::from_str(&run.out).unwrap()
+        };
+        let whole = run(&[]);
+        check(&validator, &whole, &format!("{line:?}"));
+        assert_eq!(whole.get("part"), None, "{line:?}");
+        let part = run(&["--from", "+0.1", "--to", "+0.6"]);
+        check(&validator, &part, &format!("{line:?} in part"));
+        let ranges = part["part"]["ranges"].as_array().unwrap();
+        assert_eq!(ranges[0]["left_out_before_ns"], 100_000_000, "{line:?}");
+        for range in ranges {
+            let ns = |name: &str| range[name].as_u64().unwrap();
+            assert!(ns("to_ns") - ns("from_ns") <= 500_000_000, "{line:?}: {range}");
+        }
+    }
+    let path = "fixtures/x86-vmx/smp.dat";
+    let part = document(&["exits", "--format", "json", "--vcpu", "0,2", path]);
+    check(&closed("exits"), &part, path);
+    assert_eq!(part["part"], json!({"vms": [], "vcpus": "0,2", "ranges": []}));
+}
+
 #[test]
 fn every_grouping_keeps_the_schema() {
     let validator = closed("exits");

@@ -1,0 +1,110 @@
+//! The part of recordings that a report is of, where that is not all of them: `part` of its document.
+
+use serde::Serialize;
+
+use crate::json::Times;
+use crate::{Report, Table};
+
+/// The part of recordings that was read. The default is all of them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PartRead {
+    /// Names of the VMs asked for; none: all.
+    vms: Vec<String>,
+    /// Numbers of the vCPUs asked for, such as `0,2-3`; `None`: all.
+    vcpus: Option<String>,
+    /// By recording, what was read of it; empty where the range is open at both ends.
+    ranges: Vec<RangeRead>,
+}
+
+impl PartRead {
+    /// Of these VMs, and of vCPUs with these numbers.
+    #[must_use]
+    pub fn of_vcpus(vms: Vec<String>, vcpus: Option<String>) -> Self {
+        Self { vms, vcpus, ranges: Vec::new() }
+    }
+
+    /// Adds the ranges of one more reading of the same part, of other recordings.
+    pub fn add(&mut self, other: Self) {
+        if self.is_all() {
+            *self = other;
+        } else {
+            self.ranges.extend(other.ranges);
+        }
+    }
+
+    /// Adds the range that was read of one more recording.
+    pub fn add_range(&mut self, range: RangeRead) {
+        self.ranges.push(range);
+    }
+
+    fn is_all(&self) -> bool {
+        self.vms.is_empty() && self.vcpus.is_none() && self.ranges.is_empty()
+    }
+}
+
+/// What a range of time leaves of a recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct RangeRead {
+    source: String,
+    #[serde(flatten)]
+    times: Times<4>,
+}
+
+impl RangeRead {
+    /// The part from one moment to another, on the clock that the range was given by, and how much lies
+    /// before and after it, in nanoseconds; in ticks where the clock counts those.
+    #[must_use]
+    pub fn new(
+        source: String,
+        is_nanoseconds: bool,
+        (from_ns, to_ns): (u64, u64),
+        (before_ns, after_ns): (u64, u64),
+    ) -> Self {
+        let times = [
+            ("from", Some(from_ns)),
+            ("to", Some(to_ns)),
+            ("left_out_before", Some(before_ns)),
+            ("left_out_after", Some(after_ns)),
+        ];
+        Self { source, times: Times(is_nanoseconds, times) }
+    }
+
+    /// Nothing lies in the range.
+    #[must_use]
+    pub fn nothing(source: String) -> Self {
+        let names = ["from", "to", "left_out_before", "left_out_after"];
+        Self { source, times: Times(true, names.map(|name| (name, None))) }
+    }
+}
+
+/// A report whose document says which part of the recordings it is of. What a person reads has that as a
+/// message.
+#[derive(Debug)]
+pub struct OfPart<'p, R> {
+    /// The report.
+    pub report: &'p R,
+    /// What was read for it.
+    pub part: &'p PartRead,
+}
+
+#[derive(Serialize)]
+struct Document<'p, D> {
+    #[serde(flatten)]
+    report: D,
+    #[serde(skip_serializing_if = "PartRead::is_all")]
+    part: &'p PartRead,
+}
+
+impl<R: Report> Report for OfPart<'_, R> {
+    fn text(&self, width: Option<usize>) -> String {
+        self.report.text(width)
+    }
+
+    fn document(&self) -> impl Serialize {
+        Document { report: self.report.document(), part: self.part }
+    }
+
+    fn csv(&self) -> Table {
+        self.report.csv()
+    }
+}
