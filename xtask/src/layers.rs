@@ -153,6 +153,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "vms",
         ],
     ),
+    // Exits made longer, to see what a workload pays for them.
+    ("delayer", &["analyses", "bpfload", "live", "stats"]),
     ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),
     // The same as metrics.
     ("metrics", &["analyses", "live", "printable", "timeline"]),

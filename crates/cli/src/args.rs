@@ -41,6 +41,7 @@ pub(crate) mod path;
 pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
+pub(crate) mod sensitivity;
 pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod sql;
@@ -94,6 +95,8 @@ pub(crate) enum Verb {
     Diff(diff::DiffArgs),
     /// Run a workload under two configurations in turn, and say by what they differ
     Ab(Box<ab::AbArgs>),
+    /// Make chosen exits of a running VM longer, and say what its workload pays for each nanosecond of them
+    Sensitivity(sensitivity::SensitivityArgs),
     /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
     Cpu(cpu::CpuArgs),
     /// Show which code vCPUs ran, in rows that add up to their time

@@ -29,6 +29,7 @@ pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod sensitivity;
 pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod top;

@@ -83,6 +83,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             return cmd::diff::run(args, &sides);
         }
         Verb::Ab(args) => return cmd::ab::run(args),
+        Verb::Sensitivity(args) => cmd::sensitivity::run(args),
         Verb::Fleet(args) => return cmd::fleet::run(args),
         Verb::Exits(args) => cmd::exits::run(args),
         Verb::Nested(args) => cmd::nested::run(args),

@@ -66,11 +66,12 @@ pub mod path;
 pub mod profile;
 pub mod reasons;
 pub mod recorded;
+pub mod sensitivity;
 mod seven_bits;
 pub mod states;
 pub mod tally;
 pub mod virtio;
 pub mod vms;
 
-pub use stats::Comparison;
+pub use stats::{Comparison, Estimate};
 pub use timeline::arch::Isa;

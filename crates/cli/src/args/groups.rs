@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Compare and pass on", &["diff", "report", "export", "lake", "sql", "fleet", "align"]),
     ("Record", &["record", "flight", "listen", "serve"]),
     ("For guests", &["top", "mark", "publish", "keys"]),
-    ("Try and measure", &["ab", "lab", "bench"]),
+    ("Try and measure", &["ab", "sensitivity", "lab", "bench"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 

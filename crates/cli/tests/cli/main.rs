@@ -35,6 +35,7 @@ mod readme;
 mod recordings;
 mod reports;
 mod schemas;
+mod sensitivity;
 mod served;
 mod spool;
 mod sums;

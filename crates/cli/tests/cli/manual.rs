@@ -13,6 +13,7 @@ const VERBS: &[&str] = &[
     "path",
     "critical",
     "ab",
+    "sensitivity",
     "boot",
     "cpu",
     "calls",

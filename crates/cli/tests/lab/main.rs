@@ -28,6 +28,7 @@ mod recorder;
 mod refusals;
 mod samples;
 mod scenarios;
+mod sensitivity;
 mod stands_still;
 mod tool;
 mod top;

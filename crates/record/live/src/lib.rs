@@ -33,6 +33,8 @@ pub use error::{LiveError, Result};
 pub use figures::{Change, Changes, ExitFigures, History, ReasonOf};
 pub use histogram::{BUCKETS, Histogram};
 pub use interval::{By, Cost, Interval, LeftOut, Row, Vcpu};
+pub use programs::host_isa;
+pub use reasons::reason_names;
 pub use snapshot::{RowKey, Snapshot, VcpuState};
 pub use states::{ACTIVITIES, States};
 pub use sums::Sums;

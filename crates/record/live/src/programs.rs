@@ -250,7 +250,8 @@ impl fmt::Debug for Programs {
 }
 
 /// `KVM_ISA_VMX` or `KVM_ISA_SVM`, by what the processor has.
-fn host_isa() -> u32 {
+#[must_use]
+pub fn host_isa() -> u32 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags"));
     let has_svm = flags.is_some_and(|line| line.split(' ').any(|flag| flag == "svm"));

@@ -12,8 +12,11 @@ use crate::error::Result;
 /// Where tracefs has the event that stands for exits.
 const FORMAT: &str = "events/kvm/kvm_exit/format";
 
-/// The names; raw codes where the kernel's format says nothing.
-pub(crate) fn reason_names() -> Result<ReasonNames> {
+/// The names of this host's exit reasons; raw codes where the kernel's format says nothing.
+///
+/// # Errors
+/// When tracefs can't be read, or KVM is not loaded.
+pub fn reason_names() -> Result<ReasonNames> {
     let tracefs = Tracefs::find()?;
     let path = tracefs.root().join(FORMAT);
     if !path.exists() {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Makes chosen exits of chosen vCPU threads longer by a known time, and counts: the delay is waited for in
+ * kvm_exit, in the vCPU's thread, so that the guest's next entry is later by it.
+ *
+ * Which exits, and by how much, is one word that the loader changes from slice to slice. No other thread
+ * than those that the loader names is ever delayed, and none for longer than MOST_DELAY_NS at a time. The
+ * programs are gone with whoever loaded them. crates/record/delayer loads them, docs/sensitivity.md has what it
+ * is good for.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "live_task.h"
+
+#if defined(__TARGET_ARCH_x86)
+#include "live_x86.h"
+#elif defined(__TARGET_ARCH_arm64)
+#include "live_arm64.h"
+#endif
+
+/* Whatever is asked for: on VMX this is waited for with interrupts off. */
+#define MOST_DELAY_NS 100000
+/* Looks at the clock, at most; far more than MOST_DELAY_NS has room for. */
+#define MOST_LOOKS (1 << 20)
+/* Codes of exits that can be asked for. */
+#define MOST_CODES 8
+
+/* What a thread is for: bits of thread.is. */
+#define COUNTED 1
+#define DELAYED 2
+
+/* What the loader sets: codes of exits, how many there are, and a bit for each that shows progress. */
+const volatile __u64 codes[MOST_CODES] = {};
+const volatile __u32 codes_used = 0;
+const volatile __u32 progress_places = 0;
+
+struct thread {
+	__u64 is;
+	/* Since when an exit with one of the codes is handled; 0: none is. */
+	__u64 exit_ns;
+	/* Its code's place. */
+	__u64 place;
+};
+
+/* Threads by their ids; the loader puts them here, and nobody else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+/* One word, so that it changes at once: the delay in nanoseconds, and above it a bit for each place that it is for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} setting SEC(".maps");
+
+/* What is counted; the last four for each code. */
+enum count {
+	/* Exits that show progress. */
+	PROGRESS,
+	/* Exits of other threads: none of them is delayed. */
+	FOREIGN,
+	/* Exits with a code, from here on: how many were delayed, and how long all took until they could go on. */
+	EXITS_DELAYED,
+	DELAY_NS,
+	/* Those that were seen to end, and how long they took without the delay. */
+	EXITS_HANDLED,
+	HANDLED_NS,
+	OF_CODE_END,
+};
+
+#define OF_CODE (OF_CODE_END - EXITS_DELAYED)
+#define COUNTS (EXITS_DELAYED + OF_CODE * MOST_CODES)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counts SEC(".maps");
+
+static __always_inline void add(__u32 what, __u64 more)
+{
+	__u64 *sum = bpf_map_lookup_elem(&counts, &what);
+
+	if (sum)
+		*sum += more;
+}
+
+static __always_inline void add_of(__u32 what, __u32 place, __u64 more)
+{
+	add(what + place * OF_CODE, more);
+}
+
+struct wait {
+	__u64 until_ns;
+};
+
+static long look(__u32 at, struct wait *wait)
+{
+	return bpf_ktime_get_ns() >= wait->until_ns;
+}
+
+/* Waits in the processor; returns for how long. */
+static __always_inline __u64 wait_from(__u64 begin_ns, __u64 delay_ns)
+{
+	struct wait wait = { .until_ns = begin_ns + delay_ns };
+
+	bpf_loop(MOST_LOOKS, look, &wait, 0);
+	return bpf_ktime_get_ns() - begin_ns;
+}
+
+static __always_inline __u32 place_of(__u64 code)
+{
+	__u32 at;
+
+#pragma unroll
+	for (at = 0; at < MOST_CODES; at++) {
+		if (at < codes_used && codes[at] == code)
+			return at;
+	}
+	return MOST_CODES;
+}
+
+SEC("raw_tp/kvm_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), delay_ns, waited_ns;
+	__u32 id = bpf_get_current_pid_tgid(), zero = 0, at;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	struct exit_reason reason;
+	__u64 *word;
+
+	if (!thread)
+		return add(FOREIGN, 1), 0;
+	reason = reason_of(ctx);
+	thread->exit_ns = 0;
+	at = place_of(reason.code);
+	if (at >= MOST_CODES)
+		return 0;
+	if (thread->is & COUNTED && progress_places >> at & 1)
+		add(PROGRESS, 1);
+	if (!(thread->is & DELAYED))
+		return 0;
+	word = bpf_map_lookup_elem(&setting, &zero);
+	delay_ns = word && *word >> 32 >> at & 1 ? (__u32)*word : 0;
+	if (delay_ns > MOST_DELAY_NS)
+		delay_ns = MOST_DELAY_NS;
+	/* Slices without a delay do the same: what these programs take is in all of them. */
+	waited_ns = wait_from(now_ns, delay_ns);
+	add_of(EXITS_DELAYED, at, delay_ns ? 1 : 0);
+	add_of(DELAY_NS, at, waited_ns);
+	/* As if it had come when the delay was over. */
+	thread->exit_ns = now_ns + waited_ns;
+	thread->place = at;
+	return 0;
+}
+
+SEC("raw_tp/kvm_entry")
+int on_entry(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 id = bpf_get_current_pid_tgid(), at;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+
+	if (!thread || !thread->exit_ns)
+		return 0;
+	at = thread->place;
+	if (at < MOST_CODES) {
+		add_of(EXITS_HANDLED, at, 1);
+		add_of(HANDLED_NS, at, bpf_ktime_get_ns() - thread->exit_ns);
+	}
+	thread->exit_ns = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
+/* sha256 of these files, for who asks whether the object was made of them. */
+char hyperscope_source[] SEC("hyperscope.source") = SOURCE;

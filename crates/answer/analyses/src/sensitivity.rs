@@ -1,0 +1,318 @@
+//! What a workload pays for each nanosecond of an exit: slices of time in which exits are longer by a known
+//! time, against slices next to them in which they are not.
+//!
+//! In each block of slices a line is laid through the time that a unit of the workload's progress took, over the
+//! delay that was added for a unit. Its slope is what is paid: 1 where the workload waits for every such exit, 0
+//! where it waits for something else meanwhile. Blocks are independent of each other, and whatever drifts over
+//! minutes is the same within one; the interval is Student's of their slopes.
+
+use stats::Estimate;
+
+/// What BPF programs counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DelayCounts {
+    /// Units of the workload's progress.
+    pub progress: u64,
+    /// Exits of other threads, which are never delayed.
+    pub foreign: u64,
+    /// By reason: exits delayed, nanoseconds until they and those without a delay could go on; exits handled, in
+    /// how many nanoseconds without that.
+    pub by_reason: Vec<[u64; 4]>,
+}
+
+impl DelayCounts {
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let pairs = self.by_reason.iter().zip(&before.by_reason);
+        let less = |(now, before): (&[u64; 4], &[u64; 4])| {
+            std::array::from_fn(|at| now[at].saturating_sub(before[at]))
+        };
+        Self {
+            progress: self.progress.saturating_sub(before.progress),
+            foreign: self.foreign.saturating_sub(before.foreign),
+            by_reason: pairs.map(less).collect(),
+        }
+    }
+
+    /// Nanoseconds added to exits of a reason.
+    fn delay_ns(&self, reason: usize) -> u64 {
+        self.by_reason.get(reason).map_or(0, |[_, delay_ns, ..]| *delay_ns)
+    }
+}
+
+/// A slice of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelaySlice {
+    /// Its block, from 1.
+    pub block: usize,
+    /// The reason, by its place, and the delay asked for; `None`: no exits were delayed.
+    pub delay_ns: Option<(usize, u64)>,
+    /// How long it was.
+    pub duration_ns: u64,
+    /// What was counted in it.
+    pub counts: DelayCounts,
+}
+
+impl DelaySlice {
+    fn is_of(&self, reason: usize) -> bool {
+        self.delay_ns.is_none_or(|(of, _)| of == reason)
+    }
+
+    /// What a unit of progress took, and what of it was added to exits of a reason; `None`: there was none.
+    fn a_unit_ns(&self, reason: usize) -> Option<(f64, f64)> {
+        let units = self.counts.progress as f64;
+        let delay_ns = self.counts.delay_ns(reason) as f64;
+        (units > 0.0).then(|| (self.duration_ns as f64 / units, delay_ns / units))
+    }
+}
+
+/// All slices with one delay of a reason, or without any.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DelayPoint {
+    /// The delay asked for; 0: none.
+    pub delay_ns: u64,
+    /// Slices.
+    pub slices: usize,
+    /// Exits delayed.
+    pub delayed: u64,
+    /// The delay that they had, in the mean; `None`: none was delayed.
+    pub mean_delay_ns: Option<f64>,
+    /// Units of progress a second.
+    pub rate: f64,
+    /// Of each nanosecond added, how many a unit took longer than without; `None`: not known.
+    pub paid: Option<f64>,
+}
+
+/// What is paid for exits of one reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReasonSensitivity {
+    /// Nanoseconds paid for each nanosecond of these exits; `None`: no block shows it.
+    pub slope: Option<Estimate>,
+    /// The share of the workload's time that would be gained at most if these exits took no time: the slope
+    /// times their share of it. `None`: not known.
+    pub max_gain: Option<Estimate>,
+    /// Such exits for a unit of progress, without delays.
+    pub exits_a_unit: Option<f64>,
+    /// What one takes, from exit to entry, in the mean without delays.
+    pub exit_ns: Option<f64>,
+    /// By delay, ascending: the first is without.
+    pub points: Vec<DelayPoint>,
+}
+
+/// What a workload pays for exits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sensitivity {
+    /// By reason, in the order asked for.
+    pub reasons: Vec<ReasonSensitivity>,
+    /// Whole blocks.
+    pub blocks: usize,
+    /// Slices without any progress: their blocks say nothing of their reason.
+    pub without_progress: usize,
+    /// Exits of other threads meanwhile; none was delayed.
+    pub foreign: u64,
+}
+
+/// What is paid for exits of each of `reasons` reasons. A last block that is not whole is left out.
+#[must_use]
+pub fn sensitivity(slices: &[DelaySlice], reasons: usize) -> Sensitivity {
+    let whole = whole_blocks(slices);
+    let blocks: Vec<&[DelaySlice]> = whole.chunk_by(|a, b| a.block == b.block).collect();
+    Sensitivity {
+        reasons: (0..reasons).map(|reason| of_reason(whole, &blocks, reason)).collect(),
+        blocks: blocks.len(),
+        without_progress: whole.iter().filter(|one| one.counts.progress == 0).count(),
+        foreign: whole.iter().map(|one| one.counts.foreign).fold(0, u64::saturating_add),
+    }
+}
+
+/// The slices of blocks that have as many as the first.
+fn whole_blocks(slices: &[DelaySlice]) -> &[DelaySlice] {
+    let of = |block: usize| slices.iter().filter(move |one| one.block == block).count();
+    let ends = slices.first().zip(slices.last()).map(|(first, last)| (first.block, last.block));
+    match ends {
+        Some((first, last)) if last != first && of(last) < of(first) => {
+            slices.get(..slices.len() - of(last)).unwrap_or_default()
+        }
+        _ => slices,
+    }
+}
+
+fn of_reason(all: &[DelaySlice], blocks: &[&[DelaySlice]], reason: usize) -> ReasonSensitivity {
+    let slopes: Vec<f64> = blocks.iter().filter_map(|block| slope(block, reason)).collect();
+    let slope = Estimate::of(&slopes);
+    let [free, free_ns, units] = all.iter().filter(|one| one.delay_ns.is_none()).fold(
+        [0_u64; 3],
+        |[handled, handled_ns, units], one| {
+            let [_, _, more, more_ns] =
+                one.counts.by_reason.get(reason).copied().unwrap_or_default();
+            [handled + more, handled_ns.saturating_add(more_ns), units + one.counts.progress]
+        },
+    );
+    let free_duration_ns: u64 =
+        all.iter().filter(|one| one.delay_ns.is_none()).map(|one| one.duration_ns).sum();
+    let share =
+        (free > 0 && free_duration_ns > 0).then(|| free_ns as f64 / free_duration_ns as f64);
+    ReasonSensitivity {
+        slope,
+        max_gain: slope.zip(share).map(|(slope, share)| slope.map(|slope| slope * share)),
+        exits_a_unit: (units > 0).then(|| free as f64 / units as f64),
+        exit_ns: (free > 0).then(|| free_ns as f64 / free as f64),
+        points: points(all, reason),
+    }
+}
+
+/// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
+fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
+    let of = || block.iter().filter(|one| one.is_of(reason));
+    let units: Vec<(f64, f64)> = of().map(|one| one.a_unit_ns(reason)).collect::<Option<_>>()?;
+    let n = units.len() as f64;
+    let (mean_ns, mean_added_ns) = units
+        .iter()
+        .fold((0.0, 0.0), |(all, added), (ns, added_ns)| (all + ns / n, added + added_ns / n));
+    let squares: f64 = units.iter().map(|(_, added)| (added - mean_added_ns).powi(2)).sum();
+    let products: f64 =
+        units.iter().map(|(ns, added)| (ns - mean_ns) * (added - mean_added_ns)).sum();
+    (squares > 0.0).then(|| products / squares)
+}
+
+fn points(all: &[DelaySlice], reason: usize) -> Vec<DelayPoint> {
+    let asked = |one: &DelaySlice| one.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
+    let of: Vec<&DelaySlice> = all.iter().filter(|one| one.is_of(reason)).collect();
+    let mut delays: Vec<u64> = of.iter().map(|one| asked(one)).collect();
+    delays.sort_unstable();
+    delays.dedup();
+    let sums: Vec<Sums> = delays
+        .iter()
+        .map(|&delay_ns| Sums::of(of.iter().filter(|one| asked(one) == delay_ns), reason))
+        .collect();
+    let free = sums.first().filter(|_| delays.first() == Some(&0));
+    delays.iter().zip(&sums).map(|(&delay_ns, sums)| sums.point(delay_ns, free)).collect()
+}
+
+/// Sums over slices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    slices: usize,
+    duration_ns: f64,
+    units: f64,
+    delayed: u64,
+    delay_ns: f64,
+}
+
+impl Sums {
+    fn of<'s>(slices: impl Iterator<Item = &'s &'s DelaySlice>, reason: usize) -> Self {
+        slices.fold(Self::default(), |sums, one| {
+            let [delayed, delay_ns, ..] =
+                one.counts.by_reason.get(reason).copied().unwrap_or_default();
+            Self {
+                slices: sums.slices + 1,
+                duration_ns: sums.duration_ns + one.duration_ns as f64,
+                units: sums.units + one.counts.progress as f64,
+                delayed: sums.delayed.saturating_add(delayed),
+                delay_ns: sums.delay_ns + delay_ns as f64,
+            }
+        })
+    }
+
+    /// `free` is what there was without delays.
+    fn point(&self, delay_ns: u64, free: Option<&Self>) -> DelayPoint {
+        let paid = free.filter(|free| free.units > 0.0 && self.units > 0.0 && self.delayed > 0);
+        let paid = paid.map(|free| {
+            let longer_ns = self.duration_ns / self.units - free.duration_ns / free.units;
+            longer_ns / (self.delay_ns / self.units - free.delay_ns / free.units)
+        });
+        DelayPoint {
+            delay_ns,
+            slices: self.slices,
+            delayed: self.delayed,
+            mean_delay_ns: (self.delayed > 0).then(|| self.delay_ns / self.delayed as f64),
+            rate: if self.duration_ns > 0.0 { self.units / self.duration_ns * 1e9 } else { 0.0 },
+            paid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Chance;
+
+    use super::*;
+
+    /// A workload that takes `own_ns` a unit and `exits` exits for it, of whose delay it pays `paid`; with noise.
+    fn blocks(
+        blocks: usize,
+        (own_ns, exits, paid): (f64, f64, f64),
+        noise: f64,
+    ) -> Vec<DelaySlice> {
+        let mut chance = Chance::of_part(7, 0);
+        let mut slices = Vec::new();
+        for block in 1..=blocks {
+            for delay_ns in [0_u64, 1_000, 2_000, 5_000] {
+                let uneven = 1.0 + noise * (chance.below(2001) as f64 / 1000.0 - 1.0);
+                // The machine slows down, too.
+                let drift = 1.0 + block as f64 * 0.01;
+                let unit_ns = own_ns * uneven * drift + paid * exits * delay_ns as f64;
+                let units = (1e8 / unit_ns) as u64;
+                let all = (units as f64 * exits) as u64;
+                let delayed = if delay_ns > 0 { all } else { 0 };
+                slices.push(DelaySlice {
+                    block,
+                    delay_ns: (delay_ns > 0).then_some((0, delay_ns)),
+                    duration_ns: 100_000_000,
+                    counts: DelayCounts {
+                        progress: units,
+                        foreign: 3,
+                        by_reason: vec![[delayed, delayed * delay_ns, all, all * 1_500]],
+                    },
+                });
+            }
+        }
+        slices
+    }
+
+    #[test]
+    fn what_is_paid_is_found_and_what_is_not_is_none() {
+        for paid in [0.0, 0.25, 1.0] {
+            let found = sensitivity(&blocks(40, (10_000.0, 2.0, paid), 0.02), 1);
+            let slope = found.reasons[0].slope.unwrap();
+            let (low, high) = (slope.low.unwrap(), slope.high.unwrap());
+            assert!(low <= paid && paid <= high && high - low < 0.03, "{paid}: {slope:?}");
+            assert_eq!((found.blocks, found.foreign), (40, 480));
+        }
+    }
+
+    #[test]
+    fn a_free_exit_gains_its_share_of_the_time_times_the_slope() {
+        let found = sensitivity(&blocks(20, (10_000.0, 2.0, 1.0), 0.0), 1);
+        let one = &found.reasons[0];
+        // Two exits of 1.5 us in a unit of 10 us, which grows by a tenth in the mean of all blocks.
+        let gain = one.max_gain.unwrap().mean;
+        assert!((gain - 0.3 / 1.105).abs() < 0.005, "{gain}");
+        assert_eq!(one.exit_ns, Some(1_500.0));
+        assert!((one.exits_a_unit.unwrap() - 2.0).abs() < 1e-9);
+        let delays: Vec<u64> = one.points.iter().map(|point| point.delay_ns).collect();
+        assert_eq!(delays, [0, 1_000, 2_000, 5_000]);
+        assert_eq!(one.points[0].paid, None);
+        assert!((one.points[3].paid.unwrap() - 1.0).abs() < 0.01, "{:?}", one.points[3]);
+    }
+
+    #[test]
+    fn a_last_block_that_is_not_whole_is_left_out() {
+        let mut slices = blocks(3, (10_000.0, 1.0, 1.0), 0.0);
+        slices.pop();
+        assert_eq!(sensitivity(&slices, 1).blocks, 2);
+    }
+
+    #[test]
+    fn without_progress_or_delayed_exits_nothing_is_said() {
+        let mut slices = blocks(2, (10_000.0, 1.0, 1.0), 0.0);
+        slices.iter_mut().for_each(|one| one.counts.progress = 0);
+        let found = sensitivity(&slices, 1);
+        assert_eq!((found.reasons[0].slope, found.without_progress), (None, 8));
+        let slices = blocks(2, (10_000.0, 0.0, 1.0), 0.0);
+        let found = sensitivity(&slices, 1);
+        assert_eq!((found.reasons[0].slope, found.reasons[0].max_gain), (None, None));
+        assert_eq!(sensitivity(&[], 2).reasons.len(), 2);
+    }
+}

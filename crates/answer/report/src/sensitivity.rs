@@ -1,0 +1,306 @@
+//! The report of `hyperscope sensitivity`: what is paid for exits of each reason, and each delay's rate.
+
+use analyses::Estimate;
+use analyses::sensitivity::{DelayPoint, ReasonSensitivity, Sensitivity};
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Report;
+use crate::column::{self, Column, Unit};
+use crate::table::Table;
+use crate::units::{plural, time};
+
+/// The one table there is.
+const TABLE: &str = "points";
+
+/// What a workload pays for exits.
+#[derive(Debug)]
+pub struct SensitivityReport {
+    /// The VM.
+    pub vm: String,
+    /// Names of the reasons.
+    pub reasons: Vec<String>,
+    /// What showed progress: a reason or a file; `None`: the delayed exits themselves.
+    pub progress: Option<String>,
+    /// How long a slice was.
+    pub slice_ns: u64,
+    /// What the order was drawn from.
+    pub seed: u64,
+    /// The numbers.
+    pub sensitivity: Sensitivity,
+}
+
+/// A delay of a reason.
+struct Row<'r> {
+    reason: &'r str,
+    point: &'r DelayPoint,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        true
+    }
+}
+
+fn columns<'r>() -> Vec<Column<Row<'r>>> {
+    let none = "No exit was delayed.";
+    let shown = |value: Option<f64>, digits: usize| {
+        value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    vec![
+        Column::text(("reason", "reason"), "The reason of the exits.", |row: &Row<'_>| {
+            Some(row.reason.to_owned())
+        })
+        .shown(TABLE, 0),
+        Column::number(
+            ("delay_ns", "delay"),
+            Unit::Count,
+            "By how much exits were to be longer; 0: not at all.",
+            |row: &Row<'_>| Some(row.point.delay_ns),
+        )
+        .drawn_as(|row| time(row.point.delay_ns, true))
+        .shown(TABLE, 0),
+        Column::ratio(
+            ("mean_delay_ns", "measured"),
+            "By how much they were longer, in the mean.",
+            |row: &Row<'_>| row.point.mean_delay_ns,
+        )
+        .null(none)
+        .drawn_as(|row| {
+            row.point.mean_delay_ns.map_or("-".to_owned(), |ns| time(ns.round() as u64, true))
+        })
+        .shown(TABLE, 1),
+        Column::number(("delayed", "delayed"), Unit::Count, "Exits delayed.", |row: &Row<'_>| {
+            Some(row.point.delayed)
+        })
+        .shown(TABLE, 2),
+        Column::number(("slices", "slices"), Unit::Count, "Slices of time.", |row: &Row<'_>| {
+            Some(row.point.slices as u64)
+        })
+        .shown(TABLE, 3),
+        Column::ratio(("rate", "progress/s"), "Units of progress a second.", |row: &Row<'_>| {
+            Some(row.point.rate)
+        })
+        .drawn_as(move |row| shown(Some(row.point.rate), 1))
+        .shown(TABLE, 0),
+        Column::ratio(
+            ("paid", "paid per ns"),
+            "Nanoseconds that a unit took longer, for each that was added.",
+            |row: &Row<'_>| row.point.paid,
+        )
+        .null("No exit was delayed, or there was no progress.")
+        .drawn_as(move |row| shown(row.point.paid, 2))
+        .shown(TABLE, 0),
+    ]
+}
+
+impl Report for SensitivityReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let Sensitivity { blocks, foreign, without_progress, .. } = self.sensitivity;
+        let mut out = format!(
+            "{}: {} of slices of {}; progress is {}\n\n",
+            line(&self.vm),
+            plural(blocks as u64, "block"),
+            time(self.slice_ns, true),
+            line(self.progress.as_deref().unwrap_or("the delayed exits themselves")),
+        );
+        for (reason, one) in self.reasons.iter().zip(&self.sensitivity.reasons) {
+            out += &format!("{}\n", sentence(&line(reason), one));
+        }
+        out.push('\n');
+        let mut table = Table::default();
+        column::draw(&columns(), &mut table, TABLE, &self.rows());
+        out += &table.draw(width).0;
+        if without_progress > 0 {
+            out += &format!(
+                "\n{} without any progress: blocks with them are left out; longer ones by --slice may have some\n",
+                plural(without_progress as u64, "slice")
+            );
+        }
+        out + &format!(
+            "\n{} of other threads meanwhile; none was delayed\n",
+            plural(foreign, "exit")
+        )
+    }
+
+    fn document(&self) -> impl Serialize {
+        let pairs = self.reasons.iter().zip(&self.sensitivity.reasons);
+        Document {
+            schema: "hyperscope.sensitivity/1",
+            vm: &self.vm,
+            progress: self.progress.as_deref(),
+            slice_ns: self.slice_ns,
+            seed: self.seed,
+            blocks: self.sensitivity.blocks,
+            without_progress: self.sensitivity.without_progress,
+            foreign_exits: self.sensitivity.foreign,
+            reasons: pairs.map(|(reason, one)| reason_json(reason, one)).collect(),
+            recorder_cost: None,
+        }
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns(), &self.rows(), &[true])
+    }
+}
+
+impl SensitivityReport {
+    fn rows(&self) -> Vec<Row<'_>> {
+        let pairs = self.reasons.iter().zip(&self.sensitivity.reasons);
+        pairs
+            .flat_map(|(reason, one)| one.points.iter().map(|point| Row { reason, point }))
+            .collect()
+    }
+}
+
+/// What is paid for a reason, and what could be gained, in words.
+fn sentence(reason: &str, one: &ReasonSensitivity) -> String {
+    let Some(slope) = one.slope else {
+        return format!("{reason}: not known: no exit was delayed, or there was no progress");
+    };
+    let paid = format!("{:.2} ns is paid for each ns{}", slope.mean, interval(slope, 1.0, "", 2));
+    let gain = one.max_gain.map(|gain| {
+        let percent = gain.mean * 100.0;
+        let interval = interval(gain, 100.0, "%", 1);
+        format!("; exits that took no time would save {percent:.1}% of the time at most{interval}")
+    });
+    let exit = one.exit_ns.map(|ns| format!("; one takes {}", time(ns.round() as u64, true)));
+    format!("{reason}: {paid}{}{}", gain.unwrap_or_default(), exit.unwrap_or_default())
+}
+
+fn interval(of: Estimate, scale: f64, unit: &str, digits: usize) -> String {
+    of.low.zip(of.high).map_or(String::new(), |(low, high)| {
+        format!(" [{:.digits$}{unit}, {:.digits$}{unit}]", low * scale, high * scale)
+    })
+}
+
+/// The document of `hyperscope sensitivity`.
+#[derive(Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    vm: &'r str,
+    progress: Option<&'r str>,
+    slice_ns: u64,
+    seed: u64,
+    blocks: usize,
+    without_progress: usize,
+    foreign_exits: u64,
+    reasons: Vec<ReasonJson<'r>>,
+    recorder_cost: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct ReasonJson<'r> {
+    reason: &'r str,
+    slope: Option<f64>,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    unit: &'static str,
+    max_gain: Option<f64>,
+    max_gain_ci_low: Option<f64>,
+    max_gain_ci_high: Option<f64>,
+    exits_a_unit: Option<f64>,
+    exit_ns: Option<f64>,
+    points: Vec<PointJson>,
+}
+
+#[derive(Serialize)]
+struct PointJson {
+    delay_ns: u64,
+    mean_delay_ns: Option<f64>,
+    delayed: u64,
+    slices: usize,
+    rate: f64,
+    paid: Option<f64>,
+}
+
+fn reason_json<'r>(reason: &'r str, one: &ReasonSensitivity) -> ReasonJson<'r> {
+    let point = |point: &DelayPoint| PointJson {
+        delay_ns: point.delay_ns,
+        mean_delay_ns: point.mean_delay_ns,
+        delayed: point.delayed,
+        slices: point.slices,
+        rate: point.rate,
+        paid: point.paid,
+    };
+    ReasonJson {
+        reason,
+        slope: one.slope.map(|slope| slope.mean),
+        ci_low: one.slope.and_then(|slope| slope.low),
+        ci_high: one.slope.and_then(|slope| slope.high),
+        unit: "ns/ns",
+        max_gain: one.max_gain.map(|gain| gain.mean),
+        max_gain_ci_low: one.max_gain.and_then(|gain| gain.low),
+        max_gain_ci_high: one.max_gain.and_then(|gain| gain.high),
+        exits_a_unit: one.exits_a_unit,
+        exit_ns: one.exit_ns,
+        points: one.points.iter().map(point).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use analyses::sensitivity::{DelayCounts, DelaySlice, sensitivity};
+
+    use super::*;
+    use crate::Format;
+
+    /// A unit takes 10 us and one exit, and waits for that.
+    fn report() -> SensitivityReport {
+        let slice = |(block, delay_ns): (usize, u64)| {
+            let units = 100_000_000 / (10_000 + delay_ns + block as u64);
+            let delayed = if delay_ns > 0 { units } else { 0 };
+            DelaySlice {
+                block,
+                delay_ns: (delay_ns > 0).then_some((0, delay_ns)),
+                duration_ns: 100_000_000,
+                counts: DelayCounts {
+                    progress: units,
+                    foreign: 1,
+                    by_reason: vec![[delayed, units * delay_ns, units, units * 2_000]],
+                },
+            }
+        };
+        let slices = (1..=4).flat_map(|block| [0, 5_000].map(|delay_ns| (block, delay_ns)));
+        let slices: Vec<DelaySlice> = slices.map(slice).collect();
+        SensitivityReport {
+            vm: "web".to_owned(),
+            reasons: vec!["cpuid".to_owned()],
+            progress: None,
+            slice_ns: 100_000_000,
+            seed: 1,
+            sensitivity: sensitivity(&slices, 1),
+        }
+    }
+
+    #[test]
+    fn sentences_say_what_is_paid_and_what_could_be_gained() {
+        let text = report().render(Format::Table { width: None });
+        let sentence = "cpuid: 1.00 ns is paid for each ns [1.00, 1.00]; exits that took no time would save \
+             20.0% of the time at most [20.0%, 20.0%]; one takes 2.00 us\n";
+        assert!(text.contains(sentence), "{text}");
+        assert!(text.contains("8 exits of other threads meanwhile; none was delayed"), "{text}");
+        let narrow = report().render(Format::Table { width: Some(60) });
+        assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+    }
+
+    #[test]
+    fn documents_keep_to_the_schema() {
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/formats/sensitivity.schema.json");
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let document: Value = serde_json::from_str(&report().render(Format::Json)).unwrap();
+        let keys = |of: &Value| -> Vec<String> {
+            let mut keys: Vec<String> = of.as_object().unwrap().keys().cloned().collect();
+            keys.sort();
+            keys
+        };
+        let reason = &schema["properties"]["reasons"]["items"]["properties"];
+        let point = &reason["points"]["items"]["properties"];
+        let first = &document["reasons"][0];
+        assert_eq!(keys(&document), keys(&schema["properties"]));
+        assert_eq!(keys(first), keys(reason));
+        assert_eq!(keys(&first["points"][0]), keys(point));
+    }
+}

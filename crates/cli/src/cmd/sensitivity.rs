@@ -1,0 +1,191 @@
+//! `hyperscope sensitivity`: what a workload pays for each nanosecond of an exit.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use analyses::sensitivity::sensitivity;
+use anyhow::{Context, bail};
+use delayer::{CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan};
+use report::SensitivityReport;
+use rustix::process::{Pid, Signal, kill_process_group};
+use vms::Vm;
+
+use crate::args::sensitivity::SensitivityArgs;
+use crate::cmd::record::stop_at_signals;
+use crate::misuse::Misuse;
+use crate::notice::say;
+use crate::output;
+
+/// How often it is looked whether the workload still runs.
+const LOOK: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
+    let delays: Vec<Duration> = args.delays.iter().copied().filter(|one| !one.is_zero()).collect();
+    if delays.is_empty() {
+        bail!(Misuse("--delays: one of them has to be longer than 0".to_owned()));
+    }
+    let out = output::open(args.output.output.as_deref(), &[])?;
+    let vms = vms::running();
+    let vm = vm(&vms, &args.vm)?;
+    let plan = plan(args, vm)?;
+    let mut delayer = Delayer::begin(&plan)?;
+    let (over, is_over) = mpsc::channel();
+    stop_at_signals(over)?;
+    let mut workload = Workload::start(&args.workload)?;
+    let end = args.time().map(|time| Instant::now() + time);
+    let slices = SlicePlan {
+        reasons: plan.reasons.len(),
+        delays,
+        slice: args.slice,
+        progress: args.counter().map_or(Progress::Exits, Progress::Counter),
+        seed: args.seed,
+    };
+    let mut wait = |time| is_done(time, end, &is_over, &mut workload);
+    let slices = delayer::run(&mut delayer, &slices, &mut wait)?;
+    drop(delayer);
+    workload.end()?;
+    let report = SensitivityReport {
+        vm: vm.name.clone(),
+        reasons: args.reason.clone(),
+        progress: args.progress.clone(),
+        slice_ns: args.slice.as_nanos() as u64,
+        seed: args.seed,
+        sensitivity: sensitivity(&slices, plan.reasons.len()),
+    };
+    if report.sensitivity.blocks == 0 {
+        bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
+    }
+    output::write(&report, &args.output, out)
+}
+
+/// The VM that is meant.
+fn vm<'v>(vms: &'v [Vm], asked: &str) -> anyhow::Result<&'v Vm> {
+    vms::called(vms, asked)?.with_context(|| {
+        let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
+        match names.is_empty() {
+            true => format!("no VM is called {asked}; none runs that this user may see"),
+            false => format!("no VM is called {asked}; there are: {}", names.join(", ")),
+        }
+    })
+}
+
+/// What the programs need to know.
+fn plan(args: &SensitivityArgs, vm: &Vm) -> anyhow::Result<DelayPlan> {
+    let table = CodeTable::of_host()?;
+    let codes = |reason: &String| table.codes(reason).map(<[u64]>::to_vec).map_err(no_reason);
+    let reasons = args.reason.iter().map(codes).collect::<anyhow::Result<Vec<_>>>()?;
+    let progress = match (&args.progress, args.counter()) {
+        (Some(reason), None) => codes(reason)?,
+        (Some(_), Some(_)) => Vec::new(),
+        (None, _) => reasons.concat(),
+    };
+    let is_delayed = |vcpu: u32| args.vcpu.as_ref().is_none_or(|asked| asked.contains(vcpu));
+    let thread =
+        |vcpu: &vms::Vcpu| DelayedThread { tid: vcpu.tid, is_delayed: is_delayed(vcpu.vcpu) };
+    let threads: Vec<DelayedThread> = vm.vcpus.iter().map(thread).collect();
+    if !threads.iter().any(|thread| thread.is_delayed) {
+        bail!("{} has no such vCPU", vm.name);
+    }
+    Ok(DelayPlan { threads, reasons, progress })
+}
+
+fn no_reason(none: NoSuchReason) -> anyhow::Error {
+    anyhow::anyhow!(Misuse(format!(
+        "no exit has the reason {} here; there are: {}",
+        none.asked,
+        none.known.join(", ")
+    )))
+}
+
+/// Waits for so long; whether all is over before that.
+fn is_done(
+    time: Duration,
+    end: Option<Instant>,
+    is_over: &Receiver<()>,
+    workload: &mut Workload,
+) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let asked = match workload.child {
+            Some(_) => is_over.recv_timeout(left.min(LOOK)),
+            None => is_over.recv_timeout(left),
+        };
+        if asked != Err(RecvTimeoutError::Timeout) || workload.has_ended() {
+            return true;
+        }
+        let now = Instant::now();
+        if end.is_some_and(|end| now >= end) {
+            return true;
+        }
+        if now >= until {
+            return false;
+        }
+    }
+}
+
+/// What drives the VM meanwhile, in a process group of its own.
+struct Workload {
+    child: Option<Child>,
+    ended: Option<ExitStatus>,
+}
+
+impl Workload {
+    /// Starts it, if there is one; one word alone is a line for the shell.
+    fn start(argv: &[String]) -> anyhow::Result<Self> {
+        let Some((program, more)) = argv.split_first() else {
+            return Ok(Self { child: None, ended: None });
+        };
+        let mut command = Command::new(if more.is_empty() { "sh" } else { program });
+        if more.is_empty() {
+            command.args(["-c", program])
+        } else {
+            command.args(more)
+        };
+        let command = command.process_group(0).stdin(Stdio::null()).stdout(io::stderr());
+        let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+        Ok(Self { child: Some(child), ended: None })
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if let Some(child) = &mut self.child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            self.ended = Some(status);
+        }
+        self.ended.is_some()
+    }
+
+    /// Ends it, unless it has ended by itself: then its failure is ours.
+    fn end(mut self) -> anyhow::Result<()> {
+        if self.has_ended() {
+            let failed = self.ended.filter(|status| !status.success());
+            return failed.map_or(Ok(()), |status| bail!("the workload ended with {status}"));
+        }
+        if let Some(child) = &mut self.child {
+            say("the workload is ended");
+            end_group(child);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        if let (Some(child), None) = (&mut self.child, self.ended) {
+            end_group(child);
+        }
+    }
+}
+
+/// Ends a child with all that it started.
+fn end_group(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group.filter(|_| matches!(child.try_wait(), Ok(None))) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}

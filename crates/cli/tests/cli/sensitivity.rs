@@ -1,0 +1,27 @@
+//! `sensitivity` from the command line, as far as no VM is needed for it.
+
+use crate::tool::hyperscope;
+
+#[test]
+fn wrong_arguments_are_said_before_anything_is_touched() {
+    let wrong: [(&[&str], &str); 6] = [
+        (&["--reason", "hlt"], "--vm"),
+        (&["--vm", "web"], "--reason"),
+        (&["--vm", "web", "--reason", "hlt", "--delays", "1ms"], "500ns or 2us"),
+        (&["--vm", "web", "--reason", "hlt", "--delays", "101us"], "longer than 100"),
+        (&["--vm", "web", "--reason", "hlt", "--delays", "0"], "longer than 0"),
+        (&["--vm", "web", "--reason", "hlt", "--for", "0s"], "longer than 0"),
+    ];
+    for (arguments, said) in wrong {
+        let run = hyperscope(&[&["sensitivity"][..], arguments].concat());
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(run.err.contains(said), "{arguments:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_vm_that_does_not_run_is_named() {
+    let run = hyperscope(&["sensitivity", "--vm", "nobody's", "--reason", "hlt", "--for", "1s"]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert!(run.err.contains("no VM is called nobody's"), "{}", run.err);
+}

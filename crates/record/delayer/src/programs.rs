@@ -1,0 +1,201 @@
+//! The BPF programs in the kernel, what they are to do, and what they count.
+
+use std::fmt;
+use std::time::Duration;
+
+use analyses::sensitivity::DelayCounts;
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
+use aya::{Ebpf, EbpfLoader};
+use bpfload::{attach, kernel_types, load_object, load_program, take_map};
+
+use crate::error::{DelayError, Result};
+
+/// The object, of `bpf/delay.bpf.c`; none where nobody knows what an exit looks like.
+#[cfg(target_arch = "x86_64")]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../../bpf/delay_x86.bpf.o"));
+#[cfg(target_arch = "aarch64")]
+static OBJECT: Option<&[u8]> =
+    Some(aya::include_bytes_aligned!("../../../../bpf/delay_arm64.bpf.o"));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+static OBJECT: Option<&[u8]> = None;
+
+/// Codes of exits that there is room for.
+pub const MOST_CODES: usize = 8;
+/// The programs delay no exit for longer, whatever they are asked for.
+pub const MOST_DELAY: Duration = Duration::from_micros(100);
+/// Programs by their names, with their tracepoints.
+const PROGRAMS: [(&str, &str); 2] = [("on_entry", "kvm_entry"), ("on_exit", "kvm_exit")];
+/// `enum count` in the programs.
+const PROGRESS: u32 = 0;
+const FOREIGN: u32 = 1;
+const OF_CODES: u32 = 2;
+const A_CODE: u32 = 4;
+/// `struct thread` in the programs: what it is for, and two words of their own.
+type ThreadValue = [u64; 3];
+const COUNTED: u64 = 1;
+const DELAYED: u64 = 2;
+
+/// A vCPU's thread that the programs know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedThread {
+    /// Its id.
+    pub tid: u32,
+    /// Whether its exits are delayed, or show progress only.
+    pub is_delayed: bool,
+}
+
+/// What the programs know from their beginning.
+#[derive(Clone, Debug, Default)]
+pub struct DelayPlan {
+    /// Threads of vCPUs.
+    pub threads: Vec<DelayedThread>,
+    /// By reason that may be delayed, its codes.
+    pub reasons: Vec<Vec<u64>>,
+    /// Codes of exits that show progress.
+    pub progress: Vec<u64>,
+}
+
+impl DelayPlan {
+    /// All codes, each once.
+    fn codes(&self) -> Vec<u64> {
+        let mut codes: Vec<u64> =
+            self.reasons.iter().flatten().chain(&self.progress).copied().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+}
+
+/// Programs that run.
+pub struct Delayer {
+    // Holds the programs.
+    _object: Ebpf,
+    // Held for the programs.
+    _threads: HashMap<MapData, u32, ThreadValue>,
+    setting: Array<MapData, u64>,
+    counts: PerCpuArray<MapData, u64>,
+    /// By reason, a bit for each of its codes.
+    places: Vec<u64>,
+}
+
+impl Delayer {
+    /// Has the programs run. Nothing is delayed yet.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it, or there are too many codes.
+    pub fn begin(plan: &DelayPlan) -> Result<Self> {
+        let object = OBJECT.ok_or(DelayError::Architecture)?;
+        let codes = plan.codes();
+        if codes.len() > MOST_CODES {
+            return Err(DelayError::TooMany(codes.len()));
+        }
+        let bits = |of: &[u64]| bits(&codes, of);
+        let places: Vec<u64> = plan.reasons.iter().map(|reason| bits(reason)).collect();
+        let progress_places = bits(&plan.progress) as u32;
+        let mut room = [0; MOST_CODES];
+        room.iter_mut().zip(&codes).for_each(|(place, code)| *place = *code);
+        let (used, isa) = (codes.len() as u32, live::host_isa());
+        let types = kernel_types()?;
+        let mut loader = EbpfLoader::new();
+        loader
+            .btf(Some(&types))
+            .override_global("codes", &room, true)
+            .override_global("codes_used", &used, true)
+            .override_global("progress_places", &progress_places, true)
+            .override_global("host_isa", &isa, cfg!(target_arch = "x86_64"));
+        let mut object = load_object(&mut loader, object)?;
+        for (name, _) in PROGRAMS {
+            load_program(&mut object, name)?;
+        }
+        let mut threads = take_map(&mut object, "threads")?;
+        write_threads(&mut threads, &plan.threads)?;
+        let (setting, counts) =
+            (take_map(&mut object, "setting")?, take_map(&mut object, "counts")?);
+        for (name, tracepoint) in PROGRAMS {
+            attach(&mut object, name, tracepoint)?;
+        }
+        Ok(Self { _object: object, _threads: threads, setting, counts, places })
+    }
+
+    /// From now on exits of this reason, by its place in the plan, are longer by this time; `None`: no exits are.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn set(&mut self, delay: Option<(usize, Duration)>) -> Result<()> {
+        let word = delay.map_or(0, |(reason, delay)| {
+            let ns = delay.min(MOST_DELAY).as_nanos() as u64;
+            self.places.get(reason).map_or(0, |places| places << 32 | ns)
+        });
+        Ok(self.setting.set(0, word, 0)?)
+    }
+
+    /// What was counted since the programs began.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn counts(&self) -> Result<DelayCounts> {
+        let mut counts = DelayCounts {
+            progress: self.sum(PROGRESS)?,
+            foreign: self.sum(FOREIGN)?,
+            by_reason: Vec::new(),
+        };
+        for places in &self.places {
+            let mut sums = [0_u64; A_CODE as usize];
+            for place in (0..MOST_CODES as u32).filter(|place| places >> place & 1 == 1) {
+                for (at, sum) in (0..).zip(&mut sums) {
+                    *sum = sum.saturating_add(self.sum(OF_CODES + place * A_CODE + at)?);
+                }
+            }
+            let [delayed, delay_ns, handled, handled_ns] = sums;
+            counts.by_reason.push([delayed, delay_ns, handled, handled_ns]);
+        }
+        Ok(counts)
+    }
+
+    fn sum(&self, at: u32) -> Result<u64> {
+        let values = self.counts.get(&at, 0)?;
+        Ok(values.iter().copied().fold(0, u64::saturating_add))
+    }
+}
+
+fn write_threads(
+    map: &mut HashMap<MapData, u32, ThreadValue>,
+    threads: &[DelayedThread],
+) -> Result<()> {
+    for thread in threads {
+        let is = COUNTED | if thread.is_delayed { DELAYED } else { 0 };
+        map.insert(thread.tid, [is, 0, 0], 0)?;
+    }
+    Ok(())
+}
+
+/// A bit for each of these codes at its place among all.
+fn bits(all: &[u64], of: &[u64]) -> u64 {
+    let places = all.iter().enumerate().filter(|(_, code)| of.contains(code));
+    places.fold(0, |bits, (place, _)| bits | 1 << place)
+}
+
+impl fmt::Debug for Delayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delayer").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_of_two_reasons_has_one_place() {
+        let plan = DelayPlan {
+            threads: Vec::new(),
+            reasons: vec![vec![0x7b], vec![0x72, 0x81]],
+            progress: vec![0x72],
+        };
+        let codes = plan.codes();
+        assert_eq!(codes, [0x72, 0x7b, 0x81]);
+        assert_eq!(bits(&codes, &plan.reasons[0]), 0b010);
+        assert_eq!(bits(&codes, &plan.reasons[1]), 0b101);
+        assert_eq!(bits(&codes, &plan.progress), 0b001);
+    }
+}
