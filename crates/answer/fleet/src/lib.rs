@@ -9,6 +9,7 @@
 #![allow(clippy::cast_precision_loss, reason = "sums of nanoseconds are compared to a few digits")]
 
 mod carriers;
+mod change_points;
 mod compare;
 mod diff;
 mod findings;
@@ -21,6 +22,7 @@ mod simulate;
 mod sums;
 mod totals;
 
+pub use change_points::{ChangePoint, change_points};
 pub use compare::{Change, Design, HostValues, compare};
 pub use diff::{FleetDiff, Question, SideFacts, fleet_diff};
 pub use metric::Metric;
