@@ -46,7 +46,7 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
         let number = |name: &str| one[name].as_f64().unwrap();
         // What is more than 1 are timers: of each nanosecond that is added they take their share, too.
         assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{one}");
-        assert!(number("ci_high") - number("ci_low") < 0.1, "{one}");
+        assert!(number("ci_high") - number("ci_low") < 0.25, "{one}");
         assert!((number("exits_a_unit") - exits).abs() < 0.02, "{one}");
     }
     // It never halts.
