@@ -15,9 +15,10 @@ use super::record::some_time;
     hyperscope top --for 1m --format jsonl | jq '.rows[] | select(.p99_ns > 500000)'\n  \
     hyperscope top --steal                            in a guest: what its host does with its vCPUs\n  \
     hyperscope top --steal --record steal.dat --for 10s\n\n\
-On a host, exits are added up inside its kernel: nothing is recorded. In a guest, --steal needs\n\
-hyperscope publish --guest NAME on its host. Read its recording together with the guest's own:\n\
-hyperscope events guest.dat steal.dat. The agent does the same: hyperscope-agent steal.")]
+On a host, exits are added up inside its kernel, and nothing is recorded. The key r records the\n\
+VM under the cursor for 10 s and makes its report; the key ? shows all keys. In a guest, --steal\n\
+needs hyperscope publish --guest NAME on its host. Read its recording together with the guest's\n\
+own: hyperscope events guest.dat steal.dat. The agent does the same: hyperscope-agent steal.")]
 pub(crate) struct TopArgs {
     /// Show one interval and end
     #[arg(long, conflicts_with = "time")]

@@ -1,5 +1,7 @@
 //! `hyperscope top`: on a host, what its VMs exit for; in a guest, what its host does with its vCPUs.
 
+mod browser;
+mod recording;
 mod terminal;
 
 use std::io::{self, IsTerminal, Write};

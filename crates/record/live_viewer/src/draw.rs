@@ -29,6 +29,8 @@ const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
 const LEAST_NAME: u16 = 14;
 /// Sparklines that would be narrower are left out.
 const LEAST_SPARKLINE: u16 = 8;
+/// Lines that a notice takes at most.
+const MOST_NOTICE_LINES: usize = 4;
 /// How wide a sparkline is at most.
 const MOST_SPARKLINE: u16 = 60;
 
@@ -42,20 +44,23 @@ Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
   wait p99   of waits for a CPU
   sparkline  cost in the intervals before, the newest at the right
 
-  up, down, j, k      choose a line            c e r p n  sort by cost, exits, run queue,
+  up, down, j, k      choose a line            c e w p n  sort by cost, exits, run queue,
   right, left, enter  show what is below it               p99, name
   /                   filter VMs and reasons   space      pause
-  ?                   this page                q          end";
+  ?                   this page                q          end
+  r                   record this VM for 10 s and make its report; r again ends it sooner";
 
 /// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
+    let said = notice_lines(screen, frame.area().width);
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(3),
+        Constraint::Length(u16::try_from(said.len()).unwrap_or(0)),
         Constraint::Length(1),
     ]);
-    let [head, cost, body, keys] = areas.areas(frame.area());
+    let [head, cost, body, notice, keys] = areas.areas(frame.area());
     match screen.interval() {
         Some(interval) => {
             frame.render_widget(Paragraph::new(head_line(screen, interval)), head);
@@ -68,7 +73,17 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     } else {
         body_table(screen, frame, body);
     }
+    frame.render_widget(Paragraph::new(said), notice);
     frame.render_widget(Paragraph::new(keys_line(screen)), keys);
+}
+
+/// What goes on besides, broken where the screen ends: paths are whole.
+fn notice_lines<'t>(screen: &Screen, width: u16) -> Vec<Text<'t>> {
+    let Some(notice) = screen.notice() else { return Vec::new() };
+    let chars: Vec<char> = printable::line(notice).chars().collect();
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let line = |part: &[char]| Text::styled(part.iter().collect::<String>(), bold);
+    chars.chunks(usize::from(width.max(1))).take(MOST_NOTICE_LINES).map(line).collect()
 }
 
 fn head_line<'t>(screen: &Screen, interval: &Interval) -> Text<'t> {
@@ -111,11 +126,11 @@ fn keys_line<'t>(screen: &Screen) -> Text<'t> {
     if is_typing {
         return Text::raw(format!("filter: {}_", printable::line(filter)));
     }
-    let mut text = format!("sorted by {}", screen.sort().name());
+    let mut text = format!("sorted by {} (c e w p n)", screen.sort().name());
     if !filter.is_empty() {
         text += &format!(", only \"{}\"", printable::line(filter));
     }
-    text += "   / filter  c e r p n sort  enter open  space pause  ? help  q end";
+    text += "  / filter  r record  space pause  ? help  q end";
     Text::raw(text)
 }
 

@@ -11,6 +11,6 @@ mod tree;
 
 pub use draw::draw;
 pub use jsonl::line;
-pub use screen::{Key, Screen};
+pub use screen::{ChosenVm, Key, Screen};
 pub use table::text;
 pub use tree::{Line, Place, Sort};

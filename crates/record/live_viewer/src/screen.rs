@@ -32,6 +32,15 @@ pub enum Key {
     Escape,
 }
 
+/// A VM that was chosen on the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenVm {
+    /// Its name.
+    pub name: String,
+    /// The process that it is.
+    pub process: u32,
+}
+
 /// The screen of `hyperscope top`.
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -43,6 +52,10 @@ pub struct Screen {
     is_paused: bool,
     shows_help: bool,
     has_ended: bool,
+    /// The key for a recording was pressed, and nobody has taken note of it.
+    asks_to_record: bool,
+    /// What goes on besides the intervals.
+    notice: Option<String>,
     open: BTreeSet<Place>,
     selected: Option<Place>,
     /// Costs of VMs and vCPUs in the intervals before, the newest last, in thousandths of a CPU.
@@ -88,9 +101,10 @@ impl Screen {
             Key::Char('/') => self.is_typing = true,
             Key::Char('c') => self.sort = Sort::Cost,
             Key::Char('e') => self.sort = Sort::Exits,
-            Key::Char('r') => self.sort = Sort::RunQueue,
+            Key::Char('w') => self.sort = Sort::RunQueue,
             Key::Char('p') => self.sort = Sort::P99,
             Key::Char('n') => self.sort = Sort::Name,
+            Key::Char('r') => self.asks_to_record = true,
             Key::Up | Key::Char('k') => self.step(-1),
             Key::Down | Key::Char('j') => self.step(1),
             Key::Right | Key::Char('l') => self.open(true),
@@ -137,6 +151,31 @@ impl Screen {
             let above = lines.iter().take(at).rev().find(|line| line.depth() < depth);
             self.selected = above.or(Some(line)).map(|line| line.place.clone());
         }
+    }
+
+    /// Whether the key for a recording was pressed since this was asked last.
+    pub fn take_record_key(&mut self) -> bool {
+        std::mem::take(&mut self.asks_to_record)
+    }
+
+    /// The VM that the chosen line is of; `None` where there is none, or it is that of what had no room.
+    #[must_use]
+    pub fn vm_under_cursor(&self) -> Option<ChosenVm> {
+        let lines = self.lines();
+        let place = &lines.get(self.selected_at(&lines)?)?.place;
+        let vcpu = self.interval.as_ref()?.vcpus.iter().find(|vcpu| vcpu.vm == place.vm)?;
+        Some(ChosenVm { name: vcpu.vm.clone(), process: vcpu.process })
+    }
+
+    /// What stands above the keys from now on. Returns whether it is another text than before.
+    pub fn set_notice(&mut self, notice: Option<String>) -> bool {
+        let is_new = self.notice != notice;
+        self.notice = notice;
+        is_new
+    }
+
+    pub(crate) fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// Ends it, whatever is being typed.

@@ -27,7 +27,7 @@ impl Sort {
     /// All, in the order of their keys' help.
     pub const ALL: [Self; 5] = [Self::Cost, Self::Exits, Self::RunQueue, Self::P99, Self::Name];
 
-    /// What it is called, which begins with its key.
+    /// What it is called.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,9 @@ use live_viewer::{Key, Screen, draw};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
+use super::recording::Recordings;
+use crate::notice::say;
+
 /// Signals are looked for so often while no key comes.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -17,16 +20,19 @@ pub(super) fn show(
     interval: Duration,
     is_over: &Receiver<()>,
 ) -> anyhow::Result<()> {
+    let mut recordings = Recordings::new()?;
     let mut terminal = ratatui::try_init()?;
-    let shown = follow(accounting, interval, is_over, &mut terminal);
-    ratatui::try_restore()?;
-    shown
+    let shown = follow(accounting, interval, is_over, &mut recordings, &mut terminal);
+    let restored = ratatui::try_restore();
+    recordings.end().iter().for_each(|result| say(result));
+    shown.and(restored.map_err(Into::into))
 }
 
 fn follow(
     accounting: &mut Accounting,
     interval: Duration,
     is_over: &Receiver<()>,
+    recordings: &mut Recordings,
     terminal: &mut DefaultTerminal,
 ) -> anyhow::Result<()> {
     let mut screen = Screen::default();
@@ -40,7 +46,12 @@ fn follow(
                 next = Instant::now() + interval;
                 break;
             }
-            if event::poll(rest.min(LOOK))? && take(&event::read()?, &mut screen) {
+            let is_changed = event::poll(rest.min(LOOK))? && take(&event::read()?, &mut screen);
+            if screen.take_record_key() {
+                recordings.press(screen.vm_under_cursor());
+            }
+            recordings.go_on();
+            if screen.set_notice(recordings.notice()) || is_changed {
                 break;
             }
             if is_over.try_recv().is_ok() {

@@ -9,7 +9,7 @@ use timeline::VcpuActivity;
 use timeline::arch::Isa;
 
 use super::*;
-use crate::screen::Key;
+use crate::screen::{ChosenVm, Key};
 
 const MS: u64 = 1_000_000;
 
@@ -101,7 +101,7 @@ fn vms_stand_by_cost_in_80_columns() {
         "+ db                 9,000   4.00%  90.00%     0.00%  2.25 ms  2.67 ms  2.67 ms",
         "",
         "",
-        "sorted by cost   / filter  c e r p n sort  enter open  space pause  ? help  q e",
+        "sorted by cost (c e w p n)  / filter  r record  space pause  ? help  q end",
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(lines[..2], wanted[..2]);
@@ -135,7 +135,7 @@ fn keys_sort_filter_pause_and_end() {
     let mut screen = shown();
     screen.key(Key::Char('e'));
     assert!(frame(&screen, 80, 8)[3].starts_with("+ db"));
-    screen.key(Key::Char('r'));
+    screen.key(Key::Char('w'));
     assert!(frame(&screen, 80, 8)[3].starts_with("+ web"));
     for key in ['/', 'i', 'o'].map(Key::Char) {
         screen.key(key);
@@ -155,6 +155,70 @@ fn keys_sort_filter_pause_and_end() {
     assert!(!screen.has_ended());
     screen.key(Key::Char('q'));
     assert!(screen.has_ended());
+}
+
+#[test]
+fn the_key_for_a_recording_is_of_the_vm_under_the_cursor() {
+    let mut screen = shown();
+    assert!(!screen.take_record_key());
+    screen.key(Key::Char('r'));
+    assert!(screen.take_record_key() && !screen.take_record_key());
+    let web = ChosenVm { name: "web".to_owned(), process: 8 };
+    assert_eq!(screen.vm_under_cursor(), Some(web.clone()));
+    // A reason of its vCPU.
+    for key in [Key::Enter, Key::Down, Key::Right, Key::Down] {
+        screen.key(key);
+    }
+    assert_eq!(screen.vm_under_cursor(), Some(web));
+    for key in [Key::Left, Key::Left, Key::Left, Key::Left, Key::Down] {
+        screen.key(key);
+    }
+    assert_eq!(screen.vm_under_cursor().map(|vm| vm.process), Some(7));
+    // In a filter it is a letter.
+    for key in ['/', 'r'].map(Key::Char) {
+        screen.key(key);
+    }
+    assert!(!screen.take_record_key());
+    assert!(frame(&screen, 80, 9)[8].starts_with("filter: r_"));
+    assert_eq!(Screen::default().vm_under_cursor(), None);
+}
+
+#[test]
+fn what_had_no_room_is_no_vm_to_be_recorded() {
+    let mut screen = Screen::default();
+    let mut other = interval();
+    other.rows.truncate(1);
+    other.rows[0].vm = None;
+    other.vcpus.clear();
+    screen.take(other);
+    assert!(frame(&screen, 80, 8)[3].starts_with("+ other"));
+    assert_eq!(screen.vm_under_cursor(), None);
+}
+
+#[test]
+fn a_notice_stands_above_the_keys_whole_and_escaped() {
+    let mut screen = shown();
+    let path = format!("/{}/report.html", "long".repeat(20));
+    assert!(screen.set_notice(Some(format!("recorded we\u{1b}b: {path}"))));
+    assert!(!screen.set_notice(Some(format!("recorded we\u{1b}b: {path}"))));
+    let lines = frame(&screen, 80, 10);
+    assert!(lines[9].starts_with("sorted by cost") && lines[3].starts_with("+ web"), "{lines:?}");
+    let said = lines[7..9].concat();
+    assert!(said.starts_with("recorded we\\") && said.ends_with(&path), "{said}");
+    assert!(screen.set_notice(None));
+    assert!(!frame(&screen, 80, 10).concat().contains("recorded"));
+}
+
+#[test]
+fn the_keys_fit_in_80_columns_whatever_is_sorted_by() {
+    for key in ['c', 'e', 'w', 'p', 'n'] {
+        let mut screen = shown();
+        screen.key(Key::Char(key));
+        assert!(
+            frame(&screen, 80, 8)[7].ends_with("r record  space pause  ? help  q end"),
+            "{key}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,277 @@
+//! Records the VM under the cursor while the screen goes on, by this program's own `record`, and makes a page of it
+//! by its `report`.
+
+mod child;
+mod place;
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use live_viewer::ChosenVm;
+use printable::label;
+
+use self::child::Running;
+use super::browser;
+
+/// How long things take, and may take.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// What is recorded.
+    record: Duration,
+    /// What a recorder takes besides, at most: it begins, and writes the rest.
+    besides: Duration,
+    /// What a page takes at most.
+    report: Duration,
+    /// From being interrupted to being killed.
+    grace: Duration,
+}
+
+impl Times {
+    const USUAL: Self = Self {
+        record: Duration::from_secs(10),
+        besides: Duration::from_secs(30),
+        report: Duration::from_secs(120),
+        grace: Duration::from_secs(10),
+    };
+}
+
+/// Recordings that a screen makes, one at a time.
+#[derive(Debug)]
+pub(super) struct Recordings {
+    /// What records and reports.
+    program: PathBuf,
+    times: Times,
+    /// Pages are opened where there is a browser.
+    opens_pages: bool,
+    step: Step,
+    browser: Option<Child>,
+    /// What came of each recording, to be said when the screen has gone.
+    results: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// What came of the recording before, if there was one.
+    Idle(Option<String>),
+    Recording(Recording),
+    Reporting(Reporting),
+}
+
+#[derive(Debug)]
+struct Recording {
+    vm: String,
+    session: PathBuf,
+    recorder: Running,
+    /// The recorder said that it records.
+    began: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Reporting {
+    vm: String,
+    session: PathBuf,
+    report: Running,
+    /// What is wrong with the recording.
+    complaint: Option<String>,
+}
+
+impl Recordings {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self::by(env::current_exe()?, Times::USUAL, true))
+    }
+
+    fn by(program: PathBuf, times: Times, opens_pages: bool) -> Self {
+        let step = Step::Idle(None);
+        Self { program, times, opens_pages, step, browser: None, results: Vec::new() }
+    }
+
+    /// What the key does: begins a recording, or ends the one that runs.
+    pub(super) fn press(&mut self, vm: Option<ChosenVm>) {
+        match &mut self.step {
+            Step::Recording(recording) => recording.recorder.interrupt(),
+            Step::Reporting(_) => {}
+            Step::Idle(_) => {
+                self.step = match vm {
+                    Some(vm) => self.record(&vm, place::session(&vm.name)),
+                    None => {
+                        Step::Idle(Some("no VM is chosen: choose a line of one, then r".into()))
+                    }
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, vm: &ChosenVm, session: PathBuf) -> Step {
+        let times = self.times;
+        let arguments: [OsString; 7] = [
+            "record".into(),
+            "--vm".into(),
+            vm.process.to_string().into(),
+            "--for".into(),
+            format!("{}s", times.record.as_secs_f64()).into(),
+            "-o".into(),
+            session.clone().into(),
+        ];
+        let at_most = times.record + times.besides;
+        let vm = label(&vm.name);
+        match Running::start(&self.program, arguments, at_most, times.grace) {
+            Ok(recorder) => Step::Recording(Recording { vm, session, recorder, began: None }),
+            Err(error) => self.failed(&vm, &format!("the recorder can't be started: {error}")),
+        }
+    }
+
+    /// Goes on with what has ended meanwhile.
+    pub(super) fn go_on(&mut self) {
+        self.step = match std::mem::replace(&mut self.step, Step::Idle(None)) {
+            Step::Recording(recording) => self.go_on_recording(recording),
+            Step::Reporting(reporting) => self.go_on_reporting(reporting),
+            idle @ Step::Idle(_) => idle,
+        };
+        // Nobody else waits for it.
+        if self.browser.as_mut().is_some_and(|browser| !matches!(browser.try_wait(), Ok(None))) {
+            self.browser = None;
+        }
+    }
+
+    fn go_on_recording(&mut self, mut recording: Recording) -> Step {
+        if recording.began.is_none() && recording.recorder.has_spoken() {
+            recording.began = Some(Instant::now());
+        }
+        match recording.recorder.look() {
+            Ok(None) => Step::Recording(recording),
+            Ok(Some(status)) => self.report(recording, status.success()),
+            Err(error) => self.failed(&recording.vm, &error.to_string()),
+        }
+    }
+
+    /// Also of a recording that is not whole, as far as it is there.
+    fn report(&mut self, recording: Recording, is_whole: bool) -> Step {
+        let Recording { vm, session, recorder, .. } = recording;
+        let complaint = complaint(&recorder, is_whole);
+        if !session.join("host.dat").exists() {
+            let why = complaint.unwrap_or_else(|| "it was stopped before it began".to_owned());
+            return self.failed(&vm, &why);
+        }
+        let arguments: [OsString; 4] =
+            ["report".into(), session.clone().into(), "-o".into(), page(&session).into()];
+        match Running::start(&self.program, arguments, self.times.report, self.times.grace) {
+            Ok(report) => Step::Reporting(Reporting { vm, session, report, complaint }),
+            Err(error) => self.without_page(&vm, &session, &error.to_string()),
+        }
+    }
+
+    fn go_on_reporting(&mut self, mut reporting: Reporting) -> Step {
+        match reporting.report.look() {
+            Ok(None) => Step::Reporting(reporting),
+            Ok(Some(status)) => {
+                let Reporting { vm, session, report, complaint: of_recording } = reporting;
+                match complaint(&report, status.success()) {
+                    Some(why) => self.without_page(&vm, &session, &why),
+                    None => self.reported(&vm, &session, of_recording),
+                }
+            }
+            Err(error) => self.without_page(&reporting.vm, &reporting.session, &error.to_string()),
+        }
+    }
+
+    fn reported(&mut self, vm: &str, session: &Path, complaint: Option<String>) -> Step {
+        let page = page(session);
+        let mut result = format!("recorded {vm}: {}", page.display());
+        if let Some(complaint) = complaint {
+            result += &format!(" ({complaint})");
+        }
+        self.results.push(result.clone());
+        if self.opens_pages {
+            self.browser = browser::open(&page);
+        }
+        if self.browser.is_some() {
+            result += ", opened in a browser";
+        }
+        Step::Idle(Some(result))
+    }
+
+    fn failed(&mut self, vm: &str, why: &str) -> Step {
+        self.concluded(format!("{vm} was not recorded: {why}"))
+    }
+
+    fn without_page(&mut self, vm: &str, session: &Path, why: &str) -> Step {
+        let (from, to) = (session.display(), page(session));
+        self.concluded(format!(
+            "recorded {vm}, without a page ({why}): hyperscope report {from} -o {}",
+            to.display()
+        ))
+    }
+
+    fn concluded(&mut self, result: String) -> Step {
+        self.results.push(result.clone());
+        Step::Idle(Some(result))
+    }
+
+    /// What the screen says of it.
+    pub(super) fn notice(&self) -> Option<String> {
+        match &self.step {
+            Step::Idle(result) => result.clone(),
+            Step::Recording(recording) => Some(recording.notice(self.times.record)),
+            Step::Reporting(Reporting { vm, session, .. }) => {
+                Some(format!("recorded {vm}: making {}", page(session).display()))
+            }
+        }
+    }
+
+    /// Ends what runs, in order. Returns what came of all recordings.
+    pub(super) fn end(mut self) -> Vec<String> {
+        match std::mem::replace(&mut self.step, Step::Idle(None)) {
+            Step::Idle(_) => {}
+            Step::Recording(mut recording) => {
+                let ended = recording.recorder.end();
+                let is_whole = ended.is_ok_and(|status| status.success());
+                let Recording { vm, session, recorder, .. } = recording;
+                if session.join("host.dat").exists() {
+                    self.without_page(&vm, &session, "top ended");
+                } else {
+                    let why = complaint(&recorder, is_whole);
+                    self.failed(&vm, &why.unwrap_or_else(|| "top ended".to_owned()));
+                }
+            }
+            Step::Reporting(Reporting { vm, session, report, .. }) => {
+                drop(report);
+                self.without_page(&vm, &session, "top ended");
+            }
+        }
+        self.results
+    }
+}
+
+impl Recording {
+    fn notice(&self, time: Duration) -> String {
+        let (vm, to) = (&self.vm, self.session.display());
+        if self.recorder.is_ending() {
+            return format!("recording {vm}: ending, into {to}");
+        }
+        let Some(began) = self.began else {
+            return format!("recording {vm}: the recorder starts, into {to} (r stops it)");
+        };
+        let gone = began.elapsed().min(time).as_secs();
+        format!("recording {vm}: {gone} of {} s, into {to} (r stops it)", time.as_secs())
+    }
+}
+
+/// What is wrong with how a program ended, if anything.
+fn complaint(program: &Running, is_whole: bool) -> Option<String> {
+    if program.is_late() {
+        return Some("it took too long, and was ended".to_owned());
+    }
+    let line = || program.last_line().unwrap_or_else(|| "it said nothing".to_owned());
+    (!is_whole).then(line)
+}
+
+fn page(session: &Path) -> PathBuf {
+    session.join("report.html")
+}
+
+#[cfg(test)]
+mod tests;
