@@ -59,7 +59,9 @@ pub fn run(
 ) -> Result<Vec<DelaySlice>> {
     let mut slices = Vec::new();
     let mut chance = Chance::new(plan.seed);
-    for block in 1.. {
+    let mut block = 0;
+    loop {
+        block += 1;
         let mut order = plan.block();
         chance.shuffle(&mut order);
         for delay in order {
@@ -70,7 +72,6 @@ pub fn run(
             slices.push(slice);
         }
     }
-    Ok(slices)
 }
 
 /// One slice; `None` when it is over.
