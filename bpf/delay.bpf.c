@@ -27,17 +27,14 @@
 /* Codes of exits that can be asked for. */
 #define MOST_CODES 8
 
-/* What a thread is for: bits of thread.is. */
-#define COUNTED 1
-#define DELAYED 2
-
 /* What the loader sets: codes of exits, how many there are, and a bit for each that shows progress. */
 const volatile __u64 codes[MOST_CODES] = {};
 const volatile __u32 codes_used = 0;
 const volatile __u32 progress_places = 0;
 
 struct thread {
-	__u64 is;
+	/* Its exits are delayed; else they show progress only. */
+	__u64 is_delayed;
 	/* Since when an exit with one of the codes is handled; 0: none is. */
 	__u64 exit_ns;
 	/* Its code's place. */
@@ -78,20 +75,7 @@ enum count {
 #define OF_CODE (OF_CODE_END - EXITS_DELAYED)
 #define COUNTS (EXITS_DELAYED + OF_CODE * MOST_CODES)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counts SEC(".maps");
-
-static __always_inline void add(__u32 what, __u64 more)
-{
-	__u64 *sum = bpf_map_lookup_elem(&counts, &what);
-
-	if (sum)
-		*sum += more;
-}
+#include "counts.h"
 
 static __always_inline void add_of(__u32 what, __u32 place, __u64 more)
 {
@@ -138,15 +122,15 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u64 *word;
 
 	if (!thread)
-		return add(FOREIGN, 1), 0;
+		return count(FOREIGN), 0;
 	reason = reason_of(ctx);
 	thread->exit_ns = 0;
 	at = place_of(reason.code);
 	if (at >= MOST_CODES)
 		return 0;
-	if (thread->is & COUNTED && progress_places >> at & 1)
-		add(PROGRESS, 1);
-	if (!(thread->is & DELAYED))
+	if (progress_places >> at & 1)
+		count(PROGRESS);
+	if (!thread->is_delayed)
 		return 0;
 	word = bpf_map_lookup_elem(&setting, &zero);
 	delay_ns = word && *word >> 32 >> at & 1 ? (__u32)*word : 0;

@@ -17,7 +17,7 @@ const MACHINES: [&str; 2] = ["x86", "arm64"];
 const PROGRAMS: [(&str, &str, &[&str]); 3] = [
     ("collect", "collect", &["arm64_vcpu.h", "counts.h"]),
     ("live", "live", &["live_sums.h", "live_state.h", "live_task.h", "arm64_vcpu.h", "counts.h"]),
-    ("delay", "live", &["live_task.h", "arm64_vcpu.h"]),
+    ("delay", "live", &["live_task.h", "arm64_vcpu.h", "counts.h"]),
 ];
 
 /// Checks the objects.

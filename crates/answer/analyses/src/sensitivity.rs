@@ -15,9 +15,32 @@ pub struct DelayCounts {
     pub progress: u64,
     /// Exits of other threads, which are never delayed.
     pub foreign: u64,
-    /// By reason: exits delayed, nanoseconds until they and those without a delay could go on; exits handled, in
-    /// how many nanoseconds without that.
-    pub by_reason: Vec<[u64; 4]>,
+    /// By reason.
+    pub by_reason: Vec<ReasonCounts>,
+}
+
+/// What they counted of exits of one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReasonCounts {
+    /// Exits delayed.
+    pub delayed: u64,
+    /// Nanoseconds until they, and those without a delay, could go on.
+    pub delay_ns: u64,
+    /// Exits that were seen to end.
+    pub handled: u64,
+    /// Nanoseconds that these took besides `delay_ns`.
+    pub handled_ns: u64,
+}
+
+impl ReasonCounts {
+    fn since(self, before: Self) -> Self {
+        Self {
+            delayed: self.delayed.saturating_sub(before.delayed),
+            delay_ns: self.delay_ns.saturating_sub(before.delay_ns),
+            handled: self.handled.saturating_sub(before.handled),
+            handled_ns: self.handled_ns.saturating_sub(before.handled_ns),
+        }
+    }
 }
 
 impl DelayCounts {
@@ -25,27 +48,21 @@ impl DelayCounts {
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let pairs = self.by_reason.iter().zip(&before.by_reason);
-        let less = |(now, before): (&[u64; 4], &[u64; 4])| {
-            std::array::from_fn(|at| now[at].saturating_sub(before[at]))
-        };
         Self {
             progress: self.progress.saturating_sub(before.progress),
             foreign: self.foreign.saturating_sub(before.foreign),
-            by_reason: pairs.map(less).collect(),
+            by_reason: pairs.map(|(now, before)| now.since(*before)).collect(),
         }
     }
 
-    /// Nanoseconds added to exits of a reason.
-    fn delay_ns(&self, reason: usize) -> u64 {
-        self.by_reason.get(reason).map_or(0, |[_, delay_ns, ..]| *delay_ns)
+    fn of(&self, reason: usize) -> ReasonCounts {
+        self.by_reason.get(reason).copied().unwrap_or_default()
     }
 }
 
 /// A slice of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelaySlice {
-    /// Its block, from 1.
-    pub block: usize,
     /// The reason, by its place, and the delay asked for; `None`: no exits were delayed.
     pub delay_ns: Option<(usize, u64)>,
     /// How long it was.
@@ -62,7 +79,7 @@ impl DelaySlice {
     /// What a unit of progress took, and what of it was added to exits of a reason; `None`: there was none.
     fn a_unit_ns(&self, reason: usize) -> Option<(f64, f64)> {
         let units = self.counts.progress as f64;
-        let delay_ns = self.counts.delay_ns(reason) as f64;
+        let delay_ns = self.counts.of(reason).delay_ns as f64;
         (units > 0.0).then(|| (self.duration_ns as f64 / units, delay_ns / units))
     }
 }
@@ -113,53 +130,40 @@ pub struct Sensitivity {
     pub foreign: u64,
 }
 
-/// What is paid for exits of each of `reasons` reasons. A last block that is not whole is left out.
+/// What is paid for exits of each of `reasons` reasons, from blocks of `a_block` slices each; a last one that is not
+/// whole is left out.
 #[must_use]
-pub fn sensitivity(slices: &[DelaySlice], reasons: usize) -> Sensitivity {
-    let whole = whole_blocks(slices);
-    let blocks: Vec<&[DelaySlice]> = whole.chunk_by(|a, b| a.block == b.block).collect();
+pub fn sensitivity(slices: &[DelaySlice], reasons: usize, a_block: usize) -> Sensitivity {
+    let blocks = slices.chunks_exact(a_block.max(1));
+    let whole = slices.get(..slices.len() - blocks.remainder().len()).unwrap_or_default();
+    let of_reason = |reason| {
+        let slopes: Vec<f64> = blocks.clone().filter_map(|block| slope(block, reason)).collect();
+        ReasonSensitivity::of(Estimate::of(&slopes), whole, reason)
+    };
     Sensitivity {
-        reasons: (0..reasons).map(|reason| of_reason(whole, &blocks, reason)).collect(),
+        reasons: (0..reasons).map(of_reason).collect(),
         blocks: blocks.len(),
         without_progress: whole.iter().filter(|one| one.counts.progress == 0).count(),
         foreign: whole.iter().map(|one| one.counts.foreign).fold(0, u64::saturating_add),
     }
 }
 
-/// The slices of blocks that have as many as the first.
-fn whole_blocks(slices: &[DelaySlice]) -> &[DelaySlice] {
-    let of = |block: usize| slices.iter().filter(move |one| one.block == block).count();
-    let ends = slices.first().zip(slices.last()).map(|(first, last)| (first.block, last.block));
-    match ends {
-        Some((first, last)) if last != first && of(last) < of(first) => {
-            slices.get(..slices.len() - of(last)).unwrap_or_default()
+impl ReasonSensitivity {
+    fn of(slope: Option<Estimate>, all: &[DelaySlice], reason: usize) -> Self {
+        let free = Sums::of(all.iter().filter(|one| one.delay_ns.is_none()), reason);
+        let share = ratio(free.handled_ns, free.duration_ns).filter(|_| free.handled > 0.0);
+        Self {
+            slope,
+            max_gain: slope.zip(share).map(|(slope, share)| slope.map(|slope| slope * share)),
+            exits_a_unit: ratio(free.handled, free.units),
+            exit_ns: ratio(free.handled_ns, free.handled),
+            points: points(all, reason, &free),
         }
-        _ => slices,
     }
 }
 
-fn of_reason(all: &[DelaySlice], blocks: &[&[DelaySlice]], reason: usize) -> ReasonSensitivity {
-    let slopes: Vec<f64> = blocks.iter().filter_map(|block| slope(block, reason)).collect();
-    let slope = Estimate::of(&slopes);
-    let [free, free_ns, units] = all.iter().filter(|one| one.delay_ns.is_none()).fold(
-        [0_u64; 3],
-        |[handled, handled_ns, units], one| {
-            let [_, _, more, more_ns] =
-                one.counts.by_reason.get(reason).copied().unwrap_or_default();
-            [handled + more, handled_ns.saturating_add(more_ns), units + one.counts.progress]
-        },
-    );
-    let free_duration_ns: u64 =
-        all.iter().filter(|one| one.delay_ns.is_none()).map(|one| one.duration_ns).sum();
-    let share =
-        (free > 0 && free_duration_ns > 0).then(|| free_ns as f64 / free_duration_ns as f64);
-    ReasonSensitivity {
-        slope,
-        max_gain: slope.zip(share).map(|(slope, share)| slope.map(|slope| slope * share)),
-        exits_a_unit: (units > 0).then(|| free as f64 / units as f64),
-        exit_ns: (free > 0).then(|| free_ns as f64 / free as f64),
-        points: points(all, reason),
-    }
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 /// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
@@ -176,18 +180,15 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
     (squares > 0.0).then(|| products / squares)
 }
 
-fn points(all: &[DelaySlice], reason: usize) -> Vec<DelayPoint> {
+/// `free` is what there was without delays.
+fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
     let asked = |one: &DelaySlice| one.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
-    let of: Vec<&DelaySlice> = all.iter().filter(|one| one.is_of(reason)).collect();
-    let mut delays: Vec<u64> = of.iter().map(|one| asked(one)).collect();
+    let of = || all.iter().filter(|one| one.is_of(reason));
+    let mut delays: Vec<u64> = of().map(asked).collect();
     delays.sort_unstable();
     delays.dedup();
-    let sums: Vec<Sums> = delays
-        .iter()
-        .map(|&delay_ns| Sums::of(of.iter().filter(|one| asked(one) == delay_ns), reason))
-        .collect();
-    let free = sums.first().filter(|_| delays.first() == Some(&0));
-    delays.iter().zip(&sums).map(|(&delay_ns, sums)| sums.point(delay_ns, free)).collect()
+    let sums = |delay_ns| Sums::of(of().filter(|one| asked(one) == delay_ns), reason);
+    delays.into_iter().map(|delay_ns| sums(delay_ns).point(delay_ns, free)).collect()
 }
 
 /// Sums over slices.
@@ -198,27 +199,29 @@ struct Sums {
     units: f64,
     delayed: u64,
     delay_ns: f64,
+    handled: f64,
+    handled_ns: f64,
 }
 
 impl Sums {
-    fn of<'s>(slices: impl Iterator<Item = &'s &'s DelaySlice>, reason: usize) -> Self {
+    fn of<'s>(slices: impl Iterator<Item = &'s DelaySlice>, reason: usize) -> Self {
         slices.fold(Self::default(), |sums, one| {
-            let [delayed, delay_ns, ..] =
-                one.counts.by_reason.get(reason).copied().unwrap_or_default();
+            let counts = one.counts.of(reason);
             Self {
                 slices: sums.slices + 1,
                 duration_ns: sums.duration_ns + one.duration_ns as f64,
                 units: sums.units + one.counts.progress as f64,
-                delayed: sums.delayed.saturating_add(delayed),
-                delay_ns: sums.delay_ns + delay_ns as f64,
+                delayed: sums.delayed.saturating_add(counts.delayed),
+                delay_ns: sums.delay_ns + counts.delay_ns as f64,
+                handled: sums.handled + counts.handled as f64,
+                handled_ns: sums.handled_ns + counts.handled_ns as f64,
             }
         })
     }
 
-    /// `free` is what there was without delays.
-    fn point(&self, delay_ns: u64, free: Option<&Self>) -> DelayPoint {
-        let paid = free.filter(|free| free.units > 0.0 && self.units > 0.0 && self.delayed > 0);
-        let paid = paid.map(|free| {
+    fn point(&self, delay_ns: u64, free: &Self) -> DelayPoint {
+        let is_known = free.units > 0.0 && self.units > 0.0 && self.delayed > 0;
+        let paid = is_known.then(|| {
             let longer_ns = self.duration_ns / self.units - free.duration_ns / free.units;
             longer_ns / (self.delay_ns / self.units - free.delay_ns / free.units)
         });
@@ -226,8 +229,8 @@ impl Sums {
             delay_ns,
             slices: self.slices,
             delayed: self.delayed,
-            mean_delay_ns: (self.delayed > 0).then(|| self.delay_ns / self.delayed as f64),
-            rate: if self.duration_ns > 0.0 { self.units / self.duration_ns * 1e9 } else { 0.0 },
+            mean_delay_ns: ratio(self.delay_ns, self.delayed as f64),
+            rate: ratio(self.units, self.duration_ns).unwrap_or(0.0) * 1e9,
             paid,
         }
     }
@@ -239,6 +242,9 @@ mod tests {
 
     use super::*;
 
+    const DELAYS_NS: [u64; 4] = [0, 1_000, 2_000, 5_000];
+    const A_BLOCK: usize = DELAYS_NS.len();
+
     /// A workload that takes `own_ns` a unit and `exits` exits for it, of whose delay it pays `paid`; with noise.
     fn blocks(
         blocks: usize,
@@ -248,7 +254,7 @@ mod tests {
         let mut chance = Chance::of_part(7, 0);
         let mut slices = Vec::new();
         for block in 1..=blocks {
-            for delay_ns in [0_u64, 1_000, 2_000, 5_000] {
+            for delay_ns in DELAYS_NS {
                 let uneven = 1.0 + noise * (chance.below(2001) as f64 / 1000.0 - 1.0);
                 // The machine slows down, too.
                 let drift = 1.0 + block as f64 * 0.01;
@@ -257,13 +263,17 @@ mod tests {
                 let all = (units as f64 * exits) as u64;
                 let delayed = if delay_ns > 0 { all } else { 0 };
                 slices.push(DelaySlice {
-                    block,
                     delay_ns: (delay_ns > 0).then_some((0, delay_ns)),
                     duration_ns: 100_000_000,
                     counts: DelayCounts {
                         progress: units,
                         foreign: 3,
-                        by_reason: vec![[delayed, delayed * delay_ns, all, all * 1_500]],
+                        by_reason: vec![ReasonCounts {
+                            delayed,
+                            delay_ns: delayed * delay_ns,
+                            handled: all,
+                            handled_ns: all * 1_500,
+                        }],
                     },
                 });
             }
@@ -274,7 +284,7 @@ mod tests {
     #[test]
     fn what_is_paid_is_found_and_what_is_not_is_none() {
         for paid in [0.0, 0.25, 1.0] {
-            let found = sensitivity(&blocks(40, (10_000.0, 2.0, paid), 0.02), 1);
+            let found = sensitivity(&blocks(40, (10_000.0, 2.0, paid), 0.02), 1, A_BLOCK);
             let slope = found.reasons[0].slope.unwrap();
             let (low, high) = (slope.low.unwrap(), slope.high.unwrap());
             assert!(low <= paid && paid <= high && high - low < 0.03, "{paid}: {slope:?}");
@@ -284,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_free_exit_gains_its_share_of_the_time_times_the_slope() {
-        let found = sensitivity(&blocks(20, (10_000.0, 2.0, 1.0), 0.0), 1);
+        let found = sensitivity(&blocks(20, (10_000.0, 2.0, 1.0), 0.0), 1, A_BLOCK);
         let one = &found.reasons[0];
         // Two exits of 1.5 us in a unit of 10 us, which grows by a tenth in the mean of all blocks.
         let gain = one.max_gain.unwrap().mean;
@@ -301,18 +311,18 @@ mod tests {
     fn a_last_block_that_is_not_whole_is_left_out() {
         let mut slices = blocks(3, (10_000.0, 1.0, 1.0), 0.0);
         slices.pop();
-        assert_eq!(sensitivity(&slices, 1).blocks, 2);
+        assert_eq!(sensitivity(&slices, 1, A_BLOCK).blocks, 2);
     }
 
     #[test]
     fn without_progress_or_delayed_exits_nothing_is_said() {
         let mut slices = blocks(2, (10_000.0, 1.0, 1.0), 0.0);
         slices.iter_mut().for_each(|one| one.counts.progress = 0);
-        let found = sensitivity(&slices, 1);
+        let found = sensitivity(&slices, 1, A_BLOCK);
         assert_eq!((found.reasons[0].slope, found.without_progress), (None, 8));
         let slices = blocks(2, (10_000.0, 0.0, 1.0), 0.0);
-        let found = sensitivity(&slices, 1);
+        let found = sensitivity(&slices, 1, A_BLOCK);
         assert_eq!((found.reasons[0].slope, found.reasons[0].max_gain), (None, None));
-        assert_eq!(sensitivity(&[], 2).reasons.len(), 2);
+        assert_eq!(sensitivity(&[], 2, A_BLOCK).reasons.len(), 2);
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Report;
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Rows, Unit};
 use crate::table::Table;
 use crate::units::{plural, time};
 
@@ -52,6 +52,7 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
         Column::text(("reason", "reason"), "The reason of the exits.", |row: &Row<'_>| {
             Some(row.reason.to_owned())
         })
+        .only_in_csv()
         .shown(TABLE, 0),
         Column::number(
             ("delay_ns", "delay"),
@@ -148,10 +149,12 @@ impl Report for SensitivityReport {
 impl SensitivityReport {
     fn rows(&self) -> Vec<Row<'_>> {
         let pairs = self.reasons.iter().zip(&self.sensitivity.reasons);
-        pairs
-            .flat_map(|(reason, one)| one.points.iter().map(|point| Row { reason, point }))
-            .collect()
+        pairs.flat_map(|(reason, one)| rows(reason, one)).collect()
     }
+}
+
+fn rows<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> impl Iterator<Item = Row<'r>> {
+    one.points.iter().map(move |point| Row { reason, point })
 }
 
 /// What is paid for a reason, and what could be gained, in words.
@@ -202,28 +205,10 @@ struct ReasonJson<'r> {
     max_gain_ci_high: Option<f64>,
     exits_a_unit: Option<f64>,
     exit_ns: Option<f64>,
-    points: Vec<PointJson>,
+    points: Rows<Row<'r>>,
 }
 
-#[derive(Serialize)]
-struct PointJson {
-    delay_ns: u64,
-    mean_delay_ns: Option<f64>,
-    delayed: u64,
-    slices: usize,
-    rate: f64,
-    paid: Option<f64>,
-}
-
-fn reason_json<'r>(reason: &'r str, one: &ReasonSensitivity) -> ReasonJson<'r> {
-    let point = |point: &DelayPoint| PointJson {
-        delay_ns: point.delay_ns,
-        mean_delay_ns: point.mean_delay_ns,
-        delayed: point.delayed,
-        slices: point.slices,
-        rate: point.rate,
-        paid: point.paid,
-    };
+fn reason_json<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> ReasonJson<'r> {
     ReasonJson {
         reason,
         slope: one.slope.map(|slope| slope.mean),
@@ -235,13 +220,13 @@ fn reason_json<'r>(reason: &'r str, one: &ReasonSensitivity) -> ReasonJson<'r> {
         max_gain_ci_high: one.max_gain.and_then(|gain| gain.high),
         exits_a_unit: one.exits_a_unit,
         exit_ns: one.exit_ns,
-        points: one.points.iter().map(point).collect(),
+        points: Rows { columns: columns(), rows: rows(reason, one).collect() },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use analyses::sensitivity::{DelayCounts, DelaySlice, sensitivity};
+    use analyses::sensitivity::{DelayCounts, DelaySlice, ReasonCounts, sensitivity};
 
     use super::*;
     use crate::Format;
@@ -252,13 +237,17 @@ mod tests {
             let units = 100_000_000 / (10_000 + delay_ns + block as u64);
             let delayed = if delay_ns > 0 { units } else { 0 };
             DelaySlice {
-                block,
                 delay_ns: (delay_ns > 0).then_some((0, delay_ns)),
                 duration_ns: 100_000_000,
                 counts: DelayCounts {
                     progress: units,
                     foreign: 1,
-                    by_reason: vec![[delayed, units * delay_ns, units, units * 2_000]],
+                    by_reason: vec![ReasonCounts {
+                        delayed,
+                        delay_ns: units * delay_ns,
+                        handled: units,
+                        handled_ns: units * 2_000,
+                    }],
                 },
             }
         };
@@ -270,7 +259,7 @@ mod tests {
             progress: None,
             slice_ns: 100_000_000,
             seed: 1,
-            sensitivity: sensitivity(&slices, 1),
+            sensitivity: sensitivity(&slices, 1, 2),
         }
     }
 

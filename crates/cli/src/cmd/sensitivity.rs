@@ -1,16 +1,15 @@
 //! `hyperscope sensitivity`: what a workload pays for each nanosecond of an exit.
 
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use analyses::sensitivity::sensitivity;
 use anyhow::{Context, bail};
 use delayer::{CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan};
+use experiment::Group;
 use report::SensitivityReport;
-use rustix::process::{Pid, Signal, kill_process_group};
 use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;
@@ -36,7 +35,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     stop_at_signals(over)?;
     let mut workload = Workload::start(&args.workload)?;
     let end = args.time().map(|time| Instant::now() + time);
-    let slices = SlicePlan {
+    let slice_plan = SlicePlan {
         reasons: plan.reasons.len(),
         delays,
         slice: args.slice,
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
         seed: args.seed,
     };
     let mut wait = |time| is_done(time, end, &is_over, &mut workload);
-    let slices = delayer::run(&mut delayer, &slices, &mut wait)?;
+    let slices = delayer::run(&mut delayer, &slice_plan, &mut wait)?;
     drop(delayer);
     workload.end()?;
     let report = SensitivityReport {
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
         progress: args.progress.clone(),
         slice_ns: args.slice.as_nanos() as u64,
         seed: args.seed,
-        sensitivity: sensitivity(&slices, plan.reasons.len()),
+        sensitivity: sensitivity(&slices, plan.reasons.len(), slice_plan.slices_a_block()),
     };
     if report.sensitivity.blocks == 0 {
         bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
@@ -110,7 +109,7 @@ fn is_done(
     let until = Instant::now() + time;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let asked = match workload.child {
+        let asked = match workload.group {
             Some(_) => is_over.recv_timeout(left.min(LOOK)),
             None => is_over.recv_timeout(left),
         };
@@ -127,34 +126,25 @@ fn is_done(
     }
 }
 
-/// What drives the VM meanwhile, in a process group of its own.
+/// What drives the VM meanwhile, if anything does.
 struct Workload {
-    child: Option<Child>,
+    group: Option<Group>,
     ended: Option<ExitStatus>,
 }
 
 impl Workload {
-    /// Starts it, if there is one; one word alone is a line for the shell.
+    /// Starts it; what it prints goes to standard error.
     fn start(argv: &[String]) -> anyhow::Result<Self> {
-        let Some((program, more)) = argv.split_first() else {
-            return Ok(Self { child: None, ended: None });
+        let start = |program| {
+            let started = Group::start(argv, io::stderr());
+            started.with_context(|| format!("cannot run {program}"))
         };
-        let mut command = Command::new(if more.is_empty() { "sh" } else { program });
-        if more.is_empty() {
-            command.args(["-c", program])
-        } else {
-            command.args(more)
-        };
-        let command = command.process_group(0).stdin(Stdio::null()).stdout(io::stderr());
-        let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-        Ok(Self { child: Some(child), ended: None })
+        Ok(Self { group: argv.first().map(start).transpose()?, ended: None })
     }
 
     fn has_ended(&mut self) -> bool {
-        if let Some(child) = &mut self.child
-            && let Ok(Some(status)) = child.try_wait()
-        {
-            self.ended = Some(status);
+        if let (Some(group), None) = (&mut self.group, self.ended) {
+            self.ended = group.try_wait().ok().flatten();
         }
         self.ended.is_some()
     }
@@ -165,9 +155,8 @@ impl Workload {
             let failed = self.ended.filter(|status| !status.success());
             return failed.map_or(Ok(()), |status| bail!("the workload ended with {status}"));
         }
-        if let Some(child) = &mut self.child {
+        if self.group.is_some() {
             say("the workload is ended");
-            end_group(child);
         }
         Ok(())
     }
@@ -175,17 +164,10 @@ impl Workload {
 
 impl Drop for Workload {
     fn drop(&mut self) {
-        if let (Some(child), None) = (&mut self.child, self.ended) {
-            end_group(child);
+        if !self.has_ended()
+            && let Some(group) = &mut self.group
+        {
+            group.kill();
         }
     }
-}
-
-/// Ends a child with all that it started.
-fn end_group(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(group) = group.filter(|_| matches!(child.try_wait(), Ok(None))) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
 }

@@ -74,7 +74,7 @@ pub(crate) fn run(
     let [output, errors] = [memory_file(), memory_file()];
     let (mut output, mut errors) = (output.map_err(not_started)?, errors.map_err(not_started)?);
     let mut command = command(argv);
-    command.envs(variables.iter().copied()).process_group(0).stdin(Stdio::null());
+    command.envs(variables.iter().copied());
     command.stdout(if reads {
         output.try_clone().map_err(not_started)?.into()
     } else {
@@ -83,7 +83,7 @@ pub(crate) fn run(
     command.stderr(errors.try_clone().map_err(not_started)?);
     let before = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
     let begun = Instant::now();
-    let mut group = Group(command.spawn().map_err(not_started)?);
+    let mut group = Group::spawn(command).map_err(not_started)?;
     let ended = group.wait(begun, limits, [&output, &errors]).map_err(not_started)?;
     let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let status = match ended {
@@ -155,10 +155,33 @@ enum Ended {
     Interrupted,
 }
 
-/// A command with all that it starts.
-struct Group(Child);
+/// A command with all that it starts, in a process group of its own, and nothing to read.
+#[derive(Debug)]
+pub struct Group(Child);
 
 impl Group {
+    /// Starts `argv`, of which one word alone is a line for the shell; what it prints goes to `output`.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn start(argv: &[String], output: impl Into<Stdio>) -> io::Result<Self> {
+        let mut command = command(argv);
+        command.stdout(output);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> io::Result<Self> {
+        Ok(Self(command.process_group(0).stdin(Stdio::null()).spawn()?))
+    }
+
+    /// How the command ended, if it has.
+    ///
+    /// # Errors
+    /// When the kernel doesn't say.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+
     fn pid(&self) -> io::Result<Pid> {
         let raw = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
         raw.ok_or_else(|| io::Error::other("a process without a number"))
@@ -196,8 +219,8 @@ impl Group {
         }
     }
 
-    /// Ends the command and all of its group.
-    fn kill(&mut self) {
+    /// Ends the command, which has not been waited for, and all of its group.
+    pub fn kill(&mut self) {
         if let Ok(pid) = self.pid() {
             // Fails when all have ended already.
             let _ = kill_process_group(pid, Signal::KILL);

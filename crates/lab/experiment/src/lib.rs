@@ -8,6 +8,6 @@ mod command;
 mod experiment;
 mod metric;
 
-pub use command::{CommandError, Limits, MOST_OUTPUT};
+pub use command::{CommandError, Group, Limits, MOST_OUTPUT};
 pub use experiment::{Configuration, Experiment, ExperimentError, Progress, Stop, run};
 pub use metric::{Metric, MetricError};

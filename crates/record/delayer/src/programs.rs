@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use analyses::sensitivity::DelayCounts;
+use analyses::sensitivity::{DelayCounts, ReasonCounts};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
 use bpfload::{attach, kernel_types, load_object, load_program, take_map};
@@ -30,10 +30,8 @@ const PROGRESS: u32 = 0;
 const FOREIGN: u32 = 1;
 const OF_CODES: u32 = 2;
 const A_CODE: u32 = 4;
-/// `struct thread` in the programs: what it is for, and two words of their own.
+/// `struct thread` in the programs: whether it is delayed, and two words of their own.
 type ThreadValue = [u64; 3];
-const COUNTED: u64 = 1;
-const DELAYED: u64 = 2;
 
 /// A vCPU's thread that the programs know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +68,6 @@ impl DelayPlan {
 pub struct Delayer {
     // Holds the programs.
     _object: Ebpf,
-    // Held for the programs.
-    _threads: HashMap<MapData, u32, ThreadValue>,
     setting: Array<MapData, u64>,
     counts: PerCpuArray<MapData, u64>,
     /// By reason, a bit for each of its codes.
@@ -107,14 +103,13 @@ impl Delayer {
         for (name, _) in PROGRAMS {
             load_program(&mut object, name)?;
         }
-        let mut threads = take_map(&mut object, "threads")?;
-        write_threads(&mut threads, &plan.threads)?;
+        write_threads(take_map(&mut object, "threads")?, &plan.threads)?;
         let (setting, counts) =
             (take_map(&mut object, "setting")?, take_map(&mut object, "counts")?);
         for (name, tracepoint) in PROGRAMS {
             attach(&mut object, name, tracepoint)?;
         }
-        Ok(Self { _object: object, _threads: threads, setting, counts, places })
+        Ok(Self { _object: object, setting, counts, places })
     }
 
     /// From now on exits of this reason, by its place in the plan, are longer by this time; `None`: no exits are.
@@ -147,7 +142,7 @@ impl Delayer {
                 }
             }
             let [delayed, delay_ns, handled, handled_ns] = sums;
-            counts.by_reason.push([delayed, delay_ns, handled, handled_ns]);
+            counts.by_reason.push(ReasonCounts { delayed, delay_ns, handled, handled_ns });
         }
         Ok(counts)
     }
@@ -159,12 +154,11 @@ impl Delayer {
 }
 
 fn write_threads(
-    map: &mut HashMap<MapData, u32, ThreadValue>,
+    mut map: HashMap<MapData, u32, ThreadValue>,
     threads: &[DelayedThread],
 ) -> Result<()> {
     for thread in threads {
-        let is = COUNTED | if thread.is_delayed { DELAYED } else { 0 };
-        map.insert(thread.tid, [is, 0, 0], 0)?;
+        map.insert(thread.tid, [thread.is_delayed.into(), 0, 0], 0)?;
     }
     Ok(())
 }

@@ -39,11 +39,17 @@ pub struct SlicePlan {
 }
 
 impl SlicePlan {
-    /// The slices of a block: every reason with every delay, and as many without as there are of a reason.
+    /// The slices of a block: every reason with every delay, and one without.
     fn block(&self) -> Vec<Option<(usize, Duration)>> {
         let delayed = (0..self.reasons)
             .flat_map(|reason| self.delays.iter().map(move |delay| Some((reason, *delay))));
         delayed.chain([None]).collect()
+    }
+
+    /// How many slices a block has.
+    #[must_use]
+    pub fn slices_a_block(&self) -> usize {
+        self.reasons * self.delays.len() + 1
     }
 }
 
@@ -59,13 +65,11 @@ pub fn run(
 ) -> Result<Vec<DelaySlice>> {
     let mut slices = Vec::new();
     let mut chance = Chance::new(plan.seed);
-    let mut block = 0;
     loop {
-        block += 1;
         let mut order = plan.block();
         chance.shuffle(&mut order);
         for delay in order {
-            let Some(slice) = slice(delayer, plan, (block, delay), wait)? else {
+            let Some(slice) = slice(delayer, plan, delay, wait)? else {
                 delayer.set(None)?;
                 return Ok(slices);
             };
@@ -78,7 +82,7 @@ pub fn run(
 fn slice(
     delayer: &mut Delayer,
     plan: &SlicePlan,
-    (block, delay): (usize, Option<(usize, Duration)>),
+    delay: Option<(usize, Duration)>,
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Option<DelaySlice>> {
     delayer.set(delay)?;
@@ -88,7 +92,6 @@ fn slice(
     }
     let (after, duration) = (counts(delayer, &plan.progress)?, begin.elapsed());
     Ok(Some(DelaySlice {
-        block,
         delay_ns: delay.map(|(reason, delay)| (reason, delay.as_nanos() as u64)),
         duration_ns: duration.as_nanos() as u64,
         counts: after.since(&before),
@@ -128,6 +131,7 @@ mod tests {
         };
         let block = plan.block();
         assert_eq!(block.len(), 5);
+        assert_eq!(plan.slices_a_block(), 5);
         assert_eq!(block.iter().filter(|one| one.is_none()).count(), 1);
         assert!(block.contains(&Some((1, delays[1]))));
     }
