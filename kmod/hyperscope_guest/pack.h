@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define HT_VERSION	2
+#define HT_VERSION	3
 
 /* Words of a frame: a hypercall's arguments, and further registers. */
 #define HT_LEAST_WORDS	4
@@ -103,7 +103,7 @@ struct ht_pack {
 	__u32 used_bits;
 	/* of events, in this frame */
 	__u32 events;
-	/* of the last event in this frame */
+	/* of the last event, in this frame or an earlier one */
 	__u64 last;
 
 	__u32 words;
@@ -214,8 +214,10 @@ static inline void ht_key(struct ht_pack *p, __u64 now)
 			p->named[at] = 0;
 		p->named_at = now;
 	}
-	if (!p->began)
+	if (!p->began) {
 		p->sent_events = 0;
+		p->last = now;
+	}
 	p->current_slot = HT_NO_SLOT;
 	p->keyed_at = now;
 	p->key_frames = 0;
@@ -260,6 +262,9 @@ static inline __u32 ht_delta_bits(__u32 class)
 	return class == 0 ? 6 : class == 1 ? 11 : class == 2 ? 17 : 30;
 }
 
+/* More units than an event can come after the one before it; sent, it says that they are not known. */
+#define HT_DELTA_UNKNOWN	((1ULL << 30) - 1)
+
 /*
  * Puts an event at its time. The head has kind and content, less than 64 bits, and may have a tail.
  * An event that only just fits is sent at once, so that a short age will do;
@@ -269,29 +274,24 @@ static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head
 			    __u64 tail, __u32 tail_bits)
 {
 	__u32 size = 64 * p->words;
-	__u64 delta = 0;
-	__u32 class = 0;
-	__u32 bits = 0;
+	__u64 delta = now - p->last;
+	__u32 class, bits;
 
-	if (p->events) {
-		delta = now - p->last;
-		class = ht_delta_class(delta);
-		bits = 2 + ht_delta_bits(class);
-		if (delta >> 30 ||
-		    p->used_bits + head_bits + tail_bits + bits + HT_END_SHORT > size) {
+	if (delta >= HT_DELTA_UNKNOWN) {
+		/* Within a frame times add up, so this begins one. */
+		if (p->events)
 			ht_flush(p);
-			bits = 0;
-		}
-	} else if (p->used_bits + head_bits + tail_bits + HT_END_SHORT > size) {
-		ht_flush(p);
+		delta = HT_DELTA_UNKNOWN;
 	}
+	class = ht_delta_class(delta);
+	bits = ht_delta_bits(class);
+	if (p->used_bits + head_bits + tail_bits + 2 + bits + HT_END_SHORT > size)
+		ht_flush(p);
 	ht_put(p, head, head_bits);
 	if (tail_bits)
 		ht_put(p, tail, tail_bits);
-	if (bits) {
-		ht_put(p, class, 2);
-		ht_put(p, delta, bits - 2);
-	}
+	ht_put(p, class, 2);
+	ht_put(p, delta, bits);
 	p->last = now;
 	p->events++;
 	p->sent_events++;

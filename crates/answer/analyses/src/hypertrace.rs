@@ -117,6 +117,9 @@ pub struct HypertraceSummary {
     pub losses: Vec<timeline::Losses>,
     /// What hypercalls with frames took, from exit to entry, as far as that is known.
     pub overheads_ns: Distribution,
+    /// How late the host stamped hypercalls with frames, as far as their streams say that: see
+    /// [`hypertrace::Event::late_ns`].
+    pub late_ns: Distribution,
     /// Hypercalls whose time can't be known: the collector's clock was not compared.
     pub untimed: u64,
 }
@@ -174,6 +177,7 @@ pub fn hypertrace<S: GuestEventSink>(
         window: Window::default(),
         new: Vec::new(),
         overheads_ns: Distribution::default(),
+        late_ns: Distribution::default(),
         untimed: 0,
         sink: Merged { stored: Ordered::new(files.stored, recordings), sink },
     };
@@ -184,14 +188,14 @@ pub fn hypertrace<S: GuestEventSink>(
     }
     reader.until(u64::MAX);
     reader.window.rest(&mut |from, event, by| reader.sink.event(from, event, by));
-    let Reader { streams, marks, window, overheads_ns, untimed, sink, .. } = reader;
+    let Reader { streams, marks, window, overheads_ns, late_ns, untimed, sink, .. } = reader;
     let Merged { mut stored, sink } = sink;
     stored.up_to(None, sink);
     let mut streams: Vec<StreamSummary> = streams.into_iter().map(summary).collect();
     streams.extend(stored.summaries());
     streams.sort_unstable_by_key(|stream| stream.from);
     let (marks_damaged, late) = (marks.damaged(), window.late());
-    HypertraceSummary { streams, marks_damaged, late, losses, overheads_ns, untimed }
+    HypertraceSummary { streams, marks_damaged, late, losses, overheads_ns, late_ns, untimed }
 }
 
 fn summary((from, stream): (VcpuThread, Stream)) -> StreamSummary {
@@ -257,6 +261,7 @@ struct Reader<'s, S> {
     /// Of one frame.
     new: Vec<Event>,
     overheads_ns: Distribution,
+    late_ns: Distribution,
     untimed: u64,
     sink: Merged<'s, S>,
 }
@@ -276,6 +281,8 @@ impl<S: GuestEventSink> Reader<'_, S> {
         stream.hypercalls += 1;
         stream.events += self.new.len() as u64;
         frame.by.overhead_ns.into_iter().for_each(|took_ns| self.overheads_ns.add(took_ns));
+        let late_ns = self.new.first().and_then(|event| event.late_ns);
+        late_ns.into_iter().for_each(|late_ns| self.late_ns.add(late_ns));
         for event in self.new.drain(..) {
             self.window.add(frame.from, GuestEvent::Event(event), frame.by);
         }

@@ -143,6 +143,19 @@ fn report(summary: &HypertraceSummary) {
             time(most, true),
         );
     }
+    let late_ns = &summary.late_ns;
+    if let ([Some(median), Some(nearly_all)], Some(most)) =
+        (late_ns.percentiles([500, 990]), late_ns.max())
+    {
+        let _ = writeln!(
+            err,
+            "hyperscope: the host stamped hypercalls {} late in the median, {} at the 99th percentile, {} at most, by \
+             the guest's counter: times of their events have that taken off",
+            time(median, true),
+            time(nearly_all, true),
+            time(most, true),
+        );
+    }
     for (what, lost) in losses(summary).into_iter().filter(|(_, lost)| *lost > 0) {
         let _ = writeln!(err, "hyperscope: {what}: {}", count(lost));
     }

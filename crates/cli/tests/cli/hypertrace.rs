@@ -8,6 +8,9 @@ use crate::tool::{assert_golden, hyperscope, output_of, repository};
 const HOST: &str = "fixtures/x86-svm/hypertrace.dat";
 const FRAMES: &str = "fixtures/x86-svm/hypertrace.frames";
 const GUEST: &str = "fixtures/x86-svm/hypertrace.guest.dat";
+/// By a module that says how long after the frame before a frame begins.
+const LATE_HOST: &str = "fixtures/x86-svm/late-hypercalls.dat";
+const LATE_GUEST: &str = "fixtures/x86-svm/late-hypercalls.guest.dat";
 /// A session of an Arm host, which collected its guest's registers.
 const ARM: &str = "fixtures/arm64/hypercalls";
 const KINDS: [&str; 5] = [
@@ -31,7 +34,11 @@ fn sent(files: &[&str]) -> Vec<Value> {
 }
 
 fn own() -> Vec<Value> {
-    let events = lines(&output_of(&["events", "--format", "jsonl", GUEST]));
+    recorded_by(GUEST)
+}
+
+fn recorded_by(guest: &str) -> Vec<Value> {
+    let events = lines(&output_of(&["events", "--format", "jsonl", guest]));
     events.into_iter().filter(|event| KINDS.contains(&event["event"].as_str().unwrap())).collect()
 }
 
@@ -113,6 +120,36 @@ fn the_documented_tail_of_late_times_is_the_recordings() {
     assert_eq!([us(50), us(90), us(99), late[late.len() - 1].0 / 1000], [44, 102, 14_935, 19_297]);
     let docs = std::fs::read_to_string(repository().join("docs/formats/hypertrace.md")).unwrap();
     for figure in ["45 us late in the\nmedian", "71 of 951 (7.5%)", "14.9 ms", "19.3 ms at most"] {
+        assert!(docs.contains(figure), "{figure}");
+    }
+}
+
+/// How late times are of events that the guest recorded itself, too: as the host stamped their hypercalls, and put
+/// right by the guest's counter.
+#[test]
+fn events_of_late_hypercalls_have_their_own_times() {
+    let (own, sent) = (recorded_by(LATE_GUEST), sent(&[LATE_HOST]));
+    let (mut stamped, mut put_right) = (Vec::new(), Vec::new());
+    for kind in KINDS {
+        let (sent, own) = (of_kind(&sent, kind), of_kind(&own, kind));
+        let begin = assert_within(&sent, &own);
+        for (sent, own) in sent.iter().zip(&own[begin..]) {
+            let late_ns = stamp(sent) - stamp(own);
+            put_right.push(late_ns);
+            stamped.push(late_ns + sent["hypercall_late_ns"].as_i64().unwrap_or(0));
+        }
+    }
+    let figures = |late_ns: &mut Vec<i64>| {
+        late_ns.sort_unstable();
+        assert!(late_ns[0] > 0, "{}", late_ns[0]);
+        let beyond = late_ns.iter().filter(|one| **one > 200_000).count();
+        let us = |per_cent: usize| late_ns[late_ns.len() * per_cent / 100] / 1000;
+        (late_ns.len(), beyond, us(50), us(99))
+    };
+    assert_eq!(figures(&mut stamped), (1692, 17, 18, 249));
+    assert_eq!(figures(&mut put_right), (1692, 2, 18, 43));
+    let docs = std::fs::read_to_string(repository().join("docs/formats/hypertrace.md")).unwrap();
+    for figure in ["17 of 1,692", "249 us at the 99th", "2 of 1,692", "43 us at the 99th"] {
         assert!(docs.contains(figure), "{figure}");
     }
 }

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::event::{Event, Interrupt, Kind, Losses, Task, TaskState};
 use crate::frame::{Frame, Hello, Raw, Record};
 use crate::frame_words::FrameWords;
+use crate::lateness::Lateness;
 use crate::tables::{Names, Tables};
 
 /// Reads the stream of one vCPU.
@@ -31,17 +32,63 @@ struct Stream {
     from_start: bool,
     /// Events are missing before the next one.
     is_missing: bool,
+    guest_time: GuestTime,
+}
+
+/// Where a stream is on the guest's counter.
+#[derive(Clone, Copy, Debug, Default)]
+struct GuestTime {
+    /// Units from some moment to the last event; `None`: frames are missing since.
+    last: Option<u64>,
+    lateness: Lateness,
+}
+
+/// What the host's stamp of a hypercall is worth.
+struct Stamped {
+    /// When the guest made it, or, if its age is not known, when the last event was, at the latest.
+    host_ns: u64,
+    /// See [`Event::at_latest`].
+    at_latest: bool,
+    /// See [`Event::late_ns`].
+    late_ns: Option<u64>,
+}
+
+impl GuestTime {
+    /// Goes on by a frame whose events take `units` from the first to the last.
+    fn frame(&mut self, frame: &Frame, units: u64, clock: Clock, host_ns: u64) -> Stamped {
+        let as_stamped = Stamped { host_ns, at_latest: frame.age.is_none(), late_ns: None };
+        let Some(since_before) = frame.since_before else {
+            self.last = None;
+            return as_stamped;
+        };
+        if self.last.is_none() {
+            self.lateness = Lateness::default();
+        }
+        let last = self.last.unwrap_or(0).saturating_add(since_before).saturating_add(units);
+        self.last = Some(last);
+        let Some(age) = frame.age else {
+            let last_ns = self.lateness.host_ns(clock.ns(last), host_ns);
+            let at_latest = last_ns.is_none();
+            return Stamped { host_ns: last_ns.unwrap_or(host_ns), at_latest, late_ns: None };
+        };
+        let Some(late_ns) = self.lateness.of(clock.ns(last.saturating_add(age)), host_ns) else {
+            return Stamped { at_latest: true, ..as_stamped };
+        };
+        let host_ns = host_ns.saturating_sub(late_ns);
+        Stamped { host_ns, at_latest: false, late_ns: Some(late_ns) }
+    }
 }
 
 impl Decoder {
     /// Takes a frame and the host's time of its hypercall; appends its events, in their order.
     ///
     /// Frames are expected in the order of their times. Stamps are later than the events were by the
-    /// time it took from the guest's last look at its clock to the host's stamp, and off by up to one
-    /// unit more. Where a frame took longer than the one before it, events of this one may seem to
-    /// come before some of that one: they get the last one's stamp, so that their order stays.
+    /// time it took from the guest's last look at its clock to the host's stamp, as it was for the
+    /// hypercalls around this one that took least ([`Event::late_ns`]; streams of versions before 3 don't say
+    /// that), and off by up to one unit more. Where events seem to come before some of the frame before,
+    /// they get the last one's stamp, so that their order stays.
     pub fn frame(&mut self, words: &[u64], host_ns: u64, events: &mut Vec<Event>) {
-        let frame = Frame::read(words);
+        let frame = Frame::read(words, self.version());
         if let Some(Record::Hello(hello)) = frame.records.first() {
             self.cut = usize::from(hello.words) > words.len();
         }
@@ -60,7 +107,12 @@ impl Decoder {
     ) {
         self.cut = false;
         let base = Base::Last { guest_tsc: words.last_tsc, clock };
-        self.read(&Frame::stored(words), &base, events);
+        self.read(&Frame::stored(words, self.version()), &base, events);
+    }
+
+    /// The stream's version; 0 before it has said that.
+    fn version(&self) -> u8 {
+        self.stream.as_ref().map_or(0, |stream| stream.hello.version)
     }
 
     /// `frames` are missing here, as whoever stored them says.
@@ -134,12 +186,20 @@ impl Decoder {
         let mut units = stream.apply(frame, &mut self.losses, events);
         let new = events.get_mut(begun..).unwrap_or_default();
         let last = units.last().copied().unwrap_or(0);
-        let at_latest = matches!(base, Base::Sent { .. }) && frame.age.is_none();
+        let (mut base, mut late_ns) = (*base, None);
+        let mut at_latest = false;
+        if let Base::Sent { host_ns } = &mut base
+            && !units.is_empty()
+        {
+            let stamped = stream.guest_time.frame(frame, last, stream.clock, *host_ns);
+            Stamped { host_ns: *host_ns, at_latest, late_ns } = stamped;
+        }
         let mut last_ns = self.last_ns.min(base.end_ns(stream.clock));
         for (event, unit) in new.iter_mut().zip(units.drain(..)) {
             let stamp_ns = base.stamp_ns(stream.clock, last.saturating_sub(unit), frame.age);
             event.stamp_ns = stamp_ns.max(last_ns);
             event.at_latest = at_latest;
+            event.late_ns = late_ns;
             last_ns = event.stamp_ns;
             count(&mut self.losses.stamps_at_latest, event.at_latest.into());
         }
@@ -158,9 +218,11 @@ impl Decoder {
         let before = self.stream.take().filter(|_| hello.again);
         // A stream goes on from one greeting to the next.
         let is_missing = before.as_ref().is_none_or(|before| before.is_missing);
-        let (next_number, events, from_start, names) = match before {
-            Some(before) => (before.next_number, before.events, before.from_start, before.names),
-            None => (number, 0, !hello.again, Names::default()),
+        let (next_number, events, from_start, names, guest_time) = match before {
+            Some(Stream { next_number, events, from_start, names, guest_time, .. }) => {
+                (next_number, events, from_start, names, guest_time)
+            }
+            None => (number, 0, !hello.again, Names::default(), GuestTime::default()),
         };
         let tables = Tables::new(hello.cpu);
         self.stream = Some(Stream {
@@ -173,6 +235,7 @@ impl Decoder {
             events,
             from_start,
             is_missing,
+            guest_time,
         });
     }
 
@@ -186,6 +249,7 @@ impl Decoder {
 }
 
 /// What is known of a frame's time.
+#[derive(Clone, Copy)]
 enum Base<'c> {
     /// The host's, when it was sent.
     Sent { host_ns: u64 },
@@ -223,6 +287,7 @@ impl Stream {
         self.names.forget_pieces();
         self.current = None;
         self.is_missing = true;
+        self.guest_time.last = None;
     }
 
     /// Appends the events, still without their stamps; units from the frame's first event to each.
@@ -282,7 +347,8 @@ impl Stream {
             }
         };
         let after_loss = std::mem::take(&mut self.is_missing);
-        Event { stamp_ns: 0, at_latest: false, cpu: self.hello.cpu, after_loss, running, kind }
+        let cpu = self.hello.cpu;
+        Event { stamp_ns: 0, at_latest: false, late_ns: None, cpu, after_loss, running, kind }
     }
 }
 

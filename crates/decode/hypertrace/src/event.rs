@@ -161,8 +161,11 @@ pub enum Kind {
 pub struct Event {
     /// When, on the clock of the host's recording.
     pub stamp_ns: u64,
-    /// The stamp is the hypercall's own: how long before that it was isn't known.
+    /// The stamp is the hypercall's own, or that less its age: how long before that it was isn't known.
     pub at_latest: bool,
+    /// How much later the host stamped the hypercall than those around it, by the guest's counter: `stamp_ns` has
+    /// this taken off. `None`: not known.
+    pub late_ns: Option<u64>,
     /// The guest's CPU.
     pub cpu: u16,
     /// Events of this CPU are missing before it, or may be: its stream begins with it.

@@ -7,6 +7,7 @@ use crate::frame_words::FrameWords;
 /// How a stream is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
+    pub(crate) version: u8,
     /// Another one came before: the stream goes on.
     pub(crate) again: bool,
     pub(crate) cpu: u16,
@@ -68,6 +69,9 @@ pub(crate) enum Record {
 pub(crate) struct Frame {
     pub(crate) number: u8,
     pub(crate) records: Vec<Record>,
+    /// Units from the last event of the frame before to the first of this one; `None`: more than could be said,
+    /// or a version that does not say it.
+    pub(crate) since_before: Option<u64>,
     /// Units from the last event to the hypercall; `None`: more than could be said.
     pub(crate) age: Option<u64>,
     /// Whether it ends as it should. If not, what was read up to there is in `records`.
@@ -75,28 +79,33 @@ pub(crate) struct Frame {
 }
 
 /// The versions that this program reads: 2 has names of functions.
-const VERSIONS: std::ops::RangeInclusive<u64> = 1..=2;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=3;
+/// The first version in which the first event of a frame has a time, too.
+const FIRST_IS_TIMED: u8 = 3;
+/// Units after the frame before that stand for more than can be said.
+const UNKNOWN_DELTA: u64 = (1 << 30) - 1;
 
 impl Frame {
-    /// Reads a frame; never fails, see [`Frame::whole`].
-    pub(crate) fn read(words: &[u64]) -> Self {
-        Self::of(Bits::new(words), false)
+    /// Reads a frame of a stream in this version, unless it says another one itself; never fails, see
+    /// [`Frame::whole`].
+    pub(crate) fn read(words: &[u64], version: u8) -> Self {
+        Self::of(Bits::new(words), version, false)
     }
 
     /// Reads one that was stored, perhaps not to its end.
-    pub(crate) fn stored(frame: &FrameWords) -> Self {
+    pub(crate) fn stored(frame: &FrameWords, version: u8) -> Self {
         let bits = Bits::new(frame.used()).up_to(frame.used_bits());
-        Self::of(bits, !frame.is_whole)
+        Self::of(bits, version, !frame.is_whole)
     }
 
-    fn of(mut bits: Bits<'_>, is_open: bool) -> Self {
+    fn of(mut bits: Bits<'_>, version: u8, is_open: bool) -> Self {
         let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
         // Each turn takes bits, so there is an end.
-        frame.whole = frame.records(&mut bits, is_open).is_some();
+        frame.whole = frame.records(&mut bits, version, is_open).is_some();
         frame
     }
 
-    fn records(&mut self, bits: &mut Bits<'_>, is_open: bool) -> Option<()> {
+    fn records(&mut self, bits: &mut Bits<'_>, mut version: u8, is_open: bool) -> Option<()> {
         let mut first = true;
         loop {
             if is_open && bits.is_over() {
@@ -111,11 +120,18 @@ impl Frame {
                 7 => more(bits)?,
                 kind => {
                     let raw = raw(kind, bits)?;
-                    let after = if first { 0 } else { delta(bits)? };
-                    first = false;
+                    let timed = !first || version >= FIRST_IS_TIMED;
+                    let mut after = if timed { delta(bits)? } else { 0 };
+                    if std::mem::take(&mut first) {
+                        self.since_before = (timed && after != UNKNOWN_DELTA).then_some(after);
+                        after = 0;
+                    }
                     Record::Event { after, raw }
                 }
             };
+            if let Record::Hello(hello) = &record {
+                version = hello.version;
+            }
             self.records.push(record);
             if record == Record::Unknown {
                 return None;
@@ -240,10 +256,12 @@ fn more(bits: &mut Bits<'_>) -> Option<Record> {
 }
 
 fn hello(bits: &mut Bits<'_>) -> Option<Record> {
-    if !VERSIONS.contains(&bits.take(4)?) {
+    let version = bits.take_u8(4)?;
+    if !VERSIONS.contains(&version) {
         return Some(Record::Unknown);
     }
     let hello = Hello {
+        version,
         again: bits.flag()?,
         cpu: bits.take_u16(16)?,
         counter_khz: bits.take_u32(32)?,

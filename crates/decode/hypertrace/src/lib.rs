@@ -22,6 +22,7 @@ mod decoder;
 mod event;
 mod frame;
 mod frame_words;
+mod lateness;
 mod marks;
 mod relation;
 mod stored;

@@ -88,6 +88,8 @@ struct Line {
     text: String,
     /// The time is only the latest possible.
     at_latest: bool,
+    /// See [`Event::late_ns`].
+    late_ns: Option<u64>,
 }
 
 impl Line {
@@ -102,6 +104,7 @@ impl Line {
                 fields: vec![("text", json!(text))],
                 text: text.clone(),
                 at_latest: false,
+                late_ns: None,
             },
         }
     }
@@ -155,8 +158,8 @@ impl Line {
             }
         };
         let (stamp_ns, cpu, running) = (event.stamp_ns, Some(event.cpu), event.running);
-        let at_latest = event.at_latest;
-        Self { stamp_ns, cpu, running, event: name, fields, text, at_latest }
+        let (at_latest, late_ns) = (event.at_latest, event.late_ns);
+        Self { stamp_ns, cpu, running, event: name, fields, text, at_latest, late_ns }
     }
 
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -195,6 +198,9 @@ impl Line {
         });
         if self.at_latest {
             line["at_latest"] = json!(true);
+        }
+        if let Some(late_ns) = self.late_ns {
+            line["hypercall_late_ns"] = json!(late_ns);
         }
         if *by != Carrier::default() {
             line["hypercall_ns"] = json!(by.overhead_ns);

@@ -1,6 +1,6 @@
 //! Events in, events out, at their times.
 
-use hypertrace::{Kind, Losses};
+use hypertrace::{Decoder, Kind, Losses};
 use proptest::prelude::*;
 
 use crate::expected::{assert_name, history};
@@ -50,6 +50,35 @@ proptest! {
         prop_assert_eq!(Losses { stamps_at_latest: 0, ..losses }, Losses::default());
         if !sent.is_empty() {
             prop_assert!(sent.iter().all(|frame| frame.words.len() == words));
+        }
+    }
+}
+
+/// Every third hypercall is stamped late, by up to 300 ms; the first is not.
+#[test]
+fn events_of_hypercalls_that_were_stamped_late_have_their_own_times() {
+    let unit_of = |at: u64| 1 << 30 | (at * 7_000 + at % 13 * 311);
+    let line = |at: u64| format!("irq_exit {} 7 121 x {} 1", unit_of(at), at % 50);
+    let lines: Vec<String> = (0..4000).map(line).chain(["finish 1200000000".into()]).collect();
+    for words in [4, 13] {
+        let sent = pack(words, 0, &lines);
+        let late_ns = |at: usize| if at % 3 == 2 { at as u64 * 7919 % 300_000_000 } else { 0 };
+        let (mut decoder, mut events) = (Decoder::default(), Vec::new());
+        for (at, frame) in sent.iter().enumerate() {
+            let begun = events.len();
+            decoder.frame(&frame.words, frame.unit * UNIT_NS + late_ns(at), &mut events);
+            for event in &events[begun..] {
+                let found = event.late_ns.unwrap();
+                // A clock may have been slewed since a hypercall that was not late.
+                let slewed = 2 * 200 * 7_000 * UNIT_NS / 2_000;
+                let at_least = late_ns(at).saturating_sub(slewed);
+                assert!((at_least..=late_ns(at)).contains(&found), "frame {at}: {found}");
+            }
+        }
+        assert_eq!((events.len(), decoder.losses()), (4000, Losses::default()));
+        for (event, at) in events.iter().zip(0..) {
+            let off_ns = event.stamp_ns - unit_of(at) * UNIT_NS;
+            assert!(off_ns < 25_000, "event {at}: {off_ns}");
         }
     }
 }
