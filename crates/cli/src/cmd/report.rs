@@ -46,9 +46,12 @@ const ALPHA: f64 = 0.05;
 /// Of the call tree, what is wide enough to be seen in a picture.
 const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 
-/// Of the memory that may be taken, the part (one of this many) for spans of the timeline. By default it
-/// holds as many as `--spans` asks for, at 7 to 20 bytes each.
+/// Of the memory that may be taken, the part (one of this many) for spans of the timeline.
 const LANES_PART: u64 = 3;
+
+/// Bytes of memory for each span that `--spans` asks for. One by itself takes 6 to 10, one of several that were merged up to
+/// 30, and both nearly as many in the page: with this one of 50 million exits stays below 30 MB.
+const BYTES_PER_SPAN: usize = 14;
 
 /// The part for a list of all exits; what does not fit is left out of the page.
 const EXITS_PART: u64 = 8;
@@ -99,7 +102,8 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let boot = boots::of(&recordings, &guests, &tick)?;
     let machines = machines(&recordings, &guests, &exits);
     let memory = &args.memory.max_memory;
-    let lanes = LaneRoom { spans: args.spans, bytes: memory.part(LANES_PART) };
+    let lane_bytes = args.spans.saturating_mul(BYTES_PER_SPAN);
+    let lanes = LaneRoom { spans: args.spans, bytes: memory.part(LANES_PART).min(lane_bytes) };
     let room = PageRoom {
         lanes,
         code_bytes: memory.part(CODE_PART),
