@@ -55,7 +55,7 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let _ = is_over.recv_timeout(args.interval);
     monitor.refresh(Duration::ZERO)?;
     let mut out = io::stdout().lock();
-    out.write_all(metrics::page(&monitor.totals, Format::Text).as_bytes())?;
+    out.write_all(&metrics::page(&monitor.totals, Format::Text))?;
     Ok(out.flush()?)
 }
 
@@ -99,7 +99,7 @@ fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     if let Err(error) = monitor.refresh(interval) {
         return Answer::sentence(503, &format!("the kernel's sums can't be read: {error}"));
     }
-    let (content_type, text) = match query.name.as_str() {
+    let (content_type, bytes) = match query.name.as_str() {
         "metrics" => {
             let format = metrics::accepted(&query.accept);
             (format.content_type(), metrics::page(&monitor.totals, format))
@@ -107,8 +107,8 @@ fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
         "healthz" => return Answer::sentence(200, "ok"),
         _ => {
             let version = env!("CARGO_PKG_VERSION");
-            ("text/html; charset=utf-8", metrics::status(&monitor.totals, version))
+            ("text/html; charset=utf-8", metrics::status(&monitor.totals, version).into_bytes())
         }
     };
-    Answer { status: 200, content_type, body: Body::Bytes(text.into_bytes()) }
+    Answer { status: 200, content_type, body: Body::Bytes(bytes) }
 }

@@ -1,8 +1,8 @@
 //! What `hyperscope serve` says: a host's intervals added up to counters that never fall, as text for
-//! Prometheus (0.0.4), as OpenMetrics (1.0.0), and as a page for people.
+//! Prometheus (0.0.4), as OpenMetrics (1.0.0), as protocol buffers with native histograms, and as a page for people.
 //!
 //! ```text
-//!  live::Interval ─▶ Totals ─▶ page ─▶ text, in the format that a client accepts
+//!  live::Interval ─▶ Totals ─▶ page ─▶ text or protobuf, as a client accepts
 //!                    bounded      └──▶ status: HTML
 //! ```
 //!
@@ -13,14 +13,16 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod accept;
+mod exposition;
 mod page;
+mod protobuf;
 mod status;
 mod text;
 mod totals;
 mod vm;
 
 pub use accept::accepted;
+pub use exposition::Format;
 pub use page::page;
 pub use status::status;
-pub use text::Format;
 pub use totals::{LEAST_SERIES, Totals};

@@ -2,20 +2,31 @@
 
 use live::ACTIVITIES;
 
-use crate::text::{Format, Kind, Labels, Seconds, Text};
+use crate::exposition::{Exposition, Format, Kind, Labels, Value};
+use crate::protobuf::Protobuf;
+use crate::text::Text;
 use crate::totals::Totals;
 use crate::vm::{Exits, HANDLED, PARTS, Times, Vm};
 
-/// The metrics as text.
+/// The metrics in a format.
 #[must_use]
-pub fn page(totals: &Totals, format: Format) -> String {
+pub fn page(totals: &Totals, format: Format) -> Vec<u8> {
+    if format == Format::Protobuf {
+        let mut protobuf = Protobuf::default();
+        write(totals, &mut protobuf);
+        return protobuf.end();
+    }
     let mut text = Text::new(format);
-    exits(totals, &mut text);
-    durations(totals, &mut text);
-    vcpus(totals, &mut text);
-    own(totals, &mut text);
-    lost(totals, &mut text);
-    text.end()
+    write(totals, &mut text);
+    text.end().into_bytes()
+}
+
+fn write(totals: &Totals, out: &mut dyn Exposition) {
+    exits(totals, out);
+    durations(totals, out);
+    vcpus(totals, out);
+    own(totals, out);
+    lost(totals, out);
 }
 
 /// Each VM with its name; the rest has none.
@@ -35,118 +46,122 @@ fn each_reason(totals: &Totals, mut say: impl FnMut(Labels<'_>, &Exits)) {
     }
 }
 
-fn exits(totals: &Totals, text: &mut Text) {
-    text.family("hyperscope_exits", Kind::Counter, "VM exits that ended.");
-    each_reason(totals, |labels, exits| text.sample(labels, exits.count));
-    text.family(
+fn exits(totals: &Totals, out: &mut dyn Exposition) {
+    out.family("hyperscope_exits", Kind::Counter, "VM exits that ended.");
+    each_reason(totals, |labels, exits| out.sample(labels, Value::Count(exits.count)));
+    out.family(
         "hyperscope_exit_seconds",
         Kind::Counter,
         "Where the time of VM exits went; before_exit is the host's work before the exit, all else lies between exit and entry.",
     );
     each_reason(totals, |labels, exits| {
         for (part, took_ns) in PARTS.iter().zip(exits.parts_ns) {
-            text.sample(&[labels, &[("part", part)]].concat(), Seconds(took_ns));
+            out.sample(&[labels, &[("part", part)]].concat(), Value::Seconds(took_ns));
         }
     });
-    text.family(
+    out.family(
         "hyperscope_exits_handled",
         Kind::Counter,
         "VM exits by who dealt with them: the kernel, the VMM (user), a nested hypervisor (l1).",
     );
     for (name, vm) in vms(totals) {
         for (by, count) in HANDLED.iter().zip(vm.handled) {
-            text.sample(&[("vm", name), ("handled", by)], count);
+            out.sample(&[("vm", name), ("handled", by)], Value::Count(count));
         }
     }
 }
 
-fn durations(totals: &Totals, text: &mut Text) {
-    text.family(
+fn durations(totals: &Totals, out: &mut dyn Exposition) {
+    out.family(
         "hyperscope_exit_duration_seconds",
         Kind::Histogram,
         "From exit to entry; waiting: after the exit the guest has nothing to do.",
     );
     for (name, vm) in vms(totals) {
         for (waiting, Times { histogram, sum_ns }) in ["false", "true"].iter().zip(&vm.durations) {
-            text.histogram(&[("vm", name), ("waiting", waiting)], histogram, *sum_ns);
+            out.histogram(&[("vm", name), ("waiting", waiting)], histogram, *sum_ns);
         }
     }
-    text.family(
+    out.family(
         "hyperscope_run_queue_wait_seconds",
         Kind::Histogram,
         "How long threads of vCPUs waited for a CPU, from being woken up or preempted to running.",
     );
     for (name, vm) in vms(totals) {
-        text.histogram(&[("vm", name)], &vm.waits.histogram, vm.waits.sum_ns);
+        out.histogram(&[("vm", name)], &vm.waits.histogram, vm.waits.sum_ns);
     }
 }
 
-fn vcpus(totals: &Totals, text: &mut Text) {
-    text.family(
+fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
+    out.family(
         "hyperscope_vcpu_seconds",
         Kind::Counter,
         "What threads of vCPUs did; the states of a VM add up to the time of its vCPUs.",
     );
     for (name, vm) in vms(totals) {
         for (activity, state) in ACTIVITIES {
-            text.sample(&[("vm", name), ("state", state)], Seconds(vm.states.of(activity)));
+            out.sample(&[("vm", name), ("state", state)], Value::Seconds(vm.states.of(activity)));
         }
     }
-    text.family("hyperscope_vcpus", Kind::Gauge, "vCPUs that have exited and have not ended.");
+    out.family("hyperscope_vcpus", Kind::Gauge, "vCPUs that have exited and have not ended.");
     for (name, vm) in vms(totals) {
-        text.sample(&[("vm", name)], vm.vcpus);
+        out.sample(&[("vm", name)], Value::Count(vm.vcpus));
     }
 }
 
-fn own(totals: &Totals, text: &mut Text) {
+fn own(totals: &Totals, out: &mut dyn Exposition) {
     let cost = totals.cost;
-    text.family("hyperscope_self_cpu_seconds", Kind::Counter, "CPU time of hyperscope serve.");
-    text.sample(&[], Seconds(cost.process_ns));
+    out.family("hyperscope_self_cpu_seconds", Kind::Counter, "CPU time of hyperscope serve.");
+    out.sample(&[], Value::Seconds(cost.process_ns));
     if let Some(programs_ns) = cost.programs_ns {
-        text.family(
+        out.family(
             "hyperscope_self_bpf_seconds",
             Kind::Counter,
             "CPU time of its programs in the kernel.",
         );
-        text.sample(&[], Seconds(programs_ns));
+        out.sample(&[], Value::Seconds(programs_ns));
     }
-    text.family("hyperscope_self_exits", Kind::Counter, "VM exits that its programs counted.");
-    text.sample(&[], cost.exits);
-    text.family("hyperscope_self_intervals", Kind::Counter, "Times that sums were read.");
-    text.sample(&[], totals.intervals);
-    text.family("hyperscope_self_series", Kind::Gauge, "Series on this page.");
-    text.sample(&[], totals.series());
-    text.family("hyperscope_self_series_limit", Kind::Gauge, "Series that there may be.");
-    text.sample(&[], totals.most_series());
+    out.family("hyperscope_self_exits", Kind::Counter, "VM exits that its programs counted.");
+    out.sample(&[], Value::Count(cost.exits));
+    out.family("hyperscope_self_intervals", Kind::Counter, "Times that sums were read.");
+    out.sample(&[], Value::Count(totals.intervals));
+    out.family("hyperscope_self_series", Kind::Gauge, "Series on this page.");
+    out.sample(&[], Value::Count(totals.series() as u64));
+    out.family("hyperscope_self_series_limit", Kind::Gauge, "Series that there may be.");
+    out.sample(&[], Value::Count(totals.most_series() as u64));
 }
 
-fn lost(totals: &Totals, text: &mut Text) {
-    text.family(
+fn lost(totals: &Totals, out: &mut dyn Exposition) {
+    out.family(
         "hyperscope_lost_series",
         Kind::Gauge,
         "Series that had no room in the latest interval; their numbers are in reason other, or in the VM without a name.",
     );
-    text.sample(&[], totals.left_out);
-    text.family(
+    out.sample(&[], Value::Count(totals.left_out as u64));
+    out.family(
         "hyperscope_lost_exits",
         Kind::Counter,
         "VM exits of vCPUs that the kernel had no room for; they are in no other metric but hyperscope_self_exits_total.",
     );
-    text.sample(&[], totals.lost.without_state);
-    text.family("hyperscope_lost_waits", Kind::Counter, "Waits for a CPU that had no room.");
-    text.sample(&[], totals.lost.waits);
-    text.family(
+    out.sample(&[], Value::Count(totals.lost.without_state));
+    out.family("hyperscope_lost_waits", Kind::Counter, "Waits for a CPU that had no room.");
+    out.sample(&[], Value::Count(totals.lost.waits));
+    out.family(
         "hyperscope_lost_poll_pieces",
         Kind::Counter,
         "Stretches of exits in which polling was not looked for; it counts as kernel there.",
     );
-    text.sample(&[], totals.lost.pieces);
+    out.sample(&[], Value::Count(totals.lost.pieces));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::totals::tests::{interval, row, vcpu};
+
+    fn text(totals: &Totals) -> String {
+        String::from_utf8(page(totals, Format::Text)).unwrap()
+    }
 
     #[test]
     fn there_are_as_many_samples_as_are_promised() {
@@ -162,7 +177,7 @@ mod tests {
         measured.cost.programs_ns = Some(7);
         totals.add(&measured);
         for format in [Format::Text, Format::OpenMetrics] {
-            let text = page(&totals, format);
+            let text = String::from_utf8(page(&totals, format)).unwrap();
             let samples = text.lines().filter(|line| !line.starts_with('#')).count();
             assert_eq!(samples, totals.series());
             assert!(
@@ -175,11 +190,11 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_not_there() {
         let mut totals = Totals::new(0);
-        assert!(!page(&totals, Format::Text).contains("hyperscope_self_bpf_seconds"));
+        assert!(!text(&totals).contains("hyperscope_self_bpf_seconds"));
         let mut measured = interval(vec![], vec![]);
         measured.cost.programs_ns = Some(7);
         totals.add(&measured);
-        let text = page(&totals, Format::Text);
+        let text = text(&totals);
         assert!(text.contains("\nhyperscope_self_bpf_seconds_total 0.000000007\n"));
     }
 
@@ -188,7 +203,7 @@ mod tests {
         let mut totals = Totals::new(5_000);
         let evil = "a\"} 1\nhyperscope_evil 1\n\u{202e}\\";
         totals.add(&interval(vec![row(evil, "x\"", false, 1)], vec![vcpu(evil, 0)]));
-        let text = page(&totals, Format::Text);
+        let text = text(&totals);
         assert!(!text.lines().any(|line| line.starts_with("hyperscope_evil")));
         assert!(text.contains(
             "hyperscope_vcpus{vm=\"a\\\"} 1\\\\nhyperscope_evil 1\\\\n\\\\u{202e}\\\\\"} 1\n"

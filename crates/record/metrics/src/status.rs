@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::text::Seconds;
+use crate::exposition::Value;
 use crate::totals::Totals;
 
 /// VMs that are listed at most, those with most exits first.
@@ -38,7 +38,7 @@ fn own(totals: &Totals, out: &mut String) {
     };
     line("Exits counted", &cost.exits);
     line("BPF time per exit", &per_exit);
-    line("CPU time of this process", &format!("{} s", Seconds(cost.process_ns)));
+    line("CPU time of this process", &format!("{} s", Value::Seconds(cost.process_ns)));
     line("Series", &series);
     line("Series without room", &totals.left_out);
     line("Exits lost", &lost.without_state);

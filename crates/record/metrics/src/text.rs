@@ -1,39 +1,11 @@
-//! Text as Prometheus reads it, and as OpenMetrics: families with their help, samples with escaped labels, numbers.
+//! Metrics as text, as Prometheus reads it and as OpenMetrics: families with their help, samples with escaped labels,
+//! numbers.
 
 use std::fmt::{self, Display, Write};
 
 use live::Histogram;
 
-/// How metrics are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Prometheus' text format, version 0.0.4.
-    Text,
-    /// OpenMetrics, version 1.0.0.
-    OpenMetrics,
-}
-
-impl Format {
-    /// The type of the content, as HTTP has it.
-    #[must_use]
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        }
-    }
-}
-
-/// What a family's samples are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-/// Labels of a sample; values are not escaped yet.
-pub(crate) type Labels<'a> = &'a [(&'a str, &'a str)];
+use crate::exposition::{Exposition, Format, Kind, Labels, Value};
 
 /// The text while it grows.
 #[derive(Debug)]
@@ -55,44 +27,6 @@ impl Text {
             self.out += "# EOF\n";
         }
         self.out
-    }
-
-    /// Begins a family. Its name has no `_total`; it ends with its unit, if it has one.
-    pub(crate) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
-        (self.family, self.kind) = (name, kind);
-        let word = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
-        let total = match (self.format, kind) {
-            (Format::Text, Kind::Counter) => "_total",
-            _ => "",
-        };
-        let _ = writeln!(self.out, "# HELP {name}{total} {help}\n# TYPE {name}{total} {word}");
-        if self.format == Format::OpenMetrics && name.ends_with("_seconds") {
-            let _ = writeln!(self.out, "# UNIT {name} seconds");
-        }
-    }
-
-    /// A sample of a counter or gauge.
-    pub(crate) fn sample(&mut self, labels: Labels<'_>, value: impl Display) {
-        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
-        self.line(suffix, labels, None, value);
-    }
-
-    /// Samples of a histogram: cumulative counts at each power of two, all, and the sum.
-    pub(crate) fn histogram(&mut self, labels: Labels<'_>, times: &Histogram, sum_ns: u64) {
-        let mut below = 0u64;
-        for (octave, counts) in times.counts().chunks(BUCKETS_OF_EDGE).enumerate() {
-            below = counts.iter().copied().fold(below, u64::saturating_add);
-            let edge = Histogram::end_s(octave * BUCKETS_OF_EDGE + BUCKETS_OF_EDGE - 1);
-            self.line("_bucket", labels, Some(edge), below);
-        }
-        let count = times.count();
-        self.line("_bucket", labels, Some(f64::INFINITY), count);
-        self.line("_sum", labels, None, Seconds(sum_ns));
-        self.line("_count", labels, None, count);
     }
 
     fn line(&mut self, suffix: &str, labels: Labels<'_>, edge: Option<f64>, value: impl Display) {
@@ -117,22 +51,48 @@ impl Text {
     }
 }
 
+impl Exposition for Text {
+    fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+        (self.family, self.kind) = (name, kind);
+        let word = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let total = match (self.format, kind) {
+            (Format::Text, Kind::Counter) => "_total",
+            _ => "",
+        };
+        let _ = writeln!(self.out, "# HELP {name}{total} {help}\n# TYPE {name}{total} {word}");
+        if self.format == Format::OpenMetrics && name.ends_with("_seconds") {
+            let _ = writeln!(self.out, "# UNIT {name} seconds");
+        }
+    }
+
+    fn sample(&mut self, labels: Labels<'_>, value: Value) {
+        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
+        self.line(suffix, labels, None, value);
+    }
+
+    /// Cumulative counts at each power of two, all, and the sum.
+    fn histogram(&mut self, labels: Labels<'_>, times: &Histogram, sum_ns: u64) {
+        let mut below = 0u64;
+        for (octave, counts) in times.counts().chunks(BUCKETS_OF_EDGE).enumerate() {
+            below = counts.iter().copied().fold(below, u64::saturating_add);
+            let edge = Histogram::end_s(octave * BUCKETS_OF_EDGE + BUCKETS_OF_EDGE - 1);
+            self.line("_bucket", labels, Some(edge), below);
+        }
+        let count = times.count();
+        self.line("_bucket", labels, Some(f64::INFINITY), count);
+        self.line("_sum", labels, None, Value::Seconds(sum_ns));
+        self.line("_count", labels, None, count);
+    }
+}
+
 /// Buckets between two edges that are shown: a power of two.
 const BUCKETS_OF_EDGE: usize = 4;
 /// Lines of a histogram.
 pub(crate) const HISTOGRAM_SERIES: usize = live::BUCKETS / BUCKETS_OF_EDGE + 3;
-
-const NS_A_SECOND: u64 = 1_000_000_000;
-
-/// Nanoseconds as seconds, exactly.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seconds(pub(crate) u64);
-
-impl Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}", self.0 / NS_A_SECOND, self.0 % NS_A_SECOND)
-    }
-}
 
 /// A label's value between its quotes.
 struct Escaped<'a>(&'a str);
@@ -179,9 +139,9 @@ mod tests {
         let text = |format| {
             let mut text = Text::new(format);
             text.family("some_seconds", Kind::Counter, "Time.");
-            text.sample(&[("vm", "a\"b"), ("x", "")], Seconds(1_000_000_005));
+            text.sample(&[("vm", "a\"b"), ("x", "")], Value::Seconds(1_000_000_005));
             text.family("things", Kind::Gauge, "Things.");
-            text.sample(&[], 5);
+            text.sample(&[], Value::Count(5));
             text.end()
         };
         assert_eq!(

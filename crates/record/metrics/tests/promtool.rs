@@ -85,7 +85,7 @@ fn metrics_are_read_without_a_remark() {
     if promtool().is_none() {
         return;
     }
-    let text = page(&totals(), Format::Text);
+    let text = String::from_utf8(page(&totals(), Format::Text)).unwrap();
     let done = checked(&text);
     let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && said.is_empty(), "{said}");
@@ -107,7 +107,7 @@ fn rules_are_read_and_fire() {
 #[test]
 fn rules_ask_only_for_metrics_that_there_are() {
     let rules = include_str!("../../../../packaging/prometheus/hyperscope.rules.yaml");
-    let text = page(&totals(), Format::Text);
+    let text = String::from_utf8(page(&totals(), Format::Text)).unwrap();
     let mut asked = 0;
     for word in rules.split(|char: char| !char.is_ascii_alphanumeric() && !"_:".contains(char)) {
         if word.starts_with("hyperscope_") {
