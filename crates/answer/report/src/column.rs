@@ -5,9 +5,12 @@ mod cell;
 mod export;
 mod tables;
 
-pub(crate) use cell::{Cell, Unit, sorted};
-pub(crate) use export::{Definition, Exported, Rows, csv, definitions};
-pub(crate) use tables::draw;
+pub use cell::{Cell, Unit};
+pub use export::{Exported, Rows, csv};
+pub use tables::draw;
+
+pub(crate) use cell::sorted;
+pub(crate) use export::{Definition, definitions};
 
 /// When a table has a column.
 enum Presence<R> {
@@ -28,7 +31,7 @@ struct Placement<R> {
 }
 
 /// A row of a report.
-pub(crate) trait Row {
+pub trait Row {
     /// Whether its times are nanoseconds, not ticks.
     fn is_nanoseconds(&self) -> bool;
 
@@ -52,7 +55,7 @@ type Condition<R> = Box<dyn Fn(&R) -> bool>;
 type Drawing<R> = Box<dyn Fn(&R) -> String>;
 
 /// One column.
-pub(crate) struct Column<R> {
+pub struct Column<R> {
     /// The JSON object within the row that holds it.
     object: Option<&'static str>,
     /// Its name in JSON, in CSV behind that of the object; times without their unit.
@@ -99,7 +102,7 @@ impl<R> Column<R> {
     }
 
     /// A column of names.
-    pub(crate) fn text(
+    pub fn text(
         (name, title): (&str, &str),
         help: &str,
         of: impl Fn(&R) -> Option<String> + 'static,
@@ -108,7 +111,7 @@ impl<R> Column<R> {
     }
 
     /// A column of whole numbers.
-    pub(crate) fn number(
+    pub fn number(
         (name, title): (&str, &str),
         unit: Unit,
         help: &str,
@@ -118,16 +121,12 @@ impl<R> Column<R> {
     }
 
     /// A column of times.
-    pub(crate) fn time(
-        names: (&str, &str),
-        help: &str,
-        of: impl Fn(&R) -> Option<u64> + 'static,
-    ) -> Self {
+    pub fn time(names: (&str, &str), help: &str, of: impl Fn(&R) -> Option<u64> + 'static) -> Self {
         Self::number(names, Unit::Time, help, of)
     }
 
     /// A column of ratios.
-    pub(crate) fn ratio(
+    pub fn ratio(
         (name, title): (&str, &str),
         help: &str,
         of: impl Fn(&R) -> Option<f64> + 'static,
@@ -136,7 +135,7 @@ impl<R> Column<R> {
     }
 
     /// A column of what is so or not.
-    pub(crate) fn flag(
+    pub fn flag(
         (name, title): (&str, &str),
         help: &str,
         of: impl Fn(&R) -> bool + 'static,
@@ -145,7 +144,7 @@ impl<R> Column<R> {
     }
 
     /// A column whose cells are of one kind or another.
-    pub(crate) fn any(
+    pub fn any(
         (name, title): (&str, &str),
         unit: Unit,
         help: &str,
@@ -155,29 +154,29 @@ impl<R> Column<R> {
     }
 
     /// In JSON it is within this object of the row.
-    pub(crate) fn within(mut self, object: &'static str) -> Self {
+    pub fn within(mut self, object: &'static str) -> Self {
         self.object = Some(object);
         self
     }
 
     /// What null means.
-    pub(crate) fn null(mut self, meaning: &'static str) -> Self {
+    pub fn null(mut self, meaning: &'static str) -> Self {
         self.null = Some(meaning);
         self
     }
 
     /// A table always shows it. A narrow terminal leaves out the highest ranks first, and rank 0 never.
-    pub(crate) fn shown(self, table: &'static str, rank: u8) -> Self {
+    pub fn shown(self, table: &'static str, rank: u8) -> Self {
         self.placed(Placement { table, rank, presence: Presence::Always, missing: "-" })
     }
 
     /// A table shows it if it is known in one of the rows.
-    pub(crate) fn shown_if_known(self, table: &'static str, rank: u8) -> Self {
+    pub fn shown_if_known(self, table: &'static str, rank: u8) -> Self {
         self.placed(Placement { table, rank, presence: Presence::IfKnown, missing: "?" })
     }
 
     /// A table shows it if something holds for one of the rows.
-    pub(crate) fn shown_if(
+    pub fn shown_if(
         self,
         table: &'static str,
         rank: u8,
@@ -188,7 +187,7 @@ impl<R> Column<R> {
     }
 
     /// The table named last has this in place of what is not known.
-    pub(crate) fn missing(mut self, text: &'static str) -> Self {
+    pub fn missing(mut self, text: &'static str) -> Self {
         if let Some(place) = self.placements.last_mut() {
             place.missing = text;
         }
@@ -196,25 +195,25 @@ impl<R> Column<R> {
     }
 
     /// Tables have it after the column of this name.
-    pub(crate) fn after(mut self, column: &'static str) -> Self {
+    pub fn after(mut self, column: &'static str) -> Self {
         self.after = Some(column);
         self
     }
 
     /// Tables show this in place of the value.
-    pub(crate) fn drawn_as(mut self, drawn: impl Fn(&R) -> String + 'static) -> Self {
+    pub fn drawn_as(mut self, drawn: impl Fn(&R) -> String + 'static) -> Self {
         self.drawn = Some(Box::new(drawn));
         self
     }
 
     /// Tables have its cells at the right, as those of numbers.
-    pub(crate) fn at_the_right(mut self) -> Self {
+    pub fn at_the_right(mut self) -> Self {
         self.is_at_the_right = true;
         self
     }
 
     /// Its heading is this one.
-    pub(crate) fn titled(mut self, title: &str) -> Self {
+    pub fn titled(mut self, title: &str) -> Self {
         self.title = title.to_owned();
         self
     }
@@ -225,19 +224,19 @@ impl<R> Column<R> {
     }
 
     /// Tables alone have it: it is made of what JSON has in other columns.
-    pub(crate) fn only_in_tables(mut self) -> Self {
+    pub fn only_in_tables(mut self) -> Self {
         self.export = Export::No;
         self
     }
 
     /// CSV doesn't have it.
-    pub(crate) fn only_in_json(mut self) -> Self {
+    pub fn only_in_json(mut self) -> Self {
         self.export = Export::Json;
         self
     }
 
     /// JSON doesn't have it.
-    pub(crate) fn only_in_csv(mut self) -> Self {
+    pub fn only_in_csv(mut self) -> Self {
         self.export = Export::Csv;
         self
     }
@@ -278,6 +277,7 @@ impl<R> Column<R> {
 }
 
 /// A part of a whole as [`Unit::Ratio`]; `None` where there is no whole.
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+#[must_use]
+pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -11,7 +11,7 @@ mod advice;
 mod align;
 mod boot;
 mod calls;
-mod column;
+pub mod column;
 mod cpu;
 mod critical;
 mod diff;

@@ -6,12 +6,16 @@ use serde::ser::{Serialize, Serializer};
 
 /// A value of a row as JSON has it; `None` where it was not recorded.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
+pub enum Cell {
+    /// A name.
     Text(Option<String>),
+    /// A whole number.
     Number(Option<u64>),
     /// What may lie before a zero.
     Signed(Option<i64>),
+    /// A number with a fraction.
     Ratio(Option<f64>),
+    /// What is so or not.
     Flag(bool),
 }
 
@@ -66,7 +70,8 @@ pub(crate) fn sorted(one: &Cell, other: &Cell) -> Ordering {
 
 /// What a column's values are, which says how tables show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
+    /// None: names.
     Text,
     /// A level of virtualisation.
     Level,
@@ -74,9 +79,11 @@ pub(crate) enum Unit {
     Hex,
     /// A plain number, such as an id.
     Id,
+    /// How many.
     Count,
     /// A share, a relative error: 1 is 100%.
     Ratio,
+    /// None: what is so or not.
     Flag,
     /// Nanoseconds, or ticks of the recording's clock.
     Time,

@@ -8,9 +8,11 @@ use crate::table::Table;
 
 /// Rows as an array of JSON objects.
 #[derive(Debug)]
-pub(crate) struct Rows<R> {
-    pub(crate) columns: Vec<Column<R>>,
-    pub(crate) rows: Vec<R>,
+pub struct Rows<R> {
+    /// Its keys.
+    pub columns: Vec<Column<R>>,
+    /// The objects.
+    pub rows: Vec<R>,
 }
 
 impl<R: Row> Serialize for Rows<R> {
@@ -25,9 +27,11 @@ impl<R: Row> Serialize for Rows<R> {
 
 /// One row as a JSON object.
 #[derive(Debug)]
-pub(crate) struct Exported<'r, R> {
-    pub(crate) columns: &'r [Column<R>],
-    pub(crate) row: &'r R,
+pub struct Exported<'r, R> {
+    /// Its keys.
+    pub columns: &'r [Column<R>],
+    /// What it is of.
+    pub row: &'r R,
 }
 
 impl<R: Row> Serialize for Exported<'_, R> {
@@ -80,7 +84,7 @@ impl<R: Row> Column<R> {
 
 /// Rows as comma-separated values. `in_ns` says of each recording whether its times are nanoseconds:
 /// the headings are those of all of them, also where there are no rows.
-pub(crate) fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
+pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
     // Headings, each with the unit of the rows that have it.
     let mut headings: Vec<(String, &Column<R>, Option<bool>)> = Vec::new();
     for is_ns in in_ns {

@@ -6,7 +6,7 @@ use crate::units::{count, signed, time};
 
 impl<R: Row> Column<R> {
     /// The value as a table shows it.
-    pub(crate) fn drawn(&self, row: &R, missing: &str) -> String {
+    pub fn drawn(&self, row: &R, missing: &str) -> String {
         if let Some(drawn) = &self.drawn {
             return drawn(row);
         }
@@ -45,7 +45,7 @@ impl<R: Row> Column<R> {
 }
 
 /// Adds all columns that belong to the table of that name.
-pub(crate) fn draw<R: Row>(columns: &[Column<R>], into: &mut Table, table: &str, rows: &[R]) {
+pub fn draw<R: Row>(columns: &[Column<R>], into: &mut Table, table: &str, rows: &[R]) {
     draw_after(None, columns, into, table, rows);
 }
 
