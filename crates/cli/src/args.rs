@@ -177,6 +177,7 @@ impl Verb {
             },
             Self::Fleet(args) => match &args.verb {
                 fleet::FleetVerb::Diff(args) => args.memory,
+                fleet::FleetVerb::Since(args) => args.memory,
                 fleet::FleetVerb::Simulate(args) => args.memory,
             },
             Self::Path(args) => args.memory,

@@ -18,6 +18,10 @@ pub struct ChangePoint {
     pub after: f64,
     /// Chance of such a difference in a series of one level, at any of its places.
     pub p: f64,
+    /// Error of the difference of both means.
+    pub error: f64,
+    /// Degrees of freedom that the error is known with.
+    pub freedom: f64,
 }
 
 /// Values that a level has at least: one alone is no level.
@@ -26,9 +30,24 @@ pub(crate) const LEAST_VALUES: usize = 2;
 /// The places where the level of a series changes, in order; each has a p of at most `alpha`.
 #[must_use]
 pub fn change_points(values: &[f64], alpha: f64) -> Vec<ChangePoint> {
+    change_points_that_hold(values, alpha, &|_| true)
+}
+
+/// Those that `holds` agrees with, too: of where the part before begins, the place, and where the part after ends.
+pub(crate) fn change_points_that_hold(
+    values: &[f64],
+    alpha: f64,
+    holds: &dyn Fn([usize; 3]) -> bool,
+) -> Vec<ChangePoint> {
     let mut places = divisions(values);
     loop {
-        let found = tested(values, &places);
+        let mut found = tested(values, &places);
+        let ends = [&[0], places.as_slice(), &[values.len()]].concat();
+        for (point, end) in found.iter_mut().zip(ends.windows(3)) {
+            if let ([from, at, to], true) = (end, point.p <= alpha) {
+                point.p = if holds([*from, *at, *to]) { point.p } else { 1.0 };
+            }
+        }
         let weakest = found.iter().enumerate().max_by(|one, other| one.1.p.total_cmp(&other.1.p));
         match weakest {
             Some((at, point)) if point.p > alpha => places.remove(at),
@@ -87,27 +106,24 @@ fn tested(values: &[f64], places: &[usize]) -> Vec<ChangePoint> {
     let parts: Vec<&[f64]> =
         ends.windows(2).filter_map(|end| values.get(*end.first()?..*end.last()?)).collect();
     let points = places.iter().zip(parts.iter().zip(parts.iter().skip(1)));
-    let point = |(at, (before, after)): (&usize, (&&[f64], &&[f64]))| {
-        let p = chance(before, after, values.len());
-        Some(ChangePoint { at: *at, before: mean(before)?, after: mean(after)?, p })
-    };
-    points.filter_map(point).collect()
+    points.filter_map(|(at, (before, after))| point(*at, before, after, values.len())).collect()
 }
 
 /// Student's t of two parts with one deviation, for as many places as the series has: the best of them was taken.
-fn chance(before: &[f64], after: &[f64], values: usize) -> f64 {
+fn point(at: usize, before: &[f64], after: &[f64], values: usize) -> Option<ChangePoint> {
     let places = (values + 1).saturating_sub(2 * LEAST_VALUES).max(1) as f64;
-    let (Some(a), Some(b)) = (mean(before), mean(after)) else { return 1.0 };
+    let (a, b) = (mean(before)?, mean(after)?);
     let squares =
         |part: &[f64], mean: f64| -> f64 { part.iter().map(|value| (value - mean).powi(2)).sum() };
     let (m, n) = (before.len() as f64, after.len() as f64);
     let freedom = m + n - 2.0;
-    if freedom < 1.0 || a == b {
-        return 1.0;
-    }
     let variance = (squares(before, a) + squares(after, b)) / freedom;
     let error = (variance * (1.0 / m + 1.0 / n)).sqrt();
-    (student_two_sided((b - a) / error, freedom) * places).min(1.0)
+    let p = match freedom >= 1.0 && a != b {
+        true => (student_two_sided((b - a) / error, freedom) * places).min(1.0),
+        false => 1.0,
+    };
+    Some(ChangePoint { at, before: a, after: b, p, error, freedom })
 }
 
 #[cfg(test)]

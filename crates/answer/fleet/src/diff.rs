@@ -10,9 +10,9 @@ use crate::compare::{Design, HostValues, compare};
 use crate::findings::{correct, note_shifts};
 use crate::metric::Metric;
 use crate::rows::{HostRatio, Row};
-use crate::selection::{Selection, SelectionError};
+use crate::selection::Selection;
 use crate::sessions::{Session, Sessions};
-use crate::sums::{Key, LATE, Place, Places, Sums, read};
+use crate::sums::{Key, LATE, Place, Places, Sums, Wanted, read};
 use crate::totals::{Parts, total_ratio};
 
 /// What is to be compared.
@@ -66,13 +66,16 @@ pub struct FleetDiff {
 /// Compares two parts of a lake.
 ///
 /// # Errors
-/// When it can't be read, or a condition names what sessions don't have (an error of [`SelectionError`]).
+/// When it can't be read, or a condition names what sessions don't have (an error of [`crate::SelectionError`]).
 pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<FleetDiff> {
     let tables = counted(storage)?;
     let sessions = Sessions::read(storage, &tables)?;
-    check(&question, &sessions)?;
+    let [a, b] = &question.sides;
+    sessions.check([Some(a), Some(b), question.control.as_ref()], &[&question.strata])?;
     let fleet = Fleet::of(&question, &sessions);
-    let sums = read(storage, &tables, &fleet.places(), fleet.hosts.len())?;
+    let hists = question.metrics.contains(&Metric::P99);
+    let wanted = Wanted { places: fleet.places(), hosts: fleet.hosts.len(), hists };
+    let sums = read(storage, &tables, &wanted, &|_| true)?;
     let mut rows = fleet.rows(&question, &sums);
     correct(&mut rows, question.alpha);
     note_shifts(&mut rows);
@@ -86,23 +89,6 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
         significant.then(size(other).total_cmp(&size(one)))
     });
     Ok(fleet.done(question, &sums, rows))
-}
-
-fn check(question: &Question, sessions: &Sessions) -> io::Result<()> {
-    let known = sessions.known();
-    let [a, b] = &question.sides;
-    for selection in [Some(a), Some(b), question.control.as_ref()].into_iter().flatten() {
-        selection.check(&|name| sessions.knows(name), &known).map_err(wrong)?;
-    }
-    if sessions.knows(&question.strata) {
-        return Ok(());
-    }
-    let strata: Selection = format!("{} IS NULL", question.strata).parse().map_err(wrong)?;
-    strata.check(&|name| sessions.knows(name), &known).map_err(wrong)
-}
-
-fn wrong(error: SelectionError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 /// A host.

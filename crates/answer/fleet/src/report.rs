@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use printable::line;
-use report::{Report, Table, count, plural, time};
+use report::{Report, Table, plural, time};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::diff::{FleetDiff, SideFacts};
 use crate::rows::Row;
+use crate::shown::{chance, interval, level, names, times, value};
 
 /// A comparison, and how much of it is shown.
 #[derive(Debug)]
@@ -18,9 +19,6 @@ pub struct FleetReport {
     /// Show rows that don't differ, too.
     pub all: bool,
 }
-
-/// Names of hosts in a line of text.
-const MOST_NAMES: usize = 12;
 
 impl FleetReport {
     fn shown(&self) -> Vec<&Row> {
@@ -62,11 +60,15 @@ impl FleetReport {
                 texts(&|row| row.stratum.clone().unwrap_or_else(|| "all".into())),
             );
         }
-        table.names("level", 3, texts(&level));
+        table.names("level", 3, texts(&|row| level(row.level)));
         table.names("reason", 0, texts(&|row| row.reason_shown().to_owned()));
         table.names("metric", 0, texts(&|row| row.metric.name().to_owned()));
         for (side, name) in ["A", "B"].iter().enumerate() {
-            table.numbers(name, 2, texts(&|row| value(row, side)));
+            table.numbers(
+                name,
+                2,
+                texts(&|row| value(row.metric, row.means.get(side).copied().flatten())),
+            );
         }
         table.numbers(
             "typical host",
@@ -118,7 +120,8 @@ impl FleetReport {
     }
 
     fn carried(&self, row: &Row, metrics: &[&str]) -> String {
-        let level = if row.level == 0 { String::new() } else { format!(" of level {}", row.level) };
+        let of_level =
+            if row.level == 0 { String::new() } else { format!(" of level {}", row.level) };
         let of_carriers = row.host_ratios.iter().filter(|one| row.carried_by.contains(&one.host));
         let kinds: BTreeSet<&str> = of_carriers.map(|one| one.stratum.as_str()).collect();
         let are_of_some = row.carried_by.len() < row.hosts[1] || row.stratum.is_some();
@@ -128,16 +131,13 @@ impl FleetReport {
             }
             _ => String::new(),
         };
-        let names: Vec<_> = row.carried_by.iter().take(MOST_NAMES).map(|one| line(one)).collect();
-        let more = row.carried_by.len().saturating_sub(MOST_NAMES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!(
-            "{}{level} ({}): {} of {}{kind}: {}{more}\n",
+            "{}{of_level} ({}): {} of {}{kind}: {}\n",
             line(row.reason_shown()),
             metrics.join(", "),
             row.carried_by.len(),
             plural(row.hosts[1] as u64, "host"),
-            names.join(", "),
+            names(&row.carried_by),
         )
     }
 
@@ -283,31 +283,6 @@ fn document_row(row: &Row) -> Value {
         "carried_by": row.carried_by,
         "hosts": ratios.collect::<Vec<_>>(),
     })
-}
-
-fn level(row: &Row) -> String {
-    if row.level == 0 { "all".to_owned() } else { row.level.to_string() }
-}
-
-fn value(row: &Row, side: usize) -> String {
-    match row.means.get(side).copied().flatten() {
-        None => "-".to_owned(),
-        Some(value) if row.metric.is_time() => time(value.round() as u64, true),
-        Some(value) if value < 100.0 => format!("{value:.3}"),
-        Some(value) => count(value.round() as u64),
-    }
-}
-
-fn times(ratio: f64) -> String {
-    format!("{ratio:.3}x")
-}
-
-fn interval(low: f64, high: f64) -> String {
-    format!("{} … {}", times(low), times(high))
-}
-
-fn chance(p: f64) -> String {
-    if p < 0.001 { format!("{p:.0e}") } else { format!("{p:.3}") }
 }
 
 fn hosts(row: &Row) -> String {

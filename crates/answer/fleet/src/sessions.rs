@@ -8,6 +8,8 @@ use lake::store::{Storage, TableFiles};
 use lake::tables::{LABELS, SESSIONS};
 use lake::{Values, each_group};
 
+use crate::selection::{Selection, SelectionError};
+
 /// What is known of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fact {
@@ -33,6 +35,15 @@ pub(crate) struct Session {
     /// Begin and end in Unix time, where it is known.
     pub(crate) span_ns: Option<(i64, i64)>,
     facts: BTreeMap<String, Fact>,
+}
+
+#[cfg(test)]
+impl Session {
+    /// One of which this is known.
+    pub(crate) fn with(facts: &[(&str, &str)]) -> Self {
+        let fact = |(name, text): &(&str, &str)| ((*name).into(), Fact::Text((*text).into()));
+        Self { facts: facts.iter().map(fact).collect(), ..Self::default() }
+    }
 }
 
 impl Session {
@@ -62,6 +73,10 @@ pub(crate) struct Sessions {
     pub(crate) all: Vec<Session>,
     labels: BTreeSet<String>,
 }
+
+/// Columns of `sessions` on what a host is and runs.
+const TRAITS: [&str; 7] =
+    ["cpu_model", "microcode", "kernel_release", "vmm", "arch", "isa", "cpus"];
 
 /// The day on which a session began.
 const DATE: &str = "date";
@@ -113,8 +128,32 @@ impl Sessions {
             || SESSIONS.columns.iter().any(|column| column.name == name)
     }
 
+    /// Checks that conditions and columns are on what sessions can have.
+    pub(crate) fn check<'q>(
+        &self,
+        selections: impl IntoIterator<Item = Option<&'q Selection>>,
+        columns: &[&str],
+    ) -> io::Result<()> {
+        let wrong = |error: SelectionError| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let known = self.known();
+        for selection in selections.into_iter().flatten() {
+            selection.check(&|name| self.knows(name), &known).map_err(wrong)?;
+        }
+        for column in columns.iter().filter(|column| !self.knows(column)) {
+            let selection: Selection = format!("{column} IS NULL").parse().map_err(wrong)?;
+            selection.check(&|name| self.knows(name), &known).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    /// What tells hosts apart: columns on what a host is and runs, and labels.
+    pub(crate) fn traits(&self) -> impl Iterator<Item = &str> {
+        let labels = self.labels.iter().map(String::as_str);
+        TRAITS.into_iter().chain(labels.filter(|label| !TRAITS.contains(label)))
+    }
+
     /// What they can have, in words.
-    pub(crate) fn known(&self) -> String {
+    fn known(&self) -> String {
         let columns = SESSIONS.columns.iter().map(|column| column.name);
         let labels = self.labels.iter().map(String::as_str);
         columns.chain([DATE]).chain(labels).collect::<Vec<_>>().join(", ")

@@ -21,6 +21,18 @@ pub(crate) struct Key {
     pub(crate) waiting: bool,
 }
 
+impl Key {
+    /// Whether it is of all exits together.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.level == 0 && self.reason.is_empty()
+    }
+
+    /// The reason in words.
+    pub(crate) fn shown(&self) -> &str {
+        if self.is_of_all() { "all" } else { &self.reason }
+    }
+}
+
 /// Sums of a kind of exits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupSums {
@@ -72,22 +84,32 @@ pub(crate) const LATE: usize = 2;
 /// The sessions that count, by both ids: one after the other, so that a row's can be looked up as they are.
 pub(crate) type Places = FxHashMap<String, FxHashMap<String, Place>>;
 
-/// Adds up the rows of sessions that have a place.
+/// Which sessions of how many hosts are to be added up.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) places: Places,
+    pub(crate) hosts: usize,
+    /// Histograms, too: they take most of the time.
+    pub(crate) hists: bool,
+}
+
+/// Adds up the rows of sessions that have a place, in files that `is_wanted` holds for.
 pub(crate) fn read<S: Storage>(
     storage: &S,
     tables: &[TableFiles],
-    places: &Places,
-    hosts: usize,
+    Wanted { places, hosts, hists }: &Wanted,
+    is_wanted: &dyn Fn(&str) -> bool,
 ) -> io::Result<Sums> {
-    let mut sums = vec![<[HostSums; 3]>::default(); hosts];
-    for file in files(tables, EXIT_ROLLUP.name) {
+    let mut sums = vec![<[HostSums; 3]>::default(); *hosts];
+    let files = |table| files(tables, table).into_iter().filter(|name| is_wanted(name));
+    for file in files(EXIT_ROLLUP.name) {
         // Slices whose time was counted, of the sessions in this file.
         let mut counted = FxHashSet::default();
         each_group(storage.open(&file)?, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
             add_rollup(group, places, &mut sums, &mut counted)
         })?;
     }
-    for file in files(tables, EXIT_HIST.name) {
+    for file in files(EXIT_HIST.name).filter(|_| *hists) {
         each_group(storage.open(&file)?, &EXIT_HIST, &HIST, &mut |group| {
             add_hist(group, places, &mut sums)
         })?;

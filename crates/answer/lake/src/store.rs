@@ -26,6 +26,7 @@ pub use counted::{TableFiles, counted};
 pub use gc::{Collected, Retention, gc};
 pub use list::{LakeList, list};
 pub use local::LocalFolder;
+pub use places::date_in;
 pub use session_row::SessionRow;
 pub use storage::{Entry, Storage};
 pub use verify::{Verified, verify};

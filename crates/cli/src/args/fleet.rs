@@ -14,6 +14,7 @@ use super::memory::MemoryArgs;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope fleet diff --a \"kernel_release = '6.1.0-55'\" --b \"kernel_release = '6.1.0-56'\" /srv/lake\n  \
+    hyperscope fleet since /srv/lake\n  \
     hyperscope fleet simulate /tmp/lake --hosts 20 --days 6 fixtures/x86-svm/nested.dat\n\n\
     A lake has the tables of many hosts' recordings: hyperscope lake add.")]
 pub(crate) struct FleetArgs {
@@ -26,6 +27,8 @@ pub(crate) struct FleetArgs {
 pub(crate) enum FleetVerb {
     /// Compare hosts with others, or with themselves before
     Diff(Box<FleetDiffArgs>),
+    /// Find since when hosts' numbers are others
+    Since(Box<FleetSinceArgs>),
     /// Make a lake of hosts that there are not, from a recording, with known differences
     Simulate(Box<SimulateArgs>),
 }
@@ -74,6 +77,48 @@ pub(crate) struct FleetDiffArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     /// End with code 3 if this holds for a row that differs; may be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::read, allow_hyphen_values = true)]
+    pub(crate) fail_if: Vec<Condition>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `fleet since`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope fleet since LAKE\n  \
+    hyperscope fleet since --where \"date >= '2026-10-01' AND pool = 'stable'\" LAKE   of some sessions\n  \
+    hyperscope fleet since --strata cpu_model,pool LAKE         changes of some kinds of hosts\n  \
+    hyperscope fleet since --step 7 LAKE                        by weeks, where days have a rhythm\n  \
+    hyperscope fleet since --fail-if 'npf:mean > +2%' LAKE      exit code 3\n\n\
+    Conditions on sessions, and those of --fail-if, are those of fleet diff. Where four days or more have enough\n\
+    hosts, each number of each reason is looked at: docs/fleet.md says how.\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.")]
+pub(crate) struct FleetSinceArgs {
+    /// The lake's folder
+    #[arg(value_name = "LAKE")]
+    pub(crate) lake: PathBuf,
+    /// Only sessions that this holds for
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub(crate) selection: Option<Selection>,
+    /// Also look at each kind of hosts alone, by these columns of sessions or labels, separated by commas
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', default_value = "cpu_model")]
+    pub(crate) strata: Vec<String>,
+    /// Only these numbers, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
+    #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = metric)]
+    pub(crate) metric: Vec<Metric>,
+    /// Take as many days together; 7 where weeks have a rhythm
+    #[arg(long, value_name = "DAYS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=366))]
+    pub(crate) step: u32,
+    /// Leave out sessions that lost a greater share of their events
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    pub(crate) most_lost: f64,
+    /// Share of numbers said to change that may not; intervals have the confidence left
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = super::diff::share)]
+    pub(crate) alpha: f64,
+    /// End with code 3 if this holds for a change that stays; may be given several times
     #[arg(long, value_name = "CONDITION", value_parser = Condition::read, allow_hyphen_values = true)]
     pub(crate) fail_if: Vec<Condition>,
     #[command(flatten)]

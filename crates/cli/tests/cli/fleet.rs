@@ -1,4 +1,4 @@
-//! `hyperscope fleet`: a known difference is found in a simulated fleet, and none where there is none.
+//! `hyperscope fleet`: a known difference is found in a simulated fleet, also when it began, and none where there is none.
 
 use std::path::Path;
 
@@ -137,5 +137,109 @@ fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
     for effect in ["npf", "npf:cost=3"] {
         let run = hyperscope(&["fleet", "simulate", "target/none", "--effect", effect, RECORDING]);
         assert_eq!(run.code, 2, "{}", run.err);
+    }
+}
+
+fn since(at: &Path, args: &[&str]) -> Run {
+    hyperscope(&[&["fleet", "since", at.to_str().unwrap()], args].concat())
+}
+
+fn since_document(at: &Path, args: &[&str]) -> Value {
+    let run = since(at, &[args, &["--format", "json"]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let document = serde_json::from_str(&run.out).unwrap();
+    check(&closed("fleet_since"), &document, "fleet since");
+    document
+}
+
+/// Two reasons get dearer, on one CPU model and on all hosts, on days of their own.
+#[test]
+fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let effects =
+        ["--effect", "IRQ:cost=+60%,model=1,day=7", "--effect", "DABT_LOW:cost=+50%,day=4"];
+    simulate(&at, &[&["--hosts", "24", "--days", "12", "--seed", "7"], &effects[..]].concat());
+    let found = since_document(&at, &[]);
+    assert_eq!((&found["hosts"], &found["sessions"]), (&24.into(), &288.into()));
+    assert_eq!(
+        (&found["from_day"], &found["to_day"]),
+        (&"2026-11-01".into(), &"2026-11-12".into())
+    );
+    let changes = found["changes"].as_array().unwrap();
+    let of = |reason: &str, stratum: Option<&str>| {
+        let is_it = |one: &&Value| {
+            one["reason"] == reason
+                && one["metric"] == "mean_cost_ns"
+                && one["stratum"].as_str() == stratum
+        };
+        changes.iter().find(is_it)
+    };
+    let irq = of("IRQ", Some("simulated-1")).unwrap();
+    let (low, high) = (irq["ci_low"].as_f64().unwrap(), irq["ci_high"].as_f64().unwrap());
+    assert!(low < 1.6 && high > 1.6 && low > 1.3 && irq["finding"] == true, "{irq}");
+    assert_eq!((&irq["day"], &irq["last_before"]), (&"2026-11-08".into(), &"2026-11-07".into()));
+    let odd: Vec<Value> =
+        (1..24).step_by(2).map(|at| format!("simulated-{at:03}").into()).collect();
+    assert_eq!((&irq["carried_by"], &irq["hosts_of_all"]), (&Value::from(odd), &24.into()));
+    let shared = serde_json::json!([{ "name": "cpu_model", "value": "simulated-1", "carriers": 12, "others": 0 }]);
+    assert_eq!(irq["shared"], shared);
+    assert!(of("IRQ", Some("simulated-0")).is_none());
+    let all = of("DABT_LOW", None).unwrap();
+    assert_eq!((&all["day"], &all["hosts_compared"]), (&"2026-11-05".into(), &24.into()));
+    let ratio = all["ratio"].as_f64().unwrap();
+    assert!((1.4..1.6).contains(&ratio) && all["carried_by"].as_array().unwrap().len() == 24);
+    // Nothing else changed: what all exits take did with these two.
+    let own = [Value::Null, "IRQ".into(), "DABT_LOW".into()];
+    assert!(changes.iter().all(|one| own.contains(&one["reason"])), "{changes:#?}");
+
+    let text = since(&at, &[]).out;
+    let line = "on 12 of 24 hosts, all of cpu_model simulated-1: simulated-001, simulated-003, ";
+    assert!(text.contains("2026-11-08: IRQ of level 1 (") && text.contains(line), "{text}");
+    let csv = since(&at, &["--format", "csv"]).out;
+    assert_eq!(csv.lines().count(), changes.len() + 1);
+    let run = since(&at, &["--fail-if", "IRQ:mean_cost > +5%"]);
+    assert!(run.code == 3 && run.err.contains("on simulated-1 since 2026-11-08, "), "{}", run.err);
+    let run = since(&at, &["--fail-if", "WFx:mean_cost > +5%", "--fail-if", "IRQ:mean_cost < -5%"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+
+    // Of days before the change, by steps of two of them, and after compaction.
+    let run = hyperscope(&["lake", "compact", at.to_str().unwrap(), "--before", "2026-11-10"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let before = since_document(&at, &["--where", "date < '2026-11-05'"]);
+    assert!(before["changes"].as_array().unwrap().is_empty() && before["steps"] == 4, "{before}");
+    let compacted = since_document(&at, &[]);
+    assert_eq!(compacted["changes"], found["changes"]);
+    let by_two = since_document(&at, &["--step", "2", "--where", "date >= '2026-11-02'"]);
+    assert_eq!((&by_two["steps"], &by_two["left_out"]["step_incomplete"]), (&5.into(), &24.into()));
+    let by_two = since_document(&at, &["--step", "2", "--metric", "mean_cost"]);
+    let changes = by_two["changes"].as_array().unwrap();
+    let all = changes.iter().find(|one| one["reason"] == "DABT_LOW" && one["stratum"].is_null());
+    assert_eq!((&all.unwrap()["day"], &by_two["steps"]), (&"2026-11-05".into(), &6.into()));
+}
+
+#[test]
+fn where_nothing_changes_no_day_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    simulate(&at, &["--hosts", "12", "--days", "8", "--seed", "4"]);
+    let found = since_document(&at, &[]);
+    assert!(found["changes"].as_array().unwrap().is_empty() && found["series"].as_u64() > Some(30));
+    let text = since(&at, &[]).out;
+    assert!(text.contains("\nNone of ") && text.ends_with("numbers over time changes\n"), "{text}");
+    for (args, code, words) in [
+        (&["--where", "day = 1"][..], 2, "sessions have no day"),
+        (&["--strata", "rack"], 2, "sessions have no rack"),
+        (&["--strata", "cpu_model,rack"], 2, "sessions have no rack"),
+        (&["--step", "0"], 2, "--step"),
+        (&["--metric", "p50"], 2, "no metric p50"),
+        (&["--fail-if", "p50 > 1%"], 2, "no such metric"),
+        (&["--fail-if", "NONE:mean > 1%"], 1, "no row with numbers"),
+        (&["--where", "cpus < 0"], 1, "no session of a known host"),
+        (&["--where", "date < '2026-11-04'"], 1, "12 hosts in 3 days: "),
+        (&["--step", "3"], 1, "12 hosts in 2 steps of 3 days: "),
+    ] {
+        let run = since(&at, args);
+        assert!(run.code == code && run.err.contains(words), "{args:?}: {} {}", run.code, run.err);
     }
 }

@@ -36,6 +36,12 @@ pub(super) fn rejected() -> String {
     format!("{ROOT}/{}", REJECTED.name)
 }
 
+/// The day of the sessions whose rows are in a file of that name; `None`: of no day.
+#[must_use]
+pub fn date_in(name: &str) -> Option<&str> {
+    Place::of(name).map(|place| place.date)
+}
+
 /// A name of a lake, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place<'n> {
@@ -85,12 +91,13 @@ mod tests {
         );
         let cold = cold(&EXITS, "2026-11-22", "ef");
         assert_eq!(Place::of(&cold).unwrap().of, PlaceOf::Cold("ef"));
+        assert_eq!(date_in(&cold), Some("2026-11-22"));
         let session = session("2026-11-22", "ab");
         assert_eq!(Place::of(&session).unwrap().of, PlaceOf::Session("ab"));
         for other in
             [buckets().as_str(), "v1/exits/warm/date=1/a.parquet", "v2/a", "v1/exits/hot/x"]
         {
-            assert_eq!(Place::of(other), None, "{other}");
+            assert_eq!((Place::of(other), date_in(other)), (None, None), "{other}");
         }
     }
 }

@@ -1,0 +1,176 @@
+//! The level of a fleet step by step (days, or several of them), whichever hosts reported then: median polish.
+//!
+//! A value is what its host has, plus what its step has, plus chance. Medians over the steps of each host and over the
+//! hosts of each step are taken off in turn until they are none: what steps have is then free of which hosts reported,
+//! and one host that went its own way moves nothing.
+
+use std::collections::BTreeMap;
+
+/// What a host has in a step, as a logarithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct HostStep {
+    pub(crate) host: u32,
+    pub(crate) step: u32,
+    pub(crate) log: f64,
+}
+
+/// Levels of a fleet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DayLevels {
+    /// Steps that have a level, in order.
+    pub(crate) steps: Vec<u32>,
+    /// What the typical host has in each.
+    pub(crate) levels: Vec<f64>,
+    /// Values that count.
+    pub(crate) values: Vec<HostStep>,
+}
+
+/// Hosts that a step has at least.
+const LEAST_HOSTS: usize = 3;
+
+/// A step has at least this share of the hosts that the typical step has: fewer of them vary more.
+const LEAST_SHARE: usize = 4;
+
+/// Rounds after which what is left is not worth another one: it halves or better with each.
+const MOST_ROUNDS: usize = 30;
+
+impl DayLevels {
+    /// The levels of steps with enough hosts.
+    pub(crate) fn of(values: Vec<HostStep>) -> Self {
+        let values = enough(values);
+        let hosts = places(&values, |one| one.host);
+        let steps = places(&values, |one| one.step);
+        let mut rest: Vec<f64> = values.iter().map(|one| one.log).collect();
+        let mut of_hosts = vec![0.0; hosts.len()];
+        let mut of_steps = vec![0.0; steps.len()];
+        for _ in 0..MOST_ROUNDS {
+            let moved = take_off(&mut rest, hosts.values(), &mut of_hosts);
+            let moved = moved.max(take_off(&mut rest, steps.values(), &mut of_steps));
+            if moved < 1e-9 {
+                break;
+            }
+        }
+        let typical = median(&mut of_hosts).unwrap_or(0.0);
+        let levels = of_steps.into_iter().map(|level| level + typical).collect();
+        Self { steps: steps.into_keys().collect(), levels, values }
+    }
+}
+
+/// Values of hosts that reported twice at least, in steps of enough hosts: others say nothing of a change.
+fn enough(mut values: Vec<HostStep>) -> Vec<HostStep> {
+    loop {
+        let before = values.len();
+        let steps = places(&values, |one| one.step);
+        let mut hosts: Vec<usize> = steps.values().map(Vec::len).collect();
+        hosts.sort_unstable();
+        let typical = hosts.get(hosts.len() / 2).copied().unwrap_or(0);
+        let least = LEAST_HOSTS.max(typical.div_ceil(LEAST_SHARE));
+        values.retain(|one| steps.get(&one.step).is_some_and(|all| all.len() >= least));
+        let hosts = places(&values, |one| one.host);
+        values.retain(|one| hosts.get(&one.host).is_some_and(|all| all.len() > 1));
+        if values.len() == before {
+            return values;
+        }
+    }
+}
+
+/// Places of values by what they are of.
+fn places(values: &[HostStep], of: impl Fn(&HostStep) -> u32) -> BTreeMap<u32, Vec<usize>> {
+    let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, one) in values.iter().enumerate() {
+        places.entry(of(one)).or_default().push(at);
+    }
+    places
+}
+
+/// Moves the median of what is left in each group to its effect; how far the farthest moved.
+fn take_off<'p>(
+    rest: &mut [f64],
+    groups: impl Iterator<Item = &'p Vec<usize>>,
+    effects: &mut [f64],
+) -> f64 {
+    let mut moved = 0.0_f64;
+    for (group, effect) in groups.zip(effects) {
+        let mut own: Vec<f64> = group.iter().filter_map(|at| rest.get(*at).copied()).collect();
+        let Some(middle) = median(&mut own) else { continue };
+        *effect += middle;
+        for at in group {
+            rest.iter_mut().skip(*at).take(1).for_each(|value| *value -= middle);
+        }
+        moved = moved.max(middle.abs());
+    }
+    moved
+}
+
+/// The value in the middle, or the mean of the two there.
+fn median(values: &mut [f64]) -> Option<f64> {
+    let (count, middle) = (values.len(), values.len() / 2);
+    if count == 0 {
+        return None;
+    }
+    let (lower, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let below = lower.iter().copied().max_by(f64::total_cmp).filter(|_| count % 2 == 0);
+    Some(below.map_or(*upper, |below| (below + *upper) / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Chance;
+
+    use super::*;
+    use crate::simulate::normal;
+
+    fn fleet(hosts: u32, steps: u32, log: impl Fn(u32, u32) -> Option<f64>) -> Vec<HostStep> {
+        let all = (0..hosts).flat_map(|host| (0..steps).map(move |step| (host, step)));
+        all.filter_map(|(host, step)| Some(HostStep { host, step, log: log(host, step)? }))
+            .collect()
+    }
+
+    /// Without chance the levels are what was put in, although slow hosts report on other days than fast ones.
+    #[test]
+    fn levels_do_not_depend_on_which_hosts_reported() {
+        let own = |host: u32| f64::from(host % 5);
+        let of_step = |step: u32| if step >= 6 { 0.25 } else { 0.0 };
+        // Slow hosts are there in the first days and come back in the last two.
+        let is_there = |host: u32, step: u32| own(host) < 3.0 || !(3..=9).contains(&step);
+        let values = fleet(20, 12, |host, step| {
+            is_there(host, step).then(|| 7.0 + own(host) + of_step(step))
+        });
+        let found = DayLevels::of(values);
+        assert_eq!((found.steps.len(), places(&found.values, |one| one.host).len()), (12, 20));
+        let first = *found.levels.first().unwrap();
+        for (step, level) in (0..12).zip(&found.levels) {
+            assert!((level - first - of_step(step)).abs() < 1e-9, "{step}: {:?}", found.levels);
+        }
+        assert!((first - 9.0).abs() < 1e-9, "the typical host's: {first}");
+    }
+
+    #[test]
+    fn a_host_that_went_its_own_way_moves_nothing() {
+        let values = |odd: f64| {
+            let mut chance = Chance::new(3);
+            let noise: Vec<f64> = (0..9 * 10).map(|_| normal(&mut chance) * 0.01).collect();
+            fleet(9, 10, move |host, step| {
+                let own = if host == 4 && step > 5 { odd } else { 0.0 };
+                Some(noise.get((host * 10 + step) as usize)? + own)
+            })
+        };
+        let (plain, moved) = (DayLevels::of(values(0.0)), DayLevels::of(values(5.0)));
+        for (one, other) in plain.levels.iter().zip(&moved.levels) {
+            assert!((one - other).abs() < 0.02, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn steps_and_hosts_that_say_nothing_are_left_out() {
+        // Day 3 has two hosts of twelve; host 11 reported once.
+        let found = DayLevels::of(fleet(12, 6, |host, step| {
+            let is_there = if host == 11 { step == 0 } else { step != 3 || host < 2 };
+            is_there.then_some(1.0)
+        }));
+        assert_eq!((found.steps, found.levels), (vec![0, 1, 2, 4, 5], vec![1.0; 5]));
+        assert!(found.values.iter().all(|one| one.host != 11));
+        assert_eq!(DayLevels::of(Vec::new()), DayLevels::default());
+        assert_eq!(DayLevels::of(fleet(2, 9, |_, _| Some(1.0))), DayLevels::default());
+    }
+}

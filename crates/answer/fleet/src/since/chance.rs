@@ -1,0 +1,176 @@
+//! How often chance alone is called a change of a fleet, and how often one is found: hosts as those of `fleet simulate`
+//! (deviation of logarithms 0.35 by host, 0.08 by host and day), with ten numbers each, of all and by two kinds.
+//!
+//! `HYPERSCOPE_FLEET_REPEATS` sets how often each is tried.
+
+#![allow(clippy::print_stdout, reason = "documentation has these numbers: run with --nocapture")]
+
+use super::points_of_all;
+use crate::change_points::ChangePoint;
+use crate::day_levels::{DayLevels, HostStep};
+use crate::simulate::normal;
+use stats::Chance;
+
+const ALPHA: f64 = 0.05;
+const HOST: f64 = 0.35;
+const DAY: f64 = 0.08;
+const NUMBERS: usize = 10;
+
+fn repeats() -> usize {
+    std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|one| one.parse().ok()).unwrap_or(200)
+}
+
+/// What a fleet is like.
+#[derive(Clone, Copy)]
+struct Shape {
+    name: &'static str,
+    hosts: u32,
+    days: u32,
+    /// Whether a host reported on a day.
+    is_there: fn(host: u32, day: u32, chance: &mut Chance) -> bool,
+    /// Deviation of what all hosts of a day have in common.
+    common: f64,
+    /// How much of that the next day has.
+    kept: f64,
+}
+
+const WHOLE: Shape =
+    Shape { name: "whole", hosts: 20, days: 14, is_there: |_, _, _| true, common: 0.0, kept: 0.0 };
+
+/// What is put into the first number: by how much, from which day on, on which hosts.
+#[derive(Clone, Copy)]
+struct PutIn {
+    log: f64,
+    from: u32,
+    is_on: fn(u32) -> bool,
+}
+
+const NOTHING: PutIn = PutIn { log: 0.0, from: 0, is_on: |_| false };
+
+fn values(shape: &Shape, put_in: PutIn, chance: &mut Chance) -> Vec<HostStep> {
+    let hosts: Vec<f64> = (0..shape.hosts).map(|_| HOST * normal(chance)).collect();
+    let (mut all, mut common) = (Vec::new(), 0.0);
+    for step in 0..shape.days {
+        common = shape.kept * common + shape.common * normal(chance);
+        for (host, own) in (0..).zip(&hosts) {
+            let log = own + common + DAY * normal(chance);
+            let more = if step >= put_in.from && (put_in.is_on)(host) { put_in.log } else { 0.0 };
+            if (shape.is_there)(host, step, chance) {
+                all.push(HostStep { host, step, log: log + more });
+            }
+        }
+    }
+    all
+}
+
+/// The days on which each series of a fleet changes: for each number that of all hosts, then those of both kinds.
+fn days(shape: &Shape, put_in: PutIn, seed: u64) -> Vec<Vec<u32>> {
+    let mut chance = Chance::of_part(29, seed);
+    let mut series = Vec::new();
+    for number in 0..NUMBERS {
+        let values = values(shape, if number == 0 { put_in } else { NOTHING }, &mut chance);
+        for kind in [None, Some(0), Some(1)] {
+            let is_of = |one: &&HostStep| kind.is_none_or(|kind| one.host % 2 == kind);
+            series.push(DayLevels::of(values.iter().filter(is_of).copied().collect()));
+        }
+    }
+    let found = points_of_all(&series.iter().collect::<Vec<_>>(), ALPHA);
+    let day = |(series, points): (&DayLevels, Vec<ChangePoint>)| {
+        points.iter().filter_map(|one| series.steps.get(one.at).copied()).collect()
+    };
+    series.iter().zip(found).map(day).collect()
+}
+
+/// The share of fleets that are said to change although nothing did.
+fn alarms(shape: &Shape) -> f64 {
+    let is_alarm =
+        |seed: &usize| days(shape, NOTHING, *seed as u64).iter().any(|one| !one.is_empty());
+    let share = (0..repeats()).filter(is_alarm).count() as f64 / repeats() as f64;
+    println!("{}, {} hosts, {} days: {:.1}%", shape.name, shape.hosts, shape.days, share * 100.0);
+    share
+}
+
+fn is_there_often(_: u32, _: u32, chance: &mut Chance) -> bool {
+    chance.below(3) > 0
+}
+
+/// Half of the hosts make room for others in the middle, one by one.
+fn is_replaced(host: u32, day: u32, _: &mut Chance) -> bool {
+    match host % 4 {
+        0 => day < 4 + host / 4,
+        1 => day >= 4 + host / 4,
+        _ => true,
+    }
+}
+
+/// 5% is what is asked for, for all of a fleet's numbers together; 8% of 200 fleets is two deviations of chance more.
+#[test]
+fn chance_is_called_a_change_of_a_fleet_as_often_as_asked_for() {
+    let some = [
+        WHOLE,
+        Shape { days: 6, ..WHOLE },
+        Shape { hosts: 8, days: 30, ..WHOLE },
+        Shape { name: "two of three hosts a day", is_there: is_there_often, ..WHOLE },
+        Shape { name: "hosts replaced", is_there: is_replaced, ..WHOLE },
+        Shape { name: "days in common", common: 0.05, ..WHOLE },
+    ];
+    for shape in some {
+        let share = alarms(&shape);
+        assert!(share <= 0.08, "{}: {share}", shape.name);
+    }
+}
+
+/// Days that depend on the day before do give more alarms: docs/fleet.md says how many.
+#[test]
+fn days_that_depend_on_each_other_give_more() {
+    let of = |kept| alarms(&Shape { name: "days depend", common: 0.05, kept, days: 30, ..WHOLE });
+    let (some, much) = (of(0.3), of(0.7));
+    assert!(some < much && much > 0.3, "{some} {much}");
+}
+
+/// The share of fleets of which the put-in change is found, no more than a day off, by one of the first number's series.
+fn found(shape: &Shape, put_in: PutIn) -> f64 {
+    let is_found = |seed: &usize| {
+        let days = days(shape, put_in, *seed as u64);
+        days.iter().take(3).flatten().any(|day| day.abs_diff(put_in.from) <= 1)
+    };
+    let share = (0..repeats()).filter(is_found).count() as f64 / repeats() as f64;
+    let percent = (put_in.log.exp() - 1.0) * 100.0;
+    println!("{} hosts, {} days, {percent:.0}%: {:.1}%", shape.hosts, shape.days, share * 100.0);
+    share
+}
+
+#[test]
+fn changes_of_a_fleet_are_found() {
+    let all: fn(u32) -> bool = |_| true;
+    let odd: fn(u32) -> bool = |host| host % 2 == 1;
+    let many = Shape { hosts: 100, ..WHOLE };
+    for (shape, percent, is_on, least) in [
+        (WHOLE, 0.10_f64, all, 0.75),
+        (WHOLE, 0.15, odd, 0.75),
+        (many, 0.04, all, 0.7),
+        (many, 0.06, all, 0.9),
+        (many, 0.06, odd, 0.7),
+    ] {
+        let share = found(&shape, PutIn { log: percent.ln_1p(), from: 7, is_on });
+        assert!(share >= least, "{} hosts, {percent}: {share}", shape.hosts);
+    }
+}
+
+/// Where many numbers do change, those that are said to and don't are a share of 5% at most.
+#[test]
+fn false_ones_are_a_share_of_those_found() {
+    let (mut right, mut wrong) = (0, 0);
+    for seed in 0..repeats() as u64 / 10 {
+        let mut chance = Chance::of_part(11, seed);
+        let put_in = PutIn { log: 0.2, from: 7, is_on: |_| true };
+        let number = |at| values(&WHOLE, if at < 10 { put_in } else { NOTHING }, &mut chance);
+        let series: Vec<DayLevels> = (0..40).map(number).map(DayLevels::of).collect();
+        let found = points_of_all(&series.iter().collect::<Vec<_>>(), ALPHA);
+        let changed = found.iter().map(|points| usize::from(!points.is_empty()));
+        right += changed.clone().take(10).sum::<usize>();
+        wrong += changed.skip(10).sum::<usize>();
+    }
+    assert!(right * 10 >= repeats() * 9, "{right} of {}", repeats());
+    assert!(wrong * 15 <= right + wrong, "{wrong} of {}", right + wrong);
+}

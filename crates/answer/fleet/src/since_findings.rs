@@ -1,0 +1,92 @@
+//! Which changes over time are findings of their own: not those that another reason makes up for; and which kinds of
+//! hosts carry a change of all.
+
+use std::collections::BTreeSet;
+
+use crate::level_change::{LevelChange, host_changes};
+use crate::since::Series;
+
+/// By how much more or less another reason may have changed to make up for one.
+const SAME: std::ops::RangeInclusive<f64> = 0.5..=2.0;
+
+/// Notes for reasons whose sums a second changed that another one changed by as much the other way at the same time,
+/// while all together did not: work is counted elsewhere.
+pub(crate) fn note_moves(changes: &mut [LevelChange]) {
+    let moved: Vec<Option<String>> = changes.iter().map(|one| made_up_by(one, changes)).collect();
+    for (change, moved) in changes.iter_mut().zip(moved) {
+        change.moved = moved;
+    }
+}
+
+fn made_up_by(change: &LevelChange, changes: &[LevelChange]) -> Option<String> {
+    if !change.metric.is_rate() || change.is_of_all() {
+        return None;
+    }
+    let is_peer = |other: &&LevelChange| {
+        other.stratum == change.stratum
+            && other.metric == change.metric
+            && other.is_about_when(change)
+    };
+    let peers = || changes.iter().filter(is_peer);
+    if peers().any(LevelChange::is_of_all) {
+        return None;
+    }
+    let more = |one: &LevelChange| one.after - one.before;
+    let others = peers().filter(|other| !other.is_of(change) && other.level == change.level);
+    let mut same = others.filter(|other| SAME.contains(&(-more(other) / more(change))));
+    same.next().map(|other| other.reason.clone())
+}
+
+/// A change of all hosts that only some kinds of hosts have is carried by these.
+pub(crate) fn name_kinds(changes: &mut [LevelChange], series: &[Series]) {
+    let of_kinds: Vec<LevelChange> =
+        changes.iter().filter(|one| one.stratum.is_some()).cloned().collect();
+    for change in changes.iter_mut().filter(|one| one.stratum.is_none()) {
+        let is_same = |kind: &&LevelChange| {
+            kind.metric == change.metric && kind.is_of(change) && kind.is_with(change)
+        };
+        let carrying: Vec<&LevelChange> = of_kinds.iter().filter(is_same).collect();
+        let columns: BTreeSet<&str> = carrying.iter().filter_map(|one| column(one)).collect();
+        // The column that fewest kinds of hosts carry it by says most.
+        let share = |name: &&str| {
+            let own = carrying.iter().filter(|one| column(one) == Some(*name));
+            let hosts: usize = own.map(|one| one.hosts).sum();
+            let all = series.iter().filter(|one| {
+                let is_kind = one.stratum.as_ref().is_some_and(|kind| kind.0 == **name);
+                is_kind && one.metric == change.metric && is_of(one, change)
+            });
+            (hosts, all.count())
+        };
+        let found = columns.into_iter().map(|name| (name, share(&name)));
+        let some = found.filter(|(name, (_, kinds))| {
+            carrying.iter().filter(|one| column(one) == Some(name)).count() < *kinds
+        });
+        let Some((name, _)) = some.min_by_key(|(_, (hosts, _))| *hosts) else { continue };
+        let own = carrying.iter().filter(|one| column(one) == Some(name));
+        let hosts: BTreeSet<&String> = own.flat_map(|one| &one.carried_by).collect();
+        change.carried_by = hosts.into_iter().cloned().collect();
+    }
+}
+
+/// Says of changes of a kind how many hosts of all kinds there are.
+pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
+    for change in changes.iter_mut().filter(|one| one.stratum.is_some()) {
+        let is_whole = |one: &&Series| {
+            one.stratum.is_none() && one.metric == change.metric && is_of(one, change)
+        };
+        if let Some(whole) = series.iter().find(is_whole) {
+            let hosts = host_changes(&whole.levels.values, change.bounds).len();
+            change.hosts_of_all = hosts.max(change.hosts);
+        }
+    }
+}
+
+fn column(change: &LevelChange) -> Option<&str> {
+    change.stratum.as_ref().map(|one| one.0.as_str())
+}
+
+fn is_of(series: &Series, change: &LevelChange) -> bool {
+    let key = &series.key;
+    (key.level, &key.isa, &key.reason, key.waiting)
+        == (change.level, &change.isa, &change.reason, change.waiting)
+}

@@ -1,0 +1,218 @@
+//! The columns of changes over time.
+
+use report::column::{self, Column, Unit};
+
+use crate::level_change::LevelChange;
+use crate::shown::{chance, interval, level, times, value};
+use crate::since::SinceQuestion;
+
+/// The one table there is.
+pub(super) const TABLE: &str = "changes";
+
+/// A change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r> {
+    pub(super) change: &'r LevelChange,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        true
+    }
+}
+
+/// All columns, in the order of JSON and CSV.
+pub(super) fn columns<'r>(question: &SinceQuestion) -> Vec<Column<Row<'r>>> {
+    let mut columns = days();
+    columns.extend(kinds(question));
+    columns.extend(exits());
+    columns.extend(levels());
+    columns.extend(tests(question.alpha));
+    columns.extend(hosts());
+    columns
+}
+
+fn days<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::text(("day", "day"), "The first day of the new level.", |row: &Row<'_>| {
+            Some(row.change.day.clone())
+        })
+        .shown(TABLE, 0),
+        Column::text(
+            ("last_before", "last before"),
+            "The last day of the level before.",
+            |row: &Row<'_>| Some(row.change.last_before.clone()),
+        ),
+    ]
+}
+
+fn kinds<'r>(question: &SinceQuestion) -> Vec<Column<Row<'r>>> {
+    let is_of_kind = |row: &Row<'_>| row.change.stratum.is_some();
+    let title = match question.strata.as_slice() {
+        [one] => one.clone(),
+        _ => "kind".to_owned(),
+    };
+    let is_one = question.strata.len() == 1;
+    let drawn = move |row: &Row<'_>| match &row.change.stratum {
+        None => "all".to_owned(),
+        Some((_, kind)) if is_one => kind.clone(),
+        Some((name, kind)) => format!("{name} {kind}"),
+    };
+    vec![
+        Column::text(
+            ("stratum_column", "column"),
+            "What tells kinds of hosts apart.",
+            |row: &Row<'_>| row.change.stratum.as_ref().map(|one| one.0.clone()),
+        )
+        .null("Of all hosts."),
+        Column::text(("stratum", &title), "Only hosts of this kind.", |row: &Row<'_>| {
+            row.change.stratum.as_ref().map(|one| one.1.clone())
+        })
+        .null("As stratum_column.")
+        .drawn_as(drawn)
+        .shown_if(TABLE, 0, is_of_kind),
+    ]
+}
+
+fn exits<'r>() -> Vec<Column<Row<'r>>> {
+    let of_one = |row: &Row<'_>| (!row.change.is_of_all()).then(|| row.change.reason.clone());
+    let isa = |row: &Row<'_>| (!row.change.isa.is_empty()).then(|| row.change.isa.clone());
+    vec![
+        Column::number(("level", "level"), Unit::Id, "Level of the exits.", |row: &Row<'_>| {
+            u64::try_from(row.change.level).ok().filter(|level| *level > 0)
+        })
+        .null("All exits that don't wait, together.")
+        .drawn_as(|row| level(row.change.level))
+        .shown(TABLE, 3),
+        Column::text(("isa", "isa"), "Architecture of the exits.", isa).null("Any."),
+        Column::text(("reason", "reason"), "Their reason.", of_one)
+            .null("As level.")
+            .drawn_as(|row| row.change.reason_shown().to_owned())
+            .shown(TABLE, 0),
+        Column::flag(
+            ("waiting", "waiting"),
+            "By these exits a guest says that it has nothing to do.",
+            |row: &Row<'_>| row.change.waiting,
+        ),
+        Column::text(
+            ("metric", "metric"),
+            "The number. Times are nanoseconds.",
+            |row: &Row<'_>| Some(row.change.metric.name().to_owned()),
+        )
+        .shown(TABLE, 0),
+    ]
+}
+
+fn levels<'r>() -> Vec<Column<Row<'r>>> {
+    let steps = |at: usize| {
+        move |row: &Row<'_>| row.change.steps.get(at).and_then(|steps| u64::try_from(*steps).ok())
+    };
+    vec![
+        Column::ratio(
+            ("before", "before"),
+            "What the typical host had since the change before, or from the beginning.",
+            |row: &Row<'_>| Some(row.change.before),
+        )
+        .drawn_as(|row| value(row.change.metric, Some(row.change.before)))
+        .shown(TABLE, 2),
+        Column::ratio(
+            ("after", "after"),
+            "What it has up to the next change, or the end.",
+            |row: &Row<'_>| Some(row.change.after),
+        )
+        .drawn_as(|row| value(row.change.metric, Some(row.change.after)))
+        .shown(TABLE, 2),
+        Column::number(
+            ("steps_before", "steps before"),
+            Unit::Count,
+            "Steps with a value, of the level before.",
+            steps(0),
+        ),
+        Column::number(("steps_after", "steps after"), Unit::Count, "Of the new level.", steps(1)),
+    ]
+}
+
+fn tests<'r>(alpha: f64) -> Vec<Column<Row<'r>>> {
+    let heading = format!("{}% interval", (1.0 - alpha) * 100.0);
+    vec![
+        Column::ratio(("ratio", "typical host"), "After over before.", |row: &Row<'_>| {
+            Some(row.change.ratio)
+        })
+        .drawn_as(|row| times(row.change.ratio))
+        .shown(TABLE, 0),
+        Column::ratio(
+            ("ci_low", &heading),
+            "Lower end of its interval, of confidence 1 - alpha.",
+            |row: &Row<'_>| Some(row.change.low),
+        )
+        .drawn_as(|row| interval(row.change.low, row.change.high))
+        .shown(TABLE, 1),
+        Column::ratio(("ci_high", "high"), "Upper end of it.", |row: &Row<'_>| {
+            Some(row.change.high)
+        }),
+        Column::ratio(
+            ("p_value", "p"),
+            "Chance of such a change at any place of a series without one.",
+            |row: &Row<'_>| Some(row.change.p),
+        ),
+        Column::ratio(
+            ("p_adjusted", "p adj."),
+            "The same, adjusted for the number of series.",
+            |row: &Row<'_>| Some(row.change.p_adjusted),
+        )
+        .drawn_as(|row| chance(row.change.p_adjusted))
+        .shown(TABLE, 1),
+    ]
+}
+
+fn hosts<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::number(
+            ("hosts_compared", "hosts"),
+            Unit::Count,
+            "Hosts that have the number before and after.",
+            |row: &Row<'_>| u64::try_from(row.change.hosts).ok(),
+        )
+        .shown(TABLE, 0),
+        Column::number(
+            ("hosts_of_all", "of all"),
+            Unit::Count,
+            "Hosts of all kinds that have.",
+            |row: &Row<'_>| u64::try_from(row.change.hosts_of_all).ok(),
+        ),
+        Column::flag(
+            ("went_away", "went away"),
+            "At the end of the series the change is gone by half or more.",
+            |row: &Row<'_>| row.change.went_away,
+        ),
+        Column::text(
+            ("shifted_with", "shifted with"),
+            "The reason whose sum changed by as much the other way at the same time, while that of all exits did not.",
+            |row: &Row<'_>| row.change.moved.clone(),
+        )
+        .null("None."),
+        Column::flag(
+            ("finding", "finding"),
+            "Did not go away and was not shifted: what --fail-if looks at.",
+            |row: &Row<'_>| row.change.is_finding(),
+        ),
+        Column::text(("note", "note"), "", note)
+            .drawn_as(|row| note(row).unwrap_or_default())
+            .only_in_tables()
+            .shown(TABLE, 0),
+        Column::text(
+            ("carried_by", "carried by"),
+            "Hosts that carry the change.",
+            |row: &Row<'_>| Some(row.change.carried_by.join(" ")),
+        )
+        .only_in_csv(),
+    ]
+}
+
+/// Why a change is no finding.
+fn note(row: &Row<'_>) -> Option<String> {
+    if row.change.went_away {
+        return Some("went away".to_owned());
+    }
+    row.change.moved.as_ref().map(|other| format!("moved: {other} makes up for it"))
+}

@@ -1,0 +1,110 @@
+//! Conditions of `--fail-if`, held against the numbers of a fleet.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use analyses::diff::Condition;
+use anyhow::bail;
+use fleet::Metric;
+use printable::messages;
+use report::plural;
+
+use crate::exit_codes::CONDITION_HOLDS;
+use crate::misuse::Misuse;
+
+/// Conditions, each with the number that it is on.
+#[derive(Debug)]
+pub(super) struct Conditions<'c>(Vec<(&'c Condition, Metric)>);
+
+/// A number of a fleet that was another, or may have been.
+#[derive(Debug)]
+pub(super) struct Number<'n> {
+    pub(super) reason: &'n str,
+    pub(super) metric: Metric,
+    /// Before and after, of the typical host.
+    pub(super) values: Option<(f64, f64)>,
+    /// It did change, and that is neither over nor made up for.
+    pub(super) is_finding: bool,
+    /// What is to be said of it.
+    pub(super) verdict: String,
+}
+
+impl Number<'_> {
+    /// Whether it is what a condition is on.
+    pub(super) fn is_asked_for(&self, condition: &Condition, metric: Metric) -> bool {
+        self.metric == metric && is_about(condition, self.reason)
+    }
+
+    fn is_beyond(&self, condition: &Condition) -> bool {
+        let is_time = self.metric.is_time();
+        self.values.and_then(|values| condition.is_beyond_values(values, is_time)) == Some(true)
+    }
+}
+
+/// Whether a condition is on this reason.
+pub(super) fn is_about(condition: &Condition, reason: &str) -> bool {
+    condition.reason.as_deref().is_none_or(|own| reason.eq_ignore_ascii_case(own))
+}
+
+impl<'c> Conditions<'c> {
+    /// # Errors
+    /// When one is on what hosts are not compared by.
+    pub(super) fn of(conditions: &'c [Condition]) -> Result<Self, Misuse> {
+        let with_metric = |one: &'c Condition| Ok((one, metric_of(one)?));
+        conditions.iter().map(with_metric).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Those asked for, else all, and those of conditions.
+    pub(super) fn metrics(&self, asked_for: &[Metric]) -> Vec<Metric> {
+        let mut metrics = match asked_for {
+            [] => Metric::ALL.to_vec(),
+            some => some.to_vec(),
+        };
+        metrics.extend(self.0.iter().map(|one| one.1));
+        metrics.sort_unstable();
+        metrics.dedup();
+        metrics
+    }
+
+    /// Reports which conditions hold, and for what; `is_known` says whether there is what a condition is on.
+    ///
+    /// # Errors
+    /// When there is not.
+    pub(super) fn conclude(
+        &self,
+        numbers: &[Number<'_>],
+        is_known: &dyn Fn(&Condition, Metric) -> bool,
+    ) -> anyhow::Result<ExitCode> {
+        let mut code = ExitCode::SUCCESS;
+        let mut err = messages();
+        for (condition, metric) in &self.0 {
+            if !is_known(condition, *metric) {
+                // A slip in a name must not pass for a good result.
+                bail!("--fail-if '{}': no row with numbers to hold it against", condition.text);
+            }
+            let of = numbers.iter().filter(|one| one.is_asked_for(condition, *metric));
+            let (findings, others): (Vec<&Number<'_>>, Vec<_>) =
+                of.filter(|one| one.is_beyond(condition)).partition(|one| one.is_finding);
+            for finding in findings {
+                let _ = writeln!(err, "hyperscope: {}: {}", condition.text, finding.verdict);
+                code = ExitCode::from(CONDITION_HOLDS);
+            }
+            if !others.is_empty() {
+                let rows = plural(others.len() as u64, "row");
+                let _ = writeln!(
+                    err,
+                    "hyperscope: {}: {rows} beyond it by chance, for a while or for another reason",
+                    condition.text
+                );
+            }
+        }
+        Ok(code)
+    }
+}
+
+fn metric_of(condition: &Condition) -> Result<Metric, Misuse> {
+    let names = || Metric::ALL.map(Metric::short).join(", ");
+    Metric::named(condition.metric()).ok_or_else(|| {
+        Misuse(format!("--fail-if {}: no such metric; there are: {}", condition.text, names()))
+    })
+}

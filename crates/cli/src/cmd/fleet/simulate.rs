@@ -1,0 +1,45 @@
+//! `hyperscope fleet simulate`: a lake of hosts that there are not.
+
+use std::fs::File;
+
+use anyhow::{Context, bail};
+use fleet::{Simulation, Template};
+use lake::store::LocalFolder;
+use lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
+use report::plural;
+
+use crate::args::fleet::SimulateArgs;
+use crate::args::tables::{TableArg, TableArgs};
+use crate::cmd::export::TableFolder;
+use crate::notice::say;
+use crate::part::Part;
+use crate::session_tables::{SessionTables, convert};
+
+pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
+    let sources = SessionTables::open(std::slice::from_ref(&args.file), None, &Part::default())?;
+    let folder = tempfile::tempdir().context("cannot make a folder for tables")?;
+    let needed = [&SESSIONS, &EXIT_ROLLUP, &EXIT_HIST];
+    let tables = TableArgs { tables: needed.map(TableArg).to_vec(), ..TableArgs::default() };
+    let mut files = TableFolder::new(folder.path(), std::slice::from_ref(&args.file));
+    convert(&sources, &tables, (None, &[]), &mut files)?;
+    files.complete()?;
+    let open = |name: &str| File::open(folder.path().join(format!("{name}.parquet")));
+    let template =
+        Template::read([open(SESSIONS.name)?, open(EXIT_ROLLUP.name)?, open(EXIT_HIST.name)?])?;
+    if template.is_empty() {
+        bail!("{}: it has no exits that hosts could have", args.file.display());
+    }
+    let storage = LocalFolder::change(&args.lake)
+        .with_context(|| format!("cannot change {}", args.lake.display()))?;
+    let simulation = Simulation {
+        hosts: args.hosts,
+        days: args.days,
+        from_day_ns: calendar::begin_of(&args.from_day.0).context("no such day")?,
+        slices: args.slices,
+        effects: &args.effect,
+        seed: args.seed,
+    };
+    let sessions = simulation.write(&template, &storage).context("cannot write the lake")?;
+    say(&format!("{} of {}", plural(sessions, "session"), plural(u64::from(args.hosts), "host")));
+    Ok(())
+}
