@@ -156,7 +156,12 @@ test-hostile: tools
 # An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
 .PHONY: test-lab
 test-lab:
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes top:: tracers unplugged
+	@for package in prometheus prometheus-alertmanager; do \
+		if ! command -v $$package >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$package) >/dev/null || true; \
+		fi; \
+	done
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes prometheus top:: tracers unplugged
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

@@ -22,6 +22,7 @@ mod leftovers;
 mod machines;
 mod nested_writes;
 mod patience;
+mod prometheus;
 mod publish;
 mod recorded;
 mod recorder;

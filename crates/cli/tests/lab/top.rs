@@ -152,3 +152,54 @@ fn compare(row: &Value, intervals: &[Value]) -> u64 {
     }
     paired
 }
+
+/// In level 1: the screen, in a terminal that telnetd makes; keys come through a fifo.
+const SCREEN: &str = "
+    mkfifo /tmp/keys
+    printf '#!/bin/sh\ncd /tmp\nstty cols 110 rows 30\nexec hyperscope top\n' > /tmp/terminal
+    chmod +x /tmp/terminal
+    telnetd -F -b 127.0.0.1:2323 -l /tmp/terminal & server=$!
+    sleep 1
+    nc 127.0.0.1 2323 < /tmp/keys > /tmp/screen 2>/dev/null & terminal=$!
+    exec 3>/tmp/keys
+    until grep -q l2 /tmp/screen 2>/dev/null; do sleep 0.2; kill -0 $terminal || exit 1; done
+    printf r >&3
+    until grep -q report.html /tmp/screen; do sleep 0.5; kill -0 $terminal || exit 2; done
+    until ls /tmp/*.hscope/report.html >/dev/null 2>&1; do sleep 0.5; kill -0 $terminal || exit 3; done
+    sleep 2
+    printf q >&3
+    exec 3>&-
+    wait $terminal
+    kill $server
+    mv /tmp/*.hscope /tmp/pressed
+    ls /sys/kernel/tracing/instances";
+
+#[test]
+fn a_key_records_the_vm_under_the_cursor_and_makes_its_page() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("top-records");
+    lab.run(&["up", "--levels", "2"]).done();
+    lab.put_program(1);
+    let screen = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", SCREEN]));
+    // For longer than the screen is there: some of it is in the 10 s.
+    let work = "for turn in $(seq 400); do hyperscope-labguest exits hypercall=20 nap=5; done";
+    let working = Patient::start(lab.command(&["exec", "2", "--", "sh", "-c", work]));
+    let seen = screen.finish(WORKING);
+    let screen = lab.shell(1, "tail -c 2000 /tmp/screen | cat -v").stdout;
+    assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), ""), "{}\n{screen}", seen.stderr);
+    drop(working);
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["host.dat", "session.json", "report.html"] {
+        let (from, to) = (format!("/tmp/pressed/{file}"), folder.path().join(file));
+        lab.run(&["get", "1", &from, to.to_str().unwrap()]).done();
+    }
+    let ran = hyperscope(&["exits", "--format", "json", folder.path().to_str().unwrap()]);
+    let exits: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = exits["rows"].as_array().unwrap();
+    let hypercalls = rows.iter().find(|row| row["reason"] == "hypercall").unwrap();
+    assert!(number(hypercalls, "count") > 20, "{hypercalls}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("hyperscope.report/1"));
+}

@@ -165,6 +165,9 @@ where
             return;
         }
         spent.append(&mut fresh);
+        // Two consumers give back batches of theirs at different times, each with an empty one of the other's: of
+        // those there would be more and more.
+        spent.truncate(next.as_ref().map_or(0, |round| round.batches.len()));
         current = next;
     }
     let _ = consumer.advance(u64::MAX, &mut spent);

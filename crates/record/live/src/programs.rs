@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::fs;
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
+use std::time::{Duration, Instant};
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
@@ -80,8 +81,12 @@ const LOADED: [&str; 14] = [
 /// Threads of vCPUs that there is room for: a number for each CPU, within limits.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 1024..=65536;
-/// A state is read again when a program was changing it.
-const MOST_READS: usize = 100;
+/// A state is read again when a program was changing it: this many times at once, and then now and then. A program changes
+/// one within a microsecond, but the host may itself be a guest whose CPU is taken away meanwhile.
+const READS_AT_ONCE: usize = 100;
+const BETWEEN_READS: Duration = Duration::from_micros(200);
+/// No CPU is away for that long.
+const MOST_READING: Duration = Duration::from_secs(5);
 
 /// How much the kernel keeps: memory that is taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,13 +228,20 @@ impl Programs {
         Ok(())
     }
 
-    fn state(&self, thread: u32) -> Result<VcpuState> {
-        for _ in 0..MOST_READS {
-            if let Some(state) = layout::state(&self.vcpus.get(&thread, 0)?) {
+    fn state(&self, of: u32) -> Result<VcpuState> {
+        let begun = Instant::now();
+        for read in 0_usize.. {
+            if let Some(state) = layout::state(&self.vcpus.get(&of, 0)?) {
                 return Ok(state);
             }
+            if read >= READS_AT_ONCE {
+                if begun.elapsed() > MOST_READING {
+                    break;
+                }
+                thread::sleep(BETWEEN_READS);
+            }
         }
-        Err(LiveError::Restless(thread))
+        Err(LiveError::Restless(of))
     }
 
     /// How long they have run, where the kernel counts that.

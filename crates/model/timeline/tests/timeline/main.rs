@@ -5,3 +5,4 @@
 
 mod align;
 mod histories;
+mod rounds;
