@@ -12,6 +12,7 @@ import { checks } from "./checks.mjs";
 import { codes } from "./code.mjs";
 import { drawers } from "./drawer.mjs";
 import { eventLists } from "./events.mjs";
+import { firefoxes } from "./firefox.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
 import { serveds } from "./served.mjs";
@@ -19,6 +20,7 @@ import { spans } from "./spans.mjs";
 import { stories } from "./stories.mjs";
 import { repository, screens } from "./tool.mjs";
 import { views } from "./view.mjs";
+import { zooms } from "./zoom.mjs";
 
 if (!browserProgram()) {
   console.log("no Chromium here: the pages are not opened (apt-get install chromium)");
@@ -28,7 +30,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...frames];
+const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...zooms, ...firefoxes, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

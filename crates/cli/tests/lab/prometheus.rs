@@ -40,7 +40,7 @@ const END: &str = "
     kill -STOP $(pidof qemu-system-x86_64)
     sleep 0.5
     echo > /tmp/end
-    until [ -e /tmp/r/session.json ]; do sleep 0.2; done";
+    until [ -e /tmp/r/session.json ] && [ -e /tmp/r/host.dat ]; do sleep 0.2; done";
 
 /// How long everything may take that waits for Prometheus.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -65,6 +65,11 @@ export class Drawer {
       event.stopPropagation();
       this.actions.clear();
     });
+    // From the table, finding or lane that opened it, too; not where the key has another use.
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented || this.range === null) return;
+      if (!(event.target instanceof HTMLInputElement)) this.actions.clear();
+    });
     context.focus.follow(() => this.refresh());
   }
 
