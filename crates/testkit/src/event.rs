@@ -62,9 +62,14 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// Sets a field. Panics when the event has no such field, or when the value is of another kind
-    /// or too long for it. Dynamic fields are laid out in the order in which they are set.
+    /// or too long for it. `name[2]` is an element of an array. Dynamic fields are laid out in the order in which they are set.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<Value>) -> Self {
+        if let Some((array, index)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+            let index =
+                index.parse().unwrap_or_else(|_| panic!("`{index}` is no place in an array"));
+            return self.set_element(array, index, value.into());
+        }
         let field = self
             .format
             .field(name)
@@ -77,6 +82,18 @@ impl<'a> EventBuilder<'a> {
         };
         assert!(bytes.len() <= field.size, "`{name}` has {} bytes", field.size);
         self.record[field.offset..field.offset + bytes.len()].copy_from_slice(&bytes);
+        self
+    }
+
+    /// Sets an element of an array of numbers, each of which is as long as the array is aligned.
+    fn set_element(mut self, array: &str, index: usize, value: Value) -> Self {
+        let field = self.format.field(array);
+        let field = field.unwrap_or_else(|| panic!("{} has no field `{array}`", self.format.name));
+        let Value::Number(number) = value else { panic!("`{array}` has numbers") };
+        let from = index * field.align;
+        assert!(from + field.align <= field.size, "`{array}` has no element {index}");
+        let bytes = bytes::uint(self.abi.order, number, field.align);
+        self.record[field.offset + from..field.offset + from + bytes.len()].copy_from_slice(&bytes);
         self
     }
 

@@ -50,6 +50,7 @@ pub enum Machine {
 /// Every format of a kernel made for tests: KVM's of one machine, sched, irq.
 #[derive(Clone, Debug)]
 pub struct KernelFormats {
+    machine: Machine,
     abi: Abi,
     all: Vec<Format>,
 }
@@ -58,6 +59,17 @@ impl KernelFormats {
     /// The formats of `machine` with offsets for the long size of `abi`.
     #[must_use]
     pub fn new(machine: Machine, abi: Abi) -> Self {
+        Self { machine, abi, all: Vec::new() }.with(shapes::of(machine))
+    }
+
+    /// The formats of a recording that has system calls of all kinds, and signals, too.
+    #[must_use]
+    pub fn with_syscalls(self) -> Self {
+        self.with(shapes::RAW_SYSCALLS.iter())
+    }
+
+    fn with(mut self, shapes: impl Iterator<Item = &'static Shape>) -> Self {
+        let (machine, abi) = (self.machine, self.abi);
         let common = layout::fields(machine, abi, 0, COMMON_FIELDS);
         let format = |(shape, id): (&Shape, u16)| Format {
             system: shape.system,
@@ -67,7 +79,9 @@ impl KernelFormats {
             fields: layout::fields(machine, abi, 8, shape.fields),
             print: shape.print,
         };
-        Self { abi, all: shapes::of(machine).zip(FIRST_ID..).map(format).collect() }
+        let first = self.all.last().map_or(FIRST_ID, |last| last.id + 1);
+        self.all.extend(shapes.zip(first..).map(format));
+        self
     }
 
     /// Byte order and long size of the machine.

@@ -19,6 +19,7 @@ use super::tracer::{GuestTracerArgs, TracerArgs};
     hyperscope record --flight 60s               keeps the newest minute until it is wanted\n  \
     hyperscope record --vm web -- sleep 5        one VM alone, while a command runs\n  \
     hyperscope record --profile net --kprobe tun_get_user\n  \
+    hyperscope record --profile vmm --vm web     for hyperscope vmm: what a VMM does in its exits\n  \
     hyperscope record --guest web -- sleep 5     host and guest, with hyperscope-agent in the guest\n  \
     hyperscope record --guest trace-cmd:web      the same, with trace-cmd agent in the guest\n  \
     hyperscope record --sample 499 --for 10s     with samples of all CPUs, for hyperscope profile\n  \
@@ -182,9 +183,11 @@ pub(crate) enum ProfileArg {
     Net,
     /// The same, and disks
     Disk,
+    /// The same, and system calls and signals: see hyperscope vmm
+    Vmm,
     /// Scheduling alone
     Sched,
-    /// All of these
+    /// All of these, but system calls and signals
     Full,
 }
 
@@ -194,6 +197,7 @@ impl From<ProfileArg> for recorder::Profile {
             ProfileArg::Exits => Self::Exits,
             ProfileArg::Net => Self::Net,
             ProfileArg::Disk => Self::Disk,
+            ProfileArg::Vmm => Self::Vmm,
             ProfileArg::Sched => Self::Sched,
             ProfileArg::Full => Self::Full,
         }

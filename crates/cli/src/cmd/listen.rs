@@ -45,7 +45,7 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
         at: args.at.clone(),
         in_guests: InGuests {
             events: args.events.clone(),
-            profile: args.profile.map(Profile::from).or(usual),
+            profile: args.profile.map(|one| Profile::from(one).in_guests()).or(usual),
             tracer: args.tracer.asked()?,
             buffer_kib: args.buffer,
             quota_bytes: Some(args.quota),

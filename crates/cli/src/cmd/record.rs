@@ -176,7 +176,7 @@ fn probes(args: &RecordArgs) -> Vec<String> {
 
 /// What is recorded in guests: what is asked for, else the same as on the host where they have it.
 fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
-    let usual = args.profile.map_or(Profile::Exits, Profile::from);
+    let usual = args.profile.map_or(Profile::Exits, Profile::from).in_guests();
     Ok(InGuests {
         events: args.guest_events.clone(),
         profile: args.guest_events.is_empty().then_some(usual),

@@ -126,6 +126,24 @@ impl Field {
         Some(NumberAt { offset: self.offset, size, signed: self.signed })
     }
 
+    /// Where an element's number lies in an array that lies in the field itself. `None` past the array's end, and for what is no array of numbers.
+    #[must_use]
+    pub fn element(&self, index: u32) -> Option<NumberAt> {
+        let FieldKind::Array(Element { size, form: ElementForm::Number | ElementForm::Long }) =
+            self.kind
+        else {
+            return None;
+        };
+        let from = index.checked_mul(size)?;
+        let fits = from.checked_add(size)? <= self.size;
+        let offset = self.offset.checked_add(from).filter(|_| fits)?;
+        Some(NumberAt {
+            offset,
+            size: u8::try_from(size).ok().filter(|size| *size <= 8)?,
+            signed: self.signed,
+        })
+    }
+
     /// The field's number, filled up with zeros; `None` past the end and for what is no number.
     #[must_use]
     pub fn unsigned(&self, record: &[u8], order: ByteOrder) -> Option<u64> {

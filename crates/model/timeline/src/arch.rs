@@ -22,8 +22,8 @@ use crate::thread_event::Kind;
 
 pub use any::SCHED_SWITCH;
 pub(crate) use any::{HOST_WORK_SYSTEMS, SLEEP_STATES};
-pub use rule::{FLAG, HIGH, Rule, VALUE};
-pub(crate) use rule::{GUEST_PC_AT, ONLY_IF, THREAD};
+pub use rule::{FLAG, HIGH, Rule, THREAD, VALUE};
+pub(crate) use rule::{GUEST_PC_AT, ONLY_IF};
 
 /// All tables. Where two tables have a rule for an event, the first one whose fields the event has
 /// is taken.
@@ -251,15 +251,23 @@ pub fn rule_for(format: &EventFormat) -> Option<(u16, &'static Rule)> {
 
 /// The rule of that tag.
 #[inline]
-pub(crate) fn rule(tag: u16) -> Option<&'static Rule> {
+#[must_use]
+pub fn rule(tag: u16) -> Option<&'static Rule> {
     let tag = usize::from(tag);
     ALL.get(tag / MOST_RULES)?.rules.get(tag % MOST_RULES)
 }
 
 /// What events of this format say of an exit besides its reason.
-pub(crate) fn detail_for(format: &EventFormat) -> Option<(Detail, &'static Rule)> {
+#[must_use]
+pub fn detail_for(format: &EventFormat) -> Option<(Detail, &'static Rule)> {
     let mut details = ALL.iter().flat_map(|arch| arch.details);
     details.find(|(_, rule)| rule.is_for(format)).map(|(detail, rule)| (*detail, rule))
+}
+
+/// Whether a thread goes to sleep that a `sched_switch` takes off its CPU in this state.
+#[must_use]
+pub fn sleeps(prev_state: u64) -> bool {
+    prev_state & SLEEP_STATES != 0
 }
 
 /// The access that events of this format stand for.

@@ -32,7 +32,8 @@ pub const MOST_FIELDS: usize = 5;
 pub struct Wanted {
     /// What the caller calls it; handed back in [`TraceEvent::tag`].
     pub tag: u16,
-    /// Fields whose numbers are wanted; `"exit_reason|ret"` takes the first of the two that the event has. Those
+    /// Fields whose numbers are wanted; `"exit_reason|ret"` takes the first of the two that the event has,
+    /// `"args[1]"` an element of an array. Those
     /// after the first [`MOST_FIELDS`] come as events of their own right after it, with the tags that follow.
     pub fields: &'static [&'static str],
 }

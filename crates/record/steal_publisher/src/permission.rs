@@ -76,6 +76,7 @@ mod tests {
             pid,
             program: "qemu".into(),
             vcpus: Vec::new(),
+            threads: Vec::new(),
             vsock_cid: None,
             channels: channels.into_iter().collect(),
         }

@@ -15,9 +15,11 @@ pub enum Profile {
     Net,
     /// The same, and the disk's.
     Disk,
+    /// What accounts for every VM exit, and the system calls and signals of VMMs that handle them.
+    Vmm,
     /// Scheduling alone.
     Sched,
-    /// All of these.
+    /// All of these but system calls and signals, which every program makes.
     Full,
 }
 
@@ -38,8 +40,16 @@ const IRQ: &[&str] = &["irq", "irq_vectors"];
 const KVM: &[&str] = &["kvm", "kvmmmu", "kvm-s390", "kvm_hv"];
 const NET: &[&str] = &["net", "napi", "vhost"];
 const DISK: &[&str] = &["block", "io_uring"];
+/// Where a VMM's threads enter and leave their kernel, and which signals interrupt them.
+const SYSCALLS: &[&str] = &["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "signal"];
 
 impl Profile {
+    /// What is recorded in guests where this is recorded of their host: what a VMM does, no guest has to show.
+    #[must_use]
+    pub fn in_guests(self) -> Self {
+        if self == Self::Vmm { Self::Exits } else { self }
+    }
+
     /// Names and systems in it. A kernel need not have all of them.
     #[must_use]
     pub fn patterns(self) -> Vec<&'static str> {
@@ -47,6 +57,7 @@ impl Profile {
             Self::Exits => &[KVM, SCHED, IRQ],
             Self::Net => &[KVM, SCHED, IRQ, NET],
             Self::Disk => &[KVM, SCHED, IRQ, DISK],
+            Self::Vmm => &[KVM, SCHED, IRQ, SYSCALLS],
             Self::Sched => &[SCHED],
             Self::Full => &[KVM, SCHED, IRQ, NET, DISK],
         };
@@ -187,6 +198,15 @@ mod tests {
             available().choose(&Profile::Sched.patterns(), &[]).unwrap(),
             ["sched:sched_switch"]
         );
+    }
+
+    #[test]
+    fn system_calls_are_recorded_where_they_are_asked_for() {
+        let is_call = |pattern: &&str| names(pattern, "raw_syscalls:sys_enter");
+        let has_calls = |profile: Profile| profile.patterns().iter().any(is_call);
+        assert!(has_calls(Profile::Vmm));
+        assert!(!has_calls(Profile::Vmm.in_guests()) && !has_calls(Profile::Full));
+        assert_eq!(Profile::Net.in_guests(), Profile::Net);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Vm {
     pub program: String,
     /// Its vCPUs, in order.
     pub vcpus: Vec<Vcpu>,
+    /// The VMM's other threads, by id: the main loop, those of devices, workers.
+    pub threads: Vec<VmmThread>,
     /// Its address for vsock, where its command line has it.
     pub vsock_cid: Option<u32>,
     /// Channels to an agent in it, as its command line has them, the best first.
@@ -48,6 +50,18 @@ pub struct Vcpu {
     /// How many bits of that are its fraction.
     pub tsc_scaling_bits: Option<u32>,
 }
+
+/// A thread of a VMM that runs no vCPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VmmThread {
+    /// The thread.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// Threads of a VMM that are listed: one with more has workers without end.
+const MOST_THREADS: usize = 1024;
 
 /// All VMs of this system, by process id.
 #[must_use]
@@ -78,6 +92,7 @@ fn vm(pid: u32) -> Vm {
         pid,
         program,
         vcpus: vcpus(pid),
+        threads: threads(pid),
         vsock_cid: vsock_cid(&words),
         channels: channels(&words),
     }
@@ -138,11 +153,9 @@ fn vsock_cid(words: &[String]) -> Option<u32> {
 /// Firecracker's (`fc_vcpu 0`) and cloud-hypervisor's (`vcpu0`).
 #[must_use]
 pub fn vcpus(pid: u32) -> Vec<Vcpu> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let mut vcpus: Vec<Vcpu> = tids
+    let mut vcpus: Vec<Vcpu> = tids(pid)
         .filter_map(|tid| {
-            let vcpu = vcpu_number(&comm(&format!("/proc/{pid}/task/{tid}/comm")))?;
+            let vcpu = vcpu_number(&thread_name(pid, tid))?;
             let of_vcpu = |file| debugfs(pid, vcpu, file);
             Some(Vcpu {
                 vcpu,
@@ -156,6 +169,23 @@ pub fn vcpus(pid: u32) -> Vec<Vcpu> {
         .collect();
     vcpus.sort_by_key(|vcpu| vcpu.vcpu);
     vcpus
+}
+
+fn threads(pid: u32) -> Vec<VmmThread> {
+    let named = tids(pid).map(|tid| VmmThread { tid, name: thread_name(pid, tid) });
+    let others = named.filter(|thread| vcpu_number(&thread.name).is_none());
+    let mut threads: Vec<VmmThread> = others.take(MOST_THREADS).collect();
+    threads.sort_by_key(|thread| thread.tid);
+    threads
+}
+
+fn tids(pid: u32) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn thread_name(pid: u32, tid: u32) -> String {
+    comm(&format!("/proc/{pid}/task/{tid}/comm"))
 }
 
 fn vcpu_number(thread: &str) -> Option<u32> {
@@ -211,6 +241,29 @@ mod tests {
                     -device ivshmem-plain,memdev=shm";
         assert_eq!(channels(&words(line)), ["shm:/dev/shm/l2"]);
         assert!(channels(&words("qemu -m 1")).is_empty());
+    }
+
+    #[test]
+    fn threads_that_run_no_vcpu() {
+        let own = std::process::id();
+        let named = std::thread::Builder::new().name("IO iothread1".to_owned());
+        let vcpu = std::thread::Builder::new().name("CPU 0/KVM".to_owned());
+        let is_over = std::sync::Arc::new(std::sync::Barrier::new(3));
+        let wait = || {
+            let is_over = is_over.clone();
+            move || is_over.wait()
+        };
+        let waiting = [named.spawn(wait()).unwrap(), vcpu.spawn(wait()).unwrap()];
+        // A thread gives itself its name when it begins.
+        let has = |name: &str| threads(own).iter().any(|thread| thread.name == name);
+        let begun = std::time::Instant::now();
+        while (!has("IO iothread1") || vcpus(own).is_empty()) && begun.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        assert!(has("IO iothread1") && !has("CPU 0/KVM"));
+        assert!(threads(own).iter().any(|thread| thread.tid == own));
+        is_over.wait();
+        waiting.into_iter().for_each(|thread| assert!(thread.join().is_ok()));
     }
 
     #[test]

@@ -76,7 +76,7 @@ mod tests {
     fn vm(name: &str, pid: u32, cid: Option<u32>) -> Vm {
         let channels = cid.map(|cid| format!("vsock:{cid}")).into_iter().collect();
         let (program, vcpus) = ("qemu".into(), Vec::new());
-        Vm { name: name.into(), pid, program, vcpus, vsock_cid: cid, channels }
+        Vm { name: name.into(), pid, program, vcpus, threads: Vec::new(), vsock_cid: cid, channels }
     }
 
     #[test]

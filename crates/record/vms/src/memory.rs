@@ -107,7 +107,15 @@ mod tests {
 
     fn vm(pid: u32) -> Vm {
         let (program, vcpus, channels) = ("qemu".into(), Vec::new(), Vec::new());
-        Vm { name: "web".into(), pid, program, vcpus, vsock_cid: None, channels }
+        Vm {
+            name: "web".into(),
+            pid,
+            program,
+            vcpus,
+            threads: Vec::new(),
+            vsock_cid: None,
+            channels,
+        }
     }
 
     fn refusal(path: &Path, vm: Option<&Vm>) -> String {

@@ -7,6 +7,7 @@ mod irq;
 mod kvm;
 mod loongarch;
 mod powerpc;
+mod raw_syscalls;
 mod riscv;
 mod s390;
 mod sched;
@@ -24,6 +25,9 @@ pub(crate) struct Shape {
     pub(crate) fields: &'static [(&'static str, &'static str)],
     pub(crate) print: &'static str,
 }
+
+/// System calls of all kinds, and signals.
+pub(crate) const RAW_SYSCALLS: &[Shape] = raw_syscalls::SHAPES;
 
 /// The events of a kernel for `machine`, those of one system together.
 pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {

@@ -11,7 +11,7 @@ pub const VALUE: usize = 0;
 pub const FLAG: usize = 1;
 /// Place of the field with the id of the thread concerned. Without one it is the thread that ran
 /// (`common_pid`).
-pub(crate) const THREAD: usize = 2;
+pub const THREAD: usize = 2;
 /// Place of the field with an exit's program counter of the guest, where that is asked for. Exits have
 /// no thread but the one that ran.
 pub(crate) const GUEST_PC_AT: usize = THREAD;

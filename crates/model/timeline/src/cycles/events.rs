@@ -3,8 +3,7 @@
 use eventfmt::EventFormat;
 
 use crate::arch::{
-    self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, RULE_TAGS, SCHED_SWITCH, SLEEP_STATES,
-    THREAD, VALUE,
+    self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, RULE_TAGS, SCHED_SWITCH, THREAD, VALUE,
 };
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::trace_events::{TraceEvent, Wanted};
@@ -85,7 +84,7 @@ pub fn exit_code(trace_event: &TraceEvent) -> u64 {
 }
 
 fn switch(trace_event: &TraceEvent, ran: ThreadEvent) -> Option<[ThreadEvent; 2]> {
-    let runnable = trace_event.value(1)? & SLEEP_STATES == 0;
+    let runnable = !arch::sleeps(trace_event.value(1)?);
     let of = |place, kind, flag| {
         let thread = trace_event.value(place)? as u32;
         Some(ThreadEvent { thread, kind, flag, ..ran })

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use eventfmt::EventFormat;
+use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
 use ringbuf::{PageTime, Record};
 use sources::{Block, Damage, FormatTable, Recording};
@@ -34,7 +34,7 @@ struct Fields(Vec<(usize, Load)>);
 impl Fields {
     fn new(format: &EventFormat, wanted: &[&str]) -> Self {
         let load = |(place, names): (usize, &&str)| {
-            let number = names.split('|').find_map(|name| format.field(name)?.number())?;
+            let number = names.split('|').find_map(|name| number(format, name))?;
             Some((place, Load::new(number)))
         };
         Self(wanted.iter().take(MOST_FIELDS).enumerate().filter_map(load).collect())
@@ -53,6 +53,14 @@ impl Fields {
             }
         }
         (values, has)
+    }
+}
+
+/// Where a field's number stands, or that of an array's element: `args[1]`.
+fn number(format: &EventFormat, name: &str) -> Option<NumberAt> {
+    match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((array, index)) => format.field(array)?.element(index.parse().ok()?),
+        None => format.field(name)?.number(),
     }
 }
 

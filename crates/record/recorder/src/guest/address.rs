@@ -65,7 +65,15 @@ mod tests {
     fn vm(name: &str, cid: Option<u32>) -> Vm {
         let channels = cid.map(|cid| format!("vsock:{cid}")).into_iter().collect();
         let (program, vcpus) = ("qemu".into(), Vec::new());
-        Vm { name: name.into(), pid: 77, program, vcpus, vsock_cid: cid, channels }
+        Vm {
+            name: name.into(),
+            pid: 77,
+            program,
+            vcpus,
+            threads: Vec::new(),
+            vsock_cid: cid,
+            channels,
+        }
     }
 
     fn found(asked: &str) -> Result<(String, String, bool)> {

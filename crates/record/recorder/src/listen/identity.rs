@@ -68,7 +68,7 @@ mod tests {
     fn vm(name: &str, pid: u32, cid: u32) -> Vm {
         let channels = vec![format!("vsock:{cid}")];
         let (program, vcpus, vsock_cid) = ("qemu".into(), Vec::new(), Some(cid));
-        Vm { name: name.into(), pid, program, vcpus, vsock_cid, channels }
+        Vm { name: name.into(), pid, program, vcpus, threads: Vec::new(), vsock_cid, channels }
     }
 
     #[test]

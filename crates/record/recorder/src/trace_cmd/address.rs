@@ -67,7 +67,7 @@ mod tests {
 
     fn vm(name: &str, vsock_cid: Option<u32>) -> Vm {
         let (program, vcpus, channels) = ("qemu".into(), Vec::new(), Vec::new());
-        Vm { name: name.into(), pid: 77, program, vcpus, vsock_cid, channels }
+        Vm { name: name.into(), pid: 77, program, vcpus, threads: Vec::new(), vsock_cid, channels }
     }
 
     #[test]

@@ -57,7 +57,15 @@ impl Publishing {
             vcpus.iter().map(|one| GuestClock::of(one).unwrap()).collect();
         // No such process: nobody but vCPUs is the VM's own.
         let (name, program, pid) = ("web".into(), "qemu".into(), u32::MAX);
-        let vm = Vm { name, pid, program, vcpus, vsock_cid: None, channels: Vec::new() };
+        let vm = Vm {
+            name,
+            pid,
+            program,
+            vcpus,
+            threads: Vec::new(),
+            vsock_cid: None,
+            channels: Vec::new(),
+        };
         let map = Arc::new(map);
         let writer = SpanWriter::lay_out(Arc::clone(&map), &[0, 1], 0, 0).unwrap();
         let names = Names::new(ReasonNames::of_formats(&table, ABI));
