@@ -49,6 +49,7 @@ pub(crate) mod tables;
 pub(crate) mod top;
 pub(crate) mod tracer;
 pub(crate) mod virtio;
+pub(crate) mod vmm;
 
 /// Sees across hypervisor layers and says where the time goes.
 #[derive(Debug, Parser)]
@@ -103,6 +104,8 @@ pub(crate) enum Verb {
     Profile(profile::ProfileArgs),
     /// Show what virtio's queues of guests carry, and how long buffers are away
     Virtio(virtio::VirtioArgs),
+    /// Show what VMMs do with the exits that they handle, and in their threads: locks, system calls, devices
+    Vmm(vmm::VmmArgs),
     /// Show how guests boot and shut down: initcall levels, user space, exits in each
     Boot(boot::BootArgs),
     /// Show which kernel functions ran, for how long, and who called them
@@ -165,6 +168,7 @@ impl Verb {
             Self::Cpu(args) => args.memory,
             Self::Profile(args) => args.memory,
             Self::Virtio(args) => args.memory,
+            Self::Vmm(args) => args.memory,
             Self::Boot(args) => args.memory,
             Self::Calls(args) => args.memory,
             Self::Events(args) => args.memory,
@@ -203,6 +207,7 @@ impl Verb {
             Self::Cpu(args) => args.part.range,
             Self::Profile(args) => args.part.range,
             Self::Virtio(args) => args.part.range,
+            Self::Vmm(args) => args.part.range,
             Self::Calls(args) => args.part.range,
             Self::Path(args) => args.part.range,
             Self::Critical(args) => args.part.range,

@@ -34,3 +34,4 @@ pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod top;
 pub(crate) mod virtio;
+pub(crate) mod vmm;

@@ -91,6 +91,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Cpu(args) => cmd::cpu::run(args),
         Verb::Profile(args) => cmd::profile::run(args),
         Verb::Virtio(args) => cmd::virtio::run(args),
+        Verb::Vmm(args) => cmd::vmm::run(args),
         Verb::Boot(args) => cmd::boot::run(args),
         Verb::Calls(args) => cmd::calls::run(args),
         Verb::Events(args) => cmd::events::run(args),

@@ -21,6 +21,8 @@ pub(crate) struct Recorded {
     pub(crate) cost: Option<RecorderCost>,
     /// Processes of VMs by their vCPU threads.
     pub(crate) processes: HashMap<u32, u32>,
+    /// Processes of VMs by all their threads: those of vCPUs, and others.
+    pub(crate) vmm_threads: HashMap<u32, u32>,
     /// When it began, in Unix time.
     pub(crate) begun_unix_ns: Option<u64>,
     /// Moments by the trace clock, by Unix time, and how far apart those were read.
@@ -39,7 +41,8 @@ pub(crate) fn recorded(recording: &Path) -> Recorded {
         let of_host = |key| Some(reported.get("host")?.get(key)?.as_str()?.to_owned());
         Recorded {
             cost: cost(&reported),
-            processes: processes(&reported),
+            processes: processes(&reported, &["vcpus"]),
+            vmm_threads: processes(&reported, &["vcpus", "threads"]),
             begun_unix_ns: reported.get("begun_unix_ns").and_then(Value::as_u64),
             clock_pairs: clock_pairs(&reported),
             host_id: of_host("id"),
@@ -120,14 +123,17 @@ fn agents(guests: &[Value]) -> Vec<AgentCost> {
     guests.iter().filter_map(cost).collect()
 }
 
-fn processes(recorded: &Value) -> HashMap<u32, u32> {
+/// Processes of VMs by the threads in these lists.
+fn processes(recorded: &Value, lists: &[&str]) -> HashMap<u32, u32> {
     let list = |value: &Value, key| value.get(key).and_then(Value::as_array).cloned();
     let number = |value: &Value, key| u32::try_from(value.get(key)?.as_u64()?).ok();
     let mut processes = HashMap::new();
     for vm in list(recorded, "vms").unwrap_or_default() {
         let Some(pid) = number(&vm, "pid") else { continue };
-        let vcpus = list(&vm, "vcpus").unwrap_or_default();
-        processes.extend(vcpus.iter().filter_map(|vcpu| Some((number(vcpu, "tid")?, pid))));
+        for name in lists {
+            let threads = list(&vm, name).unwrap_or_default();
+            processes.extend(threads.iter().filter_map(|one| Some((number(one, "tid")?, pid))));
+        }
     }
     processes
 }

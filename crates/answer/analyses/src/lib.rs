@@ -28,7 +28,7 @@
 //! | when: over time, one by one, in a heat map | [`over_time`], [`each_exit`], [`latencies`], [`lanes`] |
 //! | nested guests | [`nested`], [`nested_steps`], [`nested_touches`] |
 //! | who had the CPUs, and did what | [`states`], [`cpu`], [`profile`], [`calls`], [`boot`] |
-//! | why somebody waited | [`path`], [`critical`], [`virtio`] |
+//! | why somebody waited, and what VMMs do | [`path`], [`critical`], [`virtio`], [`vmm`] |
 //! | what differs, and what helps | [`diff`], [`ab`], [`advice`] |
 //! | what a recording has | [`contents`], [`recorded`], [`known_parts`], [`vms`], [`align`], [`hypertrace`] |
 //! | what numbers are called | [`reasons`], [`msr_names`] |
@@ -71,6 +71,7 @@ mod seven_bits;
 pub mod states;
 pub mod tally;
 pub mod virtio;
+pub mod vmm;
 pub mod vms;
 
 pub use stats::{Comparison, Estimate};

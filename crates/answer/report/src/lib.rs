@@ -33,6 +33,7 @@ mod sentences;
 mod table;
 mod units;
 mod virtio;
+mod vmm;
 mod xml;
 
 use serde::Serialize;
@@ -56,6 +57,7 @@ pub use sensitivity::SensitivityReport;
 pub use table::{Column, Table};
 pub use units::{count, plural, share, time};
 pub use virtio::VirtioReport;
+pub use vmm::{VmmReport, VmmSource};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "cpu",
             "profile",
             "virtio",
+            "vmm",
             "path",
             "critical",
             "boot",

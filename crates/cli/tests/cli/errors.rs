@@ -22,9 +22,10 @@ fn fails(args: &[&str], code: i32, words: &[&str]) {
 fn wrong_usage_is_code_2() {
     fails(&[], 2, &["Usage:", "exits", "nested", "events", "info"]);
     fails(&["bogus"], 2, &["bogus", "--help"]);
-    for verb in
-        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "calls", "events", "info"]
-    {
+    for verb in [
+        "exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "calls", "events",
+        "info",
+    ] {
         fails(&[verb], 2, &["<FILE>", "--help"]);
         fails(&[verb, "--bogus", SMALL], 2, &["--bogus"]);
         fails(&[verb, "--format", "xml", SMALL], 2, &["xml", "json"]);
@@ -105,7 +106,8 @@ fn what_is_no_recording_is_code_1() {
     fs::write(path("trace.dat.zst"), [0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap();
     fs::create_dir(path("folder")).unwrap();
     fs::create_dir(path("empty.hscope")).unwrap();
-    for verb in ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "events", "info"]
+    for verb in
+        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
     {
         let cases: [(&str, &[&str]); 8] = [
             ("missing.dat", &["cannot read", "No such file"]),
@@ -141,7 +143,8 @@ fn names_that_no_recording_knows_are_code_1() {
 
 #[test]
 fn places_that_cannot_be_written_are_code_1() {
-    for verb in ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "events", "info"]
+    for verb in
+        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
     {
         fails(&[verb, "-o", "/nonexistent/report", SMALL], 1, &["/nonexistent/report"]);
         fails(&[verb, "-o", "fixtures", SMALL], 1, &["cannot create fixtures"]);
@@ -158,7 +161,8 @@ fn a_recording_is_never_written_over() {
     fs::copy(repository().join(SMALL), &copy).unwrap();
     let before = fs::read(&copy).unwrap();
     let copy = copy.to_str().unwrap();
-    for verb in ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "events", "info"]
+    for verb in
+        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
     {
         fails(&[verb, "-o", copy, copy], 1, &["is a recording to be read"]);
     }

@@ -42,3 +42,4 @@ mod sums;
 mod tables;
 mod tool;
 mod virtio;
+mod vmm;

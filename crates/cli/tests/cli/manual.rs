@@ -10,6 +10,7 @@ const VERBS: &[&str] = &[
     "advice",
     "profile",
     "virtio",
+    "vmm",
     "path",
     "critical",
     "ab",

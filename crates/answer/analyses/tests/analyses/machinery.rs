@@ -41,6 +41,12 @@ impl Machinery {
         }
     }
 
+    /// The same, with system calls of all kinds, and signals.
+    pub(crate) fn with_syscalls(mut self) -> Self {
+        self.formats = self.formats.with_syscalls();
+        self
+    }
+
     fn stream(&mut self, cpu: u32) -> &mut StreamBuilder {
         self.cpus.entry(cpu).or_insert_with(|| StreamBuilder::new(LITTLE_64, 4096))
     }

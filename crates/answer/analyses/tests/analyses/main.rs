@@ -16,3 +16,4 @@ mod oracle;
 mod path;
 mod profile;
 mod readings;
+mod vmm;

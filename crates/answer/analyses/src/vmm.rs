@@ -1,0 +1,411 @@
+//! Where time goes in VMMs: of exits that they handle in user space, and of their threads that run no vCPU.
+//!
+//! ```text
+//!  kvm_userspace_exit  sys_exit     sys_enter  sys_exit   sys_enter(KVM_RUN)  kvm_fpu load
+//!  ────────┬──────────────┬────────────┬──────────┬──────────────┬─────────────┬────
+//!          │    return    │   device   │   call   │    device    │    back     │
+//! ```
+//! The cycles of vCPUs say when the VMM had an exit in hand, and whether its thread ran: by the same state machine as
+//! `user_ns` of `exits`. That time is cut where the thread enters and leaves system calls, and handlers of signals, so
+//! that parts add up to it exactly.
+
+mod activity;
+mod calls;
+mod events;
+mod exits;
+mod kin;
+mod split;
+mod sums;
+mod threads;
+
+use std::collections::{BTreeMap, HashMap};
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::arch::{self, Isa};
+use timeline::cycles::VcpuCycles;
+use timeline::trace_events::{Gap, ThreadNames, TraceEvent, TraceEventSink, each_trace_event};
+use timeline::{Detail, Losses, Vm, group_vms};
+
+use self::activity::Call;
+use self::calls::CallNumbers;
+use self::events::{Sign, concerns_cycles, is_call, sign, wanted};
+use self::exits::{ExitSplitter, GroupKey, GroupSum};
+use self::kin::Kin;
+use self::sums::{CallKey, LockKey, LockSum};
+use self::threads::ThreadClock;
+use crate::reasons::{Code, ReasonNames};
+use crate::recorded::{can_split, has_switches};
+
+pub use self::split::{ExitSplit, ThreadSplit};
+pub use self::sums::CallSum;
+
+/// Exits of a VM that its VMM handled, with a reason and an address in common.
+#[derive(Clone, Debug)]
+pub struct VmmExits {
+    /// The VM.
+    pub vm: String,
+    /// 1: a guest of the recorded machine; 2: any guest inside those.
+    pub level: u8,
+    /// Instruction set.
+    pub isa: Isa,
+    /// The kernel's name of the reason.
+    pub reason: String,
+    /// Its raw code.
+    pub code: Code,
+    /// Port, guest physical address, or what else they were about.
+    pub about: Option<(Detail, u64)>,
+    /// How many.
+    pub exits: u64,
+    /// Where their time in the VMM went.
+    pub split: ExitSplit,
+}
+
+/// Who made system calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CalledBy {
+    /// The handling of exits: those at this place of [`Vmm::exits`].
+    Exits(usize),
+    /// A thread: that at this place of [`Vmm::threads`].
+    Thread(usize),
+}
+
+/// System calls of one kind.
+#[derive(Clone, Debug)]
+pub struct VmmCalls {
+    /// Who made them.
+    pub by: CalledBy,
+    /// The call.
+    pub name: String,
+    /// How often, and how long.
+    pub sum: CallSum,
+}
+
+/// A thread, by its name where that is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedThread {
+    /// Its id.
+    pub tid: u32,
+    /// Its name.
+    pub name: Option<String>,
+}
+
+/// Waits for one futex that one thread ended.
+#[derive(Clone, Debug)]
+pub struct VmmLock {
+    /// The VM.
+    pub vm: String,
+    /// The futex, in the VMM's memory.
+    pub address: u64,
+    /// Who released it.
+    pub holder: Option<NamedThread>,
+    /// How many waits.
+    pub waits: u64,
+    /// Threads that waited.
+    pub waiters: u64,
+    /// Waited while exits were handled.
+    pub exits_waited_ns: u64,
+    /// Waited by threads that run no vCPU.
+    pub threads_waited_ns: u64,
+    /// The longest wait.
+    pub longest_ns: u64,
+}
+
+/// A VMM's thread that runs no vCPU.
+#[derive(Clone, Debug)]
+pub struct VmmThread {
+    /// The VM.
+    pub vm: String,
+    /// The thread.
+    pub thread: NamedThread,
+    /// Where its time went.
+    pub split: ThreadSplit,
+}
+
+/// What the VMMs of one recording did.
+#[derive(Debug)]
+pub struct Vmm {
+    /// By VM, level, reason and address, those first that took longest.
+    pub exits: Vec<VmmExits>,
+    /// System calls, those first that took longest.
+    pub calls: Vec<VmmCalls>,
+    /// Waits for futexes, the longest first.
+    pub locks: Vec<VmmLock>,
+    /// Threads of VMMs that run no vCPU, the busiest first.
+    pub threads: Vec<VmmThread>,
+    /// Whether running in user space is known from running in the kernel, and both from waiting.
+    pub is_split: bool,
+    /// Whether system calls were recorded.
+    pub has_calls: bool,
+    /// Whether switches of threads were recorded.
+    pub has_switches: bool,
+    /// Whether times are nanoseconds; else they are ticks.
+    pub nanoseconds: bool,
+    /// From the first event to the last.
+    pub span_ns: u64,
+    /// What was lost.
+    pub losses: Losses,
+}
+
+/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them.
+/// `tick` hears of the bytes done.
+#[must_use]
+pub fn vmm(
+    recording: &Recording,
+    processes: &HashMap<u32, u32>,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vmm {
+    let mut pass = Pass::new(recording);
+    let wanted = |_: usize, format: &eventfmt::EventFormat| wanted(recording, format);
+    let mut found = each_trace_event(std::slice::from_ref(recording), &wanted, &mut pass, tick);
+    let span_ns = found.spans_ns.pop().flatten();
+    let has_calls = found.event_ids.pop().unwrap_or_default().iter().any(|id| {
+        let format = recording.formats().iter().find(|(one, _)| one == id);
+        format.is_some_and(|(_, format)| is_call(format))
+    });
+    let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
+    pass.threads.values_mut().for_each(|thread| thread.account(end_ns));
+    let mut splitter = pass.exits;
+    let vms = group_vms(recording, &pass.cycles.finish(&mut splitter));
+    let names = found.names.pop();
+    let answer = Answer { recording, vms: &vms, names: names.as_ref(), numbers: pass.numbers };
+    let owners = pass.kin.owners(&vms, processes, pass.threads.keys().copied());
+    let mut all = Vmm {
+        exits: Vec::new(),
+        calls: Vec::new(),
+        locks: Vec::new(),
+        threads: Vec::new(),
+        is_split: can_split(recording),
+        has_calls,
+        has_switches: has_switches(recording),
+        nanoseconds: recording.is_nanoseconds(),
+        span_ns: span_ns.map_or(0, |(from_ns, to_ns)| to_ns.saturating_sub(from_ns)),
+        losses: found.losses.pop().unwrap_or_default(),
+    };
+    answer.exits(splitter.groups, &mut all);
+    let mut locks = answer.exit_locks(splitter.locks);
+    if all.has_calls && all.has_switches {
+        answer.threads(pass.threads, &owners, &mut locks, &mut all);
+    }
+    answer.locks(locks, &mut all);
+    all.calls.sort_by_key(|one| std::cmp::Reverse(one.sum.running_ns + one.sum.waited_ns));
+    all
+}
+
+/// Locks by VM and key.
+type Locks = BTreeMap<(usize, LockKey), LockSum>;
+
+/// Takes the events of a recording in order.
+struct Pass {
+    cycles: VcpuCycles,
+    numbers: CallNumbers,
+    exits: ExitSplitter,
+    threads: FxHashMap<u32, ThreadClock>,
+    kin: Kin,
+}
+
+impl Pass {
+    fn new(recording: &Recording) -> Self {
+        // Both instruction sets of x86 have the same numbers.
+        let isa =
+            arch::exit_event(recording.formats()).map_or(Isa::Unknown, |event| event.arch.isa(1));
+        Self {
+            cycles: VcpuCycles::default(),
+            numbers: CallNumbers::of(isa),
+            exits: ExitSplitter::default(),
+            threads: FxHashMap::default(),
+            kin: Kin::default(),
+        }
+    }
+
+    fn thread(&mut self, thread: u32, now_ns: u64) -> &mut ThreadClock {
+        self.threads.entry(thread).or_insert_with(|| ThreadClock::new(now_ns))
+    }
+
+    /// The thread that ran is at something else now.
+    fn mark(&mut self, event: &TraceEvent, change: impl FnOnce(&mut ThreadClock)) {
+        let thread = self.thread(event.thread, event.stamp_ns);
+        thread.runs(event.stamp_ns, event.cpu);
+        change(thread);
+        let activity = thread.progress.activity;
+        if self.exits.mark(event.thread, event.stamp_ns, activity) {
+            self.cycles.emit_all(event.stamp_ns, &mut self.exits);
+        }
+    }
+
+    /// A thread is woken by the one that runs.
+    fn wakes(&mut self, woken: u32, event: &TraceEvent) {
+        let now_ns = event.stamp_ns;
+        let waker = self.threads.get(&event.thread).and_then(|thread| thread.progress.futex());
+        let thread = self.thread(woken, now_ns);
+        let waits = thread.progress.futex();
+        let released = waits.zip(waker).filter(|(waits, waker)| waits.futex == waker.futex);
+        let holder = released.map(|_| event.thread);
+        thread.wake(woken, now_ns, holder);
+        if waits.is_some() {
+            self.exits.released(woken, now_ns, holder);
+        }
+        if released.is_some_and(|(waits, waker)| waits.is_private && waker.is_private) {
+            self.kin.share(woken, event.thread);
+        }
+    }
+
+    fn switches(&mut self, event: &TraceEvent, from: u32, sleeps: bool, to: u32) {
+        let (now_ns, cpu) = (event.stamp_ns, event.cpu);
+        if from != 0 {
+            self.thread(from, now_ns).leaves_cpu(now_ns, cpu, sleeps);
+        }
+        if to != 0 {
+            self.thread(to, now_ns).gets_cpu(to, now_ns, cpu);
+        }
+    }
+}
+
+impl TraceEventSink for Pass {
+    fn event(&mut self, event: &TraceEvent) {
+        match sign(event) {
+            Sign::Enters(number, arguments) => {
+                let call = Call::new(self.numbers, number, arguments);
+                self.mark(event, |thread| thread.enters(call));
+            }
+            Sign::Leaves => self.mark(event, |thread| thread.progress.leaves()),
+            Sign::Handler => self.mark(event, |thread| thread.progress.handler()),
+            Sign::ToUser => self.mark(event, |thread| thread.progress.returns()),
+            Sign::Exits => self.exits.exits(event.thread),
+            Sign::About(detail, value) => self.exits.about(event.thread, detail, value),
+            Sign::Wakes(woken) => self.wakes(woken, event),
+            Sign::Switches { from, sleeps, to } => self.switches(event, from, sleeps, to),
+            Sign::Ends(thread) => {
+                if let Some(thread) = self.threads.get_mut(&thread) {
+                    thread.ends(event.stamp_ns);
+                }
+            }
+            Sign::Other => {}
+        }
+        if concerns_cycles(event.tag) {
+            self.cycles.event(event, &mut self.exits);
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.threads.values_mut().for_each(|thread| thread.lost(gap.cpu, gap.from_ns));
+        self.cycles.gap(gap);
+    }
+}
+
+/// Puts names to numbers.
+struct Answer<'a> {
+    recording: &'a Recording,
+    vms: &'a [Vm],
+    names: Option<&'a ThreadNames>,
+    numbers: CallNumbers,
+}
+
+impl Answer<'_> {
+    fn exits(&self, groups: FxHashMap<GroupKey, GroupSum>, all: &mut Vmm) {
+        let mut by_vm: BTreeMap<(usize, GroupKey), GroupSum> = BTreeMap::new();
+        for (key, sum) in groups {
+            let Some(vm) = self.vm_of(key.vcpu) else { continue };
+            let of = by_vm.entry((vm, GroupKey { vcpu: 0, ..key })).or_default();
+            of.exits += sum.exits;
+            of.split += sum.split;
+            sum.calls.iter().for_each(|(key, sum)| of.calls.entry(*key).or_default().add(sum));
+        }
+        let mut rows: Vec<((usize, GroupKey), GroupSum)> = by_vm.into_iter().collect();
+        rows.sort_by_key(|(_, sum)| {
+            std::cmp::Reverse((sum.split.user_ns() + sum.split.waited_ns(), sum.exits))
+        });
+        let mut reasons = ReasonNames::new(self.recording);
+        for (at, ((vm, key), sum)) in rows.into_iter().enumerate() {
+            let isa = reasons.isa(key.isa);
+            all.exits.push(VmmExits {
+                vm: self.vm_name(vm),
+                level: key.level,
+                isa,
+                reason: reasons.name(key.isa, key.code),
+                code: Code::new(isa, key.code),
+                about: key.about,
+                exits: sum.exits,
+                split: sum.split,
+            });
+            self.calls(CalledBy::Exits(at), sum.calls, all);
+        }
+    }
+
+    fn calls(&self, by: CalledBy, calls: FxHashMap<CallKey, CallSum>, all: &mut Vmm) {
+        let mut calls: Vec<(CallKey, CallSum)> = calls.into_iter().collect();
+        calls.sort_by_key(|(key, _)| *key);
+        let named = |(key, sum): (CallKey, CallSum)| VmmCalls {
+            by: by.clone(),
+            name: self.numbers.name(key.number, key.asks),
+            sum,
+        };
+        all.calls.extend(calls.into_iter().map(named));
+    }
+
+    fn exit_locks(&self, locks: FxHashMap<(usize, LockKey), LockSum>) -> Locks {
+        let mut by_vm = Locks::new();
+        for ((vcpu, key), sum) in locks {
+            if let Some(vm) = self.vm_of(vcpu) {
+                by_vm.entry((vm, key)).or_default().merge(sum);
+            }
+        }
+        by_vm
+    }
+
+    fn threads(
+        &self,
+        threads: FxHashMap<u32, ThreadClock>,
+        owners: &FxHashMap<u32, usize>,
+        locks: &mut Locks,
+        all: &mut Vmm,
+    ) {
+        let is_vcpu =
+            |tid: u32| self.vms.iter().any(|vm| vm.vcpus.iter().any(|one| one.thread == tid));
+        let mut own: Vec<(u32, ThreadClock)> = threads
+            .into_iter()
+            .filter(|(tid, _)| owners.contains_key(tid) && !is_vcpu(*tid))
+            .collect();
+        own.sort_by_key(|(tid, one)| (std::cmp::Reverse(one.split.cpu_ns()), *tid));
+        for (tid, clock) in own {
+            let Some(&vm) = owners.get(&tid) else { continue };
+            for (key, sum) in clock.locks {
+                locks.entry((vm, key)).or_default().merge(sum);
+            }
+            self.calls(CalledBy::Thread(all.threads.len()), clock.calls, all);
+            let (vm, thread) = (self.vm_name(vm), self.named(tid));
+            all.threads.push(VmmThread { vm, thread, split: clock.split });
+        }
+    }
+
+    fn locks(&self, locks: Locks, all: &mut Vmm) {
+        let lock = |((vm, key), sum): ((usize, LockKey), LockSum)| VmmLock {
+            vm: self.vm_name(vm),
+            address: key.futex,
+            holder: key.holder.map(|tid| self.named(tid)),
+            waits: sum.waits,
+            waiters: sum.waiters.len() as u64,
+            exits_waited_ns: sum.exits_waited_ns,
+            threads_waited_ns: sum.threads_waited_ns,
+            longest_ns: sum.longest_ns,
+        };
+        all.locks = locks.into_iter().map(lock).collect();
+        all.locks.sort_by_key(|one| {
+            std::cmp::Reverse((one.exits_waited_ns, one.threads_waited_ns, one.waits))
+        });
+    }
+
+    fn vm_of(&self, vcpu: usize) -> Option<usize> {
+        self.vms.iter().position(|vm| vm.vcpus.iter().any(|one| one.index == vcpu))
+    }
+
+    fn vm_name(&self, vm: usize) -> String {
+        self.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default()
+    }
+
+    fn named(&self, tid: u32) -> NamedThread {
+        let of_events = self.names.and_then(|names| names.of(tid));
+        let name = of_events.or_else(|| self.recording.comm(tid)).map(str::to_owned);
+        NamedThread { tid, name }
+    }
+}

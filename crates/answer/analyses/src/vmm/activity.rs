@@ -1,0 +1,194 @@
+//! What a VMM's thread is at between two of its events, by its system calls and the signals that it handles.
+
+use super::calls::{CallKind, CallNumbers};
+
+/// A system call that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) number: u32,
+    pub(super) kind: CallKind,
+    /// See [`CallNumbers::asks`].
+    pub(super) asks: u32,
+    /// The address that a futex call is about; 0: it is none.
+    pub(super) futex: u64,
+    /// Nobody outside the process waits at that address (`FUTEX_PRIVATE_FLAG`).
+    pub(super) is_private: bool,
+}
+
+/// `FUTEX_PRIVATE_FLAG` (`include/uapi/linux/futex.h`).
+const FUTEX_PRIVATE_FLAG: u64 = 128;
+
+impl Call {
+    pub(super) fn new(numbers: CallNumbers, number: u32, arguments: [u64; 3]) -> Self {
+        let kind = numbers.kind(number, arguments);
+        let is_futex = kind == CallKind::Futex;
+        Self {
+            number,
+            kind,
+            asks: numbers.asks(number, arguments),
+            futex: if is_futex { arguments[0] } else { 0 },
+            is_private: is_futex && arguments[1] & FUTEX_PRIVATE_FLAG != 0,
+        }
+    }
+}
+
+/// What a thread is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// No event has said so yet.
+    #[default]
+    Unknown,
+    /// An exit goes to user space: the `ioctl` is about to return.
+    Returning,
+    /// It runs the VMM's own code.
+    Code,
+    /// It runs a handler of a signal.
+    Handler,
+    /// It is in a system call.
+    Call(Call),
+}
+
+/// What a thread is at, and how many handlers of signals it is in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    pub(super) activity: Activity,
+    handlers: u8,
+}
+
+impl Progress {
+    pub(super) fn enters(&mut self, call: Call) {
+        // A handler that was left by a jump has not returned; none enters a guest, or waits for files.
+        if matches!(call.kind, CallKind::Run | CallKind::Poll) {
+            self.handlers = 0;
+        }
+        self.activity = Activity::Call(call);
+    }
+
+    pub(super) fn leaves(&mut self) {
+        if let Activity::Call(Call { kind: CallKind::HandlerEnds, .. }) = self.activity {
+            self.handlers = self.handlers.saturating_sub(1);
+        }
+        self.activity = if self.handlers > 0 { Activity::Handler } else { Activity::Code };
+    }
+
+    pub(super) fn handler(&mut self) {
+        self.handlers = self.handlers.saturating_add(1);
+        self.activity = Activity::Handler;
+    }
+
+    pub(super) fn returns(&mut self) {
+        self.activity = Activity::Returning;
+    }
+
+    /// Events were lost.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The futex that it is about, if any.
+    pub(super) fn futex(&self) -> Option<Call> {
+        match self.activity {
+            Activity::Call(call) if call.futex != 0 => Some(call),
+            _ => None,
+        }
+    }
+}
+
+/// A moment from which on a thread was at something else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) at_ns: u64,
+    pub(super) activity: Activity,
+}
+
+/// Cuts an interval at marks, which are in order of time: what the thread was at, and how long.
+///
+/// The way back from `KVM_RUN` ends where the call is left. Where that was not recorded, where it ends is not known,
+/// and neither is what came after.
+pub(super) fn cut(
+    marks: &[Mark],
+    (from_ns, to_ns): (u64, u64),
+    mut each: impl FnMut(Activity, u64),
+) {
+    let first = marks.partition_point(|mark| mark.at_ns <= from_ns);
+    let mut now_ns = from_ns;
+    let mut activity = first.checked_sub(1).and_then(|at| marks.get(at)).map(|mark| mark.activity);
+    for next in marks.get(first..).unwrap_or_default() {
+        let until_ns = next.at_ns.clamp(now_ns, to_ns);
+        if until_ns > now_ns {
+            each(until(activity, Some(next.activity)), until_ns - now_ns);
+        }
+        (now_ns, activity) = (until_ns, Some(next.activity));
+        if now_ns >= to_ns {
+            return;
+        }
+    }
+    if to_ns > now_ns {
+        each(until(activity, None), to_ns - now_ns);
+    }
+}
+
+/// What a thread was at that was at something else next.
+fn until(activity: Option<Activity>, next: Option<Activity>) -> Activity {
+    match activity {
+        None => Activity::Unknown,
+        Some(Activity::Returning) if !matches!(next, Some(Activity::Code | Activity::Handler)) => {
+            Activity::Unknown
+        }
+        Some(activity) => activity,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(marks: &[(u64, Activity)], range: (u64, u64)) -> Vec<(Activity, u64)> {
+        let marks: Vec<Mark> =
+            marks.iter().map(|&(at_ns, activity)| Mark { at_ns, activity }).collect();
+        let mut pieces = Vec::new();
+        cut(&marks, range, |activity, ns| pieces.push((activity, ns)));
+        assert_eq!(pieces.iter().map(|(_, ns)| ns).sum::<u64>(), range.1 - range.0);
+        pieces
+    }
+
+    #[test]
+    fn intervals_are_cut_at_marks() {
+        use Activity::{Code, Handler, Returning, Unknown};
+        let marks = [(10, Returning), (13, Code), (20, Handler)];
+        assert_eq!(pieces(&marks, (10, 25)), [(Returning, 3), (Code, 7), (Handler, 5)]);
+        assert_eq!(pieces(&marks, (14, 18)), [(Code, 4)]);
+        assert_eq!(pieces(&marks, (5, 11)), [(Unknown, 5), (Returning, 1)]);
+        assert_eq!(pieces(&marks, (20, 30)), [(Handler, 10)]);
+        assert_eq!(pieces(&[], (1, 3)), [(Unknown, 2)]);
+        // Two marks at one moment: the second one counts.
+        assert_eq!(pieces(&[(1, Handler), (1, Code)], (1, 3)), [(Code, 2)]);
+    }
+
+    #[test]
+    fn a_way_back_without_an_end_is_unknown() {
+        use Activity::{Code, Returning, Unknown};
+        assert_eq!(pieces(&[(10, Returning)], (10, 25)), [(Unknown, 15)]);
+        let marks = [(10, Returning), (20, Returning), (22, Code)];
+        assert_eq!(pieces(&marks, (10, 25)), [(Unknown, 10), (Returning, 2), (Code, 3)]);
+    }
+
+    #[test]
+    fn handlers_end_with_their_return() {
+        let call = |number| Call::new(CallNumbers::X86, number, [0; 3]);
+        let mut progress = Progress::default();
+        progress.leaves();
+        progress.handler();
+        progress.enters(call(0));
+        progress.leaves();
+        assert_eq!(progress.activity, Activity::Handler);
+        progress.enters(call(15));
+        progress.leaves();
+        assert_eq!(progress.activity, Activity::Code);
+        // One that was left by a jump.
+        progress.handler();
+        progress.enters(call(271));
+        progress.leaves();
+        assert_eq!(progress.activity, Activity::Code);
+    }
+}

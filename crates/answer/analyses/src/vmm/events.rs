@@ -1,0 +1,120 @@
+//! Which events show what a VMM's threads do, and what each means.
+
+use eventfmt::EventFormat;
+use sources::Recording;
+use timeline::arch::{self, Rule, THREAD};
+use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles};
+use timeline::trace_events::{TraceEvent, Wanted};
+use timeline::{Detail, Kind};
+
+/// Tag of `raw_syscalls:sys_enter`.
+const ENTERS: u16 = OWN_TAGS;
+/// Tag of `raw_syscalls:sys_exit`.
+const LEAVES: u16 = OWN_TAGS + 1;
+/// Tag of `signal:signal_deliver`.
+const SIGNAL: u16 = OWN_TAGS + 2;
+/// The first tag of what exits were about: one a [`Detail`].
+const DETAILS: u16 = OWN_TAGS + 0x10;
+
+/// Fields of an event tagged [`ENTERS`].
+const ENTERS_FIELDS: &[&str] = &["id", "args[0]", "args[1]", "args[2]"];
+
+/// What an event says of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// It enters the kernel: number of the call, its first arguments.
+    Enters(u32, [u64; 3]),
+    /// It leaves it again.
+    Leaves,
+    /// A handler of a signal runs next.
+    Handler,
+    /// An exit goes to the VMM.
+    ToUser,
+    /// It runs a vCPU, whose guest it has just left.
+    Exits,
+    /// What the exit is about.
+    About(Detail, u64),
+    /// Another thread is woken by it.
+    Wakes(u32),
+    /// It leaves its CPU, to sleep or because others run; the thread that comes.
+    Switches { from: u32, sleeps: bool, to: u32 },
+    /// A thread ends.
+    Ends(u32),
+    /// Something that concerns exits alone.
+    Other,
+}
+
+/// What is wanted of an event.
+pub(super) fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+    let is_called = |system, name| format.system() == system && format.name() == name;
+    if is_called("raw_syscalls", "sys_enter") {
+        return Some(Wanted { tag: ENTERS, fields: ENTERS_FIELDS });
+    }
+    if is_called("raw_syscalls", "sys_exit") {
+        return Some(Wanted { tag: LEAVES, fields: &[] });
+    }
+    if is_called("signal", "signal_deliver") {
+        return Some(Wanted { tag: SIGNAL, fields: &["sa_handler"] });
+    }
+    if arch::rule_for(format).is_none()
+        && let Some((detail, rule)) = arch::detail_for(format)
+    {
+        return Some(Wanted { tag: DETAILS + detail as u16, fields: rule.fields() });
+    }
+    VcpuCycles::wanted(format, recording.is_nanoseconds())
+}
+
+/// Whether an event of this tag is for [`VcpuCycles`].
+pub(super) fn concerns_cycles(tag: u16) -> bool {
+    tag < OWN_TAGS
+}
+
+/// Whether events of this format are system calls.
+pub(super) fn is_call(format: &EventFormat) -> bool {
+    format.system() == "raw_syscalls"
+}
+
+/// What an event says.
+#[inline]
+pub(super) fn sign(event: &TraceEvent) -> Sign {
+    match event.tag {
+        ENTERS => {
+            let argument = |at| event.value(at).unwrap_or(0);
+            let number = event.value(0).map_or(u32::MAX, |number| number as u32);
+            Sign::Enters(number, [argument(1), argument(2), argument(3)])
+        }
+        LEAVES => Sign::Leaves,
+        // 0 and 1 are what the kernel does by itself (`SIG_DFL`), and nothing (`SIG_IGN`).
+        SIGNAL if event.value(0).is_some_and(|handler| handler > 1) => Sign::Handler,
+        SWITCH_TAG => switch(event).unwrap_or(Sign::Other),
+        tag => match tag.checked_sub(DETAILS) {
+            Some(detail) => about(event, detail),
+            None => arch::rule(tag).map_or(Sign::Other, |rule| of_rule(event, rule)),
+        },
+    }
+}
+
+fn switch(event: &TraceEvent) -> Option<Sign> {
+    let (from, to) = (event.thread_value(0)?, event.thread_value(2)?);
+    Some(Sign::Switches { from, sleeps: arch::sleeps(event.value(1)?), to })
+}
+
+fn about(event: &TraceEvent, detail: u16) -> Sign {
+    let detail = u8::try_from(detail).ok().and_then(Detail::from_number);
+    let about = detail.zip(event.value(arch::VALUE));
+    about.map_or(Sign::Other, |(detail, value)| Sign::About(detail, value))
+}
+
+fn of_rule(event: &TraceEvent, rule: &Rule) -> Sign {
+    let thread = || event.thread_value(THREAD);
+    if !rule.counts(event) {
+        return Sign::Other;
+    }
+    match rule.kind() {
+        Kind::Exit => Sign::Exits,
+        Kind::UserExit => Sign::ToUser,
+        Kind::Wake => thread().map_or(Sign::Other, Sign::Wakes),
+        Kind::ThreadGone => thread().map_or(Sign::Other, Sign::Ends),
+        _ => Sign::Other,
+    }
+}

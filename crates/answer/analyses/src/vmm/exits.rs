@@ -1,0 +1,223 @@
+//! Splits the time that a VMM has exits in hand: what the cycles of vCPUs say of it, cut where their threads' own
+//! events say that they were at something else.
+
+use rustc_hash::FxHashMap;
+use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle};
+use timeline::{Detail, ExitSpan, Handler, Outcome, VcpuActivity};
+
+use super::activity::{Activity, Call, Mark, cut};
+use super::calls::CallKind;
+use super::split::ExitSplit;
+use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
+
+/// Marks of one thread that are kept before they are worked off.
+const MOST_MARKS: usize = 1 << 14;
+
+/// Groups of exits by address that are kept: which addresses there are, guests choose.
+const MOST_GROUPS: usize = 1 << 16;
+
+/// Kinds of calls that are kept of one exit, and of a group.
+const MOST_CALLS: usize = 1024;
+
+/// Waits that are kept of one exit, and futexes of all.
+const MOST_WAITS: usize = 1 << 16;
+
+/// What exits have in common whose times are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct GroupKey {
+    /// Index of the vCPU.
+    pub(super) vcpu: usize,
+    pub(super) level: u8,
+    pub(super) isa: u8,
+    pub(super) code: u64,
+    pub(super) about: Option<(Detail, u64)>,
+}
+
+/// Sums over exits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GroupSum {
+    pub(super) exits: u64,
+    pub(super) split: ExitSplit,
+    pub(super) calls: FxHashMap<CallKey, CallSum>,
+}
+
+/// A wake-up of a thread in a futex call, and who released it.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    at_ns: u64,
+    by: Option<u32>,
+}
+
+/// An exit that is not at its end.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    split: ExitSplit,
+    was_in_vmm: bool,
+    calls: Vec<(CallKey, CallSum)>,
+    locks: Vec<(LockKey, u64)>,
+}
+
+/// A vCPU's thread: what its cycle is cut at.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    marks: Vec<Mark>,
+    /// Marks before this have been counted as calls.
+    counted: usize,
+    releases: Vec<Release>,
+    about: Option<(Detail, u64)>,
+    open: Open,
+}
+
+/// Takes cycles of all vCPUs of a recording.
+#[derive(Debug, Default)]
+pub(super) struct ExitSplitter {
+    logs: FxHashMap<u32, Log>,
+    pub(super) groups: FxHashMap<GroupKey, GroupSum>,
+    pub(super) locks: FxHashMap<(usize, LockKey), LockSum>,
+}
+
+impl ExitSplitter {
+    /// The thread has left its guest.
+    pub(super) fn exits(&mut self, thread: u32) {
+        self.logs.entry(thread).or_default().about = None;
+    }
+
+    /// What the open exit is about: the first event that says so counts, as it does for `exits`.
+    pub(super) fn about(&mut self, thread: u32, detail: Detail, value: u64) {
+        if let Some(log) = self.logs.get_mut(&thread) {
+            log.about.get_or_insert((detail, value));
+        }
+    }
+
+    /// The thread is at something else from now on. Returns whether marks are more than are kept: then cycles have to be
+    /// worked off before they are over.
+    pub(super) fn mark(&mut self, thread: u32, at_ns: u64, activity: Activity) -> bool {
+        let Some(log) = self.logs.get_mut(&thread) else { return false };
+        let at_ns = log.marks.last().map_or(at_ns, |last| last.at_ns.max(at_ns));
+        log.marks.push(Mark { at_ns, activity });
+        log.marks.len() > MOST_MARKS
+    }
+
+    /// The thread was woken in a futex call, by whoever released it.
+    pub(super) fn released(&mut self, thread: u32, at_ns: u64, by: Option<u32>) {
+        if let Some(log) = self.logs.get_mut(&thread)
+            && log.releases.len() < MOST_MARKS
+        {
+            log.releases.push(Release { at_ns, by });
+        }
+    }
+
+    fn close(&mut self, vcpu: usize, exit: &ExitSpan, about: Option<(Detail, u64)>, open: Open) {
+        let Open { mut split, was_in_vmm, calls, locks } = open;
+        if !was_in_vmm && exit.handler != Handler::User {
+            return;
+        }
+        // What cycles have no interval of is not known.
+        split.not_split_ns += exit.parts.user_ns.saturating_sub(split.user_ns());
+        let mut key = GroupKey { vcpu, level: exit.level, isa: exit.isa, code: exit.code, about };
+        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
+            key.about = None;
+        }
+        let group = self.groups.entry(key).or_default();
+        group.exits += 1;
+        group.split += split;
+        for (key, sum) in calls {
+            if group.calls.len() < MOST_CALLS || group.calls.contains_key(&key) {
+                group.calls.entry(key).or_default().add(&sum);
+            }
+        }
+        for (key, waited_ns) in locks {
+            if self.locks.len() < MOST_WAITS || self.locks.contains_key(&(vcpu, key)) {
+                let lock = self.locks.entry((vcpu, key)).or_default();
+                lock.wait(Waiter::Vcpu(vcpu), waited_ns);
+            }
+        }
+    }
+}
+
+impl CycleSink for ExitSplitter {
+    fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
+        let Some(log) = self.logs.get_mut(&cycle.thread) else { return };
+        for interval in cycle.intervals.iter().filter(|one| one.in_vmm && one.in_exit) {
+            log.interval(interval);
+        }
+        log.count_calls();
+        log.forget_marks();
+        if cycle.end == CycleEnd::Partial {
+            return;
+        }
+        let (open, about) = (std::mem::take(&mut log.open), log.about);
+        if cycle.end == CycleEnd::Entry
+            && let Some(exit) = cycle.exit
+            && exit.outcome == Outcome::Paired
+        {
+            self.close(cycle.vcpu, exit, about, open);
+        }
+    }
+}
+
+impl Log {
+    fn interval(&mut self, interval: &Interval) {
+        let Self { marks, releases, open, .. } = self;
+        open.was_in_vmm = true;
+        let range = (interval.from_ns, interval.to_ns);
+        match interval.activity {
+            VcpuActivity::User => cut(marks, range, |activity, ns| {
+                open.split.runs(activity, ns);
+                open.call(activity, |sum| sum.running_ns += ns);
+            }),
+            VcpuActivity::Blocked => cut(marks, range, |activity, ns| {
+                open.split.sleeps(activity, ns);
+                open.call(activity, |sum| sum.waited_ns += ns);
+                if let Activity::Call(Call { kind: CallKind::Futex, futex, .. }) = activity {
+                    let release = releases.iter().find(|one| one.at_ns == interval.to_ns);
+                    let holder = release.and_then(|release| release.by);
+                    if open.locks.len() < MOST_WAITS {
+                        open.locks.push((LockKey { futex, holder }, ns));
+                    }
+                }
+            }),
+            VcpuActivity::Preempted | VcpuActivity::Waiting => {
+                open.split.run_queue_ns += interval.to_ns - interval.from_ns;
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls that began since the last cycle, or piece of one.
+    fn count_calls(&mut self) {
+        for mark in self.marks.get(self.counted..).unwrap_or_default() {
+            self.open.call(mark.activity, |sum| sum.count += 1);
+        }
+        self.counted = self.marks.len();
+    }
+
+    /// What comes next goes on from the last mark.
+    fn forget_marks(&mut self) {
+        let past = self.marks.len().saturating_sub(1);
+        self.marks.drain(..past);
+        self.counted = self.marks.len();
+        self.releases.clear();
+    }
+}
+
+impl Open {
+    /// Changes the sum of a call; of none, where the thread is in none, or on its way into the guest.
+    fn call(&mut self, activity: Activity, change: impl FnOnce(&mut CallSum)) {
+        let Activity::Call(call) = activity else { return };
+        if call.kind == CallKind::Run {
+            return;
+        }
+        let key = CallKey { number: call.number, asks: call.asks };
+        let has_room = self.calls.len() < MOST_CALLS;
+        match self.calls.iter_mut().find(|(one, _)| *one == key) {
+            Some((_, sum)) => change(sum),
+            None if !has_room => {}
+            None => {
+                let mut sum = CallSum::default();
+                change(&mut sum);
+                self.calls.push((key, sum));
+            }
+        }
+    }
+}

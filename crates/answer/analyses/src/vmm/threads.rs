@@ -1,0 +1,141 @@
+//! What threads do that run no vCPU: poll for work, dispatch it, submit it, wait for locks.
+
+use rustc_hash::FxHashMap;
+
+use super::activity::{Activity, Call, Progress};
+use super::calls::CallKind;
+use super::split::ThreadSplit;
+use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
+
+/// Kinds of calls that are told apart of one thread.
+const MOST_CALLS: usize = 256;
+/// Futexes that are told apart of one thread.
+const MOST_LOCKS: usize = 1024;
+
+/// Whether a thread runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cpu {
+    /// No event says so.
+    #[default]
+    Unknown,
+    Running,
+    /// It could run.
+    Queued,
+    Asleep,
+    /// It has ended.
+    Gone,
+}
+
+/// One thread while the recording is read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadClock {
+    pub(super) progress: Progress,
+    cpu: Cpu,
+    /// The CPU on which it was seen last.
+    on: u16,
+    /// Up to here its time is accounted for.
+    since_ns: u64,
+    /// When it fell asleep in a futex call.
+    asleep_since_ns: u64,
+    pub(super) split: ThreadSplit,
+    pub(super) calls: FxHashMap<CallKey, CallSum>,
+    pub(super) locks: FxHashMap<LockKey, LockSum>,
+}
+
+impl ThreadClock {
+    /// A thread that is first heard of.
+    pub(super) fn new(now_ns: u64) -> Self {
+        Self { since_ns: now_ns, ..Self::default() }
+    }
+
+    /// It does something on a CPU: so it runs.
+    pub(super) fn runs(&mut self, now_ns: u64, cpu: u16) {
+        self.account(now_ns);
+        (self.cpu, self.on) = (Cpu::Running, cpu);
+    }
+
+    /// It leaves its CPU.
+    pub(super) fn leaves_cpu(&mut self, now_ns: u64, cpu: u16, sleeps: bool) {
+        self.runs(now_ns, cpu);
+        self.cpu = if sleeps { Cpu::Asleep } else { Cpu::Queued };
+        self.asleep_since_ns = now_ns;
+    }
+
+    /// It gets a CPU.
+    pub(super) fn gets_cpu(&mut self, thread: u32, now_ns: u64, cpu: u16) {
+        // A wake-up that was not recorded.
+        self.wake(thread, now_ns, None);
+        self.runs(now_ns, cpu);
+    }
+
+    /// It is woken, by whoever held what it waited for.
+    pub(super) fn wake(&mut self, thread: u32, now_ns: u64, holder: Option<u32>) {
+        self.account(now_ns);
+        if self.cpu != Cpu::Asleep {
+            return;
+        }
+        self.cpu = Cpu::Queued;
+        if let Some(call) = self.progress.futex() {
+            let waited_ns = now_ns.saturating_sub(self.asleep_since_ns);
+            let key = LockKey { futex: call.futex, holder };
+            if self.locks.len() < MOST_LOCKS || self.locks.contains_key(&key) {
+                self.locks.entry(key).or_default().wait(Waiter::Thread(thread), waited_ns);
+            }
+        }
+    }
+
+    /// It enters a system call.
+    pub(super) fn enters(&mut self, call: Call) {
+        self.progress.enters(call);
+        self.call(|sum| sum.count += 1);
+    }
+
+    pub(super) fn ends(&mut self, now_ns: u64) {
+        self.account(now_ns);
+        self.cpu = Cpu::Gone;
+        self.progress.forget();
+    }
+
+    /// Events of a CPU were lost from a moment on: what the thread does is not known if it was there, or may have
+    /// come there.
+    pub(super) fn lost(&mut self, cpu: u16, from_ns: u64) {
+        if self.cpu == Cpu::Gone || self.cpu == Cpu::Running && self.on != cpu {
+            return;
+        }
+        self.account(from_ns);
+        self.cpu = Cpu::Unknown;
+        self.progress.forget();
+    }
+
+    pub(super) fn account(&mut self, now_ns: u64) {
+        let ns = now_ns.saturating_sub(self.since_ns);
+        self.since_ns = self.since_ns.max(now_ns);
+        if ns == 0 {
+            return;
+        }
+        match self.cpu {
+            Cpu::Unknown => self.split.unknown_ns += ns,
+            Cpu::Running => {
+                self.split.runs(self.progress.activity, ns);
+                self.call(|sum| sum.running_ns += ns);
+            }
+            Cpu::Queued => self.split.run_queue_ns += ns,
+            Cpu::Asleep => {
+                self.split.sleeps(self.progress.activity, ns);
+                self.call(|sum| sum.waited_ns += ns);
+            }
+            Cpu::Gone => {}
+        }
+    }
+
+    fn call(&mut self, change: impl FnOnce(&mut CallSum)) {
+        let Activity::Call(call) = self.progress.activity else { return };
+        if call.kind == CallKind::Run {
+            return;
+        }
+        let key = CallKey { number: call.number, asks: call.asks };
+        if self.calls.len() < MOST_CALLS || self.calls.contains_key(&key) {
+            change(self.calls.entry(key).or_default());
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The report of `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
+
+mod calls;
+mod exits;
+mod locks;
+mod row;
+mod threads;
+
+use analyses::vmm::Vmm;
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::row::Row;
+use crate::column::{self, Column, Rows};
+use crate::table::Table;
+use crate::units::{count, plural, share, time};
+use crate::{RecorderCost, Report, losses};
+
+/// What the VMMs of one recording did.
+#[derive(Debug)]
+pub struct VmmSource {
+    /// Path of the recording, as the user named it.
+    pub path: String,
+    /// The numbers.
+    pub vmm: Vmm,
+}
+
+/// What VMMs did.
+#[derive(Debug)]
+pub struct VmmReport {
+    /// By recording.
+    pub sources: Vec<VmmSource>,
+    /// Rows of each table that people are shown.
+    pub top: usize,
+    /// What recording cost, where the recorder reported it.
+    pub recorder_cost: Option<RecorderCost>,
+}
+
+impl Report for VmmReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out = String::new();
+        for (at, source) in self.sources.iter().enumerate() {
+            if at > 0 {
+                out += "\n";
+            }
+            out += &self.source(source, width);
+        }
+        let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
+        out + &cost.map_or_else(String::new, |note| format!("\n{note}\n"))
+    }
+
+    fn document(&self) -> impl Serialize {
+        Document {
+            schema: "hyperscope.vmm/1",
+            sources: self.sources.iter().map(|one| one.path.as_str()).collect(),
+            losses: losses::json(self.sources.iter().map(|one| &one.vmm.losses), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            syscalls_recorded: self.sources.iter().map(|one| one.vmm.has_calls).collect(),
+            exits: self.rows(exits::columns(), |vmm| &vmm.exits),
+            calls: self.rows(calls::columns(), |vmm| &vmm.calls),
+            locks: self.rows(locks::columns(), |vmm| &vmm.locks),
+            threads: self.rows(threads::columns(), |vmm| &vmm.threads),
+        }
+    }
+
+    fn csv(&self) -> Table {
+        let Rows { columns, rows } = self.rows(exits::columns(), |vmm| &vmm.exits);
+        let in_ns: Vec<bool> = self.sources.iter().map(|one| one.vmm.nanoseconds).collect();
+        let mut units = in_ns.clone();
+        units.sort_unstable();
+        units.dedup();
+        column::csv(&columns, &rows, &units)
+    }
+}
+
+/// The document of `hyperscope vmm`.
+#[derive(Debug, Serialize)]
+struct Document<'r> {
+    schema: &'static str,
+    sources: Vec<&'r str>,
+    losses: Value,
+    recorder_cost: Option<Value>,
+    syscalls_recorded: Vec<bool>,
+    exits: Rows<exits::Of<'r>>,
+    calls: Rows<calls::Of<'r>>,
+    locks: Rows<locks::Of<'r>>,
+    threads: Rows<threads::Of<'r>>,
+}
+
+impl VmmReport {
+    fn rows<'r, T>(
+        &'r self,
+        columns: Vec<Column<Row<'r, T>>>,
+        of: impl Fn(&'r Vmm) -> &'r Vec<T>,
+    ) -> Rows<Row<'r, T>> {
+        let sources = self.sources.iter();
+        let rows = sources.flat_map(|source| of(&source.vmm).iter().map(|of| Row { source, of }));
+        Rows { columns, rows: rows.collect() }
+    }
+
+    fn source(&self, source: &VmmSource, width: Option<usize>) -> String {
+        let vmm = &source.vmm;
+        let mut out = format!("{}: {}\n", line(&source.path), head(vmm));
+        let (top, exits) = (self.top, exits::columns());
+        out += &table(source, &vmm.exits, (&exits, exits::TABLE), top, width);
+        if vmm.has_calls {
+            let (calls, locks, threads) = (calls::columns(), locks::columns(), threads::columns());
+            let calls = table(source, &vmm.calls, (&calls, calls::TABLE), top, width);
+            out += &titled("System calls", &calls);
+            let locks = table(source, &vmm.locks, (&locks, locks::TABLE), top, width);
+            out += &titled("Waits for locks and conditions (futex)", &locks);
+            let threads = table(source, &vmm.threads, (&threads, threads::TABLE), top, width);
+            out += &titled("Threads that run no vCPU", &threads);
+        }
+        for note in notes(vmm) {
+            out += &format!("{note}\n");
+        }
+        out
+    }
+}
+
+fn titled(title: &str, table: &str) -> String {
+    if table.is_empty() { String::new() } else { format!("\n{title}\n{table}") }
+}
+
+fn table<'r, T>(
+    source: &'r VmmSource,
+    all: &'r [T],
+    (columns, name): (&[Column<Row<'r, T>>], &'static str),
+    top: usize,
+    width: Option<usize>,
+) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Row<'r, T>> = all.iter().take(top).map(|of| Row { source, of }).collect();
+    let mut table = Table::default();
+    column::draw(columns, &mut table, name, &rows);
+    let (drawn, left_out) = table.draw(width);
+    let mut out = format!("\n{drawn}");
+    if all.len() > rows.len() {
+        out += &format!("{} more: --top 0 shows them\n", count((all.len() - rows.len()) as u64));
+    }
+    if !left_out.is_empty() {
+        out += &format!("left out for width: {}; json has all\n", left_out.join(", "));
+    }
+    out
+}
+
+/// What all exits come to.
+fn head(vmm: &Vmm) -> String {
+    let exits: u64 = vmm.exits.iter().map(|one| one.exits).sum();
+    if exits == 0 {
+        return "no VMM handled an exit".to_owned();
+    }
+    let exits = plural(exits, "exit");
+    if !vmm.is_split {
+        return format!("VMMs handled {exits}");
+    }
+    let mut all = analyses::vmm::ExitSplit::default();
+    vmm.exits.iter().for_each(|one| all += one.split);
+    let user_ns = all.user_ns();
+    let parts = [
+        ("return", all.return_ns),
+        ("signals", all.signals_ns),
+        ("device", all.device_ns),
+        ("locks", all.lock_ns),
+        ("calls", all.calls_ns),
+        ("way back", all.back_ns),
+        ("not split", all.not_split_ns),
+    ];
+    let named = |(name, ns): &(&str, u64)| format!("{name} {}", share(*ns, user_ns));
+    let shown: Vec<String> = parts.iter().filter(|(_, ns)| *ns > 0).map(named).collect();
+    format!(
+        "VMMs handled {exits}, ran {} for them ({}), and waited {}",
+        time(user_ns, vmm.nanoseconds),
+        shown.join(", "),
+        time(all.waited_ns(), vmm.nanoseconds)
+    )
+}
+
+fn notes(vmm: &Vmm) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !vmm.has_calls && !vmm.exits.is_empty() {
+        notes.push(
+            "\nno system calls were recorded, so what VMMs did is one part: record with --profile vmm".to_owned(),
+        );
+    }
+    if !vmm.is_split {
+        notes.push(
+            "running in user space is not known from the rest: record kvm:kvm_userspace_exit and sched:sched_switch"
+                .to_owned(),
+        );
+    }
+    if vmm.has_calls && vmm.has_switches && vmm.threads.is_empty() && !vmm.exits.is_empty() {
+        notes.push(
+            "which threads belong to VMMs is not known: sessions of hyperscope record say so"
+                .to_owned(),
+        );
+    }
+    notes.extend(losses::notes(&vmm.losses, 0));
+    notes
+}

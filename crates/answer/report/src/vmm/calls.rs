@@ -1,0 +1,93 @@
+//! The columns of system calls that VMMs made: for exits, and in their other threads.
+
+use analyses::vmm::{CallSum, CalledBy, VmmCalls, VmmExits, VmmThread};
+
+use super::row::{self, Row, address, kind};
+use crate::column::{Column, Unit};
+
+/// The table of calls.
+pub(super) const TABLE: &str = "calls";
+
+pub(super) type Of<'r> = Row<'r, VmmCalls>;
+
+/// The exits for which calls were made.
+fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
+    match row.of.by {
+        CalledBy::Exits(at) => row.source.vmm.exits.get(at),
+        CalledBy::Thread(_) => None,
+    }
+}
+
+/// The thread that made calls.
+fn thread<'r>(row: &Of<'r>) -> Option<&'r VmmThread> {
+    match row.of.by {
+        CalledBy::Thread(at) => row.source.vmm.threads.get(at),
+        CalledBy::Exits(_) => None,
+    }
+}
+
+pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
+    let mut columns = names();
+    columns.extend(sums());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Of<'r>>> {
+    let of_thread = "They were made for exits.";
+    let of_exits = "They were made by a thread that runs no vCPU, or no event says so.";
+    vec![
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| {
+            exits(row).map(|one| &one.vm).or(thread(row).map(|one| &one.vm)).cloned()
+        })
+        .shown(TABLE, 0),
+        Column::text(("on", "on"), "Who made them: an exit's handling, or a thread.", |row: &Of<'_>| {
+            let exit = exits(row).map(|one| match one.about {
+                Some(about) => format!("{} {}", one.reason, address(Some(about))),
+                None => one.reason.clone(),
+            });
+            exit.or_else(|| thread(row).map(|one| row::thread(&one.thread)))
+        })
+        .only_in_tables()
+        .shown(TABLE, 0),
+        Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
+            exits(row).map(|one| one.reason.clone())
+        })
+        .null(of_exits),
+        Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
+            exits(row).and_then(|one| kind(one.about)).map(str::to_owned)
+        })
+        .null(of_exits),
+        Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
+            exits(row).and_then(|one| one.about).map(|(_, value)| value)
+        })
+        .null(of_exits),
+        Column::number(("tid", "tid"), Unit::Id, "The thread.", |row: &Of<'_>| {
+            thread(row).map(|one| one.thread.tid.into())
+        })
+        .null(of_thread),
+        Column::text(("thread", "thread"), "Its name.", |row: &Of<'_>| {
+            thread(row).and_then(|one| one.thread.name.clone())
+        })
+        .null(of_thread),
+        Column::text(
+            ("call", "call"),
+            "The call; of ioctl with its request, of a write of 8 bytes, as to an eventfd, with that length.",
+            |row: &Of<'_>| Some(row.of.name.clone()),
+        )
+        .shown(TABLE, 0),
+    ]
+}
+
+fn sums<'r>() -> Vec<Column<Of<'r>>> {
+    let time = |names: (&str, &str), help: &str, of: fn(&CallSum) -> u64| {
+        Column::time(names, help, move |row: &Of<'_>| Some(of(&row.of.sum)))
+    };
+    vec![
+        Column::number(("count", "calls"), Unit::Count, "How many.", |row: &Of<'_>| {
+            Some(row.of.sum.count)
+        })
+        .shown(TABLE, 0),
+        time(("running", "ran"), "Running in them.", |sum| sum.running_ns).shown(TABLE, 0),
+        time(("waited", "asleep"), "Asleep in them.", |sum| sum.waited_ns).shown(TABLE, 1),
+    ]
+}

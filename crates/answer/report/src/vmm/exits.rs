@@ -1,0 +1,158 @@
+//! The columns of exits that VMMs handled: where their time in user space went.
+
+use analyses::vmm::{ExitSplit, VmmExits};
+
+use super::row::{Row, address, code, kind};
+use crate::column::{Column, Unit};
+
+/// The table of exits.
+pub(super) const TABLE: &str = "exits";
+
+pub(super) type Of<'r> = Row<'r, VmmExits>;
+
+pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
+    let mut columns = names();
+    columns.push(user());
+    columns.extend(running());
+    columns.extend(waiting());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Of<'r>>> {
+    vec![
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.of.vm.clone()))
+            .shown(TABLE, 0),
+        Column::number(
+            ("level", "level"),
+            Unit::Level,
+            "1: guests of the recorded machine; 2: any guest inside those.",
+            |row: &Of<'_>| Some(row.of.level.into()),
+        )
+        .shown(TABLE, 9),
+        Column::text(("isa", "isa"), "Instruction set.", |row: &Of<'_>| {
+            Some(row.of.isa.name().to_owned())
+        }),
+        Column::text(
+            ("reason", "reason"),
+            "The kernel's name of the exit reason.",
+            |row: &Of<'_>| Some(row.of.reason.clone()),
+        )
+        .shown(TABLE, 0),
+        Column::any(
+            ("code", "code"),
+            Unit::Text,
+            "The raw code, as exits has it.",
+            |row: &Of<'_>| code(&row.of.code),
+        ),
+        Column::text(
+            ("about", "about"),
+            "What address is: port, gpa (guest physical address), msr, hypercall, cpuid_leaf.",
+            |row: &Of<'_>| kind(row.of.about).map(str::to_owned),
+        )
+        .null("No event says what the exits were about."),
+        Column::number(
+            ("address", "address"),
+            Unit::Hex,
+            "Port or address of the device, or what else the exits were about.",
+            |row: &Of<'_>| row.of.about.map(|(_, value)| value),
+        )
+        .null("As of about.")
+        .drawn_as(|row| address(row.of.about))
+        .shown(TABLE, 0),
+        Column::number(
+            ("exits", "exits"),
+            Unit::Count,
+            "Exits that the VMM had in hand, with an entry after them, and without losses.",
+            |row: &Of<'_>| Some(row.of.exits),
+        )
+        .shown(TABLE, 0),
+    ]
+}
+
+fn user<'r>() -> Column<Of<'r>> {
+    Column::time(
+        ("user", "ran"),
+        "Running in user space: user_ns of exits, or its user_and_return_ns, and the sum of the next seven.",
+        |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.user_ns()),
+    )
+    .null("kvm_userspace_exit or sched_switch was not recorded.")
+    .shown(TABLE, 0)
+    .missing("?")
+}
+
+/// A part that is known where system calls are.
+fn part<'r>(
+    names: (&str, &str),
+    help: &str,
+    rank: u8,
+    of: fn(&ExitSplit) -> u64,
+) -> Column<Of<'r>> {
+    Column::time(names, help, move |row: &Of<'_>| {
+        let vmm = &row.source.vmm;
+        (vmm.has_calls && vmm.is_split).then(|| of(&row.of.split))
+    })
+    .null("System calls, kvm_userspace_exit or sched_switch were not recorded.")
+    .shown_if(TABLE, rank, move |row| row.source.vmm.has_calls && of(&row.of.split) > 0)
+}
+
+fn running<'r>() -> Vec<Column<Of<'r>>> {
+    vec![
+        part(
+            ("return", "return"),
+            "From kvm_userspace_exit to the return of the ioctl.",
+            2,
+            |one| one.return_ns,
+        ),
+        part(
+            ("signals", "signals"),
+            "Handlers of signals, and calls about which signals are let through.",
+            3,
+            |one| one.signals_ns,
+        ),
+        part(
+            ("device", "device"),
+            "The VMM's own code: its main loop's and its devices'.",
+            1,
+            |one| one.device_ns,
+        ),
+        part(("lock", "locks"), "Running in futex calls.", 2, |one| one.lock_ns),
+        part(("calls", "calls"), "Running in other system calls.", 1, |one| one.calls_ns),
+        part(
+            ("back", "way back"),
+            "From the ioctl of KVM_RUN to where KVM loads the guest's state; to the entry, where no event says so.",
+            2,
+            |one| one.back_ns,
+        ),
+        Column::time(
+            ("not_split", "not split"),
+            "Running, and what for is not known.",
+            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.not_split_ns),
+        )
+        .null("As of user_ns.")
+        .shown_if(TABLE, 4, |row| row.source.vmm.has_calls && row.of.split.not_split_ns > 0),
+    ]
+}
+
+fn waiting<'r>() -> Vec<Column<Of<'r>>> {
+    vec![
+        Column::time(
+            ("waited", "waited"),
+            "Off the CPU while the VMM had the exits: the sum of the next four.",
+            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.waited_ns()),
+        )
+        .null("As of user_ns.")
+        .shown(TABLE, 1)
+        .missing("?"),
+        part(("lock_wait", "in locks"), "Asleep in futex calls.", 3, |one| one.lock_wait_ns),
+        part(("call_wait", "in calls"), "Asleep in other system calls.", 3, |one| one.call_wait_ns),
+        part(("blocked", "blocked"), "Asleep elsewhere, as in page faults.", 5, |one| {
+            one.blocked_ns
+        }),
+        part(
+            ("run_queue", "run queue"),
+            "Without a CPU though the thread could have run: preempted, or woken and not on its CPU yet.",
+            4,
+            |one| one.run_queue_ns,
+        ),
+    ]
+}

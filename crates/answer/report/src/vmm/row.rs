@@ -1,0 +1,58 @@
+//! What rows of all tables have in common.
+
+use analyses::reasons::Code;
+use timeline::Detail;
+
+use super::VmmSource;
+use crate::column::{self, Cell};
+
+/// A row: something of a recording.
+#[derive(Debug)]
+pub(super) struct Row<'r, T> {
+    pub(super) source: &'r VmmSource,
+    pub(super) of: &'r T,
+}
+
+impl<T> column::Row for Row<'_, T> {
+    fn is_nanoseconds(&self) -> bool {
+        self.source.vmm.nanoseconds
+    }
+}
+
+/// What a number that tells exits of one reason apart is.
+pub(super) fn kind(about: Option<(Detail, u64)>) -> Option<&'static str> {
+    about.map(|(detail, _)| match detail {
+        Detail::Msr => "msr",
+        Detail::Port => "port",
+        Detail::Gpa => "gpa",
+        Detail::Hypercall => "hypercall",
+        Detail::CpuidLeaf => "cpuid_leaf",
+        Detail::VmcbClean => "vmcb_clean",
+    })
+}
+
+/// The same with the number, for people.
+pub(super) fn address(about: Option<(Detail, u64)>) -> String {
+    match about {
+        Some((Detail::Gpa, value)) => format!("{value:#x}"),
+        Some((_, value)) => format!("{} {value:#x}", kind(about).unwrap_or_default()),
+        None => "-".to_owned(),
+    }
+}
+
+/// A raw code.
+pub(super) fn code(code: &Code) -> Cell {
+    match code {
+        Code::Number(code) => Cell::Number(Some(*code)),
+        pair @ Code::Pair(..) => Cell::Text(Some(pair.to_string())),
+        Code::NotRecorded => Cell::Text(None),
+    }
+}
+
+/// A thread for people.
+pub(super) fn thread(thread: &analyses::vmm::NamedThread) -> String {
+    match &thread.name {
+        Some(name) => format!("{name} ({})", thread.tid),
+        None => thread.tid.to_string(),
+    }
+}

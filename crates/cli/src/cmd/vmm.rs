@@ -1,0 +1,33 @@
+//! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
+
+use analyses::vmm::vmm;
+use report::{VmmReport, VmmSource};
+use sources::Recording;
+
+use crate::args::vmm::VmmArgs;
+use crate::inputs::open_all;
+use crate::output;
+use crate::part::Part;
+use crate::progress::Progress;
+use crate::recorded::recorded;
+
+pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
+    let mut recordings = open_all(&args.files)?;
+    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let out = output::open(args.output.output.as_deref(), &recordings)?;
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let source = |recording: &Recording| VmmSource {
+        path: recording.path().display().to_string(),
+        vmm: vmm(recording, &recorded(recording.path()).vmm_threads, &|bytes| {
+            progress.advance(bytes);
+        }),
+    };
+    let sources = recordings.iter().map(source).collect();
+    progress.finish();
+    let report = VmmReport {
+        sources,
+        top: if args.top == 0 { usize::MAX } else { args.top },
+        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+    };
+    output::write_part(&report, &part, &args.output, out)
+}
