@@ -36,3 +36,4 @@ mod top;
 mod trace_cmd;
 mod tracers;
 mod unplugged;
+mod vmm;

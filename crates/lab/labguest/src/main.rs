@@ -21,6 +21,8 @@ mod serve;
 mod subject;
 mod timers;
 mod usage;
+#[cfg(target_arch = "x86_64")]
+mod vmm;
 
 fn main() -> ExitCode {
     let first = rustix::process::getpid().is_init();
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
+        #[cfg(target_arch = "x86_64")]
+        Some("vmm") => vmm::run(std::env::args().nth(2)),
         _ => {
             eprintln!(
                 "hyperscope-labguest runs inside machines of `hyperscope lab`: as /init, or with serve"

@@ -1,0 +1,126 @@
+//! `hyperscope vmm` on a real KVM host: a VMM whose devices take known time, and QEMU.
+
+use serde_json::Value;
+
+use crate::tool::{TestLab, can_run_all};
+
+/// A guest that writes to a port, and reads memory of a device, as long as it is recorded.
+const WORK: &str =
+    "hyperscope-labguest exits $(yes port=20 mmio=20 nap=5 | head -n 9000) >/dev/null 2>&1 &";
+
+/// What clocks of an emulated machine, the recorder, and a call's way in and out add to a device's time.
+const OVERHEAD_NS: u64 = 250_000;
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
+}
+
+/// Records a command in level 1; what `vmm` says of it, and what the command printed.
+fn recorded(lab: &TestLab, options: &str, command: &str) -> (Value, String) {
+    let script = format!(
+        "rm -rf /tmp/r; hyperscope record --profile vmm {options} -o /tmp/r -- \
+         sh -c '{command}' >/tmp/said 2>/tmp/log || {{ cat /tmp/log >&2; exit 1; }}; \
+         hyperscope vmm --format json /tmp/r"
+    );
+    let found = lab.shell(1, &script).done();
+    eprintln!("{}", lab.shell(1, "cat /tmp/log; hyperscope vmm /tmp/r").done().stdout);
+    (serde_json::from_str(&found.stdout).unwrap(), lab.shell(1, "cat /tmp/said").done().stdout)
+}
+
+/// The exits at a port.
+fn at_port(found: &Value, port: u64) -> &Value {
+    let rows = found["exits"].as_array().unwrap();
+    let is_it = |row: &&Value| row["about"] == "port" && row["address"] == port;
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("no port {port:#x} in {found}"))
+}
+
+/// Running parts add up to `user_ns`, waiting ones to `waited_ns`.
+fn adds_up(row: &Value) {
+    let sum = |names: &[&str]| names.iter().map(|name| number(row, name)).sum::<u64>();
+    let running = ["return_ns", "signals_ns", "device_ns", "lock_ns", "calls_ns", "back_ns"];
+    assert_eq!(sum(&running) + number(row, "not_split_ns"), number(row, "user_ns"), "{row}");
+    let waiting = ["lock_wait_ns", "call_wait_ns", "blocked_ns", "run_queue_ns"];
+    assert_eq!(sum(&waiting), number(row, "waited_ns"), "{row}");
+    assert_eq!(number(row, "not_split_ns"), 0, "{row}");
+}
+
+/// `part` is what a device took, by its own clock, or less by what lies between the two ways of measuring.
+#[track_caller]
+fn is_near(part: u64, measured: u64, rounds: u64) {
+    let most = rounds * OVERHEAD_NS + measured / 20;
+    assert!(part.abs_diff(measured) < most, "{part} for {measured}, up to {most}");
+}
+
+#[test]
+fn known_delays_of_devices_are_found_in_their_parts() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("vmm");
+    lab.run(&["up", "--levels", "1"]).done();
+    lab.put_program(1);
+    lab.shell(1, "hyperscope-labguest host && hyperscope-labguest vmm 3").done();
+    let (found, said) = recorded(&lab, "", "hyperscope-labguest vmm 60");
+    let measured: Value = serde_json::from_str(said.trim()).unwrap();
+    let rounds = number(&measured, "rounds");
+    let rows: Vec<&Value> = (0x81..0x85).map(|port| at_port(&found, port)).collect();
+    let [spins, sleeps, locks, rings] = rows[..] else { panic!("{found}") };
+    for row in &rows {
+        adds_up(row);
+        assert_eq!(number(row, "exits"), rounds, "{row}");
+    }
+    let calls = found["calls"].as_array().unwrap();
+    let call = |port: u64, name: &str| {
+        let is_it = |call: &&Value| call["address"] == port && call["call"] == name;
+        calls.iter().find(is_it).unwrap_or_else(|| panic!("no {name} at {port:#x} in {found}"))
+    };
+    // What a device neither ran nor slept for, it waited for a CPU.
+    let queued = |row| number(row, "run_queue_ns");
+    let nap = call(0x82, "clock_nanosleep");
+    let napped = number(nap, "running_ns") + number(nap, "waited_ns") + queued(sleeps);
+    is_near(number(spins, "device_ns") + queued(spins), number(&measured, "spins_ns"), rounds);
+    is_near(napped, number(&measured, "sleeps_ns"), rounds);
+    is_near(number(locks, "lock_wait_ns") + queued(locks), number(&measured, "locks_ns"), rounds);
+    assert!(number(spins, "device_ns") > rounds * 300_000, "{spins}");
+    assert!(number(sleeps, "call_wait_ns") >= rounds * 1_900_000, "{sleeps}");
+    assert!(number(locks, "lock_wait_ns") > rounds * 1_000_000, "{locks}");
+    assert!(number(rings, "waited_ns") < rounds * 1_000_000, "{rings}");
+
+    // One write to an eventfd for each exit of its port.
+    assert_eq!(number(call(0x84, "write 8 bytes"), "count"), rounds);
+    // The thread that held the lock, and belongs to the VMM because of it.
+    let held = &found["locks"].as_array().unwrap()[0];
+    assert_eq!(held["holder"], "holder", "{held}");
+    assert!(number(held, "waits") <= rounds && number(held, "waits") > rounds * 9 / 10, "{held}");
+    let threads = found["threads"].as_array().unwrap();
+    let holder = threads.iter().find(|one| one["thread"] == "holder").unwrap();
+    assert!(number(holder, "call_wait_ns") >= rounds * 2_900_000, "{holder}");
+}
+
+/// QEMU, with its guest's serial console and disk: whatever it does is split, and its main loop polls.
+#[test]
+fn exits_of_a_real_vmm_are_split() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("vmm-qemu");
+    lab.run(&["up", "--levels", "2"]).done();
+    lab.put_program(1);
+    lab.shell(2, WORK).done();
+    let (found, _) = recorded(&lab, "--vm l2", "sleep 5");
+    let rows = found["exits"].as_array().unwrap();
+    rows.iter().for_each(adds_up);
+    let (mmio, port) = (0xd000_0000_u64, 0x4859);
+    let row = rows.iter().find(|row| row["about"] == "gpa" && row["address"] == mmio);
+    for row in [row.unwrap(), at_port(&found, port)] {
+        assert!(number(row, "exits") > 200, "{row}");
+        assert!(number(row, "return_ns") > 0 && number(row, "device_ns") > 0, "{row}");
+    }
+    let user: u64 = rows.iter().map(|row| number(row, "user_ns")).sum();
+    let exits = lab.shell(1, "hyperscope exits --format json /tmp/r").done().stdout;
+    let exits: Value = serde_json::from_str(&exits).unwrap();
+    let of_exits = exits["rows"].as_array().unwrap().iter().map(|row| number(row, "user_ns"));
+    assert_eq!(user, of_exits.sum::<u64>());
+    let threads = found["threads"].as_array().unwrap();
+    assert!(threads.iter().any(|one| number(one, "idle_ns") > 1_000_000_000), "{threads:?}");
+}

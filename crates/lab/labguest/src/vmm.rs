@@ -1,0 +1,136 @@
+//! A VMM whose devices take known time: what a recording says of it is held against what it measured itself.
+//!
+//! Its guest writes to one port after the other. Behind each is a device that does one thing alone: it waits on the
+//! clock, sleeps, takes a lock that another thread holds, or writes to an eventfd.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use serde_json::{Value, json};
+use sys::kvm::{Controllers, Registers, TinyVm, VmExit};
+
+/// Ports of the devices, none of which a kernel has one at.
+const SPINS: u8 = 0x81;
+const SLEEPS: u8 = 0x82;
+const LOCKS: u8 = 0x83;
+const RINGS: u8 = 0x84;
+const DONE: u8 = 0x85;
+
+const SPIN: Duration = Duration::from_micros(400);
+const NAP: Duration = Duration::from_millis(2);
+const HOLD: Duration = Duration::from_millis(3);
+
+const CODE: u16 = 0x1000;
+/// How long the guest may take between two exits.
+const MOST: Duration = Duration::from_secs(20);
+
+/// What a thread holds while the vCPU wants it.
+#[derive(Debug, Default)]
+struct Held {
+    lock: Mutex<u64>,
+    is_taken: AtomicBool,
+}
+
+/// Runs this many rounds, and prints how long each device took, by its own clock.
+pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
+    let rounds: u16 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(50);
+    let held = Arc::new(Held::default());
+    let (asks, asked) = channel::<()>();
+    let of_holder = Arc::clone(&held);
+    let holder = Builder::new().name("holder".to_owned()).spawn(move || {
+        for () in asked {
+            let mut lock = of_holder.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            of_holder.is_taken.store(true, Ordering::Release);
+            sleep(HOLD);
+            *lock += 1;
+        }
+    })?;
+    let vcpu = Builder::new().name("vcpu0".to_owned()).spawn(move || vcpu(rounds, &held, &asks))?;
+    let ended = || io::Error::other("a thread has panicked");
+    let measured = vcpu.join().map_err(|_| ended())??;
+    holder.join().map_err(|_| ended())?;
+    println!("{measured}");
+    Ok(())
+}
+
+/// The guest, in the mode in which processors begin: a loop of four writes.
+fn program(rounds: u16) -> Vec<u8> {
+    let [low, high] = rounds.to_le_bytes();
+    let out = |port: u8| [0xe6, port];
+    let mut code = vec![0xb9, low, high];
+    code.extend([SPINS, SLEEPS, LOCKS, RINGS].into_iter().flat_map(out));
+    // dec cx; jnz to the first write; then the last one, and hlt.
+    code.extend([0x49, 0x75, 0xf5]);
+    code.extend(out(DONE));
+    code.push(0xf4);
+    code
+}
+
+fn machine(rounds: u16) -> io::Result<TinyVm> {
+    let mut vm = TinyVm::new(0x10000, Controllers::User).map_err(io::Error::other)?;
+    let mut registers = vm.special_registers().map_err(io::Error::other)?;
+    (registers.cs.base, registers.cs.selector) = (0, 0);
+    vm.set_special_registers(&registers).map_err(io::Error::other)?;
+    let program = program(rounds);
+    let at = usize::from(CODE);
+    if let Some(place) = vm.memory_mut().get_mut(at..at + program.len()) {
+        place.copy_from_slice(&program);
+    }
+    let begin = Registers { rip: CODE.into(), rflags: 2, ..Registers::default() };
+    vm.set_registers(&begin).map_err(io::Error::other)?;
+    Ok(vm)
+}
+
+fn vcpu(rounds: u16, held: &Held, asks: &Sender<()>) -> io::Result<Value> {
+    let mut vm = machine(rounds)?;
+    let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
+    let mut took = [Duration::ZERO; 4];
+    loop {
+        let exit = vm.run(MOST).map_err(io::Error::other)?;
+        let VmExit::Port(port) = exit else {
+            return Err(io::Error::other(format!("the guest stopped: {exit:?}")));
+        };
+        let Ok(port) = u8::try_from(port) else { continue };
+        if port == DONE {
+            let ns = took.map(|took| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+            let [spins_ns, sleeps_ns, locks_ns, rings_ns] = ns;
+            return Ok(json!({
+                "rounds": rounds,
+                "spins_ns": spins_ns,
+                "sleeps_ns": sleeps_ns,
+                "locks_ns": locks_ns,
+                "rings_ns": rings_ns,
+            }));
+        }
+        let spent = device(port, held, asks, &bell)?;
+        if let Some(sum) = took.get_mut(usize::from(port.wrapping_sub(SPINS))) {
+            *sum += spent;
+        }
+    }
+}
+
+/// Does what the device at a port does; how long that took.
+fn device(port: u8, held: &Held, asks: &Sender<()>, bell: &OwnedFd) -> io::Result<Duration> {
+    if port == LOCKS {
+        held.is_taken.store(false, Ordering::Release);
+        asks.send(()).map_err(io::Error::other)?;
+        while !held.is_taken.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+    let begun = Instant::now();
+    match port {
+        SPINS => while begun.elapsed() < SPIN {},
+        SLEEPS => sleep(NAP),
+        LOCKS => drop(held.lock.lock().unwrap_or_else(PoisonError::into_inner)),
+        RINGS => drop(rustix::io::write(bell, &1_u64.to_ne_bytes())?),
+        _ => {}
+    }
+    Ok(begun.elapsed())
+}
