@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::mem::take;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use lake::{
-    Files, Ids, Origin, Question, SourceHash, Table, UnixClock, Written, hash_sources, write_tables,
+    Files, Ids, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written, hash_sources,
+    write_tables,
 };
 use report::events::Machine;
 use sources::Recording;
@@ -42,6 +44,8 @@ pub(crate) struct SessionTables {
     recorded: Recorded,
     /// By recording, the process of vCPU threads where the recorder knew it.
     processes: Vec<HashMap<u32, u32>>,
+    /// Hashes in place of names.
+    pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
 impl SessionTables {
@@ -90,7 +94,13 @@ impl SessionTables {
             first_ns: ends_ns.0,
             recorded: reported.into_iter().next().unwrap_or_default(),
             processes,
+            pseudonyms: None,
         })
+    }
+
+    /// The same, with hashes in place of names.
+    pub(crate) fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
+        Self { pseudonyms, ..self }
     }
 
     /// Whether nothing says when it was recorded.
@@ -124,6 +134,7 @@ impl SessionTables {
             recorder_cpu_ns: cost.map(|cost| cost.cpu_ns),
             available_cpu_ns: cost.map(|cost| cost.cpus.saturating_mul(cost.duration_ns)),
             sample_weight: 1.0,
+            pseudonyms: self.pseudonyms.clone(),
         }
     }
 }

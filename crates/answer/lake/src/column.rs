@@ -40,17 +40,42 @@ pub struct Column {
     pub nullable: bool,
     /// What it is, in a sentence; of nullable ones, what null means.
     pub about: &'static str,
+    /// Which names its texts have.
+    pub names: Names,
+}
+
+/// Names of hosts, VMs and threads in the texts of a column, which are left out where pseudonyms are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// None.
+    None,
+    /// Each is a name.
+    Name,
+    /// `host`, or a guest's name.
+    Machine,
+    /// A step of a request: who wakes whom, or runs.
+    Step,
+    /// A request's path: its first step, and who it goes over.
+    Path,
+    /// A thread's name and its id, or what the kernel has by itself.
+    Track,
 }
 
 impl Column {
     const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, nullable: false, about }
+        Self { name, kind, nullable: false, about, names: Names::None }
     }
 
     /// The same, where it can be null.
     #[must_use]
     pub const fn or_null(self) -> Self {
         Self { nullable: true, ..self }
+    }
+
+    /// The same, with these names in its texts.
+    #[must_use]
+    pub const fn with(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 }
 

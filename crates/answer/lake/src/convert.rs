@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use analyses::align::GuestAlignment;
 use report::events::Machine;
@@ -13,6 +14,7 @@ use crate::column::Table;
 use crate::exit_tables::{ExitTables, Rows};
 use crate::gaps::{Coverage, gaps};
 use crate::identity::{CONVERTER, SourceHash, name_of};
+use crate::pseudonyms::Pseudonyms;
 use crate::survey::{Survey, ends_of};
 use crate::tables::{self, SCHEMA_VERSION};
 use crate::writer::{TableWriter, TextId};
@@ -43,6 +45,8 @@ pub struct Origin {
     pub available_cpu_ns: Option<u64>,
     /// How many hosts it stands for.
     pub sample_weight: f64,
+    /// Hashes in place of names.
+    pub pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
 /// What to write of which recordings.
@@ -144,11 +148,13 @@ pub(crate) struct Output<'o, F> {
     files: &'o mut F,
     ids: Ids,
     rows: Vec<(&'static Table, u64)>,
+    pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
 impl<F: Files> Output<'_, F> {
     pub(crate) fn begin(&mut self, table: &'static Table) -> io::Result<TableWriter<F::File>> {
-        TableWriter::new(table, self.files.begin(&self.ids, table)?)
+        let writer = TableWriter::new(table, self.files.begin(&self.ids, table)?)?;
+        Ok(writer.with_pseudonyms(self.pseudonyms.clone()))
     }
 
     pub(crate) fn end(
@@ -177,23 +183,35 @@ pub fn identify(question: &Question<'_>) -> Ids {
     let source = origin.source.as_ref().map_or("", |source| source.sha256.as_str());
     let trace_id = host.and_then(Recording::trace_id);
     let own = trace_id.map_or_else(|| source.to_owned(), |id| format!("{id:x}"));
-    let host = origin.host_id.as_deref().unwrap_or_default();
+    let pseudonyms = origin.pseudonyms.as_deref();
+    let host = match (origin.host_id.as_deref(), pseudonyms) {
+        (Some(host), Some(pseudonyms)) => pseudonyms.name(host),
+        (host, _) => host.unwrap_or_default().to_owned(),
+    };
     let session = name_of(&[b"session", own.as_bytes(), &first_ns.to_le_bytes(), host.as_bytes()]);
     let labels: Vec<String> =
         origin.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let tables: Vec<&str> = question.tables.iter().map(|table| table.name).collect();
-    let ingest = name_of(&[
+    let (labels, tables) = (labels.join("\n"), tables.join(" "));
+    let events = question.events.events.join(" ");
+    // Of no key: as before there were any.
+    let check = pseudonyms.map(Pseudonyms::check);
+    let (converter, schema) = (CONVERTER.to_le_bytes(), SCHEMA_VERSION.to_le_bytes());
+    let begun = begun_ns.to_le_bytes();
+    let mut parts: Vec<&[u8]> = vec![
         b"ingest",
-        &CONVERTER.to_le_bytes(),
-        &SCHEMA_VERSION.to_le_bytes(),
+        &converter,
+        &schema,
         source.as_bytes(),
         origin.part.as_bytes(),
-        &begun_ns.to_le_bytes(),
+        &begun,
         host.as_bytes(),
-        labels.join("\n").as_bytes(),
-        tables.join(" ").as_bytes(),
-        question.events.events.join(" ").as_bytes(),
-    ]);
+        labels.as_bytes(),
+        tables.as_bytes(),
+        events.as_bytes(),
+    ];
+    parts.extend(check.as_ref().map(|check| check.as_bytes()));
+    let ingest = name_of(&parts);
     Ids { session, ingest, begun_ns, is_dated: origin.clock.offset_ns.is_some() }
 }
 
@@ -210,7 +228,8 @@ pub fn write_tables<F: Files>(
     let surveys: Vec<Survey> = question.recordings.iter().map(survey).collect();
     let (ids, clock) = (identify(&question), question.origin.clock);
     let context = Context { question, surveys, ids: ids.clone(), clock, tick };
-    let mut output = Output { files, ids, rows: Vec::new() };
+    let pseudonyms = context.question.origin.pseudonyms.clone();
+    let mut output = Output { files, ids, rows: Vec::new(), pseudonyms };
     let lost = gaps(&context);
     session::write_small(&context, &lost, &mut output)?;
     let wants = |table: &'static Table| question.written.contains(&table);

@@ -16,6 +16,7 @@ mod exit_tables;
 mod gaps;
 mod identity;
 mod nested;
+mod pseudonyms;
 mod reader;
 mod requests;
 mod rollup;
@@ -29,8 +30,9 @@ mod writer;
 
 pub use buckets::write_buckets;
 pub use clock::{SLICE_NS, UnixClock, slice_of};
-pub use column::{Column, Kind, Table};
+pub use column::{Column, Kind, Names, Table};
 pub use convert::{Files, Ids, Origin, Question, Written, identify, write_tables};
 pub use identity::{CONVERTER, SourceHash, hash_sources, name_of};
+pub use pseudonyms::Pseudonyms;
 pub use reader::{Group, Values, each_group};
 pub use writer::{Row, TableWriter, TextId};

@@ -4,7 +4,7 @@ mod of_exits;
 mod of_sessions;
 mod over_time;
 
-use crate::column::{Column, Table, text};
+use crate::column::{Column, Names, Table, text};
 
 pub use of_exits::{BUCKETS, EXIT_DETAILS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
 pub use of_sessions::{ALIGNMENT, LABELS, LOSSES, MACHINES, REJECTED, SESSIONS, VMS};
@@ -51,4 +51,5 @@ pub(crate) const INGEST: Column = text(
 pub(crate) const MACHINE: Column = text(
     "machine",
     "The machine that was recorded: `host`, or a guest with a recording of its own",
-);
+)
+.with(Names::Machine);

@@ -21,7 +21,8 @@ use parquet::file::writer::{
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use rustc_hash::FxHashMap;
 
-use crate::column::{Column, Kind, Table};
+use crate::column::{Column, Kind, Names, Table};
+use crate::pseudonyms::Pseudonyms;
 use crate::tables::SCHEMA_VERSION;
 
 /// Rows of a group: some 25 MB of memory for the widest table.
@@ -122,6 +123,7 @@ pub struct TableWriter<W: Write + Send> {
     texts: Texts,
     group_rows: usize,
     rows: u64,
+    pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
 impl<W: Write + Send> std::fmt::Debug for TableWriter<W> {
@@ -142,7 +144,21 @@ impl<W: Write + Send> TableWriter<W> {
         let schema = schema(table).map_err(io::Error::other)?;
         let file = SerializedFileWriter::new(out, schema, Arc::new(properties(table)))?;
         let columns = table.columns.iter().map(Cells::new).collect();
-        Ok(Self { file, table, columns, texts: Texts::default(), group_rows: 0, rows: 0 })
+        Ok(Self {
+            file,
+            table,
+            columns,
+            texts: Texts::default(),
+            group_rows: 0,
+            rows: 0,
+            pseudonyms: None,
+        })
+    }
+
+    /// The same, with hashes in place of names.
+    #[must_use]
+    pub fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
+        Self { pseudonyms, ..self }
     }
 
     /// Rows so far.
@@ -202,8 +218,10 @@ impl<W: Write + Send> TableWriter<W> {
             return Ok(());
         }
         let mut group = self.file.next_row_group()?;
-        for cells in &mut self.columns {
-            write_column(&mut group, cells, &self.texts)?;
+        for (column, cells) in self.table.columns.iter().zip(&mut self.columns) {
+            let pseudonyms = self.pseudonyms.as_deref().filter(|_| column.names != Names::None);
+            let hashed = pseudonyms.map(|one| (one, column.names));
+            write_column(&mut group, cells, &self.texts, hashed)?;
             cells.clear();
         }
         group.close()?;
@@ -341,6 +359,7 @@ fn write_column<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     cells: &Cells,
     texts: &Texts,
+    hashed: Option<(&Pseudonyms, Names)>,
 ) -> io::Result<()> {
     let missing = || io::Error::other("more columns than the schema has");
     let column = group.next_column()?.ok_or_else(missing)?;
@@ -351,7 +370,20 @@ fn write_column<W: Write + Send>(
         Values::Double(values) => write::<DoubleType>(column, values, levels),
         Values::Bool(values) => write::<BoolType>(column, values, levels),
         Values::Text(values) => {
-            let values: Vec<ByteArray> = values.iter().map(|number| texts.get(*number)).collect();
+            let mut known = FxHashMap::default();
+            let mut text = |number: &u32| match hashed {
+                None => texts.get(*number),
+                Some((pseudonyms, names)) => {
+                    let hash = || {
+                        let text = texts.get(*number);
+                        // What was put in was a text.
+                        let text = text.as_utf8().unwrap_or_default();
+                        ByteArray::from(pseudonyms.text(names, text).as_str())
+                    };
+                    known.entry(*number).or_insert_with(hash).clone()
+                }
+            };
+            let values: Vec<ByteArray> = values.iter().map(&mut text).collect();
             write::<ByteArrayType>(column, &values, levels)
         }
     }

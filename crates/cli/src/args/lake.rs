@@ -46,7 +46,8 @@ pub(crate) enum LakeVerb {
 #[command(after_help = "Examples:\n  \
     hyperscope lake add /srv/lake one.dat two.dat              two sessions\n  \
     hyperscope lake add /srv/lake --host web7 NAME.hscope      a host and its guests: one session\n  \
-    hyperscope lake add /srv/lake --begun 1795305600 trace.dat of trace-cmd, which notes no date\n\n\
+    hyperscope lake add /srv/lake --begun 1795305600 trace.dat of trace-cmd, which notes no date\n  \
+    hyperscope lake add /srv/lake --pseudonymize /etc/hyperscope/lake.key NAME.hscope\n\n\
     Recordings that can't be read are noted in the table rejected; all others are added, and the\n\
     command ends with code 1.")]
 pub(crate) struct AddArgs {
@@ -63,6 +64,9 @@ pub(crate) struct AddArgs {
     /// Also the table of events, with these: SYSTEM:NAME, NAME or SYSTEM, with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
+    /// Put keyed hashes in place of names of hosts, VMs, threads and files; KEYFILE is made where it isn't there
+    #[arg(long, value_name = "KEYFILE", conflicts_with = "events")]
+    pub(crate) pseudonymize: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
 }

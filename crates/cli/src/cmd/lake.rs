@@ -1,20 +1,25 @@
 //! `hyperscope lake`: the tables of many recordings in one place.
 
+mod key_file;
+
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use calendar::date_of;
-use lake::hash_sources;
 use lake::store::{
-    Added, Addition, Collected, Compacted, LocalFolder, Retention, compact, gc, list, reject,
-    unreject, verify,
+    Added, Addition, Collected, Compacted, KeyFault, LocalFolder, Retention, check_key, compact,
+    gc, list, reject, unreject, verify,
 };
+use lake::{Pseudonyms, hash_sources};
 use printable::messages;
 use report::plural;
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
+use crate::cmd::lake::key_file::pseudonyms;
+use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
 use crate::part::Part;
@@ -41,13 +46,20 @@ fn change_known(lake: &Path) -> anyhow::Result<LocalFolder> {
 }
 
 fn add(args: &AddArgs) -> anyhow::Result<()> {
+    let pseudonyms = args.pseudonymize.as_deref().map(|key| pseudonyms(key, &args.lake));
+    let pseudonyms = pseudonyms.transpose()?.map(Arc::new);
     let storage = change(&args.lake)?;
+    let checked = check_key(&storage, pseudonyms.as_deref());
+    if let Err(fault) = checked.context("cannot read the lake")? {
+        bail!(Misuse(fault_of_key(fault, &args.lake)));
+    }
     let mut rejected = 0;
     for file in &args.files {
         let shown = file.display().to_string();
-        match add_one(args, file, &storage) {
+        let noted = pseudonyms.as_deref().map_or_else(|| shown.clone(), |one| one.name(&shown));
+        match add_one(args, file, &storage, pseudonyms.clone()) {
             Ok(added) => {
-                unreject(&storage, &shown)?;
+                unreject(&storage, &noted)?;
                 let what = match added {
                     Added::New => "added",
                     Added::Replaced => "replaced",
@@ -65,8 +77,9 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                     bail!("{shown}: not added: cannot write to {}: {fault}", args.lake.display());
                 }
                 let hash = hash_sources(&[file]).ok().map(|hash| hash.sha256);
-                reject(&storage, &shown, hash.as_deref(), &format!("{error:#}"))?;
                 let why = format!("{error:#}");
+                let noted_why = if pseudonyms.is_some() { WHY_NOT_NOTED } else { &why };
+                reject(&storage, &noted, hash.as_deref(), noted_why)?;
                 let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why);
                 say(&format!("{shown}: rejected: {why}"));
                 rejected += 1;
@@ -82,9 +95,27 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     }
 }
 
-fn add_one(args: &AddArgs, file: &Path, storage: &LocalFolder) -> anyhow::Result<Added> {
+/// In place of an error that may have names in it.
+const WHY_NOT_NOTED: &str = "not noted: it may have names in it; add it again to see it";
+
+fn fault_of_key(fault: KeyFault, lake: &Path) -> String {
+    let what = match fault {
+        KeyFault::Missing => "names in it are hashed: add to it with --pseudonymize and its key",
+        KeyFault::Other => "names in it are hashed by another key than this one",
+        KeyFault::Named => "it has names already: --pseudonymize begins with a new lake",
+    };
+    format!("{}: {what}", lake.display())
+}
+
+fn add_one(
+    args: &AddArgs,
+    file: &Path,
+    storage: &LocalFolder,
+    pseudonyms: Option<Arc<Pseudonyms>>,
+) -> anyhow::Result<Added> {
     let all = Part::default();
     let tables = SessionTables::open(&[file.to_owned()], args.method.method, &all)?;
+    let tables = tables.with_pseudonyms(pseudonyms);
     let ids = tables.identify(&args.tables, &args.events)?;
     let mut addition = Addition::new(storage, ids)?;
     let outcome = addition.outcome();

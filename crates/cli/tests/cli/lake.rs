@@ -1,8 +1,12 @@
 //! `hyperscope lake`: recordings that go in, what is refused, and what is printed of them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::record::Field;
 use serde_json::Value;
 
 use crate::schemas::{check, closed};
@@ -179,4 +183,118 @@ fn wrong_arguments_are_usage_errors() {
     }
     let run = hyperscope(&["export", "--to", "parquet", "-o", "-", RECORDING]);
     assert!(run.code == 2 && run.err.contains("files in a folder"), "{}", run.err);
+}
+
+/// All texts in the files of a lake, and the names of these files.
+fn texts(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        if path.is_dir() {
+            found.extend(texts(&path));
+        } else if path.extension().is_some_and(|end| end == "parquet") {
+            let reader = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+            for row in reader.get_row_iter(None).unwrap() {
+                for (_, field) in row.unwrap().get_column_iter() {
+                    found.extend(match field {
+                        Field::Str(text) => Some(text.clone()),
+                        _ => None,
+                    });
+                }
+            }
+            found.push(String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+        }
+    }
+    found
+}
+
+/// A session whose guest has a name, a recording with requests, one with calls, and one that can't be read.
+#[test]
+fn no_name_is_in_a_lake_of_pseudonyms() {
+    let folder = tempfile::tempdir().unwrap();
+    let (named, hashed) = (folder.path().join("named"), folder.path().join("hashed"));
+    let at = |name: &str| folder.path().join(name);
+    let secret = at("payroll-session");
+    fs::create_dir(&secret).unwrap();
+    for file in fs::read_dir(repository().join("fixtures/arm64/hypercalls")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), secret.join(file.file_name())).unwrap();
+    }
+    let session = fs::read_to_string(secret.join("session.json")).unwrap();
+    let session = session.replace("\"name\": \"l2\"", "\"name\": \"payroll-vm\"");
+    fs::write(secret.join("session.json"), session).unwrap();
+    fs::write(at("payroll-broken.dat"), "no recording").unwrap();
+    let files = [
+        secret.to_str().unwrap(),
+        "fixtures/x86-svm/host-guest.dat",
+        "fixtures/x86-svm/calls.dat",
+        at("payroll-broken.dat").to_str().unwrap(),
+    ]
+    .map(str::to_owned);
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let key = at("lake.key");
+    let options = ["--host", "payroll-host", "--begun", "1795305600", "--label", "pool=canary"];
+    let pseudonymize = ["--pseudonymize", key.to_str().unwrap()];
+    let add = |to: &Path, more: &[&str], files: &[&str]| {
+        lake("add", to, &[&options, more, files].concat())
+    };
+    let run = add(&named, &[], &files);
+    assert_eq!((run.code, run.err.matches(": added\n").count()), (1, 3), "{}", run.err);
+    let run = add(&hashed, &pseudonymize, &files);
+    assert_eq!((run.code, run.err.matches(": added\n").count()), (1, 3), "{}", run.err);
+    assert!(run.err.contains("lake.key: made; "), "{}", run.err);
+    let run = add(&hashed, &pseudonymize, files.split_last().unwrap().1);
+    assert_eq!((run.code, run.err.matches(": there already\n").count()), (0, 3), "{}", run.err);
+
+    // What the columns of names hold in one, nothing holds in the other.
+    let (open, closed) = (texts(&named), texts(&hashed));
+    let names =
+        ["payroll", "trace-cmd", "qemu-system", "CPU 0/KVM", "vm-119", "fixtures", "guest-l2"];
+    let all =
+        |texts: &[String], name: &str| texts.iter().filter(|text| text.contains(name)).count();
+    let seen = names.iter().filter(|name| all(&open, name) > 0).count();
+    assert!(seen >= 5, "{seen}: {:?}", names.map(|name| all(&open, name)));
+    assert_eq!(names.map(|name| all(&closed, name)), [0; 7]);
+    for kept in ["canary", "wakes vhost", "host", "npf", "boot"] {
+        assert_eq!(all(&open, kept) > 0, all(&closed, kept) > 0, "{kept}");
+    }
+    // Sums of kinds are the same, and a host is one host.
+    let (open, closed) = (sessions(&named), sessions(&hashed));
+    let rows = |of: &Value| -> Vec<Value> {
+        let mut rows: Vec<Value> =
+            of.as_array().unwrap().iter().map(|one| one["rows"].clone()).collect();
+        rows.sort_by_key(Value::to_string);
+        rows
+    };
+    assert_eq!(rows(&open), rows(&closed));
+    let hosts: Vec<&str> =
+        closed.as_array().unwrap().iter().map(|one| one["host_id"].as_str().unwrap()).collect();
+    assert!(hosts.iter().all(|host| host == hosts.first().unwrap() && host.starts_with("p-")));
+    let run = lake("compact", &hashed, &["--before", "2026-11-23"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let cold = texts(&hashed);
+    assert_eq!(names.map(|name| all(&cold, name)), [0; 7]);
+    assert_eq!(lake("verify", &hashed, &[]).code, 0);
+
+    // One key, or none, for all sessions of a lake.
+    let other = at("other.key");
+    fs::write(&other, "0123456789abcdef").unwrap();
+    let with = |key: &Path| ["--pseudonymize".to_owned(), key.to_str().unwrap().to_owned()];
+    let refused = |to: &Path, key: Option<&Path>, code: i32, words: &str| {
+        let key = key.map(with).map_or_else(Vec::new, Vec::from);
+        let key: Vec<&str> = key.iter().map(String::as_str).collect();
+        let run = add(to, &key, &[OTHER]);
+        assert!(run.code == code && run.err.contains(words), "{key:?}: {} {}", run.code, run.err);
+    };
+    refused(&hashed, Some(&other), 1, "others may read it");
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
+    refused(&hashed, Some(&other), 2, "by another key");
+    refused(&hashed, None, 2, "add to it with --pseudonymize");
+    refused(&named, Some(&key), 2, "it has names already");
+    refused(&hashed, Some(&hashed.join("v1/key")), 2, "the key is in the lake");
+    fs::write(&other, "short").unwrap();
+    refused(&hashed, Some(&other), 1, "too short for a key");
+    let run = add(&hashed, &[&pseudonymize[..], &["-e", "kvm"]].concat(), &[OTHER]);
+    assert!(run.code == 2 && run.err.contains("cannot be used with"), "{}", run.err);
 }

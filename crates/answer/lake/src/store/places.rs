@@ -31,6 +31,16 @@ pub(super) fn buckets() -> String {
     format!("{ROOT}/{0}/{0}.parquet", BUCKETS.name)
 }
 
+/// Where it is noted that names are hashed.
+pub(super) fn pseudonyms() -> String {
+    format!("{ROOT}/pseudonyms")
+}
+
+/// The file that notes by which key.
+pub(super) fn key_check(check: &str) -> String {
+    format!("{}/{check}.txt", pseudonyms())
+}
+
 /// Where what could not be added is.
 pub(super) fn rejected() -> String {
     format!("{ROOT}/{}", REJECTED.name)

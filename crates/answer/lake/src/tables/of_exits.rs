@@ -1,9 +1,9 @@
 //! Exits: one by one, summed up by time, and as histograms.
 
 use super::{INGEST, MACHINE, SESSION};
-use crate::column::{Column, Table, flag, int, long, text};
+use crate::column::{Column, Names, Table, flag, int, long, text};
 
-const VM: Column = text("vm", "The VM");
+const VM: Column = text("vm", "The VM").with(Names::Name);
 const LEVEL: Column = int("level", "1: guests of the recorded machine; 2: guests inside those");
 const ISA: Column =
     text("isa", "Architecture of the exit: `svm`, `vmx`, `arm64`, `s390`, `riscv` …");

@@ -1,7 +1,7 @@
 //! What is known of a recording as a whole.
 
 use super::{INGEST, MACHINE, SESSION};
-use crate::column::{Table, double, flag, int, long, text};
+use crate::column::{Names, Table, double, flag, int, long, text};
 
 /// One row a recording.
 pub static SESSIONS: Table = Table {
@@ -14,15 +14,15 @@ pub static SESSIONS: Table = Table {
         text("ingest_id", "Identity of the set of rows: the bytes read, what was asked of them, and the converter"),
         int("schema_version", "Number of this schema"),
         text("tier", "`hot`: files of its own; `cold`: in the files of its day"),
-        text("host_id", "The host: as `--host` named it, else as its recorder did (a hash of its machine id), else `host_name`; null: not known").or_null(),
-        text("host_name", "The host's name for itself; null: not recorded").or_null(),
+        text("host_id", "The host: as `--host` named it, else as its recorder did (a hash of its machine id), else `host_name`; null: not known").or_null().with(Names::Name),
+        text("host_name", "The host's name for itself; null: not recorded").or_null().with(Names::Name),
         text("kernel_release", "The host's kernel; null: not recorded").or_null(),
         text("arch", "The host's architecture, as the kernel calls it; null: not recorded").or_null(),
         text("isa", "Architecture of the exits: `svm`, `vmx`, `arm64` …; null: no exits").or_null(),
         text("cpu_model", "The host's processor; null: not recorded").or_null(),
         text("microcode", "Its microcode; null: not recorded").or_null(),
         int("cpus", "CPUs of the host"),
-        text("vmm", "The name of the VMM's threads where all VMs share it; null: they don't, or it was not recorded").or_null(),
+        text("vmm", "The name of the VMM's threads where all VMs share it; null: they don't, or it was not recorded").or_null().with(Names::Name),
         long("begun_unix_ns", "When the first event was recorded, in Unix time; null: not known").or_null(),
         long("span_ns", "From the first event to the last"),
         text("clock", "The trace clock; null: not recorded").or_null(),
@@ -39,7 +39,7 @@ pub static SESSIONS: Table = Table {
         long("recorder_cpu_ns", "CPU time of the recorder; null: not recorded").or_null(),
         long("available_cpu_ns", "CPU time that all CPUs had while it recorded; null: not recorded").or_null(),
         double("sample_weight", "How many hosts this one stands for"),
-        text("source_uri", "Where the recording was read from"),
+        text("source_uri", "Where the recording was read from").with(Names::Name),
         long("source_bytes", "Its size"),
         int("converter", "Number of the converter: rows of a higher one replace those of a lower one"),
     ],
@@ -84,9 +84,11 @@ pub static VMS: Table = Table {
         SESSION,
         INGEST,
         MACHINE,
-        text("vm", "Its name, as in `exits`"),
+        text("vm", "Its name, as in `exits`").with(Names::Name),
         long("pid", "Process of its VMM; null: not recorded").or_null(),
-        text("comm", "Name of its first vCPU's thread; null: not recorded").or_null(),
+        text("comm", "Name of its first vCPU's thread; null: not recorded")
+            .or_null()
+            .with(Names::Name),
         int("vcpus", "Its vCPUs that were seen"),
     ],
 };
@@ -99,7 +101,7 @@ pub static ALIGNMENT: Table = Table {
     columns: &[
         SESSION,
         INGEST,
-        text("vm", "The guest"),
+        text("vm", "The guest").with(Names::Name),
         int("vcpu", "Its vCPU"),
         int("guest_cpu", "The guest's number of it"),
         long("from_ns", "Begin of the stretch"),

@@ -1,9 +1,9 @@
 //! What vCPUs, requests and functions did when, and events themselves.
 
 use super::{INGEST, MACHINE, SESSION};
-use crate::column::{Column, Table, flag, int, long, text};
+use crate::column::{Column, Names, Table, flag, int, long, text};
 
-const VM: Column = text("vm", "The VM");
+const VM: Column = text("vm", "The VM").with(Names::Name);
 const LEVEL: Column = int("level", "1: the guest itself; 2: a guest inside it");
 const STATE: Column = text("state", "The state, as in `cpu`");
 const REASON: Column = text("reason", "The exit being handled; null: none").or_null();
@@ -61,8 +61,8 @@ pub static REQUESTS: Table = Table {
         long("request", "Its number in the session"),
         long("ts_ns", "When it began"),
         long("dur_ns", "From its first step to its last"),
-        text("vm", "Its VM; null: no VM's").or_null(),
-        text("path", "What it begins with, and who it goes over"),
+        text("vm", "Its VM; null: no VM's").or_null().with(Names::Name),
+        text("path", "What it begins with, and who it goes over").with(Names::Path),
         flag("returns", "The guest goes on because of it; else it ended on the host"),
         int("steps", "Its steps"),
     ],
@@ -80,8 +80,8 @@ pub static HOPS: Table = Table {
         int("hop", "Its place, from 1"),
         long("ts_ns", "When the step before it was taken"),
         long("dur_ns", "How long it took from there"),
-        text("from_step", "The step before"),
-        text("to_step", "The step"),
+        text("from_step", "The step before").with(Names::Step),
+        text("to_step", "The step").with(Names::Step),
         text("actor", "Who took it: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`"),
         MACHINE,
         int("cpu", "The CPU"),
@@ -100,7 +100,8 @@ pub static SPANS: Table = Table {
         long("ts_ns", "When it began"),
         long("dur_ns", "How long it lasted"),
         MACHINE,
-        text("track", "What it is on: a thread's name and id; `boot`, `initcalls`"),
+        text("track", "What it is on: a thread's name and id; `boot`, `initcalls`")
+            .with(Names::Track),
         text("name", "The function, or the phase"),
         text("parent", "The phase that it is in; null: none, or a call").or_null(),
         int("depth", "Calls around it; null: no call").or_null(),

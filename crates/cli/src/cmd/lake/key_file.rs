@@ -1,0 +1,70 @@
+//! The key by which names of a lake are hashed: a file of its own, outside of the lake.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use lake::Pseudonyms;
+
+use crate::misuse::Misuse;
+use crate::notice::say;
+
+/// Bytes of a key that is made.
+const KEY_BYTES: usize = 32;
+
+/// Bytes of a key file that are read.
+const MOST_BYTES: u64 = 4096;
+
+/// Permissions of others, who could try names with the key.
+const OTHERS: u32 = 0o007;
+
+/// Hashes by the key of a file, which is made where it isn't there.
+///
+/// # Errors
+/// When it can't be read or made, is too short, is for others to read, or lies within the lake.
+pub(super) fn pseudonyms(path: &Path, lake: &Path) -> anyhow::Result<Pseudonyms> {
+    let shown = path.display();
+    if is_within(path, lake) {
+        bail!(Misuse(format!(
+            "{shown}: the key is in the lake, where whoever has names' hashes would find it"
+        )));
+    }
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            make(path).with_context(|| format!("cannot make {shown}"))?;
+            say(&format!("{shown}: made; without it nothing can be added to this lake"));
+            File::open(path)
+        }
+        opened => opened,
+    };
+    let file = file.with_context(|| format!("cannot read {shown}"))?;
+    if file.metadata().with_context(|| format!("cannot read {shown}"))?.mode() & OTHERS != 0 {
+        bail!("{shown}: others may read it: chmod o= {shown}");
+    }
+    let mut key = Vec::new();
+    let read = file.take(MOST_BYTES).read_to_end(&mut key);
+    read.with_context(|| format!("cannot read {shown}"))?;
+    Pseudonyms::of(key.trim_ascii())
+        .with_context(|| format!("{shown}: too short for a key: 16 bytes at least"))
+}
+
+fn is_within(path: &Path, lake: &Path) -> bool {
+    let folder = path.parent().filter(|one| !one.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    folder.is_ok_and(|folder| lake.canonicalize().is_ok_and(|lake| folder.starts_with(lake)))
+}
+
+/// Makes a key that nobody knows, for its owner alone.
+fn make(path: &Path) -> anyhow::Result<()> {
+    let mut key = [0; KEY_BYTES];
+    let drawn = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
+    anyhow::ensure!(drawn == key.len(), "the kernel gave too few random bytes");
+    let mut text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.push('\n');
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    Ok(())
+}
