@@ -135,6 +135,10 @@ impl Decoder {
                 self.stream = None;
                 count(&mut self.losses.frames_cut, 1);
             }
+            // How it is to be read is not known yet, so neither is whether it makes sense.
+            first if self.stream.is_none() && !matches!(first, Some(Record::Hello(_))) => {
+                count(&mut self.losses.frames_early, 1);
+            }
             _ if !frame.whole => self.damaged(),
             _ => self.whole(frame, base, events),
         }

@@ -108,9 +108,20 @@ fn whoever_asks_otherwise_gets_a_reason() {
         (format!("GET {path} HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(100)), "431"),
         (format!("GET {path} HTTP/1.1\r\nA: {}", "b".repeat(20_000)), "431"),
     ] {
-        let mut stream = connect(&host);
-        let _ = stream.write_all(request.as_bytes());
-        assert_eq!(status(&answer(stream)), expected, "{request:.60}");
+        let ask = || {
+            let mut stream = connect(&host);
+            let _ = stream.write_all(request.as_bytes());
+            status(&answer(stream)).to_owned()
+        };
+        // On a busy machine the connections before may not have ended yet.
+        let busy = || Some(ask()).filter(|status| status != "503");
+        let found = (0..100).find_map(|_| {
+            busy().or_else(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                None
+            })
+        });
+        assert_eq!(found.as_deref(), Some(expected), "{request:.60}");
     }
 }
 
