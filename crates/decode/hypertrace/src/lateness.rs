@@ -2,12 +2,12 @@
 //!
 //! A hypercall's time on the host less that on the guest's counter is the distance of the two clocks, and the way
 //! from the guest's look at its counter to the host's look at its clock. The distance changes slowly, the way may
-//! take anything: a vCPU, or its whole host, can be off its CPU in between. So the least of the differences of
-//! late is that of a hypercall that was fast, and what lies above it is how late one is.
+//! take anything: a vCPU, or its whole host, can be off its CPU in between. So the least of the last differences
+//! is that of a hypercall that was fast, and what lies above it is how late one is.
 
 use std::mem;
 
-/// Frames whose least difference counts: as many, and up to as many before them. That a counter jumps, as it does
+/// Frames whose least difference counts: up to this number, and this number before them. That a counter jumps, as it does
 /// when a guest is moved to another host, is forgotten after them.
 const FRAMES: u32 = 64;
 
@@ -45,22 +45,29 @@ impl Lateness {
         self.frames = self.frames.saturating_add(1);
         let guest_ns = i128::from(guest_ns);
         let distance = i128::from(host_ns).saturating_sub(guest_ns);
-        let level = distance.saturating_sub(guest_ns.checked_div(SLEW).unwrap_or(0));
+        let level = distance.saturating_sub(slewed_by(guest_ns));
         self.current = self.current.min(level);
-        let least = self.earlier.min(self.current);
-        let late = u64::try_from(level.saturating_sub(least)).ok()?;
+        let late = u64::try_from(level.saturating_sub(self.least())).ok()?;
         (late <= MOST_LATE_NS).then_some(late)
     }
 
     /// The host's time, no later than `host_ns`, of what was at `guest_ns`, as fast hypercalls have it; `None`: there
     /// were none, or the counter jumped.
     pub(crate) fn host_ns(&self, guest_ns: u64, host_ns: u64) -> Option<u64> {
-        let least = self.earlier.min(self.current);
         let guest_ns = i128::from(guest_ns);
-        let distance = least.saturating_add(guest_ns.checked_div(SLEW).unwrap_or(0));
+        let distance = self.least().saturating_add(slewed_by(guest_ns));
         let found_ns = u64::try_from(guest_ns.checked_add(distance)?).ok()?.min(host_ns);
         (host_ns.saturating_sub(found_ns) <= MOST_LATE_NS).then_some(found_ns)
     }
+
+    fn least(&self) -> i128 {
+        self.earlier.min(self.current)
+    }
+}
+
+/// By how much the clocks' distance may have grown up to a moment of the guest's counter.
+fn slewed_by(guest_ns: i128) -> i128 {
+    guest_ns.checked_div(SLEW).unwrap_or(0)
 }
 
 #[cfg(test)]
