@@ -28,6 +28,7 @@
 #include "live_arm64.h"
 #endif
 
+#include "live_takers.h"
 #include "live_state.h"
 
 /* A thread's state; none where it is no vCPU's, or has ended. */
@@ -131,37 +132,65 @@ int on_host_work(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-static __always_inline void switch_away(int is_runnable)
+/*
+ * Gives the stint that ends to the waits of those that were preempted here. One that another CPU has
+ * taken over meanwhile is seen not to wait any more; if that happens right now, a piece counts twice.
+ */
+static __noinline int charge_waiters(__u64 now_ns)
+{
+	__u32 first = 0;
+	struct stints *here = bpf_map_lookup_elem(&stints, &first);
+
+	if (!here)
+		return 0;
+	for (int at = 0; at < WAITERS; at++) {
+		struct waiter *waiter = &here->waiters[at];
+		struct state *state;
+
+		if (!waiter->thread)
+			continue;
+		state = state_of(waiter->thread);
+		if (!state || state->cpu != OFF_RUNNABLE || state->off_ns != waiter->off_ns) {
+			waiter->thread = 0;
+			continue;
+		}
+		if (state->taken_ns < now_ns)
+			add_taker(latest_stint(here), waiter->thread, now_ns - state->taken_ns, now_ns);
+		state->taken_ns = now_ns;
+	}
+	return 0;
+}
+
+static __always_inline void switch_away(int is_runnable, __u64 now_ns)
 {
 	struct state *state = current_state();
-	__u64 now_ns;
 
 	if (!state)
 		return;
-	now_ns = bpf_ktime_get_ns();
 	change(state);
 	pass(state, now_ns, is_runnable ? GOES_ON : SLEEPS);
 	if (state->guest_since_ns && !state->host_since_ns)
 		state->host_since_ns = now_ns;
 	state->cpu = is_runnable ? OFF_RUNNABLE : OFF_BLOCKED;
 	state->off_ns = now_ns;
+	state->taken_ns = now_ns;
+	if (is_runnable)
+		begin_wait(state->thread, now_ns);
 	/* Whoever wakes it writes here from now on. */
 	state->woken_ns = 0;
 	changed(state);
 }
 
-static __always_inline void switch_to(struct task_struct *next)
+static __always_inline void switch_to(struct task_struct *next, __u64 now_ns)
 {
 	__u32 thread = BPF_CORE_READ(next, pid);
 	struct state *state;
-	__u64 now_ns;
 
 	if (!thread)
 		return;
 	state = state_of(thread);
 	if (!state || state->cpu == RUNNING)
 		return;
-	now_ns = bpf_ktime_get_ns();
 	change(state);
 	pass(state, now_ns, GOES_ON);
 	run_queue_wait(state, now_ns);
@@ -174,7 +203,7 @@ SEC("raw_tp/sched_switch")
 int on_switch(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 second = ctx->args[1], third = ctx->args[2], fourth = ctx->args[3];
-	__u64 why = fourth, next = third;
+	__u64 why = fourth, next = third, now_ns = bpf_ktime_get_ns();
 
 	/* The verifier wants each argument read at its own place. */
 	__asm__ volatile("" : "+r"(second), "+r"(why), "+r"(next));
@@ -183,8 +212,10 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 		why = second;
 		next = fourth;
 	}
-	switch_away(ctx->args[0] & 1 || !(why & SLEEP_STATES));
-	switch_to((struct task_struct *)next);
+	end_stint(now_ns);
+	charge_waiters(now_ns);
+	switch_away(ctx->args[0] & 1 || !(why & SLEEP_STATES), now_ns);
+	switch_to((struct task_struct *)next, now_ns);
 	return 0;
 }
 
@@ -193,9 +224,12 @@ SEC("raw_tp/sched_switch")
 int on_switch_before_5_18(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *from = (struct task_struct *)ctx->args[1];
+	__u64 now_ns = bpf_ktime_get_ns();
 
-	switch_away(ctx->args[0] & 1 || !(state_of_task(from) & SLEEP_STATES));
-	switch_to((struct task_struct *)ctx->args[2]);
+	end_stint(now_ns);
+	charge_waiters(now_ns);
+	switch_away(ctx->args[0] & 1 || !(state_of_task(from) & SLEEP_STATES), now_ns);
+	switch_to((struct task_struct *)ctx->args[2], now_ns);
 	return 0;
 }
 

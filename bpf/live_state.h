@@ -72,15 +72,17 @@ struct state {
 	__u64 guest_ns;
 	__u64 parts[PARTS];
 	struct piece pieces[PIECES];
+	/* While it is preempted: up to when it is known who had its CPU. Other threads write that. */
+	__u64 taken_ns;
 	__u64 last_change;
 };
 
 /* crates/record/live/src/layout.rs has these. */
-_Static_assert(sizeof(struct state) == 448, "as the reader has it");
+_Static_assert(sizeof(struct state) == 456, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, born_ns) == 40, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, did_ns) == 88, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, saved_did_ns) == 168, "as the reader has it");
-_Static_assert(__builtin_offsetof(struct state, last_change) == 440, "as the reader has it");
+_Static_assert(__builtin_offsetof(struct state, last_change) == 448, "as the reader has it");
 
 static const struct state no_state;
 
@@ -111,16 +113,6 @@ static __always_inline int is_changing(struct state *state)
 static __always_inline __u64 since(__u64 from_ns, __u64 to_ns)
 {
 	return to_ns > from_ns ? to_ns - from_ns : 0;
-}
-
-static __always_inline __u64 least(__u64 one, __u64 other)
-{
-	return one < other ? one : other;
-}
-
-static __always_inline __u64 most(__u64 one, __u64 other)
-{
-	return one > other ? one : other;
 }
 
 /* What the thread does while it has its CPU. */
@@ -210,7 +202,8 @@ static __noinline int pass(struct state *state, __u64 now_ns, enum then then)
 	if (now_ns >= begin_ns && state->saved_ns < begin_ns) {
 		give_time(state, begin_ns, then == ENTERS ? ENTERS : GOES_ON);
 		__builtin_memcpy(state->saved_did_ns, state->did_ns, sizeof(state->did_ns));
-		state->saved_ns = begin_ns;
+		/* Later than that where the begin became known here only after it had come. */
+		state->saved_ns = state->latest_ns;
 	}
 	give_time(state, now_ns, then);
 	return 0;
@@ -305,6 +298,7 @@ static __always_inline void run_queue_wait(struct state *state, __u64 now_ns)
 	row->time_ns += since(from_ns, now_ns);
 	row->parts[RUNNABLE_NS] += since(from_ns, now_ns);
 	add_to_buckets(row, since(from_ns, now_ns));
+	who_ran(state->thread, most(from_ns, state->taken_ns), now_ns);
 }
 
 /* When the thread first went to sleep after it began to poll; else when it did last before. */

@@ -82,6 +82,8 @@ enum count {
 	PIECES_LEFT_OUT,
 	/* Waits for a CPU whose row had no room. */
 	WAITS_LEFT_OUT,
+	/* Threads that ran while a vCPU waited, for which there was no room. */
+	TAKERS_LEFT_OUT,
 	COUNTS,
 };
 
@@ -105,6 +107,16 @@ static __always_inline __u32 bank_at(__u64 now_ns)
 
 /* What the compiler can't see through, so that what is checked is what is used. */
 #define AS_IT_IS(value) __asm__ volatile("" : "+r"(value))
+
+static __always_inline __u64 least(__u64 one, __u64 other)
+{
+	return one < other ? one : other;
+}
+
+static __always_inline __u64 most(__u64 one, __u64 other)
+{
+	return one > other ? one : other;
+}
 
 static __always_inline __u64 log2_of(__u64 value)
 {

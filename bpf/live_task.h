@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What is used of a thread, and what architectures say of an exit. */
 
+#define NAME_BYTES 16
+
 struct task_struct {
 	int pid;
 	unsigned int __state;
+	char comm[NAME_BYTES];
 } __attribute__((preserve_access_index));
 
 /* Before Linux 5.14. */

@@ -16,7 +16,18 @@ const MACHINES: [&str; 2] = ["x86", "arm64"];
 /// them.
 const PROGRAMS: [(&str, &str, &[&str]); 3] = [
     ("collect", "collect", &["arm64_vcpu.h", "counts.h"]),
-    ("live", "live", &["live_sums.h", "live_state.h", "live_task.h", "arm64_vcpu.h", "counts.h"]),
+    (
+        "live",
+        "live",
+        &[
+            "live_sums.h",
+            "live_takers.h",
+            "live_state.h",
+            "live_task.h",
+            "arm64_vcpu.h",
+            "counts.h",
+        ],
+    ),
     ("delay", "live", &["live_task.h", "arm64_vcpu.h", "counts.h"]),
 ];
 

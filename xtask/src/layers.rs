@@ -95,7 +95,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("folder", &[]),
     ("waits", &[]),
     // Browsers of this machine alone.
-    ("loopback", &[]),
+    ("httpd", &[]),
     ("tracefs", &["raw-bytes", "folder", "hypertrace", "ringbuf", "sys"]),
     ("wire", &[]),
     ("channel", &["confine", "shmring", "sys", "tracefs", "waits", "wire"]),

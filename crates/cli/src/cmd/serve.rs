@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use httpd::{Answer, Body, Bounds, Guard, Query, Server, Tls, Token};
 use live::{Accounting, By, Limits, LiveError};
-use loopback::{Answer, Body, Bounds, Loopback, Query};
 use metrics::{Format, Totals};
 use printable::messages;
 
 use crate::args::serve::ServeArgs;
 use crate::cmd::record::stop_at_signals;
+use crate::misuse::Misuse;
 
 /// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
 const UNASKED: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     // First, so that a port that is taken is reported before anything else begins.
     let bounds =
         Bounds { connections: CONNECTIONS, answer_within: ANSWER_WITHIN, ..Bounds::default() };
-    let server = Loopback::open(args.listen, bounds)
+    let server = Server::open(args.listen, guard(args)?, bounds)
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let monitor = Arc::new(Mutex::new(Monitor::begin(args)?));
     let _ = writeln!(messages(), "hyperscope: metrics are at {}metrics", server.address());
@@ -47,6 +48,29 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let _ = locked(&monitor).refresh(UNASKED);
     }
     Ok(())
+}
+
+/// What the address asks for, which is all that protects one that other machines reach.
+fn guard(args: &ServeArgs) -> anyhow::Result<Guard> {
+    let token = args.token_file.as_deref().map(Token::read).transpose()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificates), Some(key)) => Some(Tls::read(certificates, key)?),
+        _ => None,
+    };
+    let lacks = match (&tls, &token) {
+        _ if args.listen.ip().is_loopback() => None,
+        (None, None) => Some("--tls-cert, --tls-key and --token-file"),
+        (None, Some(_)) => Some("--tls-cert and --tls-key"),
+        (Some(_), None) => Some("--token-file"),
+        (Some(_), Some(_)) => None,
+    };
+    match lacks {
+        Some(lacks) => bail!(Misuse(format!(
+            "other machines could reach {}, so it takes {lacks}; or listen on 127.0.0.1 or [::1]",
+            args.listen
+        ))),
+        None => Ok(Guard { token, tls }),
+    }
 }
 
 /// One interval, to standard output.

@@ -92,6 +92,7 @@ fn prometheus_reads_what_a_recording_has_and_its_alert_makes_a_session() {
         folder.path().join("host.dat").to_str().unwrap(),
     ]);
     agrees(&prometheus, &recorded);
+    draws_the_dashboard(&prometheus);
     let scrapes = prometheus.number("count_over_time(up{job=\"hyperscope\"}[1d])");
     let least = prometheus.number("min_over_time(up{job=\"hyperscope\"}[1d])");
     assert_eq!(least, 1.0, "of {scrapes} scrapes one failed");
@@ -127,6 +128,28 @@ fn agrees(prometheus: &Prometheus, recorded: &Value) {
             assert!(apart < BUCKET * 1.05, "{series} {name}: {found_ns} {exact_ns}");
         }
     }
+}
+
+/// Panels of the dashboard that have nothing to show here: no vCPU and no series is without room.
+const EMPTY_PANELS: [&str; 1] = ["Exits not counted"];
+
+/// Each panel of the dashboard has something to show.
+fn draws_the_dashboard(prometheus: &Prometheus) {
+    let text = include_str!("../../../../packaging/grafana/hyperscope.json");
+    let dashboard: Value = serde_json::from_str(text).unwrap();
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().unwrap();
+            let query = query.replace("$__rate_interval", "5m").replace("$__range", "1h");
+            let query = query.replace("$instance", ".*").replace("$vm", ".*");
+            let found = prometheus.query(&query);
+            let is_empty = EMPTY_PANELS.contains(&panel["title"].as_str().unwrap());
+            assert!(is_empty || found.is_some(), "{}: {query}", panel["title"]);
+            asked += 1;
+        }
+    }
+    eprintln!("the dashboard's {asked} queries are answered");
 }
 
 /// The session that the alert made has what the guest did before it fired.

@@ -23,8 +23,10 @@ const AT_ONCE: &str = "
     hyperscope top --interval 1s --format jsonl >/tmp/top.jsonl & top=$!
     until [ -s /tmp/top.jsonl ]; do sleep 0.1; kill -0 $top || break; done
     kill -CONT $qemu
+    yes >/dev/null & other=$!
     touch /tmp/go
     until [ -e /tmp/done ]; do sleep 0.1; done
+    kill $other
     kill -STOP $qemu
     sleep 0.5
     kill -INT $top
@@ -79,7 +81,8 @@ fn top_counts_what_a_recording_of_the_same_seconds_has() {
     }
     let (first, rest) = intervals.split_first().unwrap();
     check_states(rest);
-    let recorded = recorded(&folder.path().join("host.dat"), first, rest.last().unwrap());
+    let host = folder.path().join("host.dat");
+    let recorded = recorded("exits", &host, first, rest.last().unwrap());
     assert_eq!(recorded["losses"]["events_lost"], 0);
     let rows = recorded["rows"].as_array().unwrap();
     let made: u64 = rows.iter().map(|row| compare(row, rest)).sum();
@@ -90,6 +93,7 @@ fn top_counts_what_a_recording_of_the_same_seconds_has() {
         rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
     };
     assert!(made > 5000 && of("cpuid") >= 3000 && of("hypercall") >= 2000, "{made}");
+    check_who_ran(&self::recorded("cpu", &host, first, rest.last().unwrap()), rest);
     eprintln!("{made} exits in {} intervals", rest.len());
 }
 
@@ -120,15 +124,34 @@ fn check_states(intervals: &[Value]) {
     }
 }
 
-/// What `exits` says of the recording, from the end of one interval to the end of another.
-fn recorded(file: &Path, from: &Value, to: &Value) -> Value {
+/// The threads that ran while the vCPU waited are those of the recording, for as long.
+fn check_who_ran(cpu: &Value, intervals: &[Value]) {
+    let by_top = |thread: u64| {
+        let vcpus = intervals.iter().map(|interval| &interval["vcpus"][0]["run_queue"]);
+        let all = vcpus.flat_map(|waits| waits["ran_instead"].as_array().unwrap());
+        let own = all.filter(|one| one["thread"] == thread);
+        own.map(|one| (number(one, "time_ns"), one["name"].clone())).collect::<Vec<_>>()
+    };
+    let taken = cpu["taken"].as_array().unwrap();
+    assert!(taken.iter().any(|one| one["name"] == "yes"), "{taken:?}");
+    for one in taken.iter().filter(|one| number(one, "time_ns") > 1_000_000) {
+        let by_top = by_top(number(one, "tid"));
+        let sum: u64 = by_top.iter().map(|(ns, _)| ns).sum();
+        let recorded = number(one, "time_ns");
+        eprintln!("{}: {recorded} ns recorded, {sum} ns by top", one["name"]);
+        assert!(sum.abs_diff(recorded) <= recorded / 50, "{one}: {sum}");
+    }
+}
+
+/// What a verb says of the recording, from the end of one interval to the end of another.
+fn recorded(verb: &str, file: &Path, from: &Value, to: &Value) -> Value {
     let seconds = |of: &Value| {
         let ns = number(of, "ts_ns");
         format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
     };
     let (from, to) = (seconds(from), seconds(to));
     let file = file.to_str().unwrap();
-    let ran = hyperscope(&["exits", "--format", "json", "--from", &from, "--to", &to, file]);
+    let ran = hyperscope(&[verb, "--format", "json", "--from", &from, "--to", &to, file]);
     serde_json::from_str(&ran.stdout).unwrap()
 }
 

@@ -7,6 +7,9 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use aya::{BtfError, EbpfError};
 
+/// Lines of a verifier's log: the instruction that it doesn't believe in, and why.
+const LAST_LINES: usize = 2;
+
 /// Why programs are not loaded, or don't run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -43,6 +46,14 @@ pub enum LoadError {
         name: &'static str,
         /// Why.
         source: Box<ProgramError>,
+    },
+    /// The kernel's verifier doesn't believe that the program is harmless.
+    #[error("this kernel's verifier refuses the BPF program {name}: {last_words}")]
+    Verifier {
+        /// Which.
+        name: &'static str,
+        /// The end of its log, which has the reason; all of it may be a megabyte.
+        last_words: String,
     },
     /// The programs can't be made ready.
     #[error("the BPF programs can't be loaded")]
@@ -89,6 +100,9 @@ impl LoadError {
     pub(crate) fn of_program(name: &'static str, error: ProgramError) -> Self {
         match &error {
             ProgramError::LoadError { io_error, .. } if is_not_permitted(io_error) => not_allowed(),
+            ProgramError::LoadError { verifier_log, .. } => {
+                Self::Verifier { name, last_words: last_words(&verifier_log.to_string()) }
+            }
             _ => Self::Refused { name, source: Box::new(error) },
         }
     }
@@ -103,6 +117,17 @@ impl LoadError {
             _ => Self::Refused { name, source: Box::new(error) },
         }
     }
+}
+
+/// The last lines of a verifier's log that say more than what it counted.
+fn last_words(log: &str) -> String {
+    const COUNTS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
+    let is_word = |line: &&str| {
+        !line.trim().is_empty() && !COUNTS.iter().any(|begin| line.starts_with(begin))
+    };
+    let mut lines: Vec<&str> = log.lines().rev().filter(is_word).take(LAST_LINES).collect();
+    lines.reverse();
+    lines.join("; ")
 }
 
 /// EPERM, not the EACCES of a program that the kernel doesn't believe in.

@@ -20,6 +20,8 @@ use crate::snapshot::Snapshot;
 
 /// The end of an interval is set so long before it comes: all CPUs know it by then.
 const AHEAD: Duration = Duration::from_millis(1);
+/// Where that is too short it is doubled, up to this.
+const MOST_AHEAD: Duration = Duration::from_secs(1);
 /// Programs that run are waited for so long where the kernel has no way to wait for them.
 const LONGEST_RUN: Duration = Duration::from_millis(20);
 /// The most rows that the kernel keeps of an interval by default.
@@ -127,10 +129,8 @@ impl Accounting {
 
     /// Lets a moment pass from which on exits go to the other bank, and takes out what is in this one.
     fn close(&mut self) -> Result<((u64, u64), Snapshot)> {
-        // The last bit is the bank's.
-        let end_ns = (clock_ns(ClockId::Monotonic) + AHEAD.as_nanos() as u64) & !1;
         let other = 1 - self.bank;
-        self.programs.begin_interval(end_ns, other)?;
+        let end_ns = self.set_end(other)?;
         while clock_ns(ClockId::Monotonic) <= end_ns {
             thread::sleep(AHEAD);
         }
@@ -139,6 +139,21 @@ impl Accounting {
         let times = (self.begin_ns, end_ns);
         (self.bank, self.begin_ns) = (other, end_ns);
         Ok((times, snapshot))
+    }
+
+    /// Lets the programs know when the next interval begins, and its bank, before that comes.
+    fn set_end(&mut self, bank: usize) -> Result<u64> {
+        let mut ahead = AHEAD;
+        loop {
+            // The last bit is the bank's.
+            let end_ns = (clock_ns(ClockId::Monotonic) + ahead.as_nanos() as u64) & !1;
+            self.programs.begin_interval(end_ns, bank)?;
+            // This thread may have been without a CPU until after that moment.
+            if clock_ns(ClockId::Monotonic) < end_ns || ahead > MOST_AHEAD {
+                return Ok(end_ns);
+            }
+            ahead *= 2;
+        }
     }
 
     /// CPU times of this process and the programs since they were last asked for.

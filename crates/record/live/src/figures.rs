@@ -182,6 +182,7 @@ pub(crate) mod tests {
             gone: false,
             states: States::new(times),
             waits: Sums::default(),
+            ran_instead: Vec::new(),
         }
     }
 

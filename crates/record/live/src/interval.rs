@@ -1,11 +1,11 @@
 //! An interval: what exits, of whose, took how long; and what each vCPU did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analyses::reasons::Code;
 use timeline::arch::Isa;
 
-use crate::snapshot::{RowKey, Snapshot, VcpuState};
+use crate::snapshot::{RowKey, Snapshot, Taker, VcpuState};
 use crate::states::States;
 use crate::sums::Sums;
 
@@ -74,6 +74,24 @@ pub struct Vcpu {
     pub states: States,
     /// How long it waited for a CPU, each time that it did.
     pub waits: Sums,
+    /// Who had the CPU that it then got, while it waited: those first that had it longest. They add up to the time of
+    /// `waits`, less what lies too long ago or had no room.
+    pub ran_instead: Vec<RanInstead>,
+}
+
+/// A thread that had a CPU while a vCPU waited for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RanInstead {
+    /// The thread; 0: the CPU was idle until the vCPU got it.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+    /// Its name; none where it was gone.
+    pub name: Option<String>,
+    /// The VM whose process that is.
+    pub vm: Option<String>,
+    /// For how long.
+    pub time_ns: u64,
 }
 
 /// What it cost.
@@ -96,6 +114,8 @@ pub struct LeftOut {
     pub pieces: u64,
     /// Waits for a CPU.
     pub waits: u64,
+    /// Threads that ran while a vCPU waited.
+    pub takers: u64,
 }
 
 impl Cost {
@@ -144,6 +164,7 @@ impl LeftOut {
             without_state: snapshot.without_state,
             pieces: snapshot.pieces_left_out,
             waits: snapshot.waits_left_out,
+            takers: snapshot.takers_left_out,
         }
     }
 
@@ -152,6 +173,7 @@ impl LeftOut {
             without_state: self.without_state.saturating_sub(before.without_state),
             pieces: self.pieces.saturating_sub(before.pieces),
             waits: self.waits.saturating_sub(before.waits),
+            takers: self.takers.saturating_sub(before.takers),
         }
     }
 }
@@ -183,6 +205,7 @@ impl Before {
 
     fn vcpus(&mut self, end_ns: u64, snapshot: &Snapshot, names: &impl Names) -> Vec<Vcpu> {
         let mut after = BTreeMap::new();
+        let mut takers = takers_by_waiter(snapshot, names);
         let mut vcpus = Vec::new();
         for state in snapshot.vcpus.iter().filter(|state| state.born_ns < end_ns) {
             let done = state.done_by(end_ns);
@@ -192,7 +215,8 @@ impl Before {
             let waits = snapshot.waits.iter().filter(|(thread, _)| *thread == state.thread);
             let mut all = Sums::default();
             waits.for_each(|(_, waits)| all.add(waits));
-            vcpus.push(vcpu(state, states, all, names));
+            let ran_instead = takers.remove(&state.thread).unwrap_or_default();
+            vcpus.push(vcpu(state, states, (all, ran_instead), names));
             if !state.gone {
                 after.insert(state.thread, (state.born_ns, done));
             }
@@ -203,7 +227,31 @@ impl Before {
     }
 }
 
-fn vcpu(state: &VcpuState, states: States, waits: Sums, names: &impl Names) -> Vcpu {
+/// By the thread that waited: who ran, those first that ran longest.
+fn takers_by_waiter(snapshot: &Snapshot, names: &impl Names) -> BTreeMap<u32, Vec<RanInstead>> {
+    let vms: BTreeSet<u32> = snapshot.vcpus.iter().map(|state| state.process).collect();
+    let mut by_waiter: BTreeMap<u32, Vec<RanInstead>> = BTreeMap::new();
+    for Taker { waiter, thread, process, name, time_ns } in &snapshot.takers {
+        by_waiter.entry(*waiter).or_default().push(RanInstead {
+            thread: *thread,
+            process: *process,
+            name: Some(name.clone()).filter(|name| !name.is_empty()),
+            vm: vms.contains(process).then(|| names.vm(*process)),
+            time_ns: *time_ns,
+        });
+    }
+    for takers in by_waiter.values_mut() {
+        takers.sort_by_key(|taker| (std::cmp::Reverse(taker.time_ns), taker.thread));
+    }
+    by_waiter
+}
+
+fn vcpu(
+    state: &VcpuState,
+    states: States,
+    (waits, ran_instead): (Sums, Vec<RanInstead>),
+    names: &impl Names,
+) -> Vcpu {
     Vcpu {
         vm: names.vm(state.process),
         process: state.process,
@@ -212,6 +260,7 @@ fn vcpu(state: &VcpuState, states: States, waits: Sums, names: &impl Names) -> V
         gone: state.gone,
         states,
         waits,
+        ran_instead,
     }
 }
 

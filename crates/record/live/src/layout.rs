@@ -1,9 +1,9 @@
-//! The values of the programs' maps, as `bpf/live_sums.h` and `bpf/live_state.h` lay them out.
+//! The values of the programs' maps, as `bpf/live_sums.h`, `bpf/live_takers.h` and `bpf/live_state.h` lay them out.
 
 use timeline::Parts;
 
 use crate::histogram::{BUCKETS, Histogram};
-use crate::snapshot::{RowKey, VcpuState};
+use crate::snapshot::{RowKey, Taker, VcpuState};
 use timeline::VcpuActivity;
 
 use crate::states::{ACTIVITIES, States};
@@ -14,7 +14,11 @@ pub(crate) const KEY_BYTES: usize = 16;
 /// Bytes of `struct row`.
 pub(crate) const ROW_BYTES: usize = 568;
 /// Bytes of `struct state`.
-pub(crate) const STATE_BYTES: usize = 448;
+pub(crate) const STATE_BYTES: usize = 456;
+/// Bytes of `struct pair`.
+pub(crate) const PAIR_BYTES: usize = 8;
+/// Bytes of `struct taker`.
+pub(crate) const TAKER_BYTES: usize = 32;
 /// Where a row's histogram begins.
 const BUCKETS_AT: usize = 120;
 const NO_VCPU_ID: u32 = u32::MAX;
@@ -61,6 +65,19 @@ pub(crate) fn sums(bytes: &[u8; ROW_BYTES]) -> Sums {
         user_return_unseen,
         poll_unknown,
         times: Histogram::new(counts, paired),
+    }
+}
+
+/// A thread that ran while another waited.
+pub(crate) fn taker(pair: &[u8; PAIR_BYTES], bytes: &[u8; TAKER_BYTES]) -> Taker {
+    let name = bytes.get(16..).unwrap_or_default();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Taker {
+        waiter: half(pair, 0),
+        thread: half(pair, 4),
+        time_ns: word(bytes, 0),
+        process: half(bytes, 8),
+        name: String::from_utf8_lossy(name).into_owned(),
     }
 }
 
@@ -121,6 +138,19 @@ mod tests {
         assert_eq!((sums.handled, sums.poll_unknown), ([11, 12, 13], 15));
         // One of two is in a bucket, so the other was longer than all of them.
         assert_eq!((sums.times.counts()[1], sums.times.count()), (1, 2));
+    }
+
+    #[test]
+    fn a_taker_has_a_name_as_far_as_there_is_one() {
+        let pair = [7, 0, 0, 0, 9, 0, 0, 0];
+        let mut bytes = [0; TAKER_BYTES];
+        put(&mut bytes, 0, 500);
+        put(&mut bytes, 8, 3);
+        bytes[16..19].copy_from_slice(b"cc1");
+        let expected = Taker { waiter: 7, thread: 9, process: 3, name: "cc1".into(), time_ns: 500 };
+        assert_eq!(taker(&pair, &bytes), expected);
+        bytes[16..].fill(b'x');
+        assert_eq!(taker(&pair, &bytes).name, "x".repeat(16));
     }
 
     #[test]

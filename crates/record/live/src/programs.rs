@@ -12,7 +12,7 @@ use bpfload::{
 };
 
 use crate::error::{LiveError, Result};
-use crate::layout::{self, KEY_BYTES, ROW_BYTES, STATE_BYTES};
+use crate::layout::{self, KEY_BYTES, PAIR_BYTES, ROW_BYTES, STATE_BYTES, TAKER_BYTES};
 use crate::snapshot::{Snapshot, VcpuState};
 use crate::sums::Sums;
 
@@ -106,12 +106,14 @@ impl Room {
     }
 }
 
+type Takers = HashMap<MapData, [u8; PAIR_BYTES], [u8; TAKER_BYTES]>;
 type Rows = HashMap<MapData, [u8; KEY_BYTES], [u8; ROW_BYTES]>;
 
 /// Programs that are loaded.
 pub(crate) struct Programs {
     object: Ebpf,
     rows: [Rows; 2],
+    takers: [Takers; 2],
     other: PerCpuArray<MapData, [u8; ROW_BYTES]>,
     vcpus: HashMap<MapData, u32, [u8; STATE_BYTES]>,
     interval: Array<MapData, u64>,
@@ -130,13 +132,16 @@ impl Programs {
             .override_global("host_isa", &isa, cfg!(target_arch = "x86_64"))
             .map_max_entries("vcpus", room.threads)
             .map_max_entries("rows_0", room.rows)
-            .map_max_entries("rows_1", room.rows);
+            .map_max_entries("rows_1", room.rows)
+            .map_max_entries("takers_0", room.rows)
+            .map_max_entries("takers_1", room.rows);
         let mut object = load_object(&mut loader, object)?;
         for name in LOADED {
             load_program(&mut object, name)?;
         }
         Ok(Self {
             rows: [take_map(&mut object, "rows_0")?, take_map(&mut object, "rows_1")?],
+            takers: [take_map(&mut object, "takers_0")?, take_map(&mut object, "takers_1")?],
             other: take_map(&mut object, "other")?,
             vcpus: take_map(&mut object, "vcpus")?,
             interval: take_map(&mut object, "interval")?,
@@ -171,6 +176,7 @@ impl Programs {
     pub(crate) fn take(&mut self, bank: usize) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         self.take_rows(bank & 1, &mut snapshot)?;
+        self.take_takers(bank & 1, &mut snapshot)?;
         snapshot.other = self.take_other(bank & 1)?;
         self.take_vcpus(&mut snapshot)?;
         let count = |at: u32| -> Result<u64> {
@@ -179,6 +185,7 @@ impl Programs {
         snapshot.without_state = count(0)?;
         snapshot.pieces_left_out = count(1)?;
         snapshot.waits_left_out = count(2)?;
+        snapshot.takers_left_out = count(3)?;
         Ok(snapshot)
     }
 
@@ -195,6 +202,16 @@ impl Programs {
             } else {
                 snapshot.rows.push((of, sums));
             }
+        }
+        Ok(())
+    }
+
+    fn take_takers(&mut self, bank: usize, snapshot: &mut Snapshot) -> Result<()> {
+        let Some(takers) = self.takers.get_mut(bank) else { return Ok(()) };
+        let pairs = takers.keys().collect::<std::result::Result<Vec<_>, _>>()?;
+        for pair in pairs {
+            snapshot.takers.push(layout::taker(&pair, &takers.get(&pair, 0)?));
+            takers.remove(&pair)?;
         }
         Ok(())
     }

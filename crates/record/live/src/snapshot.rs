@@ -12,6 +12,8 @@ pub struct Snapshot {
     pub rows: Vec<(RowKey, Sums)>,
     /// How long threads waited for a CPU, by thread.
     pub waits: Vec<(u32, Sums)>,
+    /// Who ran while threads waited.
+    pub takers: Vec<Taker>,
     /// Exits whose row had no room.
     pub other: Sums,
     /// Threads of vCPUs, also those that have ended.
@@ -23,6 +25,23 @@ pub struct Snapshot {
     pub pieces_left_out: u64,
     /// Waits for a CPU whose row had no room, since the beginning.
     pub waits_left_out: u64,
+    /// Threads that ran while one waited, and for which there was no room, since the beginning.
+    pub takers_left_out: u64,
+}
+
+/// A thread that had the CPU that a vCPU's thread waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taker {
+    /// The vCPU's thread.
+    pub waiter: u32,
+    /// The thread that ran; 0: the CPU was idle.
+    pub thread: u32,
+    /// Its process; 0: it is the kernel's idle task.
+    pub process: u32,
+    /// Its name; empty where it was gone.
+    pub name: String,
+    /// For how long, of waits that ended in the interval.
+    pub time_ns: u64,
 }
 
 /// What a row is of.

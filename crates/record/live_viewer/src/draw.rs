@@ -10,6 +10,7 @@ use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 use report::{count, plural, share, time};
 
+use crate::ran_instead::runners;
 use crate::screen::Screen;
 use crate::tree::{Line, Sort};
 
@@ -31,6 +32,8 @@ const LEAST_NAME: u16 = 14;
 const LEAST_SPARKLINE: u16 = 8;
 /// Lines that a notice takes at most.
 const MOST_NOTICE_LINES: usize = 4;
+/// Of those who ran while the chosen line's vCPUs waited, this many are named.
+const MOST_RUNNERS: usize = 3;
 /// How wide a sparkline is at most.
 const MOST_SPARKLINE: u16 = 60;
 
@@ -53,14 +56,16 @@ Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
 /// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let said = notice_lines(screen, frame.area().width);
+    let waits = waits_line(screen);
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(3),
+        Constraint::Length(u16::from(waits.is_some())),
         Constraint::Length(u16::try_from(said.len()).unwrap_or(0)),
         Constraint::Length(1),
     ]);
-    let [head, cost, body, notice, keys] = areas.areas(frame.area());
+    let [head, cost, body, waited, notice, keys] = areas.areas(frame.area());
     match screen.interval() {
         Some(interval) => {
             frame.render_widget(Paragraph::new(head_line(screen, interval)), head);
@@ -73,8 +78,34 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     } else {
         body_table(screen, frame, body);
     }
+    frame.render_widget(Paragraph::new(waits.unwrap_or_default()), waited);
     frame.render_widget(Paragraph::new(said), notice);
     frame.render_widget(Paragraph::new(keys_line(screen)), keys);
+}
+
+/// Who ran while the chosen VM, or vCPU, waited for a CPU.
+fn waits_line<'t>(screen: &Screen) -> Option<Text<'t>> {
+    let interval = screen.interval()?;
+    let lines = screen.lines();
+    let place = &lines.get(screen.selected_at(&lines)?)?.place;
+    let is_of = |vcpu: &&live::Vcpu| {
+        vcpu.vm == place.vm && (place.vcpu.is_none() || vcpu.vcpu == place.vcpu)
+    };
+    let (runners, waited_ns) = runners(interval.vcpus.iter().filter(is_of));
+    if waited_ns == 0 {
+        return None;
+    }
+    let of_cpu = |ns| share(ns, interval.interval_ns());
+    let named = runners.iter().take(MOST_RUNNERS);
+    let named: Vec<String> =
+        named.map(|one| format!("{} {}", printable::line(&one.who), of_cpu(one.time_ns))).collect();
+    let vcpu = place.vcpu.map_or(String::new(), |vcpu| format!(" vCPU {vcpu}"));
+    let vm = printable::line(&place.vm);
+    Some(Text::raw(format!(
+        "{vm}{vcpu} waited {}; ran instead: {}",
+        of_cpu(waited_ns),
+        named.join(", ")
+    )))
 }
 
 /// What goes on besides, broken where the screen ends: paths are whole.

@@ -1,7 +1,7 @@
 //! An interval as one line of JSON: docs/formats/top.schema.json.
 
 use analyses::reasons::Code;
-use live::{ACTIVITIES, Interval, Row, Sums, Vcpu};
+use live::{ACTIVITIES, Interval, RanInstead, Row, Sums, Vcpu};
 use serde_json::{Map, Value, json};
 
 /// The document's name and version.
@@ -28,6 +28,7 @@ pub fn line(interval: &Interval) -> String {
             "exits": interval.left_out.without_state,
             "pieces": interval.left_out.pieces,
             "waits": interval.left_out.waits,
+            "ran_instead": interval.left_out.takers,
         },
     });
     document.to_string()
@@ -91,7 +92,18 @@ fn vcpu(vcpu: &Vcpu) -> Value {
             "time_ns": vcpu.waits.time_ns,
             "p50_ns": vcpu.waits.times.quantile_ns(0.5),
             "p99_ns": vcpu.waits.times.quantile_ns(0.99),
+            "ran_instead": vcpu.ran_instead.iter().map(ran_instead).collect::<Vec<_>>(),
         },
+    })
+}
+
+fn ran_instead(one: &RanInstead) -> Value {
+    json!({
+        "thread": one.thread,
+        "pid": one.process,
+        "name": one.name,
+        "vm": one.vm,
+        "time_ns": one.time_ns,
     })
 }
 

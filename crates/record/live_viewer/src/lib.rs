@@ -5,6 +5,7 @@
 
 mod draw;
 mod jsonl;
+mod ran_instead;
 mod screen;
 mod table;
 mod tree;

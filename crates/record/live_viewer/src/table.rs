@@ -4,6 +4,11 @@ use live::{Interval, Row, Vcpu};
 use report::{Table, count, plural, share, time};
 use timeline::VcpuActivity;
 
+use crate::ran_instead::{Runner, runners};
+
+/// Of those who ran while a VM waited, this many are shown.
+const MOST_RUNNERS: usize = 5;
+
 /// The tables, for a terminal of this many columns.
 #[must_use]
 pub fn text(interval: &Interval, width: Option<usize>) -> String {
@@ -14,6 +19,11 @@ pub fn text(interval: &Interval, width: Option<usize>) -> String {
     }
     text.push_str("\nvCPUs: what they did, in shares of their time\n");
     text.push_str(&vcpus(&interval.vcpus).draw(width).0);
+    let waited = waited(&interval.vcpus);
+    if !waited.is_empty() {
+        text.push_str("\nWho ran while vCPUs waited for a CPU\n");
+        text.push_str(&takers(&waited, interval).draw(width).0);
+    }
     for (waiting, title) in [(false, "Exits, by cost"), (true, "Waiting exits")] {
         let rows: Vec<&Row> = interval.rows.iter().filter(|row| row.waiting == waiting).collect();
         if !rows.is_empty() {
@@ -66,6 +76,37 @@ fn vcpus(vcpus: &[Vcpu]) -> Table {
     table.numbers("waits", 5, column(&|vcpu| count(vcpu.waits.count)));
     table.numbers("wait p50", 5, column(&|vcpu| wait(vcpu, 0.5)));
     table.numbers("wait p99", 2, column(&|vcpu| wait(vcpu, 0.99)));
+    table
+}
+
+/// Who ran while a VM's vCPUs waited.
+struct Waited<'v> {
+    vm: &'v str,
+    /// How long all of them waited.
+    waited_ns: u64,
+    runner: Runner,
+}
+
+fn waited(vcpus: &[Vcpu]) -> Vec<Waited<'_>> {
+    let mut all = Vec::new();
+    for of_vm in vcpus.chunk_by(|a, b| (&a.vm, a.process) == (&b.vm, b.process)) {
+        let Some(vm) = of_vm.first().map(|vcpu| vcpu.vm.as_str()) else { continue };
+        let (runners, waited_ns) = runners(of_vm.iter());
+        let shown = runners.into_iter().take(MOST_RUNNERS);
+        all.extend(shown.map(|runner| Waited { vm, waited_ns, runner }));
+    }
+    all
+}
+
+fn takers(waited: &[Waited<'_>], interval: &Interval) -> Table {
+    let column =
+        |of: &dyn Fn(&Waited<'_>) -> String| waited.iter().map(of).collect::<Vec<String>>();
+    let mut table = Table::default();
+    table.names("VM", 0, column(&|one| one.vm.to_owned()));
+    table.names("ran instead", 0, column(&|one| one.runner.who.clone()));
+    table.numbers("time", 0, column(&|one| time(one.runner.time_ns, true)));
+    table.numbers("of waits", 0, column(&|one| share(one.runner.time_ns, one.waited_ns)));
+    table.numbers("of a CPU", 1, column(&|one| share(one.runner.time_ns, interval.interval_ns())));
     table
 }
 

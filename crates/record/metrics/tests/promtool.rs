@@ -1,7 +1,8 @@
-//! Prometheus' own tool reads what is written, and the rules that go with it.
+//! Prometheus' own tool reads what is written, and the rules and the dashboard that go with it.
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::process::Command;
 
 use live::{Histogram, Interval, Row, States, Sums, Vcpu};
 use metrics::{Format, Totals, page};
+use serde_json::{Value, json};
 use timeline::Parts;
 use timeline::VcpuActivity;
 use timeline::arch::Isa;
@@ -54,6 +56,7 @@ fn totals() -> Totals {
             gone: false,
             states,
             waits: sums.clone(),
+            ran_instead: Vec::new(),
         });
         for (reason, waiting) in [("hlt", true), ("npf", false)] {
             interval.rows.push(Row {
@@ -104,15 +107,14 @@ fn rules_are_read_and_fire() {
     accepted(test);
 }
 
-#[test]
-fn rules_ask_only_for_metrics_that_there_are() {
-    let rules = include_str!("../../../../packaging/prometheus/hyperscope.rules.yaml");
-    let text = String::from_utf8(page(&totals(), Format::Text)).unwrap();
+/// How many metrics a text names; each must be on the page.
+fn metrics_asked_for(text: &str) -> usize {
+    let page = String::from_utf8(page(&totals(), Format::Text)).unwrap();
     let mut asked = 0;
-    for word in rules.split(|char: char| !char.is_ascii_alphanumeric() && !"_:".contains(char)) {
+    for word in text.split(|char: char| !char.is_ascii_alphanumeric() && !"_:".contains(char)) {
         if word.starts_with("hyperscope_") {
             asked += 1;
-            let is_there = text.lines().any(|line| {
+            let is_there = page.lines().any(|line| {
                 // A native histogram has the family's name.
                 let rest = line.strip_prefix(word);
                 let rest = rest.map(|rest| rest.strip_prefix("_bucket").unwrap_or(rest));
@@ -121,5 +123,60 @@ fn rules_ask_only_for_metrics_that_there_are() {
             assert!(is_there, "{word}");
         }
     }
-    assert!(asked > 8);
+    asked
+}
+
+#[test]
+fn rules_ask_only_for_metrics_that_there_are() {
+    let rules = include_str!("../../../../packaging/prometheus/hyperscope.rules.yaml");
+    assert!(metrics_asked_for(rules) > 8);
+}
+
+/// The dashboard's panels, without its rows.
+fn panels() -> Vec<Value> {
+    let text = include_str!("../../../../packaging/grafana/hyperscope.json");
+    let dashboard: Value = serde_json::from_str(text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().clone();
+    panels.into_iter().filter(|panel| panel["type"] != "row").collect()
+}
+
+/// What a panel asks for, as Grafana sends it where no VM is chosen.
+fn queries(panel: &Value) -> Vec<String> {
+    let of = |target: &Value| {
+        let expression = target["expr"].as_str().unwrap();
+        let range = expression.replace("$__rate_interval", "1m").replace("$__range", "1h");
+        range.replace("$instance", ".*").replace("$vm", ".*")
+    };
+    panel["targets"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn panels_of_the_dashboard_ask_for_what_there_is_and_none_lies_over_another() {
+    let panels = panels();
+    let mut taken = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for panel in &panels {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{panel}");
+        let at = |name: &str| panel["gridPos"][name].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{panel}");
+        for place in (0..at("w")).flat_map(|x| (0..at("h")).map(move |y| (x, y))) {
+            assert!(taken.insert((at("x") + place.0, at("y") + place.1)), "{panel}");
+        }
+        for query in queries(panel) {
+            assert!(metrics_asked_for(&query) > 0 && !query.contains('$'), "{query}");
+        }
+    }
+    assert!(panels.len() > 15);
+}
+
+#[test]
+fn queries_of_the_dashboard_are_promql() {
+    let Some(mut check) = promtool() else { return };
+    let rule = |(at, query): (usize, String)| json!({ "record": format!("q{at}"), "expr": query });
+    let queries = panels().iter().flat_map(queries).collect::<Vec<_>>();
+    let rules: Vec<Value> = queries.into_iter().enumerate().map(rule).collect();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "{}", json!({ "groups": [{ "name": "dashboard", "rules": rules }] })).unwrap();
+    check.args(["check", "rules"]).arg(file.path());
+    accepted(check);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use confine::Confined;
-use loopback::{Answer, Bounds, Loopback, Query};
+use httpd::{Answer, Bounds, Guard, Query, Server};
 use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
 use serde_json::Value;
 
@@ -30,7 +30,8 @@ pub(super) fn begin(at: SocketAddr, rest: Duration, asked: Sender<Asked>) -> any
         answer_within: Duration::from_secs(5),
         ..Bounds::default()
     };
-    let server = Loopback::open(at, bounds).with_context(|| format!("cannot listen on {at}"))?;
+    let server = Server::open(at, Guard::default(), bounds)
+        .with_context(|| format!("cannot listen on {at}"))?;
     say(&format!("alerts may be posted to {}alert", server.address()));
     let latest = Mutex::new(None);
     thread::Builder::new().name("alerts".to_owned()).spawn(move || {

@@ -124,6 +124,7 @@ mod tests {
             gone: false,
             states: live::States::new(times),
             waits: live::Sums::default(),
+            ran_instead: Vec::new(),
         };
         Interval { vcpus: vec![vcpu], ..quiet() }
     }

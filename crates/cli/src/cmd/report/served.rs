@@ -13,7 +13,7 @@ use analyses::align::GuestAlignment;
 use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::over_time::{KnownOfAll, PageRoom, over_time};
 use anyhow::{Context, bail};
-use loopback::{Answer, Body, Bounds, Loopback, Query};
+use httpd::{Answer, Body, Bounds, Query, Server};
 use printable::messages;
 use report::events::{Style, write_events};
 use report::html::{PageReport, write_lanes};
@@ -81,7 +81,7 @@ pub(super) fn serve(port: u16, page: PageReport, known: Known) -> anyhow::Result
     let times = page.times_ns();
     // What is in the file needs no memory besides.
     drop(page);
-    let server = Loopback::bind(port, Bounds::default())
+    let server = Server::bind(port, Bounds::default())
         .with_context(|| format!("cannot listen on port {port} of 127.0.0.1"))?;
     writeln!(io::stdout(), "{}", server.address())?;
     io::stdout().flush()?;

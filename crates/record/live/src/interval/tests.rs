@@ -89,7 +89,7 @@ fn what_had_no_room_is_told_apart_and_counted_once() {
     let snapshot = Snapshot { other, without_state: 5, pieces_left_out: 1, ..Snapshot::default() };
     let interval = before.interval((0, 10), &snapshot, By::Vm, &mut Fixed);
     assert_eq!((interval.rows[0].reason.as_str(), interval.rows[0].vm.as_ref()), ("other", None));
-    assert_eq!(interval.left_out, LeftOut { without_state: 5, pieces: 1, waits: 0 });
+    assert_eq!(interval.left_out, LeftOut { without_state: 5, pieces: 1, ..LeftOut::default() });
     assert_eq!(interval.cost.exits, 2 + 5);
     let none = Snapshot { without_state: 5, pieces_left_out: 1, ..Snapshot::default() };
     let interval = before.interval((10, 20), &none, By::Vm, &mut Fixed);

@@ -2,9 +2,14 @@
 //! their reason at hand: this thread plays the vCPU, and is scheduled as any thread.
 
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Barrier, Mutex, mpsc};
+
 use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
+use bpfload::LoadError;
 use rustix::thread::{MembarrierCommand, gettid, membarrier};
 use sys::{ClockId, clock_ns};
 
@@ -45,6 +50,8 @@ impl Played {
         });
         match begun {
             Ok(programs) => Some(Self { programs, thread: gettid().as_raw_pid().cast_unsigned() }),
+            // Not a matter of this machine: the programs are wrong.
+            Err(why @ LiveError::Programs(LoadError::Verifier { .. })) => panic!("{why}"),
             Err(why) => {
                 testkit::skip!("{why}");
                 None
@@ -202,6 +209,34 @@ fn states_add_up_to_every_interval() {
 }
 
 #[test]
+fn an_end_that_was_set_after_it_had_come_leaves_states_whole() {
+    let Some(mut played) = Played::begin() else { return };
+    let (end, is_to_end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let (send_played, got_played) = mpsc::channel();
+        let vcpu = scope.spawn(move || {
+            played.thread = gettid().as_raw_pid().cast_unsigned();
+            played.entry();
+            work(3);
+            played.exit();
+            let late_ns = (now_ns() - 2_000_000) & !1;
+            played.programs.begin_interval(late_ns, 1).unwrap();
+            played.entry();
+            send_played.send(played).unwrap();
+            // Nothing more comes of this thread: what was kept at the late end stays.
+            let _ = is_to_end.recv();
+        });
+        let mut played = got_played.recv().unwrap();
+        let (snapshot, end_ns) = played.take(1);
+        let state = played.state(&snapshot);
+        assert!(state.is_whole());
+        assert_eq!(state.done_by(end_ns).total_ns(), end_ns - state.born_ns);
+        drop(end);
+        vcpu.join().unwrap();
+    });
+}
+
+#[test]
 fn what_has_no_room_is_in_one_row_and_nothing_is_counted_twice() {
     let Some(mut played) = Played::with_rows(4) else { return };
     for code in 0..50 {
@@ -246,4 +281,97 @@ fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
         }
     }
     assert_eq!(of(&played.take(bank).0), None);
+}
+
+/// Keeps the calling thread on the machine's first CPU.
+fn stay_on_one_cpu() {
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(0);
+    rustix::thread::sched_setaffinity(None, &cpus).unwrap();
+}
+
+/// Takes the CPU of whoever else is there, until it is stopped.
+fn take_cpu(stop: &AtomicBool) -> u32 {
+    stay_on_one_cpu();
+    rustix::thread::set_name(c"takes-the-cpu").unwrap();
+    while !stop.load(Relaxed) {}
+    gettid().as_raw_pid().cast_unsigned()
+}
+
+#[test]
+fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
+    let Some(mut played) = Played::begin() else { return };
+    let stop = AtomicBool::new(false);
+    let own = |snapshot: &Snapshot, thread: u32| {
+        let waits = snapshot.waits.iter().find(|(of, _)| *of == thread);
+        waits.map_or(0, |(_, sums)| sums.time_ns)
+    };
+    std::thread::scope(|scope| {
+        let taker = scope.spawn(|| take_cpu(&stop));
+        let waiter = scope.spawn(|| {
+            stay_on_one_cpu();
+            played.thread = gettid().as_raw_pid().cast_unsigned();
+            played.entry();
+            let begun = Instant::now();
+            // Two threads share a CPU: each waits for the other.
+            while begun.elapsed() < Duration::from_millis(200) {}
+            played.exit();
+            let taken = played.take(0).0;
+            stop.store(true, Relaxed);
+            (taken, played.thread)
+        });
+        let (snapshot, thread) = waiter.join().unwrap();
+        let taker = taker.join().unwrap();
+        let waited_ns = own(&snapshot, thread);
+        let of: Vec<_> = snapshot.takers.iter().filter(|one| one.waiter == thread).collect();
+        let known_ns: u64 = of.iter().map(|one| one.time_ns).sum();
+        let by_taker = of.iter().find(|one| one.thread == taker).unwrap();
+        assert!(waited_ns > 20_000_000, "{waited_ns}");
+        assert!(known_ns <= waited_ns && known_ns >= waited_ns / 10 * 9, "{known_ns} {waited_ns}");
+        // Others may have had it, too.
+        assert!(by_taker.time_ns > 5_000_000, "{of:?}");
+        assert_eq!(
+            (by_taker.name.as_str(), by_taker.process),
+            ("takes-the-cpu", std::process::id())
+        );
+        assert!(of.iter().all(|one| one.thread != thread), "{of:?}");
+    });
+}
+
+/// vCPUs and reasons of a large host: 200 VMs of 4.
+const MANY: (usize, u64) = (800, 40);
+
+#[test]
+fn the_vcpus_of_a_large_host_are_counted_and_taken_out() {
+    let (threads, reasons) = MANY;
+    let Some(mut played) = Played::with_rows(1 << 16) else { return };
+    let room = Mutex::new(&mut played);
+    let (all_began, all_counted) = (Barrier::new(threads), Barrier::new(threads));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            // Threads that are there all at once, as vCPUs are.
+            std::thread::Builder::new()
+                .stack_size(64 << 10)
+                .spawn_scoped(scope, || {
+                    all_began.wait();
+                    for code in 0..reasons {
+                        let mut played = room.lock().unwrap();
+                        played.run("on_exit", &[code]);
+                        played.entry();
+                    }
+                    all_counted.wait();
+                })
+                .unwrap();
+        }
+    });
+    let begun = Instant::now();
+    let (snapshot, _) = played.take(0);
+    let took = begun.elapsed();
+    assert_eq!(snapshot.rows.len() as u64, threads as u64 * reasons);
+    assert_eq!(
+        snapshot.rows.iter().map(|(_, sums)| sums.paired).sum::<u64>(),
+        threads as u64 * reasons
+    );
+    assert_eq!((snapshot.vcpus.len(), snapshot.other.count), (threads, 0));
+    eprintln!("{} rows of {threads} vCPUs taken out in {took:?}", snapshot.rows.len());
 }

@@ -1,7 +1,7 @@
 //! Frames of the screen, drawn into memory.
 
 use analyses::reasons::Code;
-use live::{Cost, Histogram, Interval, Row as ExitRow, States, Sums, Vcpu};
+use live::{Cost, Histogram, Interval, RanInstead, Row as ExitRow, States, Sums, Vcpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use timeline::Parts;
@@ -52,7 +52,19 @@ fn vcpu(vm: &str, process: u32, vcpu: u32, guest_ms: u64, preempted_ms: u64) -> 
         gone: false,
         states,
         waits: sums(10, 0, preempted_ms * MS),
+        ran_instead: if preempted_ms > 0 { instead(preempted_ms) } else { Vec::new() },
     }
+}
+
+fn instead(waited_ms: u64) -> Vec<RanInstead> {
+    let of = |thread, name: &str, vm: Option<&str>, ms| RanInstead {
+        thread,
+        process: thread,
+        name: Some(name.to_owned()),
+        vm: vm.map(str::to_owned),
+        time_ns: ms * MS,
+    };
+    vec![of(90, "cc1", None, waited_ms / 2), of(91, "CPU 0/KVM", Some("db"), waited_ms / 5)]
 }
 
 fn interval() -> Interval {
@@ -100,11 +112,12 @@ fn vms_stand_by_cost_in_80_columns() {
         "+ web                3,400  20.00%  90.00%    25.00%  2.25 ms  2.67 ms  2.67 ms",
         "+ db                 9,000   4.00%  90.00%     0.00%  2.25 ms  2.67 ms  2.67 ms",
         "",
-        "",
+        "web waited 25.00%; ran instead: cc1 12.50%, VM db 5.00%, not known 7.50%",
         "sorted by cost (c e w p n)  / filter  r record  space pause  ? help  q end",
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(lines[..2], wanted[..2]);
+    assert_eq!(lines[6], wanted[6]);
     assert_eq!(lines.len(), wanted.len());
     for (line, wanted) in lines.iter().zip(wanted) {
         assert_eq!(line.split_whitespace().next(), wanted.split_whitespace().next(), "{line}");

@@ -50,6 +50,7 @@ pub(crate) fn vcpu(vm: &str, number: u32) -> Vcpu {
         gone: false,
         states,
         waits: row(vm, "", false, 2).sums,
+        ran_instead: Vec::new(),
     }
 }
 

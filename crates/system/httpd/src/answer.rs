@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crate::connection::Connection;
 
 /// An answer.
 #[derive(Debug)]
@@ -62,6 +63,7 @@ impl Answer {
         let name = match self.status {
             200 => "OK",
             400 => "Bad Request",
+            401 => "Unauthorized",
             404 => "Not Found",
             405 => "Method Not Allowed",
             408 => "Request Timeout",
@@ -72,11 +74,15 @@ impl Answer {
             503 => "Service Unavailable",
             _ => "Internal Server Error",
         };
-        let allow = if self.status == 405 { "Allow: GET\r\n" } else { "" };
+        let more = match self.status {
+            401 => "WWW-Authenticate: Bearer\r\n",
+            405 => "Allow: GET\r\n",
+            _ => "",
+        };
         format!(
             "HTTP/1.1 {} {name}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\
              Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
-             X-Frame-Options: DENY\r\nCross-Origin-Resource-Policy: same-origin\r\n{allow}\r\n",
+             X-Frame-Options: DENY\r\nCross-Origin-Resource-Policy: same-origin\r\n{more}\r\n",
             self.status,
             self.content_type,
             self.body.len()
@@ -84,7 +90,7 @@ impl Answer {
         .into_bytes()
     }
 
-    pub(crate) fn write(&self, stream: &mut TcpStream, until: Instant) -> io::Result<()> {
+    pub(crate) fn write(&self, stream: &mut Connection, until: Instant) -> io::Result<()> {
         write_until(stream, &self.head(), until)?;
         match &self.body {
             Body::Bytes(bytes) => write_until(stream, bytes, until)?,
@@ -100,19 +106,14 @@ impl Answer {
                 }
             }
         }
-        stream.shutdown(Shutdown::Write)?;
+        stream.close()?;
         read_rest(stream)
     }
 }
 
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-    left.ok_or_else(|| io::ErrorKind::TimedOut.into())
-}
-
-fn write_until(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+fn write_until(stream: &mut Connection, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    stream.end_by(until);
     while !bytes.is_empty() {
-        stream.set_write_timeout(Some(left(until)?))?;
         let most = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
         match stream.write(most) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -121,15 +122,14 @@ fn write_until(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    stream.flush()
 }
 
-fn read_rest(stream: &mut TcpStream) -> io::Result<()> {
-    let until = Instant::now() + LEFT_WITHIN;
+fn read_rest(stream: &mut Connection) -> io::Result<()> {
+    stream.end_by(Instant::now() + LEFT_WITHIN);
     let mut piece = [0u8; 4096];
     let mut read = 0;
     while read < MOST_LEFT_BYTES {
-        stream.set_read_timeout(Some(left(until)?))?;
         match stream.read(&mut piece)? {
             0 => return Ok(()),
             more => read += more,

@@ -1,5 +1,5 @@
-//! Answers browsers of this machine: HTTP/1.1 on the loopback address, to those who know the address: GET alone,
-//! unless [`Bounds::body_bytes`] lets programs post JSON.
+//! Answers browsers and programs: HTTP/1.1, GET alone unless [`Bounds::body_bytes`] lets programs post JSON; on the
+//! loopback address to those who know it, to other machines only by TLS and with a token.
 //!
 //! Whoever runs a program on this machine can connect, and any web page can make a browser do so. So the address
 //! has a token that can't be guessed, requests must name this server as their host (a page of another name that was
@@ -7,10 +7,13 @@
 //! connections are served at once than [`Bounds`] allows. Every connection has one request and its answer.
 //!
 //! What any user of this machine may know, such as metrics for a collector that can't learn a token, has an
-//! address without one ([`Loopback::open`]); all else holds there, too.
+//! address without one ([`Server::open`]); all else holds there, too. Where a [`Guard`] asks for a token in a header
+//! of each request, the name of the host is not asked for: no page in a browser can send that header.
 #![forbid(unsafe_code)]
 
 mod answer;
+mod connection;
+mod guard;
 mod request;
 
 use std::io::{self, Write};
@@ -19,9 +22,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub use answer::{Answer, Body};
+pub use guard::{Guard, Tls, Token};
 pub use request::Query;
 
-use request::Refusal;
+use connection::Connection;
+use request::{Refusal, Rules};
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +61,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that listens.
 #[derive(Debug)]
-pub struct Loopback {
+pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    /// None: whoever connects may ask.
-    token: Option<String>,
+    /// Paths begin with it; none: with a name.
+    path_token: Option<String>,
+    guard: Guard,
     bounds: Bounds,
 }
 
-impl Loopback {
+impl Server {
     /// Listens on 127.0.0.1; port 0 is any that is free.
     ///
     /// # Errors
@@ -72,31 +78,31 @@ impl Loopback {
     pub fn bind(port: u16, bounds: Bounds) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address, token: Some(token()?), bounds })
+        Ok(Self { listener, address, path_token: Some(token()?), guard: Guard::default(), bounds })
     }
 
-    /// Listens where whoever runs a program on this machine may ask, without a token; port 0 is any that is free.
+    /// Listens where whoever knows what `guard` asks for may ask, and without any whoever runs a program on this
+    /// machine; port 0 is any that is free.
     ///
     /// # Errors
-    /// When the address is not one of this machine alone, or its port is taken.
-    pub fn open(address: SocketAddr, bounds: Bounds) -> io::Result<Self> {
-        if !address.ip().is_loopback() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{address} is not a loopback address"),
-            ));
+    /// When other machines could reach the address and the guard lacks TLS or a token, or its port is taken.
+    pub fn open(address: SocketAddr, guard: Guard, bounds: Bounds) -> io::Result<Self> {
+        if !address.ip().is_loopback() && (guard.tls.is_none() || guard.token.is_none()) {
+            let words = format!("{address} is not a loopback address: it takes TLS and a token");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address, token: None, bounds })
+        Ok(Self { listener, address, path_token: None, guard, bounds })
     }
 
-    /// The address to open, with its token if it has one.
+    /// The address to open, with the token that its path has, if any.
     #[must_use]
     pub fn address(&self) -> String {
-        match &self.token {
-            Some(token) => format!("http://{}/{token}/", self.address),
-            None => format!("http://{}/", self.address),
+        let scheme = if self.guard.tls.is_some() { "https" } else { "http" };
+        match &self.path_token {
+            Some(token) => format!("{scheme}://{}/{token}/", self.address),
+            None => format!("{scheme}://{}/", self.address),
         }
     }
 
@@ -127,26 +133,33 @@ impl Loopback {
         });
     }
 
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            at: self.address,
+            path_token: self.path_token.as_deref(),
+            bearer: self.guard.token.as_ref(),
+            body_bytes: self.bounds.body_bytes,
+        }
+    }
+
     fn one(
         &self,
-        mut stream: TcpStream,
+        socket: TcpStream,
         handler: &(dyn Fn(&Query) -> Answer + Sync),
     ) -> io::Result<()> {
         let until = Instant::now() + self.bounds.request_within;
+        let mut stream = Connection::new(socket, self.guard.tls.as_ref().map(|tls| &tls.0))?;
         let answer = match request::read(&mut stream, until)? {
-            Ok((head, begun)) => {
-                let asked = head.query(self.address, self.token.as_deref(), self.bounds.body_bytes);
-                match asked {
-                    Ok(mut query) => match request::body(&mut stream, &head, begun, until)? {
-                        Ok(body) => {
-                            query.body = body;
-                            handler(&query)
-                        }
-                        Err(refusal) => refusal.answer(),
-                    },
+            Ok((head, begun)) => match head.query(&self.rules()) {
+                Ok(mut query) => match request::body(&mut stream, &head, begun, until)? {
+                    Ok(body) => {
+                        query.body = body;
+                        handler(&query)
+                    }
                     Err(refusal) => refusal.answer(),
-                }
-            }
+                },
+                Err(refusal) => refusal.answer(),
+            },
             Err(refusal) => refusal.answer(),
         };
         answer.write(&mut stream, Instant::now() + self.bounds.answer_within)

@@ -1,10 +1,12 @@
 //! What a client asks for: read within a deadline and a bound, and refused where it is not what is answered here.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use crate::answer::{Answer, Body};
+use crate::connection::Connection;
+use crate::guard::{Token, is_same};
 
 /// Bytes of a request: its line and its headers.
 const MOST_BYTES: usize = 8 << 10;
@@ -57,6 +59,8 @@ pub(crate) enum Refusal {
     Type,
     /// It names another host.
     Host,
+    /// Its header has not the token that this address asks for.
+    Unauthorized,
     /// Without the token, or of something that is not there.
     Unknown,
     /// As many as may be are being served.
@@ -74,12 +78,28 @@ impl Refusal {
             Self::TooMuch => (413, "that is more than may be posted"),
             Self::Type => (415, "only application/json may be posted"),
             Self::Host => (421, "this server answers only for its own address"),
+            Self::Unauthorized => {
+                (401, "Authorization: Bearer TOKEN is missing, or has another token")
+            }
             Self::Unknown => (404, "there is nothing here"),
             Self::Busy => (503, "too many connections"),
         };
         let body = Body::Bytes(format!("{words}\n").into_bytes());
         Answer { status, content_type: "text/plain; charset=utf-8", body }
     }
+}
+
+/// Who may ask, for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'s> {
+    /// The server's own address.
+    pub(crate) at: SocketAddr,
+    /// Paths begin with this; none: with a name.
+    pub(crate) path_token: Option<&'s str>,
+    /// Requests have this in a header.
+    pub(crate) bearer: Option<&'s Token>,
+    /// Bytes that may be posted.
+    pub(crate) body_bytes: usize,
 }
 
 /// The head of a request, as far as it matters.
@@ -89,6 +109,7 @@ pub(crate) struct Head {
     target: String,
     host: Option<String>,
     accept: String,
+    authorization: Option<String>,
     has_body: bool,
     /// How long that is; none: it does not say.
     body_bytes: Option<usize>,
@@ -97,7 +118,7 @@ pub(crate) struct Head {
 
 /// Reads a request up to the end of its headers, with what came of its body by then.
 pub(crate) fn read(
-    stream: &mut TcpStream,
+    stream: &mut Connection,
     until: Instant,
 ) -> io::Result<Result<(Head, Vec<u8>), Refusal>> {
     let mut bytes = [0u8; MOST_BYTES];
@@ -120,7 +141,7 @@ pub(crate) fn read(
 
 /// Reads the body of what is posted, whose length [`Head::query`] has checked; none of a GET.
 pub(crate) fn body(
-    stream: &mut TcpStream,
+    stream: &mut Connection,
     head: &Head,
     mut body: Vec<u8>,
     until: Instant,
@@ -140,29 +161,23 @@ pub(crate) fn body(
 
 /// Reads what has come, at least a byte: into room that is not empty, and while there is time.
 fn read_some(
-    stream: &mut TcpStream,
+    stream: &mut Connection,
     room: &mut [u8],
     until: Instant,
 ) -> io::Result<Result<usize, Refusal>> {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Err(Refusal::TooSlow));
-        }
-        stream.set_read_timeout(Some(left))?;
+        stream.end_by(until);
         match stream.read(room) {
             // The client has nothing more to say.
             Ok(0) => return Ok(Err(Refusal::Malformed)),
             Ok(read) => return Ok(Ok(read)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if is_timeout(&error) => return Ok(Err(Refusal::TooSlow)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Ok(Err(Refusal::TooSlow));
+            }
             Err(error) => return Err(error),
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl Head {
@@ -202,9 +217,38 @@ impl Head {
         let has_body = has_length || !of("transfer-encoding").is_empty();
         let accepted = of("accept").into_iter().map(|one| String::from_utf8_lossy(one.value));
         let accept = accepted.collect::<Vec<_>>().join(",");
+        let credentials = of("authorization");
+        let authorization = match *credentials {
+            [one] => std::str::from_utf8(one.value).ok().map(str::to_owned),
+            _ => None,
+        };
         let (method, target) = (method.to_owned(), target.to_owned());
-        let head = Self { method, target, host, accept, has_body, body_bytes, content_type };
-        Ok(Some((head, end)))
+        Ok(Some((
+            Self {
+                method,
+                target,
+                host,
+                accept,
+                authorization,
+                has_body,
+                body_bytes,
+                content_type,
+            },
+            end,
+        )))
+    }
+
+    /// Whether it was sent to this address by its own name.
+    fn names(&self, at: SocketAddr) -> bool {
+        let own = [at.to_string(), format!("localhost:{}", at.port())];
+        self.host.as_ref().is_some_and(|host| own.contains(host))
+    }
+
+    fn has_token(&self, token: &Token) -> bool {
+        let given = self.authorization.as_deref().and_then(|text| text.split_once(' '));
+        given.is_some_and(|(scheme, rest)| {
+            scheme.eq_ignore_ascii_case("bearer") && token.is(rest.trim())
+        })
     }
 
     fn is_post(&self) -> bool {
@@ -232,19 +276,17 @@ impl Head {
     }
 
     /// What is asked for, of who may ask.
-    pub(crate) fn query(
-        &self,
-        at: SocketAddr,
-        token: Option<&str>,
-        body_bytes: usize,
-    ) -> Result<Query, Refusal> {
-        self.check_body(body_bytes)?;
-        let own = [at.to_string(), format!("localhost:{}", at.port())];
-        if !self.host.as_ref().is_some_and(|host| own.contains(host)) {
-            return Err(Refusal::Host);
+    pub(crate) fn query(&self, rules: &Rules<'_>) -> Result<Query, Refusal> {
+        match rules.bearer {
+            // A page in a browser can't send that, whatever name it has this machine under.
+            Some(token) if self.has_token(token) => {}
+            Some(_) => return Err(Refusal::Unauthorized),
+            None if self.names(rules.at) => {}
+            None => return Err(Refusal::Host),
         }
+        self.check_body(rules.body_bytes)?;
         let path = self.target.strip_prefix('/').ok_or(Refusal::Unknown)?;
-        let rest = match token {
+        let rest = match rules.path_token {
             Some(token) => below(path, token).ok_or(Refusal::Unknown)?,
             None => path,
         };
@@ -267,11 +309,6 @@ impl Head {
 fn below<'p>(path: &'p str, token: &str) -> Option<&'p str> {
     let (given, rest) = path.split_once('/')?;
     is_same(given.as_bytes(), token.as_bytes()).then_some(rest)
-}
-
-/// In a time that does not depend on where they differ.
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 /// Text as a browser's `URLSearchParams` writes it.
@@ -313,7 +350,8 @@ mod tests {
         request: &str,
     ) -> Result<Query, Refusal> {
         let (head, _) = Head::parse(request.as_bytes())?.ok_or(Refusal::Malformed)?;
-        head.query(at.parse().unwrap(), token, body_bytes)
+        let at = at.parse().unwrap();
+        head.query(&Rules { at, path_token: token, bearer: None, body_bytes })
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loopback::{Answer, Body, Bounds, Loopback};
+use httpd::{Answer, Body, Bounds, Guard, Server};
 
 const LARGE: usize = 8 << 20;
 
@@ -31,10 +31,10 @@ fn short() -> Bounds {
 }
 
 fn server_of(bounds: Bounds) -> (String, String) {
-    let server = Loopback::bind(0, bounds).unwrap();
+    let server = Server::bind(0, bounds).unwrap();
     let address = server.address();
     let name = address.replace(['/', ':'], "-");
-    let file = std::env::temp_dir().join(format!("loopback-{}-{name}", std::process::id()));
+    let file = std::env::temp_dir().join(format!("httpd-{}-{name}", std::process::id()));
     std::fs::write(&file, vec![b'x'; LARGE]).unwrap();
     let large = Arc::new(std::fs::File::open(&file).unwrap());
     std::fs::remove_file(&file).unwrap();
@@ -205,9 +205,11 @@ fn many_that_say_nothing_keep_nobody_out_for_long() {
 
 #[test]
 fn an_address_without_a_token_is_this_machines_alone() {
-    let refused = Loopback::open("0.0.0.0:0".parse().unwrap(), Bounds::default()).unwrap_err();
+    let refused = Server::open("0.0.0.0:0".parse().unwrap(), Guard::default(), Bounds::default())
+        .unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
-    let server = Loopback::open("127.0.0.1:0".parse().unwrap(), Bounds::default()).unwrap();
+    let server =
+        Server::open("127.0.0.1:0".parse().unwrap(), Guard::default(), Bounds::default()).unwrap();
     let address = server.address();
     let host = address.strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).unwrap();
     std::thread::spawn(move || server.serve(&|query| Answer::sentence(200, &query.name)));

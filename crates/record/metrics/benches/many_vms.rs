@@ -1,0 +1,97 @@
+//! What a host with many VMs takes: an interval added to the totals, and a page of metrics in each format. Exits are those of a
+//! real recording, given to as many VMs as are asked for.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use analyses::exits::exits;
+use analyses::group::By;
+use criterion::{Criterion, SamplingMode, Throughput};
+use live::{Histogram, Interval, Row, States, Sums, Vcpu};
+use metrics::{Format, Totals, page};
+use timeline::VcpuActivity;
+use timeline::arch::Isa;
+
+const RECORDING: &str = "x86-svm/nested.dat";
+/// VMs, and vCPUs of each.
+const VMS: u32 = 1000;
+const VCPUS: u32 = 4;
+/// Reasons of a VM: those of the recording, again under other names.
+const REASONS: usize = 40;
+/// Buckets that a reason's times are in.
+const BUCKETS_USED: usize = 8;
+const SERIES: usize = 1 << 20;
+
+/// Sums of each reason of the recording, as the kernel adds them up.
+fn recorded() -> Result<Vec<Sums>, Box<dyn Error>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures").join(RECORDING);
+    let found = exits(&sources::open(&path)?, &By::DEFAULT, &|_| ());
+    let sums = found.rows.iter().map(|row| {
+        let (count, paired, parts) = (row.tally.count, row.tally.paired(), row.tally.parts);
+        let mut counts = [0; live::BUCKETS];
+        let used = counts.iter_mut().skip(live::BUCKETS / 3).take(BUCKETS_USED);
+        used.for_each(|bucket| *bucket = paired / BUCKETS_USED as u64);
+        let times = Histogram::new(counts, paired);
+        let time_ns = parts.total_ns();
+        Sums { count, paired, time_ns, parts, handled: [paired, 0, 0], times, ..Sums::default() }
+    });
+    Ok(sums.collect())
+}
+
+fn interval(recorded: &[Sums]) -> Interval {
+    let mut interval = Interval { end_ns: 1_000_000_000, ..Interval::default() };
+    for vm in 0..VMS {
+        let name = format!("web-{vm:04}");
+        for vcpu in 0..VCPUS {
+            let mut states = States::default();
+            states.give(VcpuActivity::Guest, 1_000_000_000);
+            interval.vcpus.push(Vcpu {
+                vm: name.clone(),
+                process: 1 + vm,
+                vcpu: Some(vcpu),
+                thread: VMS + vm * VCPUS + vcpu,
+                gone: false,
+                states,
+                waits: recorded.first().cloned().unwrap_or_default(),
+                ran_instead: Vec::new(),
+            });
+        }
+        let reasons = recorded.iter().cycle().take(REASONS).enumerate();
+        interval.rows.extend(reasons.map(|(at, sums)| Row {
+            vm: Some(name.clone()),
+            vcpu: None,
+            level: 1,
+            isa: Isa::Svm,
+            code: None,
+            reason: format!("reason-{at}"),
+            waiting: at == 0,
+            sums: sums.clone(),
+        }));
+    }
+    interval
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut criterion = Criterion::default().configure_from_args();
+    let interval = interval(&recorded()?);
+    let mut totals = Totals::new(SERIES);
+    totals.add(&interval);
+    let mut group = criterion.benchmark_group(format!("{VMS} VMs of {REASONS} reasons"));
+    group.sample_size(15).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(4));
+    group.bench_function("an interval added", |bencher| {
+        bencher.iter(|| totals.add(&interval));
+    });
+    for (name, format) in [
+        ("text", Format::Text),
+        ("OpenMetrics", Format::OpenMetrics),
+        ("protocol buffers", Format::Protobuf),
+    ] {
+        group.throughput(Throughput::Bytes(page(&totals, format).len() as u64));
+        group.bench_function(name, |bencher| bencher.iter(|| page(&totals, format)));
+    }
+    group.finish();
+    criterion.final_summary();
+    Ok(())
+}
