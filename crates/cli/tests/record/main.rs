@@ -12,6 +12,7 @@ mod faults;
 mod flight;
 mod guests;
 mod killed_agents;
+mod least_rights;
 mod ports;
 mod recordings;
 mod refusals;

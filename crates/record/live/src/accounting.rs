@@ -1,6 +1,7 @@
 //! The accounting while it goes on: programs that add up, and intervals that are taken out of them.
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
@@ -43,6 +44,13 @@ impl Default for Limits {
     }
 }
 
+/// Whether somebody has the kernel count run times all the time (`sysctl kernel.bpf_stats_enabled=1`): then this needs
+/// no right of its own.
+fn all_programs_are_timed() -> bool {
+    let setting = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled");
+    setting.is_ok_and(|text| text.trim() == "1")
+}
+
 /// Exits are added up while this is there.
 #[derive(Debug)]
 pub struct Accounting {
@@ -53,6 +61,8 @@ pub struct Accounting {
     begin_ns: u64,
     process_ns: u64,
     programs_ns: Option<u64>,
+    /// The kernel counts what its programs take.
+    is_timed: bool,
     // The kernel counts run times while somebody holds this.
     _run_times: Option<OwnedFd>,
 }
@@ -98,6 +108,7 @@ impl Accounting {
             begin_ns,
             process_ns: 0,
             programs_ns: None,
+            is_timed: limits.own_cost && (run_times.is_some() || all_programs_are_timed()),
             _run_times: run_times,
         };
         // What came while the programs were attached one by one is in no interval.
@@ -159,10 +170,7 @@ impl Accounting {
     /// CPU times of this process and the programs since they were last asked for.
     fn measure(&mut self) -> (u64, Option<u64>) {
         let process_ns = process_cpu_ns();
-        let programs_ns = match self._run_times {
-            Some(_) => self.programs.run_time_ns(),
-            None => None,
-        };
+        let programs_ns = if self.is_timed { self.programs.run_time_ns() } else { None };
         let since = (
             process_ns.saturating_sub(self.process_ns),
             programs_ns.zip(self.programs_ns).map(|(now, before)| now.saturating_sub(before)),

@@ -30,7 +30,7 @@ pub use events::{Available, Profile, similar};
 pub use instance::{Instance, usual_buffer_kib};
 pub use marks::{Mark, Marks};
 pub use mounted::{Tracefs, append, folders, read, write};
-pub use owner::{LeftOver, Owner, SessionNote, run_folder};
+pub use owner::{LeftOver, Owner, SessionNote, run_folder, run_folders_of_others};
 pub use probes::Probes;
 pub use raw_pages::{RawPages, Woken};
 pub use stats::{CpuStats, StatsFile};

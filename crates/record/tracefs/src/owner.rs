@@ -10,7 +10,8 @@ mod note;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -125,6 +126,23 @@ pub fn run_folder() -> Result<Folder> {
         _ => TracefsError::io("use the folder", Path::new(&path))(error),
     })?;
     Ok(folder)
+}
+
+/// Folders of users other than root who trace by capabilities, each of which belongs to the user in its name.
+#[must_use]
+pub fn run_folders_of_others() -> Vec<PathBuf> {
+    let Some(begin) = Path::new(FOLDER).file_name().and_then(|name| name.to_str()) else {
+        return Vec::new();
+    };
+    let is_own = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let user = name.and_then(|name| name.strip_prefix(begin)?.strip_prefix('-'));
+        let about = path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir);
+        let owner = about.map(|about| about.uid());
+        owner.is_some() && user.and_then(|user| user.parse().ok()) == owner
+    };
+    let entries = Path::new(RUN).read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_own).collect()
 }
 
 /// What is known of an owner.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use confine::Confined;
 use folder::Folder;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
+use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::{Dumped, Trigger, TriggerKind};
@@ -111,6 +111,8 @@ impl Control {
         let control = Self { folder, name };
         let mode = Permissions::from_mode(0o600);
         std::fs::set_permissions(&path, mode).map_err(failed("protect"))?;
+        // The thread may not ask any more.
+        let user = geteuid();
         thread::Builder::new()
             .name("flight-control".to_owned())
             .spawn(move || {
@@ -118,7 +120,7 @@ impl Control {
                 for stream in listener.incoming() {
                     match stream {
                         // Who does not take its answer has none.
-                        Ok(stream) => drop(serve(stream, &asks)),
+                        Ok(stream) => drop(serve(stream, user, &asks)),
                         Err(_) => thread::sleep(Duration::from_millis(100)),
                     }
                 }
@@ -146,10 +148,10 @@ fn remove_left(folder: &Folder) {
     }
 }
 
-/// Serves one client.
-fn serve(mut stream: UnixStream, asks: &Sender<Asked>) -> io::Result<()> {
+/// Serves one client: root, or the recorder's own user.
+fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<Asked>) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
-    if !peer.is_root() && peer != geteuid() {
+    if !peer.is_root() && peer != user {
         return Ok(());
     }
     let answer = match read_line(&mut stream).map(|line| serde_json::from_slice::<Request>(&line)) {
@@ -187,20 +189,25 @@ fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Flight recorders that run, by process id, with their sockets.
+/// Flight recorders that run, by process id, with their sockets: this user's, and root sees everybody's.
 ///
 /// # Errors
 /// When this user may not know.
 pub fn running() -> Result<Vec<(u32, PathBuf)>> {
-    let folder = tracefs::run_folder()?;
-    let names = folder.names().map_err(RecordError::io("read", folder.path()))?;
-    let of = |name: &String| {
-        let pid = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    let own = tracefs::run_folder()?;
+    let names = own.names().map_err(RecordError::io("read", own.path()))?;
+    let mut sockets: Vec<PathBuf> = names.iter().map(|name| own.path().join(name)).collect();
+    if geteuid().is_root() {
+        let others =
+            tracefs::run_folders_of_others().into_iter().filter_map(|at| at.read_dir().ok());
+        sockets.extend(others.flatten().flatten().map(|entry| entry.path()));
+    }
+    let of = |path: PathBuf| {
+        let pid = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.parse().ok()?;
         // One that was killed leaves its socket, and nobody answers there.
-        let path = folder.path().join(name);
         UnixStream::connect(&path).is_ok().then_some((pid, path))
     };
-    let mut running: Vec<(u32, PathBuf)> = names.iter().filter_map(of).collect();
+    let mut running: Vec<(u32, PathBuf)> = sockets.into_iter().filter_map(of).collect();
     running.sort();
     Ok(running)
 }
@@ -239,7 +246,7 @@ mod tests {
         });
         client.write_all(request).unwrap();
         client.shutdown(std::net::Shutdown::Write).unwrap();
-        let served = thread::spawn(move || serve(server, &asks));
+        let served = thread::spawn(move || serve(server, geteuid(), &asks));
         let mut answer = Vec::new();
         // What was not read of a request that is too long resets the connection.
         let read = client.read_to_end(&mut answer);
