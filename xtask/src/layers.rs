@@ -19,9 +19,13 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("ringbuf", &["raw-bytes"]),
     ("eventfmt", &["raw-bytes"]),
     ("tracedat", &["raw-bytes", "sys"]),
+    ("ctf", &["raw-bytes"]),
     ("perfdata", &["raw-bytes"]),
     ("hypertrace", &[]),
-    ("sources", &["raw-bytes", "hypertrace", "ringbuf", "eventfmt", "perfdata", "tracedat", "sys"]),
+    (
+        "sources",
+        &["raw-bytes", "hypertrace", "ringbuf", "ctf", "eventfmt", "perfdata", "tracedat", "sys"],
+    ),
     ("instructions", &[]),
     ("symbols", &["eventfmt", "perfdata", "sys"]),
     // The only crate that asks a network for anything.

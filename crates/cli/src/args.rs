@@ -74,7 +74,8 @@ pub(crate) mod vmm;
         hyperscope report host.dat guest.dat -o report.html\n\n\
         A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
         guest-*.dat), a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
-        tracefs they come from, or text of trace-cmd report or perf script; - is standard input.\n\n\
+        tracefs they come from, one with a CTF trace (LTTng), a perf.data, or text of trace-cmd\n\
+        report or perf script; - is standard input.\n\n\
         Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage;\n\
         3 a condition of diff --fail-if holds."
 )]

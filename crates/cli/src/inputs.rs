@@ -1,7 +1,7 @@
 //! Opens the recordings named on the command line.
 //!
-//! A path is a recording (a trace.dat, or a folder with ring-buffer pages) or a session: a folder
-//! with the recordings of one run, `host.dat` and `guest-*.dat`. `-` is standard input.
+//! A path is a recording (a trace.dat, or a folder with ring-buffer pages or a CTF trace) or a session: a
+//! folder with the recordings of one run, `host.dat` and `guest-*.dat`. `-` is standard input.
 
 use std::fs;
 use std::io::Write;
@@ -65,10 +65,13 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if recordings.is_empty() && of_perf.is_file() {
         return Ok(vec![of_perf]);
     }
+    if recordings.is_empty() && sources::is_ctf(path)? {
+        return Ok(vec![path.to_owned()]);
+    }
     if recordings.is_empty() {
         bail!(
             "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \
-             ring-buffer pages an events folder next to them",
+             ring-buffer pages an events folder next to them, a CTF trace a file called metadata",
             path.display()
         );
     }

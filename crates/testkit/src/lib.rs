@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod ctf;
 mod event;
 mod format;
 mod formats;
@@ -36,6 +37,7 @@ mod shapes;
 mod skipped;
 mod stream;
 
+pub use ctf::{CtfBits, ctf_metadata, ctf_packet};
 pub use event::{EventBuilder, Value};
 pub use format::{Field, Format};
 pub use formats::{HEADER_EVENT, KernelFormats, Machine};

@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod collected;
+pub mod ctf;
 mod exporting;
 pub mod format;
 pub mod hypertrace;
@@ -53,6 +54,7 @@ pub const ALL: &[(&str, Run)] = &[
     ("collected", collected::run),
     ("text", text::run),
     ("perf_data", perf_data::run),
+    ("ctf", ctf::run),
 ];
 
 /// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is reported.

@@ -13,7 +13,7 @@ use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Header, TraceDat, TraceDatWriter, Version, id,
 };
 
-use crate::{agent, collected, perf_data, print_fmt, sections, text, timeline, trace_cmd};
+use crate::{agent, collected, ctf, perf_data, print_fmt, sections, text, timeline, trace_cmd};
 
 /// An input of a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +154,9 @@ fn made() -> io::Result<Vec<Seed>> {
             let name = format!("made-{arch}-{name}");
             seeds.push(Seed { surface: "recording", name, bytes });
         }
+    }
+    for (name, bytes) in ctf::files() {
+        seeds.push(Seed { surface: "ctf", name, bytes });
     }
     for (name, bytes) in perf_data::files() {
         seeds.push(Seed { surface: "perf_data", name, bytes });

@@ -9,6 +9,7 @@ mod boot;
 mod calls;
 mod cpu;
 mod critical;
+mod ctf;
 mod cut;
 mod debug_files;
 mod diff;

@@ -25,6 +25,7 @@ const GUIDES: &[&str] = &[
     "docs/formats/nested.md",
     "docs/critical.md",
     "docs/virtio.md",
+    "docs/formats/ctf.md",
     "docs/formats/perf-data.md",
     "docs/formats/session.md",
     "docs/path.md",

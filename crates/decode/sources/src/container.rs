@@ -16,6 +16,8 @@ pub(crate) enum Container {
     Text(Box<Formats>),
     /// A perf.data.
     PerfData(Box<PerfDataParts>),
+    /// A folder with a trace in the Common Trace Format; these formats were made for it.
+    Ctf(Box<Formats>),
 }
 
 impl Container {
@@ -47,7 +49,7 @@ impl Container {
     pub(crate) fn cpu_stats(&self) -> Option<&[CpuStat]> {
         match self {
             Self::TraceDat(dat) => Some(&dat.metadata.cpu_stats),
-            Self::Text(_) | Self::PerfData(_) => Some(&[]),
+            Self::Text(_) | Self::PerfData(_) | Self::Ctf(_) => Some(&[]),
             Self::RawPages => None,
         }
     }
@@ -56,7 +58,7 @@ impl Container {
     pub(crate) fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
         match self {
             Self::TraceDat(dat) => Some((&dat.header, &dat.options)),
-            Self::RawPages | Self::Text(_) | Self::PerfData(_) => None,
+            Self::RawPages | Self::Text(_) | Self::PerfData(_) | Self::Ctf(_) => None,
         }
     }
 
@@ -64,7 +66,7 @@ impl Container {
     pub(crate) fn formats(&self) -> Option<&Formats> {
         match self {
             Self::TraceDat(dat) => Some(&dat.formats),
-            Self::Text(formats) => Some(formats),
+            Self::Text(formats) | Self::Ctf(formats) => Some(formats),
             Self::PerfData(parts) => Some(&parts.formats),
             Self::RawPages => None,
         }

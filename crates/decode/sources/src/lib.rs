@@ -11,6 +11,7 @@
 mod clock;
 mod collected;
 mod container;
+mod ctf;
 mod damage;
 mod enabled;
 mod ending;
@@ -34,7 +35,7 @@ pub use clock::Clock;
 pub use damage::{Damage, Damages};
 pub use ending::{Doubt, Ending, KernelCount};
 pub use format_table::FormatTable;
-pub use open::{OpenError, open, open_bytes};
+pub use open::{OpenError, is_ctf, open, open_bytes};
 pub use part::TimeRange;
 pub use perf_data::SampleCounts;
 pub use perfdata::CpuMode;

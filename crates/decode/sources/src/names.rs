@@ -1,7 +1,8 @@
 //! Names that a recording has: of threads, of the kernel's symbols, of format strings.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
 
 use eventfmt::{Kallsyms, PrintkFormats};
 use sys::FileMap;
@@ -35,10 +36,17 @@ impl Text {
     }
 }
 
+/// Gives names of threads that are nowhere but in events, which takes as long as reading them.
+pub(crate) trait ThreadNames: Debug + Send + Sync {
+    /// All of them.
+    fn all(&self) -> Cmdlines;
+}
+
 /// Names of a recording; texts are read when first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    pub(crate) cmdlines: Cmdlines,
+    cmdlines: OnceLock<Cmdlines>,
+    in_events: Option<Arc<dyn ThreadNames>>,
     pub(crate) kallsyms_text: Text,
     pub(crate) printk_text: Text,
     kallsyms: OnceLock<Kallsyms>,
@@ -49,7 +57,19 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(cmdlines: Cmdlines, kallsyms_text: Text, printk_text: Text) -> Self {
-        Self { cmdlines, kallsyms_text, printk_text, ..Self::default() }
+        Self { cmdlines: cmdlines.into(), kallsyms_text, printk_text, ..Self::default() }
+    }
+
+    /// Names that are in events alone.
+    pub(crate) fn of_events(in_events: Arc<dyn ThreadNames>) -> Self {
+        Self { in_events: Some(in_events), ..Self::default() }
+    }
+
+    /// Names of threads.
+    pub(crate) fn cmdlines(&self) -> &Cmdlines {
+        self.cmdlines.get_or_init(|| {
+            self.in_events.as_ref().map(|in_events| in_events.all()).unwrap_or_default()
+        })
     }
 
     pub(crate) fn kallsyms(&self, file: Option<&FileMap>) -> &Kallsyms {

@@ -7,7 +7,7 @@ use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
 use crate::recording::Recording;
-use crate::{perf_data, raw_pages, text, trace_dat, unpacked};
+use crate::{ctf, perf_data, raw_pages, text, trace_dat, unpacked};
 
 /// An input that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,20 @@ pub enum OpenError {
         path: PathBuf,
         /// What is wrong with it.
         source: PerfDataError,
+    },
+    /// A CTF trace whose metadata can't be understood.
+    #[error("{}", path.display())]
+    Ctf {
+        /// The metadata.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: ::ctf::CtfError,
+    },
+    /// A file of a CTF trace, which is a folder.
+    #[error("{} is part of a CTF trace; give the folder that it is in", path.display())]
+    PartOfCtf {
+        /// The file.
+        path: PathBuf,
     },
     /// A file that is compressed with a program whose format is not read, or twice.
     #[error(
@@ -84,7 +98,7 @@ pub enum OpenError {
 }
 
 /// Opens the recording at `path`: a trace.dat, a perf.data, text of trace-cmd report or perf script, either of them
-/// compressed by gzip or zstd, or a folder with bare pages and event formats.
+/// compressed by gzip or zstd, a folder with bare pages and event formats, or one with a CTF trace.
 ///
 /// # Errors
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
@@ -94,9 +108,23 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
             let source = PerfDataError::Folder;
             return Err(OpenError::PerfData { path: path.to_owned(), source });
         }
+        // Pages have their events' formats in a folder.
+        if !path.join("events").is_dir()
+            && let Some(trace) = ctf::trace(path)?
+        {
+            return checked(ctf::open(path, &trace)?);
+        }
         return checked(raw_pages::open(path)?);
     }
     open_file(path, FileMap::open(path)?)
+}
+
+/// Whether a folder is a CTF trace, or a session with one of the kernel.
+///
+/// # Errors
+/// When it is a session whose traces have to be named one by one.
+pub fn is_ctf(path: &Path) -> Result<bool, OpenError> {
+    Ok(ctf::trace(path)?.is_some())
 }
 
 /// Opens a recording that is in memory; messages call it `name`.
@@ -116,6 +144,9 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
         let perf = PerfData::parse(&file)
             .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
         return checked(perf_data::recording(path, file, &perf)?);
+    }
+    if ctf::is_part(&file) {
+        return Err(OpenError::PartOfCtf { path: path.to_owned() });
     }
     if text::is_text(&file) {
         return checked(text::recording(path, file));

@@ -208,13 +208,13 @@ impl Recording {
     /// The recorded name of a thread.
     #[must_use]
     pub fn comm(&self, thread: u32) -> Option<&str> {
-        if thread == 0 { Some("<idle>") } else { self.names.cmdlines.name(thread) }
+        if thread == 0 { Some("<idle>") } else { self.names.cmdlines().name(thread) }
     }
 
     /// All threads whose names were recorded, and the idle thread.
     pub fn threads(&self) -> impl Iterator<Item = (u32, &str)> {
         let idle = self.comm(0).map(|comm| (0, comm));
-        idle.into_iter().chain(self.names.cmdlines.iter().filter(|(thread, _)| *thread != 0))
+        idle.into_iter().chain(self.names.cmdlines().iter().filter(|(thread, _)| *thread != 0))
     }
 
     /// Guest name and vCPU number of a host thread, where the recording names its guests.

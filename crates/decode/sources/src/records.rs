@@ -83,6 +83,17 @@ impl RecordList {
         self.records.push(Listed { stamp, end: self.bytes.len() });
     }
 
+    /// The last time known.
+    pub(crate) fn last_stamp(&self) -> u64 {
+        let record = self.records.last().map_or(0, |record| record.stamp);
+        self.packets.last().map_or(record, |packet| packet.stamp.max(record))
+    }
+
+    /// Whether it has neither records nor losses.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.packets.is_empty()
+    }
+
     fn packet(&self, at: usize) -> Option<(u64, Packet<'_>)> {
         let packet = self.packets.get(at)?;
         let next = self.packets.get(at.saturating_add(1));

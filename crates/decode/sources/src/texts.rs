@@ -37,7 +37,7 @@ impl Recording {
     }
 
     fn cmdlines_text(&self) -> Vec<u8> {
-        let named = self.names.cmdlines.iter().filter(|(thread, _)| *thread != 0);
+        let named = self.names.cmdlines().iter().filter(|(thread, _)| *thread != 0);
         let mut lines: Vec<(u32, &str)> = named.collect();
         lines.sort_unstable();
         lines.iter().flat_map(|(thread, name)| format!("{thread} {name}\n").into_bytes()).collect()

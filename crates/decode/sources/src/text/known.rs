@@ -140,7 +140,7 @@ const VECTORS: &[&str] = &[
 ];
 
 /// The system of an event, where a line doesn't say it; `unknown` if its name doesn't either.
-pub(super) fn system_of(name: &str) -> &'static str {
+pub(crate) fn system_of(name: &str) -> &'static str {
     let vector = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"));
     if vector.is_some_and(|vector| VECTORS.contains(&vector)) || name.starts_with("vector_") {
         return "irq_vectors";

@@ -23,6 +23,7 @@ use sys::FileMap;
 use tracedat::{Cmdlines, Correction, EventFormat as EventText, Formats};
 
 pub use self::known::TEXT_REASON;
+pub(crate) use self::known::system_of;
 use self::layout::Event;
 use self::line::{EventLine, Line};
 use self::reasons::Reasons;
@@ -276,12 +277,12 @@ fn format_texts(text: &Text) -> Formats {
 }
 
 /// How pages are laid out that records are exported to, in the kernel's form.
-const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:8176;\tsigned:1;\n";
 /// The heads of records on them.
-const HEADER_EVENT: &str = "# compressed entry header\n\
+pub(crate) const HEADER_EVENT: &str = "# compressed entry header\n\
     \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
     \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
     \tdata max type_len  == 28\n";

@@ -1,0 +1,174 @@
+//! A CTF trace as a recording: babeltrace2's numbers, the guest's own, perf.data and its conversion, wrong folders.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{hyperscope, output_of, repository};
+
+const LTTNG: &str = "fixtures/x86-svm/lttng";
+const CONTEXT: &str = "fixtures/x86-svm/lttng-context";
+const LOSSY: &str = "fixtures/x86-svm/lttng-lossy";
+const PERF: &str = "fixtures/arm64/D.perf.data";
+const OF_PERF: &str = "fixtures/arm64/D.ctf";
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(args)).unwrap()
+}
+
+fn truth(path: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(repository().join(path)).unwrap()).unwrap()
+}
+
+/// Exits by reason.
+fn count(exits: &Value, reason: &str) -> u64 {
+    let rows = exits["rows"].as_array().unwrap().iter();
+    rows.filter(|row| row["reason"] == reason).map(|row| row["count"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn events_are_those_that_babeltrace2_prints() {
+    for (trace, of) in [
+        (LTTNG, "fixtures/x86-svm/lttng/truth.json"),
+        (CONTEXT, "fixtures/x86-svm/lttng-context/truth.json"),
+        (LOSSY, "fixtures/x86-svm/lttng-lossy/truth.json"),
+        (OF_PERF, "fixtures/arm64/D.ctf.truth.json"),
+    ] {
+        let info = json(&["info", "--format", "json", trace]);
+        check(&closed("info"), &info, trace);
+        let events = info["files"][0]["events"].as_object().unwrap();
+        let expected = truth(of)["events"].clone();
+        let expected = expected.as_object().unwrap();
+        assert_eq!(events.len(), expected.len(), "{trace}: {events:?}");
+        for (name, number) in events {
+            let plain = name.split_once(':').unwrap().1;
+            assert_eq!(Some(number), expected.get(plain), "{trace}: {name}");
+        }
+    }
+}
+
+#[test]
+fn exits_are_those_that_the_guest_made() {
+    for trace in [LTTNG, CONTEXT] {
+        let exits = json(&["exits", "--format", "json", trace]);
+        check(&closed("exits"), &exits, trace);
+        let made = truth(&format!("{trace}/truth.json"))["guest_made"].clone();
+        assert_eq!(count(&exits, "hypercall"), made["hypercall"], "{trace}");
+        for (reason, kind) in [("cpuid", "cpuid"), ("msr", "msr"), ("io", "port"), ("npf", "mmio")]
+        {
+            let least = made[kind].as_u64().unwrap();
+            assert!(count(&exits, reason) >= least, "{trace}: {reason} {exits}");
+        }
+        let vms = exits["vms"].as_array().unwrap();
+        assert_eq!(vms.len(), 1, "{trace}: {vms:?}");
+    }
+    let by_port = json(&["exits", "--by", "port", "--format", "json", LTTNG]);
+    let rows = by_port["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["port"] == 0x4859 && row["count"] == 100), "{by_port}");
+}
+
+/// A thread that a switch says is the one that the context says.
+#[test]
+fn threads_of_switches_are_those_of_contexts() {
+    let text = output_of(&["events", "--format", "jsonl", CONTEXT]);
+    let mut seen = 0;
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["pid"], event["fields"]["context_tid"], "{line}");
+        if event["event"] == "sched:sched_switch" {
+            assert_eq!(event["pid"], event["fields"]["prev_pid"], "{line}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100);
+}
+
+#[test]
+fn a_conversion_says_what_the_perf_data_says() {
+    for args in [&["exits"][..], &["cpu"], &["nested"]] {
+        let of = |path: &str| output_of(&[args, &["--format", "json", path]].concat());
+        // Names of threads are converted with --all alone.
+        let expected = of(PERF).replace("\"qemu-system-aar\"", "null");
+        assert_eq!(of(OF_PERF).replace(OF_PERF, PERF), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn losses_are_those_of_the_kernels_log() {
+    let exits = json(&["exits", "--format", "json", LOSSY]);
+    let lost = truth("fixtures/x86-svm/lttng-lossy/truth.json")["lost_by_cpu"].clone();
+    let all: u64 = lost.as_object().unwrap().values().map(|one| one.as_u64().unwrap()).sum();
+    assert_eq!(exits["losses"]["events_lost"], all);
+    let counted: u64 =
+        exits["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!(counted, 244);
+}
+
+#[test]
+fn every_verb_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for args in [
+        &["path"][..],
+        &["cpu"],
+        &["profile"],
+        &["report", "-o", &to("page.html")],
+        &["export", "--to", "perfetto", "-o", &to("trace.pftrace")],
+        &["export", "--to", "tracedat", "-o", &to("trace.dat")],
+    ] {
+        let run = hyperscope(&[args, &[LTTNG]].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.err);
+    }
+    let exits =
+        |path: &str| json(&["exits", "--format", "json", path])["rows"].as_array().unwrap().len();
+    assert_eq!(exits(&to("trace.dat")), exits(LTTNG));
+}
+
+fn copy(from: &str, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(repository().join(from)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn what_can_not_be_read_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let said = |path: &Path, code: i32| {
+        let run = hyperscope(&["info", path.to_str().unwrap()]);
+        assert_eq!(run.code, code, "{}{}", run.out, run.err);
+        run.out + &run.err
+    };
+    let stream = repository().join(LTTNG).join("kernel/chan_0");
+    assert!(said(&stream, 1).contains("is part of a CTF trace; give the folder"));
+    // A session of programs alone: which is wanted isn't known.
+    copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/64-bit"));
+    let text = said(&at("session"), 1);
+    assert!(
+        text.contains("none of them in its kernel folder") && text.contains("64-bit"),
+        "{text}"
+    );
+    assert!(said(&at("session/ust/uid/0/64-bit"), 0).contains("6,927"));
+    // Metadata without a stream, and streams without metadata.
+    copy("fixtures/x86-svm/lttng/kernel", &at("bare"));
+    for name in ["chan_0", "chan_1"] {
+        fs::remove_file(at("bare").join(name)).unwrap();
+    }
+    assert!(said(&at("bare"), 1).contains("without a stream"));
+    fs::write(at("bare/chan_0"), b"").unwrap();
+    assert!(said(&at("bare"), 0).contains("events      0"));
+    fs::write(at("bare/metadata"), b"/* CTF 1.8 */ trace {").unwrap();
+    assert!(said(&at("bare"), 1).contains("line 1 of its metadata"));
+    fs::write(at("bare/metadata"), b"nothing").unwrap();
+    assert!(said(&at("bare"), 1).contains("is that of no CTF trace"));
+    // A packet that the file ends within.
+    copy("fixtures/x86-svm/lttng/kernel", &at("cut"));
+    let bytes = fs::read(at("cut/chan_0")).unwrap();
+    fs::write(at("cut/chan_0"), &bytes[..20_000]).unwrap();
+    assert!(said(&at("cut"), 0).contains("the file ends within a packet"));
+    assert_eq!(hyperscope(&["exits", at("cut").to_str().unwrap()]).code, 0);
+}

@@ -1,0 +1,146 @@
+//! Heads of events: which event it is, and when.
+
+use crate::Short;
+use crate::field::{FieldType, Float, Integer, Label, Role, Source, Struct};
+use crate::steps::{self, FixedType, Step};
+use crate::walk::{Visit, Walker};
+
+/// How the head of an event is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum HeaderPlan {
+    /// There is none.
+    #[default]
+    None,
+    /// Fields at known places.
+    Fixed(FixedHead),
+    /// A tag, and fields at known places that it says which of: LTTng's.
+    Tagged { tag: Integer, heads: Vec<(Vec<(i128, i128)>, FixedHead)> },
+    /// Anything else.
+    Any(Struct),
+}
+
+/// Fields at known places.
+#[derive(Clone, Debug)]
+pub(crate) struct FixedHead {
+    align: u32,
+    bits: u32,
+    id: Option<(u32, Integer)>,
+    time: Option<(u32, Integer)>,
+}
+
+/// What the head of an event says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) id: u64,
+    /// The clock: the bits that are recorded of it, and how many.
+    pub(crate) time: Option<(u64, u32)>,
+}
+
+impl HeaderPlan {
+    pub(crate) fn new(header: Option<&Struct>) -> Self {
+        let Some(header) = header else { return Self::None };
+        FixedHead::new(header)
+            .map(Self::Fixed)
+            .or_else(|| Self::tagged(header))
+            .unwrap_or_else(|| Self::Any(header.clone()))
+    }
+
+    fn tagged(header: &Struct) -> Option<Self> {
+        let [tag, choices] = header.fields.as_slice() else { return None };
+        let (FieldType::Integer(tag), FieldType::Variant(variant)) = (&tag.of, &choices.of) else {
+            return None;
+        };
+        let Source::Slot(slot) = variant.tag else { return None };
+        if tag.role != Some(Role::EventId) || tag.slot != Some(slot) {
+            return None;
+        }
+        let head = |choice: &crate::field::Choice| match &choice.of {
+            FieldType::Struct(one) => Some((choice.ranges.clone(), FixedHead::new(one)?)),
+            _ => None,
+        };
+        let heads = variant.choices.iter().map(head).collect::<Option<_>>()?;
+        // The structure's own alignment is that of the tag's place.
+        let tag = Integer { align: tag.align.max(header.align), ..tag.clone() };
+        Some(Self::Tagged { tag, heads })
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, walker: &mut Walker<'_, '_>) -> Result<Head, Short> {
+        match self {
+            Self::None => Ok(Head::default()),
+            Self::Fixed(fixed) => fixed.read(walker, 0),
+            Self::Tagged { tag, heads } => {
+                let value = walker.integer(tag)?;
+                let is_in = |ranges: &[(i128, i128)]| {
+                    ranges.iter().any(|&(from, to)| from <= value && value <= to)
+                };
+                let head = heads.iter().find(|(ranges, _)| is_in(ranges));
+                let at = walker.cursor.at();
+                let (_, head) = head.ok_or(Short { at, what: "an event's head is of no kind" })?;
+                head.read(walker, u64::try_from(value).unwrap_or(u64::MAX))
+            }
+            Self::Any(header) => {
+                let mut found = Found::default();
+                walker.fields(header, &mut found)?;
+                Ok(found.head)
+            }
+        }
+    }
+}
+
+impl FixedHead {
+    /// None: fields have lengths of their own, or others depend on them.
+    fn new(one: &Struct) -> Option<Self> {
+        let steps = steps::of_struct(one);
+        let [Step::Fixed { align, bits, fields }] = steps.as_slice() else { return None };
+        let mut head = Self { align: *align, bits: *bits, id: None, time: None };
+        for field in fields {
+            let FixedType::Integer(integer) = &field.of else { continue };
+            if integer.slot.is_some() {
+                return None;
+            }
+            match integer.role {
+                Some(Role::EventId) => head.id = Some((field.at, integer.clone())),
+                Some(Role::Timestamp) => head.time = Some((field.at, integer.clone())),
+                _ => {}
+            }
+        }
+        Some(head)
+    }
+
+    #[inline]
+    fn read(&self, walker: &mut Walker<'_, '_>, id: u64) -> Result<Head, Short> {
+        walker.cursor.align(self.align)?;
+        let begin = walker.cursor.take(self.bits.into())?;
+        let cursor = walker.cursor;
+        let read = |place: &Option<(u32, Integer)>| {
+            let (at, integer) = place.as_ref()?;
+            let at = begin.saturating_add(u64::from(*at));
+            Some((cursor.unsigned_at(at, integer.bits, integer.order)?, integer.bits))
+        };
+        Ok(Head { id: read(&self.id).map_or(id, |(id, _)| id), time: read(&self.time) })
+    }
+}
+
+/// What a walk over a head has found.
+#[derive(Default)]
+struct Found {
+    head: Head,
+}
+
+impl Visit for Found {
+    fn integer(&mut self, _: &str, value: i128, of: Option<&Integer>, _: Option<&[Label]>) {
+        let Some(of) = of else { return };
+        let value = value as u64;
+        match of.role {
+            Some(Role::EventId) => self.head.id = value,
+            Some(Role::Timestamp) => self.head.time = Some((value, of.bits)),
+            _ => {}
+        }
+    }
+
+    fn float(&mut self, _: &str, _: f64, _: &Float) {}
+    fn text(&mut self, _: &str, _: &[u8]) {}
+    fn begin(&mut self, _: &str, _: bool) {}
+    fn end(&mut self, _: bool) {}
+}

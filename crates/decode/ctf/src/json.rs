@@ -1,0 +1,418 @@
+//! Metadata of CTF 2: JSON objects, each behind a record separator.
+
+use std::collections::HashMap;
+
+use raw_bytes::ByteOrder;
+use serde_json::{Map, Value};
+
+use crate::field::{
+    Array, Choice, Field, FieldType, Float, Integer, Label, Length, Role, Source, Struct, Text,
+    VarInteger, Variant,
+};
+use crate::layout::{Clock, EnvValue, EventClass, Layout, StreamClass};
+use crate::{CtfError, resolve};
+
+/// Types that a trace's metadata are made of, at most.
+const MOST_NODES: usize = 1 << 20;
+/// How deep types may lie in each other.
+const MOST_DEPTH: usize = 64;
+
+/// Reads a text.
+pub(crate) fn parse(text: &[u8]) -> Result<Layout, CtfError> {
+    let mut reader = Reader::new();
+    let fragments = text.split(|&byte| byte == 0x1e);
+    let fragments = fragments.filter(|fragment| !fragment.trim_ascii().is_empty());
+    for (at, fragment) in (1..).zip(fragments) {
+        reader.fragment = at;
+        let value: Map<String, Value> = match serde_json::from_slice(fragment) {
+            Ok(value) => value,
+            Err(error) => return reader.fail(error.to_string()),
+        };
+        reader.fragment(&value)?;
+    }
+    let Reader { mut layout, events, .. } = reader;
+    resolve::put_events(&mut layout, events)?;
+    Ok(layout)
+}
+
+struct Reader {
+    fragment: usize,
+    layout: Layout,
+    events: Vec<EventClass>,
+    /// Types by their names.
+    aliases: HashMap<String, FieldType>,
+    nodes: usize,
+    depth: usize,
+}
+
+type Object = Map<String, Value>;
+
+fn text<'v>(of: &'v Object, key: &str) -> Option<&'v str> {
+    of.get(key)?.as_str()
+}
+
+fn number(of: &Object, key: &str) -> Option<u64> {
+    of.get(key)?.as_u64()
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))
+}
+
+impl Reader {
+    fn new() -> Self {
+        let layout = Layout {
+            version: "2",
+            uuid: None,
+            order: ByteOrder::Little,
+            env: Vec::new(),
+            clocks: Vec::new(),
+            packet_header: None,
+            streams: Vec::new(),
+            slots: 0,
+        };
+        let (events, aliases) = (Vec::new(), HashMap::new());
+        Self { fragment: 0, layout, events, aliases, nodes: 0, depth: 0 }
+    }
+
+    fn fail<T>(&self, what: impl Into<String>) -> Result<T, CtfError> {
+        Err(CtfError::Fragment { fragment: self.fragment, what: what.into() })
+    }
+
+    fn fragment(&mut self, of: &Object) -> Result<(), CtfError> {
+        match text(of, "type") {
+            Some("preamble") => {
+                if number(of, "version") != Some(2) {
+                    return self.fail("it is of a version that is not 2");
+                }
+                self.layout.uuid = self.layout.uuid.or(uuid(of));
+            }
+            Some("trace-class") => self.trace(of)?,
+            Some("clock-class") => self.clock(of)?,
+            Some("data-stream-class") => self.stream(of)?,
+            Some("event-record-class") => self.event(of)?,
+            Some("field-class-alias") => {
+                let (Some(name), Some(class)) = (text(of, "name"), of.get("field-class")) else {
+                    return self.fail("an alias has no name, or no field class");
+                };
+                let class = self.class(class)?;
+                self.aliases.insert(name.to_owned(), class);
+            }
+            // Extensions may add others.
+            Some(_) => {}
+            None => return self.fail("it has no type"),
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self, of: &Object) -> Result<(), CtfError> {
+        self.layout.uuid = uuid(of).or(self.layout.uuid);
+        self.layout.packet_header = self.structure(of, "packet-header-field-class")?;
+        for (name, value) in of.get("environment").and_then(Value::as_object).into_iter().flatten()
+        {
+            let value = match value {
+                Value::String(text) => EnvValue::Text(text.clone()),
+                other => EnvValue::Number(integer(other).unwrap_or(0)),
+            };
+            self.layout.env.push((name.clone(), value));
+        }
+        Ok(())
+    }
+
+    fn clock(&mut self, of: &Object) -> Result<(), CtfError> {
+        let Some(frequency) = number(of, "frequency").filter(|&frequency| frequency > 0) else {
+            return self.fail("a clock has no frequency");
+        };
+        let offset = of.get("offset-from-origin").or_else(|| of.get("offset"));
+        let offset = offset.and_then(Value::as_object);
+        let part = |key: &str| offset.and_then(|offset| offset.get(key));
+        // The id is what others call it; drafts had the name for that.
+        let name = text(of, "id").or_else(|| text(of, "name")).unwrap_or_default();
+        self.layout.clocks.push(Clock {
+            name: name.to_owned(),
+            description: text(of, "description").unwrap_or_default().to_owned(),
+            frequency,
+            offset_s: part("seconds").and_then(Value::as_i64).unwrap_or(0),
+            offset_cycles: part("cycles").and_then(Value::as_u64).unwrap_or(0),
+        });
+        Ok(())
+    }
+
+    fn stream(&mut self, of: &Object) -> Result<(), CtfError> {
+        let clock = text(of, "default-clock-class-id");
+        let clock = clock.or_else(|| text(of, "default-clock-class-name"));
+        let stream = StreamClass {
+            id: number(of, "id").unwrap_or(0),
+            packet_context: self.structure(of, "packet-context-field-class")?,
+            event_header: self.structure(of, "event-record-header-field-class")?,
+            event_context: self.structure(of, "event-record-common-context-field-class")?,
+            clock_name: clock.map(str::to_owned),
+            ..StreamClass::default()
+        };
+        self.layout.streams.push(stream);
+        Ok(())
+    }
+
+    fn event(&mut self, of: &Object) -> Result<(), CtfError> {
+        let event = EventClass {
+            id: number(of, "id").unwrap_or(0),
+            name: text(of, "name").unwrap_or_default().to_owned(),
+            stream_id: number(of, "data-stream-class-id").unwrap_or(0),
+            context: self.structure(of, "specific-context-field-class")?,
+            payload: self.structure(of, "payload-field-class")?,
+            steps: Vec::new(),
+        };
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn structure(&mut self, of: &Object, key: &str) -> Result<Option<Struct>, CtfError> {
+        let Some(value) = of.get(key) else { return Ok(None) };
+        match self.class(value)? {
+            FieldType::Struct(one) => Ok(Some(one)),
+            _ => self.fail(format!("{key} is no structure")),
+        }
+    }
+
+    /// A field class, which may be the name of one.
+    fn class(&mut self, value: &Value) -> Result<FieldType, CtfError> {
+        let of = match value {
+            Value::String(name) => match self.aliases.get(name) {
+                Some(of) => of.clone(),
+                None => return self.fail(format!("no field class is called {name}")),
+            },
+            Value::Object(object) => {
+                self.depth += 1;
+                if self.depth > MOST_DEPTH {
+                    return self.fail("field classes lie in each other too deep");
+                }
+                let of = self.object(object)?;
+                self.depth -= 1;
+                of
+            }
+            _ => return self.fail("a field class is neither an object nor a name"),
+        };
+        self.nodes = self.nodes.saturating_add(of.nodes());
+        if self.nodes > MOST_NODES {
+            return Err(CtfError::TooMany { most: MOST_NODES });
+        }
+        if of.depth() > MOST_DEPTH {
+            return self.fail("field classes lie in each other too deep");
+        }
+        Ok(of)
+    }
+
+    fn object(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+        let Some(kind) = text(of, "type") else { return self.fail("a field class has no type") };
+        Ok(match kind {
+            "structure" => self.members(of)?,
+            "null-terminated-string" => FieldType::Text(Text),
+            "static-length-string" | "static-length-blob" => {
+                self.bytes(Length::Fixed(number(of, "length").unwrap_or(0)), kind)
+            }
+            "dynamic-length-string" | "dynamic-length-blob" => {
+                self.bytes(Length::Of(self.location(of, "length-field-location")?), kind)
+            }
+            "static-length-array" => {
+                let length = Length::Fixed(number(of, "length").unwrap_or(0));
+                self.array(of, length)?
+            }
+            "dynamic-length-array" => {
+                let length = Length::Of(self.location(of, "length-field-location")?);
+                self.array(of, length)?
+            }
+            "optional" => self.optional(of)?,
+            "variant" => self.variant(of)?,
+            "fixed-length-floating-point-number" => {
+                let bits = self.bits(of)?;
+                if !matches!(bits, 32 | 64) {
+                    return self.fail("a floating-point number has neither 32 nor 64 bits");
+                }
+                let (align, order) = (self.align(of, "alignment")?, self.order(of)?);
+                FieldType::Float(Float { bits, align, order })
+            }
+            _ if kind.starts_with("fixed-length-") => self.fixed(of, kind)?,
+            _ if kind.starts_with("variable-length-") => FieldType::VarInteger(VarInteger {
+                signed: kind.contains("-signed-"),
+                labels: labels(of),
+                role: role(of),
+                slot: None,
+            }),
+            other => return self.fail(format!("{other} is no type of fields that is read")),
+        })
+    }
+
+    fn bits(&self, of: &Object) -> Result<u32, CtfError> {
+        let bits = number(of, "length").unwrap_or(0);
+        match u32::try_from(bits).ok().filter(|bits| (1..=64).contains(bits)) {
+            Some(bits) => Ok(bits),
+            None => self.fail(format!("a number of {bits} bits is not read")),
+        }
+    }
+
+    fn align(&self, of: &Object, key: &str) -> Result<u32, CtfError> {
+        let align = of.get(key).map_or(Some(1), Value::as_u64);
+        let align = align.and_then(|align| u32::try_from(align).ok());
+        match align.filter(|align| align.is_power_of_two() && *align <= 1 << 16) {
+            Some(align) => Ok(align),
+            None => self.fail("an alignment is no power of two"),
+        }
+    }
+
+    fn order(&self, of: &Object) -> Result<ByteOrder, CtfError> {
+        let (order, first_to_last) = match text(of, "byte-order") {
+            Some("big-endian") => (ByteOrder::Big, "last-to-first"),
+            Some("little-endian") => (ByteOrder::Little, "first-to-last"),
+            _ => return self.fail("a number has no byte order"),
+        };
+        if text(of, "bit-order").is_some_and(|given| given != first_to_last) {
+            return self.fail("a number's bits run against its bytes, which is not read");
+        }
+        Ok(order)
+    }
+
+    fn fixed(&self, of: &Object, kind: &str) -> Result<FieldType, CtfError> {
+        let (bits, align) = (self.bits(of)?, self.align(of, "alignment")?);
+        let is_number = kind.contains("integer") || kind.contains("enumeration");
+        let base = number(of, "preferred-display-base").unwrap_or(10);
+        Ok(FieldType::Integer(Integer {
+            signed: kind.contains("-signed-"),
+            base: if is_number { u8::try_from(base).unwrap_or(10) } else { 16 },
+            labels: labels(of),
+            role: role(of),
+            ..Integer::new(bits, align, self.order(of)?)
+        }))
+    }
+
+    fn bytes(&self, length: Length, kind: &str) -> FieldType {
+        let byte = Integer {
+            is_text: kind.ends_with("string"),
+            base: 16,
+            ..Integer::new(8, 8, ByteOrder::Little)
+        };
+        FieldType::Array(Array::new(length, FieldType::Integer(byte)))
+    }
+
+    fn members(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+        let mut fields = Vec::new();
+        for member in of.get("member-classes").and_then(Value::as_array).into_iter().flatten() {
+            let member = member.as_object();
+            let class = member.and_then(|member| member.get("field-class"));
+            let (Some(member), Some(class)) = (member, class) else {
+                return self.fail("a member of a structure has no field class");
+            };
+            let name = text(member, "name").unwrap_or_default().to_owned();
+            fields.push(Field { name, of: self.class(class)? });
+        }
+        let align = self.align(of, "minimum-alignment")?;
+        Ok(FieldType::Struct(Struct::new(fields, align)))
+    }
+
+    fn array(&mut self, of: &Object, length: Length) -> Result<FieldType, CtfError> {
+        let Some(element) = of.get("element-field-class") else {
+            return self.fail("an array has no field class of elements");
+        };
+        let mut array = Array::new(length, self.class(element)?);
+        array.align = array.align.max(self.align(of, "minimum-alignment")?);
+        Ok(FieldType::Array(array))
+    }
+
+    fn optional(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+        let Some(class) = of.get("field-class") else {
+            return self.fail("an optional field has no field class");
+        };
+        // Without ranges, the selector is a truth value.
+        let ranges = ranges(of.get("selector-field-ranges")).unwrap_or(vec![(1, i128::MAX)]);
+        let name = String::new();
+        let choice = Choice { name, label: String::new(), ranges, of: self.class(class)? };
+        let tag = self.location(of, "selector-field-location")?;
+        Ok(FieldType::Variant(Variant { tag, choices: vec![choice], is_optional: true }))
+    }
+
+    fn variant(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+        let mut choices = Vec::new();
+        for option in of.get("options").and_then(Value::as_array).into_iter().flatten() {
+            let option = option.as_object();
+            let class = option.and_then(|option| option.get("field-class"));
+            let (Some(option), Some(class)) = (option, class) else {
+                return self.fail("an option of a variant has no field class");
+            };
+            choices.push(Choice {
+                name: text(option, "name").unwrap_or_default().to_owned(),
+                label: String::new(),
+                ranges: ranges(option.get("selector-field-ranges")).unwrap_or_default(),
+                of: self.class(class)?,
+            });
+        }
+        let tag = self.location(of, "selector-field-location")?;
+        Ok(FieldType::Variant(Variant { tag, choices, is_optional: false }))
+    }
+
+    /// Where another field is: a scope and names, which drafts have in one list.
+    fn location(&self, of: &Object, key: &str) -> Result<Source, CtfError> {
+        let (origin, path) = match of.get(key) {
+            Some(Value::Array(all)) => match all.split_first() {
+                Some((origin, path)) => (origin.as_str(), path),
+                None => return self.fail("a location is empty"),
+            },
+            Some(Value::Object(location)) => {
+                let path = location.get("path").and_then(Value::as_array);
+                (text(location, "origin"), path.map_or(&[][..], Vec::as_slice))
+            }
+            _ => return self.fail(format!("{key} is missing")),
+        };
+        let scope: &[&str] = match origin {
+            Some("packet-header") => &["trace", "packet", "header"],
+            Some("packet-context") => &["stream", "packet", "context"],
+            Some("event-record-header") => &["stream", "event", "header"],
+            Some("event-record-common-context") => &["stream", "event", "context"],
+            Some("event-record-specific-context") => &["event", "context"],
+            Some("event-record-payload") => &["event", "fields"],
+            None => &[],
+            Some(other) => return self.fail(format!("{other} is no part of an event")),
+        };
+        let names = path.iter().filter_map(Value::as_str);
+        Ok(Source::Named(scope.iter().copied().chain(names).map(str::to_owned).collect()))
+    }
+}
+
+fn uuid(of: &Object) -> Option<[u8; 16]> {
+    let bytes = of.get("uuid")?.as_array()?;
+    let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+    bytes.iter().map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
+}
+
+fn ranges(of: Option<&Value>) -> Option<Vec<(i128, i128)>> {
+    let range = |range: &Value| {
+        let [from, to] = range.as_array()?.as_slice() else { return None };
+        Some((integer(from)?, integer(to)?))
+    };
+    of?.as_array()?.iter().map(range).collect()
+}
+
+fn labels(of: &Object) -> Option<std::sync::Arc<[Label]>> {
+    let mappings = of.get("mappings")?.as_object()?;
+    let labels = mappings.iter().flat_map(|(name, values)| {
+        let ranges = ranges(Some(values)).unwrap_or_default();
+        ranges.into_iter().map(|(from, to)| Label { name: name.clone(), from, to })
+    });
+    Some(labels.collect::<Vec<_>>().into())
+}
+
+fn role(of: &Object) -> Option<Role> {
+    of.get("roles")?.as_array()?.iter().find_map(|role| {
+        Some(match role.as_str()? {
+            "packet-magic-number" => Role::Magic,
+            "data-stream-class-id" => Role::StreamId,
+            "data-stream-id" => Role::StreamInstance,
+            "packet-total-length" => Role::PacketSize,
+            "packet-content-length" => Role::ContentSize,
+            "default-clock-timestamp" => Role::Timestamp,
+            "packet-end-default-clock-timestamp" => Role::End,
+            "discarded-event-record-counter-snapshot" => Role::Discarded,
+            "packet-sequence-number" => Role::Sequence,
+            "event-record-class-id" => Role::EventId,
+            _ => return None,
+        })
+    })
+}

@@ -1,0 +1,45 @@
+//! The Common Trace Format, which LTTng, barectf, babeltrace and `perf data convert --to-ctf` write.
+//!
+//! [`Layout::parse`] reads a trace's metadata (CTF 1.8 as text or in packets, CTF 2 as JSON) into one type:
+//! what packets, event headers and events hold. [`Packets`] finds the packets of a data stream file, and
+//! [`Events`] walks over the events of one. What an event's fields are can be had value by value
+//! ([`Events::visit`]), or as [`Step`]s: where they lie, for those who copy bytes.
+//!
+//! Which events mean what is not this crate's subject, nor are files: it is given their bytes.
+//!
+//! Input is not trusted. Sizes are checked against the bytes that are there, before anything is taken by
+//! them; a damaged packet ends its file, and what came before it is given.
+//!
+//! Sources: the specifications of CTF 1.8.3 and CTF 2 (diamon.org/ctf).
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]
+
+mod bits;
+mod error;
+mod events;
+mod field;
+mod header;
+mod json;
+mod layout;
+mod metadata;
+mod packet;
+mod resolve;
+mod steps;
+mod tokens;
+mod tsdl;
+mod walk;
+
+pub use bits::Cursor;
+pub use error::{CtfError, Short};
+pub use events::{Event, Events, Taken};
+pub use field::{
+    Array, Choice, Field, FieldType, Float, Integer, Label, Length, Role, Source, Struct, Text,
+    VarInteger, Variant,
+};
+pub use layout::{Clock, EnvValue, EventClass, Layout, StreamClass};
+pub use metadata::{is_metadata, is_stream};
+pub use packet::{Packet, PacketDamage, Packets};
+pub use raw_bytes::ByteOrder;
+pub use steps::{FixedField, FixedType, Scope, Step};
+pub use walk::{Visit, Walker};

@@ -1,0 +1,393 @@
+//! Puts together what metadata say in pieces: events to their streams, lengths and tags to the fields that
+//! have them.
+
+use crate::field::{Choice, FieldType, Integer, Label, Length, Role, Source, Struct};
+use crate::header::HeaderPlan;
+use crate::layout::{EventClass, Layout, StreamClass};
+use crate::{CtfError, steps};
+
+/// Places where values are kept that others depend on, at most.
+const MOST_SLOTS: usize = 1 << 16;
+
+/// Names of the scopes, in the order in which they are recorded.
+const SCOPES: [&[&str]; 6] = [
+    &["trace", "packet", "header"],
+    &["stream", "packet", "context"],
+    &["stream", "event", "header"],
+    &["stream", "event", "context"],
+    &["event", "context"],
+    &["event", "fields"],
+];
+
+fn broken<T>(what: String) -> Result<T, CtfError> {
+    Err(CtfError::Reference { what })
+}
+
+/// Gives each class of streams its events.
+pub(crate) fn put_events(layout: &mut Layout, events: Vec<EventClass>) -> Result<(), CtfError> {
+    layout.streams.sort_by_key(|stream| stream.id);
+    if layout.streams.windows(2).any(|two| matches!(two, [a, b] if a.id == b.id)) {
+        return broken("two classes of streams have the same id".to_owned());
+    }
+    if layout.streams.is_empty() {
+        layout.streams.push(StreamClass::default());
+    }
+    for event in events {
+        let found = layout.streams.binary_search_by_key(&event.stream_id, |stream| stream.id);
+        match found.ok().and_then(|at| layout.streams.get_mut(at)) {
+            Some(stream) => stream.events.push(event),
+            None => return broken(format!("event {:?} is of no stream", event.name)),
+        }
+    }
+    Ok(())
+}
+
+impl Layout {
+    /// To be called when all is read.
+    pub(crate) fn finish(mut self) -> Result<Self, CtfError> {
+        if self.version == "1.8" {
+            roles_by_name(&mut self);
+        }
+        let mut streams = std::mem::take(&mut self.streams);
+        let mut slots = 0;
+        let mut header = self.packet_header.take();
+        for stream in &mut streams {
+            stream.events.sort_by_key(|event| event.id);
+            if stream.events.windows(2).any(|two| matches!(two, [a, b] if a.id == b.id)) {
+                return broken("two events of a stream have the same id".to_owned());
+            }
+            let mut events = std::mem::take(&mut stream.events);
+            connect(&mut [header.as_mut(), stream.packet_context.as_mut()], 0, &mut slots)?;
+            connect_shared(&mut header, stream, &mut slots)?;
+            for event in &mut events {
+                connect_event(&mut header, stream, event, &mut slots)?;
+            }
+            stream.clock = clock_of(&self, stream)?;
+            stream.header = HeaderPlan::new(stream.event_header.as_ref());
+            for event in &mut events {
+                event.steps = steps::of(stream, event);
+            }
+            stream.events = events;
+        }
+        (self.packet_header, self.streams, self.slots) = (header, streams, slots);
+        Ok(self)
+    }
+}
+
+fn connect_shared(
+    header: &mut Option<Struct>,
+    stream: &mut StreamClass,
+    slots: &mut usize,
+) -> Result<(), CtfError> {
+    let StreamClass { packet_context, event_header, event_context, .. } = stream;
+    let mut scopes =
+        [header.as_mut(), packet_context.as_mut(), event_header.as_mut(), event_context.as_mut()];
+    (2..4).try_for_each(|from| connect(&mut scopes, from, slots))
+}
+
+fn connect_event(
+    header: &mut Option<Struct>,
+    stream: &mut StreamClass,
+    event: &mut EventClass,
+    slots: &mut usize,
+) -> Result<(), CtfError> {
+    let StreamClass { packet_context, event_header, event_context, .. } = stream;
+    let mut scopes = [
+        header.as_mut(),
+        packet_context.as_mut(),
+        event_header.as_mut(),
+        event_context.as_mut(),
+        event.context.as_mut(),
+        event.payload.as_mut(),
+    ];
+    (4..6).try_for_each(|from| connect(&mut scopes, from, slots))
+}
+
+/// What a field needs of another.
+struct Need {
+    /// Where the field is in its scope.
+    user: Vec<usize>,
+    names: Vec<String>,
+}
+
+/// Finds for each field of the scope `at` those that it depends on. A scope whose fields have theirs
+/// already is left as it is.
+fn connect(
+    scopes: &mut [Option<&mut Struct>],
+    at: usize,
+    slots: &mut usize,
+) -> Result<(), CtfError> {
+    // The packet's own scopes are looked at together.
+    let all = if at == 0 { 0..scopes.len() } else { at..at + 1 };
+    for at in all {
+        let mut needs = Vec::new();
+        if let Some(Some(scope)) = scopes.get(at) {
+            of_struct(scope, &mut Vec::new(), &mut needs);
+        }
+        for Need { user, names } in needs {
+            let found = find(scopes, at, &user, &names);
+            let Some((scope, path)) = found else {
+                return broken(format!("no field {} is before one that needs it", names.join(".")));
+            };
+            let target = scopes.get_mut(scope).and_then(Option::as_deref_mut);
+            let target = target.and_then(|scope| node_mut(scope, &path));
+            let Some((slot, labels)) = target.and_then(|target| keep(target, slots)) else {
+                return broken(format!("{} is no integer", names.join(".")));
+            };
+            if *slots > MOST_SLOTS {
+                return Err(CtfError::TooMany { most: MOST_SLOTS });
+            }
+            let scope = scopes.get_mut(at).and_then(Option::as_deref_mut);
+            if let Some(user) = scope.and_then(|scope| node_mut(scope, &user)) {
+                set(user, slot, &labels);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_struct(one: &Struct, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
+    for (at, field) in one.fields.iter().enumerate() {
+        path.push(at);
+        of_type(&field.of, path, needs);
+        path.pop();
+    }
+}
+
+fn of_type(of: &FieldType, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
+    match of {
+        FieldType::Struct(one) => of_struct(one, path, needs),
+        FieldType::Array(one) => {
+            if let Length::Of(Source::Named(names)) = &one.length {
+                needs.push(Need { user: path.clone(), names: names.clone() });
+            }
+            path.push(0);
+            of_type(&one.element, path, needs);
+            path.pop();
+        }
+        FieldType::Variant(one) => {
+            if let Source::Named(names) = &one.tag {
+                needs.push(Need { user: path.clone(), names: names.clone() });
+            }
+            for (at, choice) in one.choices.iter().enumerate() {
+                path.push(at);
+                of_type(&choice.of, path, needs);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The field of a name, as one of `at` at the path `user` sees it: those around it before it, then by the
+/// name of a scope, then in the scopes before.
+fn find(
+    scopes: &[Option<&mut Struct>],
+    at: usize,
+    user: &[usize],
+    names: &[String],
+) -> Option<(usize, Vec<usize>)> {
+    let own = scopes.get(at)?.as_deref()?;
+    for depth in (0..user.len()).rev() {
+        let (around, before) = (user.get(..depth)?, *user.get(depth)?);
+        let Some(parent) = struct_at(own, around) else { continue };
+        if let Some(path) = below(parent, names, before) {
+            return Some((at, [around, &path].concat()));
+        }
+    }
+    for (scope, prefix) in SCOPES.iter().enumerate().take(at + 1) {
+        let rest = names.get(prefix.len()..).unwrap_or(&[]);
+        let begins = names.iter().zip(*prefix).all(|(name, part)| name == part);
+        if !begins || names.len() <= prefix.len() {
+            continue;
+        }
+        let before = if scope == at { *user.first()? } else { usize::MAX };
+        let found = scopes.get(scope)?.as_deref().and_then(|one| below(one, rest, before));
+        if let Some(path) = found {
+            return Some((scope, path));
+        }
+    }
+    (0..at).rev().find_map(|scope| {
+        let path = below(scopes.get(scope)?.as_deref()?, names, usize::MAX)?;
+        Some((scope, path))
+    })
+}
+
+/// The structure at a path; none: something else is there.
+fn struct_at<'s>(scope: &'s Struct, path: &[usize]) -> Option<&'s Struct> {
+    let Some((&first, rest)) = path.split_first() else { return Some(scope) };
+    let mut of = &scope.fields.get(first)?.of;
+    for &step in rest {
+        of = match of {
+            FieldType::Struct(one) => &one.fields.get(step)?.of,
+            FieldType::Array(one) => &one.element,
+            FieldType::Variant(one) => &one.choices.get(step)?.of,
+            _ => return None,
+        };
+    }
+    match of {
+        FieldType::Struct(one) => Some(one),
+        _ => None,
+    }
+}
+
+/// The path of a name below a structure; its first part is a field before `before`.
+fn below(parent: &Struct, names: &[String], before: usize) -> Option<Vec<usize>> {
+    let (first, rest) = names.split_first()?;
+    let at = parent.fields.iter().take(before).rposition(|field| field.name == *first)?;
+    let mut path = vec![at];
+    let mut of = &parent.fields.get(at)?.of;
+    for name in rest {
+        let (at, next) = match of {
+            FieldType::Struct(one) => {
+                let at = one.fields.iter().position(|field| field.name == *name)?;
+                (at, &one.fields.get(at)?.of)
+            }
+            FieldType::Variant(one) => {
+                let at = one.choices.iter().position(|choice| choice.name == *name)?;
+                (at, &one.choices.get(at)?.of)
+            }
+            _ => return None,
+        };
+        path.push(at);
+        of = next;
+    }
+    Some(path)
+}
+
+fn node_mut<'s>(scope: &'s mut Struct, path: &[usize]) -> Option<&'s mut FieldType> {
+    let (&first, rest) = path.split_first()?;
+    let mut of = &mut scope.fields.get_mut(first)?.of;
+    for &step in rest {
+        of = match of {
+            FieldType::Struct(one) => &mut one.fields.get_mut(step)?.of,
+            FieldType::Array(one) => &mut one.element,
+            FieldType::Variant(one) => &mut one.choices.get_mut(step)?.of,
+            _ => return None,
+        };
+    }
+    Some(of)
+}
+
+/// Has a field's value kept; gives the place, and names of values.
+fn keep(target: &mut FieldType, slots: &mut usize) -> Option<(u16, Vec<Label>)> {
+    let (slot, labels) = match target {
+        FieldType::Integer(one) => (&mut one.slot, &one.labels),
+        FieldType::VarInteger(one) => (&mut one.slot, &one.labels),
+        _ => return None,
+    };
+    let labels = labels.as_ref().map(|labels| labels.to_vec()).unwrap_or_default();
+    if let Some(slot) = *slot {
+        return Some((slot, labels));
+    }
+    let new = u16::try_from(*slots).ok()?;
+    *slots += 1;
+    *slot = Some(new);
+    Some((new, labels))
+}
+
+fn set(user: &mut FieldType, slot: u16, labels: &[Label]) {
+    match user {
+        FieldType::Array(one) => one.length = Length::Of(Source::Slot(slot)),
+        FieldType::Variant(one) => {
+            one.tag = Source::Slot(slot);
+            one.choices.iter_mut().for_each(|choice| choice.by_label(labels));
+        }
+        _ => {}
+    }
+}
+
+impl Choice {
+    /// Values for which it is taken, by the tag's names for them; CTF 2 has them with the choice itself.
+    fn by_label(&mut self, labels: &[Label]) {
+        if self.ranges.is_empty() {
+            let mine = labels.iter().filter(|label| label.name == self.label);
+            self.ranges = mine.map(|label| (label.from, label.to)).collect();
+        }
+    }
+}
+
+/// What fields are for in heads, by their names: CTF 1.8 has nothing else.
+fn roles_by_name(layout: &mut Layout) {
+    let in_header = |name: &str| match name {
+        "magic" => Some(Role::Magic),
+        "stream_id" => Some(Role::StreamId),
+        "stream_instance_id" => Some(Role::StreamInstance),
+        _ => None,
+    };
+    let in_context = |name: &str| match name {
+        "packet_size" => Some(Role::PacketSize),
+        "content_size" => Some(Role::ContentSize),
+        "timestamp_begin" => Some(Role::Begin),
+        "timestamp_end" => Some(Role::End),
+        "events_discarded" => Some(Role::Discarded),
+        "packet_seq_num" => Some(Role::Sequence),
+        "cpu_id" => Some(Role::Cpu),
+        _ => None,
+    };
+    let in_event = |name: &str| match name {
+        "id" => Some(Role::EventId),
+        "timestamp" => Some(Role::Timestamp),
+        _ => None,
+    };
+    if let Some(header) = &mut layout.packet_header {
+        give_roles(header, &in_header);
+    }
+    for stream in &mut layout.streams {
+        if let Some(context) = &mut stream.packet_context {
+            give_roles(context, &in_context);
+        }
+        if let Some(header) = &mut stream.event_header {
+            give_roles(header, &in_event);
+        }
+    }
+}
+
+fn give_roles(one: &mut Struct, role: &dyn Fn(&str) -> Option<Role>) {
+    for field in &mut one.fields {
+        match &mut field.of {
+            FieldType::Integer(integer) => integer.role = role(&field.name),
+            FieldType::Variant(variant) => {
+                for choice in &mut variant.choices {
+                    if let FieldType::Struct(one) = &mut choice.of {
+                        give_roles(one, role);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The clock of a stream: the one that its heads read.
+fn clock_of(layout: &Layout, stream: &StreamClass) -> Result<Option<usize>, CtfError> {
+    let heads = [&stream.event_header, &stream.packet_context];
+    let mut read = None;
+    for head in heads.into_iter().flatten() {
+        first_clock(head, &mut read);
+    }
+    let name = stream.clock_name.as_deref().or(read);
+    let Some(name) = name else { return Ok(None) };
+    match layout.clocks.iter().position(|clock| clock.name == name) {
+        Some(at) => Ok(Some(at)),
+        None => broken(format!("no clock is called {name}")),
+    }
+}
+
+fn first_clock<'s>(one: &'s Struct, found: &mut Option<&'s str>) {
+    for field in &one.fields {
+        match &field.of {
+            FieldType::Integer(Integer { clock: Some(name), .. }) => {
+                found.get_or_insert(name);
+            }
+            FieldType::Variant(variant) => {
+                for choice in &variant.choices {
+                    if let FieldType::Struct(one) = &choice.of {
+                        first_clock(one, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Words, numbers, texts and signs of the language that CTF 1.8 describes traces in.
+
+use crate::CtfError;
+
+/// What a piece of the text is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Word(String),
+    Number(i128),
+    Text(String),
+    Sign(&'static str),
+}
+
+/// A piece of the text, and the line it is on.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenAt {
+    pub(crate) token: Token,
+    pub(crate) line: usize,
+}
+
+/// Longer ones first.
+const SIGNS: [&str; 18] =
+    ["...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", ".", "*", "-"];
+
+/// Takes a text apart.
+pub(crate) fn tokens(text: &[u8]) -> Result<Vec<TokenAt>, CtfError> {
+    let mut lexer = Lexer { rest: text, line: 1 };
+    let mut all = Vec::new();
+    loop {
+        lexer.skip()?;
+        if lexer.rest.is_empty() {
+            return Ok(all);
+        }
+        let line = lexer.line;
+        all.push(TokenAt { token: lexer.token()?, line });
+    }
+}
+
+struct Lexer<'t> {
+    rest: &'t [u8],
+    line: usize,
+}
+
+impl<'t> Lexer<'t> {
+    fn fail<T>(&self, what: impl Into<String>) -> Result<T, CtfError> {
+        Err(CtfError::Text { line: self.line, what: what.into() })
+    }
+
+    /// The next `len` bytes, which are passed over.
+    fn take(&mut self, len: usize) -> &'t [u8] {
+        let (taken, rest) = self.rest.split_at(len.min(self.rest.len()));
+        self.rest = rest;
+        self.line += taken.iter().filter(|&&one| one == b'\n').count();
+        taken
+    }
+
+    fn take_while(&mut self, is_in: impl Fn(u8) -> bool) -> &'t [u8] {
+        let len = self.rest.iter().position(|&one| !is_in(one)).unwrap_or(self.rest.len());
+        self.take(len)
+    }
+
+    /// Passes over blanks and comments. NULs fill what LTTng has not written yet.
+    fn skip(&mut self) -> Result<(), CtfError> {
+        loop {
+            self.take_while(|one| one.is_ascii_whitespace() || one == 0);
+            if self.rest.starts_with(b"//") {
+                self.take_while(|one| one != b'\n');
+            } else if self.rest.starts_with(b"/*") {
+                match self.rest.windows(2).position(|two| two == b"*/") {
+                    Some(end) => drop(self.take(end + 2)),
+                    None => return self.fail("a comment has no end"),
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn token(&mut self) -> Result<Token, CtfError> {
+        let Some(&first) = self.rest.first() else { return self.fail("it ends too soon") };
+        if first.is_ascii_digit() {
+            return self.number();
+        }
+        if first == b'_' || first.is_ascii_alphabetic() {
+            let word = self.take_while(|one| one == b'_' || one.is_ascii_alphanumeric());
+            if word == b"L" && matches!(self.rest.first(), Some(b'"' | b'\'')) {
+                return self.token();
+            }
+            return Ok(Token::Word(String::from_utf8_lossy(word).into_owned()));
+        }
+        if first == b'"' || first == b'\'' {
+            return self.text(first);
+        }
+        match SIGNS.iter().find(|sign| self.rest.starts_with(sign.as_bytes())) {
+            Some(sign) => {
+                self.take(sign.len());
+                Ok(Token::Sign(sign))
+            }
+            None => self.fail(format!("{:?} belongs nowhere", char::from(first))),
+        }
+    }
+
+    fn number(&mut self) -> Result<Token, CtfError> {
+        let digits = self.take_while(|one| one.is_ascii_alphanumeric());
+        let text = String::from_utf8_lossy(digits).to_ascii_lowercase();
+        let is_hex = text.starts_with("0x");
+        // Suffixes of C: none of them is a digit.
+        let plain = text.trim_end_matches(['u', 'l']);
+        let parsed = if is_hex {
+            i128::from_str_radix(plain.trim_start_matches("0x"), 16)
+        } else if let Some(binary) = plain.strip_prefix("0b") {
+            i128::from_str_radix(binary, 2)
+        } else if plain.len() > 1 && plain.starts_with('0') {
+            i128::from_str_radix(plain, 8)
+        } else {
+            plain.parse()
+        };
+        match parsed {
+            Ok(number) if number <= i128::from(u64::MAX) => Ok(Token::Number(number)),
+            _ => self.fail(format!("{text} is no number")),
+        }
+    }
+
+    fn text(&mut self, quote: u8) -> Result<Token, CtfError> {
+        self.take(1);
+        let mut text = Vec::new();
+        loop {
+            match self.rest.first() {
+                None => return self.fail("a text has no end"),
+                Some(&one) if one == quote => {
+                    self.take(1);
+                    return Ok(Token::Text(String::from_utf8_lossy(&text).into_owned()));
+                }
+                Some(b'\\') => {
+                    self.take(1);
+                    text.extend(self.escaped());
+                }
+                Some(&one) => {
+                    self.take(1);
+                    text.push(one);
+                }
+            }
+        }
+    }
+
+    /// What stands for a character behind a backslash.
+    fn escaped(&mut self) -> Option<u8> {
+        let octal = self.rest.iter().take(3).take_while(|one| (b'0'..=b'7').contains(one)).count();
+        if octal > 0 {
+            let digits = self.take(octal);
+            return Some(digits.iter().fold(0, |sum: u8, digit| {
+                sum.wrapping_mul(8).wrapping_add(digit.wrapping_sub(b'0'))
+            }));
+        }
+        let one = *self.take(1).first()?;
+        Some(match one {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'x' => {
+                let digits = self.take_while(|one| one.is_ascii_hexdigit());
+                let digits = std::str::from_utf8(digits).unwrap_or("");
+                return u8::from_str_radix(digits, 16).ok();
+            }
+            other => other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_taken_apart() {
+        let text =
+            br#"/* CTF 1.8 */ enum : uint5_t { a = 0 ... 0x1E, "b\"\n" = 017u } x[4]; // end"#;
+        let all: Vec<Token> = tokens(text).unwrap().into_iter().map(|one| one.token).collect();
+        let word = |text: &str| Token::Word(text.to_owned());
+        assert_eq!(all.first(), Some(&word("enum")));
+        assert!(all.contains(&Token::Number(30)) && all.contains(&Token::Number(15)));
+        assert!(all.contains(&Token::Sign("...")));
+        assert!(all.contains(&Token::Text("b\"\n".to_owned())));
+        assert_eq!(all.len(), 19);
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_with_its_line() {
+        for text in
+            [&b"\n\n@"[..], b"\n\n\"abc", b"\n\n/* abc", b"\n\n0x", b"\n\n99999999999999999999"]
+        {
+            assert!(matches!(tokens(text), Err(CtfError::Text { line: 3, .. })), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A place in the text, the types that are known there, and small things to read from it.
+
+use std::collections::HashMap;
+
+use raw_bytes::ByteOrder;
+
+use super::attributes::Value;
+use crate::CtfError;
+use crate::field::FieldType;
+use crate::tokens::{Token, TokenAt};
+
+/// Types that a trace's metadata are made of, at most: LTTng's of all events of a kernel are some 50,000.
+const MOST_NODES: usize = 1 << 20;
+/// How deep blocks and types may lie in each other.
+const MOST_DEPTH: usize = 64;
+
+/// A place in the text.
+pub(super) struct Parser {
+    tokens: std::iter::Peekable<std::vec::IntoIter<TokenAt>>,
+    line: usize,
+    pub(super) order: ByteOrder,
+    /// Types by their names, the innermost scope last.
+    scopes: Vec<HashMap<String, FieldType>>,
+    nodes: usize,
+}
+
+impl Parser {
+    pub(super) fn new(tokens: Vec<TokenAt>, order: ByteOrder) -> Self {
+        let scopes = vec![HashMap::new()];
+        Self { tokens: tokens.into_iter().peekable(), line: 1, order, scopes, nodes: 0 }
+    }
+
+    pub(super) fn fail<T>(&self, what: impl Into<String>) -> Result<T, CtfError> {
+        Err(CtfError::Text { line: self.line, what: what.into() })
+    }
+
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.tokens.peek().is_none()
+    }
+
+    pub(super) fn peek(&mut self) -> Option<&Token> {
+        self.tokens.peek().map(|one| &one.token)
+    }
+
+    pub(super) fn next(&mut self) -> Option<Token> {
+        let next = self.tokens.next()?;
+        self.line = next.line;
+        Some(next.token)
+    }
+
+    pub(super) fn is_sign(&mut self, sign: &str) -> bool {
+        matches!(self.peek(), Some(Token::Sign(next)) if *next == sign)
+    }
+
+    /// Passes over a sign, if it is next.
+    pub(super) fn take_sign(&mut self, sign: &str) -> bool {
+        let is_next = self.is_sign(sign);
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    /// Passes over a sign, which must be next.
+    pub(super) fn sign(&mut self, sign: &str) -> Result<(), CtfError> {
+        if self.take_sign(sign) {
+            return Ok(());
+        }
+        let found = self.found();
+        self.fail(format!("{sign} should stand where {found}"))
+    }
+
+    fn found(&mut self) -> String {
+        match self.next() {
+            None => "it ends".to_owned(),
+            Some(Token::Word(word)) => format!("{word} is"),
+            Some(Token::Number(number)) => format!("{number} is"),
+            Some(Token::Text(text)) => format!("{text:?} is"),
+            Some(Token::Sign(sign)) => format!("{sign} is"),
+        }
+    }
+
+    pub(super) fn is_word(&mut self, word: &str) -> bool {
+        matches!(self.peek(), Some(Token::Word(next)) if next == word)
+    }
+
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let is_next = self.is_word(word);
+        if is_next {
+            self.next();
+        }
+        is_next
+    }
+
+    pub(super) fn word(&mut self, what: &str) -> Result<String, CtfError> {
+        if let Some(Token::Word(_)) = self.peek()
+            && let Some(Token::Word(word)) = self.next()
+        {
+            return Ok(word);
+        }
+        let found = self.found();
+        self.fail(format!("{what} should stand where {found}"))
+    }
+
+    /// Words with points between them.
+    pub(super) fn path(&mut self) -> Result<String, CtfError> {
+        let mut path = self.word("a name")?;
+        while self.take_sign(".") || self.take_sign("->") {
+            path.push('.');
+            path.push_str(&self.word("a name")?);
+        }
+        Ok(path)
+    }
+
+    pub(super) fn number(&mut self) -> Result<i128, CtfError> {
+        let is_negative = self.take_sign("-");
+        match self.next() {
+            Some(Token::Number(number)) => Ok(if is_negative { -number } else { number }),
+            _ => self.fail("a number is missing"),
+        }
+    }
+
+    pub(super) fn value(&mut self) -> Result<Value, CtfError> {
+        match self.peek() {
+            Some(Token::Text(_)) => match self.next() {
+                Some(Token::Text(text)) => Ok(Value::Text(text)),
+                _ => self.fail("a text is missing"),
+            },
+            Some(Token::Word(_)) => Ok(Value::Word(self.path()?)),
+            _ => self.number().map(Value::Number),
+        }
+    }
+
+    pub(super) fn open_scope(&mut self) -> Result<(), CtfError> {
+        if self.scopes.len() >= MOST_DEPTH {
+            return self.fail("blocks lie in each other too deep");
+        }
+        self.scopes.push(HashMap::new());
+        Ok(())
+    }
+
+    pub(super) fn close_scope(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// Counts what a type is made of: each use of a name is a type of its own.
+    pub(super) fn count(&mut self, of: &FieldType) -> Result<(), CtfError> {
+        self.nodes = self.nodes.saturating_add(of.nodes());
+        if self.nodes > MOST_NODES {
+            return Err(CtfError::TooMany { most: MOST_NODES });
+        }
+        if of.depth() > MOST_DEPTH {
+            return self.fail("types lie in each other too deep");
+        }
+        Ok(())
+    }
+
+    /// Gives a type a name in the innermost scope.
+    pub(super) fn name(&mut self, name: String, of: FieldType) -> Result<(), CtfError> {
+        self.count(&of)?;
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name, of);
+        }
+        Ok(())
+    }
+
+    /// The type of a name.
+    pub(super) fn named(&mut self, name: &str) -> Result<FieldType, CtfError> {
+        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        match found {
+            Some(of) => {
+                self.count(&of)?;
+                Ok(of)
+            }
+            None => self.fail(format!("no type is called {name}")),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Walks over fields value by value, whatever their types are.
+
+use crate::field::{Array, FieldType, Float, Integer, Label, Length, Source, Struct, Variant};
+use crate::{Cursor, Short};
+
+/// Is given the values of fields, in the order in which they are recorded.
+pub trait Visit {
+    /// An integer, and how it is recorded; none: in as many bytes as it takes.
+    fn integer(&mut self, name: &str, value: i128, of: Option<&Integer>, labels: Option<&[Label]>);
+    /// A floating-point number.
+    fn float(&mut self, name: &str, value: f64, of: &Float);
+    /// A text, as its bytes.
+    fn text(&mut self, name: &str, bytes: &[u8]);
+    /// Fields of a structure, or elements of an array, follow.
+    fn begin(&mut self, name: &str, is_array: bool);
+    /// They are all there.
+    fn end(&mut self, is_array: bool);
+    /// A variant has none of its fields.
+    fn nothing(&mut self, _name: &str) {}
+}
+
+/// A place in a packet, and values that later fields depend on.
+#[derive(Debug)]
+pub struct Walker<'a, 's> {
+    /// The place.
+    pub cursor: Cursor<'a>,
+    /// The values.
+    pub slots: &'s mut [i128],
+}
+
+impl Walker<'_, '_> {
+    /// Visits the fields of a structure.
+    ///
+    /// # Errors
+    /// When the content ends within it.
+    pub fn fields(&mut self, one: &Struct, visit: &mut dyn Visit) -> Result<(), Short> {
+        self.cursor.align(one.align)?;
+        one.fields.iter().try_for_each(|field| self.field(&field.name, &field.of, visit))
+    }
+
+    /// Visits a field.
+    ///
+    /// # Errors
+    /// When the content ends within it.
+    pub fn field(
+        &mut self,
+        name: &str,
+        of: &FieldType,
+        visit: &mut dyn Visit,
+    ) -> Result<(), Short> {
+        match of {
+            FieldType::Integer(one) => {
+                let value = self.integer(one)?;
+                visit.integer(name, value, Some(one), one.labels.as_deref());
+            }
+            FieldType::VarInteger(one) => {
+                let value = self.var_integer(one.signed)?;
+                self.keep(one.slot, value);
+                visit.integer(name, value, None, one.labels.as_deref());
+            }
+            FieldType::Float(one) => {
+                let value = self.float(one)?;
+                visit.float(name, value, one);
+            }
+            FieldType::Text(_) => {
+                self.cursor.align(8)?;
+                visit.text(name, self.cursor.take_text()?);
+            }
+            FieldType::Struct(one) => {
+                visit.begin(name, false);
+                self.fields(one, visit)?;
+                visit.end(false);
+            }
+            FieldType::Array(one) => self.array(name, one, visit)?,
+            FieldType::Variant(one) => self.variant(name, one, visit)?,
+        }
+        Ok(())
+    }
+
+    /// Reads an integer of a fixed number of bits.
+    ///
+    /// # Errors
+    /// When the content ends within it.
+    #[inline]
+    pub fn integer(&mut self, one: &Integer) -> Result<i128, Short> {
+        self.cursor.align(one.align)?;
+        let at = self.cursor.take(one.bits.into())?;
+        let raw = self.cursor.unsigned_at(at, one.bits, one.order);
+        let value = one.value(raw.ok_or(Short { at, what: "the packet is cut" })?);
+        self.keep(one.slot, value);
+        Ok(value)
+    }
+
+    pub(crate) fn keep(&mut self, slot: Option<u16>, value: i128) {
+        if let Some(to) = slot.and_then(|slot| self.slots.get_mut(usize::from(slot))) {
+            *to = value;
+        }
+    }
+
+    /// The value of a field that another depends on.
+    fn kept(&self, source: &Source) -> i128 {
+        match source {
+            Source::Slot(slot) => self.slots.get(usize::from(*slot)).copied().unwrap_or(0),
+            Source::Named(_) => 0,
+        }
+    }
+
+    fn var_integer(&mut self, is_signed: bool) -> Result<i128, Short> {
+        self.cursor.align(8)?;
+        let (mut value, mut bits) = (0_u128, 0_u32);
+        loop {
+            let at = self.cursor.at();
+            let byte = *self.cursor.take_bytes(1)?.first().unwrap_or(&0);
+            if bits >= 70 {
+                return Err(Short { at, what: "a number has more than 64 bits" });
+            }
+            value |= u128::from(byte & 0x7f) << bits;
+            bits += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let above = 128_u32.saturating_sub(bits).min(127);
+        let signed = (value << above).cast_signed() >> above;
+        Ok(if is_signed { signed } else { value.cast_signed() })
+    }
+
+    fn float(&mut self, one: &Float) -> Result<f64, Short> {
+        self.cursor.align(one.align)?;
+        let at = self.cursor.take(one.bits.into())?;
+        let raw = self.cursor.unsigned_at(at, one.bits, one.order);
+        let raw = raw.ok_or(Short { at, what: "the packet is cut" })?;
+        Ok(float_of(raw, one.bits))
+    }
+
+    /// How many elements an array has; those that take room have it.
+    fn length(&self, one: &Array) -> Result<u64, Short> {
+        let length = match &one.length {
+            Length::Fixed(length) => *length,
+            Length::Of(source) => u64::try_from(self.kept(source)).unwrap_or(u64::MAX),
+        };
+        // An element without any bits has no value: more of them than there are bits are none.
+        if length > self.cursor.left() {
+            let what = "an array is longer than the packet's content";
+            return Err(Short { at: self.cursor.at(), what });
+        }
+        Ok(length)
+    }
+
+    fn array(&mut self, name: &str, one: &Array, visit: &mut dyn Visit) -> Result<(), Short> {
+        self.cursor.align(one.align)?;
+        let length = self.length(one)?;
+        if one.is_text {
+            let bytes = self.cursor.take_bytes(length)?;
+            visit.text(name, until_nul(bytes));
+            return Ok(());
+        }
+        visit.begin(name, true);
+        for _ in 0..length {
+            self.field("", &one.element, visit)?;
+        }
+        visit.end(true);
+        Ok(())
+    }
+
+    fn variant(&mut self, name: &str, one: &Variant, visit: &mut dyn Visit) -> Result<(), Short> {
+        let tag = self.kept(&one.tag);
+        let is_in = |ranges: &[(i128, i128)]| ranges.iter().any(|&(a, b)| a <= tag && tag <= b);
+        match one.choices.iter().find(|choice| is_in(&choice.ranges)) {
+            Some(choice) => self.field(name, &choice.of, visit),
+            None if one.is_optional => {
+                visit.nothing(name);
+                Ok(())
+            }
+            None => Err(Short { at: self.cursor.at(), what: "a tag stands for no field" }),
+        }
+    }
+}
+
+/// The number that the bits of one are.
+#[must_use]
+pub(crate) fn float_of(raw: u64, bits: u32) -> f64 {
+    if bits == 32 { f32::from_bits(raw as u32).into() } else { f64::from_bits(raw) }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+}
+
+/// The text that stands for fields in a record that has no place for them as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Printed {
+    pub(crate) text: String,
+}
+
+impl Printed {
+    fn label(&mut self, name: &str) {
+        if !matches!(self.text.chars().last(), None | Some('{' | '[')) {
+            self.text.push_str(", ");
+        }
+        if !name.is_empty() {
+            self.text.push_str(name);
+            self.text.push('=');
+        }
+    }
+}
+
+impl Visit for Printed {
+    fn integer(&mut self, name: &str, value: i128, _: Option<&Integer>, labels: Option<&[Label]>) {
+        self.label(name);
+        let named = labels.and_then(|labels| {
+            labels.iter().find(|label| label.from <= value && value <= label.to)
+        });
+        match named {
+            Some(label) => self.text.push_str(&label.name),
+            None => self.text.push_str(&value.to_string()),
+        }
+    }
+
+    fn float(&mut self, name: &str, value: f64, _: &Float) {
+        self.label(name);
+        self.text.push_str(&value.to_string());
+    }
+
+    fn text(&mut self, name: &str, bytes: &[u8]) {
+        self.label(name);
+        self.text.push_str(&String::from_utf8_lossy(bytes));
+    }
+
+    fn begin(&mut self, name: &str, is_array: bool) {
+        self.label(name);
+        self.text.push(if is_array { '[' } else { '{' });
+    }
+
+    fn end(&mut self, is_array: bool) {
+        self.text.push(if is_array { ']' } else { '}' });
+    }
+}

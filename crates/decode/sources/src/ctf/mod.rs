@@ -1,0 +1,309 @@
+//! A trace in the Common Trace Format as a recording: LTTng's, barectf's, what `perf data convert --to-ctf`
+//! makes.
+//!
+//! Metadata say which events there are; each gets a format of its own, as a kernel would write it, under the
+//! kernel's name (`aliases.rs`, `shape.rs`). Heads of all packets are read when the trace is opened, the
+//! packets become records when they are asked for (`stream.rs`). Threads are those of contexts, else of
+//! the switches on the CPU (`threads.rs`).
+
+mod aliases;
+mod comms;
+mod folder;
+mod parts;
+mod shape;
+mod stream;
+mod symbols;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use ::ctf::{ByteOrder, FieldType, Layout, Packet, Packets};
+use eventfmt::EventFormat;
+use raw_bytes::{Abi, LongSize};
+use sys::FileMap;
+use tracedat::{Correction, EventFormat as EventText, Formats};
+
+use self::comms::Comms;
+pub(crate) use self::folder::trace;
+use self::parts::Lost;
+use self::shape::{Of, Shape};
+use self::stream::{CtfStream, Trace};
+use crate::clock::Clock;
+use crate::container::Container;
+use crate::names::Names;
+use crate::open::OpenError;
+use crate::recording::{BufferInfo, Recording, RecordingInfo};
+use crate::stream::{Stream, StreamRecords};
+use crate::text::{HEADER_EVENT, HEADER_PAGE};
+use crate::{Damage, Ending, FormatTable, KernelCount};
+
+/// Metadata are not longer: those of all events of a kernel are 2 MB.
+const MOST_METADATA_BYTES: usize = 256 << 20;
+/// A CPU's number is less: the kernel has no more.
+const MOST_CPUS: u64 = 1 << 14;
+
+/// Whether a file is part of a trace, and its folder should be named.
+pub(crate) fn is_part(file: &[u8]) -> bool {
+    ::ctf::is_metadata(file) || ::ctf::is_stream(file)
+}
+
+/// Opens the trace in the folder `dir`, which messages call `path`.
+///
+/// # Errors
+/// When its files can't be read, or its metadata not be understood.
+pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
+    let failed = |what: String| OpenError::Folder { path: dir.to_owned(), what };
+    let metadata = FileMap::open(&folder::metadata(dir))?;
+    if metadata.len() > MOST_METADATA_BYTES {
+        return Err(failed(
+            "its metadata are longer than 256 MiB; no tracer writes so much".into(),
+        ));
+    }
+    let layout = Layout::parse(&metadata)
+        .map_err(|source| OpenError::Ctf { path: folder::metadata(dir), source })?;
+    let names = folder::streams(dir).map_err(|error| failed(error.to_string()))?;
+    if names.is_empty() {
+        return Err(failed(
+            "a CTF trace without a stream: was it recorded to another folder?".into(),
+        ));
+    }
+    let mut files = Vec::new();
+    for name in &names {
+        files.push(FileMap::open(name)?);
+    }
+    Ok(recording(path, layout, files, &names))
+}
+
+/// The packets of a stream, each with the index of its file.
+type Found = Vec<(usize, Packet)>;
+
+/// By what streams differ.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct StreamKey {
+    class: usize,
+    cpu: Option<u64>,
+    instance: Option<u64>,
+    /// Where a packet says neither.
+    file: Option<usize>,
+}
+
+fn packets(
+    layout: &Layout,
+    files: &[FileMap],
+    damage: &mut Vec<Damage>,
+) -> BTreeMap<StreamKey, Found> {
+    let mut streams: BTreeMap<StreamKey, Found> = BTreeMap::new();
+    for (file, bytes) in files.iter().enumerate() {
+        for packet in Packets::new(layout, bytes) {
+            match packet {
+                Ok(packet) => {
+                    if packet.is_cut {
+                        let what = "the file ends within a packet: the rest of it is missing";
+                        damage.push(Damage::at(packet.offset, what.to_owned()));
+                    }
+                    let (class, cpu, instance) = (packet.stream, packet.cpu, packet.instance);
+                    let cpu = cpu.filter(|&cpu| cpu < MOST_CPUS);
+                    let is_named = cpu.is_some() || instance.is_some();
+                    let key = StreamKey { class, cpu, instance, file: (!is_named).then_some(file) };
+                    streams.entry(key).or_default().push((file, packet));
+                }
+                Err(bad) => damage.push(Damage::at(bad.offset, bad.what)),
+            }
+        }
+    }
+    streams
+}
+
+/// The byte order of most of a trace's numbers.
+fn order_of(layout: &Layout) -> ByteOrder {
+    if layout.version == "1.8" {
+        return layout.order;
+    }
+    let heads = layout.streams.iter().filter_map(|stream| stream.event_header.as_ref());
+    let payloads = layout.streams.iter().flat_map(|stream| &stream.events);
+    let payloads = payloads.filter_map(|event| event.payload.as_ref());
+    let fields = heads.chain(payloads).flat_map(|one| &one.fields);
+    let orders = fields.filter_map(|field| match &field.of {
+        FieldType::Integer(one) if one.bits > 8 => Some(one.order),
+        _ => None,
+    });
+    let (big, little): (Vec<_>, Vec<_>) = orders.partition(|&order| order == ByteOrder::Big);
+    if big.len() > little.len() { ByteOrder::Big } else { ByteOrder::Little }
+}
+
+/// The shapes of all events, by classes of streams and of events.
+fn shapes(layout: &Layout, order: ByteOrder, damage: &mut Vec<Damage>) -> Vec<Vec<Shape>> {
+    let tracer = layout.env("tracer_name").unwrap_or_default();
+    let (mut first, mut more, mut all) = (1_usize, 0, Vec::new());
+    for stream in &layout.streams {
+        let exits_have_vcpus = stream.events.iter().any(|event| {
+            let fields = event.payload.iter().flat_map(|payload| &payload.fields);
+            event.name == "kvm_x86_exit" && fields.into_iter().any(|one| one.name == "vcpu_id")
+        });
+        let make = |has_threads| -> Vec<Shape> {
+            let of = Of { tracer, order, has_threads, exits_have_vcpus };
+            let ids = (first..).map_while(|id| u16::try_from(id).ok());
+            ids.zip(&stream.events).map(|(id, event)| Shape::new(id, event, &of)).collect()
+        };
+        let mut shapes = make(true);
+        let has = |shape: &Shape| shape.thread_at.is_some() || shape.switch_at.is_some();
+        if shapes.iter().any(|shape| shape.system == "kvm") && !shapes.iter().any(has) {
+            shapes = make(false);
+            damage.push(Damage::at(0, NO_THREADS.to_owned()));
+        }
+        first += shapes.len();
+        more += stream.events.len() - shapes.len();
+        all.push(shapes);
+    }
+    if more > 0 {
+        damage.push(Damage::at(0, format!("{more} of its events are more than can be told apart")));
+    }
+    all
+}
+
+/// Said of a trace whose exits can't be put together.
+const NO_THREADS: &str = "its events have no ids of threads and no sched_switch says which ran, so exits can't be put \
+    together; record with `lttng add-context -k -t tid`, or sched_switch in the same channel";
+
+fn format_table(shapes: &[Vec<Shape>], damage: &mut Vec<Damage>) -> FormatTable {
+    let mut table = FormatTable::default();
+    for shape in shapes.iter().flatten() {
+        match EventFormat::parse(&shape.system, shape.text.as_bytes()) {
+            Ok(format) => table.insert(format),
+            Err(error) => {
+                let what = format!("the format of {}:{}: {error}", shape.system, shape.name);
+                damage.push(Damage::at(0, what));
+            }
+        }
+    }
+    table
+}
+
+/// The formats as a trace.dat has them.
+fn format_texts(shapes: &[Vec<Shape>]) -> Formats {
+    let event = |shape: &Shape| EventText {
+        system: shape.system.as_str().into(),
+        text: shape.text.clone(),
+    };
+    let events = shapes.iter().flatten().map(event).collect();
+    let (header_page, header_event) = (HEADER_PAGE.to_owned(), HEADER_EVENT.to_owned());
+    Formats { header_page, header_event, events, ..Formats::default() }
+}
+
+fn info(layout: &Layout, buffers: Vec<BufferInfo>) -> RecordingInfo {
+    let env = |name: &str| layout.env(name).filter(|text| !text.is_empty());
+    let number = |name: &str| {
+        layout.env.iter().find(|(one, _)| one == name).and_then(|(_, value)| match value {
+            ::ctf::EnvValue::Number(number) => Some(*number),
+            ::ctf::EnvValue::Text(_) => None,
+        })
+    };
+    let version = [number("tracer_major"), number("tracer_minor"), number("tracer_patchlevel")];
+    let version: Vec<String> = version.iter().flatten().map(ToString::to_string).collect();
+    let version = version.join(".");
+    let recorder = env("tracer_name").map(|name| format!("{name} {version}").trim_end().to_owned());
+    let host = env("hostname").or_else(|| env("host"));
+    let release = env("kernel_release").or_else(|| env("release"));
+    let parts: Vec<&str> =
+        [env("sysname"), host, release, env("machine")].into_iter().flatten().collect();
+    RecordingInfo {
+        format: format!("CTF {}", layout.version),
+        recorder,
+        clock: layout.clocks.first().map(|clock| clock_name(&clock.name).to_owned()),
+        uname: (!parts.is_empty()).then(|| parts.join(" ")),
+        buffers,
+        ..RecordingInfo::default()
+    }
+}
+
+/// The clock of the events, by the names that tracefs has for them. LTTng's offset makes its monotonic
+/// clock that of the day.
+fn clock_name(name: &str) -> &str {
+    match name {
+        "monotonic" => "mono",
+        "perf_clock" => "perf",
+        other => other,
+    }
+}
+
+/// The buffer of a channel: LTTng's files are called by it, and by the CPU.
+fn channel(path: Option<&std::path::PathBuf>) -> String {
+    let name = path.and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
+    let plain = name.trim_end_matches(|one: char| one.is_ascii_digit() || one == '_');
+    if plain.is_empty() { name.into_owned() } else { plain.to_owned() }
+}
+
+fn recording(
+    path: &Path,
+    layout: Layout,
+    files: Vec<FileMap>,
+    names: &[std::path::PathBuf],
+) -> Recording {
+    let mut damage = Vec::new();
+    let order = order_of(&layout);
+    let shapes = shapes(&layout, order, &mut damage);
+    let table = format_table(&shapes, &mut damage);
+    let formats = format_texts(&shapes);
+    let found = packets(&layout, &files, &mut damage);
+    let is_lttng = layout.env("tracer_name").is_some_and(|name| name.starts_with("lttng"));
+    let trace = Arc::new(Trace { layout, files, shapes, order });
+    let mut channels: Vec<String> = Vec::new();
+    let (mut streams, mut sources, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_counted = true;
+    for (number, (key, packets)) in found.into_iter().enumerate() {
+        let of = channel(packets.first().and_then(|(file, _)| names.get(*file)));
+        let buffer = channels.iter().position(|one| *one == of).unwrap_or_else(|| {
+            channels.push(of);
+            channels.len() - 1
+        });
+        if key.cpu.is_none() {
+            let what = format!("the CPU of a stream is not recorded: it is called {number} here");
+            damage.push(Damage::at(0, what));
+        }
+        let cpu = key.cpu.unwrap_or(number as u64);
+        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+        let (parts, lost) = parts::ordered(packets, is_lttng);
+        let parts = parts::parted(parts, &trace.layout, &trace.files);
+        let Lost { events, is_counted: counted } = lost;
+        is_counted &= counted;
+        counts.push((buffer, KernelCount { cpu, lost: events, ..KernelCount::default() }));
+        let source = Arc::new(CtfStream::new(cpu, Arc::clone(&trace), parts));
+        sources.push(Arc::clone(&source));
+        streams.push(Stream { cpu, buffer, records: StreamRecords::Listed(source), cut: false });
+    }
+    // One channel is the recording's only buffer, and needs no name.
+    if channels.len() <= 1 {
+        channels = vec![String::new()];
+    }
+    for (buffer, count) in &mut counts {
+        count.buffer = channels.get(*buffer).cloned().unwrap_or_default();
+    }
+    let named = |name: String| BufferInfo { name, ..BufferInfo::default() };
+    let info = info(&trace.layout, channels.into_iter().map(named).collect());
+    let container = Container::Ctf(Box::new(formats));
+    let ending = if is_counted && damage.is_empty() {
+        let counts = counts.into_iter().map(|(_, count)| count).collect();
+        Ending { counts, doubt: None }
+    } else {
+        Ending::of(path, &container, &streams, &info.buffers)
+    };
+    let corrections = info.buffers.iter().map(|_| Correction::identity()).collect();
+    Recording {
+        path: path.to_owned(),
+        files: Vec::new(),
+        container,
+        info,
+        abi: Abi { order, long: LongSize::Eight },
+        formats: table,
+        streams,
+        clock: Clock::new(corrections),
+        names: Names::of_events(Arc::new(Comms { trace, streams: sources })),
+        damage,
+        ending,
+        part: None,
+        bytes_read: AtomicU64::new(0),
+    }
+}

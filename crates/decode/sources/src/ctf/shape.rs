@@ -1,0 +1,436 @@
+//! How an event of a trace becomes a record: fields at places of its own, and the format that says so.
+//!
+//! Fields of known places are copied as they lie, in runs; texts and sequences go behind them, and what has
+//! no place at all (variants, arrays of structures) is there as text.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use ctf::{ByteOrder, EventClass, FixedField, FixedType, Integer, Scope, Step};
+
+use super::aliases;
+use super::comms::{self, NameAt};
+use super::symbols;
+
+/// Bytes before an event's own fields: `common_type` to `common_pid`.
+pub(super) const HEAD_BYTES: u16 = 8;
+/// Where `common_pid` is.
+pub(super) const PID_AT: usize = 4;
+/// Bytes of the places of all fields of a record, at most.
+const MOST_BYTES: u32 = 1 << 15;
+/// Fields of an event, at most.
+const MOST_FIELDS: usize = 256;
+
+/// Where a record has a text: in an array of this many bytes, or behind all fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Behind {
+    at: u16,
+    len: Option<u16>,
+}
+
+impl Behind {
+    /// The text, up to its NUL.
+    pub(super) fn of(self, record: &[u8], order: ByteOrder) -> Option<&[u8]> {
+        let bytes = match self.len {
+            Some(len) => record.get(usize::from(self.at)..)?.get(..usize::from(len))?,
+            None => {
+                let place = order.u32_at(record, self.at.into())?;
+                let (from, len) = ((place & 0xffff) as usize, (place >> 16) as usize);
+                record.get(from..)?.get(..len)?
+            }
+        };
+        Some(raw_bytes::slice::until_nul(bytes))
+    }
+}
+
+/// How an event becomes a record.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) id: u16,
+    pub(super) system: String,
+    pub(super) name: String,
+    /// Its format, as the kernel would write it.
+    pub(super) text: String,
+    /// What is done with each of the event's steps.
+    pub(super) plans: Vec<Plan>,
+    /// Bytes of a record up to texts and sequences.
+    pub(super) size: u16,
+    /// Where the record has the id of the thread it is of.
+    pub(super) thread_at: Option<u16>,
+    /// Of a switch: where it has the thread before and the one after.
+    pub(super) switch_at: Option<(u16, u16)>,
+    /// Where it has names of threads.
+    pub(super) names_at: Vec<NameAt>,
+    /// Whether it says which thread runs, or what one is called.
+    pub(super) names_threads: bool,
+    /// `common_flags` and `common_preempt_count`, where the event has them.
+    pub(super) common_at: [Option<(u32, u32)>; 2],
+}
+
+/// What is done with a step.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// Pieces of a run are copied.
+    Pieces(Vec<Piece>),
+    /// Bytes go behind the record, whose place stands at this byte; a text gets a NUL.
+    Behind { at: u16, is_text: bool },
+    /// It is left out.
+    Nothing,
+}
+
+/// Some of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The bit of the run where it begins.
+    pub(super) from: u32,
+    /// The byte of the record where it goes.
+    pub(super) to: u16,
+    pub(super) how: How,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum How {
+    /// As many bytes as they are.
+    Bytes(u16),
+    /// An integer whose bits are no bytes, or of the other order: it takes 8 bytes.
+    Integer(Integer),
+}
+
+/// A field that a record has.
+struct Known {
+    name: String,
+    declared: &'static str,
+    count: Option<u32>,
+    at: u16,
+    size: u16,
+    signed: bool,
+    print: Print,
+}
+
+enum Print {
+    Number(&'static str),
+    Labels(String),
+    Text,
+    Bytes,
+}
+
+/// What is known of a trace besides its events.
+pub(super) struct Of<'t> {
+    /// The program that recorded it.
+    pub(super) tracer: &'t str,
+    /// The byte order of its records.
+    pub(super) order: ByteOrder,
+    /// Whether the threads of these events can be known.
+    pub(super) has_threads: bool,
+    /// Whether exits have the number of their vCPU.
+    pub(super) exits_have_vcpus: bool,
+}
+
+struct Builder<'t> {
+    of: &'t Of<'t>,
+    is_entry: bool,
+    system: String,
+    fields: Vec<Known>,
+    names: BTreeSet<String>,
+    end: u32,
+    common_at: [Option<(u32, u32)>; 2],
+}
+
+impl Shape {
+    pub(super) fn new(id: u16, event: &EventClass, of: &Of<'_>) -> Self {
+        let (mut system, name) = aliases::event(&event.name, of.tracer);
+        if !of.has_threads && system == "kvm" {
+            // Exits are put together by their threads: these can't be.
+            "kvm_of_no_thread".clone_into(&mut system);
+        }
+        let mut builder = Builder {
+            of,
+            is_entry: event.name == "kvm_x86_entry",
+            system,
+            fields: Vec::new(),
+            names: BTreeSet::new(),
+            end: HEAD_BYTES.into(),
+            common_at: [None; 2],
+        };
+        let plans: Vec<Plan> = event.steps.iter().map(|step| builder.plan(step)).collect();
+        let thread_at = builder.place_of(&["context_tid", "context_vtid", "perf_tid"]);
+        let is_switch = name == "sched_switch";
+        let before = builder.place_of(&["prev_pid"]);
+        let switch_at = before.zip(builder.place_of(&["next_pid"])).filter(|_| is_switch);
+        let names_at = builder.names_at(&name);
+        let names_threads = switch_at.is_some() || !names_at.is_empty();
+        let text = builder.text(id, &name);
+        let size = u16::try_from(builder.end.next_multiple_of(4)).unwrap_or(u16::MAX);
+        let common_at = builder.common_at;
+        let system = builder.system;
+        Self {
+            id,
+            system,
+            name,
+            text,
+            plans,
+            size,
+            thread_at,
+            switch_at,
+            names_at,
+            names_threads,
+            common_at,
+        }
+    }
+}
+
+/// Whether the integer is bytes of a record as they are.
+fn is_plain(bits: u32, order: ByteOrder, at: u32, wanted: ByteOrder) -> bool {
+    at.is_multiple_of(8) && matches!(bits, 8 | 16 | 32 | 64) && (bits == 8 || order == wanted)
+}
+
+impl Builder<'_> {
+    /// Makes room for a field; none: there is no more.
+    fn room(&mut self, bytes: u32) -> Option<u16> {
+        let at = self.end;
+        let end = at.checked_add(bytes)?;
+        if end > MOST_BYTES || self.fields.len() >= MOST_FIELDS {
+            return None;
+        }
+        self.end = end;
+        u16::try_from(at).ok()
+    }
+
+    /// A name that no other field has.
+    fn name(&mut self, name: &str, scope: Scope) -> String {
+        let name = match scope {
+            // Where exits have it, entries of lttng-modules 2.13 have part of a pointer to the vCPU: since
+            // Linux 5.10 the tracepoint is given that, and their probe takes it for the number.
+            Scope::Payload if self.is_entry && self.of.exits_have_vcpus && name == "vcpu_id" => {
+                "vcpu_pointer".to_owned()
+            }
+            Scope::Payload => aliases::identifier(aliases::field(&self.system, name)),
+            _ => format!("context_{}", aliases::identifier(name)),
+        };
+        // `common_…` are the record's own.
+        let name = name.strip_prefix("common_").map_or(name.clone(), |rest| format!("own_{rest}"));
+        let mut unique = name.clone();
+        let mut number = 1;
+        while !self.names.insert(unique.clone()) {
+            number += 1;
+            unique = format!("{name}_{number}");
+        }
+        unique
+    }
+
+    fn place_of(&self, names: &[&str]) -> Option<u16> {
+        names.iter().find_map(|name| {
+            let field = self.field(name)?;
+            (field.size == 4 && field.count.is_none()).then_some(field.at)
+        })
+    }
+
+    fn names_at(&self, event: &str) -> Vec<NameAt> {
+        // Other events have such fields, too: names of files, processes.
+        let is_of_threads = self.system == "sched"
+            || matches!(event, "perf_comm" | "lttng_statedump_process_state");
+        if !is_of_threads {
+            return Vec::new();
+        }
+        let name_at = |names: &[&str]| {
+            let field = names.iter().find_map(|name| self.field(name))?;
+            let is_text = matches!(field.print, Print::Text);
+            let len = field.count.map(|_| field.size);
+            is_text.then_some(Behind { at: field.at, len })
+        };
+        comms::names_at(|names| self.place_of(names), name_at)
+    }
+
+    fn field(&self, name: &str) -> Option<&Known> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    fn plan(&mut self, step: &Step) -> Plan {
+        match step {
+            Step::Fixed { fields, .. } => {
+                let pieces: Vec<Piece> =
+                    fields.iter().filter_map(|field| self.fixed(field)).collect();
+                Plan::Pieces(joined(pieces))
+            }
+            Step::Text { name, scope } | Step::Other { name, scope, .. } => {
+                self.behind(name, *scope, "__data_loc char[]", true)
+            }
+            Step::Sequence { name, scope, element, is_text, .. } => {
+                let is_plain = element.bits == 8 || element.order == self.of.order;
+                let declared = match element.bits {
+                    _ if *is_text => "__data_loc char[]",
+                    8 => "__data_loc u8[]",
+                    _ if !is_plain => return Plan::Nothing,
+                    16 => "__data_loc u16[]",
+                    32 => "__data_loc u32[]",
+                    _ => "__data_loc u64[]",
+                };
+                self.behind(name, *scope, declared, *is_text)
+            }
+        }
+    }
+
+    fn behind(&mut self, name: &str, scope: Scope, declared: &'static str, is_text: bool) -> Plan {
+        let Some(at) = self.room(4) else { return Plan::Nothing };
+        let name = self.name(name, scope);
+        let print = if is_text { Print::Text } else { Print::Bytes };
+        let (count, signed) = (None, false);
+        self.fields.push(Known { name, declared, count, at, size: 4, signed, print });
+        Plan::Behind { at, is_text }
+    }
+
+    fn fixed(&mut self, field: &FixedField) -> Option<Piece> {
+        if let (FixedType::Integer(one), None, Scope::Payload) =
+            (&field.of, field.count, field.scope)
+            && self.is_common(&field.name, field.at, one)
+        {
+            return None;
+        }
+        let (bits, order) = (field.of.bits(), field.of.order());
+        let plain = is_plain(bits, order, field.at, self.of.order);
+        let count = field.count;
+        if !plain && (count.is_some() || matches!(field.of, FixedType::Float(_))) {
+            return None;
+        }
+        let each = if plain { bits / 8 } else { 8 };
+        let bytes = each.checked_mul(count.unwrap_or(1))?;
+        let to = self.room(bytes)?;
+        let (declared, signed) = declared(&field.of, each);
+        let is_text = matches!(&field.of, FixedType::Integer(one) if one.is_text) && each == 1;
+        let is_text = is_text && count.is_some();
+        let print = match &field.of {
+            _ if is_text => Print::Text,
+            _ if count.is_some() => Print::Bytes,
+            FixedType::Integer(one) => number(one),
+            FixedType::Float(_) => Print::Number("0x%llx"),
+        };
+        let name = self.name(&field.name, field.scope);
+        let size = u16::try_from(bytes).ok()?;
+        let declared = if is_text { "char" } else { declared };
+        self.fields.push(Known { name, declared, count, at: to, size, signed, print });
+        let how = match &field.of {
+            FixedType::Integer(one) if !plain => How::Integer(one.clone()),
+            _ => How::Bytes(size),
+        };
+        Some(Piece { from: field.at, to, how })
+    }
+
+    /// What the record has in its head already: perf gives tracepoints with all that they have.
+    fn is_common(&mut self, name: &str, at: u32, one: &Integer) -> bool {
+        let place = (at, one.bits);
+        match name {
+            "common_flags" => self.common_at[0] = Some(place),
+            "common_preempt_count" => self.common_at[1] = Some(place),
+            "common_type" | "common_pid" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn text(&self, id: u16, name: &str) -> String {
+        let mut text = format!("name: {name}\nID: {id}\nformat:\n");
+        let mut field = |declared: &str, at: u16, size: u16, signed: bool| {
+            let signed = u8::from(signed);
+            // Writing to memory can't fail.
+            let _ =
+                writeln!(text, "\tfield:{declared};\toffset:{at};\tsize:{size};\tsigned:{signed};");
+        };
+        field("unsigned short common_type", 0, 2, false);
+        if self.common_at[0].is_some() {
+            field("unsigned char common_flags", 2, 1, false);
+        }
+        field("unsigned char common_preempt_count", 3, 1, false);
+        field("int common_pid", 4, 4, true);
+        for known in &self.fields {
+            let Known { name, declared, at, size, signed, .. } = known;
+            let declared = match known.count {
+                Some(count) => format!("{declared} {name}[{count}]"),
+                None => format!("{declared} {name}"),
+            };
+            field(&declared, *at, *size, *signed);
+        }
+        text + "\nprint fmt: " + &self.print_fmt(name) + "\n"
+    }
+
+    fn print_fmt(&self, name: &str) -> String {
+        let has = |wanted: &str| self.fields.iter().any(|field| field.name == wanted);
+        let (mut format, mut arguments) = (Vec::new(), Vec::new());
+        if let Some((text, named)) = symbols::printed(name, has) {
+            format.push(text.to_owned());
+            arguments.push(named);
+        }
+        for field in &self.fields {
+            let name = &field.name;
+            let (how, argument) = match &field.print {
+                Print::Number(how) => (*how, format!("REC->{name}")),
+                Print::Labels(labels) => ("%s", format!("__print_symbolic(REC->{name}, {labels})")),
+                Print::Text if field.count.is_some() => ("%s", format!("REC->{name}")),
+                Print::Text => ("%s", format!("__get_str({name})")),
+                Print::Bytes => continue,
+            };
+            format.push(format!("{name}={how}"));
+            arguments.push(argument);
+        }
+        let mut print = format!("\"{}\"", format.join(" "));
+        for argument in arguments {
+            print.push_str(", ");
+            print.push_str(&argument);
+        }
+        print
+    }
+}
+
+/// The type of a field as C has it, and whether it is signed.
+fn declared(of: &FixedType, bytes: u32) -> (&'static str, bool) {
+    let signed = matches!(of, FixedType::Integer(one) if one.signed);
+    let declared = match (bytes, signed) {
+        (1, false) => "u8",
+        (1, true) => "s8",
+        (2, false) => "u16",
+        (2, true) => "s16",
+        (4, false) => "u32",
+        (4, true) => "s32",
+        (_, false) => "u64",
+        (_, true) => "s64",
+    };
+    (declared, signed)
+}
+
+/// Names of values that a print fmt has, at most.
+const MOST_LABELS: usize = 64;
+
+fn number(one: &Integer) -> Print {
+    let single = |label: &&ctf::Label| label.from == label.to && label.from >= 0;
+    let labels = one.labels.iter().flat_map(|labels| labels.iter()).filter(single);
+    let plain = |name: &str| name.replace(['"', '\\'], "'");
+    let labels: Vec<String> = labels
+        .take(MOST_LABELS)
+        .map(|label| format!("{{ {:#x}, \"{}\" }}", label.from, plain(&label.name)))
+        .collect();
+    if !labels.is_empty() {
+        return Print::Labels(labels.join(", "));
+    }
+    Print::Number(match one {
+        Integer { base: 16, .. } => "0x%llx",
+        Integer { signed: true, .. } => "%lld",
+        _ => "%llu",
+    })
+}
+
+/// Pieces that follow each other in run and record are one.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        if let (Some(last), How::Bytes(more)) = (all.last_mut(), &piece.how)
+            && let How::Bytes(len) = &mut last.how
+        {
+            let follows = u32::from(*len) * 8 + last.from == piece.from;
+            if follows && last.to.checked_add(*len) == Some(piece.to) {
+                *len = len.saturating_add(*more);
+                continue;
+            }
+        }
+        all.push(piece);
+    }
+    all
+}

@@ -1,0 +1,344 @@
+//! One CPU of a trace, whose packets become records when they are asked for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ctf::{ByteOrder, Cursor, Events, Layout, Step, Taken};
+use ringbuf::Missed;
+use sys::FileMap;
+
+use super::parts::Part;
+use super::shape::{HEAD_BYTES, How, PID_AT, Piece, Plan, Shape};
+use super::threads::{Switches, Threads};
+use crate::Damage;
+use crate::records::{RecordList, RecordSource};
+
+/// What all streams of a trace have in common.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) layout: Layout,
+    pub(super) files: Vec<FileMap>,
+    /// By class of streams and of events.
+    pub(super) shapes: Vec<Vec<Shape>>,
+    pub(super) order: ByteOrder,
+}
+
+/// One CPU of a trace.
+#[derive(Debug)]
+pub(super) struct CtfStream {
+    pub(super) cpu: u32,
+    trace: Arc<Trace>,
+    pub(super) parts: Vec<Part>,
+    blocks: Vec<Range<usize>>,
+    threads: Threads,
+}
+
+impl CtfStream {
+    pub(super) fn new(cpu: u32, trace: Arc<Trace>, parts: Vec<Part>) -> Self {
+        let blocks = super::parts::blocks(&parts);
+        let threads = Threads::new(parts.len());
+        Self { cpu, trace, parts, blocks, threads }
+    }
+
+    fn of_block(&self, block: usize) -> (usize, &[Part]) {
+        let range = self.blocks.get(block).cloned().unwrap_or(0..0);
+        (range.start, self.parts.get(range).unwrap_or(&[]))
+    }
+
+    /// The switches of a part.
+    fn switches(&self, part: &Part) -> Switches {
+        let mut found: Switches = None;
+        let mut record = Vec::new();
+        self.trace.each_record(part, &mut record, |shape, record, _| {
+            let Some((before, after)) = shape.switch(record, self.trace.order) else { return true };
+            found = Some((found.map_or(before, |(first, _)| first), after));
+            true
+        });
+        found
+    }
+
+    fn part(&self, at: usize, part: &Part, state: &mut State<'_>) -> Result<(), Damage> {
+        let trace = &*self.trace;
+        let clock = trace.clock(part);
+        let begin_ns = clock.ns(part.cycles);
+        let offset = part.packet.offset.saturating_add(part.bits.start / 8);
+        if part.before != Missed::Nothing {
+            state.list.missed(part.before, begin_ns, offset);
+            state.thread = None;
+        }
+        let of_classes = trace.shapes.get(part.packet.stream).map_or(&[][..], Vec::as_slice);
+        let has_switches = of_classes.iter().any(|shape| shape.switch_at.is_some());
+        let mut thread = state.thread.take();
+        let mut last_ns = begin_ns;
+        let order = trace.order;
+        let read = trace.each(part, |shape, cycles, event_at, events| {
+            let ns = clock.ns(cycles);
+            last_ns = ns;
+            let offset = part.packet.offset.saturating_add(event_at / 8);
+            let mut read = Ok(());
+            state.list.push(ns, offset, |out| {
+                let begin = out.len();
+                read = shape.write(events, order, out);
+                let record = out.get_mut(begin..).unwrap_or(&mut []);
+                let own = shape.thread(record, order);
+                if let Some(own) = own {
+                    put(record, PID_AT, &bytes4(order, own));
+                } else if has_switches {
+                    let switch = shape.switch(record, order);
+                    let ran = switch.map(|(before, _)| before).or(thread).unwrap_or_else(|| {
+                        self.threads.at(&self.parts, at, self.cpu, |part| self.switches(part))
+                    });
+                    thread = Some(switch.map_or(ran, |(_, after)| after));
+                    put(record, PID_AT, &bytes4(order, ran));
+                }
+            });
+            read
+        });
+        state.thread = thread;
+        if part.behind != Missed::Nothing {
+            state.list.missed(part.behind, last_ns, offset);
+            state.thread = None;
+        }
+        let on_cpu = |what| Damage::on_cpu(self.cpu, part.packet.offset, what);
+        read.map_err(|short| on_cpu(format!("{short}: the rest of it is left out")))
+    }
+}
+
+/// What goes on from part to part of a block.
+struct State<'l> {
+    list: &'l mut RecordList,
+    /// The thread that runs; none: it isn't known.
+    thread: Option<i32>,
+}
+
+impl RecordSource for CtfStream {
+    fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn stored_len(&self, block: usize) -> u64 {
+        self.of_block(block).1.iter().map(Part::len).sum()
+    }
+
+    fn unpacked_len(&self, block: usize) -> u64 {
+        // A record has a head, a place in the list, and whole words.
+        self.stored_len(block).saturating_mul(4)
+    }
+
+    fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage> {
+        let (first, parts) = self.of_block(block);
+        let mut state = State { list, thread: None };
+        let mut damage = None;
+        for (at, part) in (first..).zip(parts) {
+            if let Err(bad) = self.part(at, part, &mut state) {
+                // What was read of it stands; what follows comes after a gap.
+                state.list.missed(Missed::Unknown, state.list.last_stamp(), bad.offset);
+                state.thread = None;
+                damage = damage.or(Some(bad));
+            }
+        }
+        match damage {
+            Some(bad) if list.is_empty() => Err(bad),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Trace {
+    pub(super) fn clock(&self, part: &Part) -> Clock {
+        let stream = self.layout.streams.get(part.packet.stream);
+        let clock = stream.and_then(|stream| self.layout.clocks.get(stream.clock?));
+        match clock {
+            Some(clock) if clock.frequency == 1_000_000_000 => Clock::Offset(clock.ns(0)),
+            Some(clock) => Clock::Any(clock.clone()),
+            None => Clock::Offset(0),
+        }
+    }
+
+    /// Calls `take` with the events of a part, whose fields it has to take.
+    fn each<'t>(
+        &'t self,
+        part: &Part,
+        mut take: impl FnMut(&Shape, u64, u64, &mut Events<'t>) -> Result<(), ctf::Short>,
+    ) -> Result<(), ctf::Short> {
+        let bytes = part.bytes(&self.files);
+        let Some(events) = Events::new(&self.layout, &part.packet, bytes) else { return Ok(()) };
+        let mut events = events.within(&part.packet, part.bits.clone(), bytes, part.cycles);
+        let Some(shapes) = self.shapes.get(part.packet.stream) else { return Ok(()) };
+        while let Some(event) = events.next_event() {
+            let event = event?;
+            let at = events.event_at();
+            match shapes.get(event.index) {
+                Some(shape) => take(shape, event.cycles, at, &mut events)?,
+                None => events.take(|_, _, _| ())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `take` with the records of the events of a part that say which threads run, until it says
+    /// that it has enough.
+    pub(super) fn each_record(
+        &self,
+        part: &Part,
+        record: &mut Vec<u8>,
+        mut take: impl FnMut(&Shape, &[u8], u64) -> bool,
+    ) {
+        // A part that is damaged says nothing beyond the damage.
+        let _ = self.each(part, |shape, cycles, at, events| {
+            if !shape.names_threads {
+                return events.take(|_, _, _| ());
+            }
+            record.clear();
+            shape.write(events, self.order, record)?;
+            let enough = ctf::Short { at, what: "enough" };
+            if take(shape, record, cycles) { Ok(()) } else { Err(enough) }
+        });
+    }
+}
+
+/// Cycles to nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) enum Clock {
+    /// Cycles are nanoseconds, from this one on.
+    Offset(u64),
+    Any(ctf::Clock),
+}
+
+impl Clock {
+    #[inline]
+    pub(super) fn ns(&self, cycles: u64) -> u64 {
+        match self {
+            Self::Offset(offset) => offset.saturating_add(cycles),
+            Self::Any(clock) => clock.ns(cycles),
+        }
+    }
+}
+
+impl Shape {
+    /// Appends the record of the last event.
+    #[inline]
+    fn write<'t>(
+        &self,
+        events: &mut Events<'t>,
+        order: ByteOrder,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ctf::Short> {
+        let begin = out.len();
+        out.resize(begin + usize::from(self.size), 0);
+        put(out, begin, &bytes2(order, self.id));
+        let mut plans = self.plans.iter();
+        events.take(|_, step, taken| {
+            let Some(plan) = plans.next() else { return };
+            match (plan, taken) {
+                (Plan::Pieces(pieces), Taken::Fixed(cursor, at)) => {
+                    for piece in pieces {
+                        piece.write(&cursor, at, begin, order, out);
+                    }
+                    self.common(step, &cursor, at, begin, out);
+                }
+                (Plan::Behind { at, is_text }, Taken::Bytes(bytes)) => {
+                    behind(out, begin, *at, bytes, *is_text, order);
+                }
+                (Plan::Behind { at, is_text }, Taken::Printed(text)) => {
+                    behind(out, begin, *at, text.as_bytes(), *is_text, order);
+                }
+                _ => {}
+            }
+        })?;
+        // Records are whole words.
+        out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
+        Ok(())
+    }
+
+    fn common(&self, step: &Step, cursor: &Cursor<'_>, at: u64, begin: usize, out: &mut [u8]) {
+        if self.common_at == [None; 2] {
+            return;
+        }
+        let Step::Fixed { fields, .. } = step else { return };
+        let order = fields.first().map_or(ByteOrder::Little, |field| field.of.order());
+        for (to, place) in [2, 3].into_iter().zip(self.common_at) {
+            let value = place.and_then(|(from, bits)| {
+                cursor.unsigned_at(at.saturating_add(from.into()), bits, order)
+            });
+            put(out, begin + to, &[value.unwrap_or(0) as u8]);
+        }
+    }
+
+    /// The thread that an event says it is of.
+    #[inline]
+    fn thread(&self, record: &[u8], order: ByteOrder) -> Option<i32> {
+        number(record, self.thread_at?, order)
+    }
+
+    /// The threads before and after a switch.
+    #[inline]
+    fn switch(&self, record: &[u8], order: ByteOrder) -> Option<(i32, i32)> {
+        let (before, after) = self.switch_at?;
+        Some((number(record, before, order)?, number(record, after, order)?))
+    }
+}
+
+impl Piece {
+    #[inline]
+    fn write(&self, cursor: &Cursor<'_>, at: u64, begin: usize, order: ByteOrder, out: &mut [u8]) {
+        let (at, to) = (at.saturating_add(self.from.into()), begin + usize::from(self.to));
+        match &self.how {
+            How::Bytes(len) => {
+                if let Some(bytes) = cursor.bytes_at(at, u64::from(*len)) {
+                    put(out, to, bytes);
+                }
+            }
+            How::Integer(one) => {
+                let raw = cursor.unsigned_at(at, one.bits, one.order).unwrap_or(0);
+                // The low 64 bits of what is one or the other.
+                put(out, to, &bytes8(order, one.value(raw) as u64));
+            }
+        }
+    }
+}
+
+/// Appends bytes, and puts their place and length where the field is. Longer ones than a place can name are
+/// cut.
+fn behind(out: &mut Vec<u8>, begin: usize, at: u16, bytes: &[u8], is_text: bool, order: ByteOrder) {
+    let place = out.len() - begin;
+    let room = usize::from(u16::MAX).saturating_sub(place).saturating_sub(8);
+    let bytes = bytes.get(..room).unwrap_or(bytes);
+    out.extend_from_slice(bytes);
+    if is_text {
+        out.push(0);
+    }
+    let len = bytes.len() + usize::from(is_text);
+    let (Ok(place), Ok(len)) = (u16::try_from(place), u16::try_from(len)) else { return };
+    let named = u32::from(len) << 16 | u32::from(place);
+    put(out, begin + usize::from(at), &bytes4(order, named.cast_signed()));
+}
+
+#[inline]
+fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(to) = out.get_mut(at..at.saturating_add(bytes.len())) {
+        to.copy_from_slice(bytes);
+    }
+}
+
+#[inline]
+fn number(record: &[u8], at: u16, order: ByteOrder) -> Option<i32> {
+    order.u32_at(record, at.into()).map(u32::cast_signed)
+}
+
+#[inline]
+fn bytes2(order: ByteOrder, value: u16) -> [u8; 2] {
+    if order == ByteOrder::Big { value.to_be_bytes() } else { value.to_le_bytes() }
+}
+
+#[inline]
+fn bytes4(order: ByteOrder, value: i32) -> [u8; 4] {
+    if order == ByteOrder::Big { value.to_be_bytes() } else { value.to_le_bytes() }
+}
+
+#[inline]
+fn bytes8(order: ByteOrder, value: u64) -> [u8; 8] {
+    if order == ByteOrder::Big { value.to_be_bytes() } else { value.to_le_bytes() }
+}
+
+const _: () = assert!(HEAD_BYTES as usize >= PID_AT + 4);
