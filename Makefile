@@ -161,7 +161,7 @@ test-lab:
 			(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$package) >/dev/null || true; \
 		fi; \
 	done
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes prometheus top:: tracers unplugged
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes prometheus churn top:: tracers unplugged
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools

@@ -9,6 +9,7 @@ mod aarch64;
 mod bench;
 mod bench_tracers;
 mod boot;
+mod churn;
 mod collector;
 mod every_scenario;
 mod exit_costs;

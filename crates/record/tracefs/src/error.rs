@@ -17,7 +17,9 @@ pub enum TracefsError {
         source: io::Error,
     },
     /// This user may not trace.
-    #[error("tracing needs root: run it with sudo, or give it CAP_DAC_OVERRIDE (CAP_SYS_ADMIN, too, where tracefs is not mounted)")]
+    #[error(
+        "tracing needs root: run it with sudo, or give it CAP_DAC_OVERRIDE (CAP_SYS_ADMIN, too, where tracefs is not mounted)"
+    )]
     NotAllowed,
     /// The kernel has no tracefs.
     #[error("this kernel has no tracefs: it was built without CONFIG_TRACING")]

@@ -1,0 +1,99 @@
+//! `hyperscope serve` on a host whose VMs come and go: each is counted whole, its series end, and nothing is left of it.
+
+use std::time::{Duration, Instant};
+
+use crate::tool::{TestLab, can_run_all};
+
+/// Rounds of each VM: four writes to ports each, and one more.
+const ROUNDS: u64 = 10;
+const WRITES: u64 = 4 * ROUNDS + 1;
+/// What a VM's series stay after it, with the time in which nobody asks.
+const SERIES_STAY: Duration = Duration::from_secs(60 + 10 + 5);
+/// By how much the exporter may have grown, for all VMs that it saw after the first: a map that is never emptied
+/// takes 500 bytes each.
+const MOST_GROWTH_KIB: u64 = 1024;
+
+/// How many VMs; `HYPERSCOPE_CHURN_VMS=600` is ten minutes of one each second.
+fn vms() -> u64 {
+    let asked = std::env::var("HYPERSCOPE_CHURN_VMS");
+    asked.map_or(40, |text| text.parse().expect("HYPERSCOPE_CHURN_VMS is a number"))
+}
+
+/// In level 1: an exporter, whose process this says.
+const SERVE: &str = "
+    hyperscope-labguest host
+    hyperscope serve --interval 100ms >/tmp/said 2>&1 & echo $!
+    until wget -qO- http://127.0.0.1:9797/healthz >/dev/null 2>&1; do sleep 0.2; kill -0 $! || exit 1; done";
+
+/// One VM after the other, as they would come each second.
+fn run_vms(lab: &TestLab, vms: u64) {
+    let one = format!("hyperscope-labguest vmm {ROUNDS} >/dev/null || exit 1; sleep 0.5");
+    lab.shell(1, &format!("for vm in $(seq {vms}); do {one}; done")).done();
+}
+
+fn metrics(lab: &TestLab) -> String {
+    lab.shell(1, "wget -qO- http://127.0.0.1:9797/metrics").done().stdout
+}
+
+/// The sum of a metric's samples with these labels.
+fn sum(metrics: &str, name: &str, labels: &[&str]) -> f64 {
+    let has = |line: &&str| {
+        let rest = line.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && labels.iter().all(|label| line.contains(label))
+    };
+    let value = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap();
+    metrics.lines().filter(has).map(value).sum()
+}
+
+/// VMs that have series.
+fn vms_with_series(metrics: &str) -> usize {
+    let own = |line: &&str| line.starts_with("hyperscope_vcpus{") && !line.contains("vm=\"\"");
+    metrics.lines().filter(own).count()
+}
+
+fn memory_kib(lab: &TestLab, process: &str) -> u64 {
+    let line = lab.shell(1, &format!("grep VmRSS: /proc/{process}/status")).done().stdout;
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn vms_that_come_and_go_are_counted_whole_and_leave_nothing() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("churn");
+    lab.run(&["up", "--levels", "1"]).done();
+    lab.put_program(1);
+    let process = lab.shell(1, SERVE).done().stdout.trim().to_owned();
+    run_vms(&lab, 5);
+    let first = metrics(&lab);
+    let io = |text: &str| sum(text, "hyperscope_exits_total", &["reason=\"io\""]);
+    assert_eq!(io(&first), (5 * WRITES) as f64, "{first}");
+    let before_kib = memory_kib(&lab, &process);
+
+    let (vms, begun) = (vms(), Instant::now());
+    run_vms(&lab, vms);
+    let took = begun.elapsed();
+    let after = metrics(&lab);
+    assert_eq!(sum(&after, "hyperscope_lost_exits_total", &[]), 0.0);
+    let counted = sum(&after, "hyperscope_self_exits_total", &[]);
+    assert!(counted >= ((5 + vms) * WRITES) as f64, "{counted}");
+    std::thread::sleep(SERIES_STAY);
+    let later = metrics(&lab);
+    assert_eq!(vms_with_series(&later), 0, "{later}");
+    let after_kib = memory_kib(&lab, &process);
+    eprintln!(
+        "{vms} VMs in {took:?}: {} with series after them, none later; {before_kib} KiB, then {after_kib} KiB",
+        vms_with_series(&after)
+    );
+    assert!(after_kib <= before_kib + MOST_GROWTH_KIB, "{before_kib} KiB, then {after_kib} KiB");
+
+    // Killed, it leaves no program in the kernel: another begins from nothing.
+    lab.shell(1, &format!("kill -9 {process}; sleep 1; rm -f /tmp/said")).done();
+    let names = "for fd in /proc/*/fd/*; do readlink $fd; done 2>/dev/null | grep -c bpf";
+    assert_eq!(lab.shell(1, names).stdout.trim(), "0");
+    lab.shell(1, SERVE).done();
+    run_vms(&lab, 1);
+    assert_eq!(io(&metrics(&lab)), WRITES as f64);
+}
