@@ -28,6 +28,8 @@ pub struct AbReport {
     pub seed: u64,
     /// The numbers.
     pub ab: Ab,
+    /// The metric that the workload is about, by its place: its runs are drawn.
+    pub main_metric: usize,
 }
 
 impl Report for AbReport {
@@ -102,10 +104,9 @@ impl AbReport {
         object.set("values", values.done()).set("outlier_in", outliers).done()
     }
 
-    /// All runs of the first metric that is the workload's own, or of its time, as points from the least to the
-    /// greatest.
+    /// All runs of the main metric, as points from the least to the greatest.
     fn points(&self) -> String {
-        let at = self.ab.metrics.iter().position(|one| !one.is_time()).unwrap_or(0);
+        let at = self.main_metric;
         let Some(metric) = self.ab.metrics.get(at) else { return String::new() };
         let values =
             || self.ab.runs.iter().filter_map(|run| Some((run.side, *run.values.get(at)?)));

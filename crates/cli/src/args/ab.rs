@@ -16,6 +16,7 @@ use super::record::some_time;
     hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
+    hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
     Each block is one run of either configuration, in an order by chance: what changes slowly on the\n\
     machine is in both. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\
@@ -54,6 +55,12 @@ pub(crate) struct AbArgs {
     /// several times
     #[arg(long, value_name = "NAME=WHERE", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
+    /// Count this host's exits during each run, too: how many, what they cost, by reason, inside the kernel as top does
+    #[arg(long)]
+    pub(crate) exits: bool,
+    /// Of this VM alone
+    #[arg(long, value_name = "NAME", requires = "exits")]
+    pub(crate) vm: Option<String>,
     /// What the order is drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -1,5 +1,7 @@
 //! `hyperscope ab`: whether a workload runs otherwise under one configuration than under another.
 
+mod exits;
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use analyses::ab::Ab;
 use analyses::diff::Condition;
 use anyhow::{Context, bail};
-use experiment::{Configuration, Experiment, Limits, Progress};
+use experiment::{Configuration, Experiment, Limits, Progress, Unwatched, Watch};
 use printable::messages;
 use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -39,8 +41,14 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
     };
     let limits = Limits { timeout: args.timeout, stop: &stop };
-    let ab = experiment::run(&experiment, limits, &begins)?;
-    let report = AbReport { setups, workload: args.workload.clone(), seed: args.seed, ab };
+    let mut watch: Box<dyn Watch> = match args.exits {
+        true => Box::new(exits::Exits::begin(args.vm.as_deref())?),
+        false => Box::new(Unwatched),
+    };
+    let ab = experiment::run(&experiment, limits, &begins, &mut *watch)?;
+    let main_metric = if args.metric.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
+    let workload = args.workload.clone();
+    let report = AbReport { setups, workload, seed: args.seed, ab, main_metric };
     output::write(&report, &args.output, out)?;
     if report.ab.is_interrupted {
         bail!("interrupted");
@@ -68,13 +76,21 @@ fn check(args: &AbArgs) -> anyhow::Result<()> {
         names.push(&metric.name);
     }
     for condition in &args.fail_if {
-        let is_there = names.iter().any(|name| is_about(condition, name));
+        let is_there = names.iter().any(|name| is_about(condition, name))
+            || args.exits && is_counted(condition.metric());
         if !is_there || condition.report.is_some() || condition.reason.is_some() {
             let names = names.join(", ");
+            let names = if args.exits { names + ", and those of --exits" } else { names };
             bail!(Misuse(format!("--fail-if '{}': the metrics are {names}", condition.text)));
         }
     }
     Ok(())
+}
+
+/// Whether `--exits` may give a metric of this name: which reasons there are is known when all is over.
+fn is_counted(name: &str) -> bool {
+    let begins = ["exits", "exit_cost", "guest", "run_queue"];
+    begins.iter().any(|begin| name.starts_with(begin))
 }
 
 fn is_about(condition: &Condition, name: &str) -> bool {

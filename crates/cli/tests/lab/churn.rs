@@ -16,7 +16,7 @@ const MOST_GROWTH_KIB: u64 = 1024;
 /// How many VMs; `HYPERSCOPE_CHURN_VMS=600` is ten minutes of one each second.
 fn vms() -> u64 {
     let asked = std::env::var("HYPERSCOPE_CHURN_VMS");
-    asked.map_or(40, |text| text.parse().expect("HYPERSCOPE_CHURN_VMS is a number"))
+    asked.map_or(40, |text| text.parse().unwrap())
 }
 
 /// In level 1: an exporter, whose process this says.

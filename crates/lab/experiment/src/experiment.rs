@@ -7,6 +7,7 @@ use stats::Chance;
 
 use crate::command::{self, CommandError, Limits};
 use crate::metric::{Metric, MetricError};
+use crate::watch::{Watch, Watched, all_metrics};
 
 /// Blocks before an interval is trusted to be narrow.
 const LEAST_BLOCKS: usize = 6;
@@ -69,6 +70,9 @@ pub enum ExperimentError {
     /// A metric was not found.
     #[error(transparent)]
     Metric(#[from] MetricError),
+    /// What happens while a workload runs can't be counted.
+    #[error("what happens meanwhile can't be counted: {0}")]
+    Watch(#[source] std::io::Error),
 }
 
 impl ExperimentError {
@@ -79,10 +83,10 @@ impl ExperimentError {
     }
 }
 
-/// Names of the metrics that every workload has.
-const OWN_METRICS: [&str; 3] = ["wall_ns", "user_ns", "sys_ns"];
+/// Names of the metrics that every workload has, which come before its own.
+pub const OWN_METRICS: [&str; 3] = ["wall_ns", "user_ns", "sys_ns"];
 
-/// Runs it. `begins` hears of each block; what a signal interrupts ends with what is whole so far, if
+/// Runs it. `begins` hears of each block, `watch` counts what happens while workloads run; what a signal interrupts ends with what is whole so far, if
 /// that is two blocks at least.
 ///
 /// # Errors
@@ -91,10 +95,15 @@ pub fn run(
     experiment: &Experiment,
     limits: Limits<'_>,
     begins: &dyn Fn(Progress),
+    watch: &mut dyn Watch,
 ) -> Result<Ab, ExperimentError> {
     let names = OWN_METRICS.map(str::to_owned).into_iter();
     let names: Vec<String> =
         names.chain(experiment.metrics.iter().map(|one| one.name.clone())).collect();
+    let found = |runs: &[Watched]| {
+        let (names, runs) = all_metrics(&names, runs);
+        ab(names, runs)
+    };
     let (mut chance, mut runs) = (Chance::new(experiment.seed), Vec::new());
     let begun = Instant::now();
     let most = match experiment.stop {
@@ -108,27 +117,28 @@ pub fn run(
             break;
         }
         begins(Progress { block: counted });
-        match one_block(experiment, limits, &mut chance, counted) {
+        match one_block(experiment, limits, &mut chance, counted, watch) {
             Ok(both) if is_warm => runs.extend(both),
             Ok(_) => {}
             Err(error) if error.is_interrupted() && runs.len() >= 4 => {
-                return Ok(Ab { is_interrupted: true, ..ab(names, runs) });
+                return Ok(Ab { is_interrupted: true, ..found(&runs) });
             }
             Err(error) => return Err(error),
         }
         if counted >= LEAST_BLOCKS
             && let Stop::Width(width) = experiment.stop
-            && is_narrow(&ab(names.clone(), runs.clone()), width)
+            && is_narrow(&found(&runs), experiment.metrics.len(), width)
         {
             break;
         }
     }
-    Ok(ab(names, runs))
+    Ok(found(&runs))
 }
 
 /// Whether the interval of the workload's first own metric, or of its time, is narrow enough.
-fn is_narrow(found: &Ab, width: f64) -> bool {
-    let first = found.metrics.get(OWN_METRICS.len()).or_else(|| found.metrics.first());
+fn is_narrow(found: &Ab, own: usize, width: f64) -> bool {
+    let first = if own > 0 { OWN_METRICS.len() } else { 0 };
+    let first = found.metrics.get(first);
     let change = first.and_then(|metric| metric.change.as_ref());
     change.is_some_and(|change| (change.high / change.low).sqrt() - 1.0 <= width)
 }
@@ -138,21 +148,23 @@ fn one_block(
     limits: Limits<'_>,
     chance: &mut Chance,
     block: usize,
-) -> Result<[AbRun; 2], ExperimentError> {
+    watch: &mut dyn Watch,
+) -> Result<[Watched; 2], ExperimentError> {
     let order = match chance.coin() {
         true => [AbSide::A, AbSide::B],
         false => [AbSide::B, AbSide::A],
     };
     let [first, second] = order;
-    Ok([one_run(experiment, limits, first, block)?, one_run(experiment, limits, second, block)?])
+    let first = one_run(experiment, limits, (first, block), watch)?;
+    Ok([first, one_run(experiment, limits, (second, block), watch)?])
 }
 
 fn one_run(
     experiment: &Experiment,
     limits: Limits<'_>,
-    side: AbSide,
-    block: usize,
-) -> Result<AbRun, ExperimentError> {
+    (side, block): (AbSide, usize),
+    watch: &mut dyn Watch,
+) -> Result<Watched, ExperimentError> {
     let variables = [("HYPERSCOPE_SIDE", side.name())];
     let [a, b] = &experiment.configurations;
     let setup = if side == AbSide::A { &a.setup } else { &b.setup };
@@ -162,12 +174,15 @@ fn one_run(
             .map(|_| ())
             .map_err(|error| ExperimentError::Command(what, error)),
     };
-    let run = || {
+    let mut counts = Vec::new();
+    let mut run = || {
         step("setup", setup, limits)?;
         step("prepare", experiment.prepare.as_deref().unwrap_or(""), limits)?;
         let reads = !experiment.metrics.is_empty();
-        command::run(&experiment.workload, &variables, limits, reads)
-            .map_err(|error| ExperimentError::Command("workload", error))
+        watch.begin().map_err(ExperimentError::Watch)?;
+        let done = command::run(&experiment.workload, &variables, limits, reads);
+        counts = watch.end().map_err(ExperimentError::Watch)?;
+        done.map_err(|error| ExperimentError::Command("workload", error))
     };
     let done = run();
     // What was set up is taken back whatever happened, also after a signal.
@@ -181,5 +196,5 @@ fn one_run(
     for metric in &experiment.metrics {
         values.push(metric.find(&done.output)?);
     }
-    Ok(AbRun { side, block, values })
+    Ok(Watched { run: AbRun { side, block, values }, counts })
 }

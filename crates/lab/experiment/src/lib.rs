@@ -1,5 +1,5 @@
 //! Runs a workload under two configurations, in blocks of one run of each whose order is chance's, and reads
-//! its numbers: how long it took, and what it says of itself.
+//! its numbers: how long it took, what it says of itself, and what else is counted meanwhile.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -7,7 +7,11 @@
 mod command;
 mod experiment;
 mod metric;
+mod watch;
 
 pub use command::{CommandError, Group, Limits, MOST_OUTPUT};
-pub use experiment::{Configuration, Experiment, ExperimentError, Progress, Stop, run};
+pub use experiment::{
+    Configuration, Experiment, ExperimentError, OWN_METRICS, Progress, Stop, run,
+};
 pub use metric::{Metric, MetricError};
+pub use watch::{Count, Unwatched, Watch};

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use analyses::ab::{Ab, AbRun, AbSide, ab};
-use experiment::{Configuration, Experiment, ExperimentError, Limits, Metric, Stop, run};
+use experiment::{
+    Configuration, Experiment, ExperimentError, Limits, Metric, Progress, Stop, Unwatched, run,
+};
 use stats::Chance;
 
 fn experiment(a: &str, b: &str, workload: &str) -> Experiment {
@@ -25,7 +27,7 @@ fn experiment(a: &str, b: &str, workload: &str) -> Experiment {
 
 fn done(experiment: &Experiment, timeout: Duration) -> Result<Ab, ExperimentError> {
     let stop = AtomicBool::new(false);
-    run(experiment, Limits { timeout, stop: &stop }, &|_| ())
+    run(experiment, Limits { timeout, stop: &stop }, &|_| (), &mut Unwatched)
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -117,9 +119,8 @@ fn an_interrupt_keeps_whole_blocks() {
     let stop = AtomicBool::new(false);
     let all = Experiment { warmup: 0, stop: Stop::Blocks(1000), ..experiment("", "", "true") };
     let limits = Limits { timeout: MINUTE, stop: &stop };
-    let found = run(&all, limits, &|progress| {
-        stop.store(progress.block > 5, Ordering::Relaxed);
-    });
+    let begins = |progress: Progress| stop.store(progress.block > 5, Ordering::Relaxed);
+    let found = run(&all, limits, &begins, &mut Unwatched);
     // A command that ends at once may end before anyone looks.
     let found = found.unwrap();
     assert!(found.runs.len() >= 10 && found.runs.len().is_multiple_of(2), "{}", found.runs.len());

@@ -1,0 +1,140 @@
+//! What else is counted while a workload runs, under names that only its runs show.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use analyses::ab::AbRun;
+
+/// Names of one kind that are told apart, those first that have most; the rest is left out.
+const MOST_NAMES: usize = 12;
+
+/// Counts what happens while a workload runs.
+pub trait Watch {
+    /// A workload is about to begin.
+    ///
+    /// # Errors
+    /// When it can't be counted.
+    fn begin(&mut self) -> io::Result<()>;
+
+    /// It has ended.
+    ///
+    /// # Errors
+    /// When what was counted can't be had.
+    fn end(&mut self) -> io::Result<Vec<Count>>;
+}
+
+/// Counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn begin(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Count>> {
+        Ok(Vec::new())
+    }
+}
+
+/// What was counted during one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// Its name: that of the metric.
+    pub name: String,
+    /// One of many of this kind, of which those with most are shown; none: it is always shown.
+    pub kind: Option<&'static str>,
+    /// How much; 0 in runs that don't have it.
+    pub value: f64,
+}
+
+/// A run with what was counted besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    pub(crate) run: AbRun,
+    pub(crate) counts: Vec<Count>,
+}
+
+/// Names of all metrics, and each run with a value for each.
+pub(crate) fn all_metrics(own: &[String], runs: &[Watched]) -> (Vec<String>, Vec<AbRun>) {
+    let names = shown(runs);
+    let values = |watched: &Watched| {
+        let of = |name: &String| {
+            let count = watched.counts.iter().find(|count| count.name == *name);
+            count.map_or(0.0, |count| count.value)
+        };
+        let mut run = watched.run.clone();
+        run.values.extend(names.iter().map(of));
+        run
+    };
+    let runs = runs.iter().map(values).collect();
+    (own.iter().chain(&names).cloned().collect(), runs)
+}
+
+/// Names in the order in which they are shown.
+fn shown(runs: &[Watched]) -> Vec<String> {
+    let mut always: Vec<String> = Vec::new();
+    let mut sums: BTreeMap<&'static str, BTreeMap<&str, f64>> = BTreeMap::new();
+    for count in runs.iter().flat_map(|watched| &watched.counts) {
+        match count.kind {
+            Some(kind) => {
+                *sums.entry(kind).or_default().entry(&count.name).or_default() += count.value;
+            }
+            None if !always.contains(&count.name) => always.push(count.name.clone()),
+            None => {}
+        }
+    }
+    for names in sums.into_values() {
+        let mut names: Vec<(&str, f64)> = names.into_iter().collect();
+        names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+        always.extend(names.into_iter().take(MOST_NAMES).map(|(name, _)| name.to_owned()));
+    }
+    always
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analyses::ab::AbSide;
+
+    fn run(counts: &[(&str, Option<&'static str>, f64)]) -> Watched {
+        let count = |&(name, kind, value): &(&str, Option<&'static str>, f64)| Count {
+            name: name.to_owned(),
+            kind,
+            value,
+        };
+        Watched {
+            run: AbRun { side: AbSide::A, block: 1, values: vec![1.0] },
+            counts: counts.iter().map(count).collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_run_lacks_is_zero_there_and_those_with_most_come_first() {
+        let runs = [
+            run(&[("exits", None, 9.0), ("exits_io", Some("exits"), 2.0)]),
+            run(&[
+                ("exits", None, 8.0),
+                ("exits_msr", Some("exits"), 3.0),
+                ("exits_io", Some("exits"), 0.5),
+            ]),
+        ];
+        let (names, runs) = all_metrics(&["wall_ns".to_owned()], &runs);
+        assert_eq!(names, ["wall_ns", "exits", "exits_msr", "exits_io"]);
+        assert_eq!(runs[0].values, [1.0, 9.0, 0.0, 2.0]);
+        assert_eq!(runs[1].values, [1.0, 8.0, 3.0, 0.5]);
+    }
+
+    #[test]
+    fn of_many_those_with_most_are_kept() {
+        let names: Vec<String> = (0..40).map(|at| format!("exits_{at:02}")).collect();
+        let counts: Vec<_> = names
+            .iter()
+            .zip(1..)
+            .map(|(name, at)| (&**name, Some("exits"), f64::from(at)))
+            .collect();
+        let (names, _) = all_metrics(&[], &[run(&counts)]);
+        assert_eq!(names.len(), MOST_NAMES);
+        assert_eq!(names[0], "exits_39");
+    }
+}
