@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::field::Struct;
-use crate::steps::{FixedType, Step};
+use crate::field::{Integer, Struct};
+use crate::steps::Step;
 use crate::walk::{Printed, Visit, Walker};
 use crate::{Cursor, EventClass, Layout, Packet, Short, StreamClass};
 
@@ -162,12 +162,10 @@ impl<'a> Events<'a> {
     #[inline]
     fn step(&mut self, step: &Step) -> Result<Taken<'a, '_>, Short> {
         match step {
-            Step::Fixed { align, bits, fields } => {
+            Step::Fixed { align, bits, kept, .. } => {
                 self.cursor.align(*align)?;
                 let at = self.cursor.take((*bits).into())?;
-                if !self.slots.is_empty() {
-                    self.keep(at, fields);
-                }
+                self.keep(at, kept);
                 Ok(Taken::Fixed(self.cursor, at))
             }
             Step::Text { .. } => {
@@ -191,14 +189,12 @@ impl<'a> Events<'a> {
         }
     }
 
-    fn keep(&mut self, at: u64, fields: &[crate::FixedField]) {
-        for field in fields {
-            let FixedType::Integer(one) = &field.of else { continue };
-            let Some(slot) = one.slot.and_then(|slot| self.slots.get_mut(usize::from(slot))) else {
-                continue;
-            };
-            let at = at.saturating_add(field.at.into());
-            if let Some(raw) = self.cursor.unsigned_at(at, one.bits, one.order) {
+    fn keep(&mut self, at: u64, kept: &[(u32, Integer)]) {
+        for (from, one) in kept {
+            let raw =
+                self.cursor.unsigned_at(at.saturating_add((*from).into()), one.bits, one.order);
+            let slot = one.slot.and_then(|slot| self.slots.get_mut(usize::from(slot)));
+            if let Some((raw, slot)) = raw.zip(slot) {
                 *slot = one.value(raw);
             }
         }

@@ -92,7 +92,7 @@ impl FixedHead {
     /// None: fields have lengths of their own, or others depend on them.
     fn new(one: &Struct) -> Option<Self> {
         let steps = steps::of_struct(one);
-        let [Step::Fixed { align, bits, fields }] = steps.as_slice() else { return None };
+        let [Step::Fixed { align, bits, fields, .. }] = steps.as_slice() else { return None };
         let mut head = Self { align: *align, bits: *bits, id: None, time: None };
         for field in fields {
             let FixedType::Integer(integer) = &field.of else { continue };

@@ -31,6 +31,8 @@ pub enum Step {
         bits: u32,
         /// Its fields.
         fields: Vec<FixedField>,
+        /// Those of them that others depend on: where they are, and what.
+        kept: Vec<(u32, Integer)>,
     },
     /// Bytes up to a NUL.
     Text {
@@ -154,7 +156,12 @@ struct Run {
 impl Builder {
     fn flush(&mut self) {
         if let Some(Run { align, bits, fields }) = self.run.take() {
-            self.steps.push(Step::Fixed { align, bits, fields });
+            let kept = fields.iter().filter_map(|field| match &field.of {
+                FixedType::Integer(one) if one.slot.is_some() => Some((field.at, one.clone())),
+                _ => None,
+            });
+            let kept = kept.collect();
+            self.steps.push(Step::Fixed { align, bits, fields, kept });
         }
     }
 
