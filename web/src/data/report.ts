@@ -31,6 +31,7 @@ export interface AdviceRow {
   why: string;
   helps: string[];
   evidence: { what: string; value: number; unit: "count" | "ns" | "share" | "ratio" }[];
+  saving_at_least_ns: number;
   saving_at_most_ns: number;
   saving_of: string;
   checked: string;

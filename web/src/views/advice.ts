@@ -12,6 +12,11 @@ function amount({ value, unit }: Fact): string {
   return unit === "ratio" ? value.toFixed(1) : count(value);
 }
 
+function saving(one: AdviceRow): string {
+  const most = time(one.saving_at_most_ns);
+  return one.saving_at_least_ns > 0 ? `${time(one.saving_at_least_ns)} to ${most}` : `at most ${most}`;
+}
+
 function piece(one: AdviceRow): HTMLElement {
   const helps = one.helps.map((help) => el("li", {}, help));
   const facts = one.evidence.map((fact) => el("li", {}, `${fact.what}: `, el("b", {}, amount(fact))));
@@ -24,7 +29,7 @@ function piece(one: AdviceRow): HTMLElement {
     el("ul", {}, ...helps),
     el("h4", {}, "What this recording shows"),
     el("ul", {}, ...facts),
-    el("p", { class: "note" }, `Saves ${time(one.saving_at_most_ns)} of ${one.saving_of} at most; ${one.checked}. Rule: ${one.rule}.`),
+    el("p", { class: "note" }, `Saves ${saving(one)} of ${one.saving_of}; ${one.checked}. Rule: ${one.rule}.`),
   );
 }
 

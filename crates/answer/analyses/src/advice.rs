@@ -18,12 +18,14 @@ mod preempted;
 mod sums;
 mod thresholds;
 mod timers;
+mod verified;
 
 use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
 
-pub use evidence::{EvidenceOf, ExitEvidence, VmEvidence};
+pub use evidence::{EvidenceOf, ExitEvidence, Spent, VmEvidence};
 use measured::Measured;
+pub use verified::{VERIFIED, Verified, verified};
 
 /// A cause of exits or waiting that a recording may show.
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +139,8 @@ pub struct Advice {
     pub helps: Vec<String>,
     /// What of the recording shows it.
     pub evidence: Vec<Fact>,
+    /// The time that it should save at least, in nanoseconds; 0 where the recording doesn't show how much remains.
+    pub saving_at_least_ns: u64,
     /// The time that it could save at most, in nanoseconds: never more than was measured.
     pub saving_at_most_ns: u64,
     /// What that time is.

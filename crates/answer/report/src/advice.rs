@@ -1,6 +1,6 @@
 //! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and what shows it.
 
-use analyses::advice::{About, Advice, Amount, ExitEvidence, Fact, RULES};
+use analyses::advice::{About, Advice, Amount, ExitEvidence, Fact, RULES, Verified, verified};
 use printable::line;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,8 +11,14 @@ use crate::table::Table;
 use crate::units::{count, plural, time};
 use crate::{Report, losses};
 
-/// How far what advice says of savings was checked.
-const CHECKED: &str = "saving not verified";
+/// How far what a rule says of savings was checked.
+#[must_use]
+pub(crate) fn checked(rule: &str) -> String {
+    match verified(rule) {
+        Some(Verified { held, of, .. }) => format!("verified in the lab: {held} of {of}"),
+        None => "saving not verified".to_owned(),
+    }
+}
 
 /// What the rules say of all recordings given.
 #[derive(Debug, Default)]
@@ -111,9 +117,10 @@ impl Report for AdviceReport {
         texts("why", &|(_, one)| one.why.clone());
         texts("helps", &|(_, one)| one.helps.join(" | "));
         texts("evidence", &|(_, one)| shown_facts(&one.evidence, " | "));
+        texts("saving_at_least_ns", &|(_, one)| one.saving_at_least_ns.to_string());
         texts("saving_at_most_ns", &|(_, one)| one.saving_at_most_ns.to_string());
         texts("saving_of", &|(_, one)| one.saving_of.name().to_owned());
-        texts("checked", &|_| CHECKED.to_owned());
+        texts("checked", &|(_, one)| checked(one.rule));
         table
     }
 }
@@ -184,9 +191,18 @@ fn text_of(advice: &Advice, width: Option<usize>) -> String {
     for (at, help) in advice.helps.iter().enumerate() {
         add(if at == 0 { "  helps  - " } else { "         - " }, help);
     }
-    let at_most = time(advice.saving_at_most_ns, true);
-    add("  saves  ", &format!("{at_most} of {} at most; {CHECKED}", advice.saving_of.name()));
+    let checked = checked(advice.rule);
+    add("  saves  ", &format!("{} of {}; {checked}", saving(advice), advice.saving_of.name()));
     out
+}
+
+/// How much time advice is to save: an interval, or what it is at most.
+pub(crate) fn saving(advice: &Advice) -> String {
+    let at_most = time(advice.saving_at_most_ns, true);
+    match advice.saving_at_least_ns {
+        0 => format!("at most {at_most}"),
+        at_least => format!("{} to {at_most}", time(at_least, true)),
+    }
 }
 
 fn shown_facts(facts: &[Fact], between: &str) -> String {
@@ -232,9 +248,10 @@ pub(crate) fn row_json(source: &str, advice: &Advice) -> Value {
         .set("why", advice.why.clone())
         .set("helps", advice.helps.clone())
         .set("evidence", advice.evidence.iter().map(fact_json).collect::<Vec<_>>())
+        .set("saving_at_least_ns", advice.saving_at_least_ns)
         .set("saving_at_most_ns", advice.saving_at_most_ns)
         .set("saving_of", advice.saving_of.name())
-        .set("checked", CHECKED)
+        .set("checked", checked(advice.rule))
         .done()
 }
 

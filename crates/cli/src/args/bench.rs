@@ -1,11 +1,13 @@
 //! Arguments of `bench`.
 
+mod advice;
 mod tracers;
 
 use clap::{Args, Subcommand};
 
 use super::OutputArgs;
 
+pub(crate) use self::advice::BenchAdviceArgs;
 pub(crate) use self::tracers::{BenchTracersArgs, TracersTable};
 
 /// Arguments of `bench`.
@@ -18,6 +20,8 @@ pub(crate) struct BenchArgs {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchVerb {
+    /// Try whether what advice suggests saves what it says, in a lab of its own
+    Advice(BenchAdviceArgs),
     /// Measure what recording a guest costs over each channel, in a lab of its own
     Channels(BenchChannelsArgs),
     /// Measure what each kind of exit costs: in this guest, in a tiny machine, at every level of a lab

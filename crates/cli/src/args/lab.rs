@@ -145,6 +145,10 @@ pub(crate) struct LabUpArgs {
     /// What stands on the guests' kernels' command lines beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) guest_append: Option<String>,
+    /// Options of the guests' QEMU beyond the usual, with a blank between each two:
+    /// "-global virtio-mmio.ioeventfd=off"
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) guest_qemu: Option<String>,
     /// A network device of the guests, on a tap of the machine below, which is 10.77.LEVEL.1 there
     #[arg(long, value_name = "WHAT")]
     pub(crate) guest_net: Option<NetArg>,

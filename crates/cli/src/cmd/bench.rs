@@ -1,5 +1,6 @@
 //! `hyperscope bench`: measurements in a lab of its own, or here.
 
+mod advice;
 mod tracers;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::output;
 /// When the lab can't be had, or something in it fails.
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.verb {
+        BenchVerb::Advice(args) => advice::run(args),
         BenchVerb::Channels(args) => channels(args),
         BenchVerb::Exits(args) => exits(args),
         BenchVerb::Tracers(args) => tracers::run(args),

@@ -1,12 +1,13 @@
 //! What recording costs, and what exits do, measured in the lab.
 //!
 //! One folder for each thing that is measured: `channels`, what recording a guest costs over each channel;
-//! `exits`, what each kind of exit costs at each level; `tracers`, what each tracer costs a program, by what
+//! `advice`, whether what is suggested saves what is predicted; `exits`, what each kind of exit costs at each level; `tracers`, what each tracer costs a program, by what
 //! the cost is spent on.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod advice;
 pub mod channels;
 mod device;
 mod error;

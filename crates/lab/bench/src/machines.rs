@@ -106,6 +106,19 @@ fn agent(own: &Path) -> Result<PathBuf> {
 }
 
 impl BootedMachine {
+    /// The machine of a level.
+    pub(crate) fn of(lab: &Lab, level: u8) -> Result<Self> {
+        Ok(Self(lab.session(level)?))
+    }
+
+    /// Level 1, with this program.
+    pub(crate) fn host_of(lab: &Lab) -> Result<Self> {
+        let mut host = Self::of(lab, 1)?;
+        host.put(&own()?, "/bin/hyperscope")?;
+        host.shell(&format!("mkdir -p {FOLDER}"))?;
+        Ok(host)
+    }
+
     /// Runs shell commands that must succeed; what they print.
     pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
         Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)

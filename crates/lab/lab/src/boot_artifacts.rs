@@ -162,6 +162,7 @@ impl BootArtifacts {
             kernel: self.image.kernel.display().to_string(),
             initrd: self.image.initrd.display().to_string(),
             append: description.append.clone(),
+            options: Vec::new(),
             run: lab.run_text(),
             vsock_cid: None,
             net: None,

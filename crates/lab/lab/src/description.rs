@@ -70,6 +70,9 @@ pub struct Guest {
     /// What stands on its kernel's command line beyond the usual.
     #[serde(default)]
     pub append: String,
+    /// Options of its QEMU beyond the usual, with a blank between each two.
+    #[serde(default)]
+    pub qemu: String,
     /// Its programs in addition to the usual ones; nested guests have them, too.
     #[serde(default)]
     pub tools: Vec<Tool>,
@@ -99,6 +102,7 @@ impl Description {
                 disk_mib: None,
                 shm_mib: None,
                 append: String::new(),
+                qemu: String::new(),
                 tools: Vec::new(),
             },
             share: None,
@@ -116,14 +120,15 @@ impl Description {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
         let devices =
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
-        let lines = |lab: &Self| (lab.append.clone(), lab.guest.append.clone());
-        let same_kernel = lines(self) == lines(wanted);
+        let lines =
+            |lab: &Self| (lab.append.clone(), lab.guest.append.clone(), lab.guest.qemu.clone());
+        let same_lines = lines(self) == lines(wanted);
         let same_time =
             wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
         let has = |tool| self.guest.tools.contains(tool);
         shape(self) == shape(wanted)
             && devices(self) == devices(wanted)
-            && same_kernel
+            && same_lines
             && same_time
             && wanted.guest.tools.iter().all(has)
     }

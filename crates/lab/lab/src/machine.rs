@@ -95,6 +95,8 @@ pub(crate) struct LabMachine {
     pub(crate) initrd: String,
     /// What stands on the kernel's command line beyond the usual.
     pub(crate) append: String,
+    /// Options of QEMU beyond the usual.
+    pub(crate) options: Vec<String>,
     /// Where sockets and logs are.
     pub(crate) run: String,
     /// Its address for vsock, from the machine below.
@@ -150,6 +152,7 @@ impl LabMachine {
         words.extend(self.boot());
         words.extend(self.channels());
         words.extend(self.devices());
+        words.extend(self.options.iter().cloned());
         if self.incoming {
             words.extend(strings(["-incoming", "defer"]));
         }

@@ -143,6 +143,19 @@ impl Lab {
         Ok(())
     }
 
+    /// Starts level 2 as described, in place of the one that is up: that one's QEMU is ended, as by a power failure.
+    ///
+    /// # Errors
+    /// When level 1 doesn't answer, or the guest doesn't boot.
+    pub fn replace_guest(&self, description: &Description) -> Result<()> {
+        let qemu = description.arch.qemu();
+        let script = format!(
+            "kill -9 $(pidof {qemu}) 2>/dev/null; while pidof {qemu} >/dev/null; do sleep 0.05; done"
+        );
+        self.session(1)?.check(&["sh", "-c", &script], SHUT_DOWN)?;
+        self.start_level(description, 2)
+    }
+
     /// Starts a machine that is not up, and keeps that it is.
     fn start_level(&self, description: &Description, level: u8) -> Result<()> {
         self.start_guest(description, level)?;

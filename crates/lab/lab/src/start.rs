@@ -163,6 +163,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
         kernel: GUEST_KERNEL.into(),
         initrd: GUEST_INITRD.into(),
         append: shape.append.clone(),
+        options: shape.qemu.split_whitespace().map(str::to_owned).collect(),
         run: guest_run(level),
         vsock_cid: Some(machine::vsock_cid(level)),
         net: shape.net,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use timeline::Detail;
 
 use super::evidence::Place;
-use super::interrupts::APIC_PAGE;
+use super::interrupts::{self, APIC_PAGE};
 use super::measured::{Measured, texts};
 use super::sums::ExitSums;
 use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
@@ -73,6 +73,22 @@ fn at_address(
         .evidence
         .push(Fact::new("of them dealt with in user space", Amount::Count(sums.by_user)));
     advice.evidence.push(Fact::new("of it in user space", Amount::Time(user_ns)));
-    advice.saving_at_most_ns = user_ns;
+    // Where the guest needs them no more, the exits are gone altogether; where the kernel takes them over they stay, and the
+    // device, which works beside the vCPU then, may interrupt it once more for each.
+    let more_ns = interrupts_ns(measured, sums);
+    advice.saving_at_least_ns = more_ns.map_or(0, |more_ns| user_ns.saturating_sub(more_ns));
     Some(advice)
+}
+
+/// What as many interrupts as these accesses would cost: their ends, and what else devices are asked in user space. None where
+/// ends of interrupts don't exit, so that what one takes isn't known.
+fn interrupts_ns(measured: &Measured<'_>, accesses: &ExitSums) -> Option<u64> {
+    let ends = interrupts::ends(measured);
+    let asked = measured.own(|place| is_device(place) && place.sums.is_users());
+    let asked_ns =
+        ExitSums::of_all(asked.iter().map(|place| &place.sums)).taken_ns(measured.recorded);
+    let others_ns = asked_ns.saturating_sub(accesses.taken_ns(measured.recorded));
+    let all_ns = u128::from(ends.taken_ns(measured.recorded).saturating_add(others_ns));
+    let more_ns = all_ns * u128::from(accesses.count) / u128::from(ends.count.max(1));
+    (ends.count >= LEAST_EXITS).then_some(u64::try_from(more_ns).unwrap_or(u64::MAX))
 }

@@ -5,7 +5,7 @@ use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, Outcome};
 
 use super::sums::ExitSums;
-use super::thresholds::SHORT_IDLE_NS;
+use super::thresholds::{LEAST_POLL_NS, SHORT_IDLE_NS};
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::reasons::ReasonNames;
 use crate::recorded::Recorded;
@@ -54,10 +54,10 @@ impl Idles {
             let cost_ns = parts.kernel_ns.saturating_add(span.before_exit_ns);
             self.short_cost_ns = self.short_cost_ns.saturating_add(cost_ns);
         }
-        if parts.halt_poll_ns > 0 && parts.blocked_ns > 0 {
+        if parts.halt_poll_ns >= LEAST_POLL_NS && parts.blocked_ns > 0 {
             self.polls_lost += 1;
             self.lost_ns = self.lost_ns.saturating_add(parts.halt_poll_ns);
-        } else if parts.halt_poll_ns > 0 {
+        } else if parts.halt_poll_ns > 0 && parts.blocked_ns == 0 {
             self.polls_won += 1;
         }
     }
@@ -95,7 +95,33 @@ pub struct ExitEvidence {
     pub nanoseconds: bool,
 }
 
+/// What the vCPUs of a VM took of its host's CPUs, and waited for them: what advice is to make less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Exits.
+    pub exits: u64,
+    /// CPU time outside of the guest: what exits cost, idles included, and halt polling.
+    pub outside_ns: u64,
+    /// Waiting for a CPU during exits.
+    pub waited_ns: u64,
+    /// What shares are of: time in the guest, and what exits cost.
+    pub running_ns: u64,
+}
+
 impl ExitEvidence {
+    /// What the vCPUs of all VMs took together.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        let sums = ExitSums::of_all(self.vms.iter().flat_map(|vm| &vm.places).map(|one| &one.sums));
+        let taken_ns = sums.taken_ns(&self.recorded);
+        Spent {
+            exits: sums.count,
+            outside_ns: taken_ns.saturating_add(sums.parts.halt_poll_ns),
+            waited_ns: sums.parts.runnable_ns,
+            running_ns: sums.guest_ns.saturating_add(taken_ns),
+        }
+    }
+
     /// Whether there are exits at all.
     #[must_use]
     pub fn has_exits(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Halt polling that burns CPU for nothing: the vCPU sleeps in the end.
 
 use super::measured::{Measured, texts};
-use super::thresholds::{LEAST_EXITS, is_most, matters};
+use super::thresholds::{LEAST_EXITS, a_third, is_most, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 
 pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
@@ -40,6 +40,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
                 Amount::Share(idles.lost_ns as f64 / on_cpu_ns.max(1) as f64),
             ),
         ],
+        saving_at_least_ns: a_third(idles.lost_ns),
         saving_at_most_ns: idles.lost_ns,
         saving_of: SavingOf::Polling,
     }]

@@ -73,6 +73,7 @@ impl<'m> Measured<'m> {
             why: String::new(),
             helps: Vec::new(),
             evidence: self.facts(&sums),
+            saving_at_least_ns: 0,
             saving_at_most_ns: sums.taken_ns(self.recorded),
             saving_of: sums::kind_of(self.recorded),
         })

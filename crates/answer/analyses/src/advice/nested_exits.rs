@@ -77,6 +77,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             .to_owned(),
         helps,
         evidence,
+        saving_at_least_ns: 0,
         saving_at_most_ns: brought_ns,
         saving_of: SavingOf::Time,
     }]

@@ -1,16 +1,23 @@
 //! vCPUs that wait in the run queue while other threads have their CPU.
 
 use super::measured::{Measured, texts};
-use super::thresholds::{MOST_NAMED, matters};
+use super::thresholds::{MOST_NAMED, a_third, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
+use crate::cpu::TakenCpu;
 
 /// The idle thread: the CPU was free, and the vCPU had yet to be woken on it.
 const IDLE: u32 = 0;
+
+/// How threads are called by which a VM's own VMM and kernel work for it: those of QEMU, and vhost's. They wait with
+/// the vCPU for the same CPUs wherever it is put.
+const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
 /// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
 pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
     let takers: Vec<_> = measured.taken.iter().filter(|one| one.thread != IDLE).collect();
     let others_ns = takers.iter().map(|one| one.ns).fold(0, u64::saturating_add);
+    let strangers = takers.iter().filter(|one| !may_be_own(one));
+    let strangers_ns = strangers.map(|one| one.ns).fold(0, u64::saturating_add);
     let waited_ns = measured.waited_ns();
     let taken_ns = others_ns.min(waited_ns);
     let wanted_ns = measured.running_ns.saturating_add(waited_ns);
@@ -45,7 +52,13 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             "VMM's and vhost threads of the VM itself: iothreads and emulatorpin on CPUs that no vCPU has",
         ]),
         evidence,
+        saving_at_least_ns: a_third(strangers_ns.min(waited_ns)),
         saving_at_most_ns: taken_ns,
         saving_of: SavingOf::Waiting,
     }]
+}
+
+/// Whether a thread may be one of the VM's own: the recording has names, not whose threads they are.
+fn may_be_own(taker: &TakenCpu) -> bool {
+    taker.name.as_deref().is_none_or(|name| OWN.iter().any(|own| name.starts_with(own)))
 }

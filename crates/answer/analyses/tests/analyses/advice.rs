@@ -14,6 +14,7 @@ const OTHER: i32 = 200;
 const VMX: u64 = 1;
 const HLT: u64 = 12;
 const IO: u64 = 30;
+const MSR_READ: u64 = 31;
 const MSR_WRITE: u64 = 32;
 const PAUSE: u64 = 40;
 const EPT_VIOLATION: u64 = 48;
@@ -110,6 +111,7 @@ impl Guest {
         let all = self.advice();
         for one in &all {
             assert!(one.saving_at_most_ns <= passed_ns, "{one:?}");
+            assert!(one.saving_at_least_ns <= one.saving_at_most_ns, "{one:?}");
             assert!(
                 !one.helps.is_empty() && !one.why.is_empty() && !one.evidence.is_empty(),
                 "{one:?}"
@@ -156,6 +158,14 @@ fn ends_of_interrupts_that_exit_are_the_interrupt_controllers() {
         "interrupt-controller",
         200 * 10_000,
     );
+    // At a level-triggered line the kernel also reads whether it is requested.
+    let level = |guest: &mut Guest, _| {
+        guest.exit(MSR_WRITE, EOI);
+        guest.exit(MSR_READ, ("kvm_msr", "ecx", 0x819));
+    };
+    let found = after(200, level).says("interrupt-controller");
+    assert_eq!(found[0].saving_at_most_ns, 400 * 10_000, "{found:#?}");
+    assert_eq!(found[0].saving_at_least_ns, 200 * 10_000 / 3, "a third of the ends");
     // Interrupts to others exit with APICv, too: without ends they show nothing.
     is_silent(after(200, |guest, _| guest.exit(MSR_WRITE, ICR)), "interrupt-controller");
     let with_apicv = after(200, |guest, at| {
@@ -175,8 +185,28 @@ fn accesses_to_a_device_in_user_space_could_be_the_kernels() {
     saves(
         after(200, |guest, _| guest.exit_to_user(EPT_MISCONFIG, fault)),
         "device-address",
-        200 * 8_000,
+        200 * 10_000,
     );
+    let least = |guest: Guest| guest.says("device-address")[0].saving_at_least_ns;
+    let unknown = after(200, |guest, _| guest.exit_to_user(EPT_MISCONFIG, fault));
+    assert_eq!(least(unknown), 0, "what an interrupt takes is not known");
+    let with_ends = after(200, |guest, at| {
+        guest.exit_to_user(EPT_MISCONFIG, fault);
+        if at % 2 == 0 {
+            guest.exit(MSR_WRITE, EOI);
+            guest.exit_to_user(EPT_MISCONFIG, ("kvm_page_fault", "fault_address", 0xfe00_1000));
+        }
+    });
+    // Of 8 us in user space, an interrupt's end takes 10, and asking for its cause 10.
+    assert_eq!(least(with_ends), 0);
+    let with_ends = after(400, |guest, at| {
+        guest.exit_to_user(EPT_MISCONFIG, fault);
+        if at % 4 == 0 {
+            guest.begin(MSR_WRITE).after(100).event(EOI.0, &[(EOI.1, EOI.2)]);
+            guest.end(2_900);
+        }
+    });
+    assert_eq!(least(with_ends), 400 * (8_000 - 3_000));
     is_silent(after(200, |guest, _| guest.exit(EPT_MISCONFIG, fault)), "device-address");
     // As many, but at an address each.
     let spread = |guest: &mut Guest, at: u64| {
@@ -197,6 +227,13 @@ fn ports_of_old_devices_have_names() {
         let found = after(150, |guest, _| guest.exit_to_user(IO, port(number))).says("legacy-port");
         assert!(found.iter().any(|one| one.title.contains(name)), "{number:#x}: {found:#?}");
     }
+    let with_ends = after(200, |guest, _| {
+        guest.exit_to_user(IO, port(0x608));
+        guest.exit(MSR_WRITE, EOI);
+    });
+    let found = with_ends.says("legacy-port");
+    assert_eq!(found[0].saving_at_most_ns, 200 * 20_000, "ends of interrupts that exits made exit");
+    assert_eq!(found[0].saving_at_least_ns, 200 * 10_000 / 3);
     is_silent(after(200, |guest, _| guest.exit_to_user(IO, port(0x5000))), "legacy-port");
     is_silent(after(60, |guest, _| guest.exit_to_user(IO, port(0x3f8))), "legacy-port");
 }
@@ -254,6 +291,13 @@ fn waits_are_of_those_that_had_the_cpu() {
     let mut guest = after(20, |guest, _| guest.preempted(PREEMPTION_TIMER, 1_000_000));
     guest.switch(VCPU, 1, OTHER);
     saves(guest, "preempted-vcpus", 20 * 1_000_000);
+    let of = |name: &str| {
+        let mut guest = after(20, |guest, _| guest.preempted(PREEMPTION_TIMER, 1_000_000));
+        guest.host.cmdlines = format!("100 vm\n200 {name}\n");
+        guest.switch(VCPU, 1, OTHER);
+        guest.says("preempted-vcpus").iter().map(|one| one.saving_at_least_ns).sum::<u64>()
+    };
+    assert_eq!((of("other"), of("vhost-100")), (20_000_000 / 3, 0), "its own vhost goes with it");
     // A wait as long as 0.1% of what the vCPU ran.
     let mut guest = Guest::new();
     guest.preempted(PREEMPTION_TIMER, 100_000);
@@ -268,6 +312,9 @@ fn short_idles_want_polling_only_where_there_is_none() {
     assert_eq!(found.len(), 1, "{found:#?}");
     is_silent(after(200, |guest, _| guest.halt(0, 5_000_000)), "short-idles");
     is_silent(after(200, |guest, _| guest.halt(50_000, 0)), "short-idles");
+    is_silent(after(200, |guest, _| guest.halt(20_000, 30_000)), "short-idles");
+    let found = after(200, |guest, _| guest.halt(3_000, 50_000)).says("short-idles");
+    assert_eq!(found.len(), 1, "3 us before a sleep are no polling: {found:#?}");
     // Half of them being long is no majority of short ones.
     is_silent(after(200, |guest, at| guest.halt(0, 50_000 + at % 2 * 1_000_000)), "short-idles");
 }
@@ -279,6 +326,8 @@ fn polling_that_ends_in_sleep_is_for_nothing() {
     assert_eq!(found[0].saving_at_most_ns, 200 * 100_000, "{found:#?}");
     is_silent(after(200, |guest, _| guest.halt(100_000, 0)), "halt-polling");
     is_silent(after(200, |guest, _| guest.halt(0, 5_000_000)), "halt-polling");
+    // What passes before each sleep, polled or not.
+    is_silent(after(200, |guest, _| guest.halt(9_000, 500_000)), "halt-polling");
 }
 
 /// An exit of level 2 that goes to level 1, which exits `times` before level 2 runs again.

@@ -3,7 +3,7 @@
 use analyses::advice::{About, Advice};
 
 use super::{Finding, Link, Weight};
-use crate::time;
+use crate::advice::saving;
 
 /// Puts each piece of advice on a recording where it belongs.
 pub(super) fn attach<'a>(
@@ -30,12 +30,7 @@ fn explains(advice: &Advice, finding: &Finding) -> bool {
 
 /// What is said where no other finding speaks of what the advice is about.
 fn by_itself(advice: &Advice) -> Finding {
-    let values = [
-        advice.title.as_str(),
-        &advice.vm,
-        &time(advice.saving_at_most_ns, true),
-        advice.saving_of.name(),
-    ];
+    let values = [advice.title.as_str(), &advice.vm, &saving(advice), advice.saving_of.name()];
     let found = Finding::new(Weight::Info, "*{}*, in {}: {} of {}.", &values);
     let link =
         |section, level, reason| Link { section, vm: Some(advice.vm.clone()), level, reason };

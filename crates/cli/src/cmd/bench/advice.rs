@@ -1,0 +1,54 @@
+//! `hyperscope bench advice`: whether what advice suggests saves what it says.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use bench::advice::{AdvicePlan, Prediction, SWITCHES};
+use serde::Deserialize;
+
+use crate::args::bench::BenchAdviceArgs;
+use crate::output;
+
+use super::{in_lab, now};
+
+/// What `--predict` writes, as far as it is read again.
+#[derive(Debug, Deserialize)]
+struct Predicted {
+    rows: Vec<Prediction>,
+}
+
+/// Measures, and prints what came of it.
+///
+/// # Errors
+/// When the predictions can't be read, the lab can't be had, or something in it fails.
+pub(crate) fn run(args: &BenchAdviceArgs) -> anyhow::Result<()> {
+    let predicted = args.against.as_deref().map(read).transpose()?;
+    let out = output::open(args.output.output.as_deref(), [])?;
+    let asked =
+        |name: &str| args.switches.is_empty() || args.switches.iter().any(|one| one == name);
+    let is_predicted =
+        |name: &str| predicted.as_ref().is_none_or(|all| all.iter().any(|one| one.switch == name));
+    let switches = SWITCHES.iter().filter(|one| asked(one.name) && is_predicted(one.name));
+    let plan = AdvicePlan {
+        switches: switches.collect(),
+        runs: args.runs,
+        seed: args.seed.unwrap_or_else(now),
+        predicts_only: args.predict,
+        predicted: predicted.clone(),
+    };
+    let options = bench::up_options(true, args.offline);
+    let outcome = in_lab(&bench::advice::description(), &options, |lab, report| {
+        bench::advice::run(&plan, lab, report)
+    })?;
+    output::write(&outcome, &args.output, out)
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<Prediction>> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let predicted: Predicted = serde_json::from_str(&text).with_context(|| {
+        format!("{} is not what `bench advice --predict --format json` writes", file.display())
+    })?;
+    Ok(predicted.rows)
+}

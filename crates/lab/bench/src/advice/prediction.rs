@@ -1,0 +1,125 @@
+//! What a switch is to save, by recordings of its side A alone.
+
+use serde::{Deserialize, Serialize};
+
+use super::recorded::AdvisedRun;
+use super::switches::{Switch, Workload};
+
+/// Advice is silent on what takes less than this share of the VM's time, and speaks of single addresses by the same measure:
+/// what no run could show is no part of a verdict.
+const RESOLUTION: f64 = 0.01;
+
+/// What is predicted of a switch and a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The switch.
+    pub switch: String,
+    /// The rule of advice that it is about.
+    pub rule: String,
+    /// The workload.
+    pub workload: String,
+    /// Whether advice speaks of it, in most runs.
+    pub speaks: bool,
+    /// What the saving is a share of: `outside` the guest or `waiting` for a CPU.
+    pub whole: String,
+    /// That whole, in side A: the median of runs.
+    pub whole_ns: f64,
+    /// The least share that is saved.
+    pub least: f64,
+    /// The greatest share.
+    pub most: f64,
+    /// What can't be seen to be saved, as a share of the same.
+    pub resolution: f64,
+    /// Recordings of side A that it is from.
+    pub runs: u64,
+}
+
+impl Prediction {
+    /// From runs of side A.
+    pub(super) fn of(switch: &Switch, workload: &Workload, runs: &[AdvisedRun]) -> Self {
+        let spoke = runs.iter().filter(|run| run.said(switch).pieces > 0).count();
+        let speaks = spoke * 2 > runs.len();
+        let whole = |run: &AdvisedRun| run.whole_ns(switch.saving_of()) as f64;
+        let share = |part: f64, run: &AdvisedRun| part / whole(run).max(1.0);
+        let median_of = |of: &dyn Fn(&AdvisedRun) -> f64| median(runs.iter().map(of).collect());
+        let said = |of: &dyn Fn(&AdvisedRun) -> f64| if speaks { median_of(of) } else { 0.0 };
+        Self {
+            switch: switch.name.to_owned(),
+            rule: switch.rule().to_owned(),
+            workload: workload.name.to_owned(),
+            speaks,
+            whole: switch.whole().to_owned(),
+            whole_ns: median_of(&whole),
+            least: said(&|run| share(run.said(switch).least_ns as f64, run)),
+            most: said(&|run| share(run.said(switch).most_ns as f64, run)),
+            resolution: median_of(&|run| share(RESOLUTION * run.spent.running_ns as f64, run)),
+            runs: runs.len() as u64,
+        }
+    }
+
+    /// Whether a saving is as predicted; where advice was silent, that there was none to speak of.
+    #[must_use]
+    pub fn holds(&self, saved: f64) -> bool {
+        if self.speaks {
+            saved >= self.least - self.resolution && saved <= self.most + self.resolution
+        } else {
+            // As much again for the run that it is compared with.
+            saved <= 2.0 * self.resolution
+        }
+    }
+
+    /// In one line.
+    pub(super) fn line(&self) -> String {
+        let Self { switch, workload, whole, .. } = self;
+        if self.speaks {
+            let (least, most) = (self.least * 100.0, self.most * 100.0);
+            format!(
+                "{switch}, {workload}: saves {least:.1}% to {most:.1}% of time {whole}, is predicted"
+            )
+        } else {
+            format!("{switch}, {workload}: advice is silent")
+        }
+    }
+}
+
+/// The middle of some values; 0 of none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = |index: usize| values.get(index).copied().unwrap_or(0.0);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { at(middle) } else { (at(middle.wrapping_sub(1)) + at(middle)) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicted(speaks: bool) -> Prediction {
+        let name = String::new;
+        Prediction {
+            switch: name(),
+            rule: name(),
+            workload: name(),
+            speaks,
+            whole: name(),
+            whole_ns: 1e6,
+            least: if speaks { 0.2 } else { 0.0 },
+            most: if speaks { 0.4 } else { 0.0 },
+            resolution: 0.02,
+            runs: 3,
+        }
+    }
+
+    #[test]
+    fn a_saving_lies_in_its_interval_or_not() {
+        let said = [0.17, 0.19, 0.3, 0.41, 0.43].map(|saved| predicted(true).holds(saved));
+        assert_eq!(said, [false, true, true, true, false]);
+        let silent = [-0.5, 0.0, 0.04, 0.05].map(|saved| predicted(false).holds(saved));
+        assert_eq!(silent, [true, true, true, false]);
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!([vec![3.0, 1.0, 2.0], vec![4.0, 1.0], vec![]].map(median), [2.0, 2.5, 0.0]);
+    }
+}

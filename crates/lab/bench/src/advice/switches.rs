@@ -1,0 +1,277 @@
+//! Things that advice suggests and the lab can switch, with the workloads that they are tried on.
+
+use analyses::advice::{Advice, SavingOf};
+use lab::{Board, Net};
+
+/// A thing to switch.
+#[derive(Debug)]
+pub struct Switch {
+    /// Its name on the command line and in reports.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub what: &'static str,
+    /// The rules of advice that suggest it; the verdict is on the first.
+    pub(super) rules: &'static [&'static str],
+    /// How titles end of those pieces of advice that it follows: a device, or the address of a register. None: all of the rules.
+    pub(super) titles: &'static [&'static str],
+    pub(super) board: Board,
+    /// As advice finds it, and as it asks for.
+    pub(super) sides: [Side; 2],
+    /// What the guest does; advice is expected to be silent on the last.
+    pub workloads: &'static [Workload],
+}
+
+/// One side of a switch.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) net: Option<Net>,
+    /// Options of the guest's QEMU.
+    pub(super) qemu: &'static str,
+    /// Done in the host before the guest boots.
+    pub(super) host: &'static str,
+    /// Done in the guest before its workloads.
+    pub(super) guest: &'static str,
+    /// Done in the host before the workloads.
+    pub(super) beside: &'static str,
+}
+
+/// What a guest does.
+#[derive(Debug)]
+pub struct Workload {
+    /// Its name.
+    pub name: &'static str,
+    /// As a shell has it: as much work in each run.
+    pub(super) script: &'static str,
+}
+
+const WRITE: Workload = Workload {
+    name: "disk-write",
+    script: "dd if=/dev/zero of=/dev/vda bs=4k count=300 oflag=direct",
+};
+const READ: Workload = Workload {
+    name: "disk-read",
+    script: "dd if=/dev/vda of=/dev/null bs=4k count=300 iflag=direct",
+};
+const PING: Workload = Workload { name: "ping", script: "ping -i 0.002 -c 200 10.77.2.1" };
+const LARGE: Workload =
+    Workload { name: "ping-1400", script: "ping -s 1400 -i 0.002 -c 200 10.77.2.1" };
+const HTTP: Workload = Workload {
+    name: "http",
+    script: "i=0; while [ $i -lt 40 ]; do i=$((i+1)); wget -q -O /dev/null http://10.77.2.1/page; done",
+};
+const NAPS: Workload = Workload { name: "naps", script: "hyperscope-labguest exits nap=200" };
+const PACED: Workload = Workload {
+    name: "paced",
+    script: "i=0; while [ $i -lt 100 ]; do i=$((i+1)); usleep 1500; done",
+};
+const FORKS: Workload = Workload {
+    name: "forks",
+    script: "i=0; while [ $i -lt 100 ]; do i=$((i+1)); busybox true; done",
+};
+const COMPUTE: Workload =
+    Workload { name: "compute", script: "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done" };
+const TMPFS: Workload =
+    Workload { name: "memory-file", script: "dd if=/dev/zero of=/tmp/x bs=1M count=30" };
+const CACHE: Workload =
+    Workload { name: "page-cache", script: "dd if=/dev/vda of=/dev/null bs=1M count=30" };
+const ANON: Workload =
+    Workload { name: "heap", script: "head -c 20000000 /dev/zero | tail -n 1 | wc -c" };
+const NUMBERS: Workload = Workload { name: "numbers", script: "seq 1 300 > /tmp/console" };
+const LOG: Workload = Workload { name: "log", script: "dmesg | head -n 30 > /tmp/console" };
+const LISTING: Workload =
+    Workload { name: "listing", script: "ls -l /sys/class/tty | head -n 30 > /tmp/console" };
+
+const PLAIN: Side = Side { net: None, qemu: "", host: "true", guest: "true", beside: "true" };
+const ON_NET: Side = Side { net: Some(Net::Virtio), ..PLAIN };
+
+/// Ends of addresses of virtio-mmio's QueueNotify; devices have 512 bytes each.
+const NOTIFY: &[&str] = &["50"];
+
+/// Polls for half a millisecond each time that the guest waits for less than 2.5.
+const POLLS: &str = "cd /sys/module/kvm/parameters; echo 2500000 > halt_poll_ns; \
+                     echo 1 > halt_poll_ns_grow; echo 500000 > halt_poll_ns_grow_start";
+const NO_POLLS: &str = "echo 0 > /sys/module/kvm/parameters/halt_poll_ns";
+const SMALL_PAGES: &str = "echo never > /sys/kernel/mm/transparent_hugepage/enabled";
+/// A console of virtio on the controller that the lab's guests have anyway.
+const CONSOLE: &str = "-chardev null,id=hvc -device virtconsole,bus=ports.0,chardev=hvc";
+const COMPETITOR: &str =
+    "dd if=/dev/zero of=/dev/null bs=64k >/dev/null 2>&1 & echo $! > /tmp/competitor";
+
+/// All of them.
+pub static SWITCHES: [Switch; 10] = [
+    Switch {
+        name: "ioeventfd",
+        what: "notifications of virtio-mmio go to the kernel in place of the VMM",
+        rules: &["device-address"],
+        titles: NOTIFY,
+        board: Board::Microvm,
+        sides: [
+            Side { qemu: "-global virtio-mmio.ioeventfd=off", ..ON_NET },
+            Side { qemu: "-global virtio-mmio.ioeventfd=on", ..ON_NET },
+        ],
+        workloads: &[WRITE, READ, PING, COMPUTE],
+    },
+    Switch {
+        name: "vhost",
+        what: "the kernel takes packets in place of the VMM",
+        rules: &["device-address"],
+        titles: NOTIFY,
+        board: Board::Microvm,
+        sides: [
+            Side { qemu: "-global virtio-mmio.ioeventfd=off", ..ON_NET },
+            Side { qemu: "-global virtio-mmio.ioeventfd=off", net: Some(Net::Vhost), ..PLAIN },
+        ],
+        workloads: &[PING, LARGE, HTTP, COMPUTE],
+    },
+    Switch {
+        name: "msi-x",
+        what: "virtio-pci interrupts by messages in place of a line",
+        rules: &["device-address", "interrupt-controller"],
+        titles: &["1000", "5000", "9000", "d000", "leave the guest"],
+        board: Board::Pc,
+        sides: [
+            Side {
+                qemu: "-global virtio-net-pci.vectors=0 -global virtio-blk-pci.vectors=0",
+                ..ON_NET
+            },
+            ON_NET,
+        ],
+        workloads: &[WRITE, READ, PING, COMPUTE],
+    },
+    Switch {
+        name: "clock",
+        what: "the guest's clock is KVM's in place of the ACPI PM timer",
+        rules: &["legacy-port"],
+        titles: &["the ACPI PM timer"],
+        board: Board::Pc,
+        sides: [
+            Side {
+                guest: "echo acpi_pm > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+                ..ON_NET
+            },
+            Side {
+                guest: "echo kvm-clock > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+                ..ON_NET
+            },
+        ],
+        workloads: &[NAPS, WRITE, PING, COMPUTE],
+    },
+    Switch {
+        name: "console",
+        what: "text goes to virtio's console in place of the serial port",
+        rules: &["legacy-port"],
+        titles: &["the serial port"],
+        board: Board::Microvm,
+        sides: [
+            Side { qemu: CONSOLE, guest: "ln -s /dev/ttyS0 /tmp/console", ..PLAIN },
+            Side { qemu: CONSOLE, guest: "ln -s /dev/hvc0 /tmp/console", ..PLAIN },
+        ],
+        workloads: &[NUMBERS, LOG, LISTING, COMPUTE],
+    },
+    Switch {
+        name: "pv-eoi",
+        what: "interrupts end by a write to memory that the host shares",
+        rules: &["interrupt-controller"],
+        titles: &[],
+        board: Board::Pc,
+        sides: [Side { qemu: "-global host-x86_64-cpu.kvm-pv-eoi=off", ..ON_NET }, ON_NET],
+        workloads: &[NAPS, WRITE, PING, COMPUTE],
+    },
+    Switch {
+        name: "halt-polling",
+        what: "the host doesn't poll before it gives up a CPU",
+        rules: &["halt-polling"],
+        titles: &[],
+        board: Board::Pc,
+        sides: [Side { host: POLLS, ..ON_NET }, Side { host: NO_POLLS, ..ON_NET }],
+        workloads: &[NAPS, PACED, PING, COMPUTE],
+    },
+    Switch {
+        name: "huge-pages",
+        what: "the host backs the guest's memory by transparent huge pages",
+        rules: &["memory-faults"],
+        titles: &[],
+        board: Board::Microvm,
+        sides: [Side { host: SMALL_PAGES, ..PLAIN }, PLAIN],
+        workloads: &[TMPFS, CACHE, ANON, COMPUTE],
+    },
+    Switch {
+        name: "memory-in-advance",
+        what: "the guest's memory is given before it starts, in small pages",
+        rules: &["memory-faults"],
+        titles: &[],
+        board: Board::Microvm,
+        sides: [
+            Side { host: SMALL_PAGES, ..PLAIN },
+            Side { host: SMALL_PAGES, qemu: "-overcommit mem-lock=on", ..PLAIN },
+        ],
+        workloads: &[TMPFS, CACHE, ANON, COMPUTE],
+    },
+    Switch {
+        name: "cpu-weight",
+        what: "another program on the guest's CPU has less weight",
+        rules: &["preempted-vcpus"],
+        titles: &[],
+        board: Board::Microvm,
+        sides: [
+            Side { beside: COMPETITOR, ..ON_NET },
+            Side {
+                beside: "dd if=/dev/zero of=/dev/null bs=64k >/dev/null 2>&1 & echo $! > /tmp/competitor; renice -n 19 -p $!",
+                ..ON_NET
+            },
+        ],
+        workloads: &[COMPUTE, FORKS, HTTP, NAPS],
+    },
+];
+
+impl Switch {
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SWITCHES.iter().find(|one| one.name == name)
+    }
+
+    /// The rule that the verdict is on.
+    #[must_use]
+    pub fn rule(&self) -> &'static str {
+        self.rules.first().copied().unwrap_or_default()
+    }
+
+    /// What its saving is a part of.
+    pub(super) fn saving_of(&self) -> SavingOf {
+        if self.rule() == "preempted-vcpus" { SavingOf::Waiting } else { SavingOf::Cost }
+    }
+
+    /// The same, as predictions and reports have it.
+    pub(super) fn whole(&self) -> &'static str {
+        if self.saving_of() == SavingOf::Waiting { "waiting" } else { "outside" }
+    }
+
+    /// Whether it follows a piece of advice.
+    pub(super) fn concerns(&self, advice: &Advice) -> bool {
+        let ends = |end: &&str| advice.title.ends_with(end);
+        self.rules.contains(&advice.rule)
+            && (self.titles.is_empty() || self.titles.iter().any(|end| ends(&end)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_follow_rules_that_there_are_on_three_workloads_and_one_to_be_silent_on() {
+        for switch in &SWITCHES {
+            let is_rule =
+                |name: &&str| analyses::advice::RULES.iter().any(|rule| rule.name == *name);
+            assert!(
+                !switch.rules.is_empty() && switch.rules.iter().all(is_rule),
+                "{}",
+                switch.name
+            );
+            assert_eq!(switch.workloads.len(), 4, "{}", switch.name);
+            assert!(std::ptr::eq(Switch::named(switch.name).unwrap(), switch));
+        }
+        assert!(Switch::named("").is_none());
+    }
+}
