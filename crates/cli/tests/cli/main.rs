@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ab;
+mod advice_verified;
 mod align;
 mod boot;
 mod calls;

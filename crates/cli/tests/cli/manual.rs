@@ -69,9 +69,9 @@ fn manual_pages_are_written_one_per_command() {
     let names = fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name());
     let (of_lab, others): (Vec<_>, Vec<_>) =
         names.partition(|name| name.to_string_lossy().starts_with("hyperscope-lab-"));
-    // And those of `bench channels`, `bench exits` and `bench tracers`, of five verbs of `lake`, three of `fleet`, and of one
+    // And those of `bench advice`, `channels`, `exits` and `tracers`, of five verbs of `lake`, three of `fleet`, and of one
     // of `flight`.
-    assert_eq!((of_lab.len(), others.len()), (11, VERBS.len() + 13));
+    assert_eq!((of_lab.len(), others.len()), (11, VERBS.len() + 14));
 }
 
 #[test]

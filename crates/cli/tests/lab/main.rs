@@ -7,6 +7,7 @@
 
 mod aarch64;
 mod bench;
+mod bench_advice;
 mod bench_tracers;
 mod boot;
 mod churn;

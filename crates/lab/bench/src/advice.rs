@@ -138,11 +138,12 @@ impl Check<'_> {
         what: &str,
         to: &mut [Vec<AdvisedRun>],
     ) -> Result<()> {
-        let name = format!("{}, {what}: side {}", switch.name, if side == 0 { "A" } else { "B" });
+        let Some(of) = switch.sides.get(side) else { return Ok(()) };
+        let letter = if side == 0 { "A" } else { "B" };
+        let name = format!("{}, {what}: side {letter}", switch.name);
         (self.machines.report)(name.clone());
         let (lab, folder) = (self.lab, self.folder.path());
-        let ran =
-            self.machines.run(&name, &mut |host| side::run(switch, side, lab, host, folder))?;
+        let ran = self.machines.run(&name, &mut |host| side::run(switch, of, lab, host, folder))?;
         to.iter_mut().zip(ran).for_each(|(to, run)| to.push(run));
         Ok(())
     }

@@ -74,7 +74,7 @@ fn at_address(
         .push(Fact::new("of them dealt with in user space", Amount::Count(sums.by_user)));
     advice.evidence.push(Fact::new("of it in user space", Amount::Time(user_ns)));
     // Where the guest needs them no more, the exits are gone altogether; where the kernel takes them over they stay, and the
-    // device, which works beside the vCPU then, may interrupt it once more for each.
+    // device, which works next to the vCPU then, may interrupt it once more for each.
     let more_ns = interrupts_ns(measured, sums);
     advice.saving_at_least_ns = more_ns.map_or(0, |more_ns| user_ns.saturating_sub(more_ns));
     Some(advice)

@@ -39,6 +39,7 @@ pub(super) struct Idles {
     pub(super) polls_won: u64,
     pub(super) polls_lost: u64,
     /// How long those were.
+    pub(super) won_ns: u64,
     pub(super) lost_ns: u64,
     /// Idles whose polling could not be separated from the rest.
     pub(super) unknown: u64,
@@ -59,6 +60,7 @@ impl Idles {
             self.lost_ns = self.lost_ns.saturating_add(parts.halt_poll_ns);
         } else if parts.halt_poll_ns > 0 && parts.blocked_ns == 0 {
             self.polls_won += 1;
+            self.won_ns = self.won_ns.saturating_add(parts.halt_poll_ns);
         }
     }
 
@@ -68,6 +70,7 @@ impl Idles {
         self.short_cost_ns = self.short_cost_ns.saturating_add(other.short_cost_ns);
         self.polls_won += other.polls_won;
         self.polls_lost += other.polls_lost;
+        self.won_ns = self.won_ns.saturating_add(other.won_ns);
         self.lost_ns = self.lost_ns.saturating_add(other.lost_ns);
         self.unknown += other.unknown;
     }

@@ -35,13 +35,15 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             Fact::new("polls", Amount::Count(polls)),
             Fact::new("of them ended in sleep", Amount::Count(idles.polls_lost)),
             Fact::new("polled for those", Amount::Time(idles.lost_ns)),
+            Fact::new("polled for the others", Amount::Time(idles.won_ns)),
             Fact::new(
                 "of the time that the vCPUs had CPUs",
                 Amount::Share(idles.lost_ns as f64 / on_cpu_ns.max(1) as f64),
             ),
         ],
         saving_at_least_ns: a_third(idles.lost_ns),
-        saving_at_most_ns: idles.lost_ns,
+        // Who stops polling stops that which finds work, too.
+        saving_at_most_ns: idles.lost_ns.saturating_add(idles.won_ns),
         saving_of: SavingOf::Polling,
     }]
 }

@@ -324,6 +324,15 @@ fn polling_that_ends_in_sleep_is_for_nothing() {
     let found = after(200, |guest, _| guest.halt(100_000, 5_000_000)).says("halt-polling");
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].saving_at_most_ns, 200 * 100_000, "{found:#?}");
+    let most_lose =
+        after(200, |guest, at| guest.halt(100_000, if at % 4 == 0 { 0 } else { 5_000_000 }));
+    let found = most_lose.says("halt-polling");
+    assert_eq!(found[0].saving_at_least_ns, 150 * 100_000 / 3, "{found:#?}");
+    let at_most = found[0].saving_at_most_ns;
+    assert!(
+        (200 * 100_000..=200 * 101_000).contains(&at_most),
+        "polls that win stop, too: {at_most}"
+    );
     is_silent(after(200, |guest, _| guest.halt(100_000, 0)), "halt-polling");
     is_silent(after(200, |guest, _| guest.halt(0, 5_000_000)), "halt-polling");
     // What passes before each sleep, polled or not.

@@ -3,6 +3,7 @@
 use report::{Report, Table};
 
 use super::judgement::{Measured, Outcome, Row};
+use super::switches::Switch;
 use crate::render::{NONE, draw, plain};
 
 impl Report for Outcome {
@@ -59,10 +60,15 @@ impl Outcome {
         table.names("workload", 0, cells(&|row| row.prediction.workload.clone()));
         table.names("rule", 2, cells(&|row| row.prediction.rule.clone()));
         table.numbers("predicted", 0, cells(&predicted));
+        table.numbers("±", 0, cells(&|row| percent(row.prediction.resolution)));
         let saved = |row: &Row| row.measured.as_ref().map_or(NONE.to_owned(), |m| percent(m.saved));
         table.numbers("measured", 0, cells(&saved));
         table.names("of time", 1, cells(&|row| row.prediction.whole.clone()));
         table.names("holds", 0, cells(&holds));
+        let what = |row: &Row| {
+            Switch::named(&row.prediction.switch).map_or(String::new(), |one| one.what.to_owned())
+        };
+        table.names("what B does", 3, cells(&what));
         table.numbers("exits A", 1, exits(|one| one.a_exits));
         table.numbers("exits B", 1, exits(|one| one.b_exits));
         table
@@ -77,6 +83,7 @@ impl Outcome {
         };
         format!(
             "{} runs of each side, in pairs; order from seed {}; {} runs made again. {before}\n\
+             ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
              Savings are what side B takes less than side A, in shares of what A takes: CPU time of vCPUs outside the guest, or waiting\n\
              for a CPU. A nanosecond of the lab's time is an instruction. {}\n",
             of.runs,

@@ -5,10 +5,12 @@ use std::path::Path;
 use lab::Lab;
 
 use super::recorded::{self, AdvisedRun};
-use super::switches::Switch;
+use super::switches::{Side, Switch};
 use crate::error::Result;
 use crate::machines::{BootedMachine, FOLDER};
 
+/// A disk larger than what workloads read of it.
+const DISK_MIB: u32 = 64;
 /// What a side may have changed in the host, as it is on a machine that nobody has tuned; and who competes with a guest is ended.
 const AS_USUAL: &str = "cd /sys/module/kvm/parameters
 echo 200000 > halt_poll_ns; echo 2 > halt_poll_ns_grow; echo 10000 > halt_poll_ns_grow_start
@@ -25,39 +27,43 @@ const BEGUN: &str = "hyperscope: recording";
 /// One recording of each workload.
 pub(super) fn run(
     switch: &Switch,
-    side: usize,
+    side: &Side,
     lab: &Lab,
     host: &mut BootedMachine,
     folder: &Path,
 ) -> Result<Vec<AdvisedRun>> {
-    let Some(of) = switch.sides.get(side) else { return Ok(Vec::new()) };
+    let mut guest = boot(switch, side, lab, host)?;
+    let mut runs = Vec::new();
+    for workload in switch.workloads {
+        runs.push(recorded(workload.script, host, &mut guest, folder)?);
+    }
     host.shell(AS_USUAL)?;
-    host.shell(of.host)?;
+    Ok(runs)
+}
+
+/// The side's guest, ready for workloads.
+fn boot(
+    switch: &Switch,
+    side: &Side,
+    lab: &Lab,
+    host: &mut BootedMachine,
+) -> Result<BootedMachine> {
+    host.shell(AS_USUAL)?;
+    host.shell(side.host)?;
     let mut wanted = lab.description()?;
     wanted.guest.board = switch.board;
-    wanted.guest.net = of.net;
-    wanted.guest.disk_mib = Some(64);
-    wanted.guest.qemu = of.qemu.to_owned();
+    wanted.guest.net = side.net;
+    wanted.guest.disk_mib = Some(DISK_MIB);
+    wanted.guest.qemu = side.qemu.to_owned();
     lab.replace_guest(&wanted)?;
     let mut guest = BootedMachine::of(lab, 2)?;
-    if of.net.is_some() {
+    if side.net.is_some() {
         host.shell(SERVE)?;
         guest.shell(CONNECT)?;
     }
-    guest.shell(of.guest)?;
-    host.shell(of.beside)?;
-    let record = |script: &&str| recorded(script, host, &mut guest, folder);
-    let runs: Result<Vec<AdvisedRun>> = switch
-        .workloads
-        .iter()
-        .map(|one| one.script)
-        .collect::<Vec<_>>()
-        .iter()
-        .map(record)
-        .collect();
-    let runs = runs?;
-    host.shell(AS_USUAL)?;
-    Ok(runs)
+    guest.shell(side.guest)?;
+    host.shell(side.meanwhile)?;
+    Ok(guest)
 }
 
 fn recorded(

@@ -1,0 +1,118 @@
+//! What is said of verified savings against the predictions and measurements that the repository keeps.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use analyses::advice::{RULES, VERIFIED, verified};
+use serde_json::Value;
+
+use crate::schemas::{check, closed};
+use crate::tool::{output_of, repository};
+
+fn kept(name: &str) -> Vec<Value> {
+    let path = format!("docs/formats/bench-advice-{name}.json");
+    let text = fs::read_to_string(repository().join(&path)).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    check(&closed("bench-advice"), &report, &path);
+    report["rows"].as_array().unwrap().clone()
+}
+
+/// What was predicted, and what was measured then: each round in files of its own.
+const ROUNDS: [(&str, &str); 2] = [("predicted", "measured"), ("predicted-2", "measured-2")];
+
+/// Measured rows, of each switch those of the last round that has it: rules were mended between rounds.
+fn standing() -> Vec<Value> {
+    let mut rows: Vec<Value> = Vec::new();
+    for (_, measured) in ROUNDS {
+        let more = kept(measured);
+        rows.retain(|row| more.iter().all(|one| one["switch"] != row["switch"]));
+        rows.extend(more);
+    }
+    rows
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("no {name}: {row:#}"))
+}
+
+fn median(values: &Value) -> f64 {
+    let mut values: Vec<f64> =
+        values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// Verdicts follow from the numbers, and what was predicted is what stood in the file that was there before.
+#[test]
+fn measured_savings_are_held_against_what_was_predicted_before() {
+    for (predicted, measured) in ROUNDS {
+        let (predicted, measured) = (kept(predicted), kept(measured));
+        assert_eq!(predicted.len(), measured.len());
+        predicted.iter().zip(&measured).for_each(|(before, row)| verdict_follows(before, row));
+    }
+}
+
+fn verdict_follows(before: &Value, row: &Value) {
+    for (name, value) in before.as_object().unwrap() {
+        // A number that was read and written again may differ in its last digit.
+        let is_same = match (value.as_f64(), row[name].as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() <= 1e-12 * a.abs(),
+            _ => name == "measured" || *value == row[name],
+        };
+        assert!(is_same, "{name}: {before:#} {row:#}");
+    }
+    let got = &row["measured"];
+    let saved = 1.0 - median(&got["b_ns"]) / median(&got["a_ns"]);
+    assert!((saved - number(got, "saved")).abs() < 1e-9, "{row:#}");
+    let (least, most) = (number(row, "least"), number(row, "most"));
+    let resolution = number(row, "resolution");
+    let is_in = saved >= least - resolution && saved <= most + resolution;
+    let holds = if row["speaks"] == true { is_in } else { saved <= 2.0 * resolution };
+    assert_eq!(got["holds"], holds, "{row:#}");
+}
+
+/// Ten things to switch, three workloads each of which advice speaks, and four in five savings as predicted.
+#[test]
+fn savings_of_enough_things_are_as_predicted() {
+    let measured = standing();
+    let held = |speaks: bool| {
+        let of: Vec<&Value> = measured.iter().filter(|row| row["speaks"] == speaks).collect();
+        (of.iter().filter(|row| row["measured"]["holds"] == true).count(), of.len())
+    };
+    let switches: std::collections::BTreeSet<&str> =
+        measured.iter().map(|row| row["switch"].as_str().unwrap()).collect();
+    assert!(switches.len() >= 6, "{switches:?}");
+    let ((as_predicted, of), (right, silent)) = (held(true), held(false));
+    assert!(of >= 18 && as_predicted * 5 >= of * 4, "{as_predicted} of {of}");
+    assert!(silent >= 6 && right == silent, "{right} of {silent} silences");
+}
+
+/// What rules say of themselves is counted in the measurements, and reports say it.
+#[test]
+fn rules_say_how_often_their_savings_were_as_predicted() {
+    let mut tally: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for row in standing().iter().filter(|row| row["speaks"] == true) {
+        let of = tally.entry(row["rule"].as_str().unwrap().to_owned()).or_default();
+        *of = (of.0 + usize::from(row["measured"]["holds"] == true), of.1 + 1);
+    }
+    let said = VERIFIED.iter().map(|one| (one.rule.to_owned(), (one.held, one.of)));
+    assert_eq!(said.collect::<BTreeMap<_, _>>(), tally);
+    assert!(tally.keys().all(|name| RULES.iter().any(|rule| rule.name == name)));
+
+    let mut seen = [false; 2];
+    for file in ["fixtures/arm64/B-vhost-off.dat", "fixtures/x86-svm/nested.dat"] {
+        let text = output_of(&["advice", "--format", "json", file]);
+        let report: Value = serde_json::from_str(&text).unwrap();
+        for row in report["rows"].as_array().unwrap() {
+            let expected = match verified(row["rule"].as_str().unwrap()) {
+                Some(one) => format!("verified in the lab: {} of {}", one.held, one.of),
+                None => "saving not verified".to_owned(),
+            };
+            assert_eq!(row["checked"], expected, "{row:#}");
+            seen[usize::from(expected.starts_with("verified"))] = true;
+            assert!(output_of(&["advice", file]).contains(&expected), "{expected}");
+        }
+    }
+    assert_eq!(seen, [true; 2], "a rule of each kind speaks of these recordings");
+}
