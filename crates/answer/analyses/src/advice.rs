@@ -20,6 +20,8 @@ mod thresholds;
 mod timers;
 mod verified;
 
+use timeline::arch::Isa;
+
 use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
 
@@ -129,6 +131,8 @@ pub struct Advice {
     pub rule: &'static str,
     /// The VM.
     pub vm: String,
+    /// Whose exits the VM has.
+    pub isa: Isa,
     /// Where it belongs.
     pub about: About,
     /// What happens, in a few words.

@@ -1,6 +1,6 @@
 //! What is said of verified savings against the predictions and measurements that the repository keeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use analyses::advice::{RULES, VERIFIED, verified};
@@ -80,7 +80,7 @@ fn savings_of_enough_things_are_as_predicted() {
         let of: Vec<&Value> = measured.iter().filter(|row| row["speaks"] == speaks).collect();
         (of.iter().filter(|row| row["measured"]["holds"] == true).count(), of.len())
     };
-    let switches: std::collections::BTreeSet<&str> =
+    let switches: BTreeSet<&str> =
         measured.iter().map(|row| row["switch"].as_str().unwrap()).collect();
     assert!(switches.len() >= 6, "{switches:?}");
     let ((as_predicted, of), (right, silent)) = (held(true), held(false));
@@ -100,19 +100,25 @@ fn rules_say_how_often_their_savings_were_as_predicted() {
     assert_eq!(said.collect::<BTreeMap<_, _>>(), tally);
     assert!(tally.keys().all(|name| RULES.iter().any(|rule| rule.name == name)));
 
-    let mut seen = [false; 2];
-    for file in ["fixtures/arm64/B-vhost-off.dat", "fixtures/x86-svm/nested.dat"] {
+    let mut seen = BTreeSet::new();
+    for (file, is_svm) in [
+        ("fixtures/arm64/B-vhost-off.dat", false),
+        ("fixtures/x86-vmx/nested.dat", false),
+        ("fixtures/x86-svm/host-guest.dat", true),
+    ] {
         let text = output_of(&["advice", "--format", "json", file]);
         let report: Value = serde_json::from_str(&text).unwrap();
         for row in report["rows"].as_array().unwrap() {
             let expected = match verified(row["rule"].as_str().unwrap()) {
-                Some(one) => format!("verified in the lab: {} of {}", one.held, one.of),
+                Some(one) if is_svm => format!("verified in the lab: {} of {}", one.held, one.of),
+                // The lab switches nothing of these processors.
+                Some(one) => format!("saving not verified here, on SVM {} of {}", one.held, one.of),
                 None => "saving not verified".to_owned(),
             };
             assert_eq!(row["checked"], expected, "{row:#}");
-            seen[usize::from(expected.starts_with("verified"))] = true;
+            seen.insert(expected.split(' ').take(4).collect::<Vec<_>>().join(" "));
             assert!(output_of(&["advice", file]).contains(&expected), "{expected}");
         }
     }
-    assert_eq!(seen, [true; 2], "a rule of each kind speaks of these recordings");
+    assert_eq!(seen.len(), 3, "a rule of each kind speaks of these recordings: {seen:?}");
 }

@@ -66,10 +66,13 @@ fn options_of_tracers_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn metrics_are_for_this_machine_alone() {
+fn metrics_are_for_this_machine_alone_or_encrypted_and_with_a_token() {
     for address in ["0.0.0.0:9797", "[::]:9797", "192.0.2.1:9797"] {
-        fails(&["serve", "--listen", address], 2, &["--listen", "proxy with TLS"]);
+        let all = ["--tls-cert, --tls-key and --token-file", "127.0.0.1"];
+        fails(&["serve", "--listen", address], 2, &all);
     }
+    fails(&["serve", "--tls-cert", "c.pem"], 2, &["--tls-key"]);
+    fails(&["serve", "--token-file", "/nowhere/token"], 1, &["cannot read /nowhere/token"]);
     fails(&["serve", "--listen", "9797"], 2, &["127.0.0.1:9797"]);
     fails(&["serve", "--max-series", "10"], 2, &["--max-series"]);
     fails(&["serve", "--once", "--listen", "127.0.0.1:1"], 2, &["--once", "--listen"]);

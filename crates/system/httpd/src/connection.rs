@@ -36,6 +36,11 @@ impl Connection {
         self.timed().until = until;
     }
 
+    /// Whether the client can't be answered yet: keys are still being exchanged, and an answer would wait for that.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Encrypted(stream) if stream.conn.is_handshaking())
+    }
+
     /// Sends that there is no more to come.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         if let Self::Encrypted(stream) = self {

@@ -116,7 +116,10 @@ impl Server {
                     continue;
                 };
                 if open.fetch_add(1, Ordering::AcqRel) >= self.bounds.connections {
-                    refuse_at_once(stream);
+                    // In the middle of an exchange of keys words in clear mean nothing.
+                    if self.guard.tls.is_none() {
+                        refuse_at_once(stream);
+                    }
                     open.fetch_sub(1, Ordering::AcqRel);
                     continue;
                 }
@@ -160,6 +163,7 @@ impl Server {
                 },
                 Err(refusal) => refusal.answer(),
             },
+            Err(_) if stream.is_handshaking() => return Ok(()),
             Err(refusal) => refusal.answer(),
         };
         answer.write(&mut stream, Instant::now() + self.bounds.answer_within)

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::arch::Isa;
 use timeline::{Detail, ExitSink, ExitSpan, Outcome};
 
 use super::sums::ExitSums;
@@ -83,6 +84,8 @@ pub struct VmEvidence {
     pub vm: String,
     /// From its first exit to its last, by the recording's clock.
     pub(super) range_ns: Option<(u64, u64)>,
+    /// Whose exits these are; none of a VM without exits.
+    pub(super) isa: Option<Isa>,
     pub(super) places: Vec<Place>,
     pub(super) idles: Idles,
 }
@@ -248,6 +251,7 @@ impl OfVcpu {
         }
         let mut all: Vec<(Key, ExitSums)> = self.places.into_iter().collect();
         all.sort_by_key(|(key, _)| *key);
+        let isa = all.first().map(|(key, _)| names.isa(key.isa));
         let place = |(key, sums): (Key, ExitSums)| Place {
             level: key.level,
             reason: names.name(key.isa, key.code),
@@ -256,6 +260,6 @@ impl OfVcpu {
             sums,
         };
         let places = all.into_iter().map(place).collect();
-        VmEvidence { vm, range_ns: self.range_ns, places, idles }
+        VmEvidence { vm, range_ns: self.range_ns, isa, places, idles }
     }
 }

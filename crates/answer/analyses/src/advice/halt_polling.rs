@@ -1,5 +1,7 @@
 //! Halt polling that burns CPU for nothing: the vCPU sleeps in the end.
 
+use timeline::arch::Isa;
+
 use super::measured::{Measured, texts};
 use super::thresholds::{LEAST_EXITS, a_third, is_most, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -21,6 +23,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
     vec![Advice {
         rule: "",
         vm: measured.of.vm.clone(),
+        isa: measured.of.isa.unwrap_or(Isa::Unknown),
         about: About::HaltPolling,
         title: "Halt polling mostly ends in sleep".to_owned(),
         why: "The host polls for work when the guest halts. Most of these polls found none, and the thread slept all the same: \

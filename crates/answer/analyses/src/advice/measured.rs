@@ -1,6 +1,7 @@
 //! One VM as rules see it: what was measured, and sums over it.
 
 use timeline::Detail;
+use timeline::arch::Isa;
 
 use super::evidence::{ExitEvidence, Place, VmEvidence};
 use super::sums::{self, ExitSums};
@@ -68,6 +69,7 @@ impl<'m> Measured<'m> {
         Some(Advice {
             rule: "",
             vm: self.of.vm.clone(),
+            isa: self.of.isa.unwrap_or(Isa::Unknown),
             about: About::Reason { level: first.level, reason: first.reason.clone() },
             title: String::new(),
             why: String::new(),

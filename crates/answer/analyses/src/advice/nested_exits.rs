@@ -1,5 +1,7 @@
 //! Exits of guests inside the VM, each of which takes many of the VM's own.
 
+use timeline::arch::Isa;
+
 use super::measured::{Measured, texts};
 use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -70,6 +72,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
     vec![Advice {
         rule: "",
         vm: measured.of.vm.clone(),
+        isa: measured.of.isa.unwrap_or(Isa::Unknown),
         about: About::Nested,
         title: "Exits of nested guests take several of their parent's".to_owned(),
         why: "An exit of a guest inside this VM that its own hypervisor has to handle is handed to it by the host, and that \

@@ -1,5 +1,7 @@
 //! vCPUs that wait in the run queue while other threads have their CPU.
 
+use timeline::arch::Isa;
+
 use super::measured::{Measured, texts};
 use super::thresholds::{MOST_NAMED, a_third, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -40,6 +42,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
     vec![Advice {
         rule: "",
         vm: measured.of.vm.clone(),
+        isa: measured.of.isa.unwrap_or(Isa::Unknown),
         about: About::RunQueue,
         title: "Other threads have the CPUs that vCPUs wait for".to_owned(),
         why: "The scheduler let other threads run on the CPU while a vCPU of this VM could have: the guest sees it as steal time, \
