@@ -171,32 +171,38 @@ fn old_events_go_and_the_newest_stay() {
     end(recorder);
 }
 
+/// Bytes of pages that a recorder keeps in its folder.
+fn kept_bytes(to: &Path) -> u64 {
+    let entries = fs::read_dir(to.join("host.pages")).unwrap().map(|entry| entry.unwrap());
+    let segments = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("cpu"));
+    segments.map(|entry| entry.metadata().unwrap().len()).sum()
+}
+
+/// Bytes of pages in a session.
+fn dumped_bytes(session: &Path) -> u64 {
+    let recorded = recorded(session);
+    let cpus = recorded["cpus"].as_array().unwrap();
+    cpus.iter().map(|cpu| cpu["bytes"].as_u64().unwrap()).sum()
+}
+
 #[test]
 fn no_more_is_kept_than_it_may_be() {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("flight");
     let recorder = start(&to, &["--flight", "10m", "--size", "4M", "-e", "raw_syscalls"]);
-    // Not all at once: what comes faster than segments can begin may leave little, on a busy machine.
-    let script = "for burst in $(seq 25); do
-        dd if=/dev/zero of=/dev/null bs=1 count=10000 2>/dev/null; sleep 0.05; done";
-    assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
-    let session = dump(&recorder, "");
-    let kept: u64 = fs::read_dir(to.join("host.pages"))
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("cpu"))
-        .map(|entry| entry.metadata().unwrap().len())
-        .sum();
-    let pages: u64 = recorded(&session)["cpus"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|cpu| cpu["bytes"].as_u64().unwrap())
-        .sum();
-    // A million events are some 40 MB; those of a few looks may come before the oldest go.
-    assert!(kept <= 8 << 20 && pages <= 8 << 20, "{kept} kept, {pages} dumped");
-    assert!(pages > 1 << 20, "{pages}");
+    let script = "dd if=/dev/zero of=/dev/null bs=1 count=250000 2>/dev/null";
+    let mut session = PathBuf::new();
+    // What comes faster than segments can begin may leave little, on a busy machine: then it is asked again.
+    let is_much = (0..4).any(|_| {
+        assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
+        session = dump(&recorder, "");
+        let (kept, pages) = (kept_bytes(&to), dumped_bytes(&session));
+        // A million events are some 40 MB; those of a few looks may come before the oldest go.
+        assert!(kept <= 8 << 20 && pages <= 8 << 20, "{kept} kept, {pages} dumped");
+        pages > 1 << 20
+    });
+    assert!(is_much, "{}", dumped_bytes(&session));
     assert_eq!(recorded(&session)["flight"]["shorter"], true);
     // The buffers are small, too, and this may be a busy machine: what is lost then is known.
     assert_eq!(info(&session)["losses"]["known"], true);
