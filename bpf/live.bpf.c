@@ -136,11 +136,8 @@ int on_host_work(struct bpf_raw_tracepoint_args *ctx)
  * Gives the stint that ends to the waits of those that were preempted here. One that another CPU has
  * taken over meanwhile is seen not to wait any more; if that happens right now, a piece counts twice.
  */
-static __noinline int charge_waiters(__u64 now_ns)
+static __noinline int charge_waiters(struct stints *here, __u64 now_ns)
 {
-	__u32 first = 0;
-	struct stints *here = bpf_map_lookup_elem(&stints, &first);
-
 	if (!here)
 		return 0;
 	for (int at = 0; at < WAITERS; at++) {
@@ -161,7 +158,7 @@ static __noinline int charge_waiters(__u64 now_ns)
 	return 0;
 }
 
-static __always_inline void switch_away(int is_runnable, __u64 now_ns)
+static __always_inline void switch_away(struct stints *here, int is_runnable, __u64 now_ns)
 {
 	struct state *state = current_state();
 
@@ -175,7 +172,7 @@ static __always_inline void switch_away(int is_runnable, __u64 now_ns)
 	state->off_ns = now_ns;
 	state->taken_ns = now_ns;
 	if (is_runnable)
-		begin_wait(state->thread, now_ns);
+		begin_wait(here, state->thread, now_ns);
 	/* Whoever wakes it writes here from now on. */
 	state->woken_ns = 0;
 	changed(state);
@@ -204,6 +201,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 second = ctx->args[1], third = ctx->args[2], fourth = ctx->args[3];
 	__u64 why = fourth, next = third, now_ns = bpf_ktime_get_ns();
+	struct stints *here = stints_here();
 
 	/* The verifier wants each argument read at its own place. */
 	__asm__ volatile("" : "+r"(second), "+r"(why), "+r"(next));
@@ -212,9 +210,11 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 		why = second;
 		next = fourth;
 	}
-	end_stint(now_ns);
-	charge_waiters(now_ns);
-	switch_away(ctx->args[0] & 1 || !(why & SLEEP_STATES), now_ns);
+	if (!here)
+		return 0;
+	end_stint(here, now_ns);
+	charge_waiters(here, now_ns);
+	switch_away(here, ctx->args[0] & 1 || !(why & SLEEP_STATES), now_ns);
 	switch_to((struct task_struct *)next, now_ns);
 	return 0;
 }
@@ -225,10 +225,13 @@ int on_switch_before_5_18(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *from = (struct task_struct *)ctx->args[1];
 	__u64 now_ns = bpf_ktime_get_ns();
+	struct stints *here = stints_here();
 
-	end_stint(now_ns);
-	charge_waiters(now_ns);
-	switch_away(ctx->args[0] & 1 || !(state_of_task(from) & SLEEP_STATES), now_ns);
+	if (!here)
+		return 0;
+	end_stint(here, now_ns);
+	charge_waiters(here, now_ns);
+	switch_away(here, ctx->args[0] & 1 || !(state_of_task(from) & SLEEP_STATES), now_ns);
 	switch_to((struct task_struct *)ctx->args[2], now_ns);
 	return 0;
 }

@@ -71,16 +71,19 @@ static __always_inline struct stint *stint_at(struct stints *here, __u64 at)
 	return &here->stints[at];
 }
 
+static __always_inline struct stints *stints_here(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&stints, &first);
+}
+
 /* The thread that runs leaves this CPU. */
-static __always_inline void end_stint(__u64 now_ns)
+static __always_inline void end_stint(struct stints *here, __u64 now_ns)
 {
 	__u64 threads = bpf_get_current_pid_tgid();
-	__u32 first = 0;
-	struct stints *here = bpf_map_lookup_elem(&stints, &first);
 	struct stint *stint;
 
-	if (!here)
-		return;
 	stint = stint_at(here, here->kept);
 	stint->until_ns = now_ns;
 	stint->task = (struct task_struct *)bpf_get_current_task();
@@ -132,13 +135,8 @@ static __always_inline struct stint *latest_stint(struct stints *here)
 }
 
 /* A vCPU's thread was preempted here: without room it is charged when its wait ends. */
-static __always_inline void begin_wait(__u32 thread, __u64 now_ns)
+static __always_inline void begin_wait(struct stints *here, __u32 thread, __u64 now_ns)
 {
-	__u32 first = 0;
-	struct stints *here = bpf_map_lookup_elem(&stints, &first);
-
-	if (!here)
-		return;
 	for (int at = 0; at < WAITERS; at++) {
 		if (here->waiters[at].thread)
 			continue;
@@ -154,8 +152,7 @@ static __always_inline void begin_wait(__u32 thread, __u64 now_ns)
  */
 static __noinline int who_ran(__u32 waiter, __u64 from_ns, __u64 now_ns)
 {
-	__u32 first = 0;
-	struct stints *here = bpf_map_lookup_elem(&stints, &first);
+	struct stints *here = stints_here();
 	__u64 end_ns = now_ns;
 
 	if (!here)

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use stats::median;
+
 /// What a host has in a step, as a logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HostStep {
@@ -100,17 +102,6 @@ fn take_off<'p>(
         moved = moved.max(middle.abs());
     }
     moved
-}
-
-/// The value in the middle, or the mean of the two there.
-fn median(values: &mut [f64]) -> Option<f64> {
-    let (count, middle) = (values.len(), values.len() / 2);
-    if count == 0 {
-        return None;
-    }
-    let (lower, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let below = lower.iter().copied().max_by(f64::total_cmp).filter(|_| count % 2 == 0);
-    Some(below.map_or(*upper, |below| (below + *upper) / 2.0))
 }
 
 #[cfg(test)]

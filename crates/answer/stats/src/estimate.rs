@@ -23,6 +23,18 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The value in the middle, or the mean of the two there, and changes their order. None of none.
+#[must_use]
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    let (count, middle) = (values.len(), values.len() / 2);
+    if count == 0 {
+        return None;
+    }
+    let (lower, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let below = lower.iter().copied().max_by(f64::total_cmp).filter(|_| count % 2 == 0);
+    Some(below.map_or(*upper, |below| (below + *upper) / 2.0))
+}
+
 /// The sample standard deviation; none of fewer than two values.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {

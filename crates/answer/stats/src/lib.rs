@@ -23,7 +23,7 @@ pub use binomial::two_sided as binomial_two_sided;
 pub use blocks::{Blocks, Resamples};
 pub use chance::Chance;
 pub use comparison::{Comparison, Scale, Side, compare};
-pub use estimate::{Estimate, mean, standard_deviation};
+pub use estimate::{Estimate, mean, median, standard_deviation};
 pub use pairs::{compare_pairs, trend};
 pub use permutation::{Permutation, flip_signs, permute};
 pub use student::{quantile as student_quantile, two_sided as student_two_sided};

@@ -101,6 +101,10 @@ fn is_about(condition: &Condition, name: &str) -> bool {
 fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
     let (mut code, mut err) = (ExitCode::SUCCESS, messages());
     for condition in conditions {
+        // Of --exits it is known only now which reasons there are.
+        if !ab.metrics.iter().any(|metric| is_about(condition, &metric.name)) {
+            let _ = writeln!(err, "hyperscope: {}: no run has that metric", condition.text);
+        }
         for metric in ab.metrics.iter().filter(|metric| is_about(condition, &metric.name)) {
             let [a, b] = metric.means;
             // The ratio is that of the blocks, which outliers of one run don't move as they do means.

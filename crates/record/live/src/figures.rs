@@ -179,10 +179,8 @@ pub(crate) mod tests {
             process: 1,
             vcpu: Some(0),
             thread: 2,
-            gone: false,
             states: States::new(times),
-            waits: Sums::default(),
-            ran_instead: Vec::new(),
+            ..Vcpu::default()
         }
     }
 

@@ -58,7 +58,7 @@ pub struct Row {
 }
 
 /// A vCPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Vcpu {
     /// Its VM.
     pub vm: String,

@@ -56,7 +56,8 @@ Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
 /// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let said = notice_lines(screen, frame.area().width);
-    let waits = waits_line(screen);
+    let lines = screen.lines();
+    let waits = waits_line(screen, &lines);
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
@@ -76,7 +77,7 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     if screen.shows_help() {
         frame.render_widget(Paragraph::new(HELP), body);
     } else {
-        body_table(screen, frame, body);
+        body_table(screen, &lines, frame, body);
     }
     frame.render_widget(Paragraph::new(waits.unwrap_or_default()), waited);
     frame.render_widget(Paragraph::new(said), notice);
@@ -84,10 +85,9 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
 }
 
 /// Who ran while the chosen VM, or vCPU, waited for a CPU.
-fn waits_line<'t>(screen: &Screen) -> Option<Text<'t>> {
+fn waits_line<'t>(screen: &Screen, lines: &[Line]) -> Option<Text<'t>> {
     let interval = screen.interval()?;
-    let lines = screen.lines();
-    let place = &lines.get(screen.selected_at(&lines)?)?.place;
+    let place = &lines.get(screen.selected_at(lines)?)?.place;
     let is_of = |vcpu: &&live::Vcpu| {
         vcpu.vm == place.vm && (place.vcpu.is_none() || vcpu.vcpu == place.vcpu)
     };
@@ -165,9 +165,8 @@ fn keys_line<'t>(screen: &Screen) -> Text<'t> {
     Text::raw(text)
 }
 
-fn body_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+fn body_table(screen: &Screen, lines: &[Line], frame: &mut Frame<'_>, area: Rect) {
     let Some(interval) = screen.interval() else { return };
-    let lines = screen.lines();
     if lines.is_empty() {
         let nothing = "no vCPU entered or left its guest";
         frame.render_widget(Paragraph::new(nothing), area);
@@ -190,7 +189,7 @@ fn body_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
         .column_spacing(1)
         .header(Row::new(titles).style(Style::new().add_modifier(Modifier::UNDERLINED)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut state = TableState::default().with_selected(screen.selected_at(&lines));
+    let mut state = TableState::default().with_selected(screen.selected_at(lines));
     frame.render_stateful_widget(table, area, &mut state);
 }
 

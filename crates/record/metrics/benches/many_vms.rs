@@ -51,10 +51,9 @@ fn interval(recorded: &[Sums]) -> Interval {
                 process: 1 + vm,
                 vcpu: Some(vcpu),
                 thread: VMS + vm * VCPUS + vcpu,
-                gone: false,
                 states,
                 waits: recorded.first().cloned().unwrap_or_default(),
-                ran_instead: Vec::new(),
+                ..Vcpu::default()
             });
         }
         let reasons = recorded.iter().cycle().take(REASONS).enumerate();

@@ -53,10 +53,9 @@ fn totals() -> Totals {
             process: 1,
             vcpu: Some(0),
             thread: 2,
-            gone: false,
             states,
             waits: sums.clone(),
-            ran_instead: Vec::new(),
+            ..Vcpu::default()
         });
         for (reason, waiting) in [("hlt", true), ("npf", false)] {
             interval.rows.push(Row {

@@ -1,7 +1,5 @@
 //! Halt polling that burns CPU for nothing: the vCPU sleeps in the end.
 
-use timeline::arch::Isa;
-
 use super::measured::{Measured, texts};
 use super::thresholds::{LEAST_EXITS, a_third, is_most, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -21,10 +19,6 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         return Vec::new();
     }
     vec![Advice {
-        rule: "",
-        vm: measured.of.vm.clone(),
-        isa: measured.of.isa.unwrap_or(Isa::Unknown),
-        about: About::HaltPolling,
         title: "Halt polling mostly ends in sleep".to_owned(),
         why: "The host polls for work when the guest halts. Most of these polls found none, and the thread slept all the same: \
               the guest's idles are longer than the time for which it polls."
@@ -48,5 +42,6 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         // Who stops polling stops that which finds work, too.
         saving_at_most_ns: idles.lost_ns.saturating_add(idles.won_ns),
         saving_of: SavingOf::Polling,
+        ..measured.about(About::HaltPolling)
     }]
 }

@@ -6,7 +6,7 @@ use timeline::arch::Isa;
 use super::evidence::{ExitEvidence, Place, VmEvidence};
 use super::sums::{self, ExitSums};
 use super::thresholds::{LEAST_EXITS, matters};
-use super::{About, Advice, Fact};
+use super::{About, Advice, Fact, SavingOf};
 use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
 use crate::recorded::Recorded;
@@ -66,19 +66,30 @@ impl<'m> Measured<'m> {
     pub(super) fn on(&self, places: &[&Place]) -> Option<Advice> {
         let sums = ExitSums::of_all(places.iter().map(|place| &place.sums));
         let first = places.iter().max_by_key(|place| place.sums.taken_ns(self.recorded))?;
+        let about = About::Reason { level: first.level, reason: first.reason.clone() };
         Some(Advice {
+            evidence: self.facts(&sums),
+            saving_at_most_ns: sums.taken_ns(self.recorded),
+            saving_of: sums::kind_of(self.recorded),
+            ..self.about(about)
+        })
+    }
+
+    /// Advice on the VM that says and saves nothing yet.
+    pub(super) fn about(&self, about: About) -> Advice {
+        Advice {
             rule: "",
             vm: self.of.vm.clone(),
             isa: self.of.isa.unwrap_or(Isa::Unknown),
-            about: About::Reason { level: first.level, reason: first.reason.clone() },
+            about,
             title: String::new(),
             why: String::new(),
             helps: Vec::new(),
-            evidence: self.facts(&sums),
+            evidence: Vec::new(),
             saving_at_least_ns: 0,
-            saving_at_most_ns: sums.taken_ns(self.recorded),
-            saving_of: sums::kind_of(self.recorded),
-        })
+            saving_at_most_ns: 0,
+            saving_of: SavingOf::Cost,
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Exits of guests inside the VM, each of which takes many of the VM's own.
 
-use timeline::arch::Isa;
-
 use super::measured::{Measured, texts};
 use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -70,18 +68,14 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         "No nesting for what needs the I/O: a device of the host passed through, or the guest at level 1",
     ]));
     vec![Advice {
-        rule: "",
-        vm: measured.of.vm.clone(),
-        isa: measured.of.isa.unwrap_or(Isa::Unknown),
-        about: About::Nested,
         title: "Exits of nested guests take several of their parent's".to_owned(),
         why: "An exit of a guest inside this VM that its own hypervisor has to handle is handed to it by the host, and that \
               hypervisor exits itself, for each privileged instruction that hardware doesn't virtualise, until its guest runs again."
             .to_owned(),
         helps,
         evidence,
-        saving_at_least_ns: 0,
         saving_at_most_ns: brought_ns,
         saving_of: SavingOf::Time,
+        ..measured.about(About::Nested)
     }]
 }

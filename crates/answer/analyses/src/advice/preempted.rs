@@ -1,7 +1,5 @@
 //! vCPUs that wait in the run queue while other threads have their CPU.
 
-use timeline::arch::Isa;
-
 use super::measured::{Measured, texts};
 use super::thresholds::{MOST_NAMED, a_third, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
@@ -40,10 +38,6 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         Fact::new(format!("{name}-{} had it for", one.thread), Amount::Time(one.ns))
     }));
     vec![Advice {
-        rule: "",
-        vm: measured.of.vm.clone(),
-        isa: measured.of.isa.unwrap_or(Isa::Unknown),
-        about: About::RunQueue,
         title: "Other threads have the CPUs that vCPUs wait for".to_owned(),
         why: "The scheduler let other threads run on the CPU while a vCPU of this VM could have: the guest sees it as steal time, \
               and an exit of any reason lasts longer when it hits."
@@ -58,6 +52,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         saving_at_least_ns: a_third(strangers_ns.min(waited_ns)),
         saving_at_most_ns: taken_ns,
         saving_of: SavingOf::Waiting,
+        ..measured.about(About::RunQueue)
     }]
 }
 

@@ -105,10 +105,8 @@ mod tests {
             process: 1,
             vcpu: Some(0),
             thread: 2,
-            gone: false,
             states,
-            waits: Sums::default(),
-            ran_instead: Vec::new(),
+            ..Vcpu::default()
         };
         let interval = Interval {
             rows: vec![

@@ -121,10 +121,8 @@ mod tests {
             process: 1,
             vcpu: Some(0),
             thread: 2,
-            gone: false,
             states: live::States::new(times),
-            waits: live::Sums::default(),
-            ran_instead: Vec::new(),
+            ..live::Vcpu::default()
         };
         Interval { vcpus: vec![vcpu], ..quiet() }
     }

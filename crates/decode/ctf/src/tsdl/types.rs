@@ -35,8 +35,8 @@ impl Parser {
         Ok(is_named)
     }
 
-    /// Words that name a type: `unsigned long`, `int *`, `struct x`.
-    fn type_name(&mut self) -> Result<String, CtfError> {
+    /// Words and stars in a row: of a type's name, or of that and a field's.
+    fn words(&mut self) -> Result<Vec<String>, CtfError> {
         let mut words = Vec::new();
         loop {
             match self.peek() {
@@ -45,9 +45,14 @@ impl Parser {
                     self.next();
                     words.push("*".to_owned());
                 }
-                _ => break,
+                _ => return Ok(words),
             }
         }
+    }
+
+    /// Words that name a type: `unsigned long`, `int *`, `struct x`.
+    fn type_name(&mut self) -> Result<String, CtfError> {
+        let words = self.words()?;
         if words.is_empty() {
             return self.fail("a type is missing");
         }
@@ -260,17 +265,7 @@ impl Parser {
 
     /// The last of some words is a field's name, those before it name its type.
     fn words_and_name(&mut self) -> Result<(FieldType, String), CtfError> {
-        let mut words = Vec::new();
-        loop {
-            match self.peek() {
-                Some(Token::Word(_)) => words.push(self.word("a type")?),
-                Some(Token::Sign("*")) => {
-                    self.next();
-                    words.push("*".to_owned());
-                }
-                _ => break,
-            }
-        }
+        let mut words = self.words()?;
         let Some(name) = words.pop().filter(|_| !words.is_empty()) else {
             return self.fail("a field has no type, or no name");
         };

@@ -84,10 +84,7 @@ impl Prediction {
 
 /// The middle of some values; 0 of none.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or(0.0);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { at(middle) } else { (at(middle.wrapping_sub(1)) + at(middle)) / 2.0 }
+    stats::median(&mut values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -47,10 +47,9 @@ pub(crate) fn vcpu(vm: &str, number: u32) -> Vcpu {
         process: 1,
         vcpu: Some(number),
         thread: 100 + number,
-        gone: false,
         states,
         waits: row(vm, "", false, 2).sums,
-        ran_instead: Vec::new(),
+        ..Vcpu::default()
     }
 }
 
