@@ -79,6 +79,80 @@ async function sameAsCpu(browser) {
   }
 }
 
+const startOf = ({ vm, path }) => `${vm} ${path.split(": ")[0]}${path.endsWith(", one way") ? ", one way" : ""}`;
+
+function countsByStart(all) {
+  const counts = {};
+  for (const one of all) counts[startOf(one)] = (counts[startOf(one)] ?? 0) + one.count;
+  return counts;
+}
+
+/**
+ * Requests of a selection are those of path --from --to, which sees nothing from before: at the edges it may lack a few, and put ways
+ * together otherwise. Of all of the recording every number is the same.
+ */
+const sameAsPath = (name, files, shares) => async (browser) => {
+  for (const share of shares) {
+    const { page, faults, range } = await opened(browser, `${name}-requests`, files, share, { more: "&tab=requests" });
+    const expected = JSON.parse(hyperscope("path", "--format", "json", "--top", "0", ...range, ...files)).paths.map((one) => ({ ...one, path: one.name }));
+    const shown = await page.$$eval(".drawer table:first-of-type tbody tr[data-path]", (lines) => lines.map((row) => ({ ...Object.fromEntries([...row.children].map((cell) => [cell.dataset.key, Number(cell.dataset.value)])), vm: row.dataset.vm ?? null, path: row.dataset.path })));
+    const [here, there] = [countsByStart(shown), countsByStart(expected)];
+    const starts = new Set([...Object.keys(here), ...Object.keys(there)]);
+    const differ = [...starts].reduce((sum, start) => sum + Math.abs((here[start] ?? 0) - (there[start] ?? 0)), 0);
+    const all = expected.reduce((sum, { count }) => sum + count, 0);
+    assert.ok(all > 100 && differ <= all * 0.02, `${name} ${range}: ${differ} of ${all} requests begin otherwise`);
+    const left = expected.map(({ vm, path, count, total }) => [vm, path, count, total.p50_ns, total.p90_ns, total.p99_ns].join());
+    let alike = 0;
+    for (const { vm, path, count, p50, p90, p99 } of shown) {
+      const at = left.indexOf([vm, path, count, p50, p90, p99].join());
+      if (at < 0) continue;
+      left.splice(at, 1);
+      alike += count;
+    }
+    const isWhole = share[0] === 0 && share[1] === 1;
+    assert.ok(isWhole ? alike === all && differ === 0 : alike > all * 0.25, `${name} ${range}: of ${all} requests ${alike} are in the same paths with the same numbers`);
+    assert.match(await page.textContent(".drawer .note"), /^Exact: of each request/);
+    assert.deepEqual(faults, []);
+    await page.close();
+  }
+};
+
+/** Slow requests lead to their time; what is selected stays. */
+async function slowRequestsLead(browser) {
+  const { page, faults } = await openReport(browser, report("host-guest", RECORDINGS["host-guest"]), { fragment: "#sel=1000000000-3000000000&tab=requests" });
+  const selected = await page.textContent(".drawer-head");
+  const link = page.locator(".drawer button[data-at]").first();
+  const at = Number(await link.getAttribute("data-at"));
+  await link.click();
+  await page.waitForFunction(() => /[#&]t=/.test(location.hash));
+  const shown = new URL(page.url()).hash.match(/(?:#|&)t=(\d+)-(\d+)/);
+  assert.ok(shown && Number(shown[1]) <= at && at < Number(shown[2]), `${page.url()} ${at}`);
+  assert.equal(await page.textContent(".drawer-head"), selected);
+  await page.screenshot({ path: join(screens, "drawer-requests.png") });
+  assert.deepEqual(faults, []);
+}
+
+/** Functions of whole slices are those of profile --from --to, but for an interval at the edges that it can't see whole. */
+const sameAsProfile = (name, files, share) => async (browser) => {
+  const { page, faults } = await opened(browser, `${name}-code`, files, share, { more: "&tab=code" });
+  const note = await page.textContent(".drawer .note");
+  const command = note.match(/The same: hyperscope (.*)$/)[1].split(" ");
+  const own = new Map();
+  for (const { stack, time_ns: ns } of JSON.parse(hyperscope(...command, "--format", "json")).rows) {
+    const name = stack[0]?.symbol ?? stack[0]?.module ?? null;
+    if (name !== null) own.set(name, (own.get(name) ?? 0) + ns);
+  }
+  const shown = await page.$$eval(".drawer tbody tr", (rows) => rows.map((row) => ({ name: row.dataset.function.replace(/^[a-z_]+:/, ""), own: Number(row.querySelector("[data-key=own]").dataset.value) })));
+  const known = [...own.values()].reduce((sum, ns) => sum + ns, 0);
+  const differs = shown.reduce((sum, one) => sum + Math.abs(one.own - (own.get(one.name) ?? 0)), 0);
+  assert.ok(shown.length > 10 && known > 0 && differs < known * 0.05, `${shown.length} functions, ${differs} of ${known} ns differ`);
+  await page.screenshot({ path: join(screens, `drawer-code-${name}.png`) });
+  // A function leads to its callers and callees.
+  await page.locator(".drawer tbody button").first().click();
+  assert.ok(await page.isVisible("#code .sandwich"));
+  assert.deepEqual(faults, []);
+};
+
 /** Where the page lacks the detail, it says so. */
 async function roundedIsSaid(browser) {
   const files = RECORDINGS.nested;
@@ -114,7 +188,7 @@ async function opensFromTables(browser) {
   await inSight();
   // By keys alone: tabs by arrows, and away.
   await page.locator(".drawer [role=tab][aria-selected=true]").focus();
-  for (const title of ["States", "Requests", "Threads", "Span", "Exits"]) {
+  for (const title of ["States", "Requests", "Threads", "Code", "Span", "Exits"]) {
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), title);
     assert.equal(await page.getAttribute(".drawer [role=tabpanel]", "aria-labelledby"), `drawer-${title.toLowerCase()}`);
@@ -145,6 +219,10 @@ export const drawers = [
   ["drawer: smp: exits are those of --from --to", sameAsExits("smp", ["fixtures/x86-vmx/smp.dat"], [[0.2, 0.6], [0.33, 0.95]])],
   ["drawer: arm64: exits are those of --from --to", sameAsExits("arm64-D", ["fixtures/arm64/D.dat"], [[0.25, 0.5], [0.6, 0.61]])],
   ["drawer: states and threads are those of cpu", sameAsCpu],
+  ["drawer: host-guest: requests are those of path --from --to", sameAsPath("host-guest", RECORDINGS["host-guest"], [[0, 1], [0.2, 0.5], [0.6, 0.9]])],
+  ["drawer: arm64: requests are those of path --from --to", sameAsPath("arm64", RECORDINGS.arm64, [[0, 1], [0.3, 0.8]])],
+  ["drawer: slow requests lead to the timeline", slowRequestsLead],
+  ["drawer: code is that of profile --from --to", sameAsProfile("host-guest", RECORDINGS["host-guest"], [0.3, 0.7])],
   ["drawer: what is rounded is said to be", roundedIsSaid],
   ["drawer: rows and findings open it, keys reach it", opensFromTables],
   ["drawer: of the lanes that are shown", ofLanesShown],

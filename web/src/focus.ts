@@ -66,6 +66,8 @@ export interface Context {
   selectTime: (from: number, to: number) => void;
   /** Draws a request in the timeline, as `PATH.KIND`. */
   showRequest: (name: string) => void;
+  /** Shows a function of the code that ran between its callers and callees. */
+  openFunction: (key: string) => void;
   /** Takes the selection of the timeline back. */
   deselect: () => void;
   /** Says something to readers who don't see it. */

@@ -7,8 +7,9 @@ import "./style/boot.css";
 import "./style/code.css";
 import { columnsIn } from "./data/columns";
 import { readHeat, type Heat } from "./data/heat";
-import { readProfile, type Profile } from "./data/profile";
+import { readProfile } from "./data/profile";
 import { readReport, type Report } from "./data/report";
+import { Stacks } from "./data/stacks";
 import { el } from "./dom";
 import { FocusStore, knownFocus, type Context } from "./focus";
 import { ViewStore, type View } from "./view";
@@ -24,14 +25,14 @@ import { nested } from "./views/nested";
 import { paths } from "./views/path";
 import { status } from "./views/status";
 import { summary } from "./views/summary";
-import { code } from "./views/profile/code";
+import { Code } from "./views/profile/code";
 import { Timeline } from "./views/timeline/timeline";
 
 async function start(root: HTMLElement): Promise<void> {
   const report = readReport(document);
   document.title = `${report.title} – Hyperscope`;
   const heat = report.heat ? readHeat(await columnsIn(document, report.heat.columns_in), report.heat) : null;
-  const profile = report.profile ? readProfile(await columnsIn(document, report.profile.columns_in), report.profile) : null;
+  const stacks = report.profile ? new Stacks(readProfile(await columnsIn(document, report.profile.columns_in), report.profile)) : null;
   const spoken = el("div", { class: "spoken", role: "status", "aria-live": "polite" });
   const [view, focus] = [new ViewStore(), new FocusStore()];
   focus.set(knownFocus(report, view.value.focus));
@@ -44,11 +45,13 @@ async function start(root: HTMLElement): Promise<void> {
     inspect: () => timeline.inspect(),
     selectTime: (from, to) => timeline.selectTime(from, to),
     showRequest: (name) => timeline.showRequest(name),
+    openFunction: (key) => code?.openFunction(key),
     deselect: () => timeline.deselect(),
     announce: (words) => (spoken.textContent = words),
   };
-  const timeline = new Timeline(context, heat);
-  const sections = sectionsOf(report, context, { heat, profile }, timeline);
+  const timeline = new Timeline(context, { heat, stacks });
+  const code = stacks ? new Code(context, stacks) : null;
+  const sections = sectionsOf(report, context, { heat, code }, timeline);
   root.replaceChildren(header(context), contents(context, sections), el("main", {}, ...sections), status(context), spoken);
   focus.follow((now) => view.update({ focus: now }));
   await timeline.load();
@@ -62,7 +65,7 @@ async function start(root: HTMLElement): Promise<void> {
   document.documentElement.dataset.ready = "true";
 }
 
-function sectionsOf(report: Report, context: Context, { heat, profile }: { heat: Heat | null; profile: Profile | null }, timeline: Timeline): HTMLElement[] {
+function sectionsOf(report: Report, context: Context, { heat, code }: { heat: Heat | null; code: Code | null }, timeline: Timeline): HTMLElement[] {
   const all = [
     summary(context),
     report.exits.rows.length > 0 ? exits(context, heat) : null,
@@ -71,7 +74,7 @@ function sectionsOf(report: Report, context: Context, { heat, profile }: { heat:
     report.timeline.lanes.length > 0 ? timeline.element : null,
     boot(context),
     cpu(context),
-    profile ? code(context, profile) : null,
+    code?.element ?? null,
     calls(context),
     nested(context),
     paths(context),

@@ -2,23 +2,14 @@
 
 import { describe, expect, test } from "vitest";
 import { Arrows, readArrows } from "../src/data/arrows";
-import { Columns } from "../src/data/columns";
 import { Lane } from "../src/data/lane";
 import type { Report } from "../src/data/report";
 import { arrowsOf, arrowsOfRequest, describeArrow, MOST_DRAWN, requestNamed } from "../src/views/timeline/arrows";
 import type { LaneRow } from "../src/views/timeline/rows";
+import { packed } from "./packed";
 import { random } from "./random";
 
 const KINDS = ["wake", "inject"];
-
-function packed(columns: number[][]): Columns {
-  const bytes: number[] = [];
-  for (let value of columns.flat()) {
-    for (; value >= 128; value = Math.floor(value / 128)) bytes.push((value % 128) + 128);
-    bytes.push(value);
-  }
-  return new Columns(Uint8Array.from(bytes));
-}
 
 function some(count: number): { arrows: Arrows; made: { from: number; to: number; kind: number; fromLane: number; toLane: number }[] } {
   const next = random(7);
@@ -29,7 +20,7 @@ function some(count: number): { arrows: Arrows; made: { from: number; to: number
   });
   const columns = [made.map((one, at) => one.to - (made[at - 1]?.to ?? 0)), made.map((one) => one.to - one.from), made.map((one) => one.kind), made.map((one) => one.fromLane), made.map((one) => one.toLane)];
   const info = { columns_in: "", arrows: count, kinds: KINDS, left_out: 0, left_out_below_ns: 0, without_lane: 0, request_lanes: [] };
-  return { arrows: readArrows(packed(columns), info), made };
+  return { arrows: readArrows(packed(columns.flat()), info), made };
 }
 
 describe("arrows", () => {

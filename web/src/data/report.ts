@@ -1,6 +1,7 @@
 // The JSON part of the page, `hyperscope.report/1`: see docs/formats/report.md.
 
 import type { ProfileInfo } from "./profile";
+import type { EachRequestInfo } from "./each_request";
 import type { BootDocument } from "./boot";
 
 export interface Piece {
@@ -307,6 +308,7 @@ export interface Report {
   profile: ProfileInfo | null;
   calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;
+  each_request: EachRequestInfo | null;
   boot: BootDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
   /** The page can ask who serves it for more of the recordings. */

@@ -39,6 +39,8 @@ pub struct PageRoom {
     pub code_bytes: usize,
     /// Bytes of memory for arrows between lanes.
     pub arrow_bytes: usize,
+    /// Requests that are listed one by one; of more, none is.
+    pub requests: usize,
 }
 
 /// Answers about recordings over time.
@@ -72,7 +74,8 @@ pub fn over_time(
     let mut sinks = ((CpuUseSink::default(), lanes), code);
     let (states, (paths, arrows)) = states_by(recordings, guests, true, &mut sinks, |asked| {
         let arrows = ArrowSink::new(room.arrow_bytes);
-        let (found, events) = paths_and(recordings, (guests, vms), arrows, asked, tick);
+        let (found, events) =
+            paths_and(recordings, (guests, vms), (room.requests, arrows), asked, tick);
         (events, found)
     });
     let ((sums, lanes), code) = sinks;

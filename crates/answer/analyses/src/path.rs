@@ -15,6 +15,7 @@ mod guest;
 mod handovers;
 mod io;
 mod labels;
+mod listed;
 mod machines;
 mod requests;
 mod sched;
@@ -45,6 +46,7 @@ pub(crate) use self::follow::in_hardirq;
 pub(crate) use self::handovers::HandoverSink;
 pub use self::handovers::{Handover, HandoverKind};
 pub(crate) use self::labels::Label;
+pub use self::listed::ListedRequest;
 pub(crate) use self::machines::{Machines, Thread};
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 
@@ -195,6 +197,8 @@ pub struct Path {
     pub hops: Vec<Hop>,
     /// A usual request, a slow one, and the slowest: see [`ExampleOf`].
     pub examples: Vec<Example>,
+    /// All of its requests in the order in which they began, if [`Paths::are_listed`].
+    pub listed: Vec<ListedRequest>,
 }
 
 impl Path {
@@ -218,6 +222,8 @@ pub struct Paths {
     pub interrupted: u64,
     /// Requests whose way was one too many to be kept apart.
     pub others: u64,
+    /// Whether each path has a list of its requests; they were asked for, and not too many.
+    pub are_listed: bool,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
     /// By recording, what was lost.
@@ -248,18 +254,19 @@ pub fn paths(
     Ok(table::paths(found, &machines))
 }
 
-/// [`paths`] between the ends that recordings have by themselves, whose VMs are known, and hand-overs for a
-/// sink, which is handed back; `other` takes events of the same reading.
+/// [`paths`] between the ends that recordings have by themselves, whose VMs are known, with a list of all requests where
+/// there are no more than `most_listed`; and hand-overs for a sink, which is handed back. `other` takes events of the
+/// same reading.
 pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
     recordings: &[Recording],
     (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
-    handovers: H,
+    (most_listed, handovers): (usize, H),
     other: Asked<'_, S>,
     tick: &(dyn Fn(u64) + Sync),
 ) -> ((Paths, H), TraceEventPass) {
     let events = Events::by_themselves(recordings, guests);
     let machines = Machines::with_vms(recordings, guests, vms);
-    let follower = Follower::new(&events, &machines, PathTable::default());
+    let follower = Follower::new(&events, &machines, PathTable::listing(most_listed));
     let mut both = Both(follower, Handovers::new(&events, &machines, handovers));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let asked = Asked { wanted: &wanted, sink: &mut both };

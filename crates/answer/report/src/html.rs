@@ -15,6 +15,7 @@ mod gzip;
 mod heat;
 mod lanes;
 mod profile;
+mod requests;
 
 use std::io::{self, Write};
 
@@ -104,6 +105,9 @@ impl PageReport {
         }
         if let Some(profile) = &self.profile {
             profile.write(out)?;
+        }
+        if let Some(path) = &self.path {
+            requests::write(&path.paths, out)?;
         }
         write_spans(&self.lanes, origin_ns, out)?;
         arrows::write(&self.arrows, origin_ns, out)?;

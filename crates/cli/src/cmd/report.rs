@@ -17,7 +17,7 @@ use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::{Latencies, LatenciesOf};
 use analyses::nested::OfLevelTwo;
 use analyses::over_time::{KnownOfAll, OverTime, PageRoom, over_time};
-use analyses::path::Paths;
+use analyses::path::{ListedRequest, Paths};
 use anyhow::{Context, bail};
 use printable::messages;
 use report::html::{PageProfile, PageReport};
@@ -64,6 +64,9 @@ const CODE_PART: u64 = 16;
 const ARROWS_PART: u64 = 32;
 const MOST_ARROW_BYTES: usize = 8 << 20;
 
+/// The part for a list of all requests.
+const REQUESTS_PART: u64 = 32;
+
 /// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
 
@@ -108,6 +111,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         lanes,
         code_bytes: memory.part(CODE_PART),
         arrow_bytes: memory.part(ARROWS_PART).min(MOST_ARROW_BYTES),
+        requests: (memory.part(REQUESTS_PART) / ListedRequest::BYTES).min(args.spans),
     };
     let of_all = exits.sources.iter();
     let (vms, processes): (Vec<_>, Vec<_>) =

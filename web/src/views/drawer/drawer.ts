@@ -1,10 +1,12 @@
-// What is selected, docked to the bottom of the window: exits, states, requests and threads of a stretch of time.
+// What is selected, docked to the bottom of the window: exits, states, requests, threads and code of a stretch of time.
 
 import { timestampOf } from "../../clock";
 import type { EachExit } from "../../data/each_exit";
+import type { EachRequest } from "../../data/each_request";
 import type { Heat } from "../../data/heat";
 import type { Held } from "../../data/held_events";
 import type { ExitGroupInfo } from "../../data/report";
+import type { Stacks } from "../../data/stacks";
 import { el } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
 import { time } from "../../format";
@@ -12,6 +14,7 @@ import { requestNamed, type ShownArrows } from "../timeline/arrows";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
 import type { Match } from "../timeline/search";
+import { code } from "./code";
 import { eventsAround } from "./events";
 import { exitsOf } from "./exits";
 import { requests } from "./requests";
@@ -25,6 +28,7 @@ const TABS = [
   ["states", "States"],
   ["requests", "Requests"],
   ["threads", "Threads"],
+  ["code", "Code"],
 ] as const;
 
 type Tab = (typeof TABS)[number][0];
@@ -36,6 +40,8 @@ export interface DrawerActions extends SpanActions {
   zoom: (range: Range) => void;
   /** Those of the chosen span. */
   arrows: () => ShownArrows;
+  /** Shows a function between its callers and callees. */
+  openFunction: (key: string) => void;
   /** All lanes, and those that a reader wants to see. */
   rows: () => { all: LaneRow[]; wanted: LaneRow[]; open: LaneRow[] };
 }
@@ -46,13 +52,14 @@ export class Drawer {
   private readonly tabs: Map<Tab, HTMLButtonElement>;
   private readonly body = el("div", { class: "drawer-body", role: "tabpanel", id: "drawer-panel", tabindex: 0 });
   private lists: EachExit[] = [];
+  private requests: EachRequest | null = null;
   private range: Range | null = null;
   private chosen: Match | null = null;
   private timer = 0;
 
   constructor(
     private readonly context: Context,
-    private readonly heat: Heat | null,
+    private readonly of: { heat: Heat | null; stacks: Stacks | null },
     private readonly actions: DrawerActions,
   ) {
     const tab = ([key, title]: (typeof TABS)[number]) =>
@@ -73,9 +80,9 @@ export class Drawer {
     context.focus.follow(() => this.refresh());
   }
 
-  /** Every exit, once it was read. */
-  takeLists(lists: EachExit[]): void {
-    this.lists = lists;
+  /** Every exit and every request, once they were read. */
+  takeLists(lists: EachExit[], requests: EachRequest | null): void {
+    [this.lists, this.requests] = [lists, requests];
     this.refresh();
   }
 
@@ -163,11 +170,15 @@ export class Drawer {
     }
     if (this.tab === "states") return states(report, range, open);
     if (this.tab === "threads") return threads(report, range, all);
-    if (this.tab === "requests") return requests(report, range, requestNamed(report, this.context.view.value.request));
+    if (this.tab === "code") return code({ report, range, focus: focus.value, stacks: this.of.stacks, open: this.actions.openFunction });
+    if (this.tab === "requests") {
+      const drawn = requestNamed(report, this.context.view.value.request);
+      return requests({ report, range, vm: focus.value.vm, all: this.requests, drawn, reveal: (from, to) => this.context.showTime(from, to) });
+    }
     // vCPUs whose lanes a reader does not want to see are not asked about.
     const unwanted = new Set(all.filter((row) => row.info.kind === "vcpu" && !wanted.includes(row)).map(({ info }) => `${info.vm}\0${info.name}`));
     const isShown = ({ vm, vcpu }: ExitGroupInfo) => !unwanted.has(`${vm}\0vCPU ${vcpu}`);
-    const parts = exitsOf({ report, range, focus: focus.value, isShown, lists: this.lists, heat: this.heat });
+    const parts = exitsOf({ report, range, focus: focus.value, isShown, lists: this.lists, heat: this.of.heat });
     if (unwanted.size > 0 && this.lists.length > 0) parts.unshift(el("p", { class: "note" }, `Of the vCPUs whose lanes are shown; ${unwanted.size} more are left out.`));
     return parts;
   }

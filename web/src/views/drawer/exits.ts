@@ -40,7 +40,7 @@ export function exitsOf(asked: Asked): HTMLElement[] {
 }
 
 /** With the last event, where a selection goes to the end: else a range has what happens before it ends. */
-function toTheEnd(report: Report, { from, to }: Range): Range {
+export function toTheEnd(report: Report, { from, to }: Range): Range {
   return { from, to: to >= report.length_ns ? Math.max(to, report.length_ns) + 1 : to };
 }
 
@@ -55,20 +55,20 @@ function exact(asked: Asked): HTMLElement[] {
   const note = [
     "Exact: of each exit that begins in the selection.",
     open > 0 ? `${count(open)} without an end in it are counted, and have no time.` : "",
-    ns ? `The same: ${command(report, asked.range)}` : "",
+    ns ? `The same: ${command("exits", report, asked.range)}` : "",
   ];
   return [el("p", { class: "note" }, note.filter(Boolean).join(" ")), table(lines, "Exits in the selection, by cost")];
 }
 
 /** The command that prints the same. */
-export function command(report: Report, range: Range): string {
+export function command(verb: string, report: Report, range: Range): string {
   const { from, to } = toTheEnd(report, range);
   const at = (offset: number) => {
     const digits = (BigInt(report.origin) + BigInt(Math.round(offset))).toString().padStart(10, "0");
     return `${digits.slice(0, -9)}.${digits.slice(-9)}`;
   };
   const quoted = report.sources.map((source) => (/^[\w./-]+$/.test(source) ? source : `'${source.replaceAll("'", "'\\''")}'`));
-  return `hyperscope exits ${quoted.join(" ")} --from ${at(from)} --to ${at(to)}`;
+  return `hyperscope ${verb} ${quoted.join(" ")} --from ${at(from)} --to ${at(to)}`;
 }
 
 function waits(report: Report, source: string, { vm, level, reason, code }: ExitGroupInfo): boolean {
@@ -132,7 +132,7 @@ function rounded(asked: Asked, sources: string[]): HTMLElement[] {
   const [from, to] = [from_ns + first * column_ns, from_ns + end * column_ns];
   const note =
     `Rounded to ${time(column_ns, report.nanoseconds)} slices: the page does not hold each of so much recording’s exits. Of all vCPUs, from ${timestampOf(report, Math.max(0, from))} to ${timestampOf(report, to)}; ` +
-    `percentiles lie below what is shown, by a fifth at most. Exact: ${command(report, range)}`;
+    `percentiles lie below what is shown, by a fifth at most. Exact: ${command("exits", report, range)}`;
   return [el("p", { class: "note rounded" }, note), table(lines, "Timed exits near the selection, rounded")];
 }
 

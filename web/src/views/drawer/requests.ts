@@ -1,15 +1,31 @@
-// Requests of a stretch of time, and the one that is drawn.
+// Requests of a stretch of time by path, those that took longest, and the one that is drawn.
 
+import { requestsWithin, type EachRequest, type RequestGroup, type RequestSums } from "../../data/each_request";
 import type { Report } from "../../data/report";
 import { timestampOf } from "../../clock";
 import { el, plainTable } from "../../dom";
-import { time } from "../../format";
+import { count, share, time } from "../../format";
 import { offsetOf, type ShownRequest } from "../timeline/arrows";
 import type { Range } from "../timeline/range";
 import { laneTitle } from "../timeline/words";
-import { command } from "./exits";
+import { command, toTheEnd } from "./exits";
 
 const WHICH = { p50: "a usual one", p99: "a slow one", worst: "the slowest" };
+
+/** Requests that are listed one by one: those that took longest, of a path and of all. */
+const [SLOWEST_OF_PATH, SLOWEST] = [20, 20];
+
+export interface AskedRequests {
+  report: Report;
+  range: Range;
+  /** Of one VM alone. */
+  vm: string | null;
+  all: EachRequest | null;
+  /** The one that is drawn. */
+  drawn: ShownRequest | null;
+  /** Shows a stretch of time in the timeline. */
+  reveal: (from: number, to: number) => void;
+}
 
 /** The request that is drawn, step by step. */
 function drawn(report: Report, { path, example, lanes }: ShownRequest): HTMLElement[] {
@@ -23,9 +39,79 @@ function drawn(report: Report, { path, example, lanes }: ShownRequest): HTMLElem
   return [el("p", { class: "request" }, el("b", {}, title)), plainTable(`Steps of ${title}`, ["at", "since the beginning", "since the step before", "what", "on", "lane"], rows)];
 }
 
-export function requests(report: Report, range: Range, request: ShownRequest | null): HTMLElement[] {
-  if (request) return drawn(report, request);
+export function requests(asked: AskedRequests): HTMLElement[] {
+  const { report, all } = asked;
+  if (asked.drawn) return drawn(report, asked.drawn);
   if (!report.path) return [el("p", {}, "No requests were found in this recording.")];
-  const words = "The page holds requests of the whole recording only, in “Paths of requests”. Those of the selection: ";
-  return [el("p", { class: "note" }, `${words}${command(report, range).replace("hyperscope exits", "hyperscope path")}`)];
+  if (!all) {
+    const words = "There are too many requests for the page to hold each: “Paths of requests” has those of the whole recording together. Those of the selection: ";
+    return [el("p", { class: "note" }, words + pathCommand(asked))];
+  }
+  return within(asked, all);
+}
+
+const pathCommand = ({ report, range }: AskedRequests) => command("path", report, range);
+
+function within(asked: AskedRequests, all: EachRequest): HTMLElement[] {
+  const { report, vm } = asked;
+  const { from, to } = toTheEnd(report, asked.range);
+  const { sums, cut } = requestsWithin(all, from, to, (group) => vm === null || group.vm === vm, SLOWEST_OF_PATH);
+  const note = [
+    "Exact: of each request that begins and ends in the selection.",
+    cut > 0 ? `${count(cut)} that only begin or end in it are left out.` : "",
+    `The same: ${pathCommand(asked)}, which may put ways that differ by optional steps together in another way.`,
+  ];
+  const notes = el("p", { class: "note" }, note.filter(Boolean).join(" "));
+  if (sums.length === 0) return [notes, el("p", {}, "No request begins and ends in the selection.")];
+  return [notes, byPath(report, sums), slowest(asked, sums)];
+}
+
+const nameOf = ({ vm, path }: RequestGroup) => (path === null ? "all other paths" : `${vm === null ? "" : `${vm}: `}${path}`);
+
+function byPath(report: Report, sums: RequestSums[]): HTMLElement {
+  const ns = report.nanoseconds;
+  const whole = sums.reduce((sum, { lengths }) => sum + lengths.sum, 0);
+  const requests = sums.reduce((sum, { lengths }) => sum + lengths.count, 0);
+  const number = (key: string, value: number | null, words: string) => el("td", { class: "number", "data-key": key, "data-value": value }, words);
+  const rows = sums.map(({ group, lengths }) => {
+    const length = (key: string, value: number | null) => number(key, value, time(value, ns));
+    return el(
+      "tr",
+      { "data-vm": group.vm, "data-path": group.path },
+      el("th", { scope: "row", "data-key": "path", "data-value": nameOf(group) }, nameOf(group)),
+      number("count", lengths.count, count(lengths.count)),
+      length("time", lengths.sum),
+      number("share", null, share(lengths.sum, whole)),
+      length("p50", lengths.at(500)),
+      length("p90", lengths.at(900)),
+      length("p99", lengths.at(990)),
+      length("max", lengths.max),
+    );
+  });
+  const titles = ["path", "requests", "time", "time%", "p50", "p90", "p99", "max"];
+  return picked(`${count(requests)} requests in the selection by path, those first that took longest together`, titles, rows, 1);
+}
+
+/** Each leads to its time in the timeline; what is selected stays. */
+function slowest({ report, reveal }: AskedRequests, sums: RequestSums[]): HTMLElement {
+  const each = sums.flatMap(({ group, lengths, slowest }) => slowest.map((one) => ({ ...one, group, usual: lengths.at(500) ?? 0 })));
+  each.sort((a, b) => b.length - a.length || a.start - b.start);
+  const rows = each.slice(0, SLOWEST).map(({ group, start, length, usual }) => {
+    const show = () => reveal(start - length / 2, start + length * 1.5);
+    const at = timestampOf(report, start);
+    return el(
+      "tr",
+      {},
+      el("td", {}, el("button", { type: "button", class: "reason", title: "Show it in the timeline", "data-at": start, onclick: show }, at)),
+      el("th", { scope: "row" }, nameOf(group)),
+      el("td", { class: "number" }, time(length, report.nanoseconds)),
+      el("td", { class: "number" }, usual > 0 ? `${(length / usual).toFixed(1)}×` : ""),
+    );
+  });
+  return picked("The slowest of them", ["at", "path", "took", "of its path’s p50"], rows, 2);
+}
+
+function picked(caption: string, titles: string[], rows: HTMLElement[], firstNumber: number): HTMLElement {
+  const head = titles.map((title, at) => el("th", { scope: "col", class: at >= firstNumber ? "number" : null }, title));
+  return el("table", { class: "picked" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
 }

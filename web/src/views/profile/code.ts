@@ -3,7 +3,7 @@
 import type { CodeView } from "../../code_view";
 import { timestampOf } from "../../clock";
 import { slicesOf, type Profile } from "../../data/profile";
-import { LAYERS, matcher, Stacks, type Layer, type Sums, type Wanted } from "../../data/stacks";
+import { LAYERS, matcher, type Stacks, type Layer, type Sums, type Wanted } from "../../data/stacks";
 import { el, section } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
 import { count, share, time } from "../../format";
@@ -12,13 +12,9 @@ import { legend } from "./layers";
 import { Picture } from "./picture";
 import { SandwichPanel } from "./sandwich_panel";
 
-export function code(context: Context, profile: Profile): HTMLElement {
-  return new Code(context, profile).element;
-}
-
-class Code {
+export class Code {
   readonly element: HTMLElement;
-  private readonly stacks: Stacks;
+  private readonly profile: Profile;
   private readonly picture: Picture;
   private readonly functions: Functions;
   private readonly panel: SandwichPanel;
@@ -39,10 +35,10 @@ class Code {
 
   constructor(
     private readonly context: Context,
-    private readonly profile: Profile,
+    private readonly stacks: Stacks,
   ) {
     this.ns = context.report.nanoseconds;
-    this.stacks = new Stacks(profile);
+    this.profile = stacks.profile;
     const words = (node: number) => this.describe(node);
     this.picture = new Picture("Flame graph of the code that vCPUs ran", {
       words,
@@ -56,7 +52,7 @@ class Code {
     this.controls = el("div", { class: "controls" });
     this.about.append(this.words);
     this.element = section("code", "Which code ran", this.summary, this.controls, this.chips, this.legend, this.crumbs, this.picture.element, this.about, this.panel.element, this.functions.element,
-      ...profile.info.notes.map((note) => el("p", { class: "note" }, note)));
+      ...this.profile.info.notes.map((note) => el("p", { class: "note" }, note)));
     this.buildControls();
     for (const name of ["hyperscope:selection", "hyperscope:clock"]) addEventListener(name, () => this.schedule());
     context.focus.follow(() => this.schedule());
@@ -231,7 +227,7 @@ class Code {
   }
 
   /** Shows a function between its callers and callees; none: takes that away. */
-  private openFunction(key: string): void {
+  openFunction(key: string): void {
     this.change({ of: key });
     if (key !== "") this.panel.element.scrollIntoView({ block: "nearest" });
   }

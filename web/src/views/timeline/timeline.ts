@@ -4,6 +4,8 @@ import { clockMode, timestampOf } from "../../clock";
 import { readArrows, type Arrows } from "../../data/arrows";
 import { columnsIn } from "../../data/columns";
 import { readEachExit, type EachExit } from "../../data/each_exit";
+import { readEachRequest } from "../../data/each_request";
+import type { Stacks } from "../../data/stacks";
 import type { EventLine } from "../../data/held_events";
 import type { Heat } from "../../data/heat";
 import { readLane } from "../../data/lane";
@@ -74,7 +76,7 @@ export class Timeline {
 
   constructor(
     private readonly context: Context,
-    heat: Heat | null,
+    of: { heat: Heat | null; stacks: Stacks | null },
   ) {
     const { report } = context;
     this.groups = groupsOf(report.timeline.lanes);
@@ -87,7 +89,7 @@ export class Timeline {
     this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
     const held = () => ({ report, rows: this.rows, lists: this.lists, arrows: this.arrows });
     const rows = () => ({ all: this.rows, wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
-    this.drawer = new Drawer(context, heat, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words), held });
+    this.drawer = new Drawer(context, of, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words), openFunction: (key) => this.context.openFunction(key), held });
     this.deepening = new Deepening(context, { rows, change: (apply) => this.changeLanes(apply), say: (words) => (this.about.textContent = words) });
     this.finder = new Finder(context, () => ({ rows: this.rows, lists: this.lists, chosen: this.chosen }));
     const words = `Timeline of ${count(report.timeline.lanes.length)} lanes over ${time(report.length_ns, report.nanoseconds)}. Arrow keys or W A S D move and zoom, comma and full stop go from span to span.`;
@@ -134,7 +136,8 @@ export class Timeline {
     this.arrows = arrows.arrows > 0 ? readArrows(await columnsIn(document, arrows.columns_in), arrows) : null;
     const lists = this.context.report.each_exit.map(async (info) => readEachExit(await columnsIn(document, info.columns_in), info));
     this.lists = await Promise.all(lists);
-    this.drawer.takeLists(this.lists);
+    const { each_request: requests } = this.context.report;
+    this.drawer.takeLists(this.lists, requests ? readEachRequest(await columnsIn(document, requests.columns_in), requests) : null);
     this.follow(this.shown);
     this.finder.find();
     this.select(this.fromAddress(this.context.view.value.selection), true);

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::examples::{self, Examples, MOST_KEPT};
 use super::labels::{Label, Labels};
+use super::listed::{ListedRequest, ListingRoom};
 use super::machines::Machines;
 use super::requests::{Request, RequestPass, RequestSink, Step};
 use super::variants::{Family, FamilyStep, families};
@@ -33,15 +34,22 @@ pub(super) struct PathStats {
     pub(super) hops: Vec<Distribution>,
     /// Some requests.
     pub(super) examples: Examples,
+    /// All of them, in the order of their ends; empty where they are not listed.
+    pub(super) listed: Vec<ListedRequest>,
 }
 
 impl PathStats {
     fn new(steps: usize) -> Self {
         let hops = vec![Distribution::default(); steps.saturating_sub(1)];
-        Self { total: Distribution::default(), hops, examples: Examples::default() }
+        Self {
+            total: Distribution::default(),
+            hops,
+            examples: Examples::default(),
+            listed: Vec::new(),
+        }
     }
 
-    fn add(&mut self, steps: &[Step], room: &mut usize) {
+    fn add(&mut self, steps: &[Step], room: &mut usize, is_listed: bool) {
         for (hop, two) in self.hops.iter_mut().zip(steps.windows(2)) {
             if let [from, to] = two {
                 hop.add(to.stamp_ns.saturating_sub(from.stamp_ns));
@@ -51,6 +59,9 @@ impl PathStats {
             let length_ns = last.stamp_ns.saturating_sub(first.stamp_ns);
             self.total.add(length_ns);
             self.examples.add(length_ns, steps, room);
+            if is_listed {
+                self.listed.push(ListedRequest { begin_ns: first.stamp_ns, length_ns });
+            }
         }
     }
 }
@@ -61,12 +72,28 @@ pub(super) struct PathTable {
     paths: FxHashMap<Key, PathStats>,
     /// Requests that may still be kept to choose examples from.
     room: usize,
+    listing: ListingRoom,
     others: u64,
 }
 
 impl Default for PathTable {
     fn default() -> Self {
-        Self { paths: FxHashMap::default(), room: MOST_KEPT, others: 0 }
+        Self::listing(0)
+    }
+}
+
+impl PathTable {
+    /// A table that lists every request, too, as long as there are no more than `requests`.
+    pub(super) fn listing(requests: usize) -> Self {
+        let listing = ListingRoom::of(requests);
+        Self { paths: FxHashMap::default(), room: MOST_KEPT, listing, others: 0 }
+    }
+
+    fn list_none(&mut self) {
+        self.listing.give_up();
+        for stats in self.paths.values_mut() {
+            stats.listed = Vec::new();
+        }
     }
 }
 
@@ -76,10 +103,14 @@ impl RequestSink for PathTable {
         let key = Key { vm: request.vm, returns: request.returns, steps };
         if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&key) {
             self.others += 1;
+            self.list_none();
             return;
         }
+        if self.listing.is_whole() && !self.listing.take() {
+            self.list_none();
+        }
         let stats = self.paths.entry(key).or_insert_with(|| PathStats::new(request.steps.len()));
-        stats.add(request.steps, &mut self.room);
+        stats.add(request.steps, &mut self.room, self.listing.is_whole());
     }
 }
 
@@ -104,6 +135,7 @@ pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> P
         unfinished: found.unfinished,
         interrupted: found.interrupted,
         others: found.sink.others,
+        are_listed: found.sink.listing.is_whole(),
         nanoseconds: found.nanoseconds,
         losses: found.losses,
     }
@@ -136,7 +168,16 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
         is_rare: false,
         hops: family.steps.iter().skip(1).map(hop).collect(),
         examples: examples::of(family, labels),
+        listed: listed(family),
     }
+}
+
+/// All requests of its ways, in the order in which they began.
+fn listed(family: &Family<'_>) -> Vec<ListedRequest> {
+    let mut all = Vec::with_capacity(family.ways.iter().map(|way| way.stats.listed.len()).sum());
+    all.extend(family.ways.iter().flat_map(|way| &way.stats.listed));
+    all.sort_unstable();
+    all
 }
 
 /// Who the steps are done by, each once for as long as it stays with it.

@@ -1,5 +1,6 @@
 //! How often recordings are read for a page, and that questions asked together get the answers of each.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use analyses::cpu::cpu;
@@ -10,7 +11,7 @@ use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::LatenciesOf;
 use analyses::nested::{OfLevelTwo, nested};
 use analyses::over_time::{KnownOfAll, PageRoom, over_time};
-use analyses::path::{PathEnds, paths};
+use analyses::path::{DoneRequest, DoneRequestSink, PathEnds, Paths, done_requests, paths};
 use analyses::profile::{GuestStacks, profile};
 use sources::Recording;
 
@@ -18,6 +19,7 @@ const ROOM: PageRoom = PageRoom {
     lanes: LaneRoom { spans: 100_000, bytes: 1 << 26 },
     code_bytes: 1 << 24,
     arrow_bytes: 1 << 22,
+    requests: 100_000,
 };
 
 fn open(name: &str) -> Recording {
@@ -46,7 +48,7 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
             processes: &[],
             machines: &[machine],
         };
-        let found = over_time(std::slice::from_ref(&recording), known, ROOM, &quiet);
+        let mut found = over_time(std::slice::from_ref(&recording), known, ROOM, &quiet);
         assert_eq!(recording.bytes_read(), 2 * recording.stored_len(), "{name}");
         // Each question by itself reads again, and says the same.
         let alone = (exits(&recording, &By::DEFAULT, &quiet), nested(&recording, &quiet));
@@ -59,7 +61,57 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
         alone.slices.clone_from(&found.profile.slices);
         assert_eq!(shown(&found.profile), shown(&alone), "{name}");
         let alone = paths(all, &[], &PathEnds::default(), &quiet).unwrap();
+        lists_each_request(&found.paths, all);
+        found.paths.are_listed = false;
+        found.paths.paths.iter_mut().for_each(|path| path.listed.clear());
         assert_eq!(shown(&found.paths), shown(&alone), "{name}");
+    }
+}
+
+/// What [`done_requests`] gives: VM, beginning and length.
+#[derive(Default)]
+struct Each(Vec<(Option<String>, u64, u64)>);
+
+impl DoneRequestSink for Each {
+    fn request(&mut self, request: &DoneRequest<'_>) {
+        let (first, last) = (request.steps.first().unwrap(), request.steps.last().unwrap());
+        let vm = request.vm.map(str::to_owned);
+        self.0.push((vm, first.ts_ns, last.ts_ns - first.ts_ns));
+    }
+}
+
+fn lists_each_request(paths: &Paths, recordings: &[Recording]) {
+    let mut each = Each::default();
+    done_requests(recordings, &[], &mut each, &|_| ());
+    each.0.sort();
+    assert!(paths.are_listed);
+    let mut listed = Vec::new();
+    for path in &paths.paths {
+        assert_eq!(path.listed.len() as u64, path.total.count(), "{}", path.name);
+        assert!(path.listed.is_sorted(), "{}", path.name);
+        listed.extend(path.listed.iter().map(|one| (path.vm.clone(), one.begin_ns, one.length_ns)));
+    }
+    listed.sort();
+    assert_eq!(listed, each.0);
+}
+
+#[test]
+fn of_more_requests_than_there_is_room_for_none_is_listed() {
+    let recording = open("x86-vmx/smp.dat");
+    let all = std::slice::from_ref(&recording);
+    let vms = [exits(&recording, &By::DEFAULT, &|_| ()).vms];
+    let machine =
+        LaneMachine { name: String::new(), is_guest: false, vcpu_threads: HashSet::new() };
+    let machines = [machine];
+    let known =
+        KnownOfAll { guests: &[], samples: &[], vms: &vms, processes: &[], machines: &machines };
+    let of = |requests| over_time(all, known, PageRoom { requests, ..ROOM }, &|_| ()).paths;
+    let requests = usize::try_from(of(0).requests).unwrap();
+    assert!(requests > 10);
+    for (room, are_listed) in [(0, false), (requests - 1, false), (requests, true)] {
+        let paths = of(room);
+        assert_eq!(paths.are_listed, are_listed, "{room}");
+        assert_eq!(paths.paths.iter().all(|path| path.listed.is_empty()), !are_listed, "{room}");
     }
 }
 

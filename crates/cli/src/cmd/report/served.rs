@@ -189,7 +189,12 @@ impl Served {
         let Known { guests, vms, processes, machines, .. } = &self.known;
         let samples: Vec<_> = recordings.iter().map(|_| None).collect();
         let known = KnownOfAll { guests, samples: &samples, vms, processes, machines };
-        let room = PageRoom { lanes: LANES, code_bytes: LEAST_BYTES, arrow_bytes: LEAST_BYTES };
+        let room = PageRoom {
+            lanes: LANES,
+            code_bytes: LEAST_BYTES,
+            arrow_bytes: LEAST_BYTES,
+            requests: 0,
+        };
         let found = over_time(&recordings, known, room, &|_| ());
         let mut body = Vec::new();
         write_lanes(&found.lanes, self.times.from_ns, &mut body)?;

@@ -38,7 +38,12 @@ fn of_page(recordings: &mut [Recording], arrow_bytes: usize) -> OverTime {
         machines: &machines,
     };
     let lanes = LaneRoom { spans: 1 << 20, bytes: 1 << 26 };
-    over_time(recordings, known, PageRoom { lanes, code_bytes: 1 << 20, arrow_bytes }, &|_| ())
+    over_time(
+        recordings,
+        known,
+        PageRoom { lanes, code_bytes: 1 << 20, arrow_bytes, requests: 0 },
+        &|_| (),
+    )
 }
 
 const ROOM: usize = 1 << 24;

@@ -1,0 +1,81 @@
+//! Every request by itself, as the page carries them.
+
+use std::io::{self, Write};
+
+use analyses::path::{ListedRequest, Path, Paths};
+use serde_json::{Value, json};
+
+use super::columns::Columns;
+
+/// The element that has the requests.
+const ID: &str = "hyperscope-requests";
+
+/// Paths that are named, of those that took longest; requests of the others are put together.
+const MOST_NAMED: usize = 200;
+
+/// What is said together: a path's requests, or those of all further ones.
+struct Group<'p> {
+    /// `None`: several paths.
+    path: Option<&'p Path>,
+    requests: Vec<&'p ListedRequest>,
+}
+
+fn groups(paths: &Paths) -> Vec<Group<'_>> {
+    let (named, others) = paths.paths.split_at(paths.paths.len().min(MOST_NAMED));
+    let group = |path| Group { path: Some(path), requests: path.listed.iter().collect() };
+    let mut groups: Vec<Group<'_>> = named.iter().map(group).collect();
+    let mut requests: Vec<&ListedRequest> = others.iter().flat_map(|path| &path.listed).collect();
+    if !requests.is_empty() {
+        requests.sort_unstable();
+        groups.push(Group { path: None, requests });
+    }
+    groups
+}
+
+/// Which requests there are; null where the page does not have all of them.
+pub(super) fn json(paths: &Paths, origin_ns: u64) -> Option<Value> {
+    if !paths.are_listed {
+        return None;
+    }
+    let one = |group: &Group<'_>| {
+        json!({
+            "vm": group.path.and_then(|path| path.vm.as_deref()),
+            "path": group.path.map(|path| path.name.as_str()),
+            "requests": group.requests.len(),
+        })
+    };
+    let groups = groups(paths);
+    let from_ns = i128::from(first_ns(&groups)) - i128::from(origin_ns);
+    Some(json!({
+        "columns_in": ID,
+        "from_ns": i64::try_from(from_ns).unwrap_or(0),
+        "groups": groups.iter().map(one).collect::<Vec<_>>(),
+    }))
+}
+
+/// When the first of all requests began.
+fn first_ns(groups: &[Group<'_>]) -> u64 {
+    let firsts = groups.iter().filter_map(|group| group.requests.first());
+    firsts.map(|first| first.begin_ns).min().unwrap_or(0)
+}
+
+/// The requests of all groups, column by column.
+pub(super) fn write(paths: &Paths, out: &mut dyn Write) -> io::Result<()> {
+    if !paths.are_listed {
+        return Ok(());
+    }
+    let groups = groups(paths);
+    let first_ns = first_ns(&groups);
+    let mut columns = Columns::begin(ID, out)?;
+    for group in &groups {
+        let mut before_ns = first_ns;
+        for request in &group.requests {
+            columns.number(request.begin_ns.saturating_sub(before_ns))?;
+            before_ns = request.begin_ns;
+        }
+    }
+    for request in groups.iter().flat_map(|group| &group.requests) {
+        columns.number(request.length_ns)?;
+    }
+    columns.end()
+}
