@@ -1,6 +1,6 @@
 //! The command line: verbs, their options and their help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use analyses::align::Method;
 use analyses::group::By;
@@ -294,6 +294,14 @@ pub(crate) struct OutputArgs {
     /// Write to this file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Whether a page is asked for: by the file's name, where no format is.
+    pub(crate) fn is_page(&self) -> bool {
+        let kind = self.output.as_deref().and_then(Path::extension);
+        self.format == FormatArg::Table && kind.is_some_and(|kind| kind == "html")
+    }
 }
 
 /// Arguments of reports without options of their own.

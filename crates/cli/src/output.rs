@@ -168,6 +168,15 @@ pub(crate) fn write_part(
     write(&OfPart { report, part }, args, out)
 }
 
+/// Writes a page that is at hand, and completes the output.
+///
+/// # Errors
+/// When it can't be written.
+pub(crate) fn write_page(page: &str, mut out: Output) -> anyhow::Result<()> {
+    out.write_all(page.as_bytes()).context("cannot write the page")?;
+    out.complete()
+}
+
 /// Writes a report where the arguments say, and completes the output.
 pub(crate) fn write(
     report: &impl Report,

@@ -1,6 +1,7 @@
 //! The report of `hyperscope ab`: each metric under both configurations, and every run.
 
 mod columns;
+mod page;
 
 use analyses::ab::{Ab, AbMetric, AbRun, AbSide};
 use printable::line;

@@ -17,6 +17,7 @@ mod critical;
 mod diff;
 pub mod events;
 mod exits;
+mod figures;
 mod flame;
 mod folded;
 pub mod html;

@@ -1,5 +1,7 @@
 //! The report of `hyperscope sensitivity`: what is paid for exits of each reason, and each delay's rate.
 
+mod page;
+
 use analyses::Estimate;
 use analyses::sensitivity::{DelayPoint, ReasonSensitivity, Sensitivity};
 use printable::line;
@@ -272,6 +274,26 @@ mod tests {
         assert!(text.contains("8 exits of other threads meanwhile; none was delayed"), "{text}");
         let narrow = report().render(Format::Table { width: Some(60) });
         assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+    }
+
+    /// A unit takes 10 us without a delay, and 5 us more with one, all of which is paid.
+    #[test]
+    fn a_page_has_a_point_for_each_delay_on_the_line_of_what_is_paid() {
+        let page = report().page();
+        let said = "delay 5.00 us: 5.00 us added to a unit, which takes 15.0 us";
+        assert_eq!(page.matches(said).count(), 1, "{page}");
+        assert_eq!(
+            page.matches("<title>delay 0 ns: 0 ns added to a unit, which takes 10.0 us").count(),
+            1
+        );
+        let line = page.split("polyline class=\"a\" points=\"").nth(1).unwrap();
+        let end = line.split(['"', ' ']).nth(1).unwrap();
+        let (x, y) = end.split_once(',').unwrap();
+        let point = page.split("<circle").nth(2).unwrap();
+        assert!(point.contains(&format!("cx=\"{x}\"")), "{x} {point}");
+        let at: f64 =
+            point.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!((at - y.parse::<f64>().unwrap()).abs() < 1.0, "{at} {y}");
     }
 
     #[test]

@@ -99,6 +99,13 @@ impl Table {
         (shown, left_out)
     }
 
+    /// The titles, then the cells of each row.
+    pub(crate) fn lines(&self) -> Vec<Vec<String>> {
+        let titles = self.columns.iter().map(|column| column.title.clone()).collect();
+        let line = |row| self.columns.iter().map(|column| cell(column, row).to_owned()).collect();
+        std::iter::once(titles).chain((0..self.rows()).map(line)).collect()
+    }
+
     /// The table as comma-separated values with a header line.
     #[must_use]
     pub fn to_csv(&self) -> String {

@@ -17,6 +17,7 @@ use super::record::some_time;
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
+    hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
     Each block is one run of either configuration, in an order by chance: what changes slowly on the\n\
     machine is in both. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\

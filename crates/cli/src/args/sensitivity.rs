@@ -15,7 +15,8 @@ use super::record::some_time;
 #[command(after_help = "Examples:\n  \
     hyperscope sensitivity --vm web --reason EPT_MISCONFIG --for 30s\n  \
     hyperscope sensitivity --vm web --reason msr,cpuid --delays 1us,2us,5us -- ssh guest ./ping-pong\n  \
-    hyperscope sensitivity --vm web --reason hlt --progress /sys/class/net/tap0/statistics/rx_packets --for 1m\n\n\
+    hyperscope sensitivity --vm web --reason hlt --progress /sys/class/net/tap0/statistics/rx_packets --for 1m\n  \
+    hyperscope sensitivity --vm web --reason msr --for 1m -o msr.html                      a page with figures\n\n\
     In slices of time, in an order by chance, exits of one reason take longer by one of the delays, or none do.\n\
     The slope is what the workload pays for each nanosecond: 1 where it waits for all of them, 0 where it waits\n\
     for something else. The times are added by BPF programs (Linux 5.17 or later), to the VM that is named and to\n\

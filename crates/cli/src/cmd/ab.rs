@@ -49,7 +49,10 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     let main_metric = if args.metric.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
     let workload = args.workload.clone();
     let report = AbReport { setups, workload, seed: args.seed, ab, main_metric };
-    output::write(&report, &args.output, out)?;
+    match args.output.is_page() {
+        true => output::write_page(&report.page(), out)?,
+        false => output::write(&report, &args.output, out)?,
+    }
     if report.ab.is_interrupted {
         bail!("interrupted");
     }

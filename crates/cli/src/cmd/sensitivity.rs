@@ -57,7 +57,10 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     if report.sensitivity.blocks == 0 {
         bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
     }
-    output::write(&report, &args.output, out)
+    match args.output.is_page() {
+        true => output::write_page(&report.page(), out),
+        false => output::write(&report, &args.output, out),
+    }
 }
 
 /// The VM that is meant.

@@ -32,6 +32,25 @@ fn documents_keep_their_schema() {
 }
 
 #[test]
+fn a_page_has_every_run_and_asks_no_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("ab.html");
+    let args = ["ab", "--a", "true", "--b", "true", "--runs", "3", "--metric", "n=n=([0-9]+)"];
+    let run = hyperscope(&[&args[..], &["-o", page.to_str().unwrap(), "--", PRINTS]].concat());
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let html = std::fs::read_to_string(&page).unwrap();
+    // Six runs by three times of ab's own and n.
+    assert_eq!(html.matches("<title>run ").count(), 4 * 6);
+    assert!(html.contains("n is 10.0000 under A, 20.0000 under B: 2.000×"), "{html}");
+    let asks = ["http:", "https:", "src=", "<link", "<script", "url("];
+    assert_eq!(asks.iter().find(|ask| html.contains(**ask)), None);
+    // What is asked for by name comes first.
+    let json = [&args[..], &["--format", "json", "-o", page.to_str().unwrap(), "--", PRINTS]];
+    hyperscope(&json.concat());
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with('{'));
+}
+
+#[test]
 fn conditions_decide_the_exit_code() {
     let code = |condition: &str| {
         let args = ["ab", "--a", "true", "--b", "true", "--runs", "4", "--metric", "n=n=([0-9]+)"];

@@ -1,0 +1,92 @@
+//! From numbers to places in a picture, with marks at round numbers.
+
+/// Marks of an axis, about.
+const TICKS: f64 = 5.0;
+
+/// Numbers further from 0 have no place: what is between two of them is to be a number, too.
+const MOST: f64 = f64::MAX / 4.0;
+
+/// A stretch of numbers that a figure shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Axis {
+    least: f64,
+    most: f64,
+    step: f64,
+}
+
+impl Axis {
+    /// An axis that has all of some numbers, from one mark to another; those that are not finite have no place.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let finite = values.into_iter().filter(|value| value.abs() <= MOST);
+        let (least, most) = finite
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+                (least.min(value), most.max(value))
+            });
+        if least > most {
+            return Self::of([0.0, 1.0]);
+        }
+        // One number alone stands in the middle.
+        let around = if least < most { 0.0 } else { (least.abs() * 0.1).max(0.5) };
+        let (least, most) = (least - around, most + around);
+        let step = round_step((most - least) / TICKS);
+        Self { least: (least / step).floor() * step, most: (most / step).ceil() * step, step }
+    }
+
+    /// An axis from one number to another.
+    pub(crate) fn exactly(least: f64, most: f64) -> Self {
+        Self { least, most, step: round_step((most - least) / TICKS) }
+    }
+
+    /// Where a number is: 0 at the beginning, 1 at the end; of what is no number 0.
+    pub(crate) fn place(self, value: f64) -> f64 {
+        let place = (value - self.least) / (self.most - self.least);
+        if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
+    }
+
+    /// The numbers that are marked.
+    pub(crate) fn ticks(self) -> impl Iterator<Item = f64> {
+        let Self { least, most, step } = self;
+        let count = ((most - least) / step + 1e-6).floor() as u32;
+        // Nothing is where rounding leaves a little of it.
+        let at = move |tick| least + f64::from(tick) * step;
+        (0..=count).map(at).map(move |value| if value.abs() < step / 1e6 { 0.0 } else { value })
+    }
+}
+
+/// The next of 1, 2, 5, 10, 20, 50, …, or of 0.5, 0.2, …
+fn round_step(about: f64) -> f64 {
+    let decade = 10_f64.powf(about.log10().floor());
+    let digit = about / decade;
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|one| digit <= one * 1.000_001);
+    decade * digit.unwrap_or(10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_all_of_its_numbers_between_round_ones() {
+        for (values, ticks) in [
+            ([3.0, 97.0], vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0]),
+            ([-0.2, 1.01], vec![-0.5, 0.0, 0.5, 1.0, 1.5]),
+            ([7.0, 7.0], vec![6.0, 6.5, 7.0, 7.5, 8.0]),
+        ] {
+            let axis = Axis::of(values);
+            let found: Vec<f64> = axis.ticks().collect();
+            let close = found.iter().zip(&ticks).all(|(one, other)| (one - other).abs() < 1e-9);
+            assert!(close && found.len() <= ticks.len(), "{found:?} {ticks:?}");
+            assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.place(*value))));
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_have_an_axis_of_their_own() {
+        assert_eq!(Axis::of([]), Axis::of([0.0, 1.0]));
+        assert_eq!(Axis::of([f64::NAN, 2.0, f64::INFINITY]), Axis::of([2.0]));
+        for huge in [Axis::of([-f64::MAX, f64::MAX]), Axis::of([-MOST, MOST]), Axis::of([1e-300])] {
+            assert!([-f64::MAX, 0.0, f64::NAN].iter().all(|one| huge.place(*one).is_finite()));
+            assert!(huge.ticks().count() < 100);
+        }
+    }
+}

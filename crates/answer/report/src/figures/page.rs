@@ -1,0 +1,128 @@
+//! The frame of a page with figures: its style, headings, notes and tables.
+
+use std::fmt::Write;
+
+use crate::xml::escaped;
+
+/// Colours differ in lightness, too, and are read on both backgrounds.
+const STYLE: &str = "
+:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --a: #0b57d0; --b: #b34700; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #14171b; --panel: #1c2026; --line: #363d47; --text: #e8eaee; --muted: #a3adba; --a: #8ab4f8; --b: #ffb37a; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1280px; padding: 0 16px 48px; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
+p, li { overflow-wrap: anywhere; }
+.lead { font-size: 1.1rem; }
+.note { color: var(--muted); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 520px), 1fr)); gap: 24px; }
+figure { margin: 0; max-width: 760px; }
+figcaption { font-weight: 600; overflow-wrap: anywhere; }
+svg { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; }
+svg text { fill: var(--muted); }
+svg text.title { fill: var(--text); }
+svg text.words { fill: var(--text); paint-order: stroke; stroke: var(--page); stroke-width: 4px; }
+.grid { stroke: var(--line); }
+.one { stroke: var(--text); stroke-dasharray: 4 3; fill: none; }
+circle.a, .key.a { fill: var(--a); color: var(--a); }
+rect.b, .key.b { fill: var(--b); color: var(--b); }
+polyline.a { stroke: var(--a); stroke-width: 1.5; fill: none; }
+polyline.b { stroke: var(--b); stroke-width: 1.5; fill: none; }
+polygon.a { fill: var(--a); opacity: .18; }
+polyline.mean { stroke-dasharray: 5 4; }
+.ring { fill: none; stroke: var(--text); stroke-width: 1.5; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: 3px 10px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+code { font: 13px ui-monospace, monospace; background: var(--panel); padding: 1px 4px; overflow-wrap: anywhere; }
+";
+
+/// A page in the making. Texts may be anything; they are escaped here.
+#[derive(Debug)]
+pub(crate) struct Page {
+    title: String,
+    body: String,
+}
+
+impl Page {
+    /// A page of that heading.
+    pub(crate) fn new(title: &str) -> Self {
+        let title = escaped(title);
+        let body = format!("<h1>{title}</h1>\n");
+        Self { title, body }
+    }
+
+    /// The heading of what follows.
+    pub(crate) fn heading(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<h2>{}</h2>", escaped(text));
+    }
+
+    /// A paragraph, of a class of the style: `lead` says what came of it all, `note` is by the way.
+    pub(crate) fn paragraph(&mut self, class: &str, text: &str) {
+        let _ = writeln!(self.body, "<p class=\"{class}\">{}</p>", escaped(text));
+    }
+
+    /// A command, or another line that is taken as it is.
+    pub(crate) fn code(&mut self, name: &str, text: &str) {
+        let _ = writeln!(self.body, "<p>{}: <code>{}</code></p>", escaped(name), escaped(text));
+    }
+
+    /// What shapes and colours are.
+    pub(crate) fn key(&mut self, a: &str, b: &str) {
+        let _ = writeln!(
+            self.body,
+            "<p><span class=\"key a\" aria-hidden=\"true\">●</span> {} &#160; <span class=\"key b\" aria-hidden=\"true\">■</span> {}</p>",
+            escaped(a),
+            escaped(b)
+        );
+    }
+
+    /// Figures with their captions, side by side where there is room.
+    pub(crate) fn figures(&mut self, figures: &[(String, String)]) {
+        self.body += "<div class=\"figures\">\n";
+        for (caption, svg) in figures {
+            let caption = escaped(caption);
+            let _ = writeln!(self.body, "<figure><figcaption>{caption}</figcaption>{svg}</figure>");
+        }
+        self.body += "</div>\n";
+    }
+
+    /// A table as [`table`] makes it.
+    pub(crate) fn table(&mut self, html: &str) {
+        self.body += html;
+    }
+
+    /// All of it.
+    pub(crate) fn html(self) -> String {
+        let Self { title, body } = self;
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title} – Hyperscope</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+        )
+    }
+}
+
+/// A table whose first row has the titles.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let mut out = String::from(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers\"><table>\n",
+    );
+    for (at, row) in rows.iter().enumerate() {
+        let cell = |(place, text): (usize, &String)| {
+            let (kind, scope) = match (at, place) {
+                (0, _) => ("th", " scope=\"col\""),
+                (_, 0) => ("th", " scope=\"row\""),
+                _ => ("td", ""),
+            };
+            format!("<{kind}{scope}>{}</{kind}>", escaped(text))
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        let _ = writeln!(out, "<tr>{cells}</tr>");
+    }
+    out + "</table></div>\n"
+}
