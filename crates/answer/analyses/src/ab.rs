@@ -1,6 +1,8 @@
-//! Whether a workload runs otherwise under one configuration than under another, by runs of both in blocks.
+//! Whether a workload runs otherwise under some configurations than under a first one, by runs of all in blocks.
 
-use stats::{Comparison, benjamini_hochberg, compare_pairs, mean, standard_deviation, trend};
+use stats::{
+    Comparison, benjamini_hochberg, compare_pairs, mean, median, standard_deviation, trend,
+};
 
 /// A level of chance below which something is said.
 const ALPHA: f64 = 0.05;
@@ -11,23 +13,37 @@ const FAR: f64 = 5.0;
 /// What makes the median of deviations a standard deviation, where numbers are normally distributed.
 const NORMAL: f64 = 1.4826;
 
+/// Configurations of one experiment, at most.
+pub const MOST_SIDES: usize = NAMES.len();
+
+/// Their names in documents, and for setups.
+const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+
 /// Which configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum AbSide {
-    /// The first one.
-    A,
-    /// The second one.
-    B,
-}
+pub struct AbSide(u8);
 
 impl AbSide {
+    /// The first one, with which all others are compared.
+    pub const A: Self = Self(0);
+    /// The second one.
+    pub const B: Self = Self(1);
+
+    /// The first ones, as many as asked for.
+    pub fn first(sides: usize) -> impl Iterator<Item = Self> {
+        (0..sides.min(MOST_SIDES)).map(|place| Self(place as u8))
+    }
+
+    /// Its place, from 0.
+    #[must_use]
+    pub const fn place(self) -> usize {
+        self.0 as usize
+    }
+
     /// Its name in documents, and for setups.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::B => "b",
-        }
+    pub fn name(self) -> &'static str {
+        NAMES.get(self.place()).copied().unwrap_or("?")
     }
 }
 
@@ -42,28 +58,33 @@ pub struct AbRun {
     pub values: Vec<f64>,
 }
 
-/// A metric under both configurations.
+/// A metric under A and one other configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbMetric {
     /// Its name.
     pub name: String,
-    /// Means under A and B.
+    /// Its place among the values of a run.
+    pub place: usize,
+    /// The configuration that is compared with A.
+    pub side: AbSide,
+    /// Means under A and the other one.
     pub means: [f64; 2],
     /// Standard deviations; `None` of less than two runs.
     pub deviations: [Option<f64>; 2],
-    /// How B relates to A, by blocks; `None` of less than two blocks.
+    /// How the other one relates to A, by blocks; `None` of less than two blocks.
     pub change: Option<Comparison>,
-    /// The chance of a change that great where there is none, adjusted for the number of metrics.
+    /// The chance of a change that great where there is none, adjusted for the number of comparisons.
     pub p_adjusted: Option<f64>,
     /// How much it grew from the first run to the last, of both configurations, as a share; only where that is
     /// hardly chance.
     pub drift: Option<f64>,
-    /// Runs, by their place in [`Ab::runs`], that are far from others of their configuration. They count.
+    /// Runs of the other configuration, and in the first comparison of A's, by their place in [`Ab::runs`], that are far
+    /// from others of their configuration. They count.
     pub outliers: Vec<usize>,
 }
 
 impl AbMetric {
-    /// Whether B differs from A, chance aside.
+    /// Whether the other configuration differs from A, chance aside.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.p_adjusted.is_some_and(|p| p < ALPHA)
@@ -79,48 +100,70 @@ impl AbMetric {
 /// An experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ab {
-    /// What was measured.
+    /// What was measured: each metric once for each configuration but A.
     pub metrics: Vec<AbMetric>,
+    /// Configurations.
+    pub sides: usize,
     /// All runs in the order in which they ran.
     pub runs: Vec<AbRun>,
     /// It ended before it was done.
     pub is_interrupted: bool,
 }
 
-/// Compares runs, of which each block has two.
+impl Ab {
+    /// Blocks that are whole.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.runs.len() / self.sides.max(1)
+    }
+
+    /// The comparisons of the metric at that place among the values of a run.
+    pub fn comparisons(&self, place: usize) -> impl Iterator<Item = &AbMetric> {
+        self.metrics.iter().filter(move |metric| metric.place == place)
+    }
+}
+
+/// Compares runs of that number of configurations, of which each block has one each.
 #[must_use]
-pub fn ab(names: Vec<String>, runs: Vec<AbRun>) -> Ab {
-    let metrics = names.into_iter().enumerate().map(|(at, name)| metric(name, at, &runs));
-    let mut metrics: Vec<AbMetric> = metrics.collect();
+pub fn ab(names: &[String], runs: Vec<AbRun>, sides: usize) -> Ab {
+    let others = || AbSide::first(sides).skip(1);
+    let of_name = |(place, name): (usize, &String)| {
+        others().map(|side| metric(name, (place, side), &runs)).collect::<Vec<_>>()
+    };
+    let mut metrics: Vec<AbMetric> = names.iter().enumerate().flat_map(of_name).collect();
     let p = |metric: &AbMetric| metric.change.as_ref().map(|change| change.p);
     let all: Vec<f64> = metrics.iter().filter_map(p).collect();
     let mut adjusted = benjamini_hochberg(&all).into_iter();
     for metric in metrics.iter_mut().filter(|metric| metric.change.is_some()) {
         metric.p_adjusted = adjusted.next();
     }
-    Ab { metrics, runs, is_interrupted: false }
+    Ab { metrics, sides, runs, is_interrupted: false }
 }
 
-fn metric(name: String, at: usize, runs: &[AbRun]) -> AbMetric {
-    let value = |run: &AbRun| run.values.get(at).copied().unwrap_or(0.0);
+fn metric(name: &str, (place, other): (usize, AbSide), runs: &[AbRun]) -> AbMetric {
+    let value = |run: &AbRun| run.values.get(place).copied().unwrap_or(0.0);
     let of = |side: AbSide| {
         let own = runs.iter().enumerate().filter(move |(_, run)| run.side == side);
         own.map(|(place, run)| (place, value(run))).collect::<Vec<_>>()
     };
-    let sides = [of(AbSide::A), of(AbSide::B)];
+    let sides = [of(AbSide::A), of(other)];
     let values =
         sides.each_ref().map(|side| side.iter().map(|(_, value)| *value).collect::<Vec<_>>());
     let pairs: Vec<(f64, f64)> = runs
         .chunk_by(|one, other| one.block == other.block)
         .filter_map(|block| {
             let of = |side| block.iter().find(|run| run.side == side).map(value);
-            Some((of(AbSide::A)?, of(AbSide::B)?))
+            Some((of(AbSide::A)?, of(other)?))
         })
         .collect();
-    let mut outliers: Vec<usize> = sides.iter().flat_map(|side| outliers(side)).collect();
+    // A's are those of the first comparison.
+    let shown = if other == AbSide::B { &sides[..] } else { &sides[1..] };
+    let mut outliers: Vec<usize> = shown.iter().flat_map(|side| outliers(side)).collect();
     outliers.sort_unstable();
     AbMetric {
-        name,
+        name: name.to_owned(),
+        place,
+        side: other,
         means: values.each_ref().map(|values| mean(values).unwrap_or(0.0)),
         deviations: values.each_ref().map(|values| standard_deviation(values)),
         change: compare_pairs(&pairs, ALPHA),
@@ -132,17 +175,13 @@ fn metric(name: String, at: usize, runs: &[AbRun]) -> AbMetric {
 
 /// The places of values that are far from the others, by the median and the median of deviations from it.
 fn outliers(values: &[(usize, f64)]) -> Vec<usize> {
-    let Some(middle) = median(values.iter().map(|(_, value)| *value)) else { return Vec::new() };
-    let deviation = median(values.iter().map(|(_, value)| (value - middle).abs())).unwrap_or(0.0);
+    let mut all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    let Some(middle) = median(&mut all) else { return Vec::new() };
+    all.iter_mut().for_each(|value| *value = (*value - middle).abs());
+    let deviation = median(&mut all).unwrap_or(0.0);
     let far = FAR * NORMAL * deviation;
     let is_far = |value: f64| far > 0.0 && (value - middle).abs() > far;
     values.iter().filter(|(_, value)| is_far(*value)).map(|(place, _)| *place).collect()
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// By how much blocks as a whole grew, as a share of their mean.

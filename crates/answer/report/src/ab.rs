@@ -18,33 +18,31 @@ use crate::units::{plural, time};
 /// Cells of a line of points.
 const POINTS: usize = 60;
 
-/// A workload under two configurations.
+/// A workload under some configurations.
 #[derive(Debug)]
 pub struct AbReport {
-    /// How A and B are set up.
-    pub setups: [String; 2],
+    /// How A and the others are set up.
+    pub setups: Vec<String>,
     /// What ran.
     pub workload: Vec<String>,
     /// What the order was drawn from.
     pub seed: u64,
     /// The numbers.
     pub ab: Ab,
-    /// The metric that the workload is about, by its place: its runs are drawn.
+    /// The metric that the workload is about, by its place among the values of a run: its runs are drawn.
     pub main_metric: usize,
 }
 
 impl Report for AbReport {
     fn text(&self, width: Option<usize>) -> String {
-        let blocks = self.ab.runs.len() as u64 / 2;
-        let mut out = format!(
-            "{}: {} of one run each\nA: {}\nB: {}\n\n",
-            line(&self.workload.join(" ")),
-            plural(blocks, "block"),
-            line(&self.setups[0]),
-            line(&self.setups[1]),
-        );
+        let blocks = plural(self.ab.blocks() as u64, "block");
+        let mut out = format!("{}: {blocks} of one run each\n", line(&self.workload.join(" ")));
+        for (side, setup) in self.sides() {
+            out += &format!("{}: {}\n", capital(side), line(setup));
+        }
+        out.push('\n');
         let mut table = Table::default();
-        column::draw(&columns(), &mut table, TABLE, &self.rows());
+        column::draw(&columns(self.ab.sides), &mut table, TABLE, &self.rows());
         out += &table.draw(width).0;
         out += &self.points();
         for note in self.notes() {
@@ -57,20 +55,19 @@ impl Report for AbReport {
         let configuration = |(side, setup): (AbSide, &String)| {
             Object::default().set("name", side.name()).set("setup", setup.clone()).done()
         };
-        let sides = [AbSide::A, AbSide::B].into_iter().zip(&self.setups);
         Document {
             schema: "hyperscope.ab/1",
             workload: &self.workload,
             seed: self.seed,
             interrupted: self.ab.is_interrupted,
-            configurations: sides.map(configuration).collect(),
-            metrics: Rows { columns: columns(), rows: self.rows() },
+            configurations: self.sides().map(configuration).collect(),
+            metrics: Rows { columns: columns(self.ab.sides), rows: self.rows() },
             runs: self.ab.runs.iter().enumerate().map(|run| self.run_json(run)).collect(),
         }
     }
 
     fn csv(&self) -> Table {
-        column::csv(&columns(), &self.rows(), &[true])
+        column::csv(&columns(self.ab.sides), &self.rows(), &[true])
     }
 }
 
@@ -87,6 +84,11 @@ struct Document<'r> {
 }
 
 impl AbReport {
+    /// Configurations and how they are set up.
+    fn sides(&self) -> impl Iterator<Item = (AbSide, &String)> {
+        AbSide::first(self.setups.len()).zip(&self.setups)
+    }
+
     fn rows(&self) -> Vec<Row<'_>> {
         self.ab.metrics.iter().map(|metric| Row { ab: &self.ab, metric }).collect()
     }
@@ -94,10 +96,12 @@ impl AbReport {
     fn run_json(&self, (at, run): (usize, &AbRun)) -> Value {
         let mut values = Object::default();
         let mut outliers: Vec<Value> = Vec::new();
-        for (metric, value) in self.ab.metrics.iter().zip(&run.values) {
-            values.set(&metric.name, *value);
-            if metric.outliers.contains(&at) {
-                outliers.push(metric.name.clone().into());
+        for (place, value) in run.values.iter().enumerate() {
+            for metric in self.ab.comparisons(place) {
+                values.set(&metric.name, *value);
+                if metric.outliers.contains(&at) {
+                    outliers.push(metric.name.clone().into());
+                }
             }
         }
         let mut object = Object::default();
@@ -108,7 +112,7 @@ impl AbReport {
     /// All runs of the main metric, as points from the least to the greatest.
     fn points(&self) -> String {
         let at = self.main_metric;
-        let Some(metric) = self.ab.metrics.get(at) else { return String::new() };
+        let Some(metric) = self.ab.comparisons(at).next() else { return String::new() };
         let values =
             || self.ab.runs.iter().filter_map(|run| Some((run.side, *run.values.get(at)?)));
         let least = values().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
@@ -124,7 +128,7 @@ impl AbReport {
             number(metric, least),
             number(metric, most)
         );
-        for side in [AbSide::A, AbSide::B] {
+        for (side, _) in self.sides() {
             let mut counts = [0_u32; POINTS];
             for (_, value) in values().filter(|(one, _)| *one == side) {
                 if let Some(count) = counts.get_mut(place(value)) {
@@ -137,9 +141,17 @@ impl AbReport {
                 _ => '+',
             };
             let marks: String = counts.iter().map(mark).collect();
-            out += &format!("{} {marks}\n", side.name().to_uppercase());
+            out += &format!("{} {marks}\n", capital(side));
         }
         out
+    }
+
+    /// A metric, and the configuration where there are several to compare with A.
+    fn named(&self, metric: &AbMetric) -> String {
+        match self.ab.sides {
+            ..=2 => line(&metric.name).into_owned(),
+            _ => format!("{} of {}", line(&metric.name), capital(metric.side)),
+        }
     }
 
     fn notes(&self) -> Vec<String> {
@@ -152,19 +164,24 @@ impl AbReport {
                 let runs = plural(metric.outliers.len() as u64, "run");
                 notes.push(format!(
                     "{}: {runs} far from the others, which count",
-                    line(&metric.name)
+                    self.named(metric)
                 ));
             }
             if let Some(drift) = metric.drift {
                 let drift = drift * 100.0;
                 notes.push(format!(
                     "{}: {drift:+.1}% from the first block to the last, under both: the machine changed meanwhile",
-                    line(&metric.name)
+                    self.named(metric)
                 ));
             }
         }
         notes
     }
+}
+
+/// A configuration as tables have it.
+fn capital(side: AbSide) -> String {
+    side.name().to_uppercase()
 }
 
 /// A metric's number as people read it.

@@ -286,10 +286,10 @@ mod tests {
             page.matches("<title>delay 0 ns: 0 ns added to a unit, which takes 10.0 us").count(),
             1
         );
-        let line = page.split("polyline class=\"a\" points=\"").nth(1).unwrap();
+        let line = page.split("polyline class=\"c0\" points=\"").nth(1).unwrap();
         let end = line.split(['"', ' ']).nth(1).unwrap();
         let (x, y) = end.split_once(',').unwrap();
-        let point = page.split("<circle").nth(2).unwrap();
+        let point = page.split("<circle class=\"c0\"").nth(2).unwrap();
         assert!(point.contains(&format!("cx=\"{x}\"")), "{x} {point}");
         let at: f64 =
             point.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use analyses::ab::MOST_SIDES;
 use analyses::diff::Condition;
 use clap::Args;
 use experiment::{Metric, Stop};
 
 use super::OutputArgs;
 use super::record::some_time;
+use crate::misuse::Misuse;
 
 /// Arguments of `ab`.
 #[derive(Debug, Args)]
@@ -16,20 +18,25 @@ use super::record::some_time;
     hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
+    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three of them\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
     hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
-    Each block is one run of either configuration, in an order by chance: what changes slowly on the\n\
-    machine is in both. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\
-    a or b in all of them, and in the workload.\n\
+    Each block is one run of every configuration, in an order by chance: what changes slowly on the\n\
+    machine is in all. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\
+    a, b and so on in all of them, and in the workload.\n\
     Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as those of diff.")]
 pub(crate) struct AbArgs {
     /// A line for the shell before each run that sets up A
     #[arg(long, value_name = "SETUP")]
     pub(crate) a: String,
-    /// One that sets up B
-    #[arg(long, value_name = "SETUP")]
-    pub(crate) b: String,
+    /// One that sets up B; given again, C and so on, each of which is compared with A
+    #[arg(long, value_name = "SETUP", required_unless_present = "parameter_list")]
+    pub(crate) b: Vec<String>,
+    /// Configurations by the values of one parameter: A is --a with the first value in place of {NAME}, B with the second, and
+    /// so on
+    #[arg(long, value_name = "NAME=VALUE,…", conflicts_with = "b", value_parser = Parameter::parse)]
+    pub(crate) parameter_list: Option<Parameter>,
     /// One before each run, after the setup: what is not to be timed
     #[arg(long, value_name = "LINE")]
     pub(crate) prepare: Option<String>,
@@ -75,7 +82,47 @@ pub(crate) struct AbArgs {
     pub(crate) workload: Vec<String>,
 }
 
+/// A parameter and its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    name: String,
+    values: Vec<String>,
+}
+
+impl Parameter {
+    fn parse(text: &str) -> Result<Self, String> {
+        let usage = || "NAME=VALUE,VALUE with two values at least".to_owned();
+        let (name, values) = text.split_once('=').ok_or_else(usage)?;
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        let is_right = !name.is_empty() && values.len() >= 2;
+        is_right.then(|| Self { name: name.to_owned(), values }).ok_or_else(usage)
+    }
+}
+
 impl AbArgs {
+    /// How A and the others are set up.
+    ///
+    /// # Errors
+    /// When there are too many, or the parameter occurs nowhere.
+    pub(crate) fn setups(&self) -> Result<Vec<String>, Misuse> {
+        let setups: Vec<String> = match &self.parameter_list {
+            None => std::iter::once(&self.a).chain(&self.b).cloned().collect(),
+            Some(Parameter { name, values }) => {
+                let place = format!("{{{name}}}");
+                if !self.a.contains(&place) {
+                    return Err(Misuse(format!("--parameter-list: {place} does not occur in --a")));
+                }
+                values.iter().map(|value| self.a.replace(&place, value)).collect()
+            }
+        };
+        match setups.len() {
+            ..=MOST_SIDES => Ok(setups),
+            many => Err(Misuse(format!(
+                "{many} configurations are too many: {MOST_SIDES} are the most"
+            ))),
+        }
+    }
+
     /// When there are enough blocks.
     pub(crate) fn stop(&self) -> Stop {
         self.until.map_or(Stop::Blocks(self.runs as usize), Stop::Width)

@@ -1,4 +1,4 @@
-//! `hyperscope ab`: whether a workload runs otherwise under one configuration than under another.
+//! `hyperscope ab`: whether a workload runs otherwise under some configurations than under a first one.
 
 mod exits;
 
@@ -23,14 +23,14 @@ use crate::output;
 
 pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
+    let setups = args.setups()?;
     let out = output::open(args.output.output.as_deref(), &[])?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
-    let setups = [args.a.clone(), args.b.clone()];
     let experiment = Experiment {
-        configurations: setups.clone().map(|setup| Configuration { setup }),
+        configurations: setups.iter().cloned().map(|setup| Configuration { setup }).collect(),
         prepare: args.prepare.clone(),
         teardown: args.teardown.clone(),
         workload: args.workload.clone(),
@@ -116,17 +116,24 @@ fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
             let values = ratio.map_or((a, b), |change| (a, a * change.change));
             let values = if condition.is_on_change() { values } else { (a, b) };
             let Some(true) = condition.is_beyond_values(values, metric.is_time()) else { continue };
+            let of = match ab.sides {
+                ..=2 => String::new(),
+                _ => format!(" in {}", metric.side.name().to_uppercase()),
+            };
             if condition.is_on_change() && !metric.is_significant() {
                 let _ = writeln!(
                     err,
-                    "hyperscope: {}: it is beyond that, but not significantly",
+                    "hyperscope: {}: it is beyond that{of}, but not significantly",
                     condition.text
                 );
                 continue;
             }
             let change = values.1 / values.0;
-            let _ =
-                writeln!(err, "hyperscope: {}: {} is {change:.3}x", condition.text, metric.name);
+            let _ = writeln!(
+                err,
+                "hyperscope: {}: {} is {change:.3}x{of}",
+                condition.text, metric.name
+            );
             code = ExitCode::from(CONDITION_HOLDS);
         }
     }

@@ -25,7 +25,8 @@ fn documents_keep_their_schema() {
     assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
     let csv = hyperscope(&[&args[..], &["--format", "csv", "--", PRINTS]].concat());
     assert!(
-        csv.out.starts_with("name,a_mean,a_sd,b_mean,b_sd,ratio,ci_low,ci_high,p_value"),
+        csv.out
+            .starts_with("name,configuration,a_mean,a_sd,b_mean,b_sd,ratio,ci_low,ci_high,p_value"),
         "{}",
         csv.out
     );
@@ -51,6 +52,35 @@ fn a_page_has_every_run_and_asks_no_network() {
 }
 
 #[test]
+fn several_configurations_come_from_setups_or_from_values() {
+    let prints = "echo n=$(cat $FILE)";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("value");
+    let said = |args: &[&str]| {
+        let all = ["ab", "--runs", "4", "--metric", "n=n=([0-9]+)", "--format", "json"];
+        let mut run = command();
+        run.args([&all[..], args, &["--", prints]].concat()).env("FILE", &file);
+        let done = run.output().unwrap();
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()
+    };
+    let setup = |value: u32| format!("echo {value} > $FILE");
+    let (a, b, c) = (setup(10), setup(20), setup(5));
+    let by_setups = said(&["--a", &a, "--b", &b, "--b", &c]);
+    let by_values = said(&["--a", "echo {n} > $FILE", "--parameter-list", "n=10,20,5"]);
+    for report in [by_setups, by_values] {
+        check(&closed("ab"), &report, "ab");
+        let names: Vec<_> = report["configurations"].as_array().unwrap().iter().collect();
+        assert_eq!(names.iter().map(|one| &one["name"]).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(names[2]["setup"], c);
+        let rows = report["metrics"].as_array().unwrap();
+        let n = rows.iter().filter(|row| row["name"] == "n");
+        let shown: Vec<_> = n.map(|row| (&row["configuration"], row["b_mean"].as_f64())).collect();
+        assert_eq!(shown, [(&"b".into(), Some(20.0)), (&"c".into(), Some(5.0))]);
+        assert_eq!(report["runs"].as_array().unwrap().len(), 12);
+    }
+}
+
+#[test]
 fn conditions_decide_the_exit_code() {
     let code = |condition: &str| {
         let args = ["ab", "--a", "true", "--b", "true", "--runs", "4", "--metric", "n=n=([0-9]+)"];
@@ -70,6 +100,12 @@ fn wrong_usage_is_said() {
     for (args, words) in [
         (&["ab", "--a", "true", "--", "true"][..], "--b"),
         (&["ab", "--a", "true", "--b", "true"], "WORKLOAD"),
+        (&["ab", "--a", "x", "--parameter-list", "n=1", "--", "true"], "two values"),
+        (&["ab", "--a", "x", "--parameter-list", "n=1,2", "--", "true"], "{n} does not occur"),
+        (
+            &["ab", "--a", "{n}", "--parameter-list", "n=,,,,,,,,,,,,,", "--", "true"],
+            "14 configurations",
+        ),
         (&["ab", "--a", "x", "--b", "x", "--until", "none", "--", "true"], "2%"),
         (&["ab", "--a", "x", "--b", "x", "--metric", "m", "--", "true"], "NAME=REGEX"),
         (&["ab", "--a", "x", "--b", "x", "--timeout", "0s", "--", "true"], "longer than 0"),

@@ -1,4 +1,4 @@
-//! Block after block, each one run of either configuration in an order by chance, until there are enough.
+//! Block after block, each one run of every configuration in an order by chance, until there are enough.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const LEAST_BLOCKS: usize = 6;
 /// Blocks of one experiment.
 const MOST_BLOCKS: usize = 10_000;
 
-/// One of the two configurations.
+/// One of the configurations.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
     /// A line for the shell that sets it up before each of its runs.
@@ -34,8 +34,8 @@ pub enum Stop {
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// A and B.
-    pub configurations: [Configuration; 2],
+    /// A, and those that are compared with it: [`analyses::ab::MOST_SIDES`] of all at most.
+    pub configurations: Vec<Configuration>,
     /// A line for the shell before each run, after the setup; not timed.
     pub prepare: Option<String>,
     /// One after each run.
@@ -102,7 +102,7 @@ pub fn run(
         names.chain(experiment.metrics.iter().map(|one| one.name.clone())).collect();
     let found = |runs: &[Watched]| {
         let (names, runs) = all_metrics(&names, runs);
-        ab(names, runs)
+        ab(&names, runs, experiment.configurations.len())
     };
     let (mut chance, mut runs) = (Chance::new(experiment.seed), Vec::new());
     let begun = Instant::now();
@@ -118,9 +118,11 @@ pub fn run(
         }
         begins(Progress { block: counted });
         match one_block(experiment, limits, &mut chance, counted, watch) {
-            Ok(both) if is_warm => runs.extend(both),
+            Ok(all) if is_warm => runs.extend(all),
             Ok(_) => {}
-            Err(error) if error.is_interrupted() && runs.len() >= 4 => {
+            Err(error)
+                if error.is_interrupted() && runs.len() >= 2 * experiment.configurations.len() =>
+            {
                 return Ok(Ab { is_interrupted: true, ..found(&runs) });
             }
             Err(error) => return Err(error),
@@ -135,12 +137,13 @@ pub fn run(
     Ok(found(&runs))
 }
 
-/// Whether the interval of the workload's first own metric, or of its time, is narrow enough.
+/// Whether all intervals of the workload's first own metric, or of its time, are narrow enough.
 fn is_narrow(found: &Ab, own: usize, width: f64) -> bool {
     let first = if own > 0 { OWN_METRICS.len() } else { 0 };
-    let first = found.metrics.get(first);
-    let change = first.and_then(|metric| metric.change.as_ref());
-    change.is_some_and(|change| (change.high / change.low).sqrt() - 1.0 <= width)
+    found.comparisons(first).all(|metric| {
+        let change = metric.change.as_ref();
+        change.is_some_and(|change| (change.high / change.low).sqrt() - 1.0 <= width)
+    })
 }
 
 fn one_block(
@@ -149,14 +152,10 @@ fn one_block(
     chance: &mut Chance,
     block: usize,
     watch: &mut dyn Watch,
-) -> Result<[Watched; 2], ExperimentError> {
-    let order = match chance.coin() {
-        true => [AbSide::A, AbSide::B],
-        false => [AbSide::B, AbSide::A],
-    };
-    let [first, second] = order;
-    let first = one_run(experiment, limits, (first, block), watch)?;
-    Ok([first, one_run(experiment, limits, (second, block), watch)?])
+) -> Result<Vec<Watched>, ExperimentError> {
+    let mut order: Vec<AbSide> = AbSide::first(experiment.configurations.len()).collect();
+    chance.shuffle(&mut order);
+    order.into_iter().map(|side| one_run(experiment, limits, (side, block), watch)).collect()
 }
 
 fn one_run(
@@ -166,8 +165,8 @@ fn one_run(
     watch: &mut dyn Watch,
 ) -> Result<Watched, ExperimentError> {
     let variables = [("HYPERSCOPE_SIDE", side.name())];
-    let [a, b] = &experiment.configurations;
-    let setup = if side == AbSide::A { &a.setup } else { &b.setup };
+    let configuration = experiment.configurations.get(side.place());
+    let setup = configuration.map_or("", |configuration| configuration.setup.as_str());
     let step = |what: &'static str, line: &str, limits: Limits<'_>| match line.trim() {
         "" => Ok(()),
         line => command::run(&[line.to_owned()], &variables, limits, false)

@@ -1,4 +1,4 @@
-//! Runs a workload under two configurations, in blocks of one run of each whose order is chance's, and reads
+//! Runs a workload under some configurations, in blocks of one run of each whose order is chance's, and reads
 //! its numbers: how long it took, what it says of itself, and what else is counted meanwhile.
 
 #![forbid(unsafe_code)]

@@ -13,7 +13,7 @@ use stats::Chance;
 
 fn experiment(a: &str, b: &str, workload: &str) -> Experiment {
     Experiment {
-        configurations: [a, b].map(|setup| Configuration { setup: setup.to_owned() }),
+        configurations: [a, b].map(|setup| Configuration { setup: setup.to_owned() }).to_vec(),
         prepare: None,
         teardown: None,
         workload: vec![workload.to_owned()],
@@ -67,6 +67,33 @@ fn blocks_have_one_run_of_each() {
         let side = three[0].split(' ').next_back().unwrap();
         assert_eq!(three, ["setup", "prepare", "teardown"].map(|what| format!("{what} {side}")));
     }
+}
+
+/// Each of several is compared with the first one, and all comparisons count where chance is adjusted for.
+#[test]
+fn several_are_compared_with_the_first() {
+    let all = Experiment {
+        configurations: vec![Configuration::default(); 3],
+        metrics: vec![Metric::parse("n=n=([0-9]+)").unwrap()],
+        stop: Stop::Blocks(8),
+        ..experiment(
+            "",
+            "",
+            "case $HYPERSCOPE_SIDE in a) echo n=10;; b) echo n=20;; c) echo n=5;; esac",
+        )
+    };
+    let found = done(&all, MINUTE).unwrap();
+    assert_eq!((found.sides, found.blocks(), found.runs.len()), (3, 8, 24));
+    for block in found.runs.chunks(3) {
+        let mut sides: Vec<&str> = block.iter().map(|run| run.side.name()).collect();
+        sides.sort_unstable();
+        assert_eq!(sides, ["a", "b", "c"]);
+    }
+    let n: Vec<_> = found.comparisons(3).collect();
+    let means: Vec<_> = n.iter().map(|metric| (metric.side.name(), metric.means)).collect();
+    assert_eq!(means, [("b", [10.0, 20.0]), ("c", [10.0, 5.0])]);
+    assert!(n.iter().all(|metric| metric.is_significant()));
+    assert_eq!(found.metrics.len(), 4 * 2);
 }
 
 /// A workload that hangs is ended with all that it started, and what was set up is taken back.
@@ -159,7 +186,7 @@ fn made_up(seed: u64, blocks: usize, effect: f64) -> Ab {
             runs.push(AbRun { side, block, values: vec![value] });
         }
     }
-    ab(vec!["wall_ns".to_owned()], runs)
+    ab(&["wall_ns".to_owned()], runs, 2)
 }
 
 /// 200 experiments without a difference, and 200 with one of 5%.
@@ -188,7 +215,7 @@ fn drift_and_outliers_are_shown() {
         run.values[0] = 100.0 + run.block as f64 % 3.0;
     }
     all.runs[7].values[0] = 500.0;
-    let again = ab(vec!["wall_ns".to_owned()], all.runs);
+    let again = ab(&["wall_ns".to_owned()], all.runs, 2);
     assert_eq!(again.metrics[0].outliers, [7]);
     assert!(
         again.metrics[0].means.iter().any(|mean| *mean > 110.0),

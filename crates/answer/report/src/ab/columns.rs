@@ -1,4 +1,4 @@
-//! The columns of metrics under two configurations.
+//! The columns of metrics under A and another configuration.
 
 use analyses::Comparison;
 use analyses::ab::{Ab, AbMetric};
@@ -33,16 +33,19 @@ fn value<'r>(
         .drawn_as(move |row| of(row).map_or("-".to_owned(), |value| number(row.metric, value)))
 }
 
-/// All columns, in the order of JSON and CSV.
-pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
-    let mut columns = sides();
-    columns.extend(change());
+/// All columns, in the order of JSON and CSV, of that number of configurations.
+pub(super) fn columns<'r>(sides: usize) -> Vec<Column<Row<'r>>> {
+    let has_several = sides > 2;
+    let mut columns = self::sides(has_several);
+    columns.extend(change(if has_several { "of A" } else { "B / A" }));
     columns.extend(runs());
     columns
 }
 
-fn sides<'r>() -> Vec<Column<Row<'r>>> {
+/// Numbers of both; `has_several`: the other one may be any of several.
+fn sides<'r>(has_several: bool) -> Vec<Column<Row<'r>>> {
     let one_run = "There was one run.";
+    let b = if has_several { "other" } else { "B" };
     vec![
         Column::text(
             ("name", "metric"),
@@ -50,12 +53,18 @@ fn sides<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'_>| Some(row.metric.name.clone()),
         )
         .shown(TABLE, 0),
+        Column::text(
+            ("configuration", "with"),
+            "The configuration that is compared with A: b, or the next ones.",
+            |row: &Row<'_>| Some(row.metric.side.name().to_owned()),
+        )
+        .shown_if(TABLE, 0, move |_| has_several),
         value(("a_mean", "A"), "Mean of its runs under A.", |row| Some(row.metric.means[0]))
             .shown(TABLE, 0),
         value(("a_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[0])
             .null(one_run)
             .shown(TABLE, 2),
-        value(("b_mean", "B"), "Mean of its runs under B.", |row| Some(row.metric.means[1]))
+        value(("b_mean", b), "Mean of its runs under B.", |row| Some(row.metric.means[1]))
             .shown(TABLE, 0),
         value(("b_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[1])
             .null(one_run)
@@ -63,7 +72,7 @@ fn sides<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn change<'r>() -> Vec<Column<Row<'r>>> {
+fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
     let ratio = |of: fn(&Comparison) -> f64| {
         move |row: &Row<'_>| {
             let change = row.metric.change.as_ref().filter(|one| one.scale == Scale::Ratio)?;
@@ -75,7 +84,7 @@ fn change<'r>() -> Vec<Column<Row<'r>>> {
     let less = "There were less than two blocks.";
     vec![
         Column::ratio(
-            ("ratio", "B / A"),
+            ("ratio", title),
             "What B is of A: the mean of the blocks' ratios, as logarithms.",
             ratio(|one| one.change),
         )
@@ -104,7 +113,7 @@ fn change<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 1),
         Column::ratio(
             ("p_adjusted", "p adj."),
-            "The same, adjusted for the number of metrics (false discovery rate).",
+            "The same, adjusted for the number of comparisons (false discovery rate).",
             |row: &Row<'_>| row.metric.p_adjusted,
         )
         .null(less)
@@ -126,7 +135,7 @@ fn chance(p: Option<f64>) -> String {
 fn runs<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::number(("runs", "runs"), Unit::Count, "Runs of each configuration.", |row: &Row<'_>| {
-            Some(row.ab.runs.len() as u64 / 2)
+            Some(row.ab.blocks() as u64)
         })
         .shown(TABLE, 3),
         Column::number(("outliers", "outliers"), Unit::Count, "Runs that are further from the median of their configuration than five median deviations. They count.", |row: &Row<'_>| {

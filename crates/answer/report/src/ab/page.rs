@@ -4,7 +4,7 @@ use analyses::Comparison;
 use analyses::ab::{AbMetric, AbSide};
 use analyses::diff::Scale;
 
-use super::{AbReport, TABLE, columns, number};
+use super::{AbReport, TABLE, capital, columns, number};
 use crate::column;
 use crate::figures::{Axis, Mark, Page, Plot, table};
 use crate::table::Table;
@@ -16,26 +16,33 @@ const RATIOS: f64 = 640.0;
 const RATIO: f64 = 34.0;
 const RATIOS_EDGES: f64 = 80.0;
 
+/// Points of ratios.
+const CHANCE: Mark = Mark(4);
+const HARDLY_CHANCE: Mark = Mark(1);
+
 impl AbReport {
     /// A page with all runs as points, in one file that needs no network.
     #[must_use]
     pub fn page(&self) -> String {
         let mut page = Page::new(&self.workload.join(" "));
-        page.paragraph("lead", &self.verdict());
-        for (name, setup) in ["A", "B"].into_iter().zip(&self.setups) {
-            page.code(name, setup);
+        for metric in self.ab.comparisons(self.main_metric) {
+            page.paragraph("lead", &self.verdict(metric));
+        }
+        for (side, setup) in self.sides() {
+            page.code(&capital(side), setup);
         }
         self.ratios(&mut page);
         page.heading("Every run, in the order in which they ran");
-        page.key("A", "B");
+        let key = |(side, _): (AbSide, _)| (Mark(side.place()), capital(side));
+        page.key(&self.sides().map(key).collect::<Vec<_>>());
         let note =
             "A dashed line is a mean, a ring a run far from the others of its configuration.";
         page.paragraph("note", note);
-        let metrics = self.ab.metrics.iter().enumerate();
-        page.figures(&metrics.map(|(at, metric)| self.runs(at, metric)).collect::<Vec<_>>());
+        let places = 0..self.ab.runs.first().map_or(0, |run| run.values.len());
+        page.figures(&places.filter_map(|place| self.runs(place)).collect::<Vec<_>>());
         page.heading("All numbers");
         let mut drawn = Table::default();
-        column::draw(&columns(), &mut drawn, TABLE, &self.rows());
+        column::draw(&columns(self.ab.sides), &mut drawn, TABLE, &self.rows());
         page.table(&table(&drawn.lines()));
         for note in self.notes() {
             page.paragraph("note", &note);
@@ -43,11 +50,10 @@ impl AbReport {
         page.html()
     }
 
-    /// What the workload's own metric says.
-    fn verdict(&self) -> String {
-        let blocks = plural(self.ab.runs.len() as u64 / 2, "block");
-        let Some(metric) = self.ab.metrics.get(self.main_metric) else { return blocks };
-        let [a, b] = metric.means.map(|mean| number(metric, mean));
+    /// What the workload's own metric says of a configuration.
+    fn verdict(&self, metric: &AbMetric) -> String {
+        let blocks = plural(self.ab.blocks() as u64, "block");
+        let ([a, b], side) = (metric.means.map(|mean| number(metric, mean)), capital(metric.side));
         let name = &metric.name;
         let chance = match (metric.is_significant(), metric.p_adjusted) {
             (true, _) => "which is hardly chance",
@@ -55,81 +61,97 @@ impl AbReport {
             (false, None) => "of which too few runs say whether it is chance",
         };
         let change = ratio(metric).map_or(String::new(), |change| {
-            format!(
-                ": {}, 95% within {:.3}× and {:.3}×,",
-                times(change.change),
-                change.low,
-                change.high
-            )
+            let [low, high] = [change.low, change.high].map(times);
+            format!(": {}, 95% within {low} and {high},", times(change.change))
         });
-        format!("{name} is {a} under A, {b} under B{change} {chance}. {blocks} of one run each.")
+        format!(
+            "{name} is {a} under A, {b} under {side}{change} {chance}. {blocks} of one run each."
+        )
     }
 
-    /// By what B differs from A, metric by metric.
+    /// By what the others differ from A, metric by metric.
     fn ratios(&self, page: &mut Page) {
+        let all = self.ab.metrics.iter();
         let with_ratio: Vec<(&AbMetric, &Comparison)> =
-            self.ab.metrics.iter().filter_map(|metric| Some((metric, ratio(metric)?))).collect();
+            all.filter_map(|metric| Some((metric, ratio(metric)?))).collect();
         if with_ratio.is_empty() {
             return;
         }
-        page.heading("What B is of A");
+        page.heading(if self.ab.sides > 2 { "What the others are of A" } else { "What B is of A" });
         let ends = with_ratio.iter().flat_map(|(_, change)| [change.low, change.high]);
         let rows = with_ratio.len() as f64;
         let x = Axis::of(ends.chain([1.0]));
         let size = (RATIOS, RATIOS_EDGES + RATIO * rows);
         let mut plot = Plot::new(size, x, Axis::exactly(0.0, rows));
-        plot.axes(("B / A", &|ratio| format!("{ratio:.3}×")), ("", &|_| String::new()));
+        plot.axes(("of A", &times), ("", &|_| String::new()));
         plot.line("one", &[(1.0, 0.0), (1.0, rows)]);
         for (at, (metric, change)) in with_ratio.iter().enumerate() {
             let y = rows - at as f64 - 0.65;
-            let mark = if metric.is_significant() { Mark::B } else { Mark::A };
-            let class = if metric.is_significant() { "b" } else { "a" };
-            plot.line(class, &[(change.low, y), (change.high, y)]);
-            let sure = if metric.is_significant() { "" } else { ", may be chance" };
-            let said = format!("{}: {}{sure}", metric.name, times(change.change));
+            let (mark, sure) = if metric.is_significant() {
+                (HARDLY_CHANCE, "")
+            } else {
+                (CHANCE, ", may be chance")
+            };
+            plot.line(&mark.class(), &[(change.low, y), (change.high, y)]);
+            let said = format!("{}: {}{sure}", self.named(metric), times(change.change));
             plot.point((change.change, y), mark, false, &said);
             plot.words((change.change, y), "middle", &said);
         }
-        page.key("may be chance", "hardly chance");
-        let said =
-            "By metric, what B is of A, with the interval of 95%: the table below has the numbers";
+        page.key(&[
+            (CHANCE, "may be chance".to_owned()),
+            (HARDLY_CHANCE, "hardly chance".to_owned()),
+        ]);
+        let said = "By metric, what B or another configuration is of A, with the interval of 95%: the table below has the numbers";
         page.figures(&[(
             "Means of the blocks’ ratios, with their intervals of 95%".to_owned(),
             plot.svg(said),
         )]);
     }
 
-    /// All runs of a metric.
-    fn runs(&self, at: usize, metric: &AbMetric) -> (String, String) {
-        let value = |place: usize| self.ab.runs.get(place)?.values.get(at).copied();
-        let places = || (0..self.ab.runs.len()).filter_map(|place| Some((place, value(place)?)));
-        let x = Axis::exactly(0.0, self.ab.runs.len() as f64 + 1.0);
-        let y = Axis::of(places().map(|(_, value)| value).chain(metric.means));
+    /// All runs of the metric at a place among the values of a run.
+    fn runs(&self, place: usize) -> Option<(String, String)> {
+        let metrics: Vec<&AbMetric> = self.ab.comparisons(place).collect();
+        let first = metrics.first()?;
+        let means: Vec<f64> = std::iter::once(first.means[0])
+            .chain(metrics.iter().map(|metric| metric.means[1]))
+            .collect();
+        let runs = || {
+            self.ab
+                .runs
+                .iter()
+                .enumerate()
+                .filter_map(|(at, run)| Some((at, run, *run.values.get(place)?)))
+        };
         let end = self.ab.runs.len() as f64 + 1.0;
-        let mut plot = Plot::new(RUNS, x, y);
-        plot.axes(("run", &|run| format!("{run:.0}")), ("", &|value| number(metric, value)));
-        for (class, mean) in ["a", "b"].into_iter().zip(metric.means) {
-            plot.line(&format!("{class} mean"), &[(0.0, mean), (end, mean)]);
+        let y = Axis::of(runs().map(|(.., value)| value).chain(means.iter().copied()));
+        let mut plot = Plot::new(RUNS, Axis::exactly(0.0, end), y);
+        plot.axes(("run", &|run| format!("{run:.0}")), ("", &|value| number(first, value)));
+        for (side, mean) in means.iter().enumerate() {
+            plot.line(&format!("{} mean", Mark(side).class()), &[(0.0, *mean), (end, *mean)]);
         }
-        for (place, value) in places() {
-            let Some(run) = self.ab.runs.get(place) else { continue };
-            let mark = if run.side == AbSide::A { Mark::A } else { Mark::B };
-            let side = run.side.name().to_uppercase();
+        for (at, run, value) in runs() {
+            let is_far = metrics.iter().any(|metric| metric.outliers.contains(&at));
             let said = format!(
-                "run {}, block {}, {side}: {}",
-                place + 1,
+                "run {}, block {}, {}: {}",
+                at + 1,
                 run.block,
-                number(metric, value)
+                capital(run.side),
+                number(first, value)
             );
-            plot.point((place as f64 + 1.0, value), mark, metric.outliers.contains(&place), &said);
+            plot.point((at as f64 + 1.0, value), Mark(run.side.place()), is_far, &said);
         }
-        let [a, b] = metric.means.map(|mean| number(metric, mean));
-        let said = format!("Runs by {}: mean {a} under A, {b} under B", metric.name);
-        (metric.name.clone(), plot.svg(&said))
+        let sides = AbSide::first(means.len()).zip(&means);
+        let said: Vec<String> = sides
+            .map(|(side, mean)| format!("{} under {}", number(first, *mean), capital(side)))
+            .collect();
+        Some((
+            first.name.clone(),
+            plot.svg(&format!("Runs by {}, means: {}", first.name, said.join(", "))),
+        ))
     }
 }
 
-/// How B relates to A, where that is a ratio.
+/// How the other configuration relates to A, where that is a ratio.
 fn ratio(metric: &AbMetric) -> Option<&Comparison> {
     let change = metric.change.as_ref()?;
     (change.scale == Scale::Ratio && change.low.is_finite() && change.high.is_finite())
@@ -157,12 +179,12 @@ mod tests {
         };
         let names = vec!["wall_ns".to_owned(), "<b>&\"".to_owned()];
         let runs = (0..16).map(run).collect();
-        let setups = ["true".to_owned(), "echo '</title><script>'".to_owned()];
+        let setups = vec!["true".to_owned(), "echo '</title><script>'".to_owned()];
         AbReport {
             setups,
             workload: vec!["make".to_owned()],
             seed: 1,
-            ab: ab(names, runs),
+            ab: ab(&names, runs, 2),
             main_metric: 0,
         }
     }
@@ -194,7 +216,7 @@ mod tests {
             block: 1,
             values: vec![f64::INFINITY, f64::NAN],
         });
-        report.ab = ab(vec!["x".to_owned(), "y".to_owned()], runs.to_vec());
+        report.ab = ab(&["x".to_owned(), "y".to_owned()], runs.to_vec(), 2);
         let page = report.page();
         let places = page.split("cx=\"").skip(1).filter_map(|rest| rest.split('"').next());
         assert!(places.map(|place| place.parse::<f64>().unwrap()).all(f64::is_finite));

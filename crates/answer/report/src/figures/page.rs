@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use super::Mark;
 use crate::xml::escaped;
 
 /// Colours differ in lightness, too, and are read on both backgrounds.
 const STYLE: &str = "
-:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --a: #0b57d0; --b: #b34700; }
+:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --c0: #0b57d0; --c1: #b34700; --c2: #0a6b4b; --c3: #8f3f71; --c4: #5a6470; --c5: #7a5c00; }
 @media (prefers-color-scheme: dark) {
-  :root { --page: #14171b; --panel: #1c2026; --line: #363d47; --text: #e8eaee; --muted: #a3adba; --a: #8ab4f8; --b: #ffb37a; }
+  :root { --page: #14171b; --panel: #1c2026; --line: #363d47; --text: #e8eaee; --muted: #a3adba; --c0: #8ab4f8; --c1: #ffb37a; --c2: #6fd3ab; --c3: #e0a3cb; --c4: #a3adba; --c5: #d8c640; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1280px; padding: 0 16px 48px; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
@@ -26,12 +27,17 @@ svg text.title { fill: var(--text); }
 svg text.words { fill: var(--text); paint-order: stroke; stroke: var(--page); stroke-width: 4px; }
 .grid { stroke: var(--line); }
 .one { stroke: var(--text); stroke-dasharray: 4 3; fill: none; }
-circle.a, .key.a { fill: var(--a); color: var(--a); }
-rect.b, .key.b { fill: var(--b); color: var(--b); }
-polyline.a { stroke: var(--a); stroke-width: 1.5; fill: none; }
-polyline.b { stroke: var(--b); stroke-width: 1.5; fill: none; }
-polygon.a { fill: var(--a); opacity: .18; }
+.c0 { fill: var(--c0); stroke: var(--c0); }
+.c1 { fill: var(--c1); stroke: var(--c1); }
+.c2 { fill: var(--c2); stroke: var(--c2); }
+.c3 { fill: var(--c3); stroke: var(--c3); }
+.c4 { fill: var(--c4); stroke: var(--c4); }
+.c5 { fill: var(--c5); stroke: var(--c5); }
+polyline { stroke-width: 1.5; fill: none; }
+polygon.band { opacity: .18; stroke: none; }
+svg.key { display: inline; width: 15px; height: 15px; vertical-align: -2px; margin: 0 2px 0 12px; }
 polyline.mean { stroke-dasharray: 5 4; }
+.marks { margin-left: -12px; }
 .ring { fill: none; stroke: var(--text); stroke-width: 1.5; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -71,13 +77,10 @@ impl Page {
     }
 
     /// What shapes and colours are.
-    pub(crate) fn key(&mut self, a: &str, b: &str) {
-        let _ = writeln!(
-            self.body,
-            "<p><span class=\"key a\" aria-hidden=\"true\">●</span> {} &#160; <span class=\"key b\" aria-hidden=\"true\">■</span> {}</p>",
-            escaped(a),
-            escaped(b)
-        );
+    pub(crate) fn key(&mut self, marks: &[(Mark, String)]) {
+        let one = |(mark, text): &(Mark, String)| format!("{} {}", mark.svg(), escaped(text));
+        let all: String = marks.iter().map(one).collect();
+        let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
     }
 
     /// Figures with their captions, side by side where there is room.

@@ -15,13 +15,45 @@ const MARK: f64 = 4.5;
 /// What names of axes have more than other texts.
 const TITLE: &str = "class=\"title\"";
 
-/// How a point is drawn: shapes differ, too, for who does not see the colours apart.
+/// Colours of points and lines in the page's style.
+const COLOURS: usize = 6;
+
+/// How a point is drawn, by number: shapes differ, too, for who does not see the colours apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// A disc in the colour of A.
-    A,
-    /// A square in the colour of B.
-    B,
+pub(crate) struct Mark(pub(crate) usize);
+
+impl Mark {
+    /// The class of its colour.
+    pub(crate) fn class(self) -> String {
+        format!("c{}", self.0 % COLOURS)
+    }
+
+    /// Its shape around a place.
+    fn shape(self, (x, y): (f64, f64)) -> String {
+        let class = self.class();
+        let (left, right, top, bottom) = (x - MARK, x + MARK, y - MARK, y + MARK);
+        let corners = match self.0 % 4 {
+            0 => {
+                return format!(
+                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{MARK}\"/>"
+                );
+            }
+            1 => vec![(left, top), (right, top), (right, bottom), (left, bottom)],
+            2 => vec![(x, top - 1.0), (right + 1.0, bottom), (left - 1.0, bottom)],
+            _ => vec![(x, top - 2.0), (right + 2.0, y), (x, bottom + 2.0), (left - 2.0, y)],
+        };
+        let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        format!("<polygon class=\"{class}\" points=\"{}\"/>", corners.join(" "))
+    }
+
+    /// It by itself, for what explains it.
+    pub(crate) fn svg(self) -> String {
+        let side = MARK * 2.0 + 6.0;
+        let shape = self.shape((side / 2.0, side / 2.0));
+        format!(
+            "<svg class=\"key\" viewBox=\"0 0 {side} {side}\" aria-hidden=\"true\">{shape}</svg>"
+        )
+    }
 }
 
 /// A figure in the making. Texts may be anything; they are escaped here.
@@ -89,16 +121,7 @@ impl Plot {
             ),
             false => String::new(),
         };
-        let size = MARK * 2.0;
-        let shape = match mark {
-            Mark::A => format!("<circle class=\"a\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{MARK}\"/>"),
-            Mark::B => {
-                let (left, top) = (x - MARK, y - MARK);
-                format!(
-                    "<rect class=\"b\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{size}\" height=\"{size}\"/>"
-                )
-            }
-        };
+        let shape = mark.shape((x, y));
         let _ = writeln!(self.body, "<g>{ring}{shape}<title>{said}</title></g>");
     }
 

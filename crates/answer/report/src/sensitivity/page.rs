@@ -66,8 +66,8 @@ impl SensitivityReport {
         plot.axes(("added to a unit’s exits", &nanoseconds), ("a unit takes", &nanoseconds));
         plot.line("one", &[(0.0, *without), (most, paid(1.0))]);
         if let Some([low, mean, high]) = ends {
-            plot.area("a", &[(0.0, *without), (most, paid(high)), (most, paid(low))]);
-            plot.line("a", &[(0.0, *without), (most, paid(mean))]);
+            plot.area("c0 band", &[(0.0, *without), (most, paid(high)), (most, paid(low))]);
+            plot.line("c0", &[(0.0, *without), (most, paid(mean))]);
         }
         for (added, took, point) in &points {
             let said = format!(
@@ -76,7 +76,7 @@ impl SensitivityReport {
                 nanoseconds(*added),
                 nanoseconds(*took)
             );
-            plot.point((*added, *took), Mark::A, false, &said);
+            plot.point((*added, *took), Mark(0), false, &said);
         }
         Some((reason.to_owned(), plot.svg(&sentence(reason, one))))
     }

@@ -1,5 +1,5 @@
-//! What a host with many VMs takes: an interval added to the totals, and a page of metrics in each format. Exits are those of a
-//! real recording, given to as many VMs as are asked for.
+//! What a host with many VMs takes: an interval added to the totals, a page of metrics in each format, and a frame of `top`. Exits
+//! are those of a real recording, given to as many VMs as are asked for.
 
 use std::error::Error;
 use std::path::Path;
@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use analyses::exits::exits;
 use analyses::group::By;
-use criterion::{Criterion, SamplingMode, Throughput};
+use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use live::{Histogram, Interval, Row, States, Sums, Vcpu};
+use live_viewer::{Screen, draw};
 use metrics::{Format, Totals, page};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use timeline::VcpuActivity;
 use timeline::arch::Isa;
 
@@ -17,6 +20,9 @@ const RECORDING: &str = "x86-svm/nested.dat";
 /// VMs, and vCPUs of each.
 const VMS: u32 = 1000;
 const VCPUS: u32 = 4;
+/// VMs on the screen of `top`, which has rows of each vCPU, and its size.
+const SHOWN_VMS: u32 = 200;
+const CELLS: (u16, u16) = (200, 60);
 /// Reasons of a VM: those of the recording, again under other names.
 const REASONS: usize = 40;
 /// Buckets that a reason's times are in.
@@ -25,7 +31,7 @@ const SERIES: usize = 1 << 20;
 
 /// Sums of each reason of the recording, as the kernel adds them up.
 fn recorded() -> Result<Vec<Sums>, Box<dyn Error>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures").join(RECORDING);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(RECORDING);
     let found = exits(&sources::open(&path)?, &By::DEFAULT, &|_| ());
     let sums = found.rows.iter().map(|row| {
         let (count, paired, parts) = (row.tally.count, row.tally.paired(), row.tally.parts);
@@ -39,9 +45,10 @@ fn recorded() -> Result<Vec<Sums>, Box<dyn Error>> {
     Ok(sums.collect())
 }
 
-fn interval(recorded: &[Sums]) -> Interval {
+/// The interval of a host with that number of VMs; its rows are of VMs, or of each vCPU.
+fn interval(recorded: &[Sums], vms: u32, is_by_vcpu: bool) -> Interval {
     let mut interval = Interval { end_ns: 1_000_000_000, ..Interval::default() };
-    for vm in 0..VMS {
+    for vm in 0..vms {
         let name = format!("web-{vm:04}");
         for vcpu in 0..VCPUS {
             let mut states = States::default();
@@ -50,30 +57,63 @@ fn interval(recorded: &[Sums]) -> Interval {
                 vm: name.clone(),
                 process: 1 + vm,
                 vcpu: Some(vcpu),
-                thread: VMS + vm * VCPUS + vcpu,
+                thread: vms + vm * VCPUS + vcpu,
                 states,
                 waits: recorded.first().cloned().unwrap_or_default(),
                 ..Vcpu::default()
             });
         }
-        let reasons = recorded.iter().cycle().take(REASONS).enumerate();
-        interval.rows.extend(reasons.map(|(at, sums)| Row {
-            vm: Some(name.clone()),
-            vcpu: None,
-            level: 1,
-            isa: Isa::Svm,
-            code: None,
-            reason: format!("reason-{at}"),
-            waiting: at == 0,
-            sums: sums.clone(),
-        }));
+        match is_by_vcpu {
+            true => {
+                (0..VCPUS).for_each(|vcpu| interval.rows.extend(rows(recorded, &name, Some(vcpu))))
+            }
+            false => interval.rows.extend(rows(recorded, &name, None)),
+        }
     }
     interval
 }
 
+fn rows(recorded: &[Sums], vm: &str, vcpu: Option<u32>) -> impl Iterator<Item = Row> {
+    let reasons = recorded.iter().cycle().take(REASONS).enumerate();
+    reasons.map(move |(at, sums)| Row {
+        vm: Some(vm.to_owned()),
+        vcpu,
+        level: 1,
+        isa: Isa::Svm,
+        code: None,
+        reason: format!("reason-{at}"),
+        waiting: at == 0,
+        sums: sums.clone(),
+    })
+}
+
+/// What `top` does with each interval, and with each key.
+fn screen(criterion: &mut Criterion, recorded: &[Sums]) -> Result<(), Box<dyn Error>> {
+    let interval = interval(recorded, SHOWN_VMS, true);
+    let name = format!("top, {SHOWN_VMS} VMs of {VCPUS} vCPUs and {REASONS} reasons");
+    let mut group = criterion.benchmark_group(name);
+    group.sample_size(15).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(4));
+    let mut screen = Screen::default();
+    group.bench_function("an interval taken", |bencher| {
+        bencher.iter_batched(
+            || interval.clone(),
+            |interval| screen.take(interval),
+            BatchSize::LargeInput,
+        );
+    });
+    let mut terminal = Terminal::new(TestBackend::new(CELLS.0, CELLS.1))?;
+    group.bench_function("a frame", |bencher| {
+        bencher.iter(|| terminal.draw(|frame| draw(&screen, frame)).map(|_| ()));
+    });
+    group.finish();
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = Criterion::default().configure_from_args();
-    let interval = interval(&recorded()?);
+    let recorded = recorded()?;
+    let interval = interval(&recorded, VMS, false);
     let mut totals = Totals::new(SERIES);
     totals.add(&interval);
     let mut group = criterion.benchmark_group(format!("{VMS} VMs of {REASONS} reasons"));
@@ -91,6 +131,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         group.bench_function(name, |bencher| bencher.iter(|| page(&totals, format)));
     }
     group.finish();
+    screen(&mut criterion, &recorded)?;
     criterion.final_summary();
     Ok(())
 }
