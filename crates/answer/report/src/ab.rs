@@ -188,7 +188,7 @@ fn capital(side: AbSide) -> String {
 fn number(metric: &AbMetric, value: f64) -> String {
     match value {
         value if metric.is_time() && value >= 0.0 => time(value.round() as u64, true),
-        value if value.abs() >= 1000.0 => format!("{value:.0}"),
+        value if value.abs() >= 1000.0 || value.fract() == 0.0 => format!("{value:.0}"),
         value => format!("{value:.4}"),
     }
 }

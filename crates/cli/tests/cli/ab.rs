@@ -42,7 +42,7 @@ fn a_page_has_every_run_and_asks_no_network() {
     let html = std::fs::read_to_string(&page).unwrap();
     // Six runs by three times of ab's own and n.
     assert_eq!(html.matches("<title>run ").count(), 4 * 6);
-    assert!(html.contains("n is 10.0000 under A, 20.0000 under B: 2.000×"), "{html}");
+    assert!(html.contains("n is 10 under A, 20 under B: 2.000×"), "{html}");
     let asks = ["http:", "https:", "src=", "<link", "<script", "url("];
     assert_eq!(asks.iter().find(|ask| html.contains(**ask)), None);
     // What is asked for by name comes first.

@@ -78,13 +78,14 @@ impl AbReport {
             return;
         }
         page.heading(if self.ab.sides > 2 { "What the others are of A" } else { "What B is of A" });
-        let ends = with_ratio.iter().flat_map(|(_, change)| [change.low, change.high]);
+        let ends = || with_ratio.iter().flat_map(|(_, change)| [change.low, change.high]);
+        let scale = RatioScale::of(ends());
         let rows = with_ratio.len() as f64;
-        let x = Axis::of(ends.chain([1.0]));
+        let x = Axis::of(ends().chain([1.0]).map(|ratio| scale.at(ratio)));
         let size = (RATIOS, RATIOS_EDGES + RATIO * rows);
         let mut plot = Plot::new(size, x, Axis::exactly(0.0, rows));
-        plot.axes(("of A", &times), ("", &|_| String::new()));
-        plot.line("one", &[(1.0, 0.0), (1.0, rows)]);
+        plot.axes(("of A", &|at| times(scale.ratio(at))), ("", &|_| String::new()));
+        plot.line("one", &[(scale.at(1.0), 0.0), (scale.at(1.0), rows)]);
         for (at, (metric, change)) in with_ratio.iter().enumerate() {
             let y = rows - at as f64 - 0.65;
             let (mark, sure) = if metric.is_significant() {
@@ -92,10 +93,12 @@ impl AbReport {
             } else {
                 (CHANCE, ", may be chance")
             };
-            plot.line(&mark.class(), &[(change.low, y), (change.high, y)]);
+            let [low, middle, high] =
+                [change.low, change.change, change.high].map(|ratio| scale.at(ratio));
+            plot.line(&mark.class(), &[(low, y), (high, y)]);
             let said = format!("{}: {}{sure}", self.named(metric), times(change.change));
-            plot.point((change.change, y), mark, false, &said);
-            plot.words((change.change, y), "middle", &said);
+            plot.point((middle, y), mark, false, &said);
+            plot.words((x.least(), y), "start", &said);
         }
         page.key(&[
             (CHANCE, "may be chance".to_owned()),
@@ -151,6 +154,28 @@ impl AbReport {
     }
 }
 
+/// How ratios are laid out: as they are, or where they differ greatly each as far from its half as from its double.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RatioScale {
+    Linear,
+    Logarithmic,
+}
+
+impl RatioScale {
+    fn of(ratios: impl Iterator<Item = f64>) -> Self {
+        let differs = ratios.fold(1.0_f64, |most, ratio| most.max(ratio).max(1.0 / ratio));
+        if differs > 2.0 { Self::Logarithmic } else { Self::Linear }
+    }
+
+    fn at(self, ratio: f64) -> f64 {
+        if self == Self::Linear { ratio } else { ratio.log2() }
+    }
+
+    fn ratio(self, at: f64) -> f64 {
+        if self == Self::Linear { at } else { at.exp2() }
+    }
+}
+
 /// How the other configuration relates to A, where that is a ratio.
 fn ratio(metric: &AbMetric) -> Option<&Comparison> {
     let change = metric.change.as_ref()?;
@@ -198,6 +223,17 @@ mod tests {
         let said = "wall_ns is 1.01 ms under A, 2.01 ms under B: 1.994×, 95% within ";
         assert!(page.contains(said), "{page}");
         assert!(page.contains("which is hardly chance. 8 blocks of one run each."));
+    }
+
+    #[test]
+    fn ratios_that_differ_greatly_are_laid_out_by_their_logarithms() {
+        let near = RatioScale::of([0.9, 1.2].into_iter());
+        assert_eq!((near.at(0.9), near.ratio(0.9)), (0.9, 0.9));
+        for far in [[0.4, 1.0], [1.0, 14.0]] {
+            let far = RatioScale::of(far.into_iter());
+            assert_eq!((far.at(2.0), far.at(0.5), far.at(1.0)), (1.0, -1.0, 0.0));
+            assert!((far.ratio(far.at(3.0)) - 3.0).abs() < 1e-9);
+        }
     }
 
     #[test]

@@ -37,6 +37,11 @@ impl Axis {
         Self { least, most, step: round_step((most - least) / TICKS) }
     }
 
+    /// The beginning.
+    pub(crate) fn least(self) -> f64 {
+        self.least
+    }
+
     /// Where a number is: 0 at the beginning, 1 at the end; of what is no number 0.
     pub(crate) fn place(self, value: f64) -> f64 {
         let place = (value - self.least) / (self.most - self.least);
