@@ -16,7 +16,7 @@ DEMO_PAGE := target/demo.html
 help:
 	@echo 'make demo    build hyperscope, record a KVM host and its guest live, and look at where the time went'
 	@echo 'make test    format, lints, layers, recordings and all tests'
-	@echo 'make web     rebuild the page of hyperscope report, after a change in web/ (needs npm)'
+	@echo 'make web     rebuild the pages of hyperscope report and fleet, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
@@ -103,7 +103,7 @@ test: tools
 	@touch $(SKIPPED); sort -u $(SKIPPED) | sed 's/^/skipped: /'; \
 		echo "$$(sort -u $(SKIPPED) | wc -l) tests did not run here, all others passed"
 
-# The page of hyperscope report. web/dist/report.html is kept in the repository, so that building
+# The pages of hyperscope report and fleet. web/dist is kept in the repository, so that building
 # hyperscope needs no npm.
 NPM_CI := npm ci --prefix web --no-audit --no-fund --loglevel error
 

@@ -1,12 +1,12 @@
-// The hash of everything the page is built from: it is stored in the page, so that a page that was
+// The hash of everything the pages are built from: it is stored in each, so that a page that was
 // not built again can be found (cargo xtask page does).
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 
-/** Files and folders that the page is built from, relative to `web/`. */
-export const INPUTS = ["index.html", "package-lock.json", "package.json", "sources.ts", "src", "tsconfig.json", "vite.config.ts"];
+/** Files and folders that the pages are built from, relative to `web/`. */
+export const INPUTS = ["fleet.html", "index.html", "package-lock.json", "package.json", "sources.ts", "src", "tsconfig.json", "vite.config.ts"];
 
 function filesOf(path: string): string[] {
   if (!statSync(path).isDirectory()) return [path];

@@ -7,21 +7,31 @@ import { hashOfSources } from "./sources.ts";
 
 const root = import.meta.dirname;
 
-/** Puts the hash of the sources into the page, and gives the page its name. */
-function stamped(): Plugin {
+/** Puts the hash of the sources into a page, and gives that of a recording its name. */
+function stamped(page: string): Plugin {
   return {
     name: "stamped",
     transformIndexHtml: { order: "pre", handler: (html) => html.replace("%SOURCES%", hashOfSources(root)) },
     closeBundle() {
       mkdirSync(join(root, "dist"), { recursive: true });
-      renameSync(join(root, "dist/index.html"), join(root, "dist/report.html"));
+      if (page === "index") renameSync(join(root, "dist/index.html"), join(root, "dist/report.html"));
     },
   };
 }
 
-export default defineConfig({
-  base: "./",
-  plugins: [stamped(), viteSingleFile({ removeViteModuleLoader: true })],
-  build: { target: "es2022", modulePreload: false, reportCompressedSize: false },
-  test: { include: ["test/**/*.test.ts"] },
+// A page is one file, so that each is built by itself: that of a fleet as `--mode fleet`, after that of a recording.
+export default defineConfig(({ mode }) => {
+  const page = mode === "fleet" ? "fleet" : "index";
+  return {
+    base: "./",
+    plugins: [stamped(page), viteSingleFile({ removeViteModuleLoader: true })],
+    build: {
+      target: "es2022",
+      modulePreload: false,
+      reportCompressedSize: false,
+      emptyOutDir: page === "index",
+      rollupOptions: { input: join(root, `${page}.html`) },
+    },
+    test: { include: ["test/**/*.test.ts"] },
+  };
 });

@@ -9,7 +9,7 @@ import { RECORDINGS, report } from "./tool.mjs";
 const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** One line for each fault: its rule, and where. */
-async function faultsOf(page) {
+export async function faultsOf(page) {
   await page.evaluate(source);
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return found.violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id} (${help}): ${node.target.join(" ")}: ${node.html.slice(0, 160)} ${node.failureSummary ?? ""}`));

@@ -13,6 +13,7 @@ import { codes } from "./code.mjs";
 import { drawers } from "./drawer.mjs";
 import { eventLists } from "./events.mjs";
 import { firefoxes } from "./firefox.mjs";
+import { fleets } from "./fleet.mjs";
 import { frames } from "./frames.mjs";
 import { lanes } from "./lanes.mjs";
 import { serveds } from "./served.mjs";
@@ -30,7 +31,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...zooms, ...firefoxes, ...frames];
+const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...zooms, ...fleets, ...firefoxes, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

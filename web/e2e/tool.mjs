@@ -10,7 +10,7 @@ const target = process.env.CARGO_TARGET_DIR ?? join(repository, "target");
 export const screens = join(target, "report-screens");
 const reports = join(target, "reports");
 
-function program() {
+export function program() {
   const built = ["release", "debug"].map((profile) => join(target, profile, "hyperscope"));
   const found = [process.env.HYPERSCOPE, ...built].find((path) => path && existsSync(path));
   if (!found) throw new Error("hyperscope is not built: cargo build --release");

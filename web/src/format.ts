@@ -38,6 +38,15 @@ export function share(part: Known, whole: Known, digits = 2): string {
   return part === null || !whole ? NOT_RECORDED : `${((part * 100) / whole).toFixed(digits)}%`;
 }
 
+/** A value in its metric's unit. */
+export function measured(metric: string, value: Known): string {
+  if (metric.endsWith("_ns_per_s")) return share(value, value === null ? null : 1e9);
+  if (metric.includes("_ns")) return time(value);
+  if (metric.includes("share")) return share(value, value === null ? null : 1);
+  if (value !== null && Math.abs(value) < 100) return value.toFixed(2);
+  return count(value);
+}
+
 /** A number with a factor's sign. */
 export function factor(value: Known): string {
   return value === null ? NOT_RECORDED : `${value.toFixed(2)}×`;

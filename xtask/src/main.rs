@@ -35,7 +35,7 @@ enum Chore {
     Layers,
     /// Check the bundled recordings against fixtures/PROVENANCE.toml.
     Fixtures,
-    /// Check that web/dist/report.html was built from what is in web/.
+    /// Check that the pages in web/dist were built from what is in web/.
     Page,
     /// Check that the programs in bpf/ were built from what is there.
     Bpf,

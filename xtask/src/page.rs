@@ -1,6 +1,6 @@
-//! Checks that the page in `web/dist` was built from the sources next to it.
+//! Checks that the pages in `web/dist` were built from the sources next to them.
 //!
-//! The build puts a hash of its sources into the page (`web/sources.ts`); no npm is needed to hold
+//! The build puts a hash of its sources into each page (`web/sources.ts`); no npm is needed to hold
 //! it against them.
 
 use std::fs;
@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 
 use crate::repository;
 
-/// What the page is built from: as `INPUTS` in `web/sources.ts`.
+/// What the pages are built from: as `INPUTS` in `web/sources.ts`.
 const INPUTS: &[&str] = &[
+    "fleet.html",
     "index.html",
     "package-lock.json",
     "package.json",
@@ -22,18 +23,23 @@ const INPUTS: &[&str] = &[
     "vite.config.ts",
 ];
 
-/// Before the hash in the page.
+/// The pages.
+const PAGES: [&str; 2] = ["dist/report.html", "dist/fleet.html"];
+
+/// Before the hash in a page.
 const MARK: &str = "name=\"hyperscope-sources\" content=\"";
 
-/// Checks the page.
+/// Checks the pages.
 pub(crate) fn check() -> Result<()> {
     let web = repository::root().join("web");
     let expected = hash(&web)?;
-    let page = fs::read_to_string(web.join("dist/report.html")).context("web/dist/report.html")?;
-    let stored = page.split_once(MARK).and_then(|(_, rest)| rest.split_once('"'));
     let mut faults = Vec::new();
-    if stored.map(|(hash, _)| hash) != Some(expected.as_str()) {
-        faults.push("web/dist/report.html is not what web/ builds: make web".to_owned());
+    for name in PAGES {
+        let page = fs::read_to_string(web.join(name)).with_context(|| format!("web/{name}"))?;
+        let stored = page.split_once(MARK).and_then(|(_, rest)| rest.split_once('"'));
+        if stored.map(|(hash, _)| hash) != Some(expected.as_str()) {
+            faults.push(format!("web/{name} is not what web/ builds: make web"));
+        }
     }
     let lock =
         fs::read_to_string(web.join("package-lock.json")).context("web/package-lock.json")?;

@@ -3,7 +3,7 @@
 import type { DiffRow, Known } from "../data/report";
 import { el, section } from "../dom";
 import type { Context } from "../focus";
-import { count, factor, NOT_RECORDED, share, time } from "../format";
+import { count, factor, measured, NOT_RECORDED } from "../format";
 
 export function diff({ report }: Context): HTMLElement | null {
   if (!report.diff || report.diff.rows.length === 0) return null;
@@ -32,18 +32,9 @@ export function diff({ report }: Context): HTMLElement | null {
   );
 }
 
-/** A value in its metric's unit. */
-function shown(metric: string, value: Known): string {
-  if (metric.endsWith("_ns_per_s")) return share(value, value === null ? null : 1e9);
-  if (metric.includes("_ns")) return time(value);
-  if (metric.includes("share")) return share(value, value === null ? null : 1);
-  if (value !== null && Math.abs(value) < 100) return value.toFixed(2);
-  return count(value);
-}
-
 function line(row: DiffRow): HTMLElement {
   const worse = row.ratio !== null && row.ratio > 1;
-  const bound = (value: Known) => (row.interval_of === "difference" ? shown(row.metric, value) : factor(value));
+  const bound = (value: Known) => (row.interval_of === "difference" ? measured(row.metric, value) : factor(value));
   const between = row.ci_low === null || row.ci_high === null ? NOT_RECORDED : `${bound(row.ci_low)} to ${bound(row.ci_high)}`;
   const who = [row.vm, row.level === null ? null : `L${row.level}`, row.reason ?? "all exits"].filter((one) => one !== null).join(" · ");
   const p = row.p_adjusted ?? row.p_value;
@@ -52,8 +43,8 @@ function line(row: DiffRow): HTMLElement {
     "tr",
     { class: row.significant ? (worse ? "more" : "less") : null },
     el("th", { scope: "row" }, `${who} · ${row.metric.replace("_ns", "").replaceAll("_", " ")}`),
-    el("td", { class: "number" }, shown(row.metric, row.a)),
-    el("td", { class: "number" }, shown(row.metric, row.b)),
+    el("td", { class: "number" }, measured(row.metric, row.a)),
+    el("td", { class: "number" }, measured(row.metric, row.b)),
     el("td", { class: "number" }, factor(row.ratio)),
     el("td", { class: "number" }, between),
     el("td", { class: "number" }, p === null ? NOT_RECORDED : p < 0.001 ? "< 0.001" : p.toFixed(3)),

@@ -35,8 +35,15 @@ export function contents({ view }: Context, sections: HTMLElement[]): HTMLElemen
   return el("nav", { class: "contents", "aria-label": "Sections" }, ...sections.map(link));
 }
 
+/** Who keeps whether a page is light or dark. */
+export interface ThemeKeeper {
+  readonly value: { theme: "light" | "dark" | null };
+  update(part: { theme: "light" | "dark" }): void;
+  follow(listener: () => void): void;
+}
+
 /** The system's choice of light or dark, until the reader makes another one. The style sheet knows the attribute alone. */
-function themeButton(view: ViewStore): HTMLElement {
+export function themeButton(view: ThemeKeeper): HTMLElement {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = el("button", { type: "button", class: "theme" });

@@ -1,10 +1,13 @@
 //! Compares two parts of a lake, host by host.
 
+mod grid;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use lake::store::{Storage, counted};
 
+pub(crate) use self::grid::{Grid, GridColumn, GridHost, HostSession};
 use crate::carriers::carriers;
 use crate::compare::{Design, HostValues, compare};
 use crate::findings::{correct, note_shifts};
@@ -32,6 +35,8 @@ pub struct Question {
     pub alpha: f64,
     /// What resamples are drawn from.
     pub seed: u64,
+    /// Keep what each host has of each number, for a page.
+    pub per_host: bool,
 }
 
 /// A side as it was found.
@@ -61,6 +66,8 @@ pub struct FleetDiff {
     pub left_out: [usize; 4],
     /// Those with the greatest change first.
     pub rows: Vec<Row>,
+    /// What each host has, where that was asked for.
+    pub(crate) grid: Option<Grid>,
 }
 
 /// Compares two parts of a lake.
@@ -88,7 +95,8 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
         let significant = other.significant.cmp(&one.significant);
         significant.then(size(other).total_cmp(&size(one)))
     });
-    Ok(fleet.done(question, &sums, rows))
+    let grid = question.per_host.then(|| fleet.grid(&question, &sums));
+    Ok(FleetDiff { grid, ..fleet.done(question, &sums, rows) })
 }
 
 /// A host.
@@ -321,6 +329,7 @@ impl<'s> Fleet<'s> {
             controls: self.hosts.iter().filter(|host| host.is_control).count(),
             left_out: self.left_out,
             rows,
+            grid: None,
         }
     }
 }

@@ -43,6 +43,29 @@ fn made_up_by(row: &Row, rows: &[Row]) -> Option<String> {
     found.filter(makes_up).map(|other| other.reason.clone()).next()
 }
 
+/// Findings, each as the places of its rows: a change that several numbers of the same hosts show is one.
+pub(crate) fn distinct(rows: &[Row]) -> Vec<Vec<usize>> {
+    let findings: Vec<(usize, &Row)> =
+        rows.iter().enumerate().filter(|(_, row)| row.is_finding()).collect();
+    // What all kinds of hosts together show already names the hosts of a kind.
+    let is_covered = |row: &Row| {
+        let whole = |other: &&(usize, &Row)| other.1.stratum.is_none() && other.1.is_of(row);
+        row.stratum.is_none() || !findings.iter().any(|one| whole(&one))
+    };
+    let mut all: Vec<(&Row, Vec<usize>)> = Vec::new();
+    let named = findings.iter().filter(|(_, row)| !row.carried_by.is_empty());
+    for (at, row) in named.filter(|(_, row)| is_covered(row)) {
+        let is_same = |known: &&mut (&Row, Vec<usize>)| {
+            known.0.is_of(row) && known.0.carried_by == row.carried_by
+        };
+        match all.iter_mut().find(is_same) {
+            Some(known) => known.1.push(*at),
+            None => all.push((row, vec![*at])),
+        }
+    }
+    all.into_iter().map(|one| one.1).collect()
+}
+
 /// How much more there is on the second side.
 fn more(row: &Row) -> Option<f64> {
     let [a, b] = row.means;

@@ -83,6 +83,14 @@ impl Selection {
         &self.text
     }
 
+    /// What either of both picks.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let text = format!("({}) OR ({})", self.text, other.text);
+        let [one, second] = [self, other].map(|one| Box::new(one.root.clone()));
+        Self { text, root: Node::Or(one, second) }
+    }
+
     /// Checks that it is on names that there are.
     ///
     /// # Errors

@@ -55,6 +55,7 @@ impl Simulation<'_> {
             let mut chance = Chance::of_part(self.seed, u64::from(host));
             let of_host = Host {
                 name: format!("simulated-{host:03}"),
+                number: host,
                 model: host % 2,
                 time: (HOST_TIME * normal(&mut chance)).exp(),
                 count: (HOST_COUNT * normal(&mut chance)).exp(),

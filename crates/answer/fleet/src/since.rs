@@ -58,6 +58,30 @@ pub struct FleetSince {
     pub looked_at: BTreeSet<(String, Metric)>,
     /// The latest first.
     pub changes: Vec<LevelChange>,
+    /// The first day of each step.
+    pub(crate) dates: Vec<String>,
+    /// The series that were looked at.
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// What the typical host of a series had, step by step.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    /// As of a change.
+    pub(crate) stratum: Option<(String, String)>,
+    pub(crate) key: Key,
+    pub(crate) metric: Metric,
+    /// Steps with enough hosts.
+    pub(crate) steps: Vec<u32>,
+    pub(crate) levels: Vec<f64>,
+}
+
+impl Curve {
+    fn of(series: Series) -> Self {
+        let Series { stratum, key, metric, levels: DayLevels { steps, levels, .. } } = series;
+        let levels = levels.into_iter().map(f64::exp).collect();
+        Self { stratum, key, metric, steps, levels }
+    }
 }
 
 /// Looks for changes in a lake.
@@ -98,6 +122,8 @@ pub fn fleet_since<S: Storage>(storage: &S, question: SinceQuestion) -> io::Resu
         looked_at: series.iter().map(|one| (one.key.shown().to_owned(), one.metric)).collect(),
         question,
         changes,
+        dates: (0..days.steps).map(|step| days.date(step)).collect(),
+        curves: series.into_iter().map(Curve::of).collect(),
     })
 }
 

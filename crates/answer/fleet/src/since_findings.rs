@@ -81,6 +81,27 @@ pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
     }
 }
 
+/// Findings, each as the places of its changes with the surest first: what several numbers or kinds of the same hosts
+/// show at a time is one.
+pub(crate) fn distinct(changes: &[LevelChange]) -> Vec<Vec<usize>> {
+    let mut all: Vec<(&LevelChange, Vec<usize>)> = Vec::new();
+    for (at, change) in changes.iter().enumerate().filter(|(_, one)| one.is_finding()) {
+        let is_one = |(known, _): &&mut (&LevelChange, Vec<usize>)| {
+            known.is_of(change) && known.is_with(change) && known.carried_by == change.carried_by
+        };
+        match all.iter_mut().find(is_one) {
+            Some(known) => known.1.push(at),
+            None => all.push((change, vec![at])),
+        }
+    }
+    let p = |at: &usize| changes.get(*at).map_or(1.0, |one| one.p_adjusted);
+    let sorted = |(_, mut places): (&LevelChange, Vec<usize>)| {
+        places.sort_by(|one, other| p(one).total_cmp(&p(other)));
+        places
+    };
+    all.into_iter().map(sorted).collect()
+}
+
 fn column(change: &LevelChange) -> Option<&str> {
     change.stratum.as_ref().map(|one| one.0.as_str())
 }

@@ -13,6 +13,7 @@ use crate::level_change::LevelChange;
 use crate::shared_facts::{CameWith, SharedFact};
 use crate::shown::{names, times};
 use crate::since::FleetSince;
+use crate::since_findings::distinct;
 
 /// A fleet over time, and how much of it is shown.
 #[derive(Debug)]
@@ -57,28 +58,17 @@ impl SinceReport {
 
     /// What changed when, and on which hosts: a change that several numbers or kinds of hosts show is one.
     fn findings(&self) -> String {
-        let findings: Vec<&LevelChange> =
-            self.since.changes.iter().filter(|one| one.is_finding()).collect();
-        let mut all: Vec<Vec<&LevelChange>> = Vec::new();
-        for change in findings {
-            let is_one = |known: &&mut Vec<&LevelChange>| {
-                let same = |one: &&LevelChange| {
-                    one.is_of(change) && one.is_with(change) && one.carried_by == change.carried_by
-                };
-                known.first().is_some_and(same)
-            };
-            match all.iter_mut().find(is_one) {
-                Some(known) => known.push(change),
-                None => all.push(vec![change]),
-            }
-        }
-        all.iter().filter_map(|changes| finding(changes)).collect()
+        let changes = &self.since.changes;
+        let of = |places: &Vec<usize>| -> Vec<&LevelChange> {
+            places.iter().filter_map(|at| changes.get(*at)).collect()
+        };
+        distinct(changes).iter().filter_map(|places| finding(&of(places))).collect()
     }
 }
 
 /// A change in words: its metrics, and the numbers of the one that is surest.
 fn finding(changes: &[&LevelChange]) -> Option<String> {
-    let surest = changes.iter().min_by(|one, other| one.p_adjusted.total_cmp(&other.p_adjusted))?;
+    let surest = changes.first()?;
     let mut metrics: Vec<&str> = changes.iter().map(|one| one.metric.name()).collect();
     metrics.sort_unstable();
     metrics.dedup();
@@ -143,6 +133,18 @@ impl Report for SinceReport {
     }
 
     fn document(&self) -> impl Serialize {
+        self.object(true)
+    }
+
+    fn csv(&self) -> Table {
+        let rows: Vec<Row<'_>> = self.since.changes.iter().map(|change| Row { change }).collect();
+        column::csv(&columns(&self.since.question), &rows, &[true])
+    }
+}
+
+impl SinceReport {
+    /// All of it as JSON; changes with what each host had, or without.
+    pub(crate) fn object(&self, with_hosts: bool) -> Value {
         let FleetSince {
             question, hosts, sessions, days, steps, left_out, series, changes, ..
         } = &self.since;
@@ -163,13 +165,8 @@ impl Report for SinceReport {
             "correction": "benjamini_hochberg",
             "left_out": { "lost": lost, "host_unknown": no_host, "day_unknown": no_day, "step_incomplete": before },
             "series": series,
-            "changes": changes.iter().map(|one| object(&columns, one)).collect::<Vec<_>>(),
+            "changes": changes.iter().map(|one| object(&columns, one, with_hosts)).collect::<Vec<_>>(),
         })
-    }
-
-    fn csv(&self) -> Table {
-        let rows: Vec<Row<'_>> = self.since.changes.iter().map(|change| Row { change }).collect();
-        column::csv(&columns(&self.since.question), &rows, &[true])
     }
 }
 
@@ -181,17 +178,18 @@ struct ChangeObject<'c, 'r> {
     carried_by: &'r [String],
     shared: Vec<Value>,
     came_with: Vec<Value>,
-    hosts: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<Vec<Value>>,
 }
 
-fn object<'r>(columns: &[Column<Row<'r>>], change: &'r LevelChange) -> Value {
+fn object<'r>(columns: &[Column<Row<'r>>], change: &'r LevelChange, with_hosts: bool) -> Value {
     let row = Row { change };
     json!(ChangeObject {
         columns: Exported { columns, row: &row },
         carried_by: &change.carried_by,
         shared: change.shared.iter().map(shared_object).collect(),
         came_with: change.came_with.iter().map(came_with_object).collect(),
-        hosts: host_objects(change),
+        hosts: with_hosts.then(|| host_objects(change)),
     })
 }
 

@@ -88,9 +88,7 @@ impl PageReport {
     /// # Errors
     /// What `out` gives.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Some((head, tail)) = PAGE.split_once(PLACE) else {
-            return Err(io::Error::other("the page has no place for data"));
-        };
+        let (head, tail) = halves(PAGE)?;
         match self.served {
             true => out.write_all(head.replacen(ASKS_NOTHING, ASKS_ITS_SERVER, 1).as_bytes())?,
             false => out.write_all(head.as_bytes())?,
@@ -125,6 +123,27 @@ impl PageReport {
     fn origin_ns(&self) -> u64 {
         self.lanes.range_ns().map_or(0, |(first_ns, _)| first_ns)
     }
+}
+
+/// Writes another page, with one document as its data in the element of that name.
+///
+/// # Errors
+/// What `out` gives; when the page has no place for data.
+pub fn write_page(
+    page: &str,
+    id: &str,
+    document: &impl Serialize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (head, tail) = halves(page)?;
+    out.write_all(head.as_bytes())?;
+    write_json(id, document, out)?;
+    out.write_all(tail.as_bytes())
+}
+
+/// What stands before the place of data, and behind it.
+fn halves(page: &str) -> io::Result<(&str, &str)> {
+    page.split_once(PLACE).ok_or_else(|| io::Error::other("the page has no place for data"))
 }
 
 /// Writes the lanes of a part of a recording, as a page has those of all of it: `hyperscope.report-lanes/1`.

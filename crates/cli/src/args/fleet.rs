@@ -40,10 +40,13 @@ pub(crate) enum FleetVerb {
     hyperscope fleet diff --a \"pool = 'stable'\" --b \"pool = 'canary'\" LAKE            labels\n  \
     hyperscope fleet diff --a \"date < '2026-11-20'\" --b \"date >= '2026-11-20'\" \\\n  \
     \x20   --control \"kernel_release LIKE '%-55'\" LAKE        of which some were not updated\n  \
-    hyperscope fleet diff --fail-if 'npf:mean > +2%' --a … --b … LAKE     exit code 3\n\n\
+    hyperscope fleet diff --fail-if 'npf:mean > +2%' --a … --b … LAKE     exit code 3\n  \
+    hyperscope fleet diff --a … --b … LAKE -o fleet.html                  a page for a browser\n\n\
     Conditions on sessions: columns of sessions (docs/formats/lake.md), date, labels; =, <>, <, <=, >, >=,\n\
     LIKE, IN, IS NULL, AND, OR, NOT. Conditions of --fail-if are those of diff.\n\
     The host is the unit: docs/fleet.md says what is compared how.\n\n\
+    A page, asked for by a FILE that ends in .html, has hosts by reasons, hosts that stand apart, series over\n\
+    days (fleet since), and commands that open sessions' reports. It is one file and needs no network.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.")]
 pub(crate) struct FleetDiffArgs {
     /// The lake's folder
@@ -134,8 +137,8 @@ pub(crate) struct FleetSinceArgs {
     hyperscope fleet simulate /tmp/lake --effect 'npf:cost=+3%,model=1,day=3' trace.dat\n\n\
     Each host has exits as those of the recording, some more and longer and some less, and a session a day.\n\
     Hosts have two models of CPUs in turn, simulated-0 and simulated-1. An effect is REASON:cost=+N% or\n\
-    REASON:count=+N%, on hosts of a model (model=0 or 1) and from a day on (day=0 is the first), where that\n\
-    is said. Sessions say in source_uri that they are simulated.")]
+    REASON:count=+N%, on hosts of a model (model=0 or 1), on one host (host=7) and from a day on (day=0 is\n\
+    the first), where that is said. Sessions say in source_uri that they are simulated.")]
 pub(crate) struct SimulateArgs {
     /// The lake's folder; made where there is none
     #[arg(value_name = "LAKE")]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::pages::element;
 use crate::schemas::{check, closed};
 use crate::tool::{Run, hyperscope, output_of};
 
@@ -242,4 +243,114 @@ fn where_nothing_changes_no_day_is_found() {
         let run = since(&at, args);
         assert!(run.code == code && run.err.contains(words), "{args:?}: {} {}", run.code, run.err);
     }
+}
+
+/// The data of a page; `args` are those of `fleet diff`.
+fn page(at: &Path, args: &[&str]) -> (String, Value) {
+    let file = at.with_extension("html");
+    let run = diff(at, &[args, &["-o", file.to_str().unwrap()]].concat());
+    assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.err);
+    let text = std::fs::read_to_string(file).unwrap();
+    let document = serde_json::from_str(&element(&text, "hyperscope-fleet")).unwrap();
+    check(&closed("fleet_page"), &document, "page of a fleet");
+    (text, document)
+}
+
+/// Numbers of a reason that three hosts have, as `name` of the document has them.
+fn of_reason<'d>(document: &'d Value, name: &str, reason: &str, metric: &str) -> Vec<&'d Value> {
+    let is_it = |one: &&Value| one["key"]["reason"] == reason && one["metric"] == metric;
+    document[name].as_array().unwrap().iter().filter(is_it).collect()
+}
+
+#[test]
+fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("days");
+    let effects =
+        ["--effect", "IRQ:cost=+60%,model=1,day=5", "--effect", "DABT_LOW:cost=+400%,host=6,day=5"];
+    simulate(&at, &[&["--hosts", "24", "--days", "10", "--seed", "5"], &effects[..]].concat());
+    let sides = ["--a", "date < '2026-11-06'", "--b", "date >= '2026-11-06'"];
+    let found = document(&at, &sides);
+    let (_, page) = page(&at, &sides);
+    assert_eq!((&page["title"], &page["hosts_left_out"]), (&"days".into(), &0.into()));
+
+    // Numbers are those of the comparison, host by host.
+    let row = row(&found, "IRQ", "mean_cost_ns", None);
+    let [numbers] = of_reason(&page, "grid", "IRQ", "mean_cost_ns")[..] else { panic!("{page}") };
+    let hosts = page["hosts"].as_array().unwrap();
+    for (place, known) in row["hosts"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(hosts[place]["host"], known["host"]);
+        for side in ["a", "b"] {
+            let (kept, own) = (numbers[side][place].as_f64(), known[side].as_f64());
+            assert!((kept.unwrap() / own.unwrap() - 1.0).abs() < 5e-5, "{side} {known}");
+        }
+    }
+    assert_eq!(hosts.len(), 24);
+    let strip = |mut one: Value, list: &str| {
+        let rows = one[list].as_array_mut().unwrap();
+        rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("hosts")));
+        one
+    };
+    assert!(page["diff"] == strip(found, "rows"), "{}", page["diff"]);
+    let either = "(date < '2026-11-06') OR (date >= '2026-11-06')";
+    let since = since_document(&at, &["--where", either]);
+    assert!(page["since"] == strip(since, "changes"), "{}", page["since"]);
+
+    // The change of a kind is a finding of its hosts, that of one host stands apart.
+    let rows = page["diff"]["rows"].as_array().unwrap();
+    let first = |places: &Value| usize::try_from(places[0].as_u64().unwrap()).unwrap();
+    let irq = page["findings"].as_array().unwrap().iter().map(|one| &rows[first(one)]);
+    assert!(
+        irq.clone()
+            .any(|row| row["reason"] == "IRQ" && row["carried_by"].as_array().unwrap().len() == 12)
+    );
+    let apart = of_reason(&page, "outliers", "DABT_LOW", "mean_cost_ns");
+    let change = apart.iter().find(|one| one["of"] == "change").unwrap();
+    assert_eq!((&change["host"], &change["peers"]), (&"simulated-006".into(), &12.into()));
+    assert!((3.5..7.0).contains(&change["times"].as_f64().unwrap()), "{change}");
+    assert!(of_reason(&page, "outliers", "IRQ", "mean_cost_ns").is_empty());
+
+    // Days, and where recordings are.
+    assert_eq!(page["dates"].as_array().unwrap().len(), 10);
+    let curves = of_reason(&page, "curves", "IRQ", "mean_cost_ns");
+    assert_eq!(curves.len(), 3, "all hosts, and either kind");
+    let changes = page["since"]["changes"].as_array().unwrap();
+    let since = page["since_findings"].as_array().unwrap().iter().map(|one| &changes[first(one)]);
+    assert!(since.clone().any(|one| one["reason"] == "IRQ" && one["day"] == "2026-11-06"));
+    let source = format!("simulated: {RECORDING}");
+    assert_eq!(hosts[3]["a"][0]["source_uri"], source.as_str());
+    assert_eq!(
+        (&hosts[3]["b"][0]["date"], &hosts[3]["sessions"]),
+        (&"2026-11-10".into(), &serde_json::json!([5, 5]))
+    );
+}
+
+/// Names come from recordings: in a page they are data, whatever they are. Where other formats are asked for, a file
+/// of this name has them.
+#[test]
+fn names_in_a_page_of_a_fleet_stay_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lake");
+    let lake = at.to_str().unwrap();
+    let evil = "</script><script>alert(1)</script>&<!--";
+    // A recording is one session of a host: that of another day is another recording.
+    let days = [("1795305600", RECORDING), ("1795392000", "fixtures/arm64/A.dat")];
+    for host in ["one", evil] {
+        for (begun, file) in days {
+            let options = ["lake", "add", lake, "--host", host, "--begun", begun, file];
+            let run = hyperscope(&options);
+            assert_eq!(run.code, 0, "{}", run.err);
+        }
+    }
+    let sides = ["--a", "date < '2026-11-23'", "--b", "date >= '2026-11-23'"];
+    let (text, page) = page(&at, &sides);
+    let hosts = page["hosts"].as_array().unwrap();
+    assert!(hosts.len() == 2 && hosts.iter().any(|one| one["host"] == evil), "{hosts:?}");
+    assert!(hosts.iter().all(|one| one["a"][0]["source_uri"] == RECORDING), "{hosts:?}");
+    assert!(!element(&text, "hyperscope-fleet").contains(['<', '>', '&']));
+    let file = folder.path().join("json.html");
+    let run =
+        diff(&at, &[&sides[..], &["--format", "json", "-o", file.to_str().unwrap()]].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(std::fs::read_to_string(file).unwrap().starts_with('{'));
 }

@@ -13,6 +13,8 @@ pub struct Effect {
     pub count: f64,
     /// Only on hosts of this model.
     pub model: Option<u32>,
+    /// Only on the host of this number; the first is 0.
+    pub host: Option<u32>,
     /// From this day on; the first is 0.
     pub from_day: u32,
 }
@@ -24,13 +26,15 @@ impl FromStr for Effect {
         let wrong = || format!("{text} is no effect: REASON:cost=+3%,model=1,day=3");
         let (reason, settings) = text.split_once(':').ok_or_else(wrong)?;
         let reason = reason.to_owned();
-        let mut effect = Self { reason, cost: 1.0, count: 1.0, model: None, from_day: 0 };
+        let mut effect =
+            Self { reason, cost: 1.0, count: 1.0, model: None, host: None, from_day: 0 };
         for setting in settings.split(',') {
             let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
             match name {
                 "cost" => effect.cost = factor(value).ok_or_else(wrong)?,
                 "count" => effect.count = factor(value).ok_or_else(wrong)?,
                 "model" => effect.model = Some(value.parse().map_err(|_| wrong())?),
+                "host" => effect.host = Some(value.parse().map_err(|_| wrong())?),
                 "day" => effect.from_day = value.parse().map_err(|_| wrong())?,
                 _ => return Err(wrong()),
             }
@@ -46,10 +50,11 @@ fn factor(text: &str) -> Option<f64> {
 }
 
 impl Effect {
-    /// Whether it is on exits of a reason, on a host of this model, on this day.
-    pub(super) fn is_on(&self, reason: &str, model: u32, day: u32) -> bool {
+    /// Whether it is on exits of a reason, on a host of this model and number, on this day.
+    pub(super) fn is_on(&self, reason: &str, (model, host): (u32, u32), day: u32) -> bool {
         self.reason.eq_ignore_ascii_case(reason)
             && self.model.is_none_or(|own| own == model)
+            && self.host.is_none_or(|own| own == host)
             && day >= self.from_day
     }
 }
@@ -62,10 +67,12 @@ mod tests {
     fn effects_are_read_or_refused() {
         let effect: Effect = "npf:cost=+3%,model=1,day=3".parse().unwrap();
         assert!((effect.cost - 1.03).abs() < 1e-12 && (effect.count - 1.0).abs() < 1e-12);
-        assert!(effect.is_on("npf", 1, 3) && effect.is_on("NPF", 1, 9));
+        assert!(effect.is_on("npf", (1, 7), 3) && effect.is_on("NPF", (1, 8), 9));
         for (reason, model, day) in [("io", 1, 3), ("npf", 0, 3), ("npf", 1, 2)] {
-            assert!(!effect.is_on(reason, model, day));
+            assert!(!effect.is_on(reason, (model, 7), day));
         }
+        let effect: Effect = "npf:count=-3%,host=7".parse().unwrap();
+        assert!(effect.is_on("npf", (1, 7), 0) && !effect.is_on("npf", (1, 5), 0));
         for wrong in
             ["npf", "npf:", "npf:cost", "npf:cost=3", "npf:cost=-100%", "npf:x=1", "npf:day=x"]
         {

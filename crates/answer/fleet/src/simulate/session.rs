@@ -16,6 +16,7 @@ use super::template::{Cell, KindKey, KindSums, Template};
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub(super) name: String,
+    pub(super) number: u32,
     pub(super) model: u32,
     pub(super) time: f64,
     pub(super) count: f64,
@@ -87,8 +88,8 @@ impl SessionWriter<'_> {
     fn drawn(&self, key: &KindKey, kind: &KindSums, chance: &mut Chance) -> KindSums {
         let (mut time, mut cost, mut count) = (self.host.time, 1.0, self.host.count);
         let [.., reason, _] = &key.texts;
-        for effect in self.effects.iter().filter(|one| one.is_on(reason, self.host.model, self.day))
-        {
+        let host = (self.host.model, self.host.number);
+        for effect in self.effects.iter().filter(|one| one.is_on(reason, host, self.day)) {
             cost *= effect.cost;
             count *= effect.count;
         }

@@ -1,16 +1,19 @@
-//! `hyperscope fleet diff`: whether hosts of a lake differ.
+//! `hyperscope fleet diff`: whether hosts of a lake differ, in tables and documents or as a page.
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use fleet::{FleetDiff, FleetReport, Question, Row, fleet_diff};
+use anyhow::{Context, bail};
+use fleet::{
+    FleetDiff, FleetPage, FleetReport, Metric, Question, Row, SinceQuestion, SinceReport,
+    fleet_diff, fleet_since,
+};
 use lake::store::LocalFolder;
 use report::plural;
 
 use super::conditions::{Conditions, Number};
 use super::found;
 use crate::args::fleet::FleetDiffArgs;
-use crate::output;
+use crate::output::{self, Output};
 
 pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
     let conditions = Conditions::of(&args.fail_if)?;
@@ -22,6 +25,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
         most_lost: args.most_lost,
         alpha: args.alpha,
         seed: args.seed,
+        per_host: args.output.is_page(),
     };
     let storage = LocalFolder::open(&args.lake)?;
     let out = output::open(args.output.output.as_deref(), [])?;
@@ -31,12 +35,41 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
             bail!("{name}: no session of a known host is so");
         }
     }
-    let report = FleetReport { diff, all: args.all };
-    output::write(&report, &args.output, out)?;
+    let mut report = FleetReport { diff, all: args.all };
+    if args.output.is_page() {
+        report = write_page(args, &storage, report, out)?;
+    } else {
+        output::write(&report, &args.output, out)?;
+    }
     let numbers = numbers(&report.diff);
     conditions.conclude(&numbers, &|condition, metric| {
         numbers.iter().any(|one| one.is_asked_for(condition, metric))
     })
+}
+
+/// Writes the page of a comparison, with the same sessions day by day.
+fn write_page(
+    args: &FleetDiffArgs,
+    storage: &LocalFolder,
+    diff: FleetReport,
+    mut out: Output,
+) -> anyhow::Result<FleetReport> {
+    let metrics: Vec<Metric> = diff.diff.question.metrics.clone();
+    let question = SinceQuestion {
+        selection: Some(args.a.or(&args.b)),
+        strata: vec![args.strata.clone()],
+        metrics,
+        step_days: 1,
+        most_lost: args.most_lost,
+        alpha: args.alpha,
+    };
+    let since = SinceReport { since: found(fleet_since(storage, question))? };
+    let folder = args.lake.canonicalize().unwrap_or_else(|_| args.lake.clone());
+    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let page = FleetPage { title: name, diff, since };
+    page.write(&mut out).context("cannot write the page")?;
+    out.complete()?;
+    Ok(page.diff)
 }
 
 /// The rows of a comparison, as conditions are held against them.

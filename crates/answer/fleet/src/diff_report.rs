@@ -1,0 +1,204 @@
+//! The comparison of a fleet as a table, JSON and CSV.
+
+mod columns;
+
+use std::collections::BTreeSet;
+
+use printable::line;
+use report::column::{self, Column, Exported};
+use report::{Report, Table, plural, time};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::columns::{Shown, TABLE, columns};
+use crate::diff::{FleetDiff, SideFacts};
+use crate::findings::distinct;
+use crate::rows::{HostRatio, Row};
+use crate::shown::names;
+
+/// A comparison, and how much of it is shown.
+#[derive(Debug)]
+pub struct FleetReport {
+    /// The comparison.
+    pub diff: FleetDiff,
+    /// Show rows that don't differ, too.
+    pub all: bool,
+}
+
+impl FleetReport {
+    fn shown(&self) -> Vec<&Row> {
+        self.diff.rows.iter().filter(|row| self.all || row.significant).collect()
+    }
+
+    fn head(&self) -> String {
+        let question = &self.diff.question;
+        let mut out = String::new();
+        for ((name, side), selection) in
+            ["A", "B"].iter().zip(&self.diff.sides).zip(&question.sides)
+        {
+            let SideFacts { hosts, sessions, covered_ns } = *side;
+            out += &format!(
+                "{name}: {}: {}, {}, {} recorded\n",
+                line(selection.text()),
+                plural(hosts as u64, "host"),
+                plural(sessions as u64, "session"),
+                time(covered_ns, true)
+            );
+        }
+        out += &format!("on both sides: {}", plural(self.diff.paired as u64, "host"));
+        if let Some(control) = &question.control {
+            let controls = plural(self.diff.controls as u64, "host");
+            out += &format!("; controls: {}: {controls}", line(control.text()));
+        }
+        out + "\n"
+    }
+
+    fn table(&self, rows: &[&Row], width: Option<usize>) -> String {
+        let shown: Vec<Shown<'_>> = rows.iter().map(|row| Shown { row }).collect();
+        let mut table = Table::default();
+        column::draw(&columns(&self.diff), &mut table, TABLE, &shown);
+        table.draw(width).0
+    }
+
+    /// Which hosts carry what: a change that several numbers show is one.
+    fn carriers(&self) -> String {
+        let all = distinct(&self.diff.rows);
+        let lines: Vec<String> = all
+            .iter()
+            .filter_map(|rows| {
+                let rows: Vec<&Row> =
+                    rows.iter().filter_map(|at| self.diff.rows.get(*at)).collect();
+                let metrics: Vec<&str> = rows.iter().map(|row| row.metric.name()).collect();
+                Some(self.carried(rows.first()?, &metrics))
+            })
+            .collect();
+        if lines.is_empty() {
+            String::new()
+        } else {
+            format!("\nHosts that carry it\n{}", lines.concat())
+        }
+    }
+
+    fn carried(&self, row: &Row, metrics: &[&str]) -> String {
+        let of_level =
+            if row.level == 0 { String::new() } else { format!(" of level {}", row.level) };
+        let of_carriers = row.host_ratios.iter().filter(|one| row.carried_by.contains(&one.host));
+        let kinds: BTreeSet<&str> = of_carriers.map(|one| one.stratum.as_str()).collect();
+        let are_of_some = row.carried_by.len() < row.hosts[1] || row.stratum.is_some();
+        let kind = match kinds.first() {
+            Some(kind) if kinds.len() == 1 && are_of_some && !kind.is_empty() => {
+                format!(", all of {} {}", self.diff.question.strata, line(kind))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{}{of_level} ({}): {} of {}{kind}: {}\n",
+            line(row.reason_shown()),
+            metrics.join(", "),
+            row.carried_by.len(),
+            plural(row.hosts[1] as u64, "host"),
+            names(&row.carried_by),
+        )
+    }
+
+    fn left_out(&self) -> String {
+        let what = [
+            "that lost too many events",
+            "of hosts that are not known",
+            "that are on both sides",
+            "of hosts that are controls for a part of B only",
+        ];
+        let mut out = String::new();
+        for (sessions, what) in self.diff.left_out.iter().zip(what).filter(|one| *one.0 > 0) {
+            out += &format!("left out: {} {what}\n", plural(*sessions as u64, "session"));
+        }
+        out
+    }
+}
+
+impl Report for FleetReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let rows = self.shown();
+        let mut out = self.head() + &self.left_out();
+        let compared = self.diff.rows.iter().filter(|row| row.change.is_some()).count();
+        if rows.is_empty() {
+            return out + &format!("\nNone of {} differs\n", plural(compared as u64, "row"));
+        }
+        out += "\n";
+        out += &self.table(&rows, width);
+        let findings = self.diff.rows.iter().filter(|row| row.is_finding()).count();
+        out += &format!("\n{findings} of {} differ\n", plural(compared as u64, "row"));
+        out + &self.carriers()
+    }
+
+    fn document(&self) -> impl Serialize {
+        self.object(true)
+    }
+
+    fn csv(&self) -> Table {
+        let rows: Vec<Shown<'_>> = self.diff.rows.iter().map(|row| Shown { row }).collect();
+        column::csv(&columns(&self.diff), &rows, &[true])
+    }
+}
+
+/// A row, and the lists that it has.
+#[derive(Serialize)]
+struct RowObject<'c, 'r> {
+    #[serde(flatten)]
+    columns: Exported<'c, Shown<'r>>,
+    carried_by: &'r [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<Vec<Value>>,
+}
+
+impl FleetReport {
+    /// All of it as JSON; rows that differ with what each host has, or without.
+    pub(crate) fn object(&self, with_hosts: bool) -> Value {
+        let question = &self.diff.question;
+        let side = |at: usize| {
+            let (Some(facts), Some(selection)) = (self.diff.sides.get(at), question.sides.get(at))
+            else {
+                return Value::Null;
+            };
+            json!({
+                "condition": selection.text(),
+                "hosts": facts.hosts,
+                "sessions": facts.sessions,
+                "covered_ns": facts.covered_ns,
+            })
+        };
+        let [lost, unknown, on_both, mixed] = self.diff.left_out;
+        json!({
+            "schema": "hyperscope.fleet_diff/1",
+            "a": side(0),
+            "b": side(1),
+            "paired": self.diff.paired,
+            "control": question.control.as_ref().map(|one| one.text()),
+            "controls": self.diff.controls,
+            "strata": question.strata,
+            "alpha": question.alpha,
+            "seed": question.seed,
+            "correction": "benjamini_hochberg",
+            "left_out": { "lost": lost, "host_unknown": unknown, "on_both_sides": on_both, "control_in_part": mixed },
+            "rows": self.row_objects(with_hosts),
+        })
+    }
+
+    fn row_objects(&self, with_hosts: bool) -> Vec<Value> {
+        let columns = columns(&self.diff);
+        self.diff.rows.iter().map(|row| object(&columns, row, with_hosts)).collect()
+    }
+}
+
+fn object<'r>(columns: &[Column<Shown<'r>>], row: &'r Row, with_hosts: bool) -> Value {
+    json!(RowObject {
+        columns: Exported { columns, row: &Shown { row } },
+        carried_by: &row.carried_by,
+        hosts: with_hosts.then(|| host_objects(row)),
+    })
+}
+
+fn host_objects(row: &Row) -> Vec<Value> {
+    let object = |one: &HostRatio| json!({ "host": one.host, "stratum": one.stratum, "a": one.a, "b": one.b, "ratio": one.b / one.a });
+    row.host_ratios.iter().map(object).collect()
+}

@@ -1,0 +1,225 @@
+//! Hosts that stand apart from others of their kind: in how much a number changed on them, or in what they have of it.
+//!
+//! A group of hosts that changed alike is no outlier but a change of that group, which rows of kinds show. Here it is single
+//! hosts: the generalized extreme studentized deviate test (Rosner, 1983) takes the farthest hosts out one by one, so that
+//! several of them don't hide each other, and says how many of them are too far out for chance.
+
+use std::collections::BTreeMap;
+
+use stats::{mean, standard_deviation, student_quantile};
+
+use crate::diff::{Grid, GridColumn};
+
+/// A host that stands apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outlier {
+    /// Its place in the grid.
+    pub(crate) host: usize,
+    /// The number's.
+    pub(crate) column: usize,
+    pub(crate) of: OutlierOf,
+    /// Its change, or what it has, over that of the others of its kind.
+    pub(crate) times: f64,
+    /// How far that is off: in standard deviations of the others.
+    pub(crate) deviations: f64,
+    /// Hosts of its kind that have the number.
+    pub(crate) peers: usize,
+}
+
+/// What a host stands apart in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutlierOf {
+    /// In how much a number is another on B.
+    Change,
+    /// In what it has on B.
+    Level,
+}
+
+impl OutlierOf {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Level => "level",
+        }
+    }
+}
+
+/// Hosts of a kind below which none is said to stand apart: of fewer, what is usual is not known.
+const LEAST_PEERS: usize = 8;
+
+/// Of as many hosts one may stand apart: more of them are a group.
+const PEERS_OF_AN_OUTLIER: usize = 5;
+
+/// All that stand apart, the farthest first. Of fleets in which none does, no more than a share of `alpha` have one.
+pub(crate) fn outliers(grid: &Grid, alpha: f64) -> Vec<Outlier> {
+    let series: Vec<Series> = series(grid);
+    let level = alpha / series.len().max(1) as f64;
+    let mut all: Vec<Outlier> = series.iter().flat_map(|one| one.outliers(level)).collect();
+    all.sort_by(|one, other| other.deviations.abs().total_cmp(&one.deviations.abs()));
+    all
+}
+
+/// What hosts of a kind have of a number, as logarithms.
+struct Series {
+    column: usize,
+    of: OutlierOf,
+    hosts: Vec<(usize, f64)>,
+}
+
+fn series(grid: &Grid) -> Vec<Series> {
+    let mut kinds: BTreeMap<(&str, bool), Vec<usize>> = BTreeMap::new();
+    for (at, host) in grid.hosts.iter().enumerate() {
+        kinds.entry((&host.kind, host.is_control)).or_default().push(at);
+    }
+    let mut all = Vec::new();
+    for (column, numbers) in grid.columns.iter().enumerate() {
+        for hosts in kinds.values() {
+            for of in [OutlierOf::Change, OutlierOf::Level] {
+                let log = |host: &usize| Some((*host, log(numbers, *host, of)?));
+                let hosts: Vec<_> = hosts.iter().filter_map(log).collect();
+                if hosts.len() >= LEAST_PEERS {
+                    all.push(Series { column, of, hosts });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn log(column: &GridColumn, host: usize, of: OutlierOf) -> Option<f64> {
+    let [a, b] = column.values.get(host)?.map(|value| value.filter(|value| *value > 0.0));
+    match of {
+        OutlierOf::Change => Some((b? / a?).ln()),
+        OutlierOf::Level => Some(b?.ln()),
+    }
+}
+
+impl Series {
+    fn outliers(&self, alpha: f64) -> Vec<Outlier> {
+        let logs: Vec<f64> = self.hosts.iter().map(|one| one.1).collect();
+        let apart = apart(&logs, alpha);
+        let others = |at: &usize| !apart.contains(at);
+        let rest: Vec<f64> =
+            (0..logs.len()).filter(others).filter_map(|at| logs.get(at).copied()).collect();
+        let (Some(middle), Some(deviation)) = (mean(&rest), standard_deviation(&rest)) else {
+            return Vec::new();
+        };
+        let outlier = |at: &usize| {
+            let (host, log) = *self.hosts.get(*at)?;
+            Some(Outlier {
+                host,
+                column: self.column,
+                of: self.of,
+                times: (log - middle).exp(),
+                deviations: (log - middle) / deviation,
+                peers: self.hosts.len(),
+            })
+        };
+        apart.iter().filter_map(outlier).collect()
+    }
+}
+
+/// Places of values that stand apart from the others at the level `alpha`.
+fn apart(values: &[f64], alpha: f64) -> Vec<usize> {
+    let mut rest: Vec<usize> = (0..values.len()).collect();
+    let (mut taken, mut found) = (Vec::new(), 0);
+    for _ in 0..values.len() / PEERS_OF_AN_OUTLIER {
+        let of_rest: Vec<f64> = rest.iter().filter_map(|at| values.get(*at).copied()).collect();
+        let (Some(middle), Some(deviation)) = (mean(&of_rest), standard_deviation(&of_rest)) else {
+            break;
+        };
+        let off = of_rest.iter().map(|value| (value - middle).abs());
+        let Some((place, farthest)) =
+            off.enumerate().max_by(|one, other| one.1.total_cmp(&other.1))
+        else {
+            break;
+        };
+        if deviation <= 0.0 {
+            break;
+        }
+        taken.push(rest.swap_remove(place));
+        if farthest / deviation > bound(of_rest.len(), alpha) {
+            found = taken.len();
+        }
+    }
+    taken.truncate(found);
+    taken
+}
+
+/// How many standard deviations the farthest of as many values is off with a chance of `alpha`.
+fn bound(count: usize, alpha: f64) -> f64 {
+    let count = count as f64;
+    let t = student_quantile(alpha / count, count - 2.0);
+    (count - 1.0) * t / ((count - 2.0 + t * t) * count).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Chance;
+
+    use super::*;
+    use crate::diff::GridHost;
+    use crate::metric::Metric;
+    use crate::simulate::normal;
+    use crate::sums::Key;
+
+    fn drawn(count: usize, chance: &mut Chance) -> Vec<f64> {
+        (0..count).map(|_| 0.3 + normal(chance) * 0.05).collect()
+    }
+
+    /// Known values of the test: Rosner's table for alpha = 0.05 (n = 25: 2.82, 50: 3.13, 100: 3.38).
+    #[test]
+    fn bounds_are_those_of_the_published_table() {
+        for (count, known) in [(25, 2.82), (50, 3.13), (100, 3.38)] {
+            assert!((bound(count, 0.05) - known).abs() < 0.006, "{count}: {}", bound(count, 0.05));
+        }
+    }
+
+    #[test]
+    fn hosts_that_stand_apart_don_t_hide_each_other() {
+        let mut values = drawn(24, &mut Chance::new(4));
+        for (at, more) in [(3, 0.6), (7, 0.62), (20, -0.5)] {
+            values.iter_mut().skip(at).take(1).for_each(|value| *value += more);
+        }
+        let mut found = apart(&values, 0.001);
+        found.sort_unstable();
+        assert_eq!(found, [3, 7, 20]);
+        assert!(apart(&[0.5; 20], 0.05).is_empty() && apart(&[], 0.05).is_empty());
+    }
+
+    #[test]
+    fn of_hosts_that_are_alike_seldom_one_stands_apart() {
+        for count in [8, 12, 50] {
+            let is_one =
+                |seed: &u64| !apart(&drawn(count, &mut Chance::new(*seed)), 0.05).is_empty();
+            let fleets = (0..1000).filter(is_one).count();
+            assert!((15..=75).contains(&fleets), "{fleets} of 1000 with {count} hosts");
+        }
+    }
+
+    /// Twelve hosts of a kind that all changed are none; the one of the other kind that did is.
+    #[test]
+    fn a_change_of_a_kind_is_no_outlier() {
+        let mut chance = Chance::new(9);
+        let host = |at: usize| GridHost {
+            name: format!("h{at}"),
+            kind: (at % 2).to_string(),
+            is_control: false,
+            sessions: Default::default(),
+        };
+        let mut values = |at: usize| {
+            let more = if at % 2 == 1 || at == 6 { 1.5 } else { 1.0 };
+            [Some(100.0), Some(100.0 * more * (normal(&mut chance) * 0.03).exp())]
+        };
+        let column = GridColumn {
+            key: Key::default(),
+            metric: Metric::Mean,
+            values: (0..24).map(&mut values).collect(),
+        };
+        let grid = Grid { hosts: (0..24).map(host).collect(), columns: vec![column] };
+        let found = outliers(&grid, 0.05);
+        assert!(found.iter().all(|one| one.host == 6 && one.peers == 12), "{found:?}");
+        let change = found.iter().find(|one| one.of == OutlierOf::Change).unwrap();
+        assert!((1.3..1.7).contains(&change.times) && change.deviations > 6.0, "{change:?}");
+    }
+}
