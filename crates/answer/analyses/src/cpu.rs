@@ -157,26 +157,27 @@ struct VcpuSum {
 /// Adds spans up.
 #[derive(Debug, Default)]
 pub(crate) struct CpuUseSink {
-    vcpus: FxHashMap<VcpuRef, VcpuSum>,
+    /// By recording and index.
+    vcpus: Vec<Vec<VcpuSum>>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
     takers: taken::Takers,
     /// By recording, CPU and thread; no thread where it is not known.
-    cpus: BTreeMap<(GuestCpu, Option<u32>), u64>,
+    cpus: FxHashMap<(GuestCpu, Option<u32>), u64>,
 }
 
 impl StateSink for CpuUseSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
-        let sum = self.vcpus.entry(vcpu).or_default();
+        let sum = self.of(vcpu);
         sum.times.add(span.state, span.duration_ns());
-        if matches!(span.state, VcpuState::Preempted | VcpuState::Waiting) {
-            self.takers.wait(vcpu, span);
-        }
         if span.task.is_some() {
             let guest_known_ns = sum.guest_known_ns.get_or_insert(0);
             *guest_known_ns = guest_known_ns.saturating_add(span.duration_ns());
         }
         if span.level > 1 && span.state.is_guest() {
             sum.level_two_ns = sum.level_two_ns.saturating_add(span.duration_ns());
+        }
+        if matches!(span.state, VcpuState::Preempted | VcpuState::Waiting) {
+            self.takers.wait(vcpu, span);
         }
     }
 
@@ -193,13 +194,24 @@ impl StateSink for CpuUseSink {
 }
 
 impl CpuUseSink {
+    #[inline]
+    fn of(&mut self, vcpu: VcpuRef) -> &mut VcpuSum {
+        let (recording, index) = (usize::from(vcpu.recording), vcpu.index as usize);
+        if self.vcpus.len() <= recording {
+            self.vcpus.resize_with(recording + 1, Vec::new);
+        }
+        let sums = &mut self.vcpus[recording];
+        if sums.len() <= index {
+            sums.resize_with(index + 1, VcpuSum::default);
+        }
+        &mut sums[index]
+    }
+
     /// Settles what is known of exits' times, now that all events were seen.
     fn settle(&mut self, states: &States) {
         self.takers.finish();
-        for (vcpu, sum) in &mut self.vcpus {
-            if let Some(recorded) = states.recorded.get(usize::from(vcpu.recording)) {
-                sum.times.settle(recorded);
-            }
+        for (sums, recorded) in self.vcpus.iter_mut().zip(&states.recorded) {
+            sums.iter_mut().for_each(|sum| sum.times.settle(recorded));
         }
     }
 }
@@ -220,7 +232,7 @@ pub fn cpu(
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuUse {
     let mut sums = CpuUseSink::default();
-    let states = crate::states::states(recordings, guests, &mut sums, tick);
+    let states = crate::states::states_by_thread(recordings, guests, &mut sums, tick);
     sums.answer(recordings, guests, processes, &states)
 }
 
@@ -279,7 +291,7 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
     for (recording, vms) in states.vms.iter().enumerate() {
         for (at, vm) in vms.iter().enumerate() {
             for vcpu in &vm.vcpus {
-                let sum = sums.vcpus.get(&VcpuRef::of(recording, vcpu));
+                let sum = sums.vcpus.get(recording).and_then(|sums| sums.get(vcpu.index));
                 vcpus.push(VcpuUse {
                     recording,
                     vm: at,

@@ -281,6 +281,8 @@ pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
 struct Both<A, B>(A, B);
 
 impl<A: TraceEventSink, B: TraceEventSink> TraceEventSink for Both<A, B> {
+    const WITH_NAMES: bool = A::WITH_NAMES || B::WITH_NAMES;
+
     fn event(&mut self, event: &TraceEvent) {
         self.0.event(event);
         self.1.event(event);

@@ -19,12 +19,14 @@ mod weave;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::cycles::each_cycle;
 use timeline::trace_events::{Asked, TraceEventPass, each_trace_event};
 use timeline::{VcpuInfo, Vm, group_vms};
 
 use crate::align::GuestAlignment;
 use crate::recorded::Recorded;
 use pass::Pass;
+use wanted::wanted_of_cpus;
 
 pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};
@@ -59,6 +61,37 @@ pub fn states<S: StateSink>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
     read_states(recordings, guests, false, sink, tick)
+}
+
+/// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
+/// guest, and none has an event in several buffers, recordings are read thread by thread, as for exits: that needs no order
+/// of all CPUs.
+pub fn states_by_thread<S: StateSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> States {
+    let is_alone = |one: &Recording| one.peer().is_none() && has_one_buffer(one);
+    if !guests.is_empty() || !recordings.iter().all(is_alone) {
+        return states(recordings, guests, sink, tick);
+    }
+    let mut pass = Pass::new(recordings, guests, sink);
+    let mut events = TraceEventPass::default();
+    for (at, recording) in recordings.iter().enumerate() {
+        let wanted = |_: usize, format: &eventfmt::EventFormat| wanted_of_cpus(recording, format);
+        let mut one = pass.one_by_thread(at);
+        let found = each_cycle(recording, Asked { wanted: &wanted, sink: &mut one }, tick);
+        events.append(one.finish(found));
+    }
+    states_of(recordings, pass, events)
+}
+
+/// Whether all events of a recording are in one buffer.
+fn has_one_buffer(recording: &Recording) -> bool {
+    let mut buffers = recording.streams().iter().map(sources::Stream::buffer);
+    let first = buffers.next();
+    buffers.all(|one| Some(one) == first)
 }
 
 /// [`states`] with [`ExitOf::guest_pc`].
@@ -99,11 +132,20 @@ pub(crate) fn states_by<S: StateSink, R>(
         wanted::wanted(recording, format, is_guest.get(at) == Some(&true), with_pc)
     };
     let (events, more) = read(Asked { wanted: &wanted, sink: &mut pass });
+    (states_of(recordings, pass, events), more)
+}
+
+/// The states of recordings that have been read.
+fn states_of<S: StateSink>(
+    recordings: &[Recording],
+    pass: Pass<'_, S>,
+    events: TraceEventPass,
+) -> States {
     let left = pass.finish(&events.spans_ns);
     let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
     let seen = recordings.iter().zip(&left.seen);
-    let states = States {
+    States {
         vcpus: left.vcpus,
         vms,
         recorded: seen.map(|(recording, &seen)| Recorded::new(recording, seen)).collect(),
@@ -111,6 +153,5 @@ pub(crate) fn states_by<S: StateSink, R>(
         placed: left.placed,
         makers: left.makers,
         pass: events,
-    };
-    (states, more)
+    }
 }

@@ -5,6 +5,7 @@
 //! what the exits report has. A cycle ends with the next `kvm_entry`: only then is known whether
 //! events were lost in it, and which of its time was spent polling.
 
+mod by_thread;
 mod events;
 mod journal;
 
@@ -18,6 +19,7 @@ use crate::vcpus::{VcpuInfo, Vcpus};
 
 use self::journal::Journal;
 
+pub use by_thread::{CyclePass, each_cycle};
 pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, exit_code, is_host_work};
 
 /// An interval in which a vCPU's thread did one thing.
@@ -117,7 +119,7 @@ impl VcpuCycles {
     pub fn event(&mut self, trace_event: &TraceEvent, sink: &mut impl CycleSink) {
         for event in events::of(trace_event).into_iter().flatten() {
             self.seen.insert(event.kind);
-            self.take(&event, trace_event.cpu, sink);
+            self.feed(event.thread, std::slice::from_ref(&event), |_| trace_event.cpu, sink);
         }
     }
 
@@ -168,25 +170,57 @@ impl VcpuCycles {
         self.vcpus.finish(&mut self.closed)
     }
 
+    /// Takes the next events of a thread, losses of which it has to hear among them; `cpu_of` says where
+    /// an event was recorded.
     #[inline]
-    fn take(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl CycleSink) {
-        let Some(vcpu) = self.vcpus.of_thread_mut(event.thread) else {
-            if matches!(event.kind, Kind::Exit | Kind::Entry) {
-                self.begin_or_end(event, cpu, sink);
+    fn feed(
+        &mut self,
+        thread: u32,
+        events: &[ThreadEvent],
+        cpu_of: impl Fn(&ThreadEvent) -> u16,
+        sink: &mut impl CycleSink,
+    ) {
+        let mut rest = events;
+        while !rest.is_empty() {
+            let taken = self.follow(thread, rest, &cpu_of, sink);
+            rest = rest.get(taken..).unwrap_or_default();
+            if let Some((event, later)) = rest.split_first() {
+                self.begin_or_end(event, cpu_of(event), sink);
+                rest = later;
             }
-            return;
-        };
-        if vcpu.ends_before(event) {
-            self.begin_or_end(event, cpu, sink);
-            return;
         }
-        let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
-        let is_edge = matches!(event.kind, Kind::Exit | Kind::Entry);
-        let window_lost = is_edge && vcpu.is_in_guest() && vcpu.lost_since();
-        journal.continue_to(vcpu, event.stamp_ns);
-        self.closed.0.clear();
-        vcpu.feed(event, &mut self.closed);
-        Self::note(journal, vcpu, (event, cpu), window_lost, self.closed.0.first(), sink);
+    }
+
+    /// Follows the vCPU that a thread is at the moment. Returns how many events that was: with the next one the thread
+    /// becomes a vCPU, or is none, or another's.
+    #[inline]
+    fn follow(
+        &mut self,
+        thread: u32,
+        events: &[ThreadEvent],
+        cpu_of: impl Fn(&ThreadEvent) -> u16,
+        sink: &mut impl CycleSink,
+    ) -> usize {
+        let Some(vcpu) = self.vcpus.of_thread_mut(thread) else {
+            return events.iter().position(is_edge).unwrap_or(events.len());
+        };
+        let Some(journal) = self.journals.get_mut(vcpu.index) else { return events.len() };
+        for (at, event) in events.iter().enumerate() {
+            if vcpu.ends_before(event) {
+                return at;
+            }
+            if event.kind == Kind::Lost {
+                vcpu.lost(event);
+                continue;
+            }
+            let window_lost = is_edge(event) && vcpu.is_in_guest() && vcpu.lost_since();
+            journal.continue_to(vcpu, event.stamp_ns);
+            self.closed.0.clear();
+            vcpu.feed(event, &mut self.closed);
+            let closed = self.closed.0.first();
+            Self::note(journal, vcpu, (event, cpu_of(event)), window_lost, closed, sink);
+        }
+        events.len()
     }
 
     /// A thread becomes a vCPU with this event, or is none, or another's, from then on.
@@ -277,6 +311,11 @@ impl VcpuCycles {
         }
         journal.emit(thread, vcpu.level(), vcpu.open_exit(), CycleEnd::Ended, sink);
     }
+}
+
+/// Whether the thread that it is of enters or leaves a guest.
+fn is_edge(event: &ThreadEvent) -> bool {
+    matches!(event.kind, Kind::Exit | Kind::Entry)
 }
 
 /// Whether events were lost since the vCPU's last entry or exit.

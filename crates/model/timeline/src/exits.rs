@@ -5,12 +5,12 @@ use sources::Recording;
 use crate::arch;
 use crate::exit_span::Detail;
 use crate::extract::{Extractor, OnlyVcpus};
-use crate::lanes::Lanes;
+use crate::lanes::{Fed, Follow, Lanes};
 use crate::losses::Losses;
 use crate::rounds::{self, Consume, Decode, Input};
-use crate::thread_event::KindSet;
+use crate::thread_event::{KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
-use crate::vcpus::VcpuInfo;
+use crate::vcpus::{VcpuInfo, Vcpus};
 
 /// What a pass over the exits leaves besides what the sink gathered.
 #[derive(Debug)]
@@ -36,6 +36,37 @@ impl<S> ExitPass<S> {
     }
 }
 
+/// Makes exits of the events of vCPU threads.
+#[derive(Debug)]
+struct ExitFollower<S> {
+    vcpus: Vcpus,
+    sink: S,
+}
+
+impl<S: ExitSink> ExitFollower<S> {
+    fn new(sink: S) -> Self {
+        Self { vcpus: Vcpus::default(), sink }
+    }
+}
+
+impl<S: ExitSink> Follow for ExitFollower<S> {
+    fn feed(&mut self, thread: u32, events: &[ThreadEvent]) {
+        self.vcpus.feed(thread, events, &mut self.sink);
+    }
+
+    fn vcpus(&mut self) -> &mut Vcpus {
+        &mut self.vcpus
+    }
+}
+
+/// The end of a recording whose exits a sink was given.
+fn finish<S: ExitSink>(lanes: Lanes<ExitFollower<S>>, recording: &Recording) -> ExitPass<S> {
+    let Fed { follower, seen, losses, repeated_buffers } = lanes.finish(recording);
+    let ExitFollower { vcpus, mut sink } = follower;
+    let vcpus = vcpus.finish(&mut sink);
+    ExitPass { vcpus, seen, losses, repeated_buffers, sink }
+}
+
 /// Gives `sink` every exit of `recording`. `details` are read if asked for; `tick` hears of the
 /// bytes done.
 pub fn each_exit<S: ExitSink + Send>(
@@ -46,18 +77,18 @@ pub fn each_exit<S: ExitSink + Send>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, details);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording));
+    let mut lanes = Lanes::new(&inputs, ExitFollower::new(sink), Losses::of_container(recording));
     rounds::run(&inputs, &extractor, &mut lanes, tick);
-    lanes.finish(recording)
+    finish(lanes, recording)
 }
 
 /// The vCPU threads of `recording` that [`each_exit`] finds, in a fraction of its time.
 pub fn find_vcpus(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<VcpuInfo> {
     let extractor = Extractor::of_vcpus(recording);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, (), Losses::of_container(recording));
+    let mut lanes = Lanes::new(&inputs, ExitFollower::new(()), Losses::of_container(recording));
     rounds::run(&inputs, &OnlyVcpus(&extractor), &mut lanes, tick);
-    lanes.finish(recording).vcpus
+    finish(lanes, recording).vcpus
 }
 
 /// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.
@@ -70,9 +101,9 @@ pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, false);
     let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, sink, Losses::of_container(recording));
+    let mut lanes = Lanes::new(&inputs, ExitFollower::new(sink), Losses::of_container(recording));
     rounds::run(&inputs, &(&extractor, decoder), &mut (&mut lanes, consumer), tick);
-    lanes.finish(recording)
+    finish(lanes, recording)
 }
 
 /// Whether `recording` has events with this detail of exits.

@@ -4,6 +4,7 @@
 //! event is then a look-up by its id and a few loads at known offsets.
 
 mod action;
+mod aside;
 
 use raw_bytes::ByteOrder;
 use ringbuf::{PageTime, Record, RecordDamage};
@@ -14,6 +15,8 @@ use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::thread_batch::{PageWalk, ThreadBatch};
 use crate::thread_event::{Kind, ThreadEvent};
+
+pub(crate) use self::aside::Aside;
 
 /// No action: the event concerns no vCPU.
 const IGNORE: u8 = u8::MAX;
@@ -78,13 +81,17 @@ impl Extractor {
     }
 
     #[inline(always)]
-    fn action<const BIG: bool>(&self, payload: &[u8]) -> Option<&Action> {
+    fn id<const BIG: bool>(&self, payload: &[u8]) -> Option<u16> {
         // In every kernel so far `common_type` comes first; its place is compiled in for that.
-        let id = match payload.first_chunk() {
-            Some(bytes) if self.type_is_first && BIG => u16::from_be_bytes(*bytes),
-            Some(bytes) if self.type_is_first => u16::from_le_bytes(*bytes),
-            _ => self.id_elsewhere::<BIG>(payload)?,
-        };
+        match payload.first_chunk() {
+            Some(bytes) if self.type_is_first && BIG => Some(u16::from_be_bytes(*bytes)),
+            Some(bytes) if self.type_is_first => Some(u16::from_le_bytes(*bytes)),
+            _ => self.id_elsewhere::<BIG>(payload),
+        }
+    }
+
+    #[inline(always)]
+    fn action(&self, id: u16) -> Option<&Action> {
         self.actions.get(usize::from(self.by_id[usize::from(id)]))
     }
 
@@ -97,9 +104,9 @@ impl Extractor {
     fn packet<const BIG: bool, const PAGE: bool>(
         &self,
         packet: &Packet<'_>,
-        input: Input<'_>,
-        stream: u16,
+        (input, stream): (Input<'_>, u16),
         batch: &mut ThreadBatch,
+        aside: &mut impl Aside,
     ) -> (u64, Result<(), RecordDamage>) {
         let cpu = input.stream.cpu();
         let correction = input.recording.correction(input.stream);
@@ -108,8 +115,11 @@ impl Extractor {
         let result = packet.for_each_in::<BIG, PAGE>(|Record { stamp, payload }| {
             records += 1;
             last_stamp = stamp;
-            let Some(action) = self.action::<BIG>(payload) else { return };
-            let stamp_ns = corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
+            let Some(id) = self.id::<BIG>(payload) else { return };
+            let stamp_ns = || corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
+            aside.record::<BIG>(id, stamp_ns, payload);
+            let Some(action) = self.action(id) else { return };
+            let stamp_ns = stamp_ns();
             action.take::<BIG>(EventTime { stamp_ns, stream }, payload, batch);
         });
         batch.losses.records += records;
@@ -122,6 +132,7 @@ impl Extractor {
         block: &Block<'_>,
         walk: &mut PageWalk<'_>,
         stream: u16,
+        aside: &mut impl Aside,
     ) {
         let correction = input.recording.correction(input.stream);
         let ns = |stamp| correction.ns(stamp, input.stream.cpu());
@@ -130,29 +141,52 @@ impl Extractor {
                 Ok(packet) => packet,
                 Err(damage) => {
                     walk.damaged(offset, damage.to_string());
+                    aside.damaged();
                     continue;
                 }
             };
             let from = walk.batch().events.len();
             let (last, read) = match packet.is_page() {
-                true => self.packet::<BIG, true>(&packet, input, stream, walk.batch()),
-                false => self.packet::<BIG, false>(&packet, input, stream, walk.batch()),
+                true => self.packet::<BIG, true>(&packet, (input, stream), walk.batch(), aside),
+                false => self.packet::<BIG, false>(&packet, (input, stream), walk.batch(), aside),
             };
             let time = walk.batch().stamps.page(offset, (packet.stamp, last), read, next);
             match time {
                 PageTime::InOrder => {
-                    walk.in_order(from, packet.missed, (ns(packet.stamp), ns(last)));
+                    let span_ns = (ns(packet.stamp), ns(last));
+                    walk.in_order(from, packet.missed, span_ns);
+                    aside.in_order(packet.missed, span_ns);
                 }
                 PageTime::OutOfOrder(step) => {
                     let place_ns = ns(next.map_or(packet.stamp, |next| next.min(packet.stamp)));
                     walk.out_of_order(from, packet.missed, place_ns);
+                    aside.out_of_order(place_ns);
                     walk.stepped(offset, step);
                 }
             }
             if let Err(damage) = read {
                 walk.damaged(offset, damage.to_string());
+                aside.damaged();
             }
         }
+    }
+
+    /// Takes a block's events, and gives `aside` its records.
+    pub(crate) fn decode_with(
+        &self,
+        index: usize,
+        input: Input<'_>,
+        block: &Block<'_>,
+        batch: &mut ThreadBatch,
+        aside: &mut impl Aside,
+    ) {
+        let stream = u16::try_from(index).unwrap_or(u16::MAX);
+        let mut walk = PageWalk::new(stream, input.stream.cpu(), batch);
+        match self.order {
+            ByteOrder::Little => self.block::<false>(input, block, &mut walk, stream, aside),
+            ByteOrder::Big => self.block::<true>(input, block, &mut walk, stream, aside),
+        }
+        walk.end();
     }
 }
 
@@ -182,12 +216,6 @@ impl Decode for Extractor {
     type Batch = ThreadBatch;
 
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut ThreadBatch) {
-        let stream = u16::try_from(index).unwrap_or(u16::MAX);
-        let mut walk = PageWalk::new(stream, input.stream.cpu(), batch);
-        match self.order {
-            ByteOrder::Little => self.block::<false>(input, block, &mut walk, stream),
-            ByteOrder::Big => self.block::<true>(input, block, &mut walk, stream),
-        }
-        walk.end();
+        self.decode_with(index, input, block, batch, &mut ());
     }
 }

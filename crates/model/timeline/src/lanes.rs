@@ -11,15 +11,32 @@ use rustc_hash::FxHashMap;
 use sources::{Damage, Recording};
 
 use crate::buffers::Buffers;
-use crate::exits::ExitPass;
 use crate::gaps::Gaps;
 use crate::losses::Losses;
 use crate::rounds::{Batch, Consume, Input};
 use crate::stamps::StreamStamps;
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
-use crate::vcpu::ExitSink;
 use crate::vcpus::Vcpus;
+
+/// What becomes of the events of vCPU threads.
+pub(crate) trait Follow {
+    /// Takes the next events of a thread, in time order.
+    fn feed(&mut self, thread: u32, events: &[ThreadEvent]);
+
+    /// The vCPUs, of which those not yet known may have to hear of losses.
+    fn vcpus(&mut self) -> &mut Vcpus;
+}
+
+/// What is left when all threads have been fed.
+#[derive(Debug)]
+pub(crate) struct Fed<F> {
+    pub(crate) follower: F,
+    pub(crate) seen: KindSet,
+    pub(crate) losses: Losses,
+    /// Names of buffers of which exits were left out because another has them too.
+    pub(crate) repeated_buffers: Vec<String>,
+}
 
 /// Batches of one stream that have not been used up.
 #[derive(Debug, Default)]
@@ -113,13 +130,12 @@ impl ThreadRuns {
 
 /// Feeds the vCPU threads of one recording.
 #[derive(Debug)]
-pub(crate) struct Lanes<S> {
+pub(crate) struct Lanes<F> {
     lanes: Vec<Lane>,
     buffers: Buffers,
-    vcpus: Vcpus,
+    pub(crate) follower: F,
     losses: Losses,
     seen: KindSet,
-    sink: S,
     runs: ThreadRuns,
     gaps: Gaps,
     merging: Vec<Run>,
@@ -128,8 +144,8 @@ pub(crate) struct Lanes<S> {
     once: Vec<ThreadEvent>,
 }
 
-impl<S: ExitSink> Lanes<S> {
-    pub(crate) fn new(inputs: &[Input<'_>], sink: S, losses: Losses) -> Self {
+impl<F: Follow> Lanes<F> {
+    pub(crate) fn new(inputs: &[Input<'_>], follower: F, losses: Losses) -> Self {
         Self {
             lanes: inputs
                 .iter()
@@ -137,10 +153,9 @@ impl<S: ExitSink> Lanes<S> {
                 .map(|(input, number)| Lane::new(number, *input))
                 .collect(),
             buffers: Buffers::new(inputs),
-            vcpus: Vcpus::default(),
+            follower,
             losses,
             seen: KindSet::default(),
-            sink,
             runs: ThreadRuns::default(),
             gaps: Gaps::default(),
             merging: Vec::new(),
@@ -150,12 +165,11 @@ impl<S: ExitSink> Lanes<S> {
     }
 
     /// Ends the recording.
-    pub(crate) fn finish(mut self, recording: &Recording) -> ExitPass<S> {
-        let vcpus = self.vcpus.finish(&mut self.sink);
+    pub(crate) fn finish(self, recording: &Recording) -> Fed<F> {
         let repeated_buffers = self.buffers.repeated(recording);
-        let (seen, mut losses, sink) = (self.seen, self.losses, self.sink);
+        let Self { follower, seen, mut losses, .. } = self;
         losses.finish();
-        ExitPass { vcpus, seen, losses, repeated_buffers, sink }
+        Fed { follower, seen, losses, repeated_buffers }
     }
 
     /// Sorts the events before `horizon_ns` into runs.
@@ -173,7 +187,7 @@ impl<S: ExitSink> Lanes<S> {
                     let (first_ns, last_ns) = (first.stamp_ns, last.stamp_ns);
                     let run = Run { lane: lane_at, batch: batch_at, from, to, first_ns, last_ns };
                     if first.kind == Kind::Lost {
-                        self.vcpus.note_gaps(events);
+                        self.follower.vcpus().note_gaps(events);
                         self.gaps.push(run, events);
                     } else if let Some(runs) = self.runs.of(first.thread) {
                         runs.push(run);
@@ -211,7 +225,7 @@ impl<S: ExitSink> Lanes<S> {
     /// Feeds a thread runs that overlap in time, or a single one.
     fn feed_thread(&mut self, thread: u32, runs: &[Run]) {
         if let ([run], true) = (runs, self.gaps.is_empty() && !self.buffers.are_several()) {
-            self.vcpus.feed(thread, events_of(&self.lanes, run), &mut self.sink);
+            self.follower.feed(thread, events_of(&self.lanes, run));
             return;
         }
         self.merged.clear();
@@ -226,12 +240,13 @@ impl<S: ExitSink> Lanes<S> {
         }
         self.merged.sort_by_key(|event| event.stamp_ns);
         if !self.buffers.are_several() {
-            self.vcpus.feed(thread, &self.merged, &mut self.sink);
+            self.follower.feed(thread, &self.merged);
             return;
         }
         self.once.clear();
-        self.buffers.once_each(thread, &self.merged, self.vcpus.open_gaps(), &mut self.once);
-        self.vcpus.feed(thread, &self.once, &mut self.sink);
+        let open = self.follower.vcpus().open_gaps();
+        self.buffers.once_each(thread, &self.merged, open, &mut self.once);
+        self.follower.feed(thread, &self.once);
     }
 
     /// Gives back the batches that are used up.
@@ -278,7 +293,7 @@ fn events_of<'l>(lanes: &'l [Lane], run: &Run) -> &'l [ThreadEvent] {
         .unwrap_or(&[])
 }
 
-impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
+impl<F: Follow + Send> Consume<ThreadBatch> for Lanes<F> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
         let step = self.lanes.get_mut(stream).and_then(|lane| lane.order(stream, &mut batch));
         batch.losses.damage.extend(step);
@@ -307,7 +322,7 @@ impl<S: ExitSink + Send> Consume<ThreadBatch> for Lanes<S> {
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<ThreadBatch>) -> ControlFlow<()> {
         self.collect_runs(horizon_ns);
         self.feed();
-        self.vcpus.forget_gaps_before(horizon_ns);
+        self.follower.vcpus().forget_gaps_before(horizon_ns);
         self.release(horizon_ns, spent);
         ControlFlow::Continue(())
     }

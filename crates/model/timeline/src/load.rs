@@ -27,19 +27,10 @@ impl Load {
         self.read_inside::<BIG>(record).or_else(|| self.read_near_end::<BIG>(record))
     }
 
-    /// [`Load::read`] of a record in this byte order.
-    #[inline]
-    pub(crate) fn read_in(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
-        match order {
-            ByteOrder::Little => self.read::<false>(record),
-            ByteOrder::Big => self.read::<true>(record),
-        }
-    }
-
     /// The number with its sign, when its type has one; `None` when the record is too short.
     #[inline]
-    pub(crate) fn read_signed(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
-        let number = self.read_in(record, order)?;
+    pub(crate) fn read_signed<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
+        let number = self.read::<BIG>(record)?;
         let unused = if self.at.signed { self.mask.leading_zeros() } else { 0 };
         Some((number << unused).cast_signed().wrapping_shr(unused).cast_unsigned())
     }
@@ -85,7 +76,12 @@ mod tests {
                 ] {
                     let at = NumberAt { signed, ..at };
                     let plain = at.read_signed(&record, order).map(i64::cast_unsigned);
-                    assert_eq!(Load::new(at).read_signed(&record, order), plain);
+                    let load = Load::new(at);
+                    let read = match order {
+                        ByteOrder::Little => load.read_signed::<false>(&record),
+                        ByteOrder::Big => load.read_signed::<true>(&record),
+                    };
+                    assert_eq!(read, plain);
                 }
             }
         }

@@ -36,6 +36,7 @@ use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
 
 pub use in_order::{Lanes, in_order};
+pub(crate) use pair::pair_up;
 
 /// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
 const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;

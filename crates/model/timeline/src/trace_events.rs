@@ -6,10 +6,12 @@
 //! order and its field names. Guests whose recordings were aligned stand among the events of their
 //! host.
 
+mod batch;
 mod decode;
 mod live;
 mod merge;
 mod names;
+mod sightings;
 
 use std::fmt;
 
@@ -20,6 +22,10 @@ use self::decode::Decoder;
 use self::merge::Merger;
 use crate::losses::Losses;
 use crate::rounds::{self, Input};
+
+pub(crate) use batch::TraceEventBatch;
+pub(crate) use merge::StreamQueues;
+pub(crate) use sightings::WithSightings;
 
 pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
@@ -89,6 +95,9 @@ pub struct Gap {
 
 /// Takes the events of all recordings in the order of their times.
 pub trait TraceEventSink: Send {
+    /// Whether [`TraceEventPass::names`] are to have those that events carry: reading them takes time.
+    const WITH_NAMES: bool = true;
+
     /// An event. At equal times those of one CPU are in the order recorded.
     fn event(&mut self, event: &TraceEvent);
 
@@ -98,7 +107,7 @@ pub trait TraceEventSink: Send {
 }
 
 /// What a pass over moments leaves besides what its sink gathered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TraceEventPass {
     /// By recording: what was lost.
     pub losses: Vec<Losses>,
@@ -109,6 +118,16 @@ pub struct TraceEventPass {
     /// By recording: ids of the events that it has, wanted or not, ascending; without those that no
     /// format describes.
     pub event_ids: Vec<Vec<u16>>,
+}
+
+impl TraceEventPass {
+    /// Adds what a pass over further recordings leaves.
+    pub fn append(&mut self, mut further: Self) {
+        self.losses.append(&mut further.losses);
+        self.names.append(&mut further.names);
+        self.spans_ns.append(&mut further.spans_ns);
+        self.event_ids.append(&mut further.event_ids);
+    }
 }
 
 /// A sink, and the events that it is given: `wanted` gets a recording's index and a format.
@@ -137,7 +156,7 @@ pub fn each_trace_event<S: TraceEventSink>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> TraceEventPass {
     let (inputs, owners) = inputs(recordings);
-    let decoder = Decoder::new(recordings, &owners, wanted);
+    let decoder = Decoder::new::<S>(recordings, &owners, wanted);
     let mut merger = Merger::new(&inputs, &owners, nothing_yet(recordings), sink);
     rounds::run(&inputs, &decoder, &mut merger, tick);
     TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
@@ -150,7 +169,10 @@ pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> (TraceEventPass, TraceEventPass) {
     let (inputs, owners) = inputs(recordings);
-    let decoders = [a.wanted, b.wanted].map(|wanted| Decoder::new(recordings, &owners, wanted));
+    let decoders = [
+        Decoder::new::<A>(recordings, &owners, a.wanted),
+        Decoder::new::<B>(recordings, &owners, b.wanted),
+    ];
     let mut for_a = Merger::new(&inputs, &owners, nothing_yet(recordings), a.sink);
     let mut for_b = Merger::new(&inputs, &owners, nothing_yet(recordings), b.sink);
     let [of_a, of_b] = &decoders;
@@ -175,7 +197,7 @@ fn inputs(recordings: &[Recording]) -> (Vec<Input<'_>>, Vec<u16>) {
 }
 
 /// What a pass leaves, before anything was read.
-fn nothing_yet(recordings: &[Recording]) -> TraceEventPass {
+pub(crate) fn nothing_yet(recordings: &[Recording]) -> TraceEventPass {
     TraceEventPass {
         losses: recordings.iter().map(Losses::of_container).collect(),
         names: recordings.iter().map(ThreadNames::saved_in).collect(),

@@ -1,6 +1,7 @@
 //! Who had a CPU while a vCPU's thread waited for it in the run queue.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef};
 
@@ -33,8 +34,16 @@ pub(super) struct Takers {
 #[derive(Debug, Default)]
 struct Cpu {
     ran: VecDeque<OccupantSpan>,
-    /// Waits that reach beyond what is known to have run.
-    waits: Vec<(VcpuRef, u64, u64)>,
+    /// Waits that reach beyond what is known to have run; the one that ends first is the first.
+    waits: BinaryHeap<Reverse<Wait>>,
+}
+
+/// A vCPU waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wait {
+    to_ns: u64,
+    from_ns: u64,
+    vcpu: VcpuRef,
 }
 
 impl Takers {
@@ -42,11 +51,11 @@ impl Takers {
     pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
         let cpu = self.cpus.entry(at).or_default();
-        let wait = (vcpu, span.from_ns, span.to_ns);
-        if cpu.ran.back().is_some_and(|last| last.to_ns >= span.to_ns) {
+        let wait = Wait { to_ns: span.to_ns, from_ns: span.from_ns, vcpu };
+        if cpu.ran.back().is_some_and(|last| last.to_ns >= wait.to_ns) {
             cpu.settle(wait, &mut self.sums);
         } else {
-            cpu.waits.push(wait);
+            cpu.waits.push(Reverse(wait));
         }
     }
 
@@ -57,27 +66,29 @@ impl Takers {
         if cpu.ran.len() > MOST_KEPT {
             cpu.ran.pop_front();
         }
-        let is_over = |(.., to_ns): &mut (VcpuRef, u64, u64)| *to_ns <= span.to_ns;
-        let over: Vec<_> = cpu.waits.extract_if(.., is_over).collect();
-        over.into_iter().for_each(|wait| cpu.settle(wait, &mut self.sums));
+        cpu.settle_until(span.to_ns, &mut self.sums);
     }
 
     /// The recordings have ended.
     pub(super) fn finish(&mut self) {
         for cpu in self.cpus.values_mut() {
-            for wait in std::mem::take(&mut cpu.waits) {
-                cpu.settle(wait, &mut self.sums);
-            }
+            cpu.settle_until(u64::MAX, &mut self.sums);
         }
     }
 }
 
 impl Cpu {
-    fn settle(
-        &self,
-        (vcpu, from_ns, to_ns): (VcpuRef, u64, u64),
-        sums: &mut BTreeMap<(VcpuRef, u32), u64>,
-    ) {
+    /// Settles the waits that were over by then.
+    fn settle_until(&mut self, reached_ns: u64, sums: &mut BTreeMap<(VcpuRef, u32), u64>) {
+        while self.waits.peek().is_some_and(|wait| wait.0.to_ns <= reached_ns) {
+            if let Some(Reverse(wait)) = self.waits.pop() {
+                self.settle(wait, sums);
+            }
+        }
+    }
+
+    fn settle(&self, wait: Wait, sums: &mut BTreeMap<(VcpuRef, u32), u64>) {
+        let Wait { to_ns, from_ns, vcpu } = wait;
         for span in self.ran.iter().rev().take_while(|span| span.to_ns > from_ns) {
             let ns = span.to_ns.min(to_ns).saturating_sub(span.from_ns.max(from_ns));
             if let Some(thread) = span.thread.filter(|_| ns > 0) {

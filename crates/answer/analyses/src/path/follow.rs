@@ -186,6 +186,9 @@ impl<'e, S: RequestSink> Follower<'e, S> {
 }
 
 impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
+    /// Threads are called as the kernel saved their names.
+    const WITH_NAMES: bool = false;
+
     fn event(&mut self, trace_event: &TraceEvent) {
         let events = self.events;
         let Some(event) = events.of(trace_event.tag) else { return };

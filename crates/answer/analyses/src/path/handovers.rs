@@ -164,6 +164,8 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
 }
 
 impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
+    const WITH_NAMES: bool = false;
+
     fn event(&mut self, event: &TraceEvent) {
         let events = self.events;
         match events.of(event.tag).map(|one| one.meaning) {

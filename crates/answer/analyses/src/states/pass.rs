@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::cycles::{CycleSink, VcpuCycle, VcpuCycles};
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+use timeline::cycles::{CyclePass, CycleSink, VcpuCycle, VcpuCycles};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventPass, TraceEventSink};
 use timeline::{KindSet, VcpuInfo};
 
 use super::guest::{Context, GuestContexts, GuestEventKinds};
@@ -20,6 +20,8 @@ use crate::recorded::{can_split, has_switches};
 struct Host {
     cycles: VcpuCycles,
     weaves: Weaves,
+    /// Its cycles were given: these are the vCPUs, and the kinds of events that it has.
+    found: Option<(Vec<VcpuInfo>, KindSet)>,
 }
 
 /// By thread, its vCPU.
@@ -104,6 +106,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 can_split: can_split(recording),
                 has_switches: has_switches(recording),
             },
+            found: None,
         };
         let mut pass = Self {
             sink,
@@ -149,9 +152,12 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
         let mut placed: Vec<(usize, GuestFit)> = Vec::new();
         let (mut vcpus, mut seen) = (Vec::new(), Vec::new());
-        for Host { cycles, mut weaves, .. } in self.hosts {
-            seen.push(cycles.seen());
-            vcpus.push(cycles.finish(&mut CycleWeaver { weaves: &mut weaves, sink }));
+        for Host { cycles, mut weaves, found } in self.hosts {
+            let kinds = cycles.seen();
+            let mut weaver = CycleWeaver { weaves: &mut weaves, sink };
+            let (of_it, kinds) = found.unwrap_or_else(|| (cycles.finish(&mut weaver), kinds));
+            seen.push(kinds);
+            vcpus.push(of_it);
             for weave in weaves.by_thread.values() {
                 let Some((guest, _)) = weave.guest else { continue };
                 let at = usize::from(guest.recording);
@@ -175,6 +181,34 @@ impl<'s, S: StateSink> Pass<'s, S> {
         Left { vcpus, placed, makers: self.makers, seen, guest_events }
     }
 
+    /// A recording that is read thread by thread: its cycles are given, and of its events those of its CPUs.
+    pub(super) fn one_by_thread(&mut self, at: usize) -> ByThread<'_, 's, S> {
+        ByThread { pass: self, at }
+    }
+
+    /// Which thread has a CPU, and who made it.
+    #[inline]
+    fn cpu_event(&mut self, at: usize, event: &TraceEvent) {
+        if let Some(occupancy) = self.occupancies.get_mut(at) {
+            let (sink, recording) = (&mut *self.sink, number(at));
+            occupancy.event(event, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        }
+        if event.tag == FORK_TAG
+            && let (Some(parent), Some(child)) = (event.thread_value(0), event.thread_value(1))
+            && let Some(makers) = self.makers.get_mut(at).filter(|one| one.len() < MOST_FORKS)
+        {
+            makers.insert(child, parent);
+        }
+    }
+
+    /// Events of a CPU were lost.
+    fn cpu_gap(&mut self, at: usize, gap: &Gap) {
+        if let Some(occupancy) = self.occupancies.get_mut(at) {
+            let (sink, recording) = (&mut *self.sink, number(at));
+            occupancy.gap(gap, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
+        }
+    }
+
     /// A guest's CPU does something else from a moment on.
     fn change(&mut self, at: GuestCpu, now_ns: u64, context: Context) {
         let Some(Some(guest)) = self.guests.get_mut(usize::from(at.recording)) else { return };
@@ -192,6 +226,45 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 weaves.of(thread).give_up();
             }
         }
+    }
+}
+
+/// The number of a recording.
+fn number(at: usize) -> u16 {
+    u16::try_from(at).unwrap_or(u16::MAX)
+}
+
+/// One recording of a pass, read thread by thread.
+pub(super) struct ByThread<'p, 's, S> {
+    pass: &'p mut Pass<'s, S>,
+    at: usize,
+}
+
+impl<S: StateSink> ByThread<'_, '_, S> {
+    /// Its end; what else reading it leaves.
+    pub(super) fn finish(self, CyclePass { vcpus, seen, events }: CyclePass) -> TraceEventPass {
+        if let Some(host) = self.pass.hosts.get_mut(self.at) {
+            host.found = Some((vcpus, seen));
+        }
+        events
+    }
+}
+
+impl<S: StateSink> CycleSink for ByThread<'_, '_, S> {
+    fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
+        if let Some(Host { weaves, .. }) = self.pass.hosts.get_mut(self.at) {
+            CycleWeaver { weaves, sink: self.pass.sink }.cycle(cycle);
+        }
+    }
+}
+
+impl<S: StateSink> TraceEventSink for ByThread<'_, '_, S> {
+    fn event(&mut self, event: &TraceEvent) {
+        self.pass.cpu_event(self.at, event);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.pass.cpu_gap(self.at, gap);
     }
 }
 
@@ -221,22 +294,13 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
     fn event(&mut self, event: &TraceEvent) {
         let recording = event.recording;
         let at = usize::from(recording);
-        if let Some(occupancy) = self.occupancies.get_mut(at) {
-            let sink = &mut *self.sink;
-            occupancy.event(event, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
-        }
+        self.cpu_event(at, event);
         if let Some(Some(guest)) = self.guests.get_mut(at) {
             guest.last_ns = guest.last_ns.max(event.stamp_ns);
             if let Some(context) = guest.contexts.event(event) {
                 let cpu = GuestCpu { recording, cpu: event.cpu };
                 self.change(cpu, event.stamp_ns, context);
             }
-        }
-        if event.tag == FORK_TAG
-            && let (Some(parent), Some(child)) = (event.thread_value(0), event.thread_value(1))
-            && let Some(makers) = self.makers.get_mut(at).filter(|one| one.len() < MOST_FORKS)
-        {
-            makers.insert(child, parent);
         }
         if concerns_cycles(event.tag)
             && let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(at)
@@ -248,10 +312,7 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
     fn gap(&mut self, gap: &Gap) {
         let recording = gap.recording;
         let at = usize::from(recording);
-        if let Some(occupancy) = self.occupancies.get_mut(at) {
-            let sink = &mut *self.sink;
-            occupancy.gap(gap, |cpu, span| sink.cpu(GuestCpu { recording, cpu }, span));
-        }
+        self.cpu_gap(at, gap);
         if let Some(Some(guest)) = self.guests.get_mut(at) {
             let context = guest.contexts.lost(gap.cpu);
             self.change(GuestCpu { recording, cpu: gap.cpu }, gap.from_ns, context);

@@ -2,7 +2,7 @@
 
 use eventfmt::EventFormat;
 use sources::Recording;
-use timeline::cycles::{OWN_TAGS, VcpuCycles, is_host_work};
+use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles, is_host_work};
 use timeline::trace_events::Wanted;
 
 /// What an event says of the CPU of a guest that it was recorded on.
@@ -65,6 +65,13 @@ pub(super) fn wanted(
         None if with_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
+}
+
+/// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
+pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+    let wanted = wanted(recording, format, false, false)?;
+    let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
+    Some(if says_more { wanted } else { Wanted { fields: &[], ..wanted } })
 }
 
 /// The sign that a tag stands for.

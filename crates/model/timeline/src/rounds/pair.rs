@@ -33,6 +33,18 @@ impl<A: Batch, B: Batch> Batch for (A, B) {
     }
 }
 
+/// Puts spent batches of two kinds together again, with empty ones where one has more.
+pub(crate) fn pair_up<A: Default, B: Default>(
+    mut first: Vec<A>,
+    mut second: Vec<B>,
+    spent: &mut Vec<(A, B)>,
+) {
+    let pairs = first.len().max(second.len());
+    first.resize_with(pairs, A::default);
+    second.resize_with(pairs, B::default);
+    spent.extend(first.into_iter().zip(second));
+}
+
 /// The two take what was decoded at the same time, on a thread each.
 impl<A: Batch, B: Batch, C: Consume<A>, D: Consume<B>> Consume<(A, B)> for (&mut C, &mut D) {
     fn take(&mut self, input: usize, batch: (A, B)) {
@@ -48,10 +60,7 @@ impl<A: Batch, B: Batch, C: Consume<A>, D: Consume<B>> Consume<(A, B)> for (&mut
             || self.1.advance(horizon_ns, &mut second),
         )
         .into();
-        let pairs = first.len().max(second.len());
-        first.resize_with(pairs, A::default);
-        second.resize_with(pairs, B::default);
-        spent.extend(first.into_iter().zip(second));
+        pair_up(first, second, spent);
         if flows.iter().all(ControlFlow::is_break) {
             ControlFlow::Break(())
         } else {

@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
-use ringbuf::{PageTime, Record};
-use sources::{Block, Damage, FormatTable, Recording};
+use ringbuf::{PageTime, Record, RecordDamage};
+use sources::{Block, Damage, FormatTable, Packet, Recording};
 
-use super::names::{BatchNames, COMM_BYTES};
-use super::{Gap, MOST_FIELDS, TraceEvent, Wanted};
+use super::batch::{TraceEventBatch, Walk};
+use super::names::COMM_BYTES;
+use super::{MOST_FIELDS, TraceEvent, TraceEventSink, Wanted};
 use crate::load::Load;
-use crate::losses::BatchLosses;
-use crate::rounds::{Batch, Decode, Input};
-use crate::stamps::{self, BlockStamps};
+use crate::rounds::{Decode, Input};
+use crate::stamps;
 
 /// Fields with a thread's name, each with the one that has its id.
 const NAME_FIELDS: [(&str, &str); 5] = [
@@ -42,10 +42,10 @@ impl Fields {
 
     /// The values, and a bit for each that there is.
     #[inline]
-    fn read(&self, payload: &[u8], order: ByteOrder) -> ([u64; MOST_FIELDS], u8) {
+    fn read<const BIG: bool>(&self, payload: &[u8]) -> ([u64; MOST_FIELDS], u8) {
         let (mut values, mut has) = ([0; MOST_FIELDS], 0);
         for (place, load) in &self.0 {
-            if let Some(number) = load.read_signed(payload, order)
+            if let Some(number) = load.read_signed::<BIG>(payload)
                 && let Some(value) = values.get_mut(*place)
             {
                 *value = number;
@@ -88,6 +88,29 @@ impl Event {
         });
         Self { tag: wanted.tag, fields, more, names: names.collect() }
     }
+
+    /// Notes the names of threads that a record has.
+    #[inline]
+    fn note_names<const BIG: bool>(&self, payload: &[u8], batch: &mut TraceEventBatch) {
+        for (pid, comm) in &self.names {
+            let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
+            if let (Some(pid), Some(comm)) = (pid.read::<BIG>(payload), comm) {
+                batch.names.set(pid as u32, comm);
+            }
+        }
+    }
+}
+
+/// What an event is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventUse {
+    Nothing,
+    /// The thread that ran.
+    Thread,
+    /// Names of threads, too.
+    Names,
+    /// Its fields, too.
+    Fields,
 }
 
 /// The wanted events of one recording.
@@ -121,10 +144,36 @@ impl Reader {
         Self { order, type_at, pid_at, by_id, seen }
     }
 
+    /// Whether an event of this id is wanted, and what for: for its fields, for the names that it has, or only because
+    /// it happened.
+    pub(super) fn use_of(&self, id: u16) -> EventUse {
+        match self.by_id.get(usize::from(id)).and_then(Option::as_ref) {
+            None => EventUse::Nothing,
+            Some(event) if !event.fields.0.is_empty() => EventUse::Fields,
+            Some(event) if !event.names.is_empty() => EventUse::Names,
+            Some(_) => EventUse::Thread,
+        }
+    }
+
+    /// The thread that ran when an event happened.
+    #[inline]
+    pub(super) fn thread<const BIG: bool>(&self, payload: &[u8]) -> u32 {
+        self.pid_at.read::<BIG>(payload).unwrap_or(0) as u32
+    }
+
     /// Ids of the events seen so far that have a format, ascending.
     pub(super) fn seen(&self) -> Vec<u16> {
         let all = (0u16..).zip(&self.seen);
         all.filter(|(_, seen)| seen.load(Relaxed)).map(|(id, _)| id).collect()
+    }
+
+    /// An event of this id was seen, wanted or not.
+    #[inline]
+    pub(super) fn note_seen(&self, id: usize) {
+        // Written once: threads that read pages don't take the line from each other.
+        if let Some(seen) = self.seen.get(id).filter(|seen| !seen.load(Relaxed)) {
+            seen.store(true, Relaxed);
+        }
     }
 
     /// Leaves out names of threads: who reads pages as they come has no use for them.
@@ -133,6 +182,7 @@ impl Reader {
         self
     }
 
+    /// Takes a record of a CPU.
     #[inline]
     pub(crate) fn record(
         &self,
@@ -140,71 +190,61 @@ impl Reader {
         payload: &[u8],
         batch: &mut TraceEventBatch,
     ) {
-        let id = self.type_at.read_in(payload, self.order).unwrap_or(0);
-        let Ok(id) = usize::try_from(id) else { return };
-        // Written once: threads that read pages don't take the line from each other.
-        if let Some(seen) = self.seen.get(id).filter(|seen| !seen.load(Relaxed)) {
-            seen.store(true, Relaxed);
-        }
-        let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
-        let thread = self.pid_at.read_in(payload, self.order).unwrap_or(0) as u32;
-        for (pid, comm) in &event.names {
-            let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
-            if let (Some(pid), Some(comm)) = (pid.read_in(payload, self.order), comm) {
-                batch.names.set(pid as u32, comm);
+        match self.order {
+            ByteOrder::Little => {
+                self.record_in::<false>((recording, cpu), || stamp_ns, payload, batch);
+            }
+            ByteOrder::Big => {
+                self.record_in::<true>((recording, cpu), || stamp_ns, payload, batch);
             }
         }
-        let (values, has) = event.fields.read(payload, self.order);
-        let tag = event.tag;
+    }
+
+    /// [`Reader::record`] for callers that know the byte order at compile time; asks for the time only if the event
+    /// is wanted.
+    #[inline(always)]
+    pub(super) fn record_in<const BIG: bool>(
+        &self,
+        (recording, cpu): (u16, u16),
+        stamp_ns: impl FnOnce() -> u64,
+        payload: &[u8],
+        batch: &mut TraceEventBatch,
+    ) {
+        let id = self.type_at.read::<BIG>(payload).unwrap_or(0);
+        let Ok(id) = usize::try_from(id) else { return };
+        self.note_seen(id);
+        let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
+        let thread = self.thread::<BIG>(payload);
+        event.note_names::<BIG>(payload, batch);
+        let (values, has) = event.fields.read::<BIG>(payload);
+        let (stamp_ns, tag) = (stamp_ns(), event.tag);
         batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, values });
         if !event.more.is_empty() {
-            self.more(event, payload, batch);
+            Self::more::<BIG>(event, payload, batch);
+        }
+    }
+
+    /// Takes of an event of this id no more than the names that it has.
+    pub(super) fn note_names<const BIG: bool>(
+        &self,
+        id: u16,
+        payload: &[u8],
+        batch: &mut TraceEventBatch,
+    ) {
+        self.note_seen(id.into());
+        if let Some(event) = self.by_id.get(usize::from(id)).and_then(Option::as_ref) {
+            event.note_names::<BIG>(payload, batch);
         }
     }
 
     /// Adds the fields that the event added last has no room for.
     #[cold]
-    fn more(&self, event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
+    fn more<const BIG: bool>(event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
         let Some(&first) = batch.events.last() else { return };
         for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
-            let (values, has) = fields.read(payload, self.order);
+            let (values, has) = fields.read::<BIG>(payload);
             batch.events.push(TraceEvent { tag, has, values, ..first });
         }
-    }
-}
-
-/// What a block becomes.
-#[derive(Debug, Default)]
-pub(crate) struct TraceEventBatch {
-    /// In time order, unless the page is damaged.
-    pub(crate) events: Vec<TraceEvent>,
-    /// In the order of the moments that come next, with the index of that one.
-    pub(super) gaps: Vec<(usize, Gap)>,
-    pub(super) names: BatchNames,
-    pub(super) first_ns: Option<u64>,
-    pub(super) last_ns: Option<u64>,
-    /// Something after the last readable page could not be read.
-    pub(super) tail_gap: bool,
-    pub(super) stamps: BlockStamps,
-    pub(super) losses: BatchLosses,
-}
-
-impl Batch for TraceEventBatch {
-    fn clear(&mut self) {
-        let (mut events, mut names) =
-            (std::mem::take(&mut self.events), std::mem::take(&mut self.names));
-        events.clear();
-        names.clear();
-        *self = Self { events, names, ..Self::default() };
-    }
-
-    fn last_stamp_ns(&self) -> Option<u64> {
-        self.last_ns
-    }
-
-    fn set_unreadable(&mut self, damage: Damage) {
-        self.losses.damage.push(damage);
-        self.tail_gap = true;
     }
 }
 
@@ -216,14 +256,16 @@ pub(super) struct Decoder<'o> {
 }
 
 impl<'o> Decoder<'o> {
-    pub(super) fn new(
+    /// Reads what is wanted by a sink.
+    pub(super) fn new<S: TraceEventSink>(
         recordings: &[Recording],
         owners: &'o [u16],
         wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
     ) -> Self {
         let reader = |(at, recording): (usize, &Recording)| {
             let order = recording.abi().order;
-            Reader::new(recording.formats(), order, |format| wanted(at, format))
+            let reader = Reader::new(recording.formats(), order, |format| wanted(at, format));
+            if S::WITH_NAMES { reader } else { reader.without_names() }
         };
         Self { readers: recordings.iter().enumerate().map(reader).collect(), owners }
     }
@@ -246,110 +288,67 @@ impl Decode for Decoder<'_> {
     ) {
         let Some(&owner) = self.owners.get(index) else { return };
         let Some(reader) = self.readers.get(usize::from(owner)) else { return };
+        let cpu = u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
+        let walk = Walk::new(owner, cpu, batch);
+        match reader.order {
+            ByteOrder::Little => reader.block::<false>(input, block, walk),
+            ByteOrder::Big => reader.block::<true>(input, block, walk),
+        }
+    }
+}
+
+impl Reader {
+    fn block<const BIG: bool>(&self, input: Input<'_>, block: &Block<'_>, mut walk: Walk<'_>) {
         let cpu = input.stream.cpu();
         let correction = input.recording.correction(input.stream);
-        let short_cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let ns = |stamp| correction.ns(stamp, cpu);
-        let mut walk = Walk { recording: owner, cpu: short_cpu, gap: false, batch };
         for (offset, packet, next) in block.packets_and_next() {
             let packet = match packet {
                 Ok(packet) => packet,
                 Err(damage) => {
-                    walk.damaged(Damage::on_cpu(cpu, offset, damage.to_string()));
+                    walk.damaged(Some(Damage::on_cpu(cpu, offset, damage.to_string())));
                     continue;
                 }
             };
-            let (from, mut last) = (walk.batch.events.len(), packet.stamp);
-            let read = packet.for_each(|Record { stamp, payload }| {
-                walk.batch.losses.records += 1;
-                last = stamp;
-                reader.record((owner, short_cpu, ns(stamp)), payload, walk.batch);
-            });
+            let (last, read) = match packet.is_page() {
+                true => self.packet::<BIG, true>(&packet, input, &mut walk),
+                false => self.packet::<BIG, false>(&packet, input, &mut walk),
+            };
             let missed = walk.batch.losses.missed(packet.missed);
             match walk.batch.stamps.page(offset, (packet.stamp, last), read, next) {
-                PageTime::InOrder => walk.in_order(from, missed, (ns(packet.stamp), ns(last))),
+                PageTime::InOrder => walk.in_order(missed, (ns(packet.stamp), ns(last))),
                 PageTime::OutOfOrder(step) => {
-                    walk.out_of_order(
-                        from,
-                        ns(next.map_or(packet.stamp, |next| next.min(packet.stamp))),
-                    );
+                    walk.out_of_order(ns(next.map_or(packet.stamp, |next| next.min(packet.stamp))));
                     let step = step.map(|step| stamps::step(cpu, offset, step));
                     walk.batch.losses.damage.extend(step);
                 }
             }
             if let Err(damage) = read {
-                walk.damaged(Damage::on_cpu(cpu, offset, damage.to_string()));
+                walk.damaged(Some(Damage::on_cpu(cpu, offset, damage.to_string())));
             }
         }
-        walk.batch.tail_gap = walk.gap;
-    }
-}
-
-/// Keeps account of losses from page to page of one block.
-struct Walk<'b> {
-    recording: u16,
-    cpu: u16,
-    /// Something was lost since the last page in order.
-    gap: bool,
-    batch: &'b mut TraceEventBatch,
-}
-
-impl Walk<'_> {
-    fn damaged(&mut self, damage: Damage) {
-        self.batch.losses.damage.push(damage);
-        self.gap = true;
+        walk.end();
     }
 
-    fn gap(&mut self, at: usize, from_ns: u64, to_ns: u64) {
-        let gap = Gap { recording: self.recording, cpu: self.cpu, from_ns, to_ns };
-        self.batch.gaps.push((at, gap));
-    }
-
-    /// A page was read whose times are in order; its moments are those from `from` on.
-    fn in_order(&mut self, from: usize, missed: bool, (begin_ns, end_ns): (u64, u64)) {
-        if std::mem::take(&mut self.gap) || missed {
-            // At a block's beginning, the merger knows how far the block before it went.
-            self.gap(from, self.batch.last_ns.unwrap_or(0), begin_ns);
-        }
-        self.batch.first_ns.get_or_insert(begin_ns);
-        self.batch.last_ns = self.batch.last_ns.max(Some(begin_ns.max(end_ns)));
-    }
-
-    /// A page was read whose times mean nothing: as in `PageWalk::out_of_order` of exits.
-    #[cold]
-    fn out_of_order(&mut self, from: usize, place_ns: u64) {
-        let place_ns = self.batch.last_ns.unwrap_or(place_ns);
-        for event in self.batch.events.iter_mut().skip(from) {
-            event.stamp_ns = place_ns;
-        }
-        self.gap(from, self.batch.last_ns.unwrap_or(0), place_ns.saturating_add(1));
-        self.batch.first_ns.get_or_insert(place_ns);
-        self.batch.last_ns = self.batch.last_ns.max(Some(place_ns));
-        self.gap = true;
-    }
-}
-
-impl TraceEventBatch {
-    /// The stream had reached a later moment than that at which this block begins: what is before it
-    /// has no time of its own.
-    #[cold]
-    pub(super) fn begin_at(&mut self, recording: u16, cpu: u16, reached_ns: u64) {
-        let late = self.events.iter().take_while(|one| one.stamp_ns < reached_ns).count();
-        for event in &mut self.events {
-            event.stamp_ns = event.stamp_ns.max(reached_ns);
-        }
-        for (_, gap) in &mut self.gaps {
-            gap.from_ns = gap.from_ns.max(reached_ns);
-            gap.to_ns = gap.to_ns.max(reached_ns);
-        }
-        let next_ns = self.events.get(late).map(|next| next.stamp_ns);
-        let gap = |to_ns| Gap { recording, cpu, from_ns: reached_ns, to_ns };
-        if let Some(next_ns) = next_ns {
-            let place = self.gaps.partition_point(|(at, _)| *at < late);
-            self.gaps.insert(place, (late, gap(next_ns)));
-        }
-        self.tail_gap |= self.last_ns.is_none_or(|last_ns| last_ns < reached_ns);
-        self.gaps.insert(0, (0, gap(reached_ns.saturating_add(1))));
-        self.first_ns = self.first_ns.max(Some(reached_ns));
+    /// Takes a packet's events; returns its last stamp.
+    fn packet<const BIG: bool, const PAGE: bool>(
+        &self,
+        packet: &Packet<'_>,
+        input: Input<'_>,
+        walk: &mut Walk<'_>,
+    ) -> (u64, Result<(), RecordDamage>) {
+        let cpu = input.stream.cpu();
+        let correction = input.recording.correction(input.stream);
+        let corrected = (!correction.is_identity()).then_some(correction);
+        let (place, batch) = ((walk.recording, walk.cpu), &mut *walk.batch);
+        let (mut records, mut last_stamp) = (0, packet.stamp);
+        let read = packet.for_each_in::<BIG, PAGE>(|Record { stamp, payload }| {
+            records += 1;
+            last_stamp = stamp;
+            let stamp_ns = || corrected.map_or(stamp, |correction| correction.ns(stamp, cpu));
+            self.record_in::<BIG>(place, stamp_ns, payload, batch);
+        });
+        batch.losses.records += records;
+        (last_stamp, read)
     }
 }

@@ -5,7 +5,8 @@ use eventfmt::EventFormat;
 use ringbuf::{Missed, Page, PageLayout};
 use sources::FormatTable;
 
-use super::decode::{Reader, TraceEventBatch};
+use super::batch::TraceEventBatch;
+use super::decode::Reader;
 use super::{Gap, TraceEvent, TraceEventSink, Wanted};
 
 /// What waits to be given.

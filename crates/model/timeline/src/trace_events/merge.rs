@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 
-use super::decode::TraceEventBatch;
+use super::batch::TraceEventBatch;
 use super::{Gap, TraceEvent, TraceEventPass, TraceEventSink};
 use crate::Losses;
 use crate::rounds::{Consume, Input, Lanes, in_order};
@@ -64,6 +64,39 @@ impl StreamQueue {
         batch.events.get(self.given..end).unwrap_or(&[])
     }
 
+    /// Gives what the first batch has before `until_ns`, and the next in any case. Of several buffers with the same event
+    /// one is the source.
+    fn give(
+        &mut self,
+        until_ns: u64,
+        mut sources: Option<&mut EventSources>,
+        sink: &mut impl TraceEventSink,
+    ) {
+        // The first one is given whenever it was.
+        let mut due_ns = u64::MAX;
+        while let Some(next) = self.next().filter(|next| next.stamp_ns() < due_ns) {
+            if let Next::Gap(gap) = next {
+                sink.gap(gap);
+                self.gaps_given += 1;
+                due_ns = until_ns;
+                continue;
+            }
+            let mut given = 0;
+            for event in self.up_to_gap() {
+                if event.stamp_ns >= due_ns {
+                    break;
+                }
+                let sources = sources.as_deref_mut();
+                if sources.is_none_or(|sources| is_source(sources, self.buffer, event)) {
+                    sink.event(event);
+                }
+                given += 1;
+                due_ns = until_ns;
+            }
+            self.given += given;
+        }
+    }
+
     fn release(&mut self, spent: &mut Vec<TraceEventBatch>) {
         let is_done = |batch: &TraceEventBatch, given, gaps_given| {
             given >= batch.events.len() && gaps_given >= batch.gaps.len()
@@ -78,23 +111,18 @@ impl StreamQueue {
 /// Of which buffer a thread's events are taken: by recording, thread and tag.
 type EventSources = FxHashMap<(u16, u32, u16), usize>;
 
-/// Gives events to the sink in the order of their times.
-pub(super) struct Merger<'s, S> {
+/// The events of all streams that are still to be given.
+#[derive(Debug)]
+pub(crate) struct StreamQueues {
     lanes: Vec<StreamQueue>,
     /// By recording: whether it has several buffers.
     several: Vec<bool>,
     sources: EventSources,
     pass: TraceEventPass,
-    sink: &'s mut S,
 }
 
-impl<'s, S: TraceEventSink> Merger<'s, S> {
-    pub(super) fn new(
-        inputs: &[Input<'_>],
-        owners: &[u16],
-        pass: TraceEventPass,
-        sink: &'s mut S,
-    ) -> Self {
+impl StreamQueues {
+    pub(crate) fn new(inputs: &[Input<'_>], owners: &[u16], pass: TraceEventPass) -> Self {
         let lane = |(input, &recording): (&Input<'_>, &u16)| StreamQueue {
             recording,
             buffer: input.stream.buffer(),
@@ -110,17 +138,36 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
                 buffers.any(|lane| Some(lane.buffer) != first)
             })
             .collect();
-        Self { lanes, several, sources: EventSources::default(), pass, sink }
+        Self { lanes, several, sources: EventSources::default(), pass }
     }
 
     /// What the pass leaves, after losses at the very end have been given.
-    pub(super) fn finish(mut self) -> TraceEventPass {
+    pub(crate) fn finish(mut self, sink: &mut impl TraceEventSink) -> TraceEventPass {
         self.pass.losses.iter_mut().for_each(Losses::finish);
         for lane in self.lanes.iter().filter(|lane| lane.open_gap) {
             let (recording, cpu, from_ns) = (lane.recording, lane.cpu, lane.reached_ns);
-            self.sink.gap(&Gap { recording, cpu, from_ns, to_ns: u64::MAX });
+            sink.gap(&Gap { recording, cpu, from_ns, to_ns: u64::MAX });
         }
         self.pass
+    }
+
+    /// Gives what there is before `horizon_ns`, stream by stream: to a sink to which the order of different CPUs means
+    /// nothing. Batches used up go to `spent`.
+    pub(crate) fn give_by_stream(
+        &mut self,
+        horizon_ns: u64,
+        spent: &mut Vec<TraceEventBatch>,
+        sink: &mut impl TraceEventSink,
+    ) {
+        let Self { lanes, several, sources, .. } = self;
+        for lane in lanes {
+            let several = several.get(usize::from(lane.recording)) == Some(&true);
+            lane.release(spent);
+            while lane.next().is_some_and(|next| next.stamp_ns() < horizon_ns) {
+                lane.give(horizon_ns, several.then_some(&mut *sources), sink);
+                lane.release(spent);
+            }
+        }
     }
 }
 
@@ -129,52 +176,66 @@ fn is_source(sources: &mut EventSources, buffer: usize, event: &TraceEvent) -> b
     *sources.entry((event.recording, event.thread, event.tag)).or_insert(buffer) == buffer
 }
 
+/// Gives events to the sink in the order of their times.
+pub(super) struct Merger<'s, S> {
+    queues: StreamQueues,
+    sink: &'s mut S,
+}
+
+impl<'s, S: TraceEventSink> Merger<'s, S> {
+    pub(super) fn new(
+        inputs: &[Input<'_>],
+        owners: &[u16],
+        pass: TraceEventPass,
+        sink: &'s mut S,
+    ) -> Self {
+        Self { queues: StreamQueues::new(inputs, owners, pass), sink }
+    }
+
+    /// What the pass leaves, after losses at the very end have been given.
+    pub(super) fn finish(self) -> TraceEventPass {
+        self.queues.finish(self.sink)
+    }
+}
+
 impl<S: TraceEventSink> Lanes<TraceEventBatch> for Merger<'_, S> {
     fn count(&self) -> usize {
-        self.lanes.len()
+        self.queues.lanes.len()
     }
 
     fn next_stamp_ns(&self, lane: usize) -> Option<u64> {
-        Some(self.lanes.get(lane)?.next()?.stamp_ns())
+        Some(self.queues.lanes.get(lane)?.next()?.stamp_ns())
     }
 
     fn release(&mut self, lane: usize, spent: &mut Vec<TraceEventBatch>) {
-        if let Some(lane) = self.lanes.get_mut(lane) {
+        if let Some(lane) = self.queues.lanes.get_mut(lane) {
             lane.release(spent);
         }
     }
 
     fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()> {
-        let Some(lane) = self.lanes.get_mut(lane) else { return ControlFlow::Continue(()) };
-        let several = self.several.get(usize::from(lane.recording)) == Some(&true);
-        // The first one is given whenever it was.
-        let mut due_ns = u64::MAX;
-        while let Some(next) = lane.next().filter(|next| next.stamp_ns() < due_ns) {
-            if let Next::Gap(gap) = next {
-                self.sink.gap(gap);
-                lane.gaps_given += 1;
-                due_ns = until_ns;
-                continue;
-            }
-            let mut given = 0;
-            for event in lane.up_to_gap() {
-                if event.stamp_ns >= due_ns {
-                    break;
-                }
-                if !several || is_source(&mut self.sources, lane.buffer, event) {
-                    self.sink.event(event);
-                }
-                given += 1;
-                due_ns = until_ns;
-            }
-            lane.given += given;
+        let StreamQueues { lanes, several, sources, .. } = &mut self.queues;
+        if let Some(lane) = lanes.get_mut(lane) {
+            let several = several.get(usize::from(lane.recording)) == Some(&true);
+            lane.give(until_ns, several.then_some(sources), self.sink);
         }
         ControlFlow::Continue(())
     }
 }
 
 impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
-    fn take(&mut self, input: usize, mut batch: TraceEventBatch) {
+    fn take(&mut self, input: usize, batch: TraceEventBatch) {
+        self.queues.take(input, batch);
+    }
+
+    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<TraceEventBatch>) -> ControlFlow<()> {
+        in_order(self, horizon_ns, spent)
+    }
+}
+
+impl StreamQueues {
+    /// The next batch of an input.
+    pub(crate) fn take(&mut self, input: usize, mut batch: TraceEventBatch) {
         let Some(lane) = self.lanes.get_mut(input) else { return };
         let recording = usize::from(lane.recording);
         if let Some(step) = lane.stamps.block(lane.cpu.into(), &batch.stamps) {
@@ -197,10 +258,6 @@ impl<S: TraceEventSink> Consume<TraceEventBatch> for Merger<'_, S> {
         }
         lane.open_gap |= batch.tail_gap;
         lane.batches.push_back(batch);
-    }
-
-    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<TraceEventBatch>) -> ControlFlow<()> {
-        in_order(self, horizon_ns, spent)
     }
 }
 

@@ -7,6 +7,7 @@ use analyses::exits::exits;
 use analyses::group::By;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
+    states_by_thread,
 };
 use sources::Recording;
 
@@ -52,6 +53,40 @@ pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
     let mut kept = Kept::default();
     let states = states(&recordings, &guests, &mut kept, &|_| ());
     (recordings, kept, states)
+}
+
+/// Spans by thread and first moment of their vCPU: in which order vCPUs are numbered is another matter.
+fn of_vcpus(kept: &Kept, states: &States) -> BTreeMap<(u32, u64), Vec<StateSpan>> {
+    let vcpus = states.vcpus[0].iter().zip(0..);
+    let of = |(info, index): (&timeline::VcpuInfo, u32)| {
+        let spans = kept.vcpus.get(&VcpuRef { recording: 0, index }).cloned();
+        ((info.thread, info.first_ns), spans.unwrap_or_default())
+    };
+    vcpus.map(of).collect()
+}
+
+#[test]
+fn thread_by_thread_all_is_as_in_the_order_of_all_cpus() {
+    let mut checked = 0;
+    for name in super::ALL {
+        let recordings = [open(name)];
+        let (mut merged, mut by_thread) = (Kept::default(), Kept::default());
+        let in_order = states(&recordings, &[], &mut merged, &|_| ());
+        let found = states_by_thread(&recordings, &[], &mut by_thread, &|_| ());
+        assert_eq!(of_vcpus(&by_thread, &found), of_vcpus(&merged, &in_order), "{name}");
+        assert_eq!(by_thread.cpus, merged.cpus, "{name}");
+        let rest = |one: &States| {
+            let pass = &one.pass;
+            format!("{:?} {:?} {:?} {:?}", one.recorded, pass.losses, pass.spans_ns, pass.event_ids)
+        };
+        assert_eq!(rest(&found), rest(&in_order), "{name}");
+        for thread in merged.cpus.values().flatten().filter_map(|span| span.thread) {
+            let name_of = |one: &States| one.pass.names[0].of(thread).map(str::to_owned);
+            assert_eq!(name_of(&found), name_of(&in_order), "{name}: {thread}");
+        }
+        checked += merged.vcpus.len();
+    }
+    assert!(checked > 15, "{checked}");
 }
 
 fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {

@@ -6,8 +6,8 @@ use std::path::Path;
 use eventfmt::EventFormat;
 use proptest::prelude::*;
 use sources::Recording;
-use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle, VcpuCycles};
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle, VcpuCycles, each_cycle};
+use timeline::trace_events::{Asked, Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 use timeline::{Parts, VcpuActivity};
 
 use super::host::{Host, Seen};
@@ -17,7 +17,7 @@ const V: i32 = 100;
 const OTHER: i32 = 7;
 
 /// A cycle, kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct KeptCycle {
     vcpu: usize,
     thread: u32,
@@ -64,6 +64,31 @@ fn cycles(host: &Host) -> Vec<KeptCycle> {
     let Pass { cycles, mut emitted } = pass;
     cycles.finish(&mut emitted);
     emitted.0
+}
+
+/// Events are read for cycles alone.
+impl TraceEventSink for Cycles {
+    fn event(&mut self, _: &TraceEvent) {}
+
+    fn gap(&mut self, _: &Gap) {}
+}
+
+/// [`cycles`], read thread by thread.
+fn cycles_by_thread(host: &Host) -> Vec<KeptCycle> {
+    let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
+    let mut emitted = Cycles::default();
+    let asked = Asked { wanted: &|_, _| None, sink: &mut emitted };
+    each_cycle(&recording, asked, &|_| ());
+    emitted.0
+}
+
+/// Each thread's, in order; vCPUs are not numbered in the same order.
+fn of_threads(cycles: Vec<KeptCycle>) -> BTreeMap<u32, Vec<KeptCycle>> {
+    let mut threads: BTreeMap<u32, Vec<KeptCycle>> = BTreeMap::new();
+    for cycle in cycles {
+        threads.entry(cycle.thread).or_default().push(KeptCycle { vcpu: 0, ..cycle });
+    }
+    threads
 }
 
 fn spent(cycle: &KeptCycle, counts: impl Fn(&Interval) -> bool) -> u64 {
@@ -138,6 +163,18 @@ proptest! {
             check_partition(&cycles)?;
             check_exits(&cycles, &case.host().exits())?;
         }
+    }
+
+    #[test]
+    fn thread_by_thread_cycles_are_those_in_the_order_of_all_cpus(
+        lives in lives(),
+        losses in losses(),
+        scheduler in any::<bool>(),
+    ) {
+        let mut case = Case::new(&lives, scheduler);
+        case.lose(&losses);
+        let host = case.host();
+        prop_assert_eq!(of_threads(cycles_by_thread(&host)), of_threads(cycles(&host)));
     }
 
     #[test]

@@ -1,0 +1,107 @@
+//! The cycles of a recording thread by thread, as exits are read: without an order of all CPUs.
+
+use std::ops::ControlFlow;
+
+use sources::Recording;
+
+use super::{CycleSink, VcpuCycles};
+use crate::lanes::{Fed, Follow, Lanes};
+use crate::losses::Losses;
+use crate::rounds::{self, Consume, Input, pair_up};
+use crate::thread_batch::ThreadBatch;
+use crate::thread_event::{KindSet, ThreadEvent};
+use crate::trace_events::{
+    Asked, StreamQueues, TraceEventBatch, TraceEventPass, TraceEventSink, WithSightings,
+    nothing_yet,
+};
+use crate::vcpus::{VcpuInfo, Vcpus};
+
+/// What a pass over cycles leaves besides what its sink gathered.
+#[derive(Debug)]
+pub struct CyclePass {
+    /// The vCPUs, in the order of [`super::VcpuCycle::vcpu`].
+    pub vcpus: Vec<VcpuInfo>,
+    /// Kinds of events the recording has.
+    pub seen: KindSet,
+    /// As of trace events, for this one recording.
+    pub events: TraceEventPass,
+}
+
+/// Makes cycles of the events of vCPU threads.
+#[derive(Debug)]
+struct CycleFollower<'s, S> {
+    cycles: VcpuCycles,
+    /// By stream.
+    cpus: Vec<u16>,
+    sink: &'s mut S,
+}
+
+impl<S: CycleSink> Follow for CycleFollower<'_, S> {
+    fn feed(&mut self, thread: u32, events: &[ThreadEvent]) {
+        let cpus = self.cpus.as_slice();
+        let cpu_of =
+            |event: &ThreadEvent| cpus.get(usize::from(event.stream)).copied().unwrap_or(u16::MAX);
+        self.cycles.feed(thread, events, cpu_of, self.sink);
+    }
+
+    fn vcpus(&mut self) -> &mut Vcpus {
+        &mut self.cycles.vcpus
+    }
+}
+
+/// Gives of each round first the cycles of all threads, then the trace events of all CPUs.
+struct ByThread<'s, S> {
+    lanes: Lanes<CycleFollower<'s, S>>,
+    queues: StreamQueues,
+}
+
+impl<S> Consume<(ThreadBatch, TraceEventBatch)> for ByThread<'_, S>
+where
+    S: CycleSink + TraceEventSink,
+{
+    fn take(&mut self, input: usize, (threads, events): (ThreadBatch, TraceEventBatch)) {
+        self.lanes.take(input, threads);
+        self.queues.take(input, events);
+    }
+
+    fn advance(
+        &mut self,
+        horizon_ns: u64,
+        spent: &mut Vec<(ThreadBatch, TraceEventBatch)>,
+    ) -> ControlFlow<()> {
+        let (mut threads, mut events) = (Vec::new(), Vec::new());
+        let flow = self.lanes.advance(horizon_ns, &mut threads);
+        self.queues.give_by_stream(horizon_ns, &mut events, self.lanes.follower.sink);
+        pair_up(threads, events, spent);
+        flow
+    }
+}
+
+/// Gives a sink the cycles of the vCPU threads of a recording that has one buffer, each thread's in order, and of those
+/// events that are wanted each CPU's in order: what one vCPU or CPU did says nothing of when others did something. Events
+/// that are wanted without fields, and have no names of threads, are given only where they are of another thread than
+/// the one before. `tick` hears of the bytes done.
+pub fn each_cycle<S: CycleSink + TraceEventSink>(
+    recording: &Recording,
+    asked: Asked<'_, S>,
+    tick: &(dyn Fn(u64) + Sync),
+) -> CyclePass {
+    let Asked { wanted, sink } = asked;
+    let inputs = Input::on_clock_of(recording);
+    let decoder = WithSightings::new(recording, |format| wanted(0, format));
+    let cpu = |input: &Input<'_>| u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
+    let cpus = inputs.iter().map(cpu).collect();
+    let follower = CycleFollower { cycles: VcpuCycles::default(), cpus, sink };
+    let lanes = Lanes::new(&inputs, follower, Losses::of_container(recording));
+    let owners = vec![0; inputs.len()];
+    let queues = StreamQueues::new(&inputs, &owners, nothing_yet(std::slice::from_ref(recording)));
+    let mut both = ByThread { lanes, queues };
+    rounds::run(&inputs, &decoder, &mut both, tick);
+    let ByThread { lanes, queues } = both;
+    let Fed { follower, seen, losses, .. } = lanes.finish(recording);
+    let CycleFollower { cycles, sink, .. } = follower;
+    let vcpus = cycles.finish(sink);
+    let events = queues.finish(sink);
+    let events = TraceEventPass { losses: vec![losses], event_ids: vec![decoder.seen()], ..events };
+    CyclePass { vcpus, seen, events }
+}

@@ -1,0 +1,30 @@
+//! What else is made of the records that exits are read from, without walking over them twice.
+
+use ringbuf::Missed;
+
+/// Takes all records of a block, whether or not they concern vCPU threads.
+pub(crate) trait Aside {
+    /// The next record of a page: an event of this id.
+    fn record<const BIG: bool>(&mut self, id: u16, stamp_ns: impl Fn() -> u64, payload: &[u8]);
+
+    /// The page ends; its times are in order, from its own to that of its last record.
+    fn in_order(&mut self, missed: Missed, span_ns: (u64, u64));
+
+    /// The page ends; its times mean nothing (see `PageWalk::out_of_order`).
+    fn out_of_order(&mut self, place_ns: u64);
+
+    /// A page, or the rest of one, can't be read.
+    fn damaged(&mut self);
+}
+
+/// Nothing else is made of them: the loop over records has no more to do.
+impl Aside for () {
+    #[inline(always)]
+    fn record<const BIG: bool>(&mut self, _: u16, _: impl Fn() -> u64, _: &[u8]) {}
+
+    fn in_order(&mut self, _: Missed, _: (u64, u64)) {}
+
+    fn out_of_order(&mut self, _: u64) {}
+
+    fn damaged(&mut self) {}
+}

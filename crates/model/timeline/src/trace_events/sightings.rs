@@ -1,0 +1,131 @@
+//! Which threads had a CPU, and what threads are called: of the events of a stream the few that say something new.
+//!
+//! Who had a CPU is shown by all its events, and changes with few of them. They are found on the way over records that
+//! are read for the vCPU threads among them ([`Aside`]).
+
+use eventfmt::EventFormat;
+use ringbuf::Missed;
+use sources::{Block, Recording};
+
+use super::Wanted;
+use super::batch::{TraceEventBatch, Walk};
+use super::decode::{EventUse, Reader};
+use crate::cycles::SWITCH_TAG;
+use crate::extract::{Aside, Extractor};
+use crate::rounds::{Decode, Input};
+use crate::thread_batch::ThreadBatch;
+
+/// Number of the recording: there is no other.
+const ONLY: u16 = 0;
+
+/// Reads what vCPU threads did and, next to that, which threads had the CPUs.
+#[derive(Debug)]
+pub(crate) struct WithSightings {
+    extractor: Extractor,
+    reader: Reader,
+    uses: Box<[EventUse; 1 << 16]>,
+}
+
+impl WithSightings {
+    /// Of the events that are `wanted` those without fields or names are given only where their thread is another than
+    /// that of the event before.
+    pub(crate) fn new(
+        recording: &Recording,
+        wanted: impl Fn(&EventFormat) -> Option<Wanted>,
+    ) -> Self {
+        let reader = Reader::new(recording.formats(), recording.abi().order, wanted);
+        let mut uses = Box::new([EventUse::Nothing; 1 << 16]);
+        for (id, place) in (0..=u16::MAX).zip(uses.iter_mut()) {
+            *place = reader.use_of(id);
+        }
+        Self { extractor: Extractor::new(recording, false), reader, uses }
+    }
+
+    /// Ids of the events seen.
+    pub(crate) fn seen(&self) -> Vec<u16> {
+        self.reader.seen()
+    }
+}
+
+impl Decode for WithSightings {
+    type Batch = (ThreadBatch, TraceEventBatch);
+
+    fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Self::Batch) {
+        let (threads, events) = batch;
+        let cpu = u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
+        let walk = Walk::new(ONLY, cpu, events);
+        let mut sightings = Sightings { of: self, thread: None, walk };
+        self.extractor.decode_with(index, input, block, threads, &mut sightings);
+        sightings.walk.batch.stamps = threads.stamps;
+        sightings.walk.end();
+    }
+}
+
+/// Those of one block.
+struct Sightings<'b> {
+    of: &'b WithSightings,
+    /// Who has the CPU by the last event on this page.
+    thread: Option<u32>,
+    walk: Walk<'b>,
+}
+
+impl Sightings<'_> {
+    /// Takes an event that says more than its thread, or of another thread than the one before.
+    #[inline(never)]
+    fn take<const BIG: bool>(&mut self, stamp_ns: u64, payload: &[u8]) {
+        let place = (ONLY, self.walk.cpu);
+        self.of.reader.record_in::<BIG>(place, || stamp_ns, payload, self.walk.batch);
+    }
+}
+
+impl Aside for Sightings<'_> {
+    #[inline(always)]
+    fn record<const BIG: bool>(&mut self, id: u16, stamp_ns: impl Fn() -> u64, payload: &[u8]) {
+        let of = self.of;
+        match of.uses[usize::from(id)] {
+            EventUse::Nothing => of.reader.note_seen(usize::from(id)),
+            EventUse::Thread => {
+                let thread = Some(of.reader.thread::<BIG>(payload));
+                if thread != self.thread {
+                    self.thread = thread;
+                    self.take::<BIG>(stamp_ns(), payload);
+                } else {
+                    of.reader.note_seen(usize::from(id));
+                }
+            }
+            EventUse::Names => {
+                let thread = Some(of.reader.thread::<BIG>(payload));
+                if thread != self.thread {
+                    self.thread = thread;
+                    self.take::<BIG>(stamp_ns(), payload);
+                } else {
+                    of.reader.note_names::<BIG>(id, payload, self.walk.batch);
+                }
+            }
+            EventUse::Fields => {
+                self.take::<BIG>(stamp_ns(), payload);
+                // After a switch another thread has the CPU.
+                let last = self.walk.batch.events.last();
+                self.thread = last
+                    .filter(|one| one.tag == SWITCH_TAG)
+                    .and_then(|switch| switch.thread_value(2));
+            }
+        }
+    }
+
+    fn in_order(&mut self, missed: Missed, span_ns: (u64, u64)) {
+        // The page after it may come after a loss.
+        self.thread = None;
+        self.walk.in_order(missed != Missed::Nothing, span_ns);
+    }
+
+    fn out_of_order(&mut self, place_ns: u64) {
+        self.thread = None;
+        self.walk.out_of_order(place_ns);
+    }
+
+    fn damaged(&mut self) {
+        self.thread = None;
+        self.walk.damaged(None);
+    }
+}
