@@ -15,6 +15,7 @@ mod samples;
 mod seen;
 mod slice_shares;
 mod slices;
+mod strata;
 mod sums;
 mod threads;
 mod timed;

@@ -6,20 +6,22 @@
 
 mod interned;
 mod messages;
+mod scheduling;
 mod track_events;
+mod wire;
 
 use std::io::{self, Write};
 
 use prost::Message;
-use rustc_hash::FxHashMap;
 
 use crate::raw_events::RawEvent;
 use crate::{Flow, Instant, Role, Scene, Slice, TimelineWriter};
 use interned::Interned;
 use messages::{
-    Clock, ClockSnapshot, CounterDescriptor, FtraceEvent, FtraceEventBundle, SchedSwitch,
-    SchedWaking, SystemInfo, TracePacket, TrackDescriptor, TrackEvent, Utsname, event_type,
+    Clock, ClockSnapshot, CounterDescriptor, SystemInfo, TracePacket, TrackDescriptor, TrackEvent,
+    Utsname, event_type,
 };
+use scheduling::Bundles;
 use track_events::{Named, TrackEventEncoder};
 
 /// `BUILTIN_CLOCK_BOOTTIME`, in which times of packets are where they don't say otherwise.
@@ -39,8 +41,6 @@ const SEQUENCE: u32 = 1;
 const SCHEDULING: u32 = 2;
 /// The field of `Trace` that holds its packets, with the wire type of what has a length.
 const PACKET_TAG: u8 = (1 << 3) | 2;
-/// Events of a CPU that are written together.
-const BUNDLE: usize = 512;
 
 /// The track for what concerns whole recordings.
 const RECORDINGS: u64 = 1;
@@ -57,7 +57,7 @@ pub struct PerfettoWriter<W> {
     interned: Interned,
     track_events: TrackEventEncoder,
     /// Scheduling not written yet, by CPU.
-    bundles: FxHashMap<u32, Vec<FtraceEvent>>,
+    bundles: Bundles,
 }
 
 impl<W: Write + Send> PerfettoWriter<W> {
@@ -65,7 +65,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
     pub fn new(out: W) -> Self {
         let (buffer, interned) = (Vec::new(), Interned::default());
         let track_events = TrackEventEncoder::default();
-        Self { out, buffer, interned, track_events, bundles: FxHashMap::default() }
+        Self { out, buffer, interned, track_events, bundles: Bundles::default() }
     }
 
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
@@ -143,14 +143,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
     }
 
     fn flush(&mut self, cpu: u32) -> io::Result<()> {
-        let Some(event) = self.bundles.remove(&cpu).filter(|events| !events.is_empty()) else {
-            return Ok(());
-        };
-        self.packet(&TracePacket {
-            trusted_packet_sequence_id: Some(SCHEDULING),
-            ftrace_events: Some(FtraceEventBundle { cpu: Some(cpu), event }),
-            ..TracePacket::default()
-        })
+        self.bundles.take(cpu).map_or(Ok(()), |packet| self.out.write_all(&packet))
     }
 }
 
@@ -261,35 +254,11 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
     }
 
     fn scheduling(&mut self, event: &RawEvent<'_>) -> io::Result<()> {
-        let number = |field| event.number(field) as i32;
-        let is_switch = event.format.name() == "sched_switch";
-        let sched_switch = is_switch.then(|| SchedSwitch {
-            prev_comm: Some(event.text("prev_comm")),
-            prev_pid: Some(number("prev_pid")),
-            prev_prio: Some(number("prev_prio")),
-            prev_state: Some(event.number("prev_state")),
-            next_comm: Some(event.text("next_comm")),
-            next_pid: Some(number("next_pid")),
-            next_prio: Some(number("next_prio")),
-        });
-        let sched_waking = (!is_switch).then(|| SchedWaking {
-            comm: Some(event.text("comm")),
-            pid: Some(number("pid")),
-            prio: Some(number("prio")),
-            success: Some(1),
-            target_cpu: Some(number("target_cpu")),
-        });
-        let (timestamp, pid) = (Some(event.stamp_ns), Some(event.thread));
-        let cpu = event.cpu;
-        let bundle = self.bundles.entry(cpu).or_default();
-        bundle.push(FtraceEvent { timestamp, pid, sched_switch, sched_waking });
-        if bundle.len() >= BUNDLE { self.flush(cpu) } else { Ok(()) }
+        if self.bundles.add(event) { self.flush(event.cpu) } else { Ok(()) }
     }
 
     fn end(&mut self, _: &Scene) -> io::Result<()> {
-        let mut cpus: Vec<u32> = self.bundles.keys().copied().collect();
-        cpus.sort_unstable();
-        cpus.into_iter().try_for_each(|cpu| self.flush(cpu))?;
+        self.bundles.cpus().into_iter().try_for_each(|cpu| self.flush(cpu))?;
         self.out.flush()
     }
 }

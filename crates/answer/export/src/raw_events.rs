@@ -3,10 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use eventfmt::{EventFormat, Value};
+use eventfmt::EventFormat;
 use raw_bytes::ByteOrder;
 use ringbuf::{Missed, Record};
-use rustc_hash::FxHashSet;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
@@ -27,23 +26,6 @@ pub struct RawEvent<'a> {
     pub payload: &'a [u8],
     /// Their byte order.
     pub order: ByteOrder,
-}
-
-impl RawEvent<'_> {
-    /// The number in a field; 0 where it has none.
-    pub(crate) fn number(&self, field: &str) -> i64 {
-        let number = self.format.field(field).and_then(|field| field.number());
-        number.and_then(|at| at.read_signed(self.payload, self.order)).unwrap_or(0)
-    }
-
-    /// The text in a field; empty where it has none.
-    pub(crate) fn text(&self, field: &str) -> String {
-        let field = self.format.field(field);
-        match field.and_then(|field| field.value(self.payload, self.order)) {
-            Some(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
-            _ => String::new(),
-        }
-    }
 }
 
 /// Takes events, those of a CPU in order.
@@ -72,7 +54,13 @@ pub(crate) fn each_raw<S: RawSink>(
     }
     let formats = |(at, recording): (usize, &'_ Recording)| {
         let formats = recording.formats().iter();
-        formats.filter(|(_, format)| wanted(at, format)).map(|(id, _)| id).collect()
+        let mut ids = vec![false; 1 << 16];
+        for (id, _) in formats.filter(|(_, format)| wanted(at, format)) {
+            if let Some(is_wanted) = ids.get_mut(usize::from(id)) {
+                *is_wanted = true;
+            }
+        }
+        ids
     };
     let decoder =
         Decoder { owners: &owners, wanted: recordings.iter().enumerate().map(formats).collect() };
@@ -117,8 +105,8 @@ impl Batch for RawBatch {
 
 struct Decoder<'o> {
     owners: &'o [usize],
-    /// By recording, the ids wanted.
-    wanted: Vec<FxHashSet<u16>>,
+    /// By recording and id, whether it is wanted.
+    wanted: Vec<Vec<bool>>,
 }
 
 impl Decode for Decoder<'_> {
@@ -144,7 +132,7 @@ impl Decode for Decoder<'_> {
                 let stamp_ns = correction.ns(stamp, cpu);
                 batch.last_ns = batch.last_ns.max(Some(stamp_ns));
                 let id = type_at.read(payload, order).unwrap_or(0) as u16;
-                if wanted.contains(&id) {
+                if wanted.get(usize::from(id)) == Some(&true) {
                     batch.bytes.extend_from_slice(payload);
                     let thread = pid_at.read(payload, order).unwrap_or(0) as u32;
                     batch.kept.push(BatchedEvent { stamp_ns, thread, id, end: batch.bytes.len() });

@@ -6,11 +6,13 @@ use std::ops::RangeInclusive;
 
 use analyses::align::GuestAlignment;
 use analyses::calls::{CallTracer, tracer_recorded};
-use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states};
+use analyses::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states_by_thread,
+};
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::Losses;
 use timeline::trace_events::ThreadNames;
+use timeline::{Losses, Vm};
 
 use crate::Arg;
 use crate::calls::CallThread;
@@ -87,8 +89,11 @@ pub struct Scene {
     /// The host's recording whose scheduling the format shows by itself: its threads have no
     /// tracks.
     pub scheduled: Option<usize>,
+    /// By recording: its VMs.
+    pub(crate) vms: Vec<Vec<Vm>>,
     names: Vec<ThreadNames>,
-    vcpus: FxHashMap<VcpuRef, usize>,
+    /// By recording, thread and first moment of a vCPU.
+    vcpus: FxHashMap<(usize, u32, u64), usize>,
     /// By recording and thread: the vCPU first seen in it.
     by_thread: FxHashMap<(usize, u32), usize>,
     tasks: FxHashMap<(usize, u32), usize>,
@@ -144,7 +149,7 @@ impl Scene {
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut survey = Survey::default();
-        let found = states(recordings, guests, &mut survey, tick);
+        let found = states_by_thread(recordings, guests, &mut survey, tick);
         for (at, recording) in recordings.iter().enumerate() {
             survey.cpus.extend(recording.streams().iter().map(|stream| (at, stream.cpu())));
         }
@@ -160,6 +165,7 @@ impl Scene {
             machines: machines.to_vec(),
             losses: found.pass.losses.clone(),
             scheduled: machines.iter().position(|machine| own_scheduling && !machine.is_guest),
+            vms: found.vms.clone(),
             names: found.pass.names.clone(),
             vcpus: FxHashMap::default(),
             by_thread: FxHashMap::default(),
@@ -190,9 +196,10 @@ impl Scene {
                 let role = Role::Vcpu;
                 let track = Track { group, recording, name, role, number: vcpu.vcpu, thread };
                 let at = self.add(track);
-                let index = u32::try_from(vcpu.index).unwrap_or(u32::MAX);
-                let short = u16::try_from(recording).unwrap_or(u16::MAX);
-                self.vcpus.insert(VcpuRef { recording: short, index }, at);
+                let infos = found.vcpus.get(recording);
+                if let Some(info) = infos.and_then(|infos| infos.get(vcpu.index)) {
+                    self.vcpus.insert((recording, vcpu.thread, info.first_ns), at);
+                }
                 self.by_thread.entry((recording, vcpu.thread)).or_insert(at);
             }
         }
@@ -261,10 +268,10 @@ impl Scene {
         }
     }
 
-    /// The track of a vCPU.
+    /// The track of the vCPU that a thread became at a moment.
     #[must_use]
-    pub fn vcpu(&self, vcpu: VcpuRef) -> Option<usize> {
-        self.vcpus.get(&vcpu).copied()
+    pub fn vcpu(&self, recording: usize, thread: u32, first_ns: u64) -> Option<usize> {
+        self.vcpus.get(&(recording, thread, first_ns)).copied()
     }
 
     /// The track of a guest's task.

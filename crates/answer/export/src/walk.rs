@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
 
 use analyses::align::GuestAlignment;
 use analyses::path::flows;
@@ -98,18 +97,18 @@ pub fn write_timeline<W: TimelineWriter>(
     states(recordings, guests, &mut walk, tick);
     walk.finish_rates();
     write_calls(&mut walk, recordings, tick);
-    if W::FLOWS && walk.result.is_ok() {
-        flows(recordings, guests, &mut walk, tick);
+    if W::FLOWS && walk.out.result.is_ok() {
+        flows(recordings, (guests, &scene.vms), &mut walk, tick);
     }
-    if walk.result.is_ok() {
+    if walk.out.result.is_ok() {
         let wanted = Wanted::new(question, scene.scheduled);
         let any = |at: usize, format: &EventFormat| {
             wanted.is_instant(at, format.id()) || wanted.is_scheduling(at, format.id())
         };
         each_raw(recordings, &any, &mut walk, tick);
     }
-    walk.result?;
-    let exported = walk.exported;
+    let Output { result, exported, .. } = walk.out;
+    result?;
     writer.end(&scene)?;
     Ok(exported)
 }
@@ -163,41 +162,47 @@ struct SpanLabel {
     code: Option<String>,
 }
 
-/// The pass over all spans and events.
-pub(crate) struct Walk<'q, W> {
-    question: &'q Question<'q>,
-    pub(crate) scene: &'q Scene,
-    writer: &'q mut W,
+/// The labels of spans, by what they go by.
+#[derive(Debug)]
+struct SpanLabels {
+    /// By recording.
     reasons: Vec<ReasonNames>,
-    labels: FxHashMap<Label, Arc<SpanLabel>>,
-    /// By track of a vCPU.
-    rates: FxHashMap<usize, ExitRate>,
-    /// By track of a task: how far it has been written.
-    written_ns: FxHashMap<usize, u64>,
+    known: FxHashMap<Label, SpanLabel>,
+}
+
+impl SpanLabels {
+    /// What spans in this state, of exits for this reason, are called; `host` is the recording whose reasons they go by.
+    fn of(&mut self, host: usize, span: &StateSpan) -> &SpanLabel {
+        let Self { reasons, known } = self;
+        let key = match span.exit {
+            Some(exit) => (span.state, host, exit.isa, exit.code),
+            None => (span.state, usize::MAX, 0, 0),
+        };
+        known.entry(key).or_insert_with(|| {
+            let state = span.state.name();
+            let Some(exit) = span.exit else {
+                return SpanLabel { name: state.to_owned(), reason: None, code: None };
+            };
+            let names = reasons.get_mut(host);
+            let isa = names.as_ref().map_or(analyses::Isa::Unknown, |names| names.isa(exit.isa));
+            let reason = names.map_or_else(String::new, |names| names.name(exit.isa, exit.code));
+            let code = Some(Code::new(isa, exit.code).to_string());
+            SpanLabel { name: format!("{state}: {reason}"), reason: Some(reason), code }
+        })
+    }
+}
+
+/// What is written, of the part of time that is wanted.
+struct Output<'q, W> {
+    window: Window,
+    writer: &'q mut W,
     /// By track: from its first slice to its last.
     covered_ns: Vec<Option<(u64, u64)>>,
-    wanted: Wanted,
     exported: Exported,
     result: io::Result<()>,
 }
 
-impl<'q, W: TimelineWriter> Walk<'q, W> {
-    fn new(question: &'q Question<'q>, scene: &'q Scene, writer: &'q mut W) -> Self {
-        Self {
-            question,
-            scene,
-            writer,
-            reasons: question.recordings.iter().map(ReasonNames::new).collect(),
-            labels: FxHashMap::default(),
-            rates: FxHashMap::default(),
-            written_ns: FxHashMap::default(),
-            covered_ns: vec![None; scene.tracks.len()],
-            wanted: Wanted::new(question, scene.scheduled),
-            exported: Exported::default(),
-            result: Ok(()),
-        }
-    }
-
+impl<W: TimelineWriter> Output<'_, W> {
     /// Writes, unless that has failed before: the pass goes on to its end all the same.
     fn write(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) {
         if self.result.is_ok() {
@@ -205,8 +210,8 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    pub(crate) fn slice(&mut self, track: usize, slice: &Slice<'_>) {
-        let Some((from_ns, to_ns)) = self.question.window.cut(slice.from_ns, slice.to_ns) else {
+    fn slice(&mut self, track: usize, slice: &Slice<'_>) {
+        let Some((from_ns, to_ns)) = self.window.cut(slice.from_ns, slice.to_ns) else {
             return;
         };
         self.exported.slices += 1;
@@ -216,52 +221,66 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
         self.write(|writer| writer.slice(track, &Slice { from_ns, to_ns, ..*slice }));
     }
+}
+
+/// The pass over all spans and events.
+pub(crate) struct Walk<'q, W> {
+    question: &'q Question<'q>,
+    pub(crate) scene: &'q Scene,
+    out: Output<'q, W>,
+    labels: SpanLabels,
+    /// The tracks of vCPUs.
+    vcpus: FxHashMap<VcpuRef, Option<usize>>,
+    /// The thread of the vCPU whose states are given.
+    thread: u32,
+    /// By track; those of vCPUs have exits.
+    rates: Vec<ExitRate>,
+    /// By track of a task: how far it has been written.
+    written_ns: FxHashMap<usize, u64>,
+    wanted: Wanted,
+}
+
+impl<'q, W: TimelineWriter> Walk<'q, W> {
+    fn new(question: &'q Question<'q>, scene: &'q Scene, writer: &'q mut W) -> Self {
+        let reasons = question.recordings.iter().map(ReasonNames::new).collect();
+        let covered_ns = vec![None; scene.tracks.len()];
+        let (exported, result) = (Exported::default(), Ok(()));
+        Self {
+            question,
+            scene,
+            out: Output { window: question.window, writer, covered_ns, exported, result },
+            labels: SpanLabels { reasons, known: FxHashMap::default() },
+            vcpus: FxHashMap::default(),
+            thread: 0,
+            rates: vec![ExitRate::default(); scene.tracks.len()],
+            written_ns: FxHashMap::default(),
+            wanted: Wanted::new(question, scene.scheduled),
+        }
+    }
+
+    /// A stretch of time on a track.
+    pub(crate) fn slice(&mut self, track: usize, slice: &Slice<'_>) {
+        self.out.slice(track, slice);
+    }
 
     /// What leads from track to track, if all of it is in the part that is wanted, and where tracks have slices.
     pub(crate) fn flow(&mut self, name: &'static str, ends: &[(usize, u64)]) {
         let is_there = |&(track, ns): &(usize, u64)| {
-            let covered = self.covered_ns.get(track).copied().flatten();
+            let covered = self.out.covered_ns.get(track).copied().flatten();
             let is_covered =
                 covered.is_some_and(|(from_ns, to_ns)| (from_ns..=to_ns).contains(&ns));
             is_covered && self.question.window.has(ns)
         };
         if ends.iter().all(is_there) {
-            self.exported.flows += 1;
-            let id = self.exported.flows;
-            self.write(|writer| writer.flow(&Flow { id, name, ends }));
+            self.out.exported.flows += 1;
+            let id = self.out.exported.flows;
+            self.out.write(|writer| writer.flow(&Flow { id, name, ends }));
         }
-    }
-
-    /// What spans in this state, of exits for this reason, are called; `host` is the recording whose reasons they go by.
-    fn label(&mut self, host: usize, span: &StateSpan) -> Arc<SpanLabel> {
-        let key = match span.exit {
-            Some(exit) => (span.state, host, exit.isa, exit.code),
-            None => (span.state, usize::MAX, 0, 0),
-        };
-        if let Some(label) = self.labels.get(&key) {
-            return Arc::clone(label);
-        }
-        let state = span.state.name();
-        let names = self.reasons.get_mut(host);
-        let label = match span.exit {
-            None => SpanLabel { name: state.to_owned(), reason: None, code: None },
-            Some(exit) => {
-                let isa =
-                    names.as_ref().map_or(analyses::Isa::Unknown, |names| names.isa(exit.isa));
-                let reason =
-                    names.map_or_else(String::new, |names| names.name(exit.isa, exit.code));
-                let code = Some(Code::new(isa, exit.code).to_string());
-                SpanLabel { name: format!("{state}: {reason}"), reason: Some(reason), code }
-            }
-        };
-        let label = Arc::new(label);
-        self.labels.insert(key, Arc::clone(&label));
-        label
     }
 
     /// A span of a vCPU, or of the task that had it.
     fn state(&mut self, track: usize, host: usize, span: &StateSpan, guest: Option<usize>) {
-        let label = self.label(host, span);
+        let label = self.labels.of(host, span);
         let scene = self.scene;
         let task = guest.zip(span.task).map(|(guest, task)| scene.thread_name(guest, task));
         let mut args: SmallVec<[(&str, Arg<'_>); 8]> = SmallVec::new();
@@ -277,25 +296,25 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         args.extend(span.task.filter(|_| task.is_some()).map(|id| ("tid", Arg::Number(id.into()))));
         let (from_ns, to_ns) = (span.from_ns, span.to_ns);
         let category = span.state.name();
-        self.slice(track, &Slice { from_ns, to_ns, name: &label.name, category, args: &args });
+        self.out.slice(track, &Slice { from_ns, to_ns, name: &label.name, category, args: &args });
     }
 
     fn exit_rate(&mut self, track: usize, start_ns: u64) {
-        let mut rate = self.rates.remove(&track).unwrap_or_default();
+        let Some(mut rate) = self.rates.get(track).copied() else { return };
         rate.exit(start_ns, |stamp_ns, exits| self.rate(track, stamp_ns, exits));
-        self.rates.insert(track, rate);
+        if let Some(place) = self.rates.get_mut(track) {
+            *place = rate;
+        }
     }
 
     fn rate(&mut self, track: usize, stamp_ns: u64, exits: u64) {
         if self.question.window.has(stamp_ns) {
-            self.write(|writer| writer.exit_rate(track, stamp_ns, exits));
+            self.out.write(|writer| writer.exit_rate(track, stamp_ns, exits));
         }
     }
 
     fn finish_rates(&mut self) {
-        let mut rates: Vec<(usize, ExitRate)> = self.rates.drain().collect();
-        rates.sort_by_key(|(track, _)| *track);
-        for (track, mut rate) in rates {
+        for (track, mut rate) in std::mem::take(&mut self.rates).into_iter().enumerate() {
             rate.flush(None, |stamp_ns, exits| self.rate(track, stamp_ns, exits));
         }
     }
@@ -312,11 +331,17 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
 }
 
 impl<W: TimelineWriter> StateSink for Walk<'_, W> {
+    fn runs_in(&mut self, _: VcpuRef, thread: u32) {
+        self.thread = thread;
+    }
+
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
-        let scene = self.scene;
-        let Some(at) = scene.vcpu(vcpu) else { return };
-        let Some(track) = scene.tracks.get(at) else { return };
+        let (scene, thread) = (self.scene, self.thread);
         let host = usize::from(vcpu.recording);
+        // Its first state begins when it does.
+        let first = || scene.vcpu(host, thread, span.from_ns);
+        let Some(at) = *self.vcpus.entry(vcpu).or_insert_with(first) else { return };
+        let Some(track) = scene.tracks.get(at) else { return };
         let guest = span.task.and_then(|_| self.guest_of(host, track.thread));
         if let Some(exit) = span.exit {
             self.exit_rate(at, exit.start_ns);
@@ -330,7 +355,7 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
         let written_ns = self.written_ns.entry(track).or_default();
         let from_ns = span.from_ns.max(*written_ns);
         if from_ns > span.from_ns {
-            self.exported.overlaps += 1;
+            self.out.exported.overlaps += 1;
         }
         *written_ns = span.to_ns.max(*written_ns);
         if from_ns >= span.to_ns {
@@ -364,32 +389,40 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
 /// Fields of an event for which no memory is allocated.
 const INLINE: usize = 12;
 
-/// A field's value as text where it is no number; arrays are too long for what is shown.
-fn texts<'e>(event: &RawEvent<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
-    let fields = event.format.fields().iter();
-    let text = |value| match value {
+/// What the fields of an event hold.
+type Values<'e> = SmallVec<[Option<Value<'e>>; INLINE]>;
+
+fn values<'e>(event: &RawEvent<'e>) -> Values<'e> {
+    event.format.fields().iter().map(|field| field.value(event.payload, event.order)).collect()
+}
+
+/// Those that are texts.
+fn texts<'e>(values: &Values<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
+    let text = |value: &Option<Value<'e>>| match value {
         Some(Value::Text(bytes)) => Some(String::from_utf8_lossy(bytes)),
         _ => None,
     };
-    fields.map(|field| text(field.value(event.payload, event.order))).collect()
+    values.iter().map(text).collect()
 }
 
-fn args<'e>(
+/// The fields with their names; arrays are too long for what is shown.
+fn args<'a, 'e: 'a>(
     event: &RawEvent<'e>,
-    texts: &'e [Option<Cow<'e, str>>],
-) -> SmallVec<[(&'e str, Arg<'e>); INLINE]> {
-    let fields = event.format.fields().iter().zip(texts);
-    let arg = |(field, text): (&'e eventfmt::Field, &'e Option<Cow<'e, str>>)| {
-        let arg = match field.value(event.payload, event.order)? {
+    values: &Values<'e>,
+    texts: &'a [Option<Cow<'e, str>>],
+) -> SmallVec<[(&'a str, Arg<'a>); INLINE]> {
+    let arg = |value: Option<Value<'e>>, text: &'a Option<Cow<'e, str>>| {
+        Some(match value? {
             Value::Unsigned(number) | Value::Pointer(number) => Arg::Number(number),
             Value::Signed(number) => Arg::Signed(number),
             Value::Bool(yes) => Arg::Bool(yes),
             Value::Text(_) => Arg::Text(text.as_deref()?),
             Value::Array(_) => return None,
-        };
-        Some((&*field.name, arg))
+        })
     };
-    fields.filter_map(arg).collect()
+    let fields = event.format.fields().iter().zip(values).zip(texts);
+    let named = fields.map(|((field, value), text)| Some((&*field.name, arg(*value, text)?)));
+    named.flatten().collect()
 }
 
 impl<W: TimelineWriter> RawSink for Walk<'_, W> {
@@ -399,18 +432,19 @@ impl<W: TimelineWriter> RawSink for Walk<'_, W> {
             return;
         }
         if self.wanted.is_scheduling(event.recording, event.format.id()) {
-            self.write(|writer| writer.scheduling(event));
+            self.out.write(|writer| writer.scheduling(event));
         }
         if !self.wanted.is_instant(event.recording, event.format.id()) {
             return;
         }
         let Some(track) = scene.of_event(event.recording, event.cpu, event.thread) else { return };
-        let texts = texts(event);
-        let args = args(event, &texts);
+        let values = values(event);
+        let texts = texts(&values);
+        let args = args(event, &values, &texts);
         let (stamp_ns, name, category) =
             (event.stamp_ns, event.format.name(), event.format.system());
-        self.exported.instants += 1;
-        self.write(|writer| {
+        self.out.exported.instants += 1;
+        self.out.write(|writer| {
             writer.instant(track, &Instant { stamp_ns, name, category, args: &args })
         });
     }
@@ -420,13 +454,13 @@ impl<W: TimelineWriter> RawSink for Walk<'_, W> {
         if missed == Missed::Nothing || !self.question.window.has(stamp_ns) {
             return;
         }
-        self.exported.losses += 1;
+        self.out.exported.losses += 1;
         let count = match missed {
             Missed::Events(count) => vec![("events", Arg::Number(count))],
             _ => Vec::new(),
         };
         let name = "events lost";
         let instant = Instant { stamp_ns, name, category: "loss", args: &count };
-        self.write(|writer| writer.instant(track, &instant));
+        self.out.write(|writer| writer.instant(track, &instant));
     }
 }

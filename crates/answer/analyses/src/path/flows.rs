@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use sources::Recording;
+use timeline::Vm;
 use timeline::trace_events::each_trace_event;
 
 use super::events::Events;
@@ -58,15 +59,15 @@ impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
 }
 
 /// Gives `sink` the hand-overs and requests of `recordings`, of which guests have been aligned as `guests`
-/// says; `tick` hears of the bytes done.
+/// says, and whose VMs are known; `tick` hears of the bytes done.
 pub fn flows<F: FlowSink>(
     recordings: &[Recording],
-    guests: &[GuestAlignment],
+    (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
     sink: &mut F,
     tick: &(dyn Fn(u64) + Sync),
 ) {
     let events = Events::by_themselves(recordings, guests);
-    let machines = Machines::new(recordings, guests);
+    let machines = Machines::with_vms(recordings, guests, vms);
     let sink = Mutex::new(sink);
     let shared = || Shared { sink: &sink, steps: Vec::new() };
     let follower = Follower::new(&events, &machines, shared());

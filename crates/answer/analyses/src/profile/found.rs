@@ -90,7 +90,7 @@ impl<'s> Found<'s> {
         let names = RefCell::new(Names::of_files_here());
         Self {
             states,
-            strata,
+            strata: strata.into_map(),
             threads,
             reasons,
             log,

@@ -8,6 +8,7 @@ use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
+use super::strata::Strata;
 use crate::align::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -187,7 +188,7 @@ struct Last {
 /// Adds spans up.
 #[derive(Debug)]
 pub(crate) struct ProfileSums<'s> {
-    pub(super) strata: FxHashMap<Stratum, StratumSum>,
+    pub(super) strata: Strata,
     /// By recording and thread of a host that was sampled: its time on CPUs.
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
     /// By recording.
@@ -211,7 +212,7 @@ impl<'s> ProfileSums<'s> {
     ) -> Self {
         let reasons = recordings.iter().map(ReasonNames::new).collect();
         let samples = MachineSamples::new(recordings, guests, samples);
-        let (strata, threads) = (FxHashMap::default(), FxHashMap::default());
+        let (strata, threads) = (Strata::default(), FxHashMap::default());
         let (log, grid) = (None, None);
         let (last, room) = (FxHashMap::default(), MOST_PLACES);
         Self { strata, threads, reasons, samples, log, grid, last, room }
@@ -235,7 +236,7 @@ impl<'s> ProfileSums<'s> {
         grid.reach(from_ns, to_ns);
         while grid.is_too_fine() {
             grid.widen();
-            let sums = self.strata.values_mut().chain(self.threads.values_mut());
+            let sums = self.strata.sums_mut().chain(self.threads.values_mut());
             for times in sums.flat_map(StratumSum::by_slices) {
                 times.widen();
                 grid.count(times);
@@ -289,19 +290,19 @@ impl<'s> ProfileSums<'s> {
         let seen = last.task.unwrap_or(stratum);
         let mut from_ns = span.from_ns.max(first_ns);
         while let Some((at, guest)) = self.samples.next_of_guest(vcpu, span.from_ns, span.to_ns) {
-            let agent = &mut self.strata.entry(stratum).or_default().agent;
+            let agent = &mut self.strata.of(stratum).agent;
             agent.wait(from_ns, at.time_ns, self.grid.as_mut());
             from_ns = at.time_ns.max(from_ns);
             if let Some(place) = self.samples.place_in_guest(guest, at) {
                 self.sample(seen, place, at.time_ns, SampleKind::Agent);
             }
         }
-        let agent = &mut self.strata.entry(stratum).or_default().agent;
+        let agent = &mut self.strata.of(stratum).agent;
         agent.wait(from_ns, span.to_ns, self.grid.as_mut());
     }
 
     fn wait(&mut self, stratum: Stratum, from_ns: u64, to_ns: u64) {
-        let host = &mut self.strata.entry(stratum).or_default().host;
+        let host = &mut self.strata.of(stratum).host;
         host.wait(from_ns, to_ns, self.grid.as_mut());
     }
 
@@ -347,7 +348,7 @@ impl StateSink for ProfileSums<'_> {
             exit: span.exit.map(|exit| (exit.isa, exit.code)),
             task: span.task.filter(|_| in_guest),
         };
-        let sum = self.strata.entry(stratum).or_default();
+        let sum = self.strata.of(stratum);
         sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
         if in_guest {
             sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());

@@ -1,26 +1,54 @@
 //! Strings that are written once and then called by a number.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::messages::{InternedData, InternedName};
 use crate::Arg;
 
+/// Strings at hand.
+const RECENT: usize = 128;
+
 /// Numbers of strings of one kind.
 #[derive(Debug, Default)]
 struct Table {
-    numbers: FxHashMap<String, u64>,
+    numbers: FxHashMap<Arc<str>, u64>,
+    /// In the order of their numbers; that of the first is 1, for 0 stands for none.
+    all: Vec<Arc<str>>,
+    /// By where a string lies in memory, the number of one that lay there: whoever writes the same names again and again
+    /// has them in one place.
+    recent: Vec<u64>,
 }
 
 impl Table {
     /// The string's number; one not written yet goes to `new`.
+    #[inline]
     fn of(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
+        let place = text.as_ptr().addr() / 8 % RECENT;
+        let recent = self.recent.get(place).copied().unwrap_or(0);
+        let known =
+            usize::try_from(recent).ok().and_then(|number| self.all.get(number.wrapping_sub(1)));
+        if known.is_some_and(|known| **known == *text) {
+            return recent;
+        }
+        let number = self.look_up(text, new);
+        self.recent.resize(RECENT, 0);
+        if let Some(recent) = self.recent.get_mut(place) {
+            *recent = number;
+        }
+        number
+    }
+
+    fn look_up(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
-        // 0 stands for none.
-        let number = self.numbers.len() as u64 + 1;
-        self.numbers.insert(text.to_owned(), number);
-        new.push(InternedName { iid: Some(number), name: Some(text.to_owned()) });
+        let text: Arc<str> = text.into();
+        self.all.push(Arc::clone(&text));
+        let number = self.all.len() as u64;
+        new.push(InternedName { iid: Some(number), name: Some((*text).to_owned()) });
+        self.numbers.insert(text, number);
         number
     }
 }
@@ -65,7 +93,7 @@ impl Interned {
             Arg::Number(number) => Annotation::Unsigned(name, number),
             Arg::Signed(number) => Annotation::Signed(name, number),
             Arg::Bool(yes) => Annotation::Bool(name, yes),
-            Arg::Name(text) if self.texts.numbers.len() < MOST_TEXTS => {
+            Arg::Name(text) if self.texts.all.len() < MOST_TEXTS => {
                 let new = &mut self.new.debug_annotation_string_values;
                 Annotation::Interned(name, self.texts.of(text, new))
             }

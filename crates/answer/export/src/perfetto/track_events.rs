@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 
 use prost::Message;
-use prost::encoding::encode_varint;
 
 use super::interned::{Annotation, Interned};
 use super::messages::event_type;
+use super::wire::{bytes, nested, number, varint};
 use super::{NEEDS_STATE, PACKET_TAG, SEQUENCE};
 use crate::Args;
 
@@ -50,9 +50,6 @@ pub(super) struct Named<'a> {
 /// Encodes packets, one after the other; kept for its memory.
 #[derive(Debug, Default)]
 pub(super) struct TrackEventEncoder {
-    event: Vec<u8>,
-    annotation: Vec<u8>,
-    packet: Vec<u8>,
     /// Packets that have not been written.
     done: Vec<u8>,
 }
@@ -60,40 +57,43 @@ pub(super) struct TrackEventEncoder {
 impl TrackEventEncoder {
     /// Adds what begins or happens at a time.
     pub(super) fn named(&mut self, stamp_ns: u64, named: &Named<'_>, interned: &mut Interned) {
-        self.event.clear();
         // Numbers of strings come in the order in which the messages ask for them.
         let name = interned.name(named.name);
-        number(&mut self.event, key::CATEGORY, interned.category(named.category));
-        for (name, arg) in named.args {
-            self.annotation.clear();
-            annotate(&mut self.annotation, &interned.annotation(name, arg));
-            bytes(&mut self.event, key::ANNOTATION, &self.annotation);
-        }
-        number(&mut self.event, key::TYPE, named.kind as u64);
-        number(&mut self.event, key::NAME, name);
-        number(&mut self.event, key::TRACK, named.track);
-        self.packet(stamp_ns, interned);
+        self.packet(stamp_ns, interned, |event, interned| {
+            number(event, key::CATEGORY, interned.category(named.category));
+            for (name, arg) in named.args {
+                let annotation = interned.annotation(name, arg);
+                nested(event, key::ANNOTATION, |out| annotate(out, &annotation));
+            }
+            number(event, key::TYPE, named.kind as u64);
+            number(event, key::NAME, name);
+            number(event, key::TRACK, named.track);
+        });
     }
 
     /// Adds the end of a track's slice.
     pub(super) fn end(&mut self, stamp_ns: u64, track: u64, interned: &mut Interned) {
-        self.event.clear();
-        number(&mut self.event, key::TYPE, event_type::SLICE_END as u64);
-        number(&mut self.event, key::TRACK, track);
-        self.packet(stamp_ns, interned);
+        self.packet(stamp_ns, interned, |event, _| {
+            number(event, key::TYPE, event_type::SLICE_END as u64);
+            number(event, key::TRACK, track);
+        });
     }
 
-    fn packet(&mut self, stamp_ns: u64, interned: &mut Interned) {
-        let packet = &mut self.packet;
-        packet.clear();
-        number(packet, key::TIMESTAMP, stamp_ns);
-        number(packet, key::SEQUENCE, SEQUENCE.into());
-        bytes(packet, key::TRACK_EVENT, &self.event);
-        if let Some(new) = interned.take_new() {
-            bytes(packet, key::INTERNED, &new.encode_to_vec());
-        }
-        number(packet, key::FLAGS, NEEDS_STATE.into());
-        bytes(&mut self.done, PACKET_TAG, &self.packet);
+    fn packet(
+        &mut self,
+        stamp_ns: u64,
+        interned: &mut Interned,
+        event: impl FnOnce(&mut Vec<u8>, &mut Interned),
+    ) {
+        nested(&mut self.done, PACKET_TAG, |packet| {
+            number(packet, key::TIMESTAMP, stamp_ns);
+            number(packet, key::SEQUENCE, SEQUENCE.into());
+            nested(packet, key::TRACK_EVENT, |out| event(out, interned));
+            if let Some(new) = interned.take_new() {
+                bytes(packet, key::INTERNED, &new.encode_to_vec());
+            }
+            number(packet, key::FLAGS, NEEDS_STATE.into());
+        });
     }
 
     /// Writes the packets that were added.
@@ -116,7 +116,7 @@ fn annotate(out: &mut Vec<u8>, annotation: &Annotation<'_>) {
         Annotation::Interned(name, text) => {
             number(out, key::ARG_NAME, name);
             out.extend_from_slice(&key::STRING_IID);
-            encode_varint(text, out);
+            varint(out, text);
         }
     }
 }
@@ -124,16 +124,6 @@ fn annotate(out: &mut Vec<u8>, annotation: &Annotation<'_>) {
 fn numbers(out: &mut Vec<u8>, name: u64, key: u8, value: u64) {
     number(out, key::ARG_NAME, name);
     number(out, key, value);
-}
-
-fn number(out: &mut Vec<u8>, key: u8, value: u64) {
-    out.push(key);
-    encode_varint(value, out);
-}
-
-fn bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
-    number(out, key, bytes.len() as u64);
-    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]

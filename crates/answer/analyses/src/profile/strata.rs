@@ -1,0 +1,56 @@
+//! Strata with their sums, found again at once: spans of a vCPU come in turns of few kinds.
+
+use rustc_hash::FxHashMap;
+
+use super::sums::{Stratum, StratumSum};
+
+/// Strata at hand.
+const RECENT: usize = 32;
+
+/// All strata that spans have shown.
+#[derive(Debug, Default)]
+pub(super) struct Strata {
+    places: FxHashMap<Stratum, usize>,
+    all: Vec<(Stratum, StratumSum)>,
+    /// By what strata mostly differ in, the place of the one that was asked for last.
+    recent: [usize; RECENT],
+}
+
+impl Strata {
+    /// The sum of a stratum, new if it has not been seen.
+    #[inline]
+    pub(super) fn of(&mut self, stratum: Stratum) -> &mut StratumSum {
+        let code = stratum.exit.map_or(0, |(_, code)| (code as usize).wrapping_add(1));
+        let of_vcpu = stratum.vcpu.index as usize * 11 + stratum.state as usize * 5;
+        let slot = of_vcpu.wrapping_add(code) % RECENT;
+        let recent = self.recent[slot];
+        let place = match self.all.get(recent) {
+            Some((known, _)) if *known == stratum => recent,
+            _ => self.place(stratum),
+        };
+        self.recent[slot] = place;
+        &mut self.all[place].1
+    }
+
+    fn place(&mut self, stratum: Stratum) -> usize {
+        *self.places.entry(stratum).or_insert_with(|| {
+            self.all.push((stratum, StratumSum::default()));
+            self.all.len() - 1
+        })
+    }
+
+    /// The sum of a stratum that has been seen.
+    pub(super) fn get_mut(&mut self, stratum: &Stratum) -> Option<&mut StratumSum> {
+        Some(&mut self.all.get_mut(*self.places.get(stratum)?)?.1)
+    }
+
+    /// All sums.
+    pub(super) fn sums_mut(&mut self) -> impl Iterator<Item = &mut StratumSum> {
+        self.all.iter_mut().map(|(_, sum)| sum)
+    }
+
+    /// All sums by stratum.
+    pub(super) fn into_map(self) -> FxHashMap<Stratum, StratumSum> {
+        self.all.into_iter().collect()
+    }
+}
