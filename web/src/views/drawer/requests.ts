@@ -78,7 +78,7 @@ function byPath(report: Report, sums: RequestSums[]): HTMLElement {
     return el(
       "tr",
       { "data-vm": group.vm, "data-path": group.path },
-      el("th", { scope: "row", "data-key": "path", "data-value": nameOf(group) }, nameOf(group)),
+      el("th", { scope: "row", class: "path-name", "data-key": "path", "data-value": nameOf(group) }, nameOf(group)),
       number("count", lengths.count, count(lengths.count)),
       length("time", lengths.sum),
       number("share", null, share(lengths.sum, whole)),
@@ -103,7 +103,7 @@ function slowest({ report, reveal }: AskedRequests, sums: RequestSums[]): HTMLEl
       "tr",
       {},
       el("td", {}, el("button", { type: "button", class: "reason", title: "Show it in the timeline", "data-at": start, onclick: show }, at)),
-      el("th", { scope: "row" }, nameOf(group)),
+      el("th", { scope: "row", class: "path-name" }, nameOf(group)),
       el("td", { class: "number" }, time(length, report.nanoseconds)),
       el("td", { class: "number" }, usual > 0 ? `${(length / usual).toFixed(1)}×` : ""),
     );
