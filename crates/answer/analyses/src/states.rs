@@ -65,14 +65,16 @@ pub fn states<S: StateSink>(
 
 /// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
 /// guest, and none has an event in several buffers, recordings are read thread by thread, as for exits: that needs no order
-/// of all CPUs.
-pub fn states_by_thread<S: StateSink>(
+/// of all CPUs. Where something can't be read, what is not known after it begins in another place when CPUs are read apart:
+/// those recordings are read in order, too, into a sink that is new, so that all answers about them agree.
+pub fn states_by_thread<S: StateSink + Default>(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    let is_alone = |one: &Recording| one.peer().is_none() && has_one_buffer(one);
+    let is_alone =
+        |one: &Recording| one.peer().is_none() && has_one_buffer(one) && one.damage().is_empty();
     if !guests.is_empty() || !recordings.iter().all(is_alone) {
         return states(recordings, guests, sink, tick);
     }
@@ -83,6 +85,11 @@ pub fn states_by_thread<S: StateSink>(
         let mut one = pass.one_by_thread(at);
         let found = each_cycle(recording, Asked { wanted: &wanted, sink: &mut one }, tick);
         events.append(one.finish(found));
+    }
+    if events.losses.iter().any(|losses| losses.damage.count() > 0) {
+        drop(pass);
+        *sink = S::default();
+        return states(recordings, guests, sink, tick);
     }
     states_of(recordings, pass, events)
 }
