@@ -15,6 +15,7 @@ import { eventLists } from "./events.mjs";
 import { firefoxes } from "./firefox.mjs";
 import { fleets } from "./fleet.mjs";
 import { frames } from "./frames.mjs";
+import { interrupts } from "./irqs.mjs";
 import { lanes } from "./lanes.mjs";
 import { serveds } from "./served.mjs";
 import { spans } from "./spans.mjs";
@@ -31,7 +32,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...arrowChecks, ...accessibility, ...zooms, ...fleets, ...firefoxes, ...frames];
+const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...interrupts, ...arrowChecks, ...accessibility, ...zooms, ...fleets, ...firefoxes, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

@@ -21,12 +21,14 @@ import { diff } from "./views/diff";
 import { exits } from "./views/exits";
 import { contents, header } from "./views/header";
 import { heatmap } from "./views/heatmap";
+import { irqs } from "./views/irqs";
 import { nested } from "./views/nested";
 import { paths } from "./views/path";
 import { status } from "./views/status";
 import { summary } from "./views/summary";
 import { Code } from "./views/profile/code";
 import { Timeline } from "./views/timeline/timeline";
+import { useOverTime } from "./views/use_over_time";
 
 async function start(root: HTMLElement): Promise<void> {
   const report = readReport(document);
@@ -55,6 +57,7 @@ async function start(root: HTMLElement): Promise<void> {
   root.replaceChildren(header(context), contents(context, sections), el("main", {}, ...sections), status(context), spoken);
   focus.follow((now) => view.update({ focus: now }));
   await timeline.load();
+  showUse(context, timeline, sections);
   const goTo = ({ at }: View) => sections.find((one) => one.id === at)?.scrollIntoView({ block: "start" });
   view.follow((entered) => {
     focus.set(knownFocus(report, entered.focus));
@@ -63,6 +66,12 @@ async function start(root: HTMLElement): Promise<void> {
   });
   goTo(view.value);
   document.documentElement.dataset.ready = "true";
+}
+
+/** Use of CPUs over time is made of the timeline's lanes: it is there once those are. */
+function showUse(context: Context, timeline: Timeline, sections: HTMLElement[]): void {
+  const use = useOverTime(context, timeline.rows);
+  if (use) sections.find((one) => one.id === "cpu")?.append(use);
 }
 
 function sectionsOf(report: Report, context: Context, { heat, code }: { heat: Heat | null; code: Code | null }, timeline: Timeline): HTMLElement[] {
@@ -74,6 +83,7 @@ function sectionsOf(report: Report, context: Context, { heat, code }: { heat: He
     report.timeline.lanes.length > 0 ? timeline.element : null,
     boot(context),
     cpu(context),
+    irqs(context),
     code?.element ?? null,
     calls(context),
     nested(context),

@@ -29,6 +29,7 @@ pub(crate) mod fleet;
 pub(crate) mod flight;
 mod groups;
 pub(crate) mod hypertrace;
+pub(crate) mod irqs;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod lake;
@@ -103,6 +104,8 @@ pub(crate) enum Verb {
     Cpu(cpu::CpuArgs),
     /// Show which code vCPUs ran, in rows that add up to their time
     Profile(profile::ProfileArgs),
+    /// Show handlers of interrupts, of hosts and guests: how often, how long, and what the host took of it
+    Irqs(irqs::IrqsArgs),
     /// Show what virtio's queues of guests carry, and how long buffers are away
     Virtio(virtio::VirtioArgs),
     /// Show what VMMs do with the exits that they handle, and in their threads: locks, system calls, devices
@@ -168,6 +171,7 @@ impl Verb {
             Self::Diff(args) => args.memory,
             Self::Cpu(args) => args.memory,
             Self::Profile(args) => args.memory,
+            Self::Irqs(args) => args.memory,
             Self::Virtio(args) => args.memory,
             Self::Vmm(args) => args.memory,
             Self::Boot(args) => args.memory,
@@ -207,6 +211,7 @@ impl Verb {
             Self::Diff(args) => args.part.range,
             Self::Cpu(args) => args.part.range,
             Self::Profile(args) => args.part.range,
+            Self::Irqs(args) => args.part.range,
             Self::Virtio(args) => args.part.range,
             Self::Vmm(args) => args.part.range,
             Self::Calls(args) => args.part.range,

@@ -17,6 +17,7 @@ pub(crate) mod fleet;
 pub(crate) mod flight;
 pub(crate) mod hypertrace;
 pub(crate) mod info;
+pub(crate) mod irqs;
 pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod lake;

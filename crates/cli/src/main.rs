@@ -90,6 +90,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Advice(args) => cmd::advice::run(args),
         Verb::Cpu(args) => cmd::cpu::run(args),
         Verb::Profile(args) => cmd::profile::run(args),
+        Verb::Irqs(args) => cmd::irqs::run(args),
         Verb::Virtio(args) => cmd::virtio::run(args),
         Verb::Vmm(args) => cmd::vmm::run(args),
         Verb::Boot(args) => cmd::boot::run(args),

@@ -238,6 +238,27 @@ export interface CpuDocument {
   cpus: { cpu: number; vcpu_ns: number; vmm_ns: number; vhost_ns: number; kvm_ns: number; other_ns: number; idle_ns: number; unknown_ns: number }[];
 }
 
+export interface HandlerRow {
+  machine: string;
+  kind: "irq" | "vector" | "ipi" | "softirq";
+  number: Known;
+  name: string | null;
+  count: number;
+  placed: number;
+  delayed: number;
+  share_of_cpu: Known;
+  /** Times, as `NAME_ns`, or `NAME_cycles` where the recording has no nanoseconds. */
+  [time: string]: unknown;
+}
+
+/** Handlers of interrupts: of each machine those that took longest. */
+export interface IrqsDocument {
+  machines: { machine: string; span_ns: Known; recorded: boolean }[];
+  handlers: HandlerRow[];
+  /** One for each handler: runs that took less than a power of two, and at least half of it. */
+  histograms: { below: { ns: number; count: number }[] }[];
+}
+
 export interface CalledFunction {
   name: string | null;
   module: string | null;
@@ -305,6 +326,7 @@ export interface Report {
   timeline: TimelineInfo;
   arrows: ArrowsInfo;
   cpu: CpuDocument;
+  irqs: IrqsDocument | null;
   profile: ProfileInfo | null;
   calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;

@@ -182,6 +182,32 @@ impl Distribution {
         (mean > 0.0).then(|| sd / (self.count as f64).sqrt() / mean)
     }
 
+    /// How many values need how many binary digits, none left out from the least to the greatest: the values counted
+    /// with a power of two are below it and at least half of it (0 is below 1).
+    #[must_use]
+    pub fn by_power_of_two(&self) -> Vec<(u128, u64)> {
+        let digits = |value: u64| (u64::BITS - value.leading_zeros()) as usize;
+        let mut counts = [0u64; u64::BITS as usize + 1];
+        let mut add = |value: u64, count: u64| {
+            if let Some(slot) = counts.get_mut(digits(value)) {
+                *slot += count;
+            }
+        };
+        match &self.values {
+            Values::Exact(values) => values.iter().for_each(|&value| add(value, 1)),
+            Values::Buckets(buckets) => {
+                let used = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+                used.for_each(|(at, &count)| add(upper_end(at), count));
+            }
+        }
+        let powers = counts.iter().enumerate().map(|(digits, &count)| (1u128 << digits, count));
+        let mut rows: Vec<(u128, u64)> = powers.skip_while(|(_, count)| *count == 0).collect();
+        while rows.last().is_some_and(|(_, count)| *count == 0) {
+            rows.pop();
+        }
+        rows
+    }
+
     /// Percentiles by the nearest-rank method, one per entry of `per_mille` (500: the median),
     /// which must be ascending. `None` where there are no values.
     #[must_use]
@@ -261,6 +287,19 @@ mod tests {
         assert_eq!(none.percentiles([500]), [None]);
         assert_eq!((none.min(), none.max(), none.mean()), (None, None, None));
         assert_eq!(of(&[7]).standard_deviation(), None);
+    }
+
+    #[test]
+    fn values_are_counted_by_power_of_two() {
+        assert_eq!(of(&[]).by_power_of_two(), []);
+        assert_eq!(
+            of(&[0, 1, 5, 7, 8]).by_power_of_two(),
+            [(1, 1), (2, 1), (4, 0), (8, 2), (16, 1)]
+        );
+        assert_eq!(of(&[u64::MAX]).by_power_of_two(), [(1 << 64, 1)]);
+        let many: Vec<u64> = (0..5000).map(|at| 900 + at % 200).collect();
+        let below = many.iter().filter(|value| **value < 1024).count() as u64;
+        assert_eq!(of(&many).by_power_of_two(), [(1024, below), (2048, 5000 - below)]);
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub mod exit_question;
 pub mod exits;
 pub mod group;
 pub mod hypertrace;
+pub mod irqs;
 pub mod known_parts;
 pub mod lanes;
 pub mod latencies;

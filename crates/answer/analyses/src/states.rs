@@ -28,6 +28,8 @@ use crate::recorded::Recorded;
 use pass::Pass;
 use wanted::wanted_of_cpus;
 
+pub(crate) use wanted::{Besides, HandlerEdge, handler_of};
+
 pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};
 pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
@@ -60,7 +62,7 @@ pub fn states<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    read_states(recordings, guests, false, sink, tick)
+    read_states(recordings, guests, Besides::Nothing, sink, tick)
 }
 
 /// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
@@ -108,27 +110,27 @@ pub(crate) fn states_with_pc<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    read_states(recordings, guests, true, sink, tick)
+    read_states(recordings, guests, Besides::GuestPc, sink, tick)
 }
 
 fn read_states<S: StateSink>(
     recordings: &[Recording],
     guests: &[GuestAlignment],
-    with_pc: bool,
+    besides: Besides<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
     let read = |asked: Asked<'_, Pass<'_, S>>| {
         (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
     };
-    states_by(recordings, guests, with_pc, sink, read).0
+    states_by(recordings, guests, besides, sink, read).0
 }
 
 /// [`states`] of what `read` reads, which may give something else, too.
 pub(crate) fn states_by<S: StateSink, R>(
     recordings: &[Recording],
     guests: &[GuestAlignment],
-    with_pc: bool,
+    besides: Besides<'_>,
     sink: &mut S,
     read: impl FnOnce(Asked<'_, Pass<'_, S>>) -> (TraceEventPass, R),
 ) -> (States, R) {
@@ -136,7 +138,7 @@ pub(crate) fn states_by<S: StateSink, R>(
     let is_guest = pass.guests();
     let wanted = |at: usize, format: &eventfmt::EventFormat| {
         let recording = recordings.get(at)?;
-        wanted::wanted(recording, format, is_guest.get(at) == Some(&true), with_pc)
+        wanted::wanted(recording, format, is_guest.get(at) == Some(&true), besides)
     };
     let (events, more) = read(Asked { wanted: &wanted, sink: &mut pass });
     (states_of(recordings, pass, events), more)

@@ -28,8 +28,8 @@ use serde_json::json;
 use sources::TimeRange;
 
 use crate::{
-    AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, NestedReport,
-    PathReport,
+    AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, IrqsReport,
+    NestedReport, PathReport,
 };
 
 pub use findings::{Finding, Link, Piece, Weight};
@@ -68,6 +68,8 @@ pub struct PageReport {
     pub arrows: Arrows,
     /// Who used the CPUs.
     pub cpu: CpuReport,
+    /// Handlers of interrupts, if their events were recorded.
+    pub irqs: Option<IrqsReport>,
     /// Which code vCPUs ran, if there are any.
     pub profile: Option<PageProfile>,
     /// Which functions ran, if their calls were recorded.

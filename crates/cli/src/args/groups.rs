@@ -13,6 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "advice",
             "cpu",
             "profile",
+            "irqs",
             "virtio",
             "vmm",
             "path",

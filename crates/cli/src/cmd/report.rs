@@ -13,6 +13,7 @@ use analyses::each_exit::{EachExitOf, ExitList, ListRoom, MOST_LISTED_EXITS};
 use analyses::exit_question::ask;
 use analyses::exits::{Exits, ExitsBy};
 use analyses::group::By;
+use analyses::irqs::{self, has_handlers, irqs};
 use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::{Latencies, LatenciesOf};
 use analyses::nested::OfLevelTwo;
@@ -23,7 +24,7 @@ use printable::messages;
 use report::html::{PageProfile, PageReport};
 use report::{
     AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, DiffReport, ExitsReport,
-    NestedReport, PathReport, Source, TreeLimits, align_summary,
+    IrqsReport, NestedReport, PathReport, Source, TreeLimits, align_summary,
 };
 use sources::{Recording, Samples};
 
@@ -67,7 +68,7 @@ const MOST_ARROW_BYTES: usize = 8 << 20;
 /// The part for a list of all requests.
 const REQUESTS_PART: u64 = 32;
 
-/// Times that a recording is read; those of calls and boots are read for these, too.
+/// Times that a recording is read; those of calls, boots and interrupts are read for these, too.
 const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
@@ -130,6 +131,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let cpu = cpu_report(&recordings, &exits, cpu);
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
+    let irqs = irqs_report(&recordings, &guests, &tick);
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
     let mut page = PageReport {
@@ -143,6 +145,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         lanes,
         arrows,
         cpu,
+        irqs,
         profile: PageProfile::of(profile),
         calls,
         path,
@@ -296,6 +299,22 @@ fn cpu_report(recordings: &[Recording], exits: &ExitsReport, cpu: CpuUse) -> Cpu
         top: None,
         recorder_cost: exits.sources.iter().find_map(|one| one.recorder_cost.clone()),
     }
+}
+
+/// Handlers of interrupts, where their events were recorded.
+fn irqs_report(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Option<IrqsReport> {
+    let is_recorded = recordings.iter().any(has_handlers);
+    is_recorded.then(|| IrqsReport {
+        sources: recordings.iter().map(shown_path).collect(),
+        irqs: irqs(recordings, guests, irqs::By::Handler, tick),
+        top: usize::MAX,
+        histogram: false,
+        recorder_cost: None,
+    })
 }
 
 /// The samples of each recording. Without those that can't be read a page has all the rest.

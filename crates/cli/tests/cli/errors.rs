@@ -23,8 +23,8 @@ fn wrong_usage_is_code_2() {
     fails(&[], 2, &["Usage:", "exits", "nested", "events", "info"]);
     fails(&["bogus"], 2, &["bogus", "--help"]);
     for verb in [
-        "exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "calls", "events",
-        "info",
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "calls",
+        "events", "info",
     ] {
         fails(&[verb], 2, &["<FILE>", "--help"]);
         fails(&[verb, "--bogus", SMALL], 2, &["--bogus"]);
@@ -109,9 +109,10 @@ fn what_is_no_recording_is_code_1() {
     fs::write(path("trace.dat.zst"), [0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap();
     fs::create_dir(path("folder")).unwrap();
     fs::create_dir(path("empty.hscope")).unwrap();
-    for verb in
-        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
-    {
+    for verb in [
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
+        "info",
+    ] {
         let cases: [(&str, &[&str]); 8] = [
             ("missing.dat", &["cannot read", "No such file"]),
             ("empty.dat", &["is empty"]),
@@ -146,9 +147,10 @@ fn names_that_no_recording_knows_are_code_1() {
 
 #[test]
 fn places_that_cannot_be_written_are_code_1() {
-    for verb in
-        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
-    {
+    for verb in [
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
+        "info",
+    ] {
         fails(&[verb, "-o", "/nonexistent/report", SMALL], 1, &["/nonexistent/report"]);
         fails(&[verb, "-o", "fixtures", SMALL], 1, &["cannot create fixtures"]);
         if fs::exists("/dev/full").unwrap_or(false) {
@@ -164,9 +166,10 @@ fn a_recording_is_never_written_over() {
     fs::copy(repository().join(SMALL), &copy).unwrap();
     let before = fs::read(&copy).unwrap();
     let copy = copy.to_str().unwrap();
-    for verb in
-        ["exits", "nested", "advice", "boot", "cpu", "profile", "virtio", "vmm", "events", "info"]
-    {
+    for verb in [
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
+        "info",
+    ] {
         fails(&[verb, "-o", copy, copy], 1, &["is a recording to be read"]);
     }
     assert_eq!(fs::read(copy).unwrap(), before);

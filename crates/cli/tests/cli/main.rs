@@ -20,6 +20,7 @@ mod export;
 mod fleet;
 mod hypertrace;
 mod inputs;
+mod irqs;
 mod lake;
 mod losses;
 mod manual;

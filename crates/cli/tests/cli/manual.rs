@@ -9,6 +9,7 @@ const VERBS: &[&str] = &[
     "nested",
     "advice",
     "profile",
+    "irqs",
     "virtio",
     "vmm",
     "path",

@@ -21,6 +21,7 @@ use sources::Recording;
 use self::decode::Decoder;
 use self::merge::Merger;
 use crate::losses::Losses;
+use crate::numbered_names::{NameDecoder, NameGatherer, NamedNumber, NumberedNames};
 use crate::rounds::{self, Input};
 
 pub(crate) use batch::TraceEventBatch;
@@ -181,6 +182,22 @@ pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
         TraceEventPass { event_ids: of_a.seen(), ..for_a.finish() },
         TraceEventPass { event_ids: of_b.seen(), ..for_b.finish() },
     )
+}
+
+/// [`each_trace_event`], with the names that `named` has for numbers, of one reading.
+pub fn each_trace_event_and_names<S: TraceEventSink>(
+    recordings: &[Recording],
+    asked: Asked<'_, S>,
+    named: NamedNumber,
+    tick: &(dyn Fn(u64) + Sync),
+) -> (TraceEventPass, NumberedNames) {
+    let (inputs, owners) = inputs(recordings);
+    let decoder = Decoder::new::<S>(recordings, &owners, asked.wanted);
+    let name_decoder = NameDecoder::new(recordings, &owners, named);
+    let mut merger = Merger::new(&inputs, &owners, nothing_yet(recordings), asked.sink);
+    let mut gatherer = NameGatherer::new(&owners);
+    rounds::run(&inputs, &(&decoder, &name_decoder), &mut (&mut merger, &mut gatherer), tick);
+    (TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }, gatherer.names)
 }
 
 /// The streams of all recordings on the clocks of those, and by stream the recording.

@@ -351,7 +351,7 @@ export class Timeline {
     this.deepening.follow(range);
   }
 
-  private get rows(): LaneRow[] {
+  get rows(): LaneRow[] {
     return this.groups.flatMap((group) => group.rows);
   }
 

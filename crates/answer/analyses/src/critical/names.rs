@@ -7,13 +7,10 @@ use timeline::trace_events::ThreadNames;
 use super::context::InterruptKind;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
+use crate::irqs::softirq_name;
 use crate::path::Actor;
 use crate::path::{Machines, Thread};
 use crate::reasons::ReasonNames;
-
-/// Names of soft interrupts (include/linux/interrupt.h).
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// A part's names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +32,7 @@ pub(super) struct Names<'n> {
 }
 
 /// By recording, what its machine is called.
-pub(super) fn machine_names(recordings: &[Recording], guests: &[GuestAlignment]) -> Vec<String> {
+pub(crate) fn machine_names(recordings: &[Recording], guests: &[GuestAlignment]) -> Vec<String> {
     let name = |(at, recording): (usize, &Recording)| {
         let guest = guests.iter().find(|guest| guest.guest == at);
         match guest.map(|guest| guest.vm.as_str()).filter(|vm| !vm.is_empty()) {
@@ -123,7 +120,7 @@ fn interrupt_name(kind: InterruptKind) -> String {
     match kind {
         InterruptKind::Timer => "timer".to_owned(),
         InterruptKind::Irq(number) => format!("irq {number}"),
-        InterruptKind::Softirq(number) => match SOFTIRQS.get(usize::from(number)) {
+        InterruptKind::Softirq(number) => match softirq_name(number.into()) {
             Some(name) => format!("softirq {name}"),
             None => format!("softirq {number}"),
         },

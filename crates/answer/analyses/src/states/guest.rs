@@ -78,6 +78,7 @@ impl GuestContexts {
                 Sign::Open => {
                     self.modes.remove(&event.thread);
                 }
+                Sign::SoftIrqDue => {}
             }
         }
         let next = context(cpu, &self.modes);
@@ -107,6 +108,7 @@ impl GuestEventKinds {
                 self.irqs = true;
             }
             Sign::Kernel | Sign::User | Sign::OfUser | Sign::Open => self.modes = true,
+            Sign::SoftIrqDue => {}
         }
     }
 }

@@ -294,6 +294,7 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
     fn event(&mut self, event: &TraceEvent) {
         let recording = event.recording;
         let at = usize::from(recording);
+        self.sink.event(event);
         self.cpu_event(at, event);
         if let Some(Some(guest)) = self.guests.get_mut(at) {
             guest.last_ns = guest.last_ns.max(event.stamp_ns);
@@ -312,6 +313,7 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
     fn gap(&mut self, gap: &Gap) {
         let recording = gap.recording;
         let at = usize::from(recording);
+        self.sink.gap(gap);
         self.cpu_gap(at, gap);
         if let Some(Some(guest)) = self.guests.get_mut(at) {
             let context = guest.contexts.lost(gap.cpu);

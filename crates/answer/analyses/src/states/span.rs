@@ -1,6 +1,7 @@
 //! Spans of time and what somebody did in them.
 
 use timeline::VmVcpu;
+use timeline::trace_events::{Gap, TraceEvent};
 
 use crate::recorded::Recorded;
 
@@ -202,6 +203,12 @@ pub trait StateSink: Send {
 
     /// A thread had a CPU, in order and without gaps per CPU.
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan);
+
+    /// Every event that states are made of, before those that it begins, where all CPUs are read in one order.
+    fn event(&mut self, _event: &TraceEvent) {}
+
+    /// Events of a CPU are missing; before the states that this ends.
+    fn gap(&mut self, _gap: &Gap) {}
 }
 
 /// Both get all states.
@@ -224,5 +231,15 @@ impl<A: StateSink, B: StateSink> StateSink for (A, B) {
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
         self.0.cpu(cpu, span);
         self.1.cpu(cpu, span);
+    }
+
+    fn event(&mut self, event: &TraceEvent) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+
+    fn gap(&mut self, gap: &Gap) {
+        self.0.gap(gap);
+        self.1.gap(gap);
     }
 }

@@ -25,9 +25,11 @@ pub(super) enum Sign {
     OfUser,
     /// Where the thread goes on is not recorded.
     Open,
+    /// A soft interrupt is due: what the CPU does stays the same.
+    SoftIrqDue,
 }
 
-const SIGNS: [Sign; 8] = [
+const SIGNS: [Sign; 9] = [
     Sign::IrqBegins,
     Sign::IrqEnds,
     Sign::SoftIrqBegins,
@@ -36,24 +38,50 @@ const SIGNS: [Sign; 8] = [
     Sign::User,
     Sign::OfUser,
     Sign::Open,
+    Sign::SoftIrqDue,
 ];
+/// Where a tag has its sign.
+const SIGN_BITS: u16 = 0x3f;
 
 /// Added to the tags of events that are the host's work, too.
 const WORK: u16 = 0x80;
 
 /// Tag of `sched_process_fork`, which is the host's work, too.
-pub(super) const FORK_TAG: u16 = OWN_TAGS + WORK + 0x40;
+pub(super) const FORK_TAG: u16 = OWN_TAGS + WORK + FORK_BIT;
+const FORK_BIT: u16 = 0x40;
+/// Tags of handlers' events have the number of the handler's source, from 1, in units of this.
+const SOURCE: u16 = 0x100;
 const FORK: &str = "sched:sched_process_fork";
-/// Fields of a moment tagged [`FORK_TAG`].
+/// Fields of an event tagged [`FORK_TAG`].
 const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
+
+/// Of an event of a handler: number of its source, and what of it is read.
+pub(crate) type SourceOf<'h> = dyn Fn(&EventFormat) -> Option<(u8, &'static [&'static str])> + 'h;
+
+/// What is wanted besides what states are made of.
+#[derive(Clone, Copy)]
+pub(crate) enum Besides<'h> {
+    Nothing,
+    /// Where the guest was when it exited.
+    GuestPc,
+    /// Handlers of interrupts, by their sources.
+    Handlers(&'h SourceOf<'h>),
+}
 
 /// What is wanted of an event: of a guest's, what shows what it does.
 pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,
     of_guest: bool,
-    with_pc: bool,
+    besides: Besides<'_>,
 ) -> Option<Wanted> {
+    if let Besides::Handlers(source_of) = besides
+        && let Some((sign, (source, fields))) = sign(format).zip(source_of(format))
+    {
+        let work = if is_host_work(format) { WORK } else { 0 };
+        let number = (u16::from(source) + 1).checked_mul(SOURCE)?.checked_add(OWN_TAGS)?;
+        return Some(Wanted { tag: number + work + sign as u16, fields });
+    }
     if format.full_name() == FORK {
         return Some(Wanted { tag: FORK_TAG, fields: FORK_FIELDS });
     }
@@ -62,14 +90,16 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
-        None if with_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
+        None if matches!(besides, Besides::GuestPc) => {
+            VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds())
+        }
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
 }
 
 /// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
 pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
-    let wanted = wanted(recording, format, false, false)?;
+    let wanted = wanted(recording, format, false, Besides::Nothing)?;
     let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
     Some(if says_more { wanted } else { Wanted { fields: &[], ..wanted } })
 }
@@ -77,10 +107,30 @@ pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Opt
 /// The sign that a tag stands for.
 pub(super) fn sign_of(tag: u16) -> Option<Sign> {
     let number = tag.checked_sub(OWN_TAGS)?;
-    SIGNS.get(usize::from(number & !WORK)).copied()
+    SIGNS.get(usize::from(number & SIGN_BITS)).copied().filter(|_| number & FORK_BIT == 0)
 }
 
-/// Whether a moment with this tag concerns vCPU threads.
+/// What an event says of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandlerEdge {
+    Due,
+    Begins,
+    Ends,
+}
+
+/// The source of the handler that a tag speaks of, see [`Besides::Handlers`].
+pub(crate) fn handler_of(tag: u16) -> Option<(u8, HandlerEdge)> {
+    let source = (tag.checked_sub(OWN_TAGS)? / SOURCE).checked_sub(1)?;
+    let edge = match sign_of(tag)? {
+        Sign::SoftIrqDue => HandlerEdge::Due,
+        Sign::IrqBegins | Sign::SoftIrqBegins => HandlerEdge::Begins,
+        Sign::IrqEnds | Sign::SoftIrqEnds => HandlerEdge::Ends,
+        Sign::Kernel | Sign::User | Sign::OfUser | Sign::Open => return None,
+    };
+    Some((u8::try_from(source).ok()?, edge))
+}
+
+/// Whether an event with this tag concerns vCPU threads.
 pub(super) fn concerns_cycles(tag: u16) -> bool {
     tag.checked_sub(OWN_TAGS).is_none_or(|number| number & WORK != 0)
 }
@@ -96,6 +146,7 @@ fn sign(format: &EventFormat) -> Option<Sign> {
         ("irq_vectors", _) if ends => Sign::IrqEnds,
         ("irq", "softirq_entry") => Sign::SoftIrqBegins,
         ("irq", "softirq_exit") => Sign::SoftIrqEnds,
+        ("irq", "softirq_raise") => Sign::SoftIrqDue,
         ("raw_syscalls", "sys_enter") | ("context_tracking", "user_exit") => Sign::Kernel,
         ("raw_syscalls", "sys_exit") | ("context_tracking", "user_enter") => Sign::User,
         ("exceptions", "page_fault_user") => Sign::OfUser,

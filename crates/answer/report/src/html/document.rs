@@ -7,13 +7,16 @@ use super::findings::{self, Finding};
 use super::{PageReport, arrows, each_exit, heat, lanes, requests};
 use crate::calls::Most;
 use crate::column::Definition;
-use crate::{Report, align_summary, boot, cpu, exits, path};
+use crate::{Report, align_summary, boot, cpu, exits, irqs, path};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
 
 /// Threads, and tasks of guests, that a page shows: those that used CPUs longest.
 const MOST_THREADS: usize = 100;
+
+/// Handlers of interrupts that a page shows of each machine: those that took longest.
+const MOST_HANDLERS: usize = 40;
 
 /// Functions that a page shows: those that took longest, or were called most.
 const MOST_FUNCTIONS: usize = 300;
@@ -44,6 +47,7 @@ struct Document<'p, N, A, D> {
     timeline: Value,
     arrows: Value,
     cpu: cpu::Document<'p>,
+    irqs: Option<irqs::Document<'p>>,
     profile: Option<Value>,
     calls: Option<Value>,
     path: Option<path::Document<'p>>,
@@ -84,6 +88,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
         timeline: lanes::json(&page.lanes),
         arrows: arrows::json(page, MOST_PATHS),
         cpu: page.cpu.document_of(MOST_THREADS),
+        irqs: page.irqs.as_ref().map(|irqs| irqs.document_of(MOST_HANDLERS)),
         profile: page.profile.as_ref().map(|profile| profile.json(origin_ns)),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
         path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),

@@ -1,0 +1,236 @@
+//! The report of `hyperscope irqs`: handlers of interrupts, of hosts and guests.
+
+mod columns;
+mod histogram;
+
+use analyses::irqs::{HandlerRow, Irqs};
+use printable::line;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::columns::{Row, TABLE, columns};
+use crate::column::{self, Rows};
+use crate::table::Table;
+use crate::units::{count, plural, share, time};
+use crate::{RecorderCost, Report, losses};
+
+/// Handlers of interrupts.
+#[derive(Debug)]
+pub struct IrqsReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// The numbers.
+    pub irqs: Irqs,
+    /// Rows that people are shown, of each machine.
+    pub top: usize,
+    /// Whether people are shown how long the runs of each of them took.
+    pub histogram: bool,
+    /// What recording cost, where the recorder reported it.
+    pub recorder_cost: Option<RecorderCost>,
+}
+
+impl Report for IrqsReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out = format!("{}: {}\n", line(&self.sources.join(", ")), self.head());
+        let shown = self.first(self.top);
+        if !shown.is_empty() {
+            let mut table = Table::default();
+            column::draw(&columns(), &mut table, TABLE, &shown);
+            let (drawn, left_out) = table.draw(width);
+            out += &format!("\n{drawn}\n");
+            let further = self.irqs.rows.len() - shown.len();
+            if further > 0 {
+                out += &format!("{} more: --top 0 shows them\n", count(further as u64));
+            }
+            if !left_out.is_empty() {
+                out += &format!(
+                    "left out for width: {}; csv and json have all\n",
+                    left_out.join(", ")
+                );
+            }
+        }
+        for note in self.notes() {
+            out += &format!("{note}\n");
+        }
+        let timed = shown.iter().filter(|row| self.histogram && row.of.sums.durations.count() > 0);
+        timed.for_each(|row| out += &self.histogram(row.of));
+        out
+    }
+
+    fn document(&self) -> impl Serialize {
+        self.document_of(usize::MAX)
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns(), &self.first(usize::MAX), &[self.irqs.nanoseconds])
+    }
+}
+
+/// The document of `hyperscope irqs`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'r> {
+    schema: &'static str,
+    sources: &'r [String],
+    machines: Vec<Machine<'r>>,
+    losses: Value,
+    recorder_cost: Option<Value>,
+    ends_alone: u64,
+    left_out: u64,
+    handlers: Rows<Row<'r>>,
+    histograms: Vec<Histogram>,
+}
+
+/// What a recording says of handlers.
+#[derive(Debug, Serialize)]
+struct Machine<'r> {
+    machine: &'r str,
+    span_ns: Option<u64>,
+    recorded: bool,
+}
+
+/// How long the runs of one row took.
+#[derive(Debug, Serialize)]
+struct Histogram {
+    below: Vec<Bucket>,
+}
+
+/// Runs that took less than a power of two, and at least half of it.
+#[derive(Debug, Serialize)]
+struct Bucket {
+    ns: u64,
+    count: u64,
+}
+
+impl Bucket {
+    fn of((below, count): (u128, u64)) -> Self {
+        Self { ns: u64::try_from(below).unwrap_or(u64::MAX), count }
+    }
+}
+
+impl IrqsReport {
+    /// The document with the first `most` rows of each machine.
+    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
+        let rows = self.first(most);
+        let histogram = |row: &Row<'_>| Histogram {
+            below: row.of.sums.durations.by_power_of_two().into_iter().map(Bucket::of).collect(),
+        };
+        Document {
+            schema: "hyperscope.irqs/1",
+            sources: &self.sources,
+            machines: self.machines(),
+            losses: losses::json(self.irqs.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            ends_alone: self.irqs.ends_alone,
+            left_out: self.irqs.left_out,
+            histograms: rows.iter().map(histogram).collect(),
+            handlers: Rows { columns: columns(), rows },
+        }
+    }
+
+    /// The first `most` rows of each machine.
+    fn first(&self, most: usize) -> Vec<Row<'_>> {
+        let mut of_machine = (usize::MAX, 0);
+        let is_shown = |row: &Row<'_>| {
+            if of_machine.0 != row.of.recording {
+                of_machine = (row.of.recording, 0);
+            }
+            of_machine.1 += 1;
+            of_machine.1 <= most
+        };
+        let mut rows: Vec<_> =
+            self.irqs.rows.iter().map(|of| Row { irqs: &self.irqs, of }).collect();
+        rows.retain(is_shown);
+        rows
+    }
+
+    fn machines(&self) -> Vec<Machine<'_>> {
+        let all = self.irqs.machines.iter().zip(&self.irqs.spans_ns).zip(&self.irqs.is_recorded);
+        all.map(|((machine, span_ns), &recorded)| Machine {
+            machine,
+            span_ns: span_ns.map(|(from_ns, to_ns)| to_ns.saturating_sub(from_ns)),
+            recorded,
+        })
+        .collect()
+    }
+
+    fn head(&self) -> String {
+        let runs = self.irqs.rows.iter().map(|row| row.sums.begun);
+        let runs = runs.fold(0, u64::saturating_add);
+        match (runs, self.irqs.is_recorded.iter().any(|one| *one)) {
+            (0, false) => "no events of interrupts: hyperscope record has them where no others \
+                           are named; -e irq -e irq_vectors names them"
+                .to_owned(),
+            (0, true) => "no handler of an interrupt ran".to_owned(),
+            (runs, _) => format!("{} of handlers of interrupts", plural(runs, "run")),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let irqs = &self.irqs;
+        let mut notes = Vec::new();
+        let machines = irqs.machines.iter().enumerate();
+        for (at, machine) in machines {
+            notes.extend(self.away(at, machine));
+        }
+        let silent = irqs.machines.iter().zip(&irqs.is_recorded).filter(|(_, has)| !**has);
+        let silent: Vec<&str> = silent.map(|(machine, _)| machine.as_str()).collect();
+        if !irqs.rows.is_empty() && !silent.is_empty() {
+            notes.push(format!("without events of interrupts: {}", line(&silent.join(", "))));
+        }
+        let open = irqs.rows.iter().map(|row| row.sums.begun - row.sums.durations.count());
+        let open: u64 = open.sum();
+        if open > 0 {
+            notes.push(format!(
+                "{} not seen ending: without a time (its *_exit event was not recorded, events were lost, or the recording ended)",
+                plural(open, "run")
+            ));
+        }
+        if irqs.ends_alone > 0 {
+            notes.push(format!(
+                "{} began before the recording or while events were lost: without a time",
+                plural(irqs.ends_alone, "run")
+            ));
+        }
+        if irqs.left_out > 0 {
+            notes.push(format!("{} had no room: rows are too many", plural(irqs.left_out, "run")));
+        }
+        notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
+        notes.extend(irqs.losses.iter().flat_map(|one| losses::notes(one, 0)));
+        notes
+    }
+
+    /// What the host had of a guest's handlers' time.
+    fn away(&self, at: usize, machine: &str) -> Option<String> {
+        let of_it = self.irqs.rows.iter().filter(|row| row.recording == at && row.sums.placed > 0);
+        let (mut own_ns, mut away_ns, mut all) = (0u64, 0u64, true);
+        for row in of_it {
+            own_ns = own_ns.saturating_add(row.sums.own_ns);
+            away_ns = away_ns.saturating_add(row.sums.own_away_ns);
+            all &= row.sums.placed == row.sums.durations.count();
+        }
+        let least = if all { "" } else { "at least " };
+        (own_ns > 0).then(|| {
+            format!(
+                "{}: of {} in handlers the host had {least}{} ({}): exits, and waits for a CPU",
+                line(machine),
+                time(own_ns, self.irqs.nanoseconds),
+                time(away_ns, self.irqs.nanoseconds),
+                share(away_ns, own_ns)
+            )
+        })
+    }
+
+    fn histogram(&self, row: &HandlerRow) -> String {
+        let machine = self.irqs.machines.get(row.recording).map_or("", String::as_str);
+        let name = row.name.clone().or_else(|| row.number.map(|number| number.to_string()));
+        let mut title = format!("{machine}: {} {}", row.kind.name(), name.unwrap_or_default());
+        if let Some(cpu) = row.cpu {
+            title += &format!(" on CPU {cpu}");
+        }
+        if let Some((id, name)) = &row.thread {
+            title += &format!(" in {}", name.clone().unwrap_or_else(|| id.to_string()));
+        }
+        let bars = histogram::draw(&row.sums.durations, self.irqs.nanoseconds);
+        format!("\n{}\n{bars}", line(title.trim_end()))
+    }
+}

@@ -1,0 +1,246 @@
+//! The columns of handlers.
+
+use analyses::distribution::Distribution;
+use analyses::irqs::{HandlerRow, HandlerSums, Irqs};
+
+use crate::column::{self, Column, Unit};
+
+/// The one table there is.
+pub(super) const TABLE: &str = "handlers";
+const NOT_TIMED: &str = "No run was seen ending.";
+const PER_MILLE: [u64; 3] = [500, 900, 990];
+
+/// Handlers of one kind and name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'r> {
+    pub(super) irqs: &'r Irqs,
+    pub(super) of: &'r HandlerRow,
+}
+
+impl column::Row for Row<'_> {
+    fn is_nanoseconds(&self) -> bool {
+        self.irqs.nanoseconds
+    }
+}
+
+impl Row<'_> {
+    /// How long the recording of its machine lasted.
+    fn span_ns(&self) -> Option<u64> {
+        let (from_ns, to_ns) = self.irqs.spans_ns.get(self.of.recording).copied().flatten()?;
+        Some(to_ns.saturating_sub(from_ns))
+    }
+
+    /// Runs in a second.
+    fn rate(&self) -> Option<f64> {
+        let span_ns = self.span_ns().filter(|ns| *ns > 0 && self.irqs.nanoseconds)?;
+        Some(self.of.sums.begun as f64 * 1e9 / span_ns as f64)
+    }
+
+    fn timed<T>(&self, value: T) -> Option<T> {
+        (self.of.sums.durations.count() > 0).then_some(value)
+    }
+
+    fn placed<T>(&self, value: T) -> Option<T> {
+        (self.of.sums.placed > 0).then_some(value)
+    }
+}
+
+/// All columns, in the order of JSON and CSV.
+pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
+    let mut columns = names();
+    columns.extend(sums());
+    columns.extend(away());
+    columns.extend(durations());
+    columns.extend(delays());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::text(("machine", "machine"), "host, or the name of the VM.", |row: &Row<'_>| {
+            row.irqs.machines.get(row.of.recording).cloned()
+        })
+        .shown(TABLE, 0),
+        Column::text(
+            ("kind", "kind"),
+            "irq: of a device's interrupt. vector: of one that the architecture keeps, such as the local timer. ipi: of a call by another CPU. softirq: of a soft interrupt.",
+            |row: &Row<'_>| Some(row.of.kind.name().to_owned()),
+        )
+        .shown(TABLE, 0),
+        Column::number(
+            ("number", "number"),
+            Unit::Id,
+            "The kernel's number of the interrupt, or of the soft one.",
+            |row: &Row<'_>| row.of.number,
+        )
+        .null("Vectors and calls by other CPUs are known by their names.")
+        .shown_if_known(TABLE, 4)
+        .missing("-"),
+        Column::text(
+            ("name", "name"),
+            "What the driver called its handler, and of the others the kernel's name.",
+            |row: &Row<'_>| row.of.name.clone(),
+        )
+        .null("The events don't have it.")
+        .shown(TABLE, 0),
+        Column::number(("cpu", "CPU"), Unit::Id, "The CPU, of --by cpu.", |row: &Row<'_>| {
+            row.of.cpu.map(u64::from)
+        })
+        .null("Rows are of all CPUs.")
+        .shown_if_known(TABLE, 0),
+        Column::number(
+            ("tid", "tid"),
+            Unit::Id,
+            "Id of the thread that was interrupted, of --by thread.",
+            |row: &Row<'_>| row.of.thread.as_ref().map(|(id, _)| u64::from(*id)),
+        )
+        .null("Rows are of all threads.")
+        .shown_if_known(TABLE, 3),
+        Column::text(
+            ("thread", "interrupted"),
+            "Name of the thread that was interrupted, of --by thread.",
+            |row: &Row<'_>| row.of.thread.as_ref().and_then(|(_, name)| name.clone()),
+        )
+        .null("Rows are of all threads, or it is not recorded.")
+        .shown_if_known(TABLE, 0),
+    ]
+}
+
+fn sums<'r>() -> Vec<Column<Row<'r>>> {
+    vec![
+        Column::number(("count", "count"), Unit::Count, "Runs of the handler.", |row: &Row<'_>| {
+            Some(row.of.sums.begun)
+        })
+        .shown(TABLE, 0),
+        Column::number(
+            ("timed", "timed"),
+            Unit::Count,
+            "Runs that were seen ending: those of the times.",
+            |row: &Row<'_>| Some(row.of.sums.durations.count()),
+        )
+        .shown_if(TABLE, 3, |row| row.of.sums.durations.count() != row.of.sums.begun),
+        Column::any(
+            ("rate", "per second"),
+            Unit::Count,
+            "Runs in a second of the recording of its machine.",
+            |row: &Row<'_>| column::Cell::Ratio(row.rate()),
+        )
+        .null("The recording has no length, or no nanoseconds.")
+        .drawn_as(|row| match row.rate() {
+            Some(rate) if rate < 10.0 => format!("{rate:.2}"),
+            Some(rate) => crate::count(rate.round() as u64),
+            None => "-".to_owned(),
+        })
+        .shown(TABLE, 5),
+        Column::time(
+            ("own", "own time"),
+            "Without the handlers that interrupted it: own times add up.",
+            |row: &Row<'_>| row.timed(row.of.sums.own_ns),
+        )
+        .null(NOT_TIMED)
+        .shown(TABLE, 0)
+        .missing("-"),
+        Column::ratio(
+            ("share_of_cpu", "of a CPU"),
+            "own_ns, of the time of its machine's recording.",
+            |row: &Row<'_>| column::ratio(row.timed(row.of.sums.own_ns)?, row.span_ns()?),
+        )
+        .null("The recording has no length, or no run was seen ending.")
+        .shown(TABLE, 1),
+        Column::time(
+            ("total", "with nested"),
+            "From beginning to end of all runs, with the handlers that interrupted them.",
+            |row: &Row<'_>| row.timed(row.of.sums.durations.sum()),
+        )
+        .null(NOT_TIMED)
+        .shown_if(TABLE, 8, |row| row.of.sums.durations.sum() != row.of.sums.own_ns),
+    ]
+}
+
+fn away<'r>() -> Vec<Column<Row<'r>>> {
+    let unplaced = "No host's recording lies over them.";
+    vec![
+        Column::number(
+            ("placed", "placed"),
+            Unit::Count,
+            "Runs over which the host's recording shows what their vCPU did: those of the next three.",
+            |row: &Row<'_>| Some(row.of.sums.placed),
+        ),
+        Column::time(
+            ("own_away", "host's"),
+            "Of own_ns, what their vCPU was not in the guest: the host handled exits, or had taken the CPU away.",
+            |row: &Row<'_>| row.placed(row.of.sums.own_away_ns),
+        )
+        .null(unplaced)
+        .shown_if_known(TABLE, 1)
+        .missing("-"),
+        Column::time(
+            ("longest_away", "most host's"),
+            "The most that one run lost so, with what interrupted it.",
+            |row: &Row<'_>| row.placed(row.of.sums.longest_away_ns),
+        )
+        .null(unplaced)
+        .shown_if_known(TABLE, 6)
+        .missing("-"),
+    ]
+}
+
+fn percentile(of: &Distribution, at: usize) -> Option<u64> {
+    of.percentiles(PER_MILLE).get(at).copied().flatten()
+}
+
+fn durations<'r>() -> Vec<Column<Row<'r>>> {
+    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&HandlerSums) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'_>| of(&row.of.sums))
+            .null(NOT_TIMED)
+            .shown(TABLE, rank)
+            .missing("-")
+    };
+    vec![
+        time(
+            ("duration_mean", "mean"),
+            "From beginning to end, with what interrupted it, on average.",
+            3,
+            |sums| sums.durations.mean().map(|mean| mean.round() as u64),
+        ),
+        time(("duration_p50", "p50"), "The same of the median run.", 2, |sums| {
+            percentile(&sums.durations, 0)
+        }),
+        time(("duration_p90", "p90"), "The same that 90% don't exceed.", 7, |sums| {
+            percentile(&sums.durations, 1)
+        }),
+        time(("duration_p99", "p99"), "The same that 99% don't exceed.", 1, |sums| {
+            percentile(&sums.durations, 2)
+        }),
+        time(("duration_max", "longest"), "The same of the longest run.", 1, |sums| {
+            sums.durations.max()
+        }),
+    ]
+}
+
+fn delays<'r>() -> Vec<Column<Row<'r>>> {
+    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&Distribution) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'_>| of(&row.of.sums.delays))
+            .null("Not a soft interrupt, or when it became due (softirq_raise) was not recorded.")
+            .shown_if_known(TABLE, rank)
+            .missing("-")
+    };
+    vec![
+        Column::number(
+            ("delayed", "delayed"),
+            Unit::Count,
+            "Runs of a soft interrupt of which it was recorded when it became due: those of the next three.",
+            |row: &Row<'_>| Some(row.of.sums.delays.count()),
+        ),
+        time(
+            ("delay_p50", "due p50"),
+            "From when a soft interrupt became due to its handler's beginning, of the median run.",
+            5,
+            |delays| percentile(delays, 0),
+        ),
+        time(("delay_p99", "due p99"), "The same that 99% don't exceed.", 2, |delays| {
+            percentile(delays, 2)
+        }),
+        time(("delay_max", "due longest"), "The same of the longest.", 6, Distribution::max),
+    ]
+}

@@ -1,0 +1,146 @@
+//! Names that events carry for numbers: what `irq_handler_entry` calls each interrupt.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use eventfmt::{Field, Value};
+use raw_bytes::ByteOrder;
+use rustc_hash::FxHashMap;
+use sources::{Block, Damage, Recording};
+
+use crate::load::Load;
+use crate::rounds::{Batch, Consume, Decode, Input};
+
+/// Numbers of a recording that are given a name: more than a kernel has interrupts.
+const MOST_NUMBERS: usize = 1 << 16;
+/// Bytes of a name that are kept.
+const MOST_BYTES: usize = 128;
+
+/// Which event carries names, and in which fields.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedNumber {
+    /// The event, with its system: `irq:irq_handler_entry`.
+    pub event: &'static str,
+    /// The field with the number.
+    pub number: &'static str,
+    /// The field with the name.
+    pub name: &'static str,
+}
+
+/// By recording and number, the name that the recording's first event with one has.
+pub type NumberedNames = BTreeMap<(usize, u64), String>;
+
+/// Reads the names of some recordings.
+#[derive(Debug)]
+pub(crate) struct NameDecoder<'r> {
+    /// By recording.
+    readers: Vec<Option<Reader>>,
+    owners: &'r [u16],
+}
+
+#[derive(Debug)]
+struct Reader {
+    order: ByteOrder,
+    type_at: Load,
+    id: u16,
+    number: Field,
+    name: Field,
+}
+
+impl<'r> NameDecoder<'r> {
+    pub(crate) fn new(recordings: &[Recording], owners: &'r [u16], of: NamedNumber) -> Self {
+        Self { readers: recordings.iter().map(|one| Reader::new(one, of)).collect(), owners }
+    }
+}
+
+impl Reader {
+    fn new(recording: &Recording, of: NamedNumber) -> Option<Self> {
+        let formats = recording.formats();
+        let (id, format) = formats.iter().find(|(_, format)| format.full_name() == of.event)?;
+        let field = |name| format.field(name).cloned();
+        Some(Self {
+            order: recording.abi().order,
+            type_at: Load::new(formats.type_at()),
+            id,
+            number: field(of.number)?,
+            name: field(of.name)?,
+        })
+    }
+
+    fn record<const BIG: bool>(&self, payload: &[u8], batch: &mut NameBatch) {
+        if self.type_at.read::<BIG>(payload) != Some(self.id.into()) {
+            return;
+        }
+        let Some(number) = self.number.unsigned(payload, self.order) else { return };
+        if batch.names.contains_key(&number) || batch.names.len() >= MOST_NUMBERS {
+            return;
+        }
+        if let Some(Value::Text(name)) = self.name.value(payload, self.order) {
+            let kept = name.get(..MOST_BYTES).unwrap_or(name);
+            batch.names.insert(number, String::from_utf8_lossy(kept).into_owned());
+        }
+    }
+}
+
+/// The names of one block.
+#[derive(Debug, Default)]
+pub(crate) struct NameBatch {
+    names: FxHashMap<u64, String>,
+}
+
+impl Batch for NameBatch {
+    fn clear(&mut self) {
+        self.names.clear();
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn set_unreadable(&mut self, _: Damage) {}
+}
+
+impl Decode for NameDecoder<'_> {
+    type Batch = NameBatch;
+
+    fn decode(&self, index: usize, _: Input<'_>, block: &Block<'_>, batch: &mut NameBatch) {
+        let owner = self.owners.get(index).copied().map(usize::from);
+        let Some(Some(reader)) = owner.and_then(|at| self.readers.get(at)) else { return };
+        for (_, packet, _) in block.packets_and_next() {
+            // What can't be read is the other decoder's to say.
+            let Ok(packet) = packet else { continue };
+            let _ = packet.for_each(|record| match reader.order {
+                ByteOrder::Little => reader.record::<false>(record.payload, batch),
+                ByteOrder::Big => reader.record::<true>(record.payload, batch),
+            });
+        }
+    }
+}
+
+/// Gathers the names of all blocks.
+#[derive(Debug)]
+pub(crate) struct NameGatherer<'r> {
+    owners: &'r [u16],
+    pub(crate) names: NumberedNames,
+}
+
+impl<'r> NameGatherer<'r> {
+    pub(crate) fn new(owners: &'r [u16]) -> Self {
+        Self { owners, names: NumberedNames::new() }
+    }
+}
+
+impl Consume<NameBatch> for NameGatherer<'_> {
+    fn take(&mut self, input: usize, batch: NameBatch) {
+        let Some(&owner) = self.owners.get(input) else { return };
+        for (number, name) in batch.names {
+            if self.names.len() < MOST_NUMBERS {
+                self.names.entry((owner.into(), number)).or_insert(name);
+            }
+        }
+    }
+
+    fn advance(&mut self, _: u64, _: &mut Vec<NameBatch>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
