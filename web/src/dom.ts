@@ -62,3 +62,9 @@ export function plainTable(caption: string, titles: string[], rows: (string | nu
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell)))),
   );
 }
+
+/** A table of rows that say more than text; columns from the one at `firstNumber` on are of numbers. */
+export function rowsTable(caption: string, titles: string[], rows: HTMLElement[], firstNumber: number, name?: string): HTMLTableElement {
+  const head = titles.map((title, at) => el("th", { scope: "col", class: at >= firstNumber ? "number" : null }, title));
+  return el("table", { class: name }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+}

@@ -12,6 +12,7 @@ pub mod ctf;
 mod exporting;
 pub mod format;
 pub mod hypertrace;
+mod irqs;
 pub mod names;
 pub mod page;
 pub mod perf_data;

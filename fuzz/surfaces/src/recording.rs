@@ -23,7 +23,7 @@ use report::{
 use sources::{BlockReader, OpenError, Recording, Samples, TimeRange};
 use timeline::event_filter::Filter;
 
-use crate::exporting;
+use crate::{exporting, irqs};
 
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
 const MOST_PAGES: u64 = 16 << 20;
@@ -285,6 +285,7 @@ fn check_states(recording: &Recording) {
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
     check_profile(recording, &times_ns);
     check_virtio(recording);
+    irqs::check(recording);
 }
 
 /// Only buffers that went and came back have a time.
@@ -333,7 +334,7 @@ fn check_profile(recording: &Recording, times_ns: &[u64]) {
     assert!(report.flame("bytes").ends_with("</svg>\n") && !report.folded().contains('\0'));
 }
 
-fn render(report: &impl Report) {
+pub(crate) fn render(report: &impl Report) {
     for format in [
         Format::Table { width: None },
         Format::Table { width: Some(40) },

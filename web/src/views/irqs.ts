@@ -1,7 +1,7 @@
 // Handlers of interrupts: how often and how long they ran, and of a guest's what the host took of their time.
 
 import { timeOf, type HandlerRow, type IrqsDocument } from "../data/report";
-import { el, scrolled, section, svg } from "../dom";
+import { el, rowsTable, scrolled, section, svg } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
 
@@ -32,9 +32,8 @@ function machineTable(machine: string, document_: IrqsDocument, axis: [number, n
   const isDelayed = rows.some(({ row }) => row.delayed > 0);
   const titles = ["handler", "runs", "own time", ...(hasHost ? ["of it the host's"] : []), "of a CPU", "how long runs took", "p50", "p99", "longest", ...(isDelayed ? ["due for, p99"] : [])];
   const caption = `Handlers of ${machine}`;
-  const head = el("tr", {}, ...titles.map((title, at) => el("th", { scope: "col", class: at > 0 ? "number" : null }, title)));
-  const table = el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...rows.map((one) => handler(one, axis, ns, hasHost, isDelayed))));
-  return scrolled(caption, table);
+  const lines = rows.map((one) => handler(one, axis, ns, hasHost, isDelayed));
+  return scrolled(caption, rowsTable(caption, titles, lines, 1));
 }
 
 type Below = { ns: number; count: number }[];

@@ -232,7 +232,7 @@ pub fn cpu(
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuUse {
     let mut sums = CpuUseSink::default();
-    let states = crate::states::states(recordings, guests, &mut sums, tick);
+    let states = crate::states::states_by_thread(recordings, guests, &mut sums, tick);
     sums.answer(recordings, guests, processes, &states)
 }
 

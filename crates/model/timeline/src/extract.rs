@@ -42,8 +42,9 @@ impl Extractor {
         let formats = recording.formats();
         let (mut by_id, mut actions) = (Box::new([IGNORE; 1 << 16]), Vec::new());
         let mut host_work = None;
+        let ran = Load::new(formats.pid_at());
         for (id, format) in formats.iter() {
-            let Some(action) = action::compile(format, details) else { continue };
+            let Some(action) = action::compile(format, ran, details) else { continue };
             if action.kind() == Kind::VcpuWakeup && !recording.is_nanoseconds() {
                 // Its duration is in nanoseconds and can't be laid over stamps that are not.
                 continue;

@@ -59,6 +59,8 @@ pub struct TraceEvent {
     /// See [`Wanted::tag`].
     pub tag: u16,
     has: u8,
+    /// A bit for each field that its format has and the record is too short for.
+    cut: u8,
     values: [u64; MOST_FIELDS],
 }
 
@@ -71,6 +73,12 @@ impl TraceEvent {
     #[must_use]
     pub fn value(&self, at: usize) -> Option<u64> {
         self.values.get(at).copied().filter(|_| self.has & (1 << at) != 0)
+    }
+
+    /// Whether the record is too short for a field that its format has, other than the one at `but`.
+    pub(crate) fn is_cut(&self, but: Option<usize>) -> bool {
+        let others = but.map_or(u8::MAX, |at| !(1u8.checked_shl(at as u32).unwrap_or(0)));
+        self.cut & others != 0
     }
 
     /// [`TraceEvent::value`] of a thread id, which the kernel never lets grow past 22 bits.

@@ -4,7 +4,7 @@ import { timestampOf } from "../../clock";
 import { slicesOf } from "../../data/profile";
 import type { FunctionTime, Stacks, Wanted } from "../../data/stacks";
 import type { Report } from "../../data/report";
-import { el } from "../../dom";
+import { el, rowsTable } from "../../dom";
 import type { Focus } from "../../focus";
 import { count, share, time } from "../../format";
 import { TITLES } from "../profile/layers";
@@ -58,6 +58,5 @@ function table({ report, open }: AskedCode, all: FunctionTime[], whole: number):
   );
   const titles = ["function", "whose", "self", "self%", "total", "total%"];
   const caption = `Functions near the selection: ${all.length > MOST_FUNCTIONS ? `the first ${MOST_FUNCTIONS} of ${count(all.length)}` : count(all.length)}`;
-  const head = titles.map((title, at) => el("th", { scope: "col", class: at > 1 ? "number" : null }, title));
-  return el("table", { class: "picked" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+  return rowsTable(caption, titles, rows, 2, "picked");
 }

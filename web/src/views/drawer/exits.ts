@@ -4,7 +4,7 @@ import { sumsWithin, type EachExit, type ExitSums } from "../../data/each_exit";
 import { rowBegin, type Heat, type HeatGroup } from "../../data/heat";
 import type { ExitGroupInfo, Report } from "../../data/report";
 import { timestampOf } from "../../clock";
-import { el } from "../../dom";
+import { el, rowsTable } from "../../dom";
 import { inFocus, type Focus } from "../../focus";
 import { count, NOT_RECORDED, share, time } from "../../format";
 import type { Range } from "../timeline/range";
@@ -117,7 +117,7 @@ function table(lines: Line[], caption: string): HTMLElement {
     ),
   );
   if (sorted.length === 0) return el("p", {}, "No exit begins in the selection.");
-  return el("table", { class: "picked" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...titles.map((title, at) => el("th", { scope: "col", class: at > 2 ? "number" : null }, title)))), el("tbody", {}, ...body));
+  return rowsTable(caption, titles, body, 3, "picked");
 }
 
 /** Of the map of latencies: whole columns of it, and latencies between two steps of a quarter of an octave. */

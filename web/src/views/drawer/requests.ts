@@ -3,7 +3,7 @@
 import { requestsWithin, type EachRequest, type RequestGroup, type RequestSums } from "../../data/each_request";
 import type { Report } from "../../data/report";
 import { timestampOf } from "../../clock";
-import { el, plainTable } from "../../dom";
+import { el, plainTable, rowsTable } from "../../dom";
 import { count, share, time } from "../../format";
 import { offsetOf, type ShownRequest } from "../timeline/arrows";
 import type { Range } from "../timeline/range";
@@ -89,7 +89,7 @@ function byPath(report: Report, sums: RequestSums[]): HTMLElement {
     );
   });
   const titles = ["path", "requests", "time", "time%", "p50", "p90", "p99", "max"];
-  return picked(`${count(requests)} requests in the selection by path, those first that took longest together`, titles, rows, 1);
+  return rowsTable(`${count(requests)} requests in the selection by path, those first that took longest together`, titles, rows, 1, "picked");
 }
 
 /** Each leads to its time in the timeline; what is selected stays. */
@@ -108,10 +108,5 @@ function slowest({ report, reveal }: AskedRequests, sums: RequestSums[]): HTMLEl
       el("td", { class: "number" }, usual > 0 ? `${(length / usual).toFixed(1)}×` : ""),
     );
   });
-  return picked("The slowest of them", ["at", "path", "took", "of its path’s p50"], rows, 2);
-}
-
-function picked(caption: string, titles: string[], rows: HTMLElement[], firstNumber: number): HTMLElement {
-  const head = titles.map((title, at) => el("th", { scope: "col", class: at >= firstNumber ? "number" : null }, title));
-  return el("table", { class: "picked" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+  return rowsTable("The slowest of them", ["at", "path", "took", "of its path’s p50"], rows, 2, "picked");
 }

@@ -2,7 +2,7 @@
 
 import { MERGED, type Lane } from "../../data/lane";
 import type { Report } from "../../data/report";
-import { el } from "../../dom";
+import { el, rowsTable } from "../../dom";
 import { count, share, time } from "../../format";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
@@ -72,5 +72,5 @@ function table(report: Report, range: Range, caption: string, all: Ran[]): HTMLE
     ),
   );
   const more = all.length > MOST_THREADS ? `: the first ${MOST_THREADS} of ${count(all.length)}` : "";
-  return el("table", { class: "picked" }, el("caption", {}, `${caption}${more}`), el("thead", {}, el("tr", {}, ...head.map((title, at) => el("th", { scope: "col", class: at > 1 ? "number" : null }, title)))), el("tbody", {}, ...lines));
+  return rowsTable(`${caption}${more}`, head, lines, 2, "picked");
 }

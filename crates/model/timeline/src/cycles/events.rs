@@ -52,11 +52,14 @@ pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
         return switch(trace_event, ran).map_or([None; 2], |both| both.map(Some));
     }
     let Some(rule) = arch::rule(trace_event.tag) else { return [Some(ran), None] };
-    if !rule.counts(trace_event) {
+    // Reading threads one by one knows nothing of an event of which a field is missing: the two are to agree.
+    let has_thread = !rule.field(THREAD).is_empty();
+    let guest_pc = (!has_thread).then_some(GUEST_PC_AT);
+    if trace_event.is_cut(guest_pc) || !rule.counts(trace_event) {
         return [None; 2];
     }
     let mut event = ThreadEvent { kind: rule.kind, ..ran };
-    if !rule.field(THREAD).is_empty() {
+    if has_thread {
         let Some(thread) = trace_event.value(THREAD) else { return [None; 2] };
         event.thread = thread as u32;
     }

@@ -162,21 +162,22 @@ impl SwitchAction {
     }
 }
 
-/// The action for events of a format; `None` for those that concern no vCPU.
-pub(super) fn compile(format: &EventFormat, details: bool) -> Option<Action> {
+/// The action for events of a format; `None` for those that concern no vCPU. `ran` is where all events of the recording
+/// have the thread that ran.
+pub(super) fn compile(format: &EventFormat, ran: Load, details: bool) -> Option<Action> {
     if format.full_name() == SCHED_SWITCH {
         return compile_switch(format).map(Action::Switch);
     }
     if let Some((_, rule)) = arch::rule_for(format) {
-        return compile_rule(format, rule, details);
+        return compile_rule(format, rule, ran, details);
     }
     if let Some((detail, rule)) = arch::detail_for(format) {
-        let mut action = compile_thread(format, rule).filter(|_| details)?;
+        let mut action = compile_thread(format, rule, ran).filter(|_| details)?;
         action.fixed_flag = detail as u8;
         return Some(Action::Thread(action));
     }
     if HOST_WORK_SYSTEMS.contains(&format.system()) {
-        return compile_thread(format, &Rule::HOST_WORK).map(Action::Thread);
+        return compile_thread(format, &Rule::HOST_WORK, ran).map(Action::Thread);
     }
     None
 }
@@ -189,10 +190,10 @@ fn compile_switch(format: &EventFormat) -> Option<SwitchAction> {
     })
 }
 
-fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Action> {
-    let action = compile_thread(format, rule)?;
+fn compile_rule(format: &EventFormat, rule: &Rule, ran: Load, details: bool) -> Option<Action> {
+    let action = compile_thread(format, rule, ran)?;
     if rule.kind == Kind::Wake {
-        let waker = compile_thread(format, &Rule::HOST_WORK)?;
+        let waker = compile_thread(format, &Rule::HOST_WORK, ran)?;
         return Some(Action::Wake { waker, woken: action });
     }
     let mut special = Special {
@@ -209,12 +210,11 @@ fn compile_rule(format: &EventFormat, rule: &Rule, details: bool) -> Option<Acti
     Some(if plain { Action::Thread(action) } else { Action::Special(action, special) })
 }
 
-fn compile_thread(format: &EventFormat, rule: &Rule) -> Option<ThreadAction> {
+fn compile_thread(format: &EventFormat, rule: &Rule, ran: Load) -> Option<ThreadAction> {
     let thread = rule.field(THREAD);
-    let thread = if thread.is_empty() { "common_pid" } else { thread };
     let value = first(format, rule.field(VALUE));
     Some(ThreadAction {
-        thread: first(format, thread)?,
+        thread: if thread.is_empty() { ran } else { first(format, thread)? },
         value: value.unwrap_or(Load::ABSENT),
         flag: first(format, rule.field(FLAG)).unwrap_or(Load::ABSENT),
         value_bias: u64::from(rule.kind == Kind::Entry && value.is_some()),

@@ -40,19 +40,21 @@ impl Fields {
         Self(wanted.iter().take(MOST_FIELDS).enumerate().filter_map(load).collect())
     }
 
-    /// The values, and a bit for each that there is.
+    /// The values, a bit for each that there is, and one for each that the record is too short for.
     #[inline]
-    fn read<const BIG: bool>(&self, payload: &[u8]) -> ([u64; MOST_FIELDS], u8) {
-        let (mut values, mut has) = ([0; MOST_FIELDS], 0);
+    fn read<const BIG: bool>(&self, payload: &[u8]) -> ([u64; MOST_FIELDS], u8, u8) {
+        let (mut values, mut has, mut cut) = ([0; MOST_FIELDS], 0, 0);
         for (place, load) in &self.0 {
             if let Some(number) = load.read_signed::<BIG>(payload)
                 && let Some(value) = values.get_mut(*place)
             {
                 *value = number;
                 has |= 1 << place;
+            } else {
+                cut |= 1 << place;
             }
         }
-        (values, has)
+        (values, has, cut)
     }
 }
 
@@ -214,11 +216,11 @@ impl Reader {
         let Ok(id) = usize::try_from(id) else { return };
         self.note_seen(id);
         let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
-        let thread = self.thread::<BIG>(payload);
+        let Some(thread) = self.pid_at.read::<BIG>(payload) else { return };
         event.note_names::<BIG>(payload, batch);
-        let (values, has) = event.fields.read::<BIG>(payload);
-        let (stamp_ns, tag) = (stamp_ns(), event.tag);
-        batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, values });
+        let (values, has, cut) = event.fields.read::<BIG>(payload);
+        let (stamp_ns, thread, tag) = (stamp_ns(), thread as u32, event.tag);
+        batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, cut, values });
         if !event.more.is_empty() {
             Self::more::<BIG>(event, payload, batch);
         }
@@ -242,8 +244,8 @@ impl Reader {
     fn more<const BIG: bool>(event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
         let Some(&first) = batch.events.last() else { return };
         for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
-            let (values, has) = fields.read::<BIG>(payload);
-            batch.events.push(TraceEvent { tag, has, values, ..first });
+            let (values, has, cut) = fields.read::<BIG>(payload);
+            batch.events.push(TraceEvent { tag, has, cut, values, ..first });
         }
     }
 }

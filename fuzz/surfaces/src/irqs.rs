@@ -1,0 +1,40 @@
+//! Handlers of interrupts of a recording, whatever it holds.
+
+use analyses::irqs::{By, HandlerSums, Irqs, irqs};
+use report::IrqsReport;
+use sources::Recording;
+
+use crate::recording::render;
+
+/// A run that ended had begun, has no more time of its own than in all, and rows by CPU or thread are parts of those by
+/// handler.
+pub(crate) fn check(recording: &Recording) {
+    let of = |by| irqs(std::slice::from_ref(recording), &[], by, &|_| ());
+    let whole = of(By::Handler);
+    for by in [By::Cpu, By::Thread] {
+        assert_eq!(sums(&of(by)), sums(&whole), "{by:?}");
+    }
+    for row in &whole.rows {
+        let HandlerSums { begun, durations, own_ns, placed, delays, .. } = &row.sums;
+        assert!(durations.count() <= *begun && delays.count() <= *begun, "{row:?}");
+        assert!(*own_ns <= durations.sum(), "{row:?}");
+        assert_eq!(*placed, 0, "a host where there is none: {row:?}");
+        let counted: u64 = durations.by_power_of_two().iter().map(|(_, count)| count).sum();
+        assert_eq!(counted, durations.count(), "{row:?}");
+    }
+    render(&IrqsReport {
+        sources: vec!["bytes".to_owned()],
+        irqs: whole,
+        top: usize::MAX,
+        histogram: true,
+        recorder_cost: None,
+    });
+}
+
+/// Runs, those that ended, and their times.
+fn sums(irqs: &Irqs) -> (u64, u64, u64) {
+    let rows = irqs.rows.iter().map(|row| &row.sums);
+    rows.fold((0, 0, 0), |(begun, ended, own_ns), one| {
+        (begun + one.begun, ended + one.durations.count(), own_ns.saturating_add(one.own_ns))
+    })
+}
