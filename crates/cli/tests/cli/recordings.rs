@@ -57,6 +57,7 @@ struct Answers {
     exits: Vec<Value>,
     cpu: Value,
     paths: Vec<Value>,
+    irqs: Vec<Value>,
 }
 
 impl Answers {
@@ -65,7 +66,8 @@ impl Answers {
         let rows = |document: &Value, name: &str| document[name].as_array().unwrap().clone();
         let mut exits = rows(&of("exits"), "rows");
         exits.retain(|row| row["paired"] != 0);
-        Self { exits, cpu: of("cpu"), paths: rows(&of("path"), "paths") }
+        let (paths, irqs) = (rows(&of("path"), "paths"), rows(&of("irqs"), "handlers"));
+        Self { exits, cpu: of("cpu"), paths, irqs }
     }
 
     fn exits_have(&self, field: &str) -> bool {
@@ -89,6 +91,7 @@ impl Answers {
             _ => match field.split_once(": ") {
                 Some(("exits", field)) => self.exits_have(field),
                 Some(("cpu", field)) => self.cpu_has(field),
+                Some(("irqs", field)) => self.irqs.iter().any(|row| !row[field].is_null()),
                 _ => panic!("{field}: unknown"),
             },
         }

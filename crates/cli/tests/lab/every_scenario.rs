@@ -1,5 +1,5 @@
 //! All scenarios, level 3 among them. They take minutes: `make test-lab` runs them, which sets
-//! `HYPERSCOPE_LAB_ALL`.
+//! `HYPERSCOPE_LAB_ALL`; `HYPERSCOPE_LAB_SCENARIO` names the only one to be run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -27,9 +27,11 @@ fn every_scenario_holds_what_it_says() {
     let list = lab.run(&["run"]).done().stdout;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.len() >= 8, "{list}");
+    let only = std::env::var("HYPERSCOPE_LAB_SCENARIO").ok();
+    let names = names.into_iter().filter(|name| only.as_deref().is_none_or(|only| only == *name));
     let needs_module = |name: &str| name.starts_with("hypertrace") || name == "collected";
     let (can, can_not): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| module || !needs_module(name));
+        names.partition(|name| module || !needs_module(name));
     if !can_not.is_empty() {
         eprintln!("skipped, as the module can't be built here: {}", can_not.join(", "));
     }
@@ -49,6 +51,9 @@ fn holds(lab: &TestLab, name: &str) -> bool {
         }
         if name == "virtio" {
             queues_carry_what_was_asked(to.to_str().unwrap());
+        }
+        if name == "net-vhost" {
+            handlers_have_their_time(to.to_str().unwrap());
         }
         if name == "samples" {
             samples_have_the_code(to.to_str().unwrap());
@@ -96,6 +101,32 @@ fn queues_carry_what_was_asked(session: &str) {
     // Heads of packets, and what iperf3 says of itself.
     assert!((2 << 20..5 << 19).contains(&bytes), "{network}");
     assert_eq!(network["vm"], "l2");
+}
+
+/// Of the guest's handlers the guest had what `cpu` says; those of both machines are as many as their events.
+fn handlers_have_their_time(session: &str) {
+    let report = json(&["irqs", "--format", "json", session]);
+    let cpu = json(&["cpu", "--format", "json", session]);
+    let info = json(&["info", "--format", "json", session]);
+    let handlers = report["handlers"].as_array().unwrap();
+    let sum = |machine: &str, name: &str| -> u64 {
+        let of_it = handlers.iter().filter(|row| (row["machine"] == "host") == (machine == "host"));
+        of_it.filter_map(|row| row[name].as_u64()).sum()
+    };
+    let in_guest = |vcpu: &Value| vcpu["states"]["guest_irq_ns"].as_u64().unwrap();
+    let of_vcpus: u64 = cpu["vcpus"].as_array().unwrap().iter().map(in_guest).sum();
+    assert_eq!(sum("guest", "own_ns") - sum("guest", "own_away_ns"), of_vcpus);
+    assert_eq!(sum("guest", "placed"), sum("guest", "timed"));
+    assert!(sum("guest", "own_away_ns") > 0 && sum("host", "placed") == 0, "{report}");
+    let begun = |file: &Value| -> u64 {
+        let count = |name: &str| file["events"][name].as_u64().unwrap_or(0);
+        count("irq:irq_handler_entry") + count("irq:softirq_entry")
+    };
+    let files = info["files"].as_array().unwrap();
+    let all: u64 = files.iter().map(begun).sum();
+    assert_eq!(sum("host", "count") + sum("guest", "count"), all);
+    let receives = |row: &Value| row["name"] == "NET_RX" && row["machine"] != "host";
+    assert!(handlers.iter().any(receives), "{report}");
 }
 
 fn asked_for() -> bool {
