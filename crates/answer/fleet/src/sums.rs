@@ -1,5 +1,7 @@
 //! Sums of the exits of each host on either side, from the rollups of a lake.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -33,6 +35,65 @@ impl Key {
     }
 }
 
+/// The same as a row has it: sums of a key that is known are found by it, and no text is copied for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind<'r> {
+    level: i32,
+    isa: &'r str,
+    reason: &'r str,
+    waiting: bool,
+}
+
+impl Kind<'_> {
+    fn to_key(self) -> Key {
+        let Self { level, isa, reason, waiting } = self;
+        Key { level, isa: isa.to_owned(), reason: reason.to_owned(), waiting }
+    }
+}
+
+/// What keys are looked up by: both compare alike.
+trait AsKind {
+    fn kind(&self) -> Kind<'_>;
+}
+
+impl AsKind for Key {
+    fn kind(&self) -> Kind<'_> {
+        Kind { level: self.level, isa: &self.isa, reason: &self.reason, waiting: self.waiting }
+    }
+}
+
+impl AsKind for Kind<'_> {
+    fn kind(&self) -> Kind<'_> {
+        *self
+    }
+}
+
+impl<'r> Borrow<dyn AsKind + 'r> for Key {
+    fn borrow(&self) -> &(dyn AsKind + 'r) {
+        self
+    }
+}
+
+impl PartialEq for dyn AsKind + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind() == other.kind()
+    }
+}
+
+impl Eq for dyn AsKind + '_ {}
+
+impl PartialOrd for dyn AsKind + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn AsKind + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.kind().cmp(&other.kind())
+    }
+}
+
 /// Sums of a kind of exits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupSums {
@@ -62,6 +123,16 @@ pub(crate) struct HostSums {
     /// How long it was recorded without a loss.
     pub(crate) covered_ns: u64,
     pub(crate) groups: BTreeMap<Key, GroupSums>,
+}
+
+impl HostSums {
+    /// Changes the sums of a kind.
+    fn change(&mut self, kind: Kind<'_>, change: impl FnOnce(&mut GroupSums)) {
+        match self.groups.get_mut(&kind as &dyn AsKind) {
+            Some(sums) => change(sums),
+            None => change(self.groups.entry(kind.to_key()).or_default()),
+        }
+    }
 }
 
 /// Where the rows of a session go.
@@ -104,7 +175,7 @@ pub(crate) fn read<S: Storage>(
     let files = |table| files(tables, table).into_iter().filter(|name| is_wanted(name));
     for file in files(EXIT_ROLLUP.name) {
         // Slices whose time was counted, of the sessions in this file.
-        let mut counted = FxHashSet::default();
+        let mut counted = FxHashMap::default();
         each_group(storage.open(&file)?, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
             add_rollup(group, places, &mut sums, &mut counted)
         })?;
@@ -160,12 +231,11 @@ fn place_of<'p>(
     places.get(session.text(row)?)?.get(ingest.text(row)?)
 }
 
-fn key_of([level, isa, reason, waiting]: [&Values; 4], row: usize) -> Key {
-    let text = |of: &Values| of.text(row).unwrap_or_default().to_owned();
-    Key {
+fn kind_of<'r>([level, isa, reason, waiting]: [&'r Values; 4], row: usize) -> Kind<'r> {
+    Kind {
         level: level.number(row).and_then(|level| i32::try_from(level).ok()).unwrap_or(0),
-        isa: text(isa),
-        reason: text(reason),
+        isa: isa.text(row).unwrap_or_default(),
+        reason: reason.text(row).unwrap_or_default(),
         waiting: waiting.flag(row).unwrap_or(false),
     }
 }
@@ -179,7 +249,7 @@ fn add_rollup(
     group: &Group,
     places: &Places,
     sums: &mut Sums,
-    counted: &mut FxHashSet<(String, i64)>,
+    counted: &mut FxHashMap<String, FxHashSet<i64>>,
 ) -> io::Result<()> {
     let [
         session,
@@ -206,9 +276,8 @@ fn add_rollup(
             cost_ns: count(cost, row),
             hist: FxHashMap::default(),
         };
-        let key = key_of([level, isa, reason, waiting], row);
-        let session = session.text(row).unwrap_or_default().to_owned();
-        let covered_ns = match counted.insert((session, slice_ns)) {
+        let kind = kind_of([level, isa, reason, waiting], row);
+        let covered_ns = match is_first(counted, session.text(row).unwrap_or_default(), slice_ns) {
             true => count(covered, row).unwrap_or(0),
             false => 0,
         };
@@ -217,13 +286,21 @@ fn add_rollup(
         for side in [Some(place.side), is_late.then_some(LATE)].into_iter().flatten() {
             let Some(side) = host.get_mut(side) else { continue };
             side.covered_ns = side.covered_ns.saturating_add(covered_ns);
-            if !key.waiting {
-                side.groups.entry(Key::default()).or_default().add(&own);
+            if !kind.waiting {
+                side.change(Kind::default(), |sums| sums.add(&own));
             }
-            side.groups.entry(key.clone()).or_default().add(&own);
+            side.change(kind, |sums| sums.add(&own));
         }
     }
     Ok(())
+}
+
+/// Whether a session's slice was not seen before.
+fn is_first(seen: &mut FxHashMap<String, FxHashSet<i64>>, session: &str, slice_ns: i64) -> bool {
+    match seen.get_mut(session) {
+        Some(slices) => slices.insert(slice_ns),
+        None => seen.entry(session.to_owned()).or_default().insert(slice_ns),
+    }
 }
 
 fn add_hist(group: &Group, places: &Places, sums: &mut Sums) -> io::Result<()> {
@@ -236,12 +313,12 @@ fn add_hist(group: &Group, places: &Places, sums: &mut Sums) -> io::Result<()> {
         let Some(place) = place_of(places, (session, ingest, machine), row) else { continue };
         let bucket = bucket.number(row).and_then(|bucket| i32::try_from(bucket).ok());
         let (Some(bucket), Some(n)) = (bucket, count(n, row)) else { continue };
-        let key = key_of([level, isa, reason, waiting], row);
+        let kind = kind_of([level, isa, reason, waiting], row);
         let side = sums.get_mut(place.host).and_then(|host| host.get_mut(place.side));
         let Some(side) = side else { continue };
-        let keys = [(!key.waiting).then(Key::default), Some(key)];
-        for key in keys.into_iter().flatten() {
-            *side.groups.entry(key).or_default().hist.entry(bucket).or_default() += n;
+        let kinds = [(!kind.waiting).then(Kind::default), Some(kind)];
+        for kind in kinds.into_iter().flatten() {
+            side.change(kind, |sums| *sums.hist.entry(bucket).or_default() += n);
         }
     }
     Ok(())
@@ -263,6 +340,27 @@ pub(crate) fn percentile(hist: &FxHashMap<i32, u64>, per_mille: u64) -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_are_found_among_keys() {
+        let mut all = Vec::new();
+        for level in 0..3 {
+            for isa in ["", "svm", "vmx"] {
+                for reason in ["", "hlt", "npf"] {
+                    all.extend([false, true].map(|waiting| Kind { level, isa, reason, waiting }));
+                }
+            }
+        }
+        let mut host = HostSums::default();
+        for round in 1..=2 {
+            for kind in &all {
+                host.change(*kind, |sums| sums.exits += 1);
+            }
+            assert_eq!(host.groups.len(), 54);
+            assert!(host.groups.values().all(|sums| sums.exits == round));
+        }
+        assert_eq!(host.groups.keys().map(AsKind::kind).collect::<Vec<_>>(), all);
+    }
 
     #[test]
     fn percentiles_are_ends_of_buckets() {
