@@ -142,6 +142,9 @@ pub(crate) struct LabUpArgs {
     /// What stands on the command line of level 1's kernel beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) append: Option<String>,
+    /// Give level 1's emulated processor more: names of QEMU's, with commas between them, such as vgif
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) processor: Option<String>,
     /// What stands on the guests' kernels' command lines beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) guest_append: Option<String>,

@@ -58,6 +58,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
     wanted.guest.cpus = args.guest_cpus;
     wanted.guest.shm_mib = args.guest_shm;
     wanted.append = args.append.clone().unwrap_or_default();
+    wanted.processor = args.processor.clone().unwrap_or_default();
     wanted.guest.append = args.guest_append.clone().unwrap_or_default();
     wanted.guest.qemu = args.guest_qemu.clone().unwrap_or_default();
     wanted.guest.net = args.guest_net.map(Into::into);

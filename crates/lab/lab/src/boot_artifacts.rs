@@ -103,8 +103,8 @@ impl BootArtifacts {
         if let Some(accelerator) = wanted.accelerator {
             return Ok(accelerator);
         }
-        if wanted.instruction_ns.is_some() || !accelerator::may_have_kvm(wanted.arch, wanted.levels)
-        {
+        let is_emulated = wanted.instruction_ns.is_some() || !wanted.processor.is_empty();
+        if is_emulated || !accelerator::may_have_kvm(wanted.arch, wanted.levels) {
             return Ok(Accelerator::Tcg);
         }
         let _lock = cache.lock("accelerator")?;
@@ -171,6 +171,7 @@ impl BootArtifacts {
             share: description.share.is_some(),
             incoming,
             instruction_ns: description.instruction_ns,
+            features: description.processor.clone(),
         })
     }
 

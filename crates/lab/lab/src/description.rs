@@ -33,6 +33,9 @@ pub struct Description {
     /// What stands on the first machine's kernel's command line beyond the usual.
     #[serde(default)]
     pub append: String,
+    /// What the first machine's emulated processor has beyond the usual, by QEMU's names, with a comma between each two.
+    #[serde(default)]
+    pub processor: String,
     /// The machine that is the guest of the first; nested ones are like it, less its devices.
     pub guest: Guest,
     /// A folder of this system that the first machine can mount.
@@ -94,6 +97,7 @@ impl Description {
             cpus: 2,
             memory_mib,
             append: String::new(),
+            processor: String::new(),
             guest: Guest {
                 board,
                 cpus: 1,
@@ -122,7 +126,7 @@ impl Description {
             |lab: &Self| (lab.guest.board, lab.guest.net, lab.guest.disk_mib, lab.guest.shm_mib);
         let lines =
             |lab: &Self| (lab.append.clone(), lab.guest.append.clone(), lab.guest.qemu.clone());
-        let same_lines = lines(self) == lines(wanted);
+        let same_lines = lines(self) == lines(wanted) && self.processor == wanted.processor;
         let same_time =
             wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
         let has = |tool| self.guest.tools.contains(tool);
@@ -182,6 +186,17 @@ impl Description {
         }
         if self.instruction_ns.is_some() && self.accelerator == Some(Accelerator::Kvm) {
             return refuse("only the emulator counts instructions: --accel tcg");
+        }
+        let is_name = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        if !self.processor.is_empty() && !self.processor.split(',').all(is_name) {
+            return refuse(
+                "--processor takes names of QEMU's, such as vgif, with commas between them",
+            );
+        }
+        if !self.processor.is_empty() && self.accelerator == Some(Accelerator::Kvm) {
+            return refuse("only the emulator has a processor as it is asked for: --accel tcg");
         }
         if self.cpus == 0 || self.guest.cpus == 0 {
             return refuse("a machine has at least one processor");

@@ -112,6 +112,8 @@ pub(crate) struct LabMachine {
     /// A power of two: how much of the machine's time each instruction takes. Its processors then
     /// take turns, and its clock goes by what they execute.
     pub(crate) instruction_ns: Option<u32>,
+    /// What its emulated processor has beyond the usual, by QEMU's names, with a comma between each two.
+    pub(crate) features: String,
 }
 
 /// The socket of control port `at` of the machine whose sockets are in `run`.
@@ -183,7 +185,9 @@ impl LabMachine {
             (Accelerator::Tcg, Some(_)) => "tcg,thread=single",
         };
         let cpus = self.cpus.to_string();
-        let mut words = strings(["-accel", accelerator, "-cpu", model, "-smp", &cpus]);
+        let features = self.features.split(',').filter(|name| !name.is_empty());
+        let model = features.fold(model.to_owned(), |model, name| model + ",+" + name);
+        let mut words = strings(["-accel", accelerator, "-cpu", &model, "-smp", &cpus]);
         if self.board == Board::Pc && self.accelerator == Accelerator::Kvm {
             // With it QEMU writes the task register back as KVM shows it, of the type "busy". Its own emulator, where
             // that runs this guest's host, then refuses the guest's programs all ports (helper_check_io wants the

@@ -27,6 +27,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("hypertrace-shm", include_str!("../scenarios/hypertrace-shm.toml")),
     ("hypertrace-boot", include_str!("../scenarios/hypertrace-boot.toml")),
     ("nested", include_str!("../scenarios/nested.toml")),
+    ("nested-vgif", include_str!("../scenarios/nested-vgif.toml")),
 ];
 
 /// A scenario.
@@ -44,6 +45,9 @@ pub struct Scenario {
     started: Option<u8>,
     /// How much of its time an instruction takes, in ns; level 1 has one processor then.
     instruction_ns: Option<u32>,
+    /// What level 1's emulated processor has beyond the usual, by QEMU's names.
+    #[serde(default)]
+    processor: String,
     /// What its guest has beyond the usual.
     #[serde(default)]
     guest: GuestChanges,
@@ -234,6 +238,7 @@ impl Scenario {
         let mut lab = Description::new(arch, self.levels);
         lab.started = self.started.unwrap_or(self.levels);
         lab.instruction_ns = self.instruction_ns;
+        lab.processor.clone_from(&self.processor);
         // QEMU stands still with more where instructions are counted.
         lab.cpus = self.instruction_ns.map_or(lab.cpus, |_| 1);
         lab.guest.board = self.guest.board.unwrap_or(lab.guest.board);

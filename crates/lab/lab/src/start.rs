@@ -172,6 +172,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
         share: false,
         incoming: false,
         instruction_ns: None,
+        features: String::new(),
     }
 }
 
