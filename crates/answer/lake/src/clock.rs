@@ -39,14 +39,6 @@ impl UnixClock {
         let trace_ns = i64::try_from(trace_ns).unwrap_or(i64::MAX);
         trace_ns.saturating_add(self.offset_ns.unwrap_or(0))
     }
-
-    /// The first time of the trace clock that becomes this one or a later one; `u64::MAX` where none does.
-    #[must_use]
-    pub fn trace_ns(self, unix_ns: i64) -> u64 {
-        let ns = i128::from(unix_ns) - i128::from(self.offset_ns.unwrap_or(0));
-        // Later stamps than these, of damaged records, become what the last of them becomes.
-        i64::try_from(ns.max(0)).map_or(u64::MAX, i64::unsigned_abs)
-    }
 }
 
 /// Length of the slices of time that rollups sum up.
@@ -71,26 +63,6 @@ mod tests {
         // 300 ns faster, and read within 30.
         assert_eq!(clock.error_ns, Some(330));
         assert_eq!(UnixClock::of_pairs(&[]), None);
-    }
-
-    #[test]
-    fn a_time_is_found_on_the_trace_clock() {
-        let clock = |offset| UnixClock { offset_ns: Some(offset), error_ns: None };
-        assert_eq!((clock(4_000).trace_ns(5_000), clock(4_000).trace_ns(-1)), (1_000, 0));
-        assert_eq!(UnixClock::default().trace_ns(7), 7);
-        for clock in [i64::MIN, -5, 0, 4_000, i64::MAX].map(clock) {
-            for unix_ns in [i64::MIN, -7, 0, 7, 5_000, i64::MAX - 5, i64::MAX] {
-                let found = clock.trace_ns(unix_ns);
-                let last = i64::MAX.unsigned_abs();
-                for ns in [0, found.saturating_sub(1), found, last, last + 1, u64::MAX - 1] {
-                    assert_eq!(
-                        ns >= found,
-                        clock.unix_ns(ns) >= unix_ns,
-                        "{clock:?} {unix_ns} {ns}"
-                    );
-                }
-            }
-        }
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod needed;
 mod stopped;
 mod stopping;
 mod whole;

@@ -65,17 +65,13 @@ impl<'r> EventPrinter<'r> {
             Style::Text | Style::Raw | Style::JsonText => {
                 PrintProgram::compile(format, recording.abi()).ok()
             }
-            Style::Jsonl | Style::JsonlHeads | Style::Csv(_) => None,
+            Style::Jsonl | Style::Csv(_) => None,
         };
         let full_name = format.full_name();
-        let json = match style {
-            Style::Jsonl | Style::Csv(_) => Some(JsonEvent::new(format, &full_name)),
-            Style::JsonlHeads => Some(JsonEvent::without_fields(&full_name)),
-            Style::Text | Style::Raw | Style::JsonText => None,
-        };
+        let is_json = matches!(style, Style::Jsonl | Style::Csv(_));
         Self {
             format,
-            json,
+            json: is_json.then(|| JsonEvent::new(format, &full_name)),
             full_name,
             name_part: name_part(format.name()),
             program,
@@ -132,9 +128,7 @@ impl<'r> Printer<'r> {
     /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
-        if matches!(self.style, Style::Jsonl | Style::JsonlHeads | Style::JsonText | Style::Csv(_))
-            || cpus == 0
-        {
+        if matches!(self.style, Style::Jsonl | Style::JsonText | Style::Csv(_)) || cpus == 0 {
             return Ok(());
         }
         out.write_all(&self.prefix)?;
@@ -244,7 +238,7 @@ impl<'r> Printer<'r> {
             Style::Text | Style::Raw => {
                 return text::thread_part(&String::from_utf8_lossy(comm), pid);
             }
-            Style::Jsonl | Style::JsonlHeads | Style::JsonText => jsonl::string(&mut out, comm),
+            Style::Jsonl | Style::JsonText => jsonl::string(&mut out, comm),
             Style::Csv(_) => csv::text(&mut out, comm),
         }
         out.into()
@@ -281,7 +275,7 @@ impl<'r> Printer<'r> {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl | Style::JsonlHeads => {
+            Style::Jsonl => {
                 if let Some(json) = &event.json {
                     json.write(out, payload, self.order);
                 }
@@ -316,7 +310,7 @@ impl<'r> Printer<'r> {
                 out.extend_from_slice(&self.prefix);
                 self.lines.begin(batch, (stamp_ns, cpu, pid));
             }
-            Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
+            Style::Jsonl | Style::JsonText => {
                 self.json.begin(batch, (stamp_ns, cpu, pid), || self.recording.comm(pid));
             }
             Style::Csv(_) => {
@@ -365,7 +359,7 @@ impl<'r> Printer<'r> {
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
         match self.style {
-            Style::Jsonl | Style::JsonlHeads | Style::JsonText => jsonl::unknown(out, &name),
+            Style::Jsonl | Style::JsonText => jsonl::unknown(out, &name),
             Style::Csv(columns) => {
                 csv::event(out, (None, None, &name), payload, self.order, columns);
             }
@@ -387,7 +381,7 @@ impl<'r> Printer<'r> {
         }
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
+            Style::Jsonl | Style::JsonText => {
                 self.json.dropped(out, (stamp_ns, cpu), count);
             }
             Style::Csv(columns) => {
