@@ -1,7 +1,7 @@
 // Nested guests: each exit of theirs as a tree of the exits of their parent that it brings about.
 
 import { timeOf, type NestedRow } from "../data/report";
-import { el, section } from "../dom";
+import { el, rowsTable, section } from "../dom";
 import type { Context } from "../focus";
 import { count, factor, share, time } from "../format";
 
@@ -40,10 +40,7 @@ function tree(row: NestedRow, open: boolean, most: number, ns: boolean): HTMLEle
     "details",
     { open, class: "tree" },
     head,
-    el("div", { class: "scroll" }, el("table", {},
-      el("caption", {}, `What ${row.reason} of the guest inside ${row.vm} brings about`),
-      el("thead", {}, el("tr", {}, ...titles.map((title, at) => el("th", { scope: "col", class: at > 0 ? "number" : null }, title)))),
-      el("tbody", {}, own, ...under))),
+    el("div", { class: "scroll" }, rowsTable(`What ${row.reason} of the guest inside ${row.vm} brings about`, titles, [own, ...under], 1)),
     row.unfinished > 0 ? el("p", { class: "note" }, `After ${count(row.unfinished)} of them the nested guest was not seen to run again.`) : null,
   );
 }

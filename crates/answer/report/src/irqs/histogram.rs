@@ -17,8 +17,9 @@ pub(super) fn draw(of: &Distribution, nanoseconds: bool) -> String {
         let to = time(u64::try_from(below).unwrap_or(u64::MAX), nanoseconds);
         let length = (u128::from(number) * BAR as u128).div_ceil(most.into());
         let bar = "#".repeat(usize::try_from(length).unwrap_or(BAR));
-        out +=
-            &format!("  {from:>9} to {to:>9} {:>12}  {bar}\n", count(number)).replace(" \n", "\n");
+        let line = format!("  {from:>9} to {to:>9} {:>12}  {bar}", count(number));
+        out += line.trim_end();
+        out.push('\n');
     }
     out
 }
