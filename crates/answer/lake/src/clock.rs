@@ -39,6 +39,14 @@ impl UnixClock {
         let trace_ns = i64::try_from(trace_ns).unwrap_or(i64::MAX);
         trace_ns.saturating_add(self.offset_ns.unwrap_or(0))
     }
+
+    /// The first time of the trace clock that becomes this one or a later one; `None`: none does.
+    #[must_use]
+    pub fn trace_ns(self, unix_ns: i64) -> Option<u64> {
+        let ns = i128::from(unix_ns) - i128::from(self.offset_ns.unwrap_or(0));
+        // Stamps above `i64::MAX`, of damaged records, become what that does: where it comes too early, so do they.
+        i64::try_from(ns.max(0)).ok().map(i64::unsigned_abs)
+    }
 }
 
 /// Length of the slices of time that rollups sum up.
@@ -63,6 +71,30 @@ mod tests {
         // 300 ns faster, and read within 30.
         assert_eq!(clock.error_ns, Some(330));
         assert_eq!(UnixClock::of_pairs(&[]), None);
+    }
+
+    #[test]
+    fn a_time_is_found_on_the_trace_clock() {
+        let clock = |offset| UnixClock { offset_ns: Some(offset), error_ns: None };
+        assert_eq!(clock(4_000).trace_ns(5_000), Some(1_000));
+        assert_eq!(clock(4_000).trace_ns(-1), Some(0));
+        assert_eq!(UnixClock::default().trace_ns(7), Some(7));
+        assert_eq!(clock(-5).trace_ns(i64::MAX), None);
+        let last = i64::MAX.unsigned_abs();
+        for clock in [i64::MIN, -5, 0, 4_000, i64::MAX].map(clock) {
+            for unix_ns in [i64::MIN, -7, 0, 7, 5_000, i64::MAX - 5, i64::MAX] {
+                let found = clock.trace_ns(unix_ns);
+                let near = found.map_or([0, last], |found| [found.saturating_sub(1), found]);
+                for ns in near.into_iter().chain([0, last - 1, last, last + 1, u64::MAX]) {
+                    let is_late = clock.unix_ns(ns) >= unix_ns;
+                    assert_eq!(
+                        found.is_some_and(|found| ns >= found),
+                        is_late,
+                        "{clock:?} {unix_ns} {ns}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -151,7 +151,16 @@ pub(crate) struct Output<'o, F> {
     pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
-impl<F: Files> Output<'_, F> {
+impl<'o, F: Files> Output<'o, F> {
+    pub(crate) fn new(files: &'o mut F, question: &Question<'_>, ids: Ids) -> Self {
+        let pseudonyms = question.origin.pseudonyms.clone();
+        Self { files, ids, rows: Vec::new(), pseudonyms }
+    }
+
+    pub(crate) fn written(self) -> Written {
+        Written { ids: self.ids, rows: self.rows }
+    }
+
     pub(crate) fn begin(&mut self, table: &'static Table) -> io::Result<TableWriter<F::File>> {
         let writer = TableWriter::new(table, self.files.begin(&self.ids, table)?)?;
         Ok(writer.with_pseudonyms(self.pseudonyms.clone()))
@@ -227,9 +236,8 @@ pub fn write_tables<F: Files>(
     let survey = |one| Survey::of(one, question.range_ns, tick);
     let surveys: Vec<Survey> = question.recordings.iter().map(survey).collect();
     let (ids, clock) = (identify(&question), question.origin.clock);
-    let context = Context { question, surveys, ids: ids.clone(), clock, tick };
-    let pseudonyms = context.question.origin.pseudonyms.clone();
-    let mut output = Output { files, ids, rows: Vec::new(), pseudonyms };
+    let mut output = Output::new(files, &question, ids.clone());
+    let context = Context { question, surveys, ids, clock, tick };
     let lost = gaps(&context);
     session::write_small(&context, &lost, &mut output)?;
     let wants = |table: &'static Table| question.written.contains(&table);
@@ -250,7 +258,7 @@ pub fn write_tables<F: Files>(
         events::write(&context, &mut output)?;
     }
     session::write_session(&context, &mut output)?;
-    Ok(Written { ids: output.ids, rows: output.rows })
+    Ok(output.written())
 }
 
 fn write_exits<F: Files>(

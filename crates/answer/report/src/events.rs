@@ -28,6 +28,8 @@ pub enum Style<'c> {
     Raw,
     /// One JSON object a line.
     Jsonl,
+    /// The same without values of fields, where nobody asks for them.
+    JsonlHeads,
     /// The same with the text of [`Style::Text`] in place of the fields.
     JsonText,
     /// Comma-separated values below a line of names; these of the event's fields in a column each, or

@@ -85,9 +85,44 @@ pub(crate) struct ExportArgs {
     /// Write only this table, with the identities of all: how hyperscope-sql reads recordings
     #[arg(long, value_name = "TABLE", hide = true)]
     pub(crate) only: Option<TableArg>,
+    #[command(flatten)]
+    pub(crate) needed: NeededArgs,
     /// Write to this file in place of standard output; of parquet and several trace.dat: to this folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// What a query needs of the table of events, by which hyperscope-sql has less of a recording read.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NeededArgs {
+    /// Rows of this time, as tables have it, and later ones
+    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
+    pub(crate) needed_from: Option<i64>,
+    /// Rows before this time
+    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
+    pub(crate) needed_to: Option<i64>,
+    /// Rows of these events
+    #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
+    pub(crate) needed_event: Vec<String>,
+    /// Columns that are looked at; the others may have anything in them
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
+    pub(crate) needed_columns: Option<Vec<String>>,
+}
+
+impl NeededArgs {
+    /// Whether the whole table is needed.
+    pub(crate) fn is_all(&self) -> bool {
+        let Self { needed_from, needed_to, needed_event, needed_columns } = self;
+        needed_from.is_none()
+            && needed_to.is_none()
+            && needed_event.is_empty()
+            && needed_columns.is_none()
+    }
+
+    /// Whether a column is looked at.
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|one| one == column))
+    }
 }
 
 impl ExportArgs {

@@ -12,6 +12,7 @@ use crate::tool::{hyperscope, output_of, recordings, repository};
 
 mod by_duckdb;
 mod file;
+mod needed;
 mod schema;
 
 use file::TableFile;

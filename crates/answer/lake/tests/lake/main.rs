@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod needed;
 mod stopped;
 mod stopping;
 mod whole;

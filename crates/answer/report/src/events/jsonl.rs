@@ -33,11 +33,16 @@ struct JsonField<'f> {
 
 impl<'f> JsonEvent<'f> {
     pub(super) fn new(format: &'f EventFormat, full_name: &str) -> Self {
+        let fields = format.fields().iter().enumerate();
+        Self { fields: fields.map(JsonField::new).collect(), ..Self::without_fields(full_name) }
+    }
+
+    /// Of which nobody wants the fields' values.
+    pub(super) fn without_fields(full_name: &str) -> Self {
         let mut begin = b",\"event\":".to_vec();
         string(&mut begin, full_name.as_bytes());
         begin.extend_from_slice(b",\"fields\":");
-        let fields = format.fields().iter().enumerate();
-        Self { begin: begin.into(), fields: fields.map(JsonField::new).collect() }
+        Self { begin: begin.into(), fields: Vec::new() }
     }
 
     /// Writes event and fields, and ends the object.

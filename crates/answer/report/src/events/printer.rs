@@ -65,13 +65,17 @@ impl<'r> EventPrinter<'r> {
             Style::Text | Style::Raw | Style::JsonText => {
                 PrintProgram::compile(format, recording.abi()).ok()
             }
-            Style::Jsonl | Style::Csv(_) => None,
+            Style::Jsonl | Style::JsonlHeads | Style::Csv(_) => None,
         };
         let full_name = format.full_name();
-        let is_json = matches!(style, Style::Jsonl | Style::Csv(_));
+        let json = match style {
+            Style::Jsonl | Style::Csv(_) => Some(JsonEvent::new(format, &full_name)),
+            Style::JsonlHeads => Some(JsonEvent::without_fields(&full_name)),
+            Style::Text | Style::Raw | Style::JsonText => None,
+        };
         Self {
             format,
-            json: is_json.then(|| JsonEvent::new(format, &full_name)),
+            json,
             full_name,
             name_part: name_part(format.name()),
             program,
@@ -128,7 +132,9 @@ impl<'r> Printer<'r> {
     /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
-        if matches!(self.style, Style::Jsonl | Style::JsonText | Style::Csv(_)) || cpus == 0 {
+        if matches!(self.style, Style::Jsonl | Style::JsonlHeads | Style::JsonText | Style::Csv(_))
+            || cpus == 0
+        {
             return Ok(());
         }
         out.write_all(&self.prefix)?;
@@ -238,7 +244,7 @@ impl<'r> Printer<'r> {
             Style::Text | Style::Raw => {
                 return text::thread_part(&String::from_utf8_lossy(comm), pid);
             }
-            Style::Jsonl | Style::JsonText => jsonl::string(&mut out, comm),
+            Style::Jsonl | Style::JsonlHeads | Style::JsonText => jsonl::string(&mut out, comm),
             Style::Csv(_) => csv::text(&mut out, comm),
         }
         out.into()
@@ -275,7 +281,7 @@ impl<'r> Printer<'r> {
         self.begin(batch, (stamp_ns, cpu, pid));
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl => {
+            Style::Jsonl | Style::JsonlHeads => {
                 if let Some(json) = &event.json {
                     json.write(out, payload, self.order);
                 }
@@ -310,7 +316,7 @@ impl<'r> Printer<'r> {
                 out.extend_from_slice(&self.prefix);
                 self.lines.begin(batch, (stamp_ns, cpu, pid));
             }
-            Style::Jsonl | Style::JsonText => {
+            Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
                 self.json.begin(batch, (stamp_ns, cpu, pid), || self.recording.comm(pid));
             }
             Style::Csv(_) => {
@@ -359,7 +365,7 @@ impl<'r> Printer<'r> {
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
         match self.style {
-            Style::Jsonl | Style::JsonText => jsonl::unknown(out, &name),
+            Style::Jsonl | Style::JsonlHeads | Style::JsonText => jsonl::unknown(out, &name),
             Style::Csv(columns) => {
                 csv::event(out, (None, None, &name), payload, self.order, columns);
             }
@@ -381,7 +387,7 @@ impl<'r> Printer<'r> {
         }
         let out = &mut batch.text;
         match self.style {
-            Style::Jsonl | Style::JsonText => {
+            Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
                 self.json.dropped(out, (stamp_ns, cpu), count);
             }
             Style::Csv(columns) => {

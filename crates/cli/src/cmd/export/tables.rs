@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use lake::tables::EVENTS;
 use lake::{Files, Ids, Table};
 use printable::messages;
 
@@ -12,7 +13,7 @@ use crate::args::export::ExportArgs;
 use crate::notice::say;
 use crate::output::{self, Output};
 use crate::part::Part;
-use crate::session_tables::{SessionTables, convert};
+use crate::session_tables::{SessionTables, convert, convert_needed_events};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let Some(folder) = args.output.as_deref() else { bail!("--to parquet takes -o") };
@@ -22,6 +23,10 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let sources = SessionTables::open(&args.files, args.method.method, &part)?;
     let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);
+    if only == Some(&EVENTS) && args.events.is_empty() && !args.needed.is_all() {
+        convert_needed_events(sources, &args.tables, &args.needed, &mut files)?;
+        return files.complete();
+    }
     let written = convert(&sources, &args.tables, (only, &args.events), &mut files)?;
     files.complete()?;
     if only.is_some() {

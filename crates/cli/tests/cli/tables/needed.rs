@@ -1,0 +1,88 @@
+//! Parts of the table of events that queries need: they have the rows and values that the whole table has.
+
+use std::path::Path;
+
+use super::{TableFile, export};
+
+/// Rows of the table of events, by these columns.
+fn rows(folder: &Path, columns: &[&str]) -> Vec<Vec<Option<String>>> {
+    let table = TableFile::open(folder, "events");
+    let columns: Vec<_> = columns.iter().map(|column| table.shown(column)).collect();
+    (0..table.len()).map(|row| columns.iter().map(|one| one[row].clone()).collect()).collect()
+}
+
+/// Without names of threads, for which all before must be read.
+const PLAIN: [&str; 9] =
+    ["ts_ns", "event", "session_id", "ingest_id", "machine", "level", "cpu", "pid", "fields"];
+
+#[test]
+fn parts_of_events_have_the_rows_of_the_whole_table() {
+    let with_comm = [&PLAIN[..], &["comm"]].concat();
+    for (recordings, event) in [
+        (&["fixtures/x86-vmx/smp.dat"][..], "kvm:kvm_exit"),
+        (
+            &["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+            "sched:sched_switch",
+        ),
+        (&["fixtures/arm64/D.dat"], "kvm:kvm_entry"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let only = |name: &str, options: &[&str]| {
+            let out = folder.path().join(name);
+            export(&out, &[&["--only", "events"], options, recordings].concat());
+            out
+        };
+        let whole = rows(&only("whole", &[]), &with_comm);
+        let ns = |row: &Vec<Option<String>>| row[0].as_ref().unwrap().parse::<i64>().unwrap();
+        let (first, last) = (ns(&whole[0]), ns(whole.last().unwrap()));
+        let (from, to) = (first + (last - first) / 3, first + (last - first) * 2 / 3);
+        let options = [
+            format!("--needed-from={from}"),
+            format!("--needed-to={to}"),
+            format!("--needed-event={event}"),
+        ];
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let is_asked = |row: &&Vec<Option<String>>| {
+            (from..to).contains(&ns(row)) && row[1].as_deref() == Some(event)
+        };
+        for columns in [&PLAIN[..], &with_comm] {
+            let cut = |row: &Vec<Option<String>>| row[..columns.len()].to_vec();
+            let asked: Vec<_> = whole.iter().filter(is_asked).map(cut).collect();
+            let name = format!("part-{}", columns.len());
+            let listed = format!("--needed-columns={}", columns.join(","));
+            let part = only(&name, &[&options[..], &[&listed]].concat());
+            let part = rows(&part, columns);
+            let own: Vec<_> = part.iter().filter(|row| is_asked(row)).cloned().collect();
+            assert!(
+                own == asked && asked.len() > 20,
+                "{recordings:?}: {} {}",
+                own.len(),
+                asked.len()
+            );
+            assert!(part.len() * 2 < whole.len(), "{} of {}", part.len(), whole.len());
+        }
+        // Columns that nobody asks for need not be made.
+        let few = rows(&only("few", &["--needed-columns=ts_ns,event"]), &PLAIN[..2]);
+        let all: Vec<_> = whole.iter().map(|row| row[..2].to_vec()).collect();
+        assert!(few == all, "{recordings:?}");
+    }
+}
+
+/// Those of threads that no list names are learned from other events than those that are asked for: read without these, 5 of the
+/// 18 rows would have other names.
+#[test]
+fn names_of_threads_are_those_of_the_whole_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let only = |name: &str, options: &[&str]| {
+        let out = folder.path().join(name);
+        let recording = ["fixtures/x86-svm/boot.guest.dat"];
+        export(&out, &[&["--only", "events"], options, &recording].concat());
+        rows(&out, &["ts_ns", "event", "comm"])
+    };
+    let event = "sched:sched_process_exec";
+    let options = [format!("--needed-event={event}"), "--needed-columns=ts_ns,event,comm".into()];
+    let part = only("part", &options.each_ref().map(String::as_str));
+    let mut whole = only("whole", &[]);
+    whole.retain(|row| row[1].as_deref() == Some(event));
+    assert!(whole.len() > 10 && part == whole, "{part:?} {whole:?}");
+}
