@@ -51,7 +51,8 @@ impl Part {
         self.from.is_none() && self.to.is_none()
     }
 
-    fn has_all_vcpus(&self) -> bool {
+    /// Whether no VM or vCPU was named.
+    pub(crate) fn has_all_vcpus(&self) -> bool {
         self.vms.is_empty() && self.vcpus.is_none()
     }
 
@@ -148,38 +149,20 @@ impl Part {
                 seen.insert(machine.clone());
                 continue;
             }
-            let Vcpus { vms, left_out, kept } = self.vcpus_of(recording, is_wanted);
+            let is_in = |vcpu| self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu));
+            let Vcpus { vms, left_out, kept } = leave_out_vcpus(recording, is_wanted, is_in);
             seen.extend(vms);
-            if kept.is_empty() && is_guest {
+            if kept == 0 && is_guest {
                 dropped.push(at);
-            } else if !left_out.is_empty() {
-                report_vcpus(recording, left_out.len(), kept.len());
+            } else if left_out > 0 {
+                report_vcpus(recording, left_out, kept);
             }
-            kept_any |= !kept.is_empty();
-            recording.leave_out_vcpus(left_out, kept);
+            kept_any |= kept > 0;
         }
         self.refuse_unknown(&seen, kept_any)?;
         dropped.iter().rev().for_each(|at| drop_recording(*at, recordings, guests));
         let vcpus = self.vcpus.as_ref().map(ToString::to_string);
         Ok(PartRead::of_vcpus(self.vms.clone(), vcpus))
-    }
-
-    /// The vCPUs of a recording, by whether they are asked for.
-    fn vcpus_of(&self, recording: &Recording, is_wanted: impl Fn(&String) -> bool) -> Vcpus {
-        let mut vcpus = Vcpus::default();
-        let Vcpus { vms, left_out, kept } = &mut vcpus;
-        for vm in find_vms(recording, &|_| ()) {
-            for vcpu in &vm.vcpus {
-                let is_in = self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu.vcpu));
-                if is_in && is_wanted(&vm.name) {
-                    kept.insert(vcpu.thread, (vm.name.clone(), vcpu.vcpu));
-                } else {
-                    left_out.insert(vcpu.thread);
-                }
-            }
-            vms.push(vm.name);
-        }
-        vcpus
     }
 
     fn refuse_unknown(&self, seen: &BTreeSet<String>, kept_any: bool) -> anyhow::Result<()> {
@@ -242,13 +225,35 @@ impl Part {
 
 /// vCPUs of a recording.
 #[derive(Debug, Default)]
-struct Vcpus {
+pub(crate) struct Vcpus {
     /// Names of all VMs.
     vms: Vec<String>,
-    /// Threads of vCPUs that are not asked for.
-    left_out: BTreeSet<u32>,
-    /// Those of the others, with their VMs and numbers.
-    kept: BTreeMap<u32, (String, u32)>,
+    /// How many are left out.
+    left_out: usize,
+    /// How many are not.
+    kept: usize,
+}
+
+/// Leaves out of a recording what vCPUs did that are not wanted, by VM and by number.
+pub(crate) fn leave_out_vcpus(
+    recording: &mut Recording,
+    is_wanted: impl Fn(&String) -> bool,
+    is_in: impl Fn(u32) -> bool,
+) -> Vcpus {
+    let (mut vms, mut left_out, mut kept) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    for vm in find_vms(recording, &|_| ()) {
+        for vcpu in &vm.vcpus {
+            if is_in(vcpu.vcpu) && is_wanted(&vm.name) {
+                kept.insert(vcpu.thread, (vm.name.clone(), vcpu.vcpu));
+            } else {
+                left_out.insert(vcpu.thread);
+            }
+        }
+        vms.push(vm.name);
+    }
+    let vcpus = Vcpus { vms, left_out: left_out.len(), kept: kept.len() };
+    recording.leave_out_vcpus(left_out, kept);
+    vcpus
 }
 
 /// Drops a recording, and what was known of it as a guest.

@@ -9,7 +9,7 @@ use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use lake::{
     Files, Ids, NeededEvents, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written,
-    hash_sources, write_needed_events, write_tables,
+    hash_sources, identify, write_named_tables, write_needed_events,
 };
 use report::events::Machine;
 use sources::{Recording, TimeRange};
@@ -23,7 +23,7 @@ use crate::cmd::events::check_names;
 use crate::inputs::open_all;
 use crate::machines::machines;
 use crate::misuse::Misuse;
-use crate::part::Part;
+use crate::part::{Part, leave_out_vcpus};
 use crate::progress::Progress;
 use crate::recorded::{Recorded, recorded};
 
@@ -47,6 +47,8 @@ pub(crate) struct SessionTables {
     processes: Vec<HashMap<u32, u32>>,
     /// Hashes in place of names.
     pseudonyms: Option<Arc<Pseudonyms>>,
+    /// How its rows are named, where that was found before a part was left out.
+    named: Option<Ids>,
 }
 
 impl SessionTables {
@@ -96,6 +98,7 @@ impl SessionTables {
             recorded: reported.into_iter().next().unwrap_or_default(),
             processes,
             pseudonyms: None,
+            named: None,
         })
     }
 
@@ -210,13 +213,37 @@ pub(crate) fn convert<F: Files>(
     // Read four times at most: who is who, exits, states, requests.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(4));
-    let written = write_tables(question, files, &|bytes| progress.advance(bytes));
+    let ids = tables.named.clone().unwrap_or_else(|| identify(&question));
+    let tick = |bytes| progress.advance(bytes);
+    let written = write_named_tables(question, ids, files, &tick);
     progress.finish();
     sys::check_mapped_files()?;
     written.context("cannot write the tables")
 }
 
 impl SessionTables {
+    /// Leaves out what vCPUs of other VMs did; no names: nothing. Rows of these VMs stay what they are, with their names: those
+    /// of tables that know of a vCPU by what its own thread did.
+    ///
+    /// # Errors
+    /// When no event is called so.
+    pub(crate) fn leave_out_other_vms(
+        &mut self,
+        args: &TableArgs,
+        events: &[String],
+        vms: &[String],
+    ) -> anyhow::Result<()> {
+        if vms.is_empty() {
+            return Ok(());
+        }
+        self.named = Some(self.identify(args, events)?);
+        let hosts = self.recordings.iter_mut().zip(&self.machines).filter(|one| one.1.level == 0);
+        for (recording, _) in hosts {
+            leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
+        }
+        Ok(())
+    }
+
     /// Has blocks of other times than those needed skipped.
     fn leave_out_other_times(&mut self, needed: &NeededEvents) {
         // One range is read of a recording: that which was asked for is no longer than this, most often. Where stamps may be

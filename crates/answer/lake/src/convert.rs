@@ -233,9 +233,22 @@ pub fn write_tables<F: Files>(
     files: &mut F,
     tick: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Written> {
+    write_named_tables(question, identify(&question), files, tick)
+}
+
+/// The same with rows that are named already: of recordings of which a part has been left out since.
+///
+/// # Errors
+/// As there.
+pub fn write_named_tables<F: Files>(
+    question: Question<'_>,
+    ids: Ids,
+    files: &mut F,
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<Written> {
     let survey = |one| Survey::of(one, question.range_ns, tick);
     let surveys: Vec<Survey> = question.recordings.iter().map(survey).collect();
-    let (ids, clock) = (identify(&question), question.origin.clock);
+    let clock = question.origin.clock;
     let mut output = Output::new(files, &question, ids.clone());
     let context = Context { question, surveys, ids, clock, tick };
     let lost = gaps(&context);

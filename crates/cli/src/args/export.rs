@@ -92,27 +92,30 @@ pub(crate) struct ExportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What a query needs of the table of events, by which hyperscope-sql has less of a recording read.
+/// What a query needs of a table, by which hyperscope-sql has less of a recording read.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NeededArgs {
-    /// Rows of this time, as tables have it, and later ones
+    /// Of events: rows of this time, as tables have it, and later ones
     #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
     pub(crate) needed_from: Option<i64>,
-    /// Rows before this time
+    /// Of events: rows before this time
     #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
     pub(crate) needed_to: Option<i64>,
-    /// Rows of these events
+    /// Of events: rows with these names
     #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
     pub(crate) needed_event: Vec<String>,
-    /// Columns that are looked at; the others may have anything in them
+    /// Of events: columns that are looked at; the others may have anything in them
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
     pub(crate) needed_columns: Option<Vec<String>>,
+    /// Of exits: rows of these VMs
+    #[arg(long, value_name = "VM", hide = true)]
+    pub(crate) needed_vm: Vec<String>,
 }
 
 impl NeededArgs {
-    /// Whether the whole table is needed.
-    pub(crate) fn is_all(&self) -> bool {
-        let Self { needed_from, needed_to, needed_event, needed_columns } = self;
+    /// Whether all events are needed.
+    pub(crate) fn is_all_events(&self) -> bool {
+        let Self { needed_from, needed_to, needed_event, needed_columns, needed_vm: _ } = self;
         needed_from.is_none()
             && needed_to.is_none()
             && needed_event.is_empty()

@@ -20,12 +20,16 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     refuse_source(folder, &args.files)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let part = Part::new(args.from, args.until, &args.vms);
-    let sources = SessionTables::open(&args.files, args.method.method, &part)?;
+    let mut sources = SessionTables::open(&args.files, args.method.method, &part)?;
     let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);
-    if only == Some(&EVENTS) && args.events.is_empty() && !args.needed.is_all() {
+    if only == Some(&EVENTS) && args.events.is_empty() && !args.needed.is_all_events() {
         convert_needed_events(sources, &args.tables, &args.needed, &mut files)?;
         return files.complete();
+    }
+    // One part is read of a recording: that which was asked for stays.
+    if part.has_all_vcpus() {
+        sources.leave_out_other_vms(&args.tables, &args.events, &args.needed.needed_vm)?;
     }
     let written = convert(&sources, &args.tables, (only, &args.events), &mut files)?;
     files.complete()?;

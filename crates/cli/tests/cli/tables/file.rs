@@ -52,9 +52,20 @@ impl TableFile {
     pub(crate) fn shown(&self, column: &str) -> Vec<Option<String>> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let at = self.index(column);
-        let is_text = schema.column(at).physical_type() == parquet::basic::Type::BYTE_ARRAY;
-        if is_text {
-            return self.texts(column);
+        match schema.column(at).physical_type() {
+            parquet::basic::Type::BYTE_ARRAY => return self.texts(column),
+            parquet::basic::Type::DOUBLE => {
+                let in_words = |one: Option<f64>| one.map(|number| number.to_string());
+                return self.doubles(column).into_iter().map(in_words).collect();
+            }
+            parquet::basic::Type::BOOLEAN => {
+                return self
+                    .flags(column)
+                    .into_iter()
+                    .map(|one| one.map(|flag| flag.to_string()))
+                    .collect();
+            }
+            _ => {}
         }
         self.numbers(column).into_iter().map(|one| one.map(|number| number.to_string())).collect()
     }
@@ -109,6 +120,17 @@ impl TableFile {
                 panic!("{}: {column} holds no flags", self.name)
             };
             all.extend(read!(reader, rows, false));
+        }
+        all
+    }
+
+    fn doubles(&self, column: &str) -> Vec<Option<f64>> {
+        let mut all = Vec::new();
+        for (reader, rows) in self.columns(column) {
+            let ColumnReader::DoubleColumnReader(mut reader) = reader else {
+                panic!("{}: {column} holds no numbers with a fraction", self.name)
+            };
+            all.extend(read!(reader, rows, 0.0));
         }
         all
     }

@@ -1,5 +1,6 @@
-//! Parts of the table of events that queries need: they have the rows and values that the whole table has.
+//! Parts of tables that queries need: they have the rows and values that the whole tables have.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{TableFile, export};
@@ -85,4 +86,45 @@ fn names_of_threads_are_those_of_the_whole_table() {
     let mut whole = only("whole", &[]);
     whole.retain(|row| row[1].as_deref() == Some(event));
     assert!(whole.len() > 10 && part == whole, "{part:?} {whole:?}");
+}
+
+/// Three VMs on two CPUs, which wait for each other.
+#[test]
+fn exits_of_a_vm_are_those_of_the_whole_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut compared = 0;
+    for table in ["exits", "exit_rollup", "exit_hist", "nested_rollup"] {
+        for recordings in [
+            &["fixtures/x86-vmx/smp.dat"][..],
+            &["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
+            &["fixtures/x86-svm/nested.dat"],
+        ] {
+            let made = |name: &str, options: &[&str]| {
+                let out = folder.path().join(name);
+                export(&out, &[&["--only", table], options, recordings].concat());
+                let table = TableFile::open(&out, table);
+                let names = table.columns_of_schema().into_iter();
+                let columns: Vec<_> = names.map(|one| table.shown(&one.0)).collect();
+                let vms = table.shown("vm");
+                let row = |at: usize| columns.iter().map(|one| one[at].clone()).collect::<Vec<_>>();
+                (0..table.len()).map(|at| (vms[at].clone().unwrap(), row(at))).collect::<Vec<_>>()
+            };
+            let whole = made("whole", &[]);
+            let vms: BTreeSet<&String> = whole.iter().map(|(vm, _)| vm).collect();
+            for vm in vms.iter().copied().chain([&"none".to_owned()]) {
+                let part = made("part", &[&format!("--needed-vm={vm}")]);
+                assert!(part.iter().all(|row| row.0 == *vm) || vms.len() < 2, "{table} {vm}");
+                let of_vm = |rows: &[(String, Vec<Option<String>>)]| {
+                    rows.iter().filter(|row| row.0 == *vm).cloned().collect::<Vec<_>>()
+                };
+                let (own, asked) = (of_vm(&part), of_vm(&whole));
+                assert!(own == asked, "{table} {recordings:?} {vm}: {} {}", own.len(), asked.len());
+                compared += asked.len();
+            }
+            assert!(
+                !recordings[0].ends_with("smp.dat") || table == "nested_rollup" || vms.len() == 3
+            );
+        }
+    }
+    assert!(compared > 100_000, "{compared}");
 }
