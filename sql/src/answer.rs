@@ -123,7 +123,7 @@ impl<'b> Texts<'b> {
     fn row(&self, row: usize) -> impl Iterator<Item = Option<String>> {
         self.columns
             .iter()
-            .map(move |(array, shown)| (!array.is_null(row)).then(|| shown.value(row).to_string()))
+            .map(move |(array, shown)| (!is_null(array, row)).then(|| shown.value(row).to_string()))
     }
 }
 
@@ -224,8 +224,13 @@ impl Writer for Document {
     }
 }
 
+/// `SELECT NULL` has a type of its own, of which no array says which values are null.
+fn is_null(array: &ArrayRef, row: usize) -> bool {
+    *array.data_type() == DataType::Null || array.is_null(row)
+}
+
 fn value(array: &ArrayRef, row: usize) -> Result<Value> {
-    if array.is_null(row) {
+    if is_null(array, row) {
         return Ok(Value::Null);
     }
     Ok(match array.data_type() {

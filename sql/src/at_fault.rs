@@ -21,13 +21,15 @@ pub(crate) fn explain(error: &DataFusionError, query: &str) -> String {
 fn words_of(diagnostic: &Diagnostic) -> String {
     let notes = diagnostic.notes.iter().map(|note| note.message.as_str());
     let helps = diagnostic.helps.iter().map(|help| help.message.as_str());
-    let all: Vec<&str> =
-        [diagnostic.message.as_str()].into_iter().chain(notes).chain(helps).collect();
+    let message = diagnostic.message.as_str();
+    let is_of_table = message.starts_with("table '") && message.ends_with("' not found");
+    let list = is_of_table.then_some("\\d lists those there are");
+    let all: Vec<&str> = [message].into_iter().chain(list).chain(notes).chain(helps).collect();
     all.join("; ")
 }
 
 /// The innermost error, without what the engine puts around it.
-fn in_words(error: &DataFusionError) -> String {
+pub(crate) fn in_words(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(cause) => cause.to_string(),
         DataFusionError::SQL(..) => {
@@ -60,7 +62,8 @@ fn place_in(text: &str) -> Option<(u64, u64)> {
     Some((line.parse().ok()?, column.get(..digits)?.parse().ok()?))
 }
 
-fn marked(query: &str, line: u64, column: u64) -> Option<String> {
+/// A line of the query, with a mark below a place in it.
+pub(crate) fn marked(query: &str, line: u64, column: u64) -> Option<String> {
     let text = query.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
     let before = usize::try_from(column.checked_sub(1)?).ok()?.min(text.chars().count());
     Some(format!("  {text}\n  {}^", " ".repeat(before)))

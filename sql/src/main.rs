@@ -7,9 +7,13 @@
 mod answer;
 mod at_fault;
 mod columns;
+mod engine;
+mod foreign_tables;
+mod needed;
 mod prompt;
 mod questions;
 mod recorded;
+mod running;
 mod statement;
 mod tables;
 
@@ -20,14 +24,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::logical_expr::{cast, ident};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
+use crate::engine::{Asked, Engine};
 use crate::prompt::Prompt;
 use crate::recorded::Reader;
 use crate::tables::Source;
@@ -56,6 +63,9 @@ struct Args {
     /// Memory that the query may take before it uses the disk, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     memory: usize,
+    /// Ask another engine: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module, or spark=MASTER
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<Engine>,
     /// List the questions that are known by name
     #[arg(long)]
     list: bool,
@@ -146,6 +156,14 @@ async fn ended() -> u8 {
 }
 
 async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode {
+    if let Some(engine) = &args.engine {
+        let Some(query) = query else { return fails("--engine takes a query", 2) };
+        return match answered_by(engine, args, query, sources).await {
+            Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) => fails(&at_fault::in_words(&error), 1),
+            Ok(()) => ExitCode::SUCCESS,
+        };
+    }
     let context = match opened(args, sources).await {
         Ok(context) => context,
         Err(error) => return fails(&at_fault::explain(&error, ""), 1),
@@ -183,6 +201,29 @@ async fn ask(args: &Args, context: &SessionContext) -> ExitCode {
 async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<()> {
     let frame = statement::answer(context, query).await?;
     answer::write(frame, args.format, args.output.as_deref()).await
+}
+
+/// Has another engine answer, and writes what it says.
+async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathBuf]) -> Result<()> {
+    let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
+    let query = statement::one(query)?;
+    let named = tables::named(&Source::of(sources), &reader, query).await?;
+    let asked = Asked { tables: &named, query, memory_mib: args.memory };
+    let answer = engine.ask(&asked).await?;
+    // Files one after the other: they are in the order of the rows.
+    let config = SessionConfig::new().with_target_partitions(1);
+    let context = SessionContext::new_with_config(config);
+    let frame = context.read_parquet(answer.files()?, ParquetReadOptions::default()).await?;
+    // Numbers with a fraction are such here, whatever an engine takes them for.
+    let columns = frame.schema().fields().iter().map(|field| {
+        let column = ident(field.name());
+        match field.data_type() {
+            DataType::Decimal128(..) => cast(column, DataType::Float64).alias(field.name()),
+            _ => column,
+        }
+    });
+    let columns: Vec<_> = columns.collect();
+    answer::write(frame.select(columns)?, args.format, args.output.as_deref()).await
 }
 
 async fn opened(args: &Args, sources: &[PathBuf]) -> Result<SessionContext> {

@@ -1,18 +1,18 @@
 //! Tables of recordings: each is made when a query first needs it, by `hyperscope export`, in a folder of its own
 //! that is gone with this process.
 //!
-//! What is made is what an export has: the same rows with the same identities, all of them.
+//! What is made is what an export has: the same rows with the same identities; of events and exits, those that the query needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
+use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -21,6 +21,8 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use crate::columns::schema_of;
+use crate::needed::Needed;
+use crate::running::{Ended, Running};
 use crate::tables::files;
 
 /// Makes tables of recordings.
@@ -50,18 +52,17 @@ impl Reader {
         Ok(Self { program, options, recordings, folder, said: Mutex::default() })
     }
 
-    /// Makes a table, and says where it is.
-    async fn make(&self, table: &Table) -> Result<PathBuf> {
-        let folder = self.folder.path().join(table.name);
+    /// Makes what is needed of a table, and says where it is; `at` is which part of it that is.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub(crate) async fn make(&self, table: &Table, needed: &Needed, at: usize) -> Result<PathBuf> {
+        let folder = self.folder.path().join(format!("{}-{at}", table.name));
         let mut command = Command::new(&self.program);
         command.args(["export", "--to", "parquet", "--only", table.name, "-o"]).arg(&folder);
+        command.args(needed.options());
         command.args(&self.options).arg("--").args(&self.recordings);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let running = Running::start(&mut command).map_err(|error| {
-            let why = format!("cannot run {}: {error}", self.program.display());
-            DataFusionError::External(why.into())
-        })?;
-        let (succeeded, messages) = running.end().await?;
+        let Ended { succeeded, messages, .. } = Running::start(command, "")?.end().await?;
         if !succeeded {
             let last = messages.lines().last().unwrap_or("hyperscope export failed");
             let why = last.strip_prefix("hyperscope: ").unwrap_or(last).to_owned();
@@ -82,52 +83,42 @@ impl Reader {
     }
 }
 
-/// A program that runs, and is ended where nobody waits for it any more.
-struct Running(Arc<Mutex<Child>>);
-
-impl Running {
-    fn start(command: &mut Command) -> io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(command.spawn()?))))
-    }
-
-    /// Waits for its end: whether it went well, and what it said.
-    async fn end(&self) -> Result<(bool, String)> {
-        let child = Arc::clone(&self.0);
-        let stderr = child.lock().unwrap_or_else(PoisonError::into_inner).stderr.take();
-        let ended = tokio::task::spawn_blocking(move || {
-            let mut messages = Vec::new();
-            if let Some(mut stderr) = stderr {
-                stderr.read_to_end(&mut messages)?;
-            }
-            let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
-            io::Result::Ok((status.success(), String::from_utf8_lossy(&messages).into_owned()))
-        });
-        let ended = ended.await.map_err(|error| DataFusionError::External(error.into()))?;
-        Ok(ended?)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Ok(mut child) = self.0.try_lock() {
-            // It has ended by itself, most often.
-            let _ = child.kill();
-        }
-    }
-}
-
 /// A table that recordings become.
 #[derive(Debug)]
 pub(crate) struct RecordedTable {
     table: &'static Table,
     schema: SchemaRef,
     reader: Arc<Reader>,
-    made: OnceCell<PathBuf>,
+    /// What was made of it: all, or parts.
+    made: Mutex<BTreeMap<Needed, Made>>,
+}
+
+/// A file of a table, and which of them it is.
+#[derive(Clone, Debug)]
+struct Made {
+    at: usize,
+    path: Arc<OnceCell<PathBuf>>,
 }
 
 impl RecordedTable {
     pub(crate) fn new(table: &'static Table, reader: Arc<Reader>) -> Self {
-        Self { table, schema: schema_of(table), reader, made: OnceCell::new() }
+        Self { table, schema: schema_of(table), reader, made: Mutex::default() }
+    }
+
+    /// The file that has what is needed: one that was made already, where it has all of that.
+    async fn file(&self, needed: Needed) -> Result<PathBuf> {
+        let Made { at, path } = {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut covering = made.iter().filter(|(part, _)| part.covers(&needed));
+            if let Some(path) = covering.find_map(|(_, one)| one.path.get()) {
+                return Ok(path.clone());
+            }
+            let at = made.len();
+            let new = || Made { at, path: Arc::default() };
+            made.entry(needed.clone()).or_insert_with(new).clone()
+        };
+        let make = || self.reader.make(self.table, &needed, at);
+        path.get_or_try_init(make).await.cloned()
     }
 }
 
@@ -148,8 +139,13 @@ impl TableProvider for RecordedTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let path = self.made.get_or_try_init(|| self.reader.make(self.table)).await?;
-        files(self.table, std::slice::from_ref(path))?.scan(state, projection, filters, limit).await
+        let needed = Needed::of(self.table, projection, filters);
+        if needed.is_nothing() {
+            let empty = MemTable::try_new(self.schema(), vec![Vec::new()])?;
+            return empty.scan(state, projection, &[], limit).await;
+        }
+        let path = self.file(needed).await?;
+        files(self.table, &[path])?.scan(state, projection, filters, limit).await
     }
 
     fn supports_filters_pushdown(

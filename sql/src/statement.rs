@@ -7,6 +7,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use lake::tables::{TABLES, table};
 
 use crate::questions::{QUESTIONS, views};
@@ -24,12 +26,30 @@ pub(crate) fn text_of(asked: &str) -> Result<&str, String> {
         .ok_or_else(|| format!("no question is called {name}; --list shows those there are"))
 }
 
+/// One statement, without the semicolon at its end.
+///
+/// # Errors
+/// When it is none, or several.
+pub(crate) fn one(asked: &str) -> Result<&str> {
+    let asked = asked.trim().trim_end_matches(';').trim_end();
+    let failed = |why: &str| Err(DataFusionError::External(why.into()));
+    if asked.is_empty() {
+        return failed("the query is empty");
+    }
+    // What can't be read as words is for whoever answers it to refuse.
+    let tokens = Tokenizer::new(&GenericDialect, asked).tokenize().unwrap_or_default();
+    if tokens.contains(&Token::SemiColon) {
+        return failed("several statements: an argument is one; more are read from standard input");
+    }
+    Ok(asked)
+}
+
 /// The rows that answer a statement; nothing is read for them yet.
 ///
 /// # Errors
 /// When it makes no sense.
 pub(crate) async fn answer(context: &SessionContext, asked: &str) -> Result<DataFrame> {
-    let asked = asked.trim().trim_end_matches(';').trim_end();
+    let asked = one(asked)?;
     if let Some(name) = asked.strip_prefix("\\d") {
         return match name.trim() {
             "" => list(context),

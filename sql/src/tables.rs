@@ -17,6 +17,8 @@ use lake::tables::{SESSIONS, TABLES};
 use url::Url;
 
 use crate::columns::schema_of;
+use crate::foreign_tables::{Named, names_in};
+use crate::needed::Needed;
 use crate::recorded::{Reader, RecordedTable};
 
 /// What a query is asked of.
@@ -68,6 +70,39 @@ pub(crate) async fn register(
             Ok(())
         }
     }
+}
+
+/// The files of those tables of a source that a query names, for another engine.
+///
+/// # Errors
+/// When they can't be read.
+pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Result<Vec<Named>> {
+    let of = |table: &'static Table, files: Vec<PathBuf>| Named { table, files, all_count: true };
+    let absolute = |path: PathBuf| std::path::absolute(path).map_err(DataFusionError::from);
+    let mut all = Vec::new();
+    match source {
+        Source::Lake(root) => {
+            for found in counted(&LocalFolder::open(root)?)? {
+                let paths = found.files.iter().map(|file| absolute(root.join(&file.name)));
+                let files = paths.collect::<Result<_>>()?;
+                all.push(Named { all_count: found.all_count, ..of(found.table, files) });
+            }
+        }
+        Source::Folder(folder) => {
+            for table in TABLES {
+                let path = Some(file_of(folder, table)).filter(|path| path.is_file());
+                let files = path.into_iter().map(absolute).collect::<Result<_>>()?;
+                all.push(of(table, files));
+            }
+        }
+        Source::Recordings => {
+            let names = names_in(query);
+            for table in TABLES.into_iter().filter(|table| names.contains(table.name)) {
+                all.push(of(table, vec![reader.make(table, &Needed::default(), 0).await?]));
+            }
+        }
+    }
+    Ok(all)
 }
 
 async fn register_lake(context: &SessionContext, root: &Path) -> Result<()> {

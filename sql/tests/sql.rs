@@ -187,6 +187,106 @@ fn a_recording_has_the_rows_of_its_exported_tables() {
     assert!(compared > 400_000, "{compared}");
 }
 
+/// Of events, a query has no more read of a recording than it needs: the answer is that of the whole table.
+#[test]
+fn events_of_a_part_are_those_of_the_exported_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().to_str().unwrap();
+    let path = "fixtures/x86-svm/host-guest.dat";
+    output_of(&["export", "--to", "parquet", "-e", "*", "--tables", "events", "-o", tables, path]);
+    let ends = "SELECT MIN(ts_ns) AS first, MAX(ts_ns) AS last FROM events";
+    let ends = document(&["sql", "--format", "json", ends, tables]);
+    let ns = |name: &str| ends["rows"][0][name].as_i64().unwrap();
+    let (from, to) = (ns("first") + (ns("last") - ns("first")) / 2, ns("last"));
+    let to = from + (to - from) / 8;
+    let kvm = "event IN ('kvm:kvm_exit', 'kvm:kvm_entry')";
+    for query in [
+        format!(
+            "SELECT ts_ns, machine, level, cpu, pid, event, fields FROM events WHERE ts_ns >= {from} AND ts_ns < {to} AND {kvm}"
+        ),
+        format!("SELECT ts_ns, comm, event FROM events WHERE ts_ns BETWEEN {from} AND {to}"),
+        format!(
+            "SELECT event, cpu, COUNT(*) AS n, MIN(ts_ns) AS first FROM events WHERE {to} > ts_ns GROUP BY event, cpu"
+        ),
+        format!("SELECT COUNT(*) AS n FROM events WHERE {kvm} AND ts_ns > {from}"),
+        "SELECT COUNT(*) AS n, MAX(pid) AS pid FROM events WHERE event = 'kvm:nothing'".to_owned(),
+        format!(
+            "SELECT COUNT(*) AS n FROM events a JOIN events b ON a.ts_ns = b.ts_ns AND a.cpu = b.cpu WHERE a.event = 'kvm:kvm_exit' AND b.ts_ns < {from} AND b.{kvm}"
+        ),
+        "SELECT COUNT(*) AS n FROM events WHERE event = 'kvm:kvm_exit' AND event = 'kvm:kvm_entry'"
+            .to_owned(),
+        format!("SELECT COUNT(*) AS n FROM events WHERE ts_ns > {to} AND ts_ns < {from}"),
+        format!("SELECT COUNT(*) AS n FROM events WHERE ts_ns > {from} OR {kvm}"),
+        format!("SELECT COUNT(*) AS n FROM events WHERE NOT (ts_ns > {from} AND {kvm})"),
+        format!(
+            "SELECT COUNT(*) AS n FROM events WHERE ts_ns > {from}.5 AND ts_ns <= 9223372036854775807"
+        ),
+        format!("SELECT COUNT(*) AS n FROM events WHERE ts_ns > {from} AND event LIKE 'sched:%'"),
+        format!(
+            "SELECT COUNT(*) AS n FROM events WHERE CAST(ts_ns AS STRING) > '{from}' AND event > 'kvm:kvm_exit'"
+        ),
+        format!(
+            "SELECT COUNT(*) AS n FROM events WHERE ts_ns IN ({from}, {to}) OR event IS NULL OR event IN ('kvm:kvm_exit', NULL)"
+        ),
+        format!(
+            "WITH e AS (SELECT * FROM events WHERE ts_ns < {to}) SELECT COUNT(*) AS n, MAX(comm) AS comm FROM e WHERE event = (SELECT MIN(event) FROM e)"
+        ),
+    ] {
+        let sorted = |source: &str| {
+            let answer = output_of(&["sql", "--format", "csv", &query, source]);
+            let mut lines: Vec<String> = answer.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let (exported, direct) = (sorted(tables), sorted(path));
+        assert!(
+            exported == direct && direct.len() > 1,
+            "{query}: {} {}",
+            exported.len(),
+            direct.len()
+        );
+    }
+    // At a prompt: the whole table, once it is there, is not read again in part.
+    let count = |words: &str| format!("SELECT COUNT(*) AS n FROM events {words};\n");
+    let part = count(&format!("WHERE {kvm} AND ts_ns < {from}"));
+    let asked =
+        [&part, &count(""), "SELECT COUNT(DISTINCT fields || comm) AS n FROM events;\n", &part]
+            .concat();
+    assert_eq!(answers(path, &asked), answers(tables, &asked));
+}
+
+/// Three VMs, of which a query asks for some.
+#[test]
+fn exits_of_some_vms_are_those_of_the_exported_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, tables) = ("fixtures/x86-vmx/smp.dat", folder.path().to_str().unwrap());
+    export(path, folder.path());
+    let vms = answers(tables, "SELECT DISTINCT vm FROM exits ORDER BY vm;\n");
+    let vms: Vec<&str> = vms.lines().skip(1).collect();
+    let [a, b, c] = vms[..] else { panic!("{vms:?}") };
+    for query in [
+        format!("SELECT * FROM exits WHERE vm = '{a}'"),
+        format!("SELECT * FROM exit_rollup WHERE vm IN ('{a}', '{c}') AND level = 1"),
+        format!(
+            "SELECT vm, reason, SUM(time_ns) AS time_ns FROM exits WHERE vm = '{b}' OR reason = 'hlt' GROUP BY vm, reason"
+        ),
+        format!(
+            "SELECT COUNT(*) AS n FROM exits x JOIN exits y ON x.reason = y.reason WHERE x.vm = '{a}' AND y.vm = '{b}'"
+        ),
+        format!("SELECT * FROM exit_hist WHERE vm = '{c}'"),
+        "SELECT COUNT(*) AS n FROM exits WHERE vm = 'none'".to_owned(),
+    ] {
+        let sorted = |source: &str| {
+            let answer = output_of(&["sql", "--format", "csv", &query, source]);
+            let mut lines: Vec<String> = answer.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let (exported, direct) = (sorted(tables), sorted(path));
+        assert!(exported == direct && direct.len() > 1, "{query}: {exported:?} {direct:?}");
+    }
+}
+
 #[test]
 fn lakes_are_asked_for_what_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,6 +321,53 @@ fn lakes_are_asked_for_what_counts() {
     );
 }
 
+/// By name, of a lake, a session, a folder of tables and a recording.
+#[test]
+fn questions_are_answered_of_everything_that_has_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (lake, tables, session) = (path("lake"), path("tables"), path("session"));
+    let [host, guest] =
+        ["", ".guest"].map(|which| format!("fixtures/x86-svm/host-guest{which}.dat"));
+    output_of(&["export", "--to", "parquet", "-o", &tables, &host, &guest]);
+    fs::create_dir(&session).unwrap();
+    fs::copy(repository().join(&host), format!("{session}/host.dat")).unwrap();
+    fs::copy(repository().join(&guest), format!("{session}/guest-vm.dat")).unwrap();
+    output_of(&["lake", "add", &lake, "--host", "web1", "--begun", "1795305600", &session]);
+    let listed = output_of(&["sql", "--list"]);
+    let questions: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(questions.len() > 5 && questions.iter().all(|one| one.starts_with('@')), "{listed}");
+    let mut rows = 0;
+    for question in questions {
+        let answer = |source: &str| {
+            let answer = document(&["sql", "--format", "json", question, source]);
+            answer["rows"].as_array().unwrap().len()
+        };
+        let each = [&lake, &tables, &session].map(|source| answer(source));
+        assert!(each.iter().all(|one| *one == each[0]), "{question}: {each:?}");
+        rows += each[0];
+    }
+    assert!(rows > 10, "{rows}");
+}
+
+/// Kinds of values, and a question of a recording: the main workspace's tests hold these files against the schema of answers.
+#[test]
+fn answers_in_json_are_as_expected() {
+    let path = "fixtures/x86-svm/hypertrace.dat";
+    let kinds = "SELECT 1 AS whole, 9223372036854775807 AS large, 0.5 AS part, NULL AS none, 'x' AS text, true AS flag, \
+                 INTERVAL '1 day' AS span, 1e308 * 10 AS endless, [1, 2] AS list";
+    for (name, query) in [("kinds", kinds), ("slow-exits", "@slow-exits")] {
+        let golden = repository().join(format!("sql/tests/golden/{name}.json"));
+        let answer = output_of(&["sql", "--format", "json", query, path]);
+        if std::env::var_os("HYPERSCOPE_BLESS").is_some() {
+            fs::write(&golden, &answer).unwrap();
+        }
+        let expected = fs::read_to_string(&golden).unwrap();
+        assert!(answer == expected, "{name}: HYPERSCOPE_BLESS=1 writes it again:\n{answer}");
+    }
+}
+
 #[test]
 fn percentiles_are_those_of_exits() {
     let path = "fixtures/x86-svm/nested.dat";
@@ -247,7 +394,11 @@ fn errors_say_where_they_are() {
     let path = "fixtures/x86-svm/hypertrace.dat";
     for (query, words, mark) in [
         ("SELECT reson FROM exits", "'reson' not found", "\n         ^\n"),
-        ("SELECT 1\nFROM exitz", "'exitz' not found", "\n  FROM exitz\n       ^\n"),
+        (
+            "SELECT 1\nFROM exitz",
+            "'exitz' not found; \\d lists those there are",
+            "\n  FROM exitz\n       ^\n",
+        ),
         ("SELECT 1 +", "found: EOF", "\n  SELECT 1 +\n            ^\n"),
         ("SELECT (1 FROM exits", "found: FROM", "\n  SELECT (1 FROM exits\n            ^\n"),
     ] {
@@ -260,6 +411,12 @@ fn errors_say_where_they_are() {
         (&["sql", "SELECT 1"], 2, "a query needs a source"),
         (&["sql", "SELECT 1", "-"], 2, "a pipe can be read only once"),
         (&["sql", "SELECT COUNT(*) FROM exits", "Cargo.toml"], 1, "Cargo.toml"),
+        (&["sql", "SELECT COUNT(*) FROM exits", "/nonexistent"], 1, "cannot read /nonexistent"),
+        (&["sql", "SELECT COUNT(*) FROM exits", "/dev/null"], 1, "/dev/null"),
+        (&["sql", "@hosts", "docs"], 1, "docs: no recording"),
+        (&["sql", "SELECT COUNT(*) FROM exits", path, path], 1, "is named twice"),
+        (&["sql", " ;", path], 1, "the query is empty"),
+        (&["sql", "SELECT 1; SELECT 2", path], 1, "several statements"),
         (&["sql", "COPY (SELECT 1) TO 'x.csv'", path], 1, "DML not supported"),
     ] {
         let run = run(args);

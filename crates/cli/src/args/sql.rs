@@ -34,6 +34,10 @@ pub(crate) struct SqlArgs {
     /// Memory that a query may take before it uses the disk, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024", help_heading = "Limits")]
     pub(crate) memory: u32,
+    /// Have another engine answer, that reads the tables' files: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module, or
+    /// spark=MASTER by spark-sql
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<String>,
     /// List the questions that are known by name
     #[arg(long)]
     pub(crate) list: bool,

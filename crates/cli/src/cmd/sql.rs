@@ -27,6 +27,9 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
         if let Some(output) = &args.output {
             command.arg("--output").arg(output);
         }
+        if let Some(engine) = &args.engine {
+            command.arg("--engine").arg(engine);
+        }
         command.arg("--").args(&args.asked);
     }
     // It ends as that does, and whoever stops it stops that.

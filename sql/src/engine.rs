@@ -1,0 +1,112 @@
+//! The same question to another engine: DuckDB or Spark read the files of tables, and what they answer is written as this
+//! program's own answers are.
+//!
+//! They leave their answer as Parquet in a folder of its own, so that a number stays what it is.
+
+mod duckdb;
+mod spark;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use datafusion::error::{DataFusionError, Result};
+use tempfile::TempDir;
+
+use crate::at_fault::marked;
+use crate::foreign_tables::Named;
+
+/// Another engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// DuckDB: its program, or a Python that has its module.
+    DuckDb(PathBuf),
+    /// Spark, by its `spark-sql`: the master.
+    Spark(String),
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "duckdb" => Ok(Self::DuckDb("duckdb".into())),
+            Some(("duckdb", program)) if !program.is_empty() => Ok(Self::DuckDb(program.into())),
+            Some(("spark", master)) if !master.is_empty() => Ok(Self::Spark(master.to_owned())),
+            _ => Err(format!(
+                "{text} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER"
+            )),
+        }
+    }
+}
+
+/// What an engine answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The folder with its files; gone with this.
+    folder: TempDir,
+}
+
+impl Answer {
+    /// Files of the answer, in the order of its rows.
+    ///
+    /// # Errors
+    /// When they can't be listed.
+    pub(crate) fn files(&self) -> io::Result<Vec<String>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(self.folder.path().join("answer"))? {
+            let path = entry?.path();
+            if path.extension() == Some(OsStr::new("parquet")) {
+                files.push(path.display().to_string());
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+/// What is asked of an engine.
+#[derive(Debug)]
+pub(crate) struct Asked<'q> {
+    pub(crate) tables: &'q [Named],
+    /// One statement, without a semicolon.
+    pub(crate) query: &'q str,
+    pub(crate) memory_mib: usize,
+}
+
+impl Engine {
+    /// Asks it.
+    ///
+    /// # Errors
+    /// When it can't be run, or says that it can't answer.
+    pub(crate) async fn ask(&self, asked: &Asked<'_>) -> Result<Answer> {
+        if asked.query.starts_with(['\\', '.']) {
+            return Err(failed(
+                "--engine takes queries; \\d and .explain are without it".to_owned(),
+            ));
+        }
+        let folder = tempfile::Builder::new().prefix("hyperscope-sql-").tempdir()?;
+        match self {
+            Self::DuckDb(program) => duckdb::ask(program, asked, folder.path()).await?,
+            Self::Spark(master) => spark::ask(master, asked, folder.path()).await?,
+        }
+        Ok(Answer { folder })
+    }
+}
+
+fn failed(why: String) -> DataFusionError {
+    DataFusionError::External(why.into())
+}
+
+/// What an engine says is wrong, with the place in the query where it names one.
+fn at_place(why: &str, query: &str, place: Option<(u64, u64)>) -> DataFusionError {
+    let marked = place.and_then(|(line, column)| marked(query, line, column));
+    failed(marked.map_or_else(|| why.to_owned(), |marked| format!("{why}\n{marked}")))
+}
+
+/// A text in a statement.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

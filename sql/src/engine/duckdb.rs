@@ -1,0 +1,153 @@
+//! DuckDB, by its program or by its Python module.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use datafusion::error::{DataFusionError, Result};
+use serde_json::{Deserializer, Value};
+
+use super::{Asked, at_place, failed, literal};
+use crate::foreign_tables::{Dialect, views_for};
+use crate::running::Running;
+
+/// Runs the statements that come in, and prints rows of the last as JSON objects.
+const SCRIPT: &str = r#"
+import duckdb, json, sys
+found = None
+for statement in json.load(sys.stdin):
+    try:
+        found = duckdb.execute(statement)
+    except duckdb.Error as error:
+        sys.exit(str(error))
+names = [one[0] for one in found.description]
+print(json.dumps([dict(zip(names, row)) for row in found.fetchall()]))
+"#;
+
+/// A line break stands before the query, so that lines of it are lines of errors.
+const ANSWER: &str = "CREATE VIEW hyperscope_answer AS\n";
+
+/// Has the answer written into a folder.
+///
+/// # Errors
+/// When it can't be run, or says that it can't answer.
+pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Result<()> {
+    let answer = folder.join("answer");
+    fs::create_dir(&answer)?;
+    let path = |name: &str| literal(&folder.join(name).display().to_string());
+    let mut statements = vec![
+        format!("SET memory_limit = '{} MiB'", asked.memory_mib),
+        format!("SET temp_directory = {}", path("spilled")),
+    ];
+    statements.extend(views_for(Dialect::DuckDb, asked.tables, asked.query));
+    statements.push(format!("{ANSWER}{}", asked.query));
+    let columns = "SELECT column_name, data_type FROM duckdb_columns() \
+                   WHERE table_name = 'hyperscope_answer' ORDER BY column_index";
+    let described = [&statements[..], &[columns.to_owned()]].concat();
+    let described = run(program, &described, asked.query).await?;
+    let selected: Vec<String> = described.iter().map(selected).collect();
+    let (selected, to) = (selected.join(", "), path("answer/answer.parquet"));
+    statements
+        .push(format!("COPY (SELECT {selected} FROM hyperscope_answer) TO {to} (FORMAT parquet)"));
+    run(program, &statements, asked.query).await.map(drop)
+}
+
+/// A column of the answer, as what Parquet has too.
+fn selected(column: &Value) -> String {
+    let text = |key: &str| column.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = format!("\"{}\"", text("column_name").replace('"', "\"\""));
+    match text("data_type").as_str() {
+        // Sums of BIGINT, which Parquet would have as numbers with a fraction.
+        "HUGEINT" => format!("CAST({name} AS BIGINT) AS {name}"),
+        _ => name,
+    }
+}
+
+/// The rows that the last statement gives.
+async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<Value>> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let mut command = Command::new(program);
+    let input = if name.starts_with("python") {
+        command.args(["-c", SCRIPT]);
+        Value::from(statements.to_vec()).to_string()
+    } else {
+        // A user's own settings could have rows printed in another form.
+        command.args(["-init", "/dev/null", "-batch", "-bail", "-json"]);
+        // Statements may end with a comment.
+        statements.iter().map(|one| format!("{one}\n;\n")).collect()
+    };
+    let ended = Running::start(command, &input)?.end().await?;
+    if !ended.succeeded {
+        return Err(explain(&ended.messages, query));
+    }
+    // Of statements before it, some versions print rows, too.
+    let mut found = Deserializer::from_str(&ended.output).into_iter::<Vec<Value>>();
+    let last = found.try_fold(Vec::new(), |_, rows| rows);
+    last.map_err(|error| failed(format!("{name} does not print rows as DuckDB does: {error}")))
+}
+
+/// What it says is wrong, and its place in the query.
+fn explain(said: &str, query: &str) -> DataFusionError {
+    let mut lines = said.lines().skip_while(|line| !line.contains("Error")).peekable();
+    if lines.peek().is_none() {
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        return failed(last.unwrap_or("DuckDB failed and did not say why").to_owned());
+    }
+    let mut words = Vec::new();
+    let mut place = None;
+    while let Some(line) = lines.next() {
+        if line.starts_with("LINE ") {
+            place = lines.next().and_then(|marks| place_in(line, marks, query));
+        } else {
+            words.push(line.trim());
+        }
+    }
+    words.retain(|line| !line.is_empty());
+    at_place(&words.join("; "), query, place)
+}
+
+/// The place that it names: `LINE 2: SELECT reson`, and marks on the line below.
+fn place_in(line: &str, marks: &str, query: &str) -> Option<(u64, u64)> {
+    let (number, shown) = line.strip_prefix("LINE ")?.split_once(": ")?;
+    // The first line of its statement is not the query's.
+    let number = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let column = marks.find('^')?.checked_sub(line.len() - shown.len())?;
+    let before = match shown.strip_prefix("...") {
+        // A part of a long line.
+        Some(part) => {
+            let whole = query.lines().nth(number.checked_sub(1)?)?;
+            let (before, _) = whole.split_once(part.trim_end_matches("..."))?;
+            (before.chars().count() + column).checked_sub("...".len())?
+        }
+        None => column,
+    };
+    Some((number as u64, before as u64 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_marked_in_the_query() {
+        let query = "SELECT reson\nFROM exits";
+        let said = "Binder Error: Referenced column \"reson\" not found in FROM clause!\n\
+                    Candidate bindings: \"reason\"\n\nLINE 2: SELECT reson\n               ^^^^^";
+        let shown = explain(said, query).find_root().to_string();
+        assert!(
+            shown.ends_with("clause!; Candidate bindings: \"reason\"\n  SELECT reson\n         ^"),
+            "{shown}"
+        );
+        let shown = explain("sh: no", query).find_root().to_string();
+        assert!(shown.ends_with("sh: no"), "{shown}");
+    }
+
+    #[test]
+    fn a_place_in_a_part_of_a_line_is_one_of_the_line() {
+        let query = format!("SELECT {}reson", "reason, ".repeat(20));
+        let said = "Binder Error: x\n\nLINE 2: ...reason, reson\n                   ^";
+        let shown = explain(said, &query).find_root().to_string();
+        let marks = shown.lines().last().map(|line| line.find('^'));
+        assert_eq!(marks, Some(query.find("reson").map(|at| at + 2)), "{shown}");
+    }
+}

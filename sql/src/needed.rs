@@ -1,0 +1,315 @@
+//! What a query needs of a table of recordings, as options for who reads them: of events times, names and columns, of exits VMs.
+//!
+//! Events are most of a recording, and each is a row by itself: blocks of other times need not be read, other events not be
+//! taken apart. An exit is known from what its thread did before, so those of other VMs need not be followed. Rows of other
+//! tables are known from all that happened before, so these are made as a whole.
+
+use std::collections::BTreeSet;
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use lake::Table;
+use lake::tables::{EVENTS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
+
+/// Names that are given to who reads recordings: a command line has room for no more than so much.
+const MOST_NAMES: usize = 256;
+
+/// What is needed; the default is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Needed {
+    /// From this time on.
+    from_ns: Option<i64>,
+    /// Up to this time, which is not needed itself.
+    to_ns: Option<i64>,
+    /// Only these events; `None`: any.
+    events: Option<BTreeSet<String>>,
+    /// Only these columns; `None`: any.
+    columns: Option<BTreeSet<String>>,
+    /// Only these VMs; `None`: any.
+    vms: Option<BTreeSet<String>>,
+}
+
+impl Needed {
+    /// What filters, all of which must hold, and columns, by their places, leave of a table; of most that is all.
+    pub(crate) fn of(table: &Table, columns: Option<&Vec<usize>>, filters: &[Expr]) -> Self {
+        let of_exits = [&EXITS, &EXIT_ROLLUP, &EXIT_HIST, &NESTED_ROLLUP];
+        if *table == EVENTS {
+            let name = |at: &usize| table.columns.get(*at).map(|column| column.name.to_owned());
+            Self::of_events(filters, columns.map(|all| all.iter().filter_map(name).collect()))
+        } else if of_exits.contains(&table) {
+            Self::of_exits(filters)
+        } else {
+            Self::default()
+        }
+    }
+
+    fn of_events(filters: &[Expr], columns: Option<BTreeSet<String>>) -> Self {
+        let mut needed = Self { columns, ..Self::default() };
+        filters.iter().for_each(|filter| needed.narrow(filter));
+        needed
+    }
+
+    fn of_exits(filters: &[Expr]) -> Self {
+        let mut needed = Self::default();
+        for filter in filters.iter().flat_map(split_conjunction) {
+            narrow_names(&mut needed.vms, filter, "vm", text);
+        }
+        needed
+    }
+
+    /// Options for `hyperscope export --only TABLE`.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        all.extend(self.from_ns.map(|ns| format!("--needed-from={ns}")));
+        all.extend(self.to_ns.map(|ns| format!("--needed-to={ns}")));
+        let events = self.events.iter().flatten();
+        all.extend(events.map(|name| format!("--needed-event={name}")));
+        let columns = self.columns.as_ref().map(|all| all.iter().cloned().collect::<Vec<_>>());
+        // A query that counts rows needs none; a list has one at least.
+        let listed = columns.map(|all| if all.is_empty() { vec!["ts_ns".into()] } else { all });
+        all.extend(listed.map(|all: Vec<String>| format!("--needed-columns={}", all.join(","))));
+        all.extend(self.vms.iter().flatten().map(|name| format!("--needed-vm={name}")));
+        all
+    }
+
+    /// Leaves out what an expression does not hold for, as far as that can be seen of it.
+    fn narrow(&mut self, expr: &Expr) {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                self.narrow(left);
+                self.narrow(right);
+            }
+            Expr::Between(Between { expr, negated: false, low, high }) if is(expr, "ts_ns") => {
+                self.from(number(low));
+                self.to(after(number(high)));
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is(left, "ts_ns") => {
+                self.compare(*op, number(right));
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is(right, "ts_ns") => {
+                // The other way round: 5 < ts_ns.
+                self.compare(op.swap().unwrap_or(Operator::NotEq), number(left));
+            }
+            other => narrow_names(&mut self.events, other, "event", event_name),
+        }
+    }
+
+    fn compare(&mut self, op: Operator, ns: Option<i64>) {
+        let next = after(ns);
+        match op {
+            Operator::Gt => self.from(next),
+            Operator::GtEq => self.from(ns),
+            Operator::Lt => self.to(ns),
+            Operator::LtEq => self.to(next),
+            Operator::Eq => {
+                self.from(ns);
+                self.to(next);
+            }
+            _ => {}
+        }
+    }
+
+    fn from(&mut self, ns: Option<i64>) {
+        self.from_ns = self.from_ns.max(ns);
+    }
+
+    fn to(&mut self, ns: Option<i64>) {
+        self.to_ns = [self.to_ns, ns].into_iter().flatten().min();
+    }
+
+    /// Whether nothing can be of it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        [&self.events, &self.vms].into_iter().flatten().any(BTreeSet::is_empty)
+            || self.from_ns.zip(self.to_ns).is_some_and(|(from_ns, to_ns)| from_ns >= to_ns)
+    }
+
+    /// Whether what is needed is all in this.
+    pub(crate) fn covers(&self, needed: &Self) -> bool {
+        let has_all = |all: Option<&BTreeSet<String>>, few: Option<&BTreeSet<String>>| match all {
+            None => true,
+            Some(all) => few.is_some_and(|few| few.is_subset(all)),
+        };
+        self.from_ns.is_none_or(|ns| needed.from_ns >= Some(ns))
+            && self.to_ns.is_none_or(|ns| needed.to_ns.is_some_and(|to_ns| to_ns <= ns))
+            && has_all(self.events.as_ref(), needed.events.as_ref())
+            && has_all(self.columns.as_ref(), needed.columns.as_ref())
+            && has_all(self.vms.as_ref(), needed.vms.as_ref())
+    }
+}
+
+/// The time after one; the last has none.
+fn after(ns: Option<i64>) -> Option<i64> {
+    ns?.checked_add(1)
+}
+
+fn is(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::Column(column) if column.name == name)
+}
+
+fn number(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(number), _) => *number,
+        _ => None,
+    }
+}
+
+/// Leaves of names those for which an expression about their column holds.
+fn narrow_names(
+    known: &mut Option<BTreeSet<String>>,
+    expr: &Expr,
+    column: &str,
+    name_of: fn(&Expr) -> Option<String>,
+) {
+    let named = names(expr, column, name_of).filter(|names| names.len() <= MOST_NAMES);
+    let Some(names) = named else { return };
+    *known = Some(match known.take() {
+        Some(known) => known.intersection(&names).cloned().collect(),
+        None => names,
+    });
+}
+
+/// The names of a column that an expression holds for; `None`: that can't be seen of it.
+fn names(
+    expr: &Expr,
+    column: &str,
+    name_of: fn(&Expr) -> Option<String>,
+) -> Option<BTreeSet<String>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let (name, of) = if is(left, column) { (right, left) } else { (left, right) };
+            is(of, column).then(|| Some(BTreeSet::from([name_of(name)?])))?
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let (left, right) = (names(left, column, name_of)?, names(right, column, name_of)?);
+            Some(left.union(&right).cloned().collect())
+        }
+        Expr::InList(InList { expr, list, negated: false }) if is(expr, column) => {
+            list.iter().map(name_of).collect()
+        }
+        _ => None,
+    }
+}
+
+/// A text that an argument of a program can be.
+fn text(expr: &Expr) -> Option<String> {
+    let Expr::Literal(value, _) = expr else { return None };
+    let text = value.try_as_str()??;
+    (!text.contains('\0')).then(|| text.to_owned())
+}
+
+/// The whole name of an event that has a format: such alone are no patterns to who reads them, and found by name.
+fn event_name(expr: &Expr) -> Option<String> {
+    let name = text(expr)?;
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
+    let (system, event) = name.split_once(':')?;
+    let is_whole =
+        [system, event].iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
+    (is_whole && system != "unknown").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::{col, lit};
+
+    use super::*;
+
+    fn options(filters: &[Expr], columns: Option<&[&str]>) -> Vec<String> {
+        let columns = columns.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+        Needed::of_events(filters, columns).options()
+    }
+
+    #[test]
+    fn times_events_and_columns_are_seen() {
+        let time = || col("ts_ns");
+        let event = |name: &str| col("event").eq(lit(name));
+        assert_eq!(
+            options(&[time().gt_eq(lit(5_i64)), time().lt_eq(lit(9_i64))], None),
+            ["--needed-from=5", "--needed-to=10"]
+        );
+        let both = lit(5_i64).lt(time()).and(time().between(lit(1_i64), lit(8_i64)));
+        assert_eq!(options(&[both], None), ["--needed-from=6", "--needed-to=9"]);
+        assert_eq!(
+            options(&[event("kvm:kvm_exit").or(event("kvm:kvm_entry"))], Some(&["event"])),
+            [
+                "--needed-event=kvm:kvm_entry",
+                "--needed-event=kvm:kvm_exit",
+                "--needed-columns=event"
+            ]
+        );
+        let list = col("event").in_list(vec![lit("kvm:kvm_exit"), lit("a:b")], false);
+        let few = Needed::of_events(&[list, event("kvm:kvm_exit")], None);
+        assert_eq!(few.options(), ["--needed-event=kvm:kvm_exit"]);
+        let none = Needed::of_events(&[event("a:b"), event("c:d")], None);
+        assert!(none.is_nothing() && !few.is_nothing());
+        assert_eq!(options(&[], Some(&[])), ["--needed-columns=ts_ns"]);
+        let past = Needed::of_events(&[time().gt(lit(5_i64)), time().lt(lit(6_i64))], None);
+        assert!(past.is_nothing());
+    }
+
+    #[test]
+    fn parts_cover_smaller_ones() {
+        let of = |filters: &[Expr], columns: Option<&[&str]>| {
+            let columns = columns.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+            Needed::of_events(filters, columns)
+        };
+        let from = |ns: i64| col("ts_ns").gt_eq(lit(ns));
+        let event = |name: &str| col("event").eq(lit(name));
+        let whole = Needed::default();
+        let some = of(&[from(5), event("a:b").or(event("c:d"))], Some(&["ts_ns", "event", "pid"]));
+        let less = of(&[from(6), event("a:b"), col("ts_ns").lt(lit(9_i64))], Some(&["pid"]));
+        for (one, other) in [(&whole, &some), (&some, &less), (&whole, &less), (&some, &some)] {
+            assert!(one.covers(other), "{one:?} {other:?}");
+            assert!(one == other || !other.covers(one), "{other:?} {one:?}");
+        }
+        let more = of(&[from(6), event("a:b")], Some(&["pid", "comm"]));
+        assert!(!some.covers(&more) && !some.covers(&of(&[from(6)], Some(&["pid"]))));
+        assert!(!less.covers(&of(&[from(7), event("a:b")], Some(&["pid"]))));
+    }
+
+    #[test]
+    fn vms_are_seen_of_exits_alone() {
+        let vm = |name: &str| col("vm").eq(lit(name));
+        let either = vm("a b").or(vm("c")).and(col("level").eq(lit(1_i32)));
+        let of = |table: &Table, filters: &[Expr]| Needed::of(table, None, filters);
+        let some = of(&EXITS, std::slice::from_ref(&either));
+        assert_eq!(some.options(), ["--needed-vm=a b", "--needed-vm=c"]);
+        assert!(some.covers(&of(&EXITS, &[vm("c")])) && !of(&EXITS, &[vm("c")]).covers(&some));
+        assert!(of(&EXIT_ROLLUP, &[vm("a"), vm("c")]).is_nothing());
+        assert_eq!(of(&lake::tables::REQUESTS, &[vm("c")]), Needed::default());
+        let other = [vm("c").or(col("level").eq(lit(1_i32))), col("vm").not_eq(lit("c"))];
+        assert_eq!(of(&EXITS, &other), Needed::default());
+        let event = of(&EVENTS, &[col("event").eq(lit("kvm:kvm_exit")), vm("c")]);
+        assert_eq!(event.options(), ["--needed-event=kvm:kvm_exit"]);
+    }
+
+    /// What could leave out rows that are asked for leaves out none.
+    #[test]
+    fn what_is_not_understood_narrows_nothing() {
+        let event = |name: &str| col("event").eq(lit(name));
+        let others = [
+            event("kvm:kvm_exit").or(col("pid").eq(lit(1_i32))),
+            event("kvm:*"),
+            event("unknown"),
+            // An event without a format, which no filter finds.
+            event("unknown:5"),
+            event(":a"),
+            col("event").in_list((0..300).map(|at| lit(format!("a:b{at}"))).collect(), false),
+            col("ts_ns").lt_eq(lit(i64::MAX)),
+            col("event").in_list(vec![lit("kvm:kvm_exit")], true),
+            col("event").not_eq(lit("kvm:kvm_exit")),
+            col("ts_ns").not_eq(lit(5_i64)),
+            col("ts_ns").lt(col("pid")),
+            col("ts_ns").not_between(lit(1_i64), lit(2_i64)),
+            col("ts_ns").gt(lit(5_i64)).or(event("kvm:kvm_exit")),
+        ];
+        for other in others {
+            assert_eq!(
+                Needed::of_events(std::slice::from_ref(&other), None),
+                Needed::default(),
+                "{other}"
+            );
+        }
+    }
+}
