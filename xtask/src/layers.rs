@@ -143,20 +143,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("bpfload", &[]),
     ("collector", &["bpfload", "confine", "folder", "hypertrace", "sys", "tracefs", "waits"]),
     // The accounting of exits inside the kernel.
-    (
-        "live",
-        &[
-            "raw-bytes",
-            "analyses",
-            "bpfload",
-            "eventfmt",
-            "sources",
-            "sys",
-            "timeline",
-            "tracefs",
-            "vms",
-        ],
-    ),
+    ("live", &["analyses", "bpfload", "sys", "timeline", "tracefs", "vms"]),
     // Exits made longer, to see what a workload pays for them.
     ("delayer", &["analyses", "bpfload", "live", "stats"]),
     ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),

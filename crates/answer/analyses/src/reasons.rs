@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use eventfmt::{EventFormat, PrintProgram};
-use raw_bytes::Abi;
+use raw_bytes::{Abi, ByteOrder, LongSize};
 use sources::{FormatTable, Recording};
 use timeline::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
 
@@ -64,6 +64,18 @@ impl ReasonNames {
     #[must_use]
     pub fn new(recording: &Recording) -> Self {
         Self::of_formats(recording.formats(), recording.abi())
+    }
+
+    /// Prepares the tables of this system's kernel, or of one like it, by its description of the event of exits
+    /// (`events/kvm/kvm_exit/format` of tracefs); raw codes where that says nothing.
+    #[must_use]
+    pub fn of_event_text(text: &str) -> Self {
+        let abi = Abi {
+            order: if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little },
+            long: if cfg!(target_pointer_width = "64") { LongSize::Eight } else { LongSize::Four },
+        };
+        let format = EventFormat::parse("kvm", text.as_bytes()).ok();
+        Self::of_formats(&format.into_iter().collect::<FormatTable>(), abi)
     }
 
     /// Prepares the tables of a machine with these formats.

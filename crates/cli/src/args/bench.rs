@@ -85,6 +85,7 @@ fn variant_names() -> Vec<&'static str> {
     hyperscope bench exits --lab --count-instructions --format json -o exits.json\n  \
     hyperscope bench exits --lab --levels 1 --ablate tracers --kind hypercall\n  \
     hyperscope bench exits --lab --levels 1 --ablate boot --kind hypercall\n  \
+    hyperscope bench exits --lab --ablate processor:vgif --count-exits --kind hypercall\n  \
     hyperscope bench exits --vm --ablate kvm/halt_poll_ns=0 --kind hlt-wake --runs 20\n\n\
 A row is the mean and sample standard deviation of several runs, in cycles of the place's own time\n\
 stamp counter, less what the loop itself takes. What can't be measured says why.")]
@@ -104,13 +105,17 @@ pub(crate) struct BenchExitsArgs {
     pub(crate) count_instructions: bool,
     /// Switch one thing at a time, in the tiny machine or below it, and show what that changes: tracers,
     /// settings, all (both), boot (in a lab), or single ones (no-ioeventfd, vhost, no-irqchip,
-    /// kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE, and in a lab
-    /// boot:WORD, with which level 1 is booted again: boot:mitigations=off, boot:kvm_amd.npt=0)
+    /// no-halt-exits, kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE), and in a lab, where
+    /// machines are booted again for it, boot:WORD on level 1's kernel's command line (boot:mitigations=off,
+    /// boot:kvm_amd.npt=0), guest-boot:WORD on its guests', processor:NAME (processor:vgif, processor:-npt)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]
     pub(crate) ablate: Option<Vec<Vec<bench::Toggle>>>,
     /// Let each step keep what those before it have switched, and compare it with the one before
     #[arg(long, requires = "ablate")]
     pub(crate) cumulative: bool,
+    /// Count level 1's exits for each operation by reason, too, in every step
+    #[arg(long, requires = "ablate", requires = "lab")]
+    pub(crate) count_exits: bool,
     /// Operations in a run of a step
     #[arg(long, value_name = "N", default_value_t = 300, requires = "ablate", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) operations: u64,

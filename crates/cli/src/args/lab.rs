@@ -142,8 +142,8 @@ pub(crate) struct LabUpArgs {
     /// What stands on the command line of level 1's kernel beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) append: Option<String>,
-    /// Give level 1's emulated processor more: names of QEMU's, with commas between them, such as vgif
-    #[arg(long, value_name = "NAMES")]
+    /// Give level 1's emulated processor more, or less: names of QEMU's, with commas between them: vgif, -npt
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     pub(crate) processor: Option<String>,
     /// What stands on the guests' kernels' command lines beyond the usual
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

@@ -80,6 +80,7 @@ fn exits_plan(args: &BenchExitsArgs) -> exits::ExitsPlan {
         is_cumulative: args.cumulative,
         operations: args.operations,
         seed: args.seed.unwrap_or_else(now),
+        counts_exits: args.count_exits,
     });
     exits::ExitsPlan {
         kinds: ExitKind::ALL.into_iter().filter(wanted).collect(),

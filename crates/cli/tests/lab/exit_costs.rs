@@ -132,6 +132,52 @@ fn machines_are_booted_again_for_what_is_read_then() {
     assert!(ratio(send, 1) < 0.98 && ratio(send, 2) > 1.02, "{report:#}");
 }
 
+/// The ten exits that a guest's guest costs, and the two of them that a processor can spare.
+#[test]
+fn exits_that_a_processor_spares_are_counted_by_reason() {
+    if !can_run_all() {
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("steps.json");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    bench
+        .args(["bench", "exits", "--lab", "--levels", "2", "--count-instructions", "--runs", "2"])
+        .args(["--operations", "100", "--seed", "5", "--kind", "hypercall", "--count-exits"])
+        .args(["--ablate", "processor:vgif,processor:avic,guest-boot:kvm_amd.nothing=1"])
+        .args(["--format", "json", "-o"])
+        .arg(&file)
+        .env("HYPERSCOPE_LAB_DIR", folder())
+        .stdin(Stdio::null());
+    run(bench).done();
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    check_schema(&report);
+    let steps = |level: usize| report["ablations"][level - 1]["ladders"][0]["steps"].clone();
+    let exits = |level: usize, step: usize, reason: &str| {
+        let of = &steps(level)[step]["exits"];
+        let of = of.as_array().unwrap_or_else(|| panic!("{report:#}")).iter();
+        let found = of.clone().find(|share| share["reason"] == reason);
+        found.map_or(0.0, |share| share["per_operation"].as_f64().unwrap())
+    };
+    let is_about = |found: f64, expected: f64| (found - expected).abs() < 0.05;
+    for step in [0, 1] {
+        // A guest of level 1 has the hypercall alone; one of level 2 what its hypervisor does for it, too.
+        assert!(is_about(exits(1, step, "hypercall"), 1.0), "{report:#}");
+        assert!(is_about(exits(1, step, "vmrun"), 0.0), "{report:#}");
+        for (reason, expected) in [("hypercall", 1.0), ("vmrun", 1.0), ("vmload", 2.0)] {
+            assert!(is_about(exits(2, step, reason), expected), "{reason}: {report:#}");
+        }
+        let spared = if step == 0 { 1.0 } else { 0.0 };
+        assert!(is_about(exits(2, step, "stgi"), spared), "{report:#}");
+        assert!(is_about(exits(2, step, "clgi"), spared), "{report:#}");
+    }
+    for (step, why) in [(2, "/proc/cpuinfo has no avic"), (3, "parameters/nothing: there is none")]
+    {
+        let said = steps(2)[step]["not_measured"].as_str().unwrap_or_default().to_owned();
+        assert!(said.contains(why) && steps(2)[step]["exits"].is_null(), "{said}");
+    }
+}
+
 /// A lab of one machine that has KVM, and this program.
 fn up(name: &'static str) -> TestLab {
     let lab = TestLab::new(name);

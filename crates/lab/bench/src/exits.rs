@@ -3,6 +3,7 @@
 //! `exitcost` makes them and counts cycles; here the systems are compared.
 
 mod boots;
+mod counts;
 mod ladder;
 mod levels;
 mod outcome;
@@ -16,6 +17,7 @@ use exitcost::{ExitSource, Kind};
 use crate::error::{BenchError, Result};
 use crate::surroundings::Surroundings;
 
+pub use self::counts::ReasonShare;
 pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
 pub use self::levels::{description, run_in_lab};
 pub use self::outcome::{Conditions, MeasuredSystem, Outcome, Row, Spread};

@@ -11,6 +11,7 @@
 )]
 
 mod ablation;
+mod exit_counts;
 mod kind;
 mod measure;
 mod sheet;
@@ -39,6 +40,7 @@ mod vm;
 mod waker;
 
 pub use ablation::{AblationOptions, AblationSheet, StepSheet, ablate};
+pub use exit_counts::{ExitCounts, ReasonCount, end_exit_counts, exit_counts};
 pub use kind::Kind;
 pub use measure::{MeasureOptions, measure};
 pub use sheet::{ExitSource, HandledBy, Row, Sheet, System};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use sys::Tap;
 use sys::kvm::{
-    Controllers, Doorbell, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm, VmExit,
+    Controllers, Doorbell, Halts, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm,
+    VmExit,
 };
 
 use crate::counters::Counter;
@@ -26,8 +27,6 @@ const CODE: usize = 0x8000;
 const HANDLER: usize = 0x9000;
 const STACK_TOP: usize = 0xc000;
 const SAMPLES: usize = 0x10000;
-/// Samples that there is room for.
-pub(crate) const MOST_SAMPLES: u64 = 0x2000;
 /// The line that wakes, of the first PIC, and the vector of its first line.
 const LINE: u8 = 4;
 const VECTORS: u8 = 0x20;
@@ -48,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) has_doorbells: bool,
     /// Whether the kernel's vhost-net takes what is sent, and not a program.
     pub(crate) has_vhost: bool,
+    /// Whether a halt is an exit.
+    pub(crate) halts: Halts,
 }
 
 /// Why a machine did not do what it was to do.
@@ -100,7 +101,7 @@ const EXITS_TO_HALT: u32 = 4;
 impl Machine {
     /// Makes one.
     pub(crate) fn new(setup: Setup, has_vmmcall: bool) -> Result<Self> {
-        let mut vm = TinyVm::new(MEMORY_BYTES, setup.controllers)?;
+        let mut vm = TinyVm::new(MEMORY_BYTES, setup.controllers, setup.halts)?;
         let (asks, wakes) = (waker::bell()?, waker::bell()?);
         if setup.has_doorbells {
             vm.add_doorbell(Doorbell::Port(PORT_BELL), asks.as_fd())?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sys::guest_instructions::has_vmmcall;
-use sys::kvm::Controllers;
+use sys::kvm::{Controllers, Halts};
 
 use crate::ablation::{AblationOptions, AblationSheet, StepSheet};
 use crate::host;
@@ -69,7 +69,8 @@ fn step(
     let has = |toggle: &Toggle| toggles.contains(toggle);
     let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
     let (has_doorbells, has_vhost) = (!has(&Toggle::NoIoeventfd), has(&Toggle::Vhost));
-    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost };
+    let halts = if has(&Toggle::NoHaltExits) { Halts::Stay } else { Halts::Exit };
+    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost, halts };
     let cycles = in_machine(options, setup).map_err(|error| error.to_string());
     undo.done();
     cycles
@@ -80,7 +81,7 @@ fn in_machine(options: &AblationOptions, setup: Setup) -> Result<Vec<f64>, Machi
     let empty = per(machine.batch(None, EMPTY, SHORT)?.cycles, EMPTY);
     let mut all = Vec::new();
     for &kind in &options.kinds {
-        let count = vm::at_most(kind, options.operations);
+        let count = kind.at_most(options.operations);
         machine.batch(Some(kind), WARM_UP.min(count), SHORT)?;
         let cycles = machine.batch(Some(kind), count, LONG)?.cycles;
         all.push(net(cycles, count, if kind == Kind::HltWake { 0.0 } else { empty }));

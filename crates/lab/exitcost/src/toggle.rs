@@ -18,6 +18,8 @@ pub enum Toggle {
     Vhost,
     /// KVM has no interrupt controllers: ports of theirs and halts are the program's.
     NoIrqchip,
+    /// A halt is none: the processor waits inside the guest, and nobody else has it meanwhile.
+    NoHaltExits,
     /// A parameter of a kernel module has another value.
     Parameter {
         /// `MODULE/NAME`.
@@ -30,6 +32,16 @@ pub enum Toggle {
     Boot {
         /// The words.
         text: String,
+    },
+    /// The kernels of guests were, whose hypervisors read it; written as for [`Self::Boot`].
+    GuestBoot {
+        /// The words.
+        text: String,
+    },
+    /// The lab's emulated processor has this beyond the usual, or less (`-npt`), by QEMU's name.
+    Processor {
+        /// The name.
+        name: String,
     },
     /// KVM's events are recorded.
     KvmEvents,
@@ -56,7 +68,13 @@ impl Toggle {
             Self::NoIoeventfd => "no ioeventfd".into(),
             Self::Vhost => "vhost".into(),
             Self::NoIrqchip => "no irqchip in KVM".into(),
+            Self::NoHaltExits => "no exits for halts".into(),
             Self::Boot { text } => format!("booted with {text}"),
+            Self::GuestBoot { text } => format!("guests booted with {text}"),
+            Self::Processor { name } => match name.strip_prefix('-') {
+                Some(name) => format!("processor without {name}"),
+                None => format!("processor with {name}"),
+            },
             Self::Parameter { name, value } => format!("{name}={value}"),
             Self::KvmEvents => "kvm events".into(),
             Self::KvmSchedEvents => "kvm and sched events".into(),
@@ -77,24 +95,35 @@ impl Toggle {
             "no-ioeventfd" => Self::NoIoeventfd,
             "vhost" => Self::Vhost,
             "no-irqchip" => Self::NoIrqchip,
+            "no-halt-exits" => Self::NoHaltExits,
             "kvm-events" => Self::KvmEvents,
             "kvm-sched-events" => Self::KvmSchedEvents,
             "kprobe" => Self::Kprobe,
             "function" => Self::Function,
             "function-graph" => Self::FunctionGraph,
-            other if other.starts_with("boot:") => {
-                let text = other.trim_start_matches("boot:");
-                let is_word = |c: char| c.is_ascii_graphic();
-                Self::Boot {
-                    text: Some(text).filter(|it| !it.is_empty() && it.chars().all(is_word))?.into(),
-                }
-            }
-            other => {
-                let (name, value) = other.split_once('=').filter(|(name, _)| name.contains('/'))?;
-                Self::Parameter { name: name.into(), value: value.into() }
-            }
+            other => Self::with_value(other)?,
         };
         Some(vec![one])
+    }
+
+    /// What a word says that has more than a name.
+    fn with_value(word: &str) -> Option<Self> {
+        let text = |prefix| {
+            let text: &str = word.strip_prefix(prefix)?;
+            let is_whole = !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+            is_whole.then(|| text.to_owned())
+        };
+        if let Some(text) = text("boot:") {
+            return Some(Self::Boot { text });
+        }
+        if let Some(text) = text("guest-boot:") {
+            return Some(Self::GuestBoot { text });
+        }
+        if let Some(name) = text("processor:") {
+            return Some(Self::Processor { name });
+        }
+        let (name, value) = word.split_once('=').filter(|(name, _)| name.contains('/'))?;
+        Some(Self::Parameter { name: name.into(), value: value.into() })
     }
 
     /// The tracers, from the least to the most that is recorded.
@@ -121,6 +150,7 @@ impl Toggle {
             Self::NoIoeventfd,
             Self::Vhost,
             Self::NoIrqchip,
+            Self::NoHaltExits,
         ]
     }
 
@@ -138,24 +168,23 @@ impl Toggle {
         words.map(|text| Self::Boot { text: text.into() }).into()
     }
 
-    /// What the kernel's command line has to have for it, if it is of that kind.
+    /// Whether machines have to be booted for it.
     #[must_use]
-    pub fn boot(&self) -> Option<&str> {
-        match self {
-            Self::Boot { text } => Some(text),
-            _ => None,
-        }
+    pub fn needs_boot(&self) -> bool {
+        matches!(self, Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. })
     }
 
     /// Switches it, until the change is undone. What machines do without is theirs alone, and nothing
     /// here.
     pub(crate) fn apply(&self, undo: &mut Undo) -> io::Result<()> {
         match self {
-            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip => Ok(()),
-            Self::Boot { .. } => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "the kernel reads it as it boots: --lab boots one for it",
-            )),
+            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip | Self::NoHaltExits => Ok(()),
+            Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. } => {
+                Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "it is there once machines have booted: --lab boots them for it",
+                ))
+            }
             Self::Parameter { name, value } => set_parameter(undo, name, value),
             Self::KvmEvents => record(undo, &["kvm"]),
             Self::KvmSchedEvents => record(undo, &["kvm", "sched"]),
@@ -182,7 +211,8 @@ fn set_parameter(undo: &mut Undo, name: &str, value: &str) -> io::Result<()> {
     undo.write(&Path::new("/sys/module").join(module).join("parameters").join(parameter), value)
 }
 
-fn tracing() -> io::Result<PathBuf> {
+/// Where tracing is mounted.
+pub(crate) fn tracing() -> io::Result<PathBuf> {
     let found = TRACING.map(PathBuf::from).into_iter().find(|at| at.join("instances").is_dir());
     found.ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or not ours")

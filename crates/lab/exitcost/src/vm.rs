@@ -4,13 +4,13 @@
 use std::time::Instant;
 
 use sys::guest_instructions::has_vmmcall;
-use sys::kvm::Controllers;
+use sys::kvm::{Controllers, Halts};
 
 use crate::host;
 use crate::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
-use crate::machine::{BatchCost, LONG, MOST_SAMPLES, Machine, MachineError, SHORT, Setup};
+use crate::machine::{BatchCost, LONG, Machine, MachineError, SHORT, Setup};
 use crate::measure::MeasureOptions;
 use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::sheet::{ExitSource, HandledBy, Row, Sheet};
@@ -63,6 +63,7 @@ pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
         controllers: Controllers::Kernel,
         has_doorbells: true,
         has_vhost: false,
+        halts: Halts::Exit,
     };
     let mut machine = Machine::new(setup, has_vmmcall())?;
     if machine.batch(None, 1, SHORT).is_ok() {
@@ -84,7 +85,7 @@ fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mod
     if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
         return without(error.to_string());
     }
-    let count = at_most(kind, operations(options.run(), begun.elapsed()));
+    let count = kind.at_most(operations(options.run(), begun.elapsed()));
     let row = Row {
         operations: count,
         made: WARM_UP,
@@ -92,11 +93,6 @@ fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mod
         ..Row::without(kind, what(kind), String::new())
     };
     Series { row, exits: Some(0), user_exits: 0 }
-}
-
-/// This many operations, or as many as there is room to keep samples of.
-pub(crate) fn at_most(kind: Kind, count: u64) -> u64 {
-    if kind == Kind::HltWake { count.min(MOST_SAMPLES) } else { count }
 }
 
 impl Series {

@@ -33,7 +33,7 @@ pub struct Description {
     /// What stands on the first machine's kernel's command line beyond the usual.
     #[serde(default)]
     pub append: String,
-    /// What the first machine's emulated processor has beyond the usual, by QEMU's names, with a comma between each two.
+    /// What the first machine's emulated processor has beyond the usual, or less (`-npt`), by QEMU's names, with commas.
     #[serde(default)]
     pub processor: String,
     /// The machine that is the guest of the first; nested ones are like it, less its devices.

@@ -112,7 +112,7 @@ pub(crate) struct LabMachine {
     /// A power of two: how much of the machine's time each instruction takes. Its processors then
     /// take turns, and its clock goes by what they execute.
     pub(crate) instruction_ns: Option<u32>,
-    /// What its emulated processor has beyond the usual, by QEMU's names, with a comma between each two.
+    /// What its emulated processor has beyond the usual, or less (`-npt`), by QEMU's names, with commas between them.
     pub(crate) features: String,
 }
 
@@ -186,7 +186,11 @@ impl LabMachine {
         };
         let cpus = self.cpus.to_string();
         let features = self.features.split(',').filter(|name| !name.is_empty());
-        let model = features.fold(model.to_owned(), |model, name| model + ",+" + name);
+        let feature = |name: &str| match name.strip_prefix('-') {
+            Some(name) => format!(",-{name}"),
+            None => format!(",+{name}"),
+        };
+        let model = features.fold(model.to_owned(), |model, name| model + &feature(name));
         let mut words = strings(["-accel", accelerator, "-cpu", &model, "-smp", &cpus]);
         if self.board == Board::Pc && self.accelerator == Accelerator::Kvm {
             // With it QEMU writes the task register back as KVM shows it, of the type "busy". Its own emulator, where

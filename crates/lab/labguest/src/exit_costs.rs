@@ -18,3 +18,12 @@ pub(crate) fn ablate(plan: Option<String>) -> io::Result<()> {
     println!("{}", serde_json::to_string(&sheet)?);
     Ok(())
 }
+
+/// Prints exits of this machine's KVM so far, as JSON: from the first time that it is asked on, until `end`.
+pub(crate) fn count(end: Option<&str>) -> io::Result<()> {
+    if end == Some("end") {
+        return exitcost::end_exit_counts();
+    }
+    println!("{}", serde_json::to_string(&exitcost::exit_counts()?)?);
+    Ok(())
+}

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Some("exits") => exits::run(std::env::args().skip(2)),
         Some("exit-costs") => exit_costs::run(std::env::args().nth(2)),
         Some("exit-ablation") => exit_costs::ablate(std::env::args().nth(2)),
+        Some("exit-counts") => exit_costs::count(std::env::args().nth(2).as_deref()),
         Some("mark") => mark::run(&std::env::args().nth(2).unwrap_or_default()),
         Some("measure") => measure::run(std::env::args().skip(2)),
         Some("subject") => subject::run(std::env::args().skip(2)),

@@ -2,9 +2,6 @@
 
 use analyses::reasons::ReasonNames;
 use bpfload::LoadError;
-use eventfmt::EventFormat;
-use raw_bytes::{Abi, ByteOrder, LongSize};
-use sources::FormatTable;
 use tracefs::Tracefs;
 
 use crate::error::Result;
@@ -22,14 +19,5 @@ pub fn reason_names() -> Result<ReasonNames> {
     if !path.exists() {
         return Err(LoadError::NoTracepoint("kvm_exit").into());
     }
-    let text = tracefs::read(&path)?;
-    let format = EventFormat::parse("kvm", text.as_bytes()).ok();
-    Ok(ReasonNames::of_formats(&format.into_iter().collect::<FormatTable>(), abi()))
-}
-
-fn abi() -> Abi {
-    Abi {
-        order: if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little },
-        long: if cfg!(target_pointer_width = "64") { LongSize::Eight } else { LongSize::Four },
-    }
+    Ok(ReasonNames::of_event_text(&tracefs::read(&path)?))
 }

@@ -4,6 +4,7 @@ use exitcost::{AblationOptions, AblationSheet, Kind, StepSheet, System, Toggle};
 use serde::Serialize;
 use stats::{Chance, Estimate, holm, student_two_sided};
 
+use crate::exits::counts::ReasonShare;
 use crate::exits::outcome::Spread;
 
 /// What is switched.
@@ -17,6 +18,8 @@ pub struct Ablation {
     pub operations: u64,
     /// What orders of steps are drawn from.
     pub seed: u64,
+    /// Whether the first machine's KVM counts its exits by reason, too, in a lab.
+    pub counts_exits: bool,
 }
 
 /// Ladders of one machine.
@@ -63,6 +66,8 @@ pub struct Rung {
     pub p: Option<f64>,
     /// Whether that is below 5%.
     pub is_significant: Option<bool>,
+    /// Exits of the first machine's KVM, where they were counted; most first.
+    pub exits: Option<Vec<ReasonShare>>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
 }
@@ -137,6 +142,7 @@ fn rungs(names: &[String], steps: &[StepSheet], kind: usize, is_cumulative: bool
             difference_cycles: differences.as_deref().and_then(Estimate::of),
             p: differences.as_deref().and_then(chance),
             is_significant: None,
+            exits: None,
             cycles: Spread::of(own),
             not_measured: step.not_measured.clone(),
         });
@@ -211,6 +217,7 @@ mod tests {
             is_cumulative: true,
             operations: 10,
             seed: 1,
+            counts_exits: false,
         };
         let plan = ablation.plan(&[Kind::Cpuid], 3);
         assert_eq!(plan.steps[0], []);

@@ -9,13 +9,14 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{BenchError, Result};
 use crate::exits::ExitsPlan;
+use crate::exits::boots::Boot;
 use crate::exits::outcome::{Conditions, MeasuredSystem, Outcome};
 use crate::restarting_lab::{ProgressFn, RestartingLab};
 use crate::shape;
 use crate::surroundings::Surroundings;
 
 /// What measures in machines.
-const PROGRAM: &str = "hyperscope-labguest";
+pub(super) const PROGRAM: &str = "hyperscope-labguest";
 /// How long a place may take. Deep down in emulation an exit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// How long it takes to load modules.
@@ -80,11 +81,18 @@ impl Levels<'_> {
         Ok(places)
     }
 
-    /// Lets what follows be in a lab whose first kernel has this on its command line.
-    pub(super) fn boot(&mut self, line: &str) -> Result<()> {
+    /// Lets what follows be in a lab whose machines are booted with this.
+    pub(super) fn boot(&mut self, boot: &Boot) -> Result<()> {
         let mut wanted = description(self.plan);
-        wanted.append = line.into();
+        wanted.append.clone_from(&boot.line);
+        wanted.guest.append.clone_from(&boot.guest_line);
+        wanted.processor.clone_from(&boot.processor);
         self.restarting_lab.change(wanted)
+    }
+
+    /// How often machines had to be started again.
+    pub(super) fn repeated_runs(&self) -> u32 {
+        self.restarting_lab.repeated_runs
     }
 
     /// Says what is done.

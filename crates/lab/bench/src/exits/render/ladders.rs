@@ -1,19 +1,61 @@
 //! Ladders as tables.
 
+use std::collections::BTreeMap;
+
 use report::Table;
 
 use super::{count, spread, times};
+use crate::exits::counts::ReasonShare;
 use crate::exits::ladder::{Ladder, Ladders, Rung};
-use crate::render::{NONE, interval, plain};
+use crate::render::{NONE, interval, number, plain};
 
 /// A table for each kind, with its title.
 pub(super) fn tables(of: &Ladders) -> Vec<(String, Table)> {
     let against = if of.is_cumulative { "the step before" } else { "nothing switched" };
     let titled = |ladder: &Ladder| {
         let title = format!("{} ({})\n", ladder.kind.name(), of.name);
-        (title, table(ladder, against))
+        let exits = exits(ladder).map(|exits| {
+            (format!("exits of level 1 for each {} ({})\n", ladder.kind.name(), of.name), exits)
+        });
+        std::iter::once((title, table(ladder, against))).chain(exits)
     };
-    of.ladders.iter().map(titled).collect()
+    of.ladders.iter().flat_map(titled).collect()
+}
+
+/// Steps by reasons, those with the most exits first; reasons that one operation in a hundred has in no step
+/// are in the sum alone. None where nothing was counted.
+fn exits(ladder: &Ladder) -> Option<Table> {
+    let counted: Vec<&[ReasonShare]> =
+        ladder.steps.iter().map(|rung| rung.exits.as_deref().unwrap_or_default()).collect();
+    let mut most: BTreeMap<&str, f64> = BTreeMap::new();
+    for share in counted.iter().copied().flatten() {
+        let most = most.entry(&share.reason).or_default();
+        *most = most.max(share.per_operation);
+    }
+    let mut reasons: Vec<(&str, f64)> =
+        most.into_iter().filter(|&(_, most)| most >= 0.01).collect();
+    reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if counted.iter().all(|shares| shares.is_empty()) {
+        return None;
+    }
+    let mut table = Table::default();
+    table.names("step", 0, ladder.steps.iter().map(|rung| rung.name.clone()).collect());
+    table.numbers("exits", 0, ladder.steps.iter().map(|rung| number(sum(rung), 2)).collect());
+    for (at, (reason, _)) in reasons.into_iter().enumerate() {
+        let cell = |shares: &&[ReasonShare]| {
+            let own = shares.iter().find(|share| share.reason == reason);
+            number(own.map(|share| share.per_operation), 2)
+        };
+        let rank = u8::try_from(at / 4).unwrap_or(u8::MAX);
+        table.numbers(reason, rank, counted.iter().map(cell).collect());
+    }
+    Some(table)
+}
+
+/// Exits for each operation, of all reasons.
+fn sum(rung: &Rung) -> Option<f64> {
+    let exits = rung.exits.as_ref()?;
+    Some(exits.iter().map(|share| share.per_operation).sum())
 }
 
 fn table(ladder: &Ladder, against: &str) -> Table {
@@ -85,6 +127,15 @@ pub(super) fn csv(all: &[Ladders]) -> Table {
     table.numbers("difference_cycles_low", 0, number(|rung| rung.difference_cycles?.low));
     table.numbers("difference_cycles_high", 0, number(|rung| rung.difference_cycles?.high));
     table.numbers("p", 0, number(|rung| rung.p));
+    table.numbers("exits_of_level_1", 0, number(sum));
+    table.names("exits_by_reason", 0, of_rung(by_reason));
     table.names("not_measured", 0, of_rung(|rung| rung.not_measured.clone().unwrap_or_default()));
     table
+}
+
+/// `vmload=2.00 vmrun=1.00`.
+fn by_reason(rung: &Rung) -> String {
+    let shares = rung.exits.iter().flatten();
+    let shares = shares.map(|share| format!("{}={:.3}", share.reason, share.per_operation));
+    shares.collect::<Vec<_>>().join(" ")
 }
