@@ -1,5 +1,6 @@
 //! Arguments of `ab`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use analyses::ab::MOST_SIDES;
@@ -20,6 +21,7 @@ use crate::misuse::Misuse;
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
     hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three of them\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
+    hyperscope ab --a A --b B --record runs -- ./bench            then hyperscope diff runs/*-a.hscope -- runs/*-b.hscope\n  \
     hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
     Each block is one run of every configuration, in an order by chance: what changes slowly on the\n\
@@ -66,8 +68,12 @@ pub(crate) struct AbArgs {
     /// Count this host's exits during each run, too: how many, what they cost, by reason, inside the kernel as top does
     #[arg(long)]
     pub(crate) exits: bool,
+    /// Record each run, too: a session for each in this new folder (block-03-b.hscope), whose exits are counted as those of
+    /// --exits are, and which exits, cpu, path and diff take apart
+    #[arg(long, value_name = "DIR", conflicts_with = "exits")]
+    pub(crate) record: Option<PathBuf>,
     /// Of this VM alone
-    #[arg(long, value_name = "NAME", requires = "exits")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) vm: Option<String>,
     /// What the order is drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

@@ -105,7 +105,7 @@ pub(crate) struct BenchExitsArgs {
     pub(crate) count_instructions: bool,
     /// Switch one thing at a time, in the tiny machine or below it, and show what that changes: tracers,
     /// settings, all (both), boot (in a lab), or single ones (no-ioeventfd, vhost, no-irqchip,
-    /// no-halt-exits, kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE), and in a lab, where
+    /// kvm-events, kvm-sched-events, kprobe, function, function-graph, MODULE/PARAMETER=VALUE), and in a lab, where
     /// machines are booted again for it, boot:WORD on level 1's kernel's command line (boot:mitigations=off,
     /// boot:kvm_amd.npt=0), guest-boot:WORD on its guests', processor:NAME (processor:vgif, processor:-npt)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]

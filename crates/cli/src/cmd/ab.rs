@@ -1,6 +1,7 @@
 //! `hyperscope ab`: whether a workload runs otherwise under some configurations than under a first one.
 
 mod exits;
+mod recordings;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -41,9 +42,11 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
     };
     let limits = Limits { timeout: args.timeout, stop: &stop };
-    let mut watch: Box<dyn Watch> = match args.exits {
-        true => Box::new(exits::Exits::begin(args.vm.as_deref())?),
-        false => Box::new(Unwatched),
+    let vm = args.vm.as_deref();
+    let mut watch: Box<dyn Watch> = match &args.record {
+        Some(folder) => Box::new(recordings::Recordings::begin(folder, vm)?),
+        None if args.exits => Box::new(exits::Exits::begin(vm)?),
+        None => Box::new(Unwatched),
     };
     let ab = experiment::run(&experiment, limits, &begins, &mut *watch)?;
     let main_metric = if args.metric.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
@@ -71,6 +74,11 @@ fn begins(progress: Progress) {
 
 /// A slip in a name is said before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
+    if args.vm.is_some() && !args.exits && args.record.is_none() {
+        bail!(Misuse(
+            "--vm says whose exits are counted: give --exits or --record, too".to_owned()
+        ));
+    }
     let mut names: Vec<&str> = vec!["wall_ns", "user_ns", "sys_ns"];
     for metric in &args.metric {
         if names.contains(&metric.name.as_str()) {
@@ -79,11 +87,12 @@ fn check(args: &AbArgs) -> anyhow::Result<()> {
         names.push(&metric.name);
     }
     for condition in &args.fail_if {
+        let counts_exits = args.exits || args.record.is_some();
         let is_there = names.iter().any(|name| is_about(condition, name))
-            || args.exits && is_counted(condition.metric());
+            || counts_exits && is_counted(condition.metric());
         if !is_there || condition.report.is_some() || condition.reason.is_some() {
             let names = names.join(", ");
-            let names = if args.exits { names + ", and those of --exits" } else { names };
+            let names = if counts_exits { names + ", and those of --exits" } else { names };
             bail!(Misuse(format!("--fail-if '{}': the metrics are {names}", condition.text)));
         }
     }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use sys::Tap;
 use sys::kvm::{
-    Controllers, Doorbell, Halts, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm,
-    VmExit,
+    Controllers, Doorbell, KvmError, Registers, Segment, SpecialRegisters, Table, TinyVm, VmExit,
 };
 
 use crate::counters::Counter;
@@ -47,8 +46,6 @@ pub(crate) struct Setup {
     pub(crate) has_doorbells: bool,
     /// Whether the kernel's vhost-net takes what is sent, and not a program.
     pub(crate) has_vhost: bool,
-    /// Whether a halt is an exit.
-    pub(crate) halts: Halts,
 }
 
 /// Why a machine did not do what it was to do.
@@ -101,7 +98,7 @@ const EXITS_TO_HALT: u32 = 4;
 impl Machine {
     /// Makes one.
     pub(crate) fn new(setup: Setup, has_vmmcall: bool) -> Result<Self> {
-        let mut vm = TinyVm::new(MEMORY_BYTES, setup.controllers, setup.halts)?;
+        let mut vm = TinyVm::new(MEMORY_BYTES, setup.controllers)?;
         let (asks, wakes) = (waker::bell()?, waker::bell()?);
         if setup.has_doorbells {
             vm.add_doorbell(Doorbell::Port(PORT_BELL), asks.as_fd())?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sys::guest_instructions::has_vmmcall;
-use sys::kvm::{Controllers, Halts};
+use sys::kvm::Controllers;
 
 use crate::ablation::{AblationOptions, AblationSheet, StepSheet};
 use crate::host;
@@ -69,8 +69,7 @@ fn step(
     let has = |toggle: &Toggle| toggles.contains(toggle);
     let controllers = if has(&Toggle::NoIrqchip) { Controllers::User } else { Controllers::Kernel };
     let (has_doorbells, has_vhost) = (!has(&Toggle::NoIoeventfd), has(&Toggle::Vhost));
-    let halts = if has(&Toggle::NoHaltExits) { Halts::Stay } else { Halts::Exit };
-    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost, halts };
+    let setup = Setup { long_mode, controllers, has_doorbells, has_vhost };
     let cycles = in_machine(options, setup).map_err(|error| error.to_string());
     undo.done();
     cycles

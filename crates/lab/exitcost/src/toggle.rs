@@ -18,8 +18,6 @@ pub enum Toggle {
     Vhost,
     /// KVM has no interrupt controllers: ports of theirs and halts are the program's.
     NoIrqchip,
-    /// A halt is none: the processor waits inside the guest, and nobody else has it meanwhile.
-    NoHaltExits,
     /// A parameter of a kernel module has another value.
     Parameter {
         /// `MODULE/NAME`.
@@ -68,7 +66,6 @@ impl Toggle {
             Self::NoIoeventfd => "no ioeventfd".into(),
             Self::Vhost => "vhost".into(),
             Self::NoIrqchip => "no irqchip in KVM".into(),
-            Self::NoHaltExits => "no exits for halts".into(),
             Self::Boot { text } => format!("booted with {text}"),
             Self::GuestBoot { text } => format!("guests booted with {text}"),
             Self::Processor { name } => match name.strip_prefix('-') {
@@ -95,7 +92,6 @@ impl Toggle {
             "no-ioeventfd" => Self::NoIoeventfd,
             "vhost" => Self::Vhost,
             "no-irqchip" => Self::NoIrqchip,
-            "no-halt-exits" => Self::NoHaltExits,
             "kvm-events" => Self::KvmEvents,
             "kvm-sched-events" => Self::KvmSchedEvents,
             "kprobe" => Self::Kprobe,
@@ -150,7 +146,6 @@ impl Toggle {
             Self::NoIoeventfd,
             Self::Vhost,
             Self::NoIrqchip,
-            Self::NoHaltExits,
         ]
     }
 
@@ -178,7 +173,7 @@ impl Toggle {
     /// here.
     pub(crate) fn apply(&self, undo: &mut Undo) -> io::Result<()> {
         match self {
-            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip | Self::NoHaltExits => Ok(()),
+            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip => Ok(()),
             Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. } => {
                 Err(io::Error::new(
                     io::ErrorKind::Unsupported,

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use sys::guest_instructions::has_vmmcall;
-use sys::kvm::{Controllers, Halts};
+use sys::kvm::Controllers;
 
 use crate::host;
 use crate::kind::{
@@ -63,7 +63,6 @@ pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
         controllers: Controllers::Kernel,
         has_doorbells: true,
         has_vhost: false,
-        halts: Halts::Exit,
     };
     let mut machine = Machine::new(setup, has_vmmcall())?;
     if machine.batch(None, 1, SHORT).is_ok() {

@@ -7,7 +7,7 @@ use stats::Chance;
 
 use crate::command::{self, CommandError, Limits};
 use crate::metric::{Metric, MetricError};
-use crate::watch::{Watch, Watched, all_metrics};
+use crate::watch::{RunOf, Watch, Watched, all_metrics};
 
 /// Blocks before an interval is trusted to be narrow.
 const LEAST_BLOCKS: usize = 6;
@@ -178,7 +178,7 @@ fn one_run(
         step("setup", setup, limits)?;
         step("prepare", experiment.prepare.as_deref().unwrap_or(""), limits)?;
         let reads = !experiment.metrics.is_empty();
-        watch.begin().map_err(ExperimentError::Watch)?;
+        watch.begin(RunOf { side, block }).map_err(ExperimentError::Watch)?;
         let done = command::run(&experiment.workload, &variables, limits, reads);
         counts = watch.end().map_err(ExperimentError::Watch)?;
         done.map_err(|error| ExperimentError::Command("workload", error))

@@ -14,4 +14,4 @@ pub use experiment::{
     Configuration, Experiment, ExperimentError, OWN_METRICS, Progress, Stop, run,
 };
 pub use metric::{Metric, MetricError};
-pub use watch::{Count, Unwatched, Watch};
+pub use watch::{Count, RunOf, Unwatched, Watch};

@@ -3,18 +3,27 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use analyses::ab::AbRun;
+use analyses::ab::{AbRun, AbSide};
 
 /// Names of one kind that are told apart, those first that have most; the rest is left out.
 const MOST_NAMES: usize = 12;
 
+/// Which run of the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunOf {
+    /// Its configuration.
+    pub side: AbSide,
+    /// Its block, from 1; 0 while it warms up.
+    pub block: usize,
+}
+
 /// Counts what happens while a workload runs.
 pub trait Watch {
-    /// A workload is about to begin.
+    /// This run of a workload is about to begin.
     ///
     /// # Errors
     /// When it can't be counted.
-    fn begin(&mut self) -> io::Result<()>;
+    fn begin(&mut self, run: RunOf) -> io::Result<()>;
 
     /// It has ended.
     ///
@@ -28,7 +37,7 @@ pub trait Watch {
 pub struct Unwatched;
 
 impl Watch for Unwatched {
-    fn begin(&mut self) -> io::Result<()> {
+    fn begin(&mut self, _: RunOf) -> io::Result<()> {
         Ok(())
     }
 
@@ -60,8 +69,9 @@ pub(crate) fn all_metrics(own: &[String], runs: &[Watched]) -> (Vec<String>, Vec
     let names = shown(runs);
     let values = |watched: &Watched| {
         let of = |name: &String| {
-            let count = watched.counts.iter().find(|count| count.name == *name);
-            count.map_or(0.0, |count| count.value)
+            // Of several VMs there are several.
+            let own = watched.counts.iter().filter(|count| count.name == *name);
+            own.map(|count| count.value).sum::<f64>()
         };
         let mut run = watched.run.clone();
         run.values.extend(names.iter().map(of));
@@ -116,7 +126,8 @@ mod tests {
             run(&[
                 ("exits", None, 8.0),
                 ("exits_msr", Some("exits"), 3.0),
-                ("exits_io", Some("exits"), 0.5),
+                ("exits_io", Some("exits"), 0.25),
+                ("exits_io", Some("exits"), 0.25),
             ]),
         ];
         let (names, runs) = all_metrics(&["wall_ns".to_owned()], &runs);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
-use sys::kvm::{Controllers, Halts, Registers, TinyVm, VmExit};
+use sys::kvm::{Controllers, Registers, TinyVm, VmExit};
 
 /// Ports of the devices, none of which a kernel has one at.
 const SPINS: u8 = 0x81;
@@ -73,7 +73,7 @@ fn program(rounds: u16) -> Vec<u8> {
 }
 
 fn machine(rounds: u16) -> io::Result<TinyVm> {
-    let mut vm = TinyVm::new(0x10000, Controllers::User, Halts::Exit).map_err(io::Error::other)?;
+    let mut vm = TinyVm::new(0x10000, Controllers::User).map_err(io::Error::other)?;
     let mut registers = vm.special_registers().map_err(io::Error::other)?;
     (registers.cs.base, registers.cs.selector) = (0, 0);
     vm.set_special_registers(&registers).map_err(io::Error::other)?;

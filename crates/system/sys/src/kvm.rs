@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use memmap2::{MmapMut, MmapOptions};
 
-use self::abi::{
-    Cpuid, DeviceAttribute, EnableCap, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request,
-};
+use self::abi::{Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request};
 pub use self::abi::{Registers, Segment, SpecialRegisters, Table};
 use self::alarm::Alarm;
 pub use self::vhost::Queue;
@@ -43,15 +41,6 @@ pub enum Controllers {
     Kernel,
     /// None: a halted processor is its owner's to wake.
     User,
-}
-
-/// What a halt of the guest is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halts {
-    /// An exit: another thread can have the processor meanwhile.
-    Exit,
-    /// The processor's own, which stays in the guest (`KVM_CAP_X86_DISABLE_EXITS`).
-    Stay,
 }
 
 /// Why the processor came back to its owner.
@@ -95,7 +84,7 @@ impl TinyVm {
     ///
     /// # Errors
     /// When there is no KVM, this process may not use it, or it refuses.
-    pub fn new(memory_bytes: usize, controllers: Controllers, halts: Halts) -> Result<Self> {
+    pub fn new(memory_bytes: usize, controllers: Controllers) -> Result<Self> {
         let failed = |call| move |source| KvmError { call, source };
         let kvm = OpenOptions::new()
             .read(true)
@@ -112,10 +101,6 @@ impl TinyVm {
         add_memory(vm.as_fd(), &mut memory)?;
         if controllers == Controllers::Kernel {
             plain(vm.as_fd(), "KVM_CREATE_IRQCHIP", request::CREATE_IRQCHIP, 0)?;
-        }
-        if halts == Halts::Stay {
-            let mut asked = EnableCap::new(abi::CAP_X86_DISABLE_EXITS, abi::DISABLE_EXITS_HLT);
-            with(vm.as_fd(), "KVM_CAP_X86_DISABLE_EXITS", request::ENABLE_CAP, &mut asked)?;
         }
         let vcpu = made(plain(vm.as_fd(), "KVM_CREATE_VCPU", request::CREATE_VCPU, 0)?);
         copy_cpuid(kvm.as_fd(), vcpu.as_fd())?;

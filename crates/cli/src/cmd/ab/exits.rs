@@ -2,7 +2,7 @@
 
 use std::io;
 
-use experiment::{Count, Watch};
+use experiment::{Count, RunOf, Watch};
 use live::{Accounting, By, Interval, Limits, Row};
 use timeline::VcpuActivity;
 
@@ -26,7 +26,7 @@ impl Exits {
 }
 
 impl Watch for Exits {
-    fn begin(&mut self) -> io::Result<()> {
+    fn begin(&mut self, _: RunOf) -> io::Result<()> {
         // What came before the workload is in this one.
         self.interval().map(drop)
     }
@@ -56,7 +56,7 @@ fn counts(interval: &Interval, vm: Option<&str>) -> Vec<Count> {
         always("run_queue_ns", states(&[VcpuActivity::Preempted, VcpuActivity::Waiting])),
     ];
     for row in &rows {
-        let of = name(row);
+        let of = reason_name(row.level, &row.reason);
         let count = |name, kind, value: u64| Count { name, kind: Some(kind), value: value as f64 };
         counts.push(count(format!("exits_{of}"), "exits", row.sums.count));
         if !row.waiting {
@@ -67,11 +67,11 @@ fn counts(interval: &Interval, vm: Option<&str>) -> Vec<Count> {
 }
 
 /// A reason as part of a metric's name, as `--fail-if` reads it.
-fn name(row: &Row) -> String {
+pub(super) fn reason_name(level: u8, reason: &str) -> String {
     let plain =
         |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '_' };
-    let reason: String = row.reason.chars().map(plain).collect();
-    if row.level > 1 { format!("l{}_{reason}", row.level) } else { reason }
+    let reason: String = reason.chars().map(plain).collect();
+    if level > 1 { format!("l{level}_{reason}") } else { reason }
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ const KVMIO: c_ulong = 0xae;
 /// Requests. Those that are plain numbers take no structure.
 pub(super) mod request {
     use super::{
-        Cpuid, DeviceAttribute, EnableCap, Ioeventfd, Irqchip, Irqfd, KVMIO, MemoryRegion,
-        Registers, Request, SpecialRegisters, c_ulong,
+        Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, KVMIO, MemoryRegion, Registers, Request,
+        SpecialRegisters, c_ulong,
     };
 
     const fn plain(number: c_ulong) -> c_ulong {
@@ -58,7 +58,6 @@ pub(super) mod request {
     pub(in super::super) const GET_SREGS: Request<SpecialRegisters> = Request::of(2, 0x83);
     pub(in super::super) const SET_SREGS: Request<SpecialRegisters> = Request::of(1, 0x84);
     pub(in super::super) const INTERRUPT: Request<u32> = Request::of(1, 0x86);
-    pub(in super::super) const ENABLE_CAP: Request<EnableCap> = Request::of(1, 0xa3);
     pub(in super::super) const GET_DEVICE_ATTR: Request<DeviceAttribute> = Request::of(1, 0xe2);
 }
 
@@ -76,30 +75,7 @@ pub(super) const EXIT_MMIO: u32 = 6;
 /// `KVM_IOEVENTFD_FLAG_PIO`.
 pub(super) const IOEVENTFD_IS_PORT: u32 = 2;
 
-/// `KVM_CAP_X86_DISABLE_EXITS`.
-pub(super) const CAP_X86_DISABLE_EXITS: u32 = 143;
-/// `KVM_X86_DISABLE_EXITS_HLT`.
-pub(super) const DISABLE_EXITS_HLT: u64 = 2;
-
 impl Argument for u32 {}
-
-/// `struct kvm_enable_cap`.
-#[repr(C)]
-#[derive(Clone, Debug)]
-pub(super) struct EnableCap {
-    cap: u32,
-    flags: u32,
-    args: [u64; 4],
-    pad: [u8; 64],
-}
-
-impl EnableCap {
-    pub(super) fn new(cap: u32, argument: u64) -> Self {
-        Self { cap, flags: 0, args: [argument, 0, 0, 0], pad: [0; 64] }
-    }
-}
-
-impl Argument for EnableCap {}
 
 /// `struct kvm_regs`.
 #[repr(C)]
