@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod aarch64;
+mod ab;
 mod bench;
 mod bench_advice;
 mod bench_tracers;

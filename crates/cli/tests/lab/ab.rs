@@ -1,0 +1,58 @@
+//! `hyperscope ab` on a real KVM host: a workload that says how many exits it made.
+
+use serde_json::Value;
+
+use crate::tool::{TestLab, can_run_all};
+
+/// Makes CPUID exits, B three times as many runs of them, and prints how many it made.
+const WORK: &str = "hyperscope bench exits --vm --kind cpuid --run-ms 4 --format json \
+                    --runs $(test $HYPERSCOPE_SIDE = a && echo 1 || echo 3)";
+
+#[test]
+fn exits_of_runs_are_those_that_the_workload_made() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("ab");
+    lab.run(&["up", "--levels", "1"]).done();
+    lab.shell(1, "hyperscope-labguest host").done();
+    lab.put_program(1);
+    for counted in ["--record /tmp/runs", "--exits"] {
+        let script = format!(
+            "hyperscope ab --a true --b true --runs 3 --warmup 1 {counted} --format json \
+             --metric made=json:places.0.rows.0.made -- '{WORK}'"
+        );
+        let report: Value = serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap();
+        let metric = |name: &str| {
+            let all = report["metrics"].as_array().unwrap();
+            let found = all.iter().find(|metric| metric["name"] == name);
+            let found = found.unwrap_or_else(|| panic!("{counted}: no {name} in {report:#}"));
+            [&found["a_mean"], &found["b_mean"]].map(|mean| mean.as_f64().unwrap())
+        };
+        let (made, found) = (metric("made"), metric("exits_cpuid"));
+        assert_eq!(found, made, "{counted}");
+        assert!(found.iter().all(|&exits| exits > 100.0), "{counted}: {found:?}");
+        assert!(metric("exit_cost_cpuid_ns").iter().all(|&ns| ns > 0.0), "{counted}");
+        assert!(metric("guest_ns").iter().all(|&ns| ns > 0.0), "{counted}");
+    }
+    // A session of each run that counted, which other verbs read.
+    let sessions = lab.shell(
+        1,
+        "ls /tmp/runs; hyperscope diff --format json /tmp/runs/*-a.hscope -- /tmp/runs/*-b.hscope",
+    );
+    let text = sessions.done().stdout;
+    let (names, diff) = text.split_once('{').unwrap();
+    let expected =
+        (1..=3).flat_map(|block| ["a", "b"].map(|side| format!("block-{block:02}-{side}.hscope")));
+    assert_eq!(names.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    assert!(diff.contains("\"cpuid\""), "{diff}");
+    // Nothing is left that records, and an experiment doesn't write into what is there.
+    assert_eq!(lab.shell(1, "ls /sys/kernel/tracing/instances").done().stdout, "");
+    let again = lab.shell(1, "hyperscope ab --a true --b true --record /tmp/runs -- true");
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again.stderr.contains("--record: cannot make the folder /tmp/runs"),
+        "{}",
+        again.stderr
+    );
+}
