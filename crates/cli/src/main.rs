@@ -36,6 +36,7 @@ mod page_names;
 mod part;
 mod progress;
 mod recorded;
+mod running;
 mod seconds;
 mod session_tables;
 mod stored_frames;

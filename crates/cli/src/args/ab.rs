@@ -66,14 +66,14 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "NAME=WHERE", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
     /// Count this host's exits during each run, too: how many, what they cost, by reason, inside the kernel as top does
-    #[arg(long)]
+    #[arg(long, group = "counted")]
     pub(crate) exits: bool,
     /// Record each run, too: a session for each in this new folder (block-03-b.hscope), whose exits are counted as those of
     /// --exits are, and which exits, cpu, path and diff take apart
-    #[arg(long, value_name = "DIR", conflicts_with = "exits")]
+    #[arg(long, value_name = "DIR", group = "counted")]
     pub(crate) record: Option<PathBuf>,
     /// Of this VM alone
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "counted")]
     pub(crate) vm: Option<String>,
     /// What the order is drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

@@ -1,5 +1,6 @@
 //! `hyperscope ab`: whether a workload runs otherwise under some configurations than under a first one.
 
+mod exit_metrics;
 mod exits;
 mod recordings;
 
@@ -16,6 +17,7 @@ use printable::messages;
 use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use self::recordings::Recordings;
 use crate::args::ab::AbArgs;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::misuse::Misuse;
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     let limits = Limits { timeout: args.timeout, stop: &stop };
     let vm = args.vm.as_deref();
     let mut watch: Box<dyn Watch> = match &args.record {
-        Some(folder) => Box::new(recordings::Recordings::begin(folder, vm)?),
+        Some(folder) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
         None if args.exits => Box::new(exits::Exits::begin(vm)?),
         None => Box::new(Unwatched),
     };
@@ -74,11 +76,6 @@ fn begins(progress: Progress) {
 
 /// A slip in a name is said before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
-    if args.vm.is_some() && !args.exits && args.record.is_none() {
-        bail!(Misuse(
-            "--vm says whose exits are counted: give --exits or --record, too".to_owned()
-        ));
-    }
     let mut names: Vec<&str> = vec!["wall_ns", "user_ns", "sys_ns"];
     for metric in &args.metric {
         if names.contains(&metric.name.as_str()) {

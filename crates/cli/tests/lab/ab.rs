@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::tool::{TestLab, can_run_all};
 
 /// Makes CPUID exits, B three times as many runs of them, and prints how many it made.
-const WORK: &str = "hyperscope bench exits --vm --kind cpuid --run-ms 4 --format json \
+const WORK: &str = "hyperscope bench exits --vm --kind cpuid --run-ms 60 --format json \
                     --runs $(test $HYPERSCOPE_SIDE = a && echo 1 || echo 3)";
 
 #[test]

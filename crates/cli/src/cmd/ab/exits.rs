@@ -6,6 +6,8 @@ use experiment::{Count, RunOf, Watch};
 use live::{Accounting, By, Interval, Limits, Row};
 use timeline::VcpuActivity;
 
+use super::exit_metrics::{ReasonSums, exit_metrics};
+
 /// Counts them, of all VMs or of one.
 #[derive(Debug)]
 pub(super) struct Exits {
@@ -40,38 +42,21 @@ impl Watch for Exits {
 fn counts(interval: &Interval, vm: Option<&str>) -> Vec<Count> {
     let is_asked_for = |name: &str| vm.is_none_or(|vm| vm == name);
     let own = |row: &&Row| row.vm.as_deref().is_none_or(is_asked_for);
-    let rows: Vec<&Row> = interval.rows.iter().filter(own).collect();
     let vcpus = || interval.vcpus.iter().filter(|vcpu| is_asked_for(&vcpu.vm));
     let states = |wanted: &[VcpuActivity]| {
         let of = |vcpu: &live::Vcpu| wanted.iter().map(|state| vcpu.states.of(*state)).sum::<u64>();
         vcpus().map(of).sum::<u64>()
     };
-    let cost = |row: &&Row| if row.waiting { 0 } else { row.sums.cost_ns() };
-    let always =
-        |name: &str, value: u64| Count { name: name.to_owned(), kind: None, value: value as f64 };
-    let mut counts = vec![
-        always("exits", rows.iter().map(|row| row.sums.count).sum()),
-        always("exit_cost_ns", rows.iter().map(cost).sum()),
-        always("guest_ns", states(&[VcpuActivity::Guest])),
-        always("run_queue_ns", states(&[VcpuActivity::Preempted, VcpuActivity::Waiting])),
-    ];
-    for row in &rows {
-        let of = reason_name(row.level, &row.reason);
-        let count = |name, kind, value: u64| Count { name, kind: Some(kind), value: value as f64 };
-        counts.push(count(format!("exits_{of}"), "exits", row.sums.count));
-        if !row.waiting {
-            counts.push(count(format!("exit_cost_{of}_ns"), "cost", row.sums.cost_ns()));
-        }
-    }
-    counts
-}
-
-/// A reason as part of a metric's name, as `--fail-if` reads it.
-pub(super) fn reason_name(level: u8, reason: &str) -> String {
-    let plain =
-        |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '_' };
-    let reason: String = reason.chars().map(plain).collect();
-    if level > 1 { format!("l{level}_{reason}") } else { reason }
+    let sums = interval.rows.iter().filter(own).map(|row| ReasonSums {
+        level: row.level,
+        reason: &row.reason,
+        waiting: row.waiting,
+        count: row.sums.count,
+        cost_ns: row.sums.cost_ns(),
+    });
+    let sums: Vec<ReasonSums<'_>> = sums.collect();
+    let run_queue_ns = states(&[VcpuActivity::Preempted, VcpuActivity::Waiting]);
+    exit_metrics(&sums, states(&[VcpuActivity::Guest]), run_queue_ns)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Records the VM under the cursor while the screen goes on, by this program's own `record`, and makes a page of it
 //! by its `report`.
 
-mod child;
 mod place;
 
 use std::env;
@@ -14,8 +13,8 @@ use std::time::{Duration, Instant};
 use live_viewer::ChosenVm;
 use printable::label;
 
-use self::child::Running;
 use super::browser;
+use crate::running::Running;
 
 /// How long things take, and may take.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! A program that runs while the screen goes on, with a deadline, and with what it says kept.
+//! A program that runs while this one goes on, with a deadline, and with what it says kept.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,19 +11,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use waits::Deadline;
 
-/// Of what a program has said, the end that its last line is looked for in.
+/// Of what a program has said, the end that its last line is looked for in, and the beginning that words are.
 const LAST_BYTES: usize = 4096;
+const FIRST_BYTES: usize = 64 << 10;
 /// How often it is looked whether a program has ended that was interrupted.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A program that was started. Dropped, it is ended in order, and waited for.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     /// A file, so that a program which says much, or whose reader was killed, goes on.
     said: File,
-    deadline: Instant,
+    deadline: Deadline,
     /// From the interrupt until it is killed.
     grace: Duration,
     /// When it was interrupted.
@@ -34,7 +36,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts a program, which has so long, and that grace once it is interrupted.
-    pub(super) fn start<S: AsRef<OsStr>>(
+    pub(crate) fn start<S: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = S>,
         at_most: Duration,
@@ -46,22 +48,22 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.try_clone()?)
-            // What the terminal sends is for the screen: that ends the program in order.
+            // What the terminal sends is for this program: that ends the other in order.
             .process_group(0)
             .spawn()?;
-        let deadline = Instant::now() + at_most;
+        let deadline = Deadline::after(at_most);
         Ok(Self { child, said, deadline, grace, interrupted: None, is_late: false, status: None })
     }
 
     /// How it ended, if it has; at its deadline it is interrupted, and after its grace it is killed.
-    pub(super) fn look(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
         }
         if self.status.is_some() {
             return Ok(self.status);
         }
-        if self.interrupted.is_none() && Instant::now() >= self.deadline {
+        if self.interrupted.is_none() && self.deadline.has_passed() {
             self.is_late = true;
             self.interrupt();
         }
@@ -73,7 +75,7 @@ impl Running {
     }
 
     /// Interrupts it, once.
-    pub(super) fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         if self.status.is_none() && self.interrupted.is_none() {
             // It is not waited for yet: the number is its own. Where this fails, its grace ends it.
             let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
@@ -82,7 +84,7 @@ impl Running {
     }
 
     /// Interrupts it, and waits for that.
-    pub(super) fn end(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
         self.interrupt();
         loop {
             if let Some(status) = self.look()? {
@@ -94,33 +96,43 @@ impl Running {
 
     /// Its process id.
     #[cfg(test)]
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Whether it was interrupted by whoever started it, or by its deadline.
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.interrupted.is_some()
     }
 
     /// Whether it did not end by itself in its time.
-    pub(super) fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.is_late
     }
 
     /// Whether it has said anything.
-    pub(super) fn has_spoken(&self) -> bool {
+    pub(crate) fn has_spoken(&self) -> bool {
         self.said.metadata().is_ok_and(|of| of.len() > 0)
     }
 
-    /// The last line that it said.
-    pub(super) fn last_line(&self) -> Option<String> {
-        let length = self.said.metadata().ok()?.len();
-        let mut bytes = vec![0; LAST_BYTES];
-        let begin = length.saturating_sub(LAST_BYTES as u64);
-        let read = self.said.read_at(&mut bytes, begin).ok()?;
+    /// Whether a line that it said begins so.
+    pub(crate) fn has_said(&self, begin: &str) -> bool {
+        self.said_at(0, FIRST_BYTES)
+            .is_some_and(|text| text.lines().any(|it| it.starts_with(begin)))
+    }
+
+    /// What it said from a place on, up to `most` bytes.
+    fn said_at(&self, place: u64, most: usize) -> Option<String> {
+        let mut bytes = vec![0; most];
+        let read = self.said.read_at(&mut bytes, place).ok()?;
         bytes.truncate(read);
-        let text = String::from_utf8_lossy(&bytes);
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The last line that it said.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        let length = self.said.metadata().ok()?.len();
+        let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         Some(line.strip_prefix("hyperscope: ").unwrap_or(line).to_owned())
     }

@@ -1,0 +1,49 @@
+//! Exits of a run as metrics, wherever they were counted: in the kernel, or out of a recording.
+
+use experiment::Count;
+
+/// The exits of a VM that have a reason.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReasonSums<'r> {
+    /// 1: of a guest of this host, 2: of a guest inside it.
+    pub(super) level: u8,
+    pub(super) reason: &'r str,
+    /// Whether such an exit waits, so that its time is nobody's cost.
+    pub(super) waiting: bool,
+    pub(super) count: u64,
+    pub(super) cost_ns: u64,
+}
+
+/// Metrics of one run.
+pub(super) fn exit_metrics(
+    rows: &[ReasonSums<'_>],
+    guest_ns: u64,
+    run_queue_ns: u64,
+) -> Vec<Count> {
+    let always =
+        |name: &str, value: u64| Count { name: name.to_owned(), kind: None, value: value as f64 };
+    let costly = || rows.iter().filter(|row| !row.waiting);
+    let mut metrics = vec![
+        always("exits", rows.iter().map(|row| row.count).sum()),
+        always("exit_cost_ns", costly().map(|row| row.cost_ns).sum()),
+        always("guest_ns", guest_ns),
+        always("run_queue_ns", run_queue_ns),
+    ];
+    for row in rows {
+        let of = name(row);
+        let count = |name, kind, value: u64| Count { name, kind: Some(kind), value: value as f64 };
+        metrics.push(count(format!("exits_{of}"), "exits", row.count));
+        if !row.waiting {
+            metrics.push(count(format!("exit_cost_{of}_ns"), "cost", row.cost_ns));
+        }
+    }
+    metrics
+}
+
+/// A reason as part of a metric's name, as `--fail-if` reads it.
+fn name(row: &ReasonSums<'_>) -> String {
+    let plain =
+        |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '_' };
+    let reason: String = row.reason.chars().map(plain).collect();
+    if row.level > 1 { format!("l{}_{reason}", row.level) } else { reason }
+}
