@@ -1,5 +1,7 @@
 //! The recordings of a session as tables, for a folder or for a lake.
 
+mod needed;
+
 use std::collections::HashMap;
 use std::mem::take;
 use std::path::{Path, PathBuf};
@@ -8,22 +10,22 @@ use std::sync::Arc;
 use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use lake::{
-    Files, Ids, NeededEvents, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written,
-    hash_sources, identify, write_named_tables, write_needed_events,
+    Files, Ids, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written, hash_sources,
+    identify, write_tables,
 };
 use report::events::Machine;
-use sources::{Recording, TimeRange};
+use sources::Recording;
 use timeline::event_filter::Filter;
 
+pub(crate) use self::needed::convert_needed_events;
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::MethodArg;
-use crate::args::export::NeededArgs;
 use crate::args::tables::TableArgs;
 use crate::cmd::events::check_names;
 use crate::inputs::open_all;
 use crate::machines::machines;
 use crate::misuse::Misuse;
-use crate::part::{Part, leave_out_vcpus};
+use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::{Recorded, recorded};
 
@@ -215,82 +217,8 @@ pub(crate) fn convert<F: Files>(
     let progress = Progress::new(bytes.saturating_mul(4));
     let ids = tables.named.clone().unwrap_or_else(|| identify(&question));
     let tick = |bytes| progress.advance(bytes);
-    let written = write_named_tables(question, ids, files, &tick);
+    let written = write_tables(question, ids, files, &tick);
     progress.finish();
     sys::check_mapped_files()?;
     written.context("cannot write the tables")
-}
-
-impl SessionTables {
-    /// Leaves out what vCPUs of other VMs did; no names: nothing. Rows of these VMs stay what they are, with their names: those
-    /// of tables that know of a vCPU by what its own thread did.
-    ///
-    /// # Errors
-    /// When no event is called so.
-    pub(crate) fn leave_out_other_vms(
-        &mut self,
-        args: &TableArgs,
-        events: &[String],
-        vms: &[String],
-    ) -> anyhow::Result<()> {
-        if vms.is_empty() {
-            return Ok(());
-        }
-        self.named = Some(self.identify(args, events)?);
-        let hosts = self.recordings.iter_mut().zip(&self.machines).filter(|one| one.1.level == 0);
-        for (recording, _) in hosts {
-            leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
-        }
-        Ok(())
-    }
-
-    /// Has blocks of other times than those needed skipped.
-    fn leave_out_other_times(&mut self, needed: &NeededEvents) {
-        // One range is read of a recording: that which was asked for is no longer than this, most often. Where stamps may be
-        // wrong, any block may have a row of this time.
-        if needed.comm || self.range_ns.is_some() || self.damaged_places() > 0 {
-            return;
-        }
-        let (from_ns, to_ns) = (needed.from_ns.unwrap_or(0), needed.to_ns.unwrap_or(u64::MAX));
-        if from_ns > 0 || to_ns < u64::MAX {
-            let times = TimeRange { from_ns, to_ns: to_ns.max(from_ns) };
-            self.recordings.iter_mut().for_each(|one| one.set_range(times));
-        }
-    }
-}
-
-/// Writes the part of the table of events that a query needs, and reads no more of the recordings than that takes.
-///
-/// # Errors
-/// When it can't be written.
-pub(crate) fn convert_needed_events<F: Files>(
-    mut tables: SessionTables,
-    args: &TableArgs,
-    needed: &NeededArgs,
-    files: &mut F,
-) -> anyhow::Result<Written> {
-    // As of the whole table: named before anything is left out.
-    let ids = tables.identify(args, &[])?;
-    let origin = tables.origin(args);
-    let ns = |unix_ns: i64| origin.clock.trace_ns(unix_ns);
-    let from_ns = needed.needed_from.map(ns);
-    // Where no stamp is as late as the end, all are before it; where none is as late as the beginning, none is wanted.
-    let to_ns = if from_ns == Some(None) { Some(0) } else { needed.needed_to.and_then(ns) };
-    let needed = NeededEvents {
-        ids,
-        from_ns: from_ns.flatten(),
-        to_ns,
-        events: needed.needed_event.clone(),
-        fields: needed.has("fields"),
-        comm: needed.has("comm"),
-    };
-    tables.leave_out_other_times(&needed);
-    let (filter, wanted) = (tables.filter(&[])?, args.wanted(false));
-    let question = tables.question(&origin, &filter, &wanted);
-    let bytes: u64 = tables.recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes);
-    let written = write_needed_events(question, &needed, files, &|bytes| progress.advance(bytes));
-    progress.finish();
-    sys::check_mapped_files()?;
-    written.context("cannot write the table")
 }

@@ -224,23 +224,12 @@ pub fn identify(question: &Question<'_>) -> Ids {
     Ids { session, ingest, begun_ns, is_dated: origin.clock.offset_ns.is_some() }
 }
 
-/// Writes the tables of recordings, that of the session last; `tick` hears of the bytes done.
+/// Writes the tables of recordings, that of the session last; `ids` is what [`identify`] made of them, also where a part has
+/// been left out since. `tick` hears of the bytes done.
 ///
 /// # Errors
 /// When a table can't be written, or the recordings hold more than one host.
 pub fn write_tables<F: Files>(
-    question: Question<'_>,
-    files: &mut F,
-    tick: &(dyn Fn(u64) + Sync),
-) -> io::Result<Written> {
-    write_named_tables(question, identify(&question), files, tick)
-}
-
-/// The same with rows that are named already: of recordings of which a part has been left out since.
-///
-/// # Errors
-/// As there.
-pub fn write_named_tables<F: Files>(
     question: Question<'_>,
     ids: Ids,
     files: &mut F,

@@ -31,9 +31,7 @@ mod writer;
 pub use buckets::write_buckets;
 pub use clock::{SLICE_NS, UnixClock, slice_of};
 pub use column::{Column, Kind, Names, Table};
-pub use convert::{
-    Files, Ids, Origin, Question, Written, identify, write_named_tables, write_tables,
-};
+pub use convert::{Files, Ids, Origin, Question, Written, identify, write_tables};
 pub use events::{NeededEvents, write_needed_events};
 pub use identity::{CONVERTER, SourceHash, hash_sources, name_of};
 pub use pseudonyms::Pseudonyms;

@@ -59,10 +59,11 @@ pub(crate) fn add_of<S: Storage>(
         written: &TABLES,
         events: &events,
     };
-    let mut addition = Addition::new(storage, identify(&question))?;
+    let ids = identify(&question);
+    let mut addition = Addition::new(storage, ids.clone())?;
     let outcome = addition.outcome();
     if matches!(outcome, Added::New | Added::Replaced) {
-        write_tables(question, &mut addition, &|_| ())?;
+        write_tables(question, ids, &mut addition, &|_| ())?;
     }
     Ok(outcome)
 }
