@@ -174,12 +174,7 @@ fn a_recording_has_the_rows_of_its_exported_tables() {
             if some.contains(&&*path) { &TABLES[..] } else { &["sessions", "exits", "vms"] };
         let all: String = tables.iter().map(|table| format!("SELECT * FROM {table};\n")).collect();
         // Of large tables, parts are read at the same time, in no order.
-        let sorted = |source: &str| {
-            let answers = answers(source, &all);
-            let mut lines: Vec<String> = answers.lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            lines
-        };
+        let sorted = |source: &str| in_order(&answers(source, &all));
         let (exported, direct) = (sorted(folder.path().to_str().unwrap()), sorted(&path));
         assert!(exported == direct, "{path}: {} {}", exported.len(), direct.len());
         compared += direct.len();
@@ -232,13 +227,8 @@ fn events_of_a_part_are_those_of_the_exported_table() {
             "WITH e AS (SELECT * FROM events WHERE ts_ns < {to}) SELECT COUNT(*) AS n, MAX(comm) AS comm FROM e WHERE event = (SELECT MIN(event) FROM e)"
         ),
     ] {
-        let sorted = |source: &str| {
-            let answer = output_of(&["sql", "--format", "csv", &query, source]);
-            let mut lines: Vec<String> = answer.lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            lines
-        };
-        let (exported, direct) = (sorted(tables), sorted(path));
+        let csv = |source| output_of(&["sql", "--format", "csv", &query, source]);
+        let (exported, direct) = (in_order(&csv(tables)), in_order(&csv(path)));
         assert!(
             exported == direct && direct.len() > 1,
             "{query}: {} {}",
@@ -253,6 +243,13 @@ fn events_of_a_part_are_those_of_the_exported_table() {
         [&part, &count(""), "SELECT COUNT(DISTINCT fields || comm) AS n FROM events;\n", &part]
             .concat();
     assert_eq!(answers(path, &asked), answers(tables, &asked));
+}
+
+/// The lines of an answer, in an order of their own.
+fn in_order(answer: &str) -> Vec<String> {
+    let mut lines: Vec<String> = answer.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
 }
 
 /// Three VMs, of which a query asks for some.
@@ -276,13 +273,8 @@ fn exits_of_some_vms_are_those_of_the_exported_table() {
         format!("SELECT * FROM exit_hist WHERE vm = '{c}'"),
         "SELECT COUNT(*) AS n FROM exits WHERE vm = 'none'".to_owned(),
     ] {
-        let sorted = |source: &str| {
-            let answer = output_of(&["sql", "--format", "csv", &query, source]);
-            let mut lines: Vec<String> = answer.lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            lines
-        };
-        let (exported, direct) = (sorted(tables), sorted(path));
+        let csv = |source| output_of(&["sql", "--format", "csv", &query, source]);
+        let (exported, direct) = (in_order(&csv(tables)), in_order(&csv(path)));
         assert!(exported == direct && direct.len() > 1, "{query}: {exported:?} {direct:?}");
     }
 }

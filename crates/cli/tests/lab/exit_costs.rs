@@ -104,20 +104,10 @@ fn machines_are_booted_again_for_what_is_read_then() {
     if !can_run_all() {
         return;
     }
-    let out = tempfile::tempdir().unwrap();
-    let file = out.path().join("steps.json");
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
-    bench
-        .args(["bench", "exits", "--lab", "--levels", "1", "--count-instructions", "--runs", "2"])
-        .args(["--operations", "50", "--seed", "5", "--kind", "hypercall", "--kind", "send"])
-        .args(["--ablate", "vhost,no-ioeventfd,boot:kvm_amd.npt=0,boot:kvm_amd.nothing=1"])
-        .args(["--format", "json", "-o"])
-        .arg(&file)
-        .env("HYPERSCOPE_LAB_DIR", folder())
-        .stdin(Stdio::null());
-    run(bench).done();
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    check_schema(&report);
+    let report = ablation(
+        &["--levels", "1", "--operations", "50", "--kind", "hypercall", "--kind", "send"],
+        "vhost,no-ioeventfd,boot:kvm_amd.npt=0,boot:kvm_amd.nothing=1",
+    );
     let ladders = report["ablations"][0]["ladders"].as_array().unwrap();
     let cycles = |ladder: &Value, step: usize| ladder["steps"][step]["cycles"]["mean"].as_f64();
     for ladder in ladders {
@@ -138,20 +128,10 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
     if !can_run_all() {
         return;
     }
-    let out = tempfile::tempdir().unwrap();
-    let file = out.path().join("steps.json");
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
-    bench
-        .args(["bench", "exits", "--lab", "--levels", "2", "--count-instructions", "--runs", "2"])
-        .args(["--operations", "100", "--seed", "5", "--kind", "hypercall", "--count-exits"])
-        .args(["--ablate", "processor:vgif,processor:avic,guest-boot:kvm_amd.nothing=1"])
-        .args(["--format", "json", "-o"])
-        .arg(&file)
-        .env("HYPERSCOPE_LAB_DIR", folder())
-        .stdin(Stdio::null());
-    run(bench).done();
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    check_schema(&report);
+    let report = ablation(
+        &["--levels", "2", "--operations", "100", "--kind", "hypercall", "--count-exits"],
+        "processor:vgif,processor:avic,guest-boot:kvm_amd.nothing=1",
+    );
     let steps = |level: usize| report["ablations"][level - 1]["ladders"][0]["steps"].clone();
     let exits = |level: usize, step: usize, reason: &str| {
         let of = &steps(level)[step]["exits"];
@@ -176,6 +156,24 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
         let said = steps(2)[step]["not_measured"].as_str().unwrap_or_default().to_owned();
         assert!(said.contains(why) && steps(2)[step]["exits"].is_null(), "{said}");
     }
+}
+
+/// Two rounds of steps in a lab of its own, in counted instructions.
+fn ablation(options: &[&str], steps: &str) -> Value {
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("steps.json");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    bench
+        .args(["bench", "exits", "--lab", "--count-instructions", "--runs", "2", "--seed", "5"])
+        .args(options)
+        .args(["--ablate", steps, "--format", "json", "-o"])
+        .arg(&file)
+        .env("HYPERSCOPE_LAB_DIR", folder())
+        .stdin(Stdio::null());
+    run(bench).done();
+    let report = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    check_schema(&report);
+    report
 }
 
 /// A lab of one machine that has KVM, and this program.

@@ -104,14 +104,12 @@ impl Levels<'_> {
 
     /// The emulator leaves out what it can't do, and goes on: the kernel's list says what is there.
     fn feature_not_there(&mut self, processor: &str) -> Result<Option<String>> {
-        let names = processor.split(',').filter(|name| !name.is_empty());
-        let names: Vec<&str> = names.collect();
-        if names.is_empty() {
+        if processor.is_empty() {
             return Ok(None);
         }
         let said = self.check(1, &["sh", "-c", "grep -m 1 ^flags /proc/cpuinfo"])?;
         let has = |name: &str| said.split_whitespace().any(|flag| flag == name.replace('-', "_"));
-        let why = names.iter().find_map(|name| match name.strip_prefix('-') {
+        let why = processor.split(',').find_map(|name| match name.strip_prefix('-') {
             Some(name) if has(name) => Some(format!("the processor has {name} all the same")),
             None if !has(name) => {
                 Some(format!("level 1's /proc/cpuinfo has no {name}: the emulator can't, or the kernel doesn't say"))
