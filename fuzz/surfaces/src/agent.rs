@@ -1,15 +1,22 @@
 //! The streams of an agent, as it, or a guest that means no good, might send them: messages on the
-//! control stream and page heads with pages.
+//! control stream, pieces of its kernel's code among them, and page heads with pages.
 
 use std::convert::Infallible;
+use std::path::Path;
 
+use raw_bytes::ByteOrder;
+use sampler::KeptCode;
+use symbols::KernelCode;
+use sys::FileMap;
 use wire::{
-    ControlDecoder, DeviceRange, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES, Message,
-    PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Text, TextKind, encode,
+    CodePiece, ControlDecoder, DeviceRange, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES,
+    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Text, TextKind, encode,
 };
 
 /// The session that the host chose.
 const SESSION: u64 = 7;
+/// `EM_X86_64`.
+const X86_64: u16 = 62;
 /// Bytes of a control message's head.
 const HEAD_BYTES: usize = 24;
 
@@ -35,6 +42,28 @@ fn control(bytes: &[u8], at_once: usize) {
         assert_eq!(once_more, [(*session, message.clone())]);
     }
     assert!(taken as u64 + skipped <= bytes.len() as u64);
+    code(in_pieces.into_iter().filter_map(|(_, message)| match message {
+        Message::Code(piece) => Some(piece),
+        _ => None,
+    }));
+}
+
+/// Pieces that are taken are in the file that is made of them, each at its address; others change nothing.
+fn code(pieces: impl Iterator<Item = CodePiece>) {
+    let mut kept = KeptCode::new(X86_64, ByteOrder::Little);
+    let taken: Vec<CodePiece> =
+        pieces.filter(|piece| kept.push(piece.address, &piece.bytes).is_ok()).collect();
+    let bytes: usize = taken.iter().map(|piece| piece.bytes.len()).sum();
+    assert_eq!(kept.bytes(), bytes as u64);
+    if kept.is_empty() {
+        return;
+    }
+    let Ok(file) = FileMap::spooled(&*kept.to_elf(), Path::new("code")) else { return };
+    let Ok(read) = KernelCode::parse(file) else { panic!("the file of pieces is none") };
+    assert_eq!(read.elf_machine(), X86_64);
+    for CodePiece { address, bytes, .. } in taken {
+        assert_eq!(read.from(address, bytes.len()), bytes);
+    }
 }
 
 fn messages(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
@@ -81,7 +110,12 @@ pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
     let text = Text { kind: TextKind::Event, last: true, bytes: b"kvm\nname: kvm_exit\n".to_vec() };
     let device = DeviceRange { ports: false, first: 0xfebf_d000, last: 0xfebf_dfff };
     let device = Message::Device(vec![device]);
+    let piece = |before, address, bytes: &[u8]| {
+        Message::Code(CodePiece { before, elf_machine: X86_64, address, bytes: bytes.to_vec() })
+    };
+    let code = [piece(0, 0x1000, b"\x90\xc3"), piece(1, 0x1002, b"\xcc"), piece(2, 0, b"")];
     let said = [Message::GuestHello(hello), device, Message::Text(text), Message::Alive];
+    let said = said.into_iter().chain(code).collect::<Vec<_>>();
     let mut control = vec![20];
     control.extend(said.iter().filter_map(|message| encode(SESSION, message)).flatten());
     let mut page_stream = vec![21];

@@ -1,10 +1,16 @@
-//! What names code in user space: files' tables, what processes had mapped, names that compilers wrote.
+//! What names code in user space: files' tables, what processes had mapped, names that compilers wrote; and what is
+//! read of kernels' code.
 
 use std::cell::Cell;
+use std::path::Path;
 
+use instructions::{CodeIsa, instruction_at};
 use perfdata::{Body, BuildId, Comm, Mapping, Task, misc};
 use raw_bytes::slice;
-use symbols::{DebugFiles, ElfFunctions, Kallsyms, Machine, Names, Place, ProcessLog, demangle};
+use symbols::{
+    DebugFiles, ElfFunctions, Kallsyms, KernelCode, Machine, Names, Place, ProcessLog, demangle,
+};
+use sys::FileMap;
 
 /// Bytes of a step of a story.
 const STEP: usize = 6;
@@ -15,10 +21,15 @@ const NAMES: usize = 64;
 /// Bytes that are read of a file for its build id: its header, its list of parts, notes.
 const MOST_READ: usize = 32 << 10;
 
+/// Words of a file that are tried as addresses, and bytes that are taken there.
+const WORDS: usize = 64;
+const MOST_CODE: usize = 256;
+
 /// Reads `bytes` as each of them.
 pub fn run(bytes: &[u8]) {
     elf(bytes);
     notes(bytes);
+    kernel_code(bytes);
     story(bytes);
     for text in bytes.split(|byte| matches!(byte, 0 | b'\n')).take(NAMES) {
         let text = String::from_utf8_lossy(text);
@@ -57,6 +68,21 @@ fn notes(file: &[u8]) {
     assert!(read.get() < MOST_READ);
     let is_there = |id: BuildId| file.windows(id.bytes().len()).any(|some| some == id.bytes());
     assert!(found.is_none_or(|id| !id.bytes().is_empty() && is_there(id)));
+}
+
+/// A file of a kernel's code, which a session has of a guest: what is found at an address is in the file.
+fn kernel_code(file: &[u8]) {
+    let Ok(map) = FileMap::spooled(file, Path::new("code")) else { return };
+    let Ok(code) = KernelCode::parse(map) else { return };
+    let words = file.as_chunks::<8>().0.iter().take(WORDS).map(|word| u64::from_le_bytes(*word));
+    for address in words.chain([0, u64::MAX]) {
+        let found = code.from(address, MOST_CODE);
+        assert!(found.len() <= MOST_CODE);
+        if let Some(isa) = CodeIsa::of_elf(code.elf_machine()) {
+            let read = instruction_at(isa, found, address, 4);
+            assert!(read.is_none_or(|one| !one.text.is_empty()));
+        }
+    }
 }
 
 /// Processes that map, fork and begin programs, in any order and over each other; then looks at all of them.

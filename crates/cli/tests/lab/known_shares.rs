@@ -25,13 +25,13 @@ const OFF: f64 = 0.03;
 const PARTS: [u64; 4] = [2, 5, 3, 2];
 
 /// Functions and their parts.
-struct Drawn {
-    names: [String; 4],
+pub(crate) struct Drawn {
+    pub(crate) names: [String; 4],
     parts: [u64; 4],
 }
 
 impl Drawn {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let mut state = now.as_nanos() as u64 | 1;
         let mut next = move |below: u64| {
@@ -76,7 +76,7 @@ impl Drawn {
     }
 
     /// Builds it for the lab's kernel; `None`: that has no headers here.
-    fn build(&self, folder: &Path) -> Option<PathBuf> {
+    pub(crate) fn build(&self, folder: &Path) -> Option<PathBuf> {
         let kmod = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kmod/build");
         let built = Command::new(kmod).output().unwrap();
         let said = String::from_utf8_lossy(&built.stdout).into_owned();

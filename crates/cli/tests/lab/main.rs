@@ -17,6 +17,7 @@ mod every_scenario;
 mod exit_costs;
 mod flight;
 mod guest_faults;
+mod guest_instructions;
 mod guests;
 mod hangs;
 mod hypertrace;

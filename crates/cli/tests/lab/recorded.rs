@@ -130,7 +130,8 @@ impl Recorded {
     /// The same with what was sampled on both sides.
     pub(crate) fn sampled_session(&self) -> PathBuf {
         let samples = ["host.data", "host.clock", "guest-l2.data", "guest-l2.clock"];
-        self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], &samples].concat())
+        let code = ["host.kcore", "guest-l2.kcore"];
+        self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], &samples, &code].concat())
     }
 
     fn files(&self, names: &[&str]) -> PathBuf {

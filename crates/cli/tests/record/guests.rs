@@ -215,6 +215,11 @@ fn a_guest_samples_itself_over_each_channel() {
             assert_eq!(printed, samples, "{channel}");
         }
         session_json(Path::new(&session));
+        // The guest is this machine: its agent sends its kernel's code if it shows that to the recorder, too.
+        let code = Path::new(&session).join("guest-g.kcore");
+        let len = fs::metadata(&code).ok().map(|code| code.len());
+        assert_eq!(sampler["code"]["bytes"].as_u64(), len, "{channel}: {sampler}");
+        assert_eq!(len.is_some(), fs::File::open("/proc/kcore").is_ok(), "{channel}");
         // It is read with the guest's recording.
         let profile = run(&["profile", &session]);
         assert!(profile.code == Some(0), "{profile:?}");

@@ -50,6 +50,9 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     } else {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(knows_this_program(&session.join("guest-g.data")), "{}", ran.stderr);
+        // The kernel's code, where this machine's kernel shows it to anybody.
+        let shows_code = fs::File::open("/proc/kcore").is_ok();
+        assert_eq!(session.join("guest-g.kcore").is_file(), shows_code, "{}", ran.stderr);
     }
     let stored = fs::read_to_string(session.join("session.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();

@@ -157,7 +157,7 @@ impl HyperscopeRecording {
             .into_iter()
             .filter(|_| self.has_samples)
             .map(file);
-        let guest_samples = ["guest-l2.data", "guest-l2.clock"].into_iter();
+        let guest_samples = ["guest-l2.data", "guest-l2.clock", "guest-l2.kcore"].into_iter();
         let guest_samples = guest_samples.filter(|_| self.has_guest_samples).map(file);
         let always = [file("host.dat"), file("session.json")];
         let asked =

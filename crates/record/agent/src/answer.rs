@@ -8,7 +8,7 @@ use confine::Unconfined;
 use printable::with_causes;
 use tracefs::{Instance, Tracefs, page_size};
 use waits::Signal;
-use wire::{GuestHello, Message, SampleRequest, Start, Status, TextKind};
+use wire::{CodeRequest, GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
 use crate::guard::Guard;
@@ -56,6 +56,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
             hello: &hello,
             number: 0,
             sample: None,
+            keep_code: None,
             goes_on: None,
             starter,
             guard,
@@ -119,6 +120,8 @@ struct Session<'h, 'l> {
     number: u64,
     /// How to sample, in the next recording.
     sample: Option<SampleRequest>,
+    /// Whether the kernel's code is wanted with that.
+    keep_code: Option<CodeRequest>,
     goes_on: Option<GoesOn>,
     starter: &'h Unconfined,
     guard: &'h mut Guard,
@@ -145,7 +148,7 @@ impl Session<'_, '_> {
                 Heard::End => return Ok(()),
                 Heard::Nothing => self.look()?,
                 Heard::Message(number, Message::HostHello) => {
-                    (self.goes_on, self.sample) = (None, None);
+                    (self.goes_on, self.sample, self.keep_code) = (None, None, None);
                     self.number = number;
                     self.host.begin_session(number);
                     self.guard.note(number);
@@ -176,6 +179,10 @@ impl Session<'_, '_> {
             Message::Start(start) => self.start(&start),
             Message::Sample(request) => {
                 self.sample = Some(request);
+                Ok(())
+            }
+            Message::KeepCode(request) => {
+                self.keep_code = Some(request);
                 Ok(())
             }
             Message::Stop => self.stop(true),
@@ -212,9 +219,10 @@ impl Session<'_, '_> {
         }
         texts::send(self.host, self.number, prepared.texts(), start.kallsyms)?;
         let started = prepared.started();
+        let keep_code = self.keep_code.take();
         let samples = self.sample.take().map(|request| {
             let (clock, cpus) = (&prepared.clock().name, prepared.cpus());
-            Samples::begin(request, clock, self.number, cpus, self.starter)
+            Samples::begin((request, keep_code), clock, self.number, cpus, self.starter)
         });
         let recording = prepared.begin(sinks)?;
         self.host.send(self.number, &Message::Started(started))?;

@@ -10,9 +10,11 @@ const NEEDED: CapabilitySet =
     CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYSLOG).union(CapabilitySet::NET_BIND_SERVICE);
 
 /// What sampling takes, where a host asks for it: the events themselves, addresses of the kernel's symbols,
-/// and what processes have mapped that run already.
-const SAMPLES: CapabilitySet =
-    CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYSLOG).union(CapabilitySet::SYS_PTRACE);
+/// what processes have mapped that run already, and the kernel's own code.
+const SAMPLES: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SYSLOG)
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::SYS_RAWIO);
 
 /// Serves hosts in a thread that is confined, as are all that it starts: what hosts send can't have it
 /// start a program, look into another process, mount, or load anything into the kernel.

@@ -1,4 +1,4 @@
-//! Samples of what this machine's CPUs run, on their way to the host.
+//! Samples of what this machine's CPUs run, and the kernel's code where they saw it, on their way to the host.
 //!
 //! The sampler's thread fills a queue, the one that serves the host empties it. A full queue holds the sampler
 //! up: the kernel counts what its rings have no room for meanwhile.
@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use confine::Unconfined;
 use printable::with_causes;
-use sampler::{Opened, SampleError, SampleSink, SampledEvent, Sampler, SamplerPlan};
+use sampler::{KeptCode, Opened, SampleError, SampleSink, SampledEvent, Sampler, SamplerPlan};
 use wire::{
-    MAX_PAYLOAD_BYTES, Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd,
+    CodePiece, CodeRequest, MAX_CODE_BYTES, MAX_PAYLOAD_BYTES, Message, SampleEvent, SampleFile,
+    SamplePart, SampleRequest, SamplesEnd,
 };
 
 use crate::error::Result;
@@ -27,18 +28,29 @@ const REST: Duration = Duration::from_secs(10);
 /// The longest wait for one part of the rest.
 const LOOK: Duration = Duration::from_millis(20);
 
-type Part = (SampleFile, Vec<u8>);
+/// Bytes of the kernel's code that are sent at most, whatever the host asks for.
+const MOST_CODE_BYTES: u32 = 4 << 20;
+
+enum Part {
+    File(SampleFile, Vec<u8>),
+    Code(CodePiece),
+}
 
 /// Puts samples into the queue.
-struct Queue(SyncSender<Part>);
+struct Queue {
+    to: SyncSender<Part>,
+    code: Option<CodeRequest>,
+}
 
 impl Queue {
     /// Puts bytes there in parts: messages have a longest payload.
     fn put(&self, file: SampleFile, bytes: &[u8]) -> sampler::Result<()> {
         let mut parts = bytes.chunks(PART_BYTES);
-        parts.try_for_each(|part| {
-            self.0.send((file, part.to_vec())).map_err(|_| SampleError::NotTaken)
-        })
+        parts.try_for_each(|part| self.send(Part::File(file, part.to_vec())))
+    }
+
+    fn send(&self, part: Part) -> sampler::Result<()> {
+        self.to.send(part).map_err(|_| SampleError::NotTaken)
     }
 }
 
@@ -50,6 +62,35 @@ impl SampleSink for Queue {
     fn clocks(&mut self, entries: &[u8]) -> sampler::Result<()> {
         self.put(SampleFile::Clocks, entries)
     }
+
+    fn most_code_bytes(&self) -> Option<u64> {
+        self.code.map(|asked| asked.bytes.min(MOST_CODE_BYTES).into())
+    }
+
+    fn code(&mut self, code: &KeptCode) -> sampler::Result<u64> {
+        let most = self.code.map_or(0, |asked| asked.pieces);
+        // Samples are whole without it, so a host that takes no more of it makes no fault.
+        let _ = pieces(code, most).try_for_each(|piece| self.send(Part::Code(piece)));
+        Ok(code.bytes())
+    }
+}
+
+/// The code in pieces, as many as are wanted, and the one that ends it.
+fn pieces(code: &KeptCode, most: u32) -> impl Iterator<Item = CodePiece> {
+    let elf_machine = code.elf_machine();
+    let of_run = |(address, run): (u64, &[u8])| {
+        let piece = move |(at, bytes): (usize, &[u8])| {
+            (address.saturating_add((at * MAX_CODE_BYTES) as u64), bytes.to_vec())
+        };
+        run.chunks(MAX_CODE_BYTES).enumerate().map(piece).collect::<Vec<_>>()
+    };
+    let all = code.runs().flat_map(of_run).take(usize::try_from(most).unwrap_or(usize::MAX));
+    (0..).zip(all.chain([(0, Vec::new())])).map(move |(before, (address, bytes))| CodePiece {
+        before,
+        elf_machine,
+        address,
+        bytes,
+    })
 }
 
 /// Sampling that goes on, or why it could not begin.
@@ -76,7 +117,11 @@ impl Parts {
         Ok(())
     }
 
-    fn send_one(&mut self, (file, bytes): Part, host: &mut Host<'_>, session: u64) -> Result<()> {
+    fn send_one(&mut self, part: Part, host: &mut Host<'_>, session: u64) -> Result<()> {
+        let (file, bytes) = match part {
+            Part::File(file, bytes) => (file, bytes),
+            Part::Code(piece) => return host.send(session, &Message::Code(piece)),
+        };
         let sent = match file {
             SampleFile::Samples => &mut self.sample_bytes,
             SampleFile::Clocks => &mut self.clock_bytes,
@@ -100,9 +145,9 @@ impl Parts {
 
 impl Samples {
     /// Begins to sample, with the recording's clock. `starter` begins it: it may look into all processes, and see what
-    /// they have mapped.
+    /// they have mapped. `code`: the kernel's is wanted, too.
     pub(crate) fn begin(
-        request: SampleRequest,
+        (request, code): (SampleRequest, Option<CodeRequest>),
         clock: &str,
         trace_id: u64,
         cpus: &[u32],
@@ -117,7 +162,7 @@ impl Samples {
         let plan = SamplerPlan { hz: request.hz, event, clock, trace_id, only: None };
         let (to, queue) = mpsc::sync_channel(MOST_PARTS);
         let cpus = cpus.to_vec();
-        let begun = starter.run(move || Opened::open(plan, &cpus)?.begin(Queue(to)));
+        let begun = starter.run(move || Opened::open(plan, &cpus)?.begin(Queue { to, code }));
         let sampler = match begun {
             Ok(begun) => begun.map_err(|error| with_causes(&error)),
             Err(error) => Err(error.to_string()),
@@ -153,5 +198,36 @@ impl Samples {
             Err(why) => SamplesEnd { sample_bytes, fault: Some(why), ..SamplesEnd::default() },
         };
         host.send(session, &Message::SamplesEnd(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code() -> KeptCode {
+        let mut code = KeptCode::new(62, raw_bytes::ByteOrder::Little);
+        code.push(0x1000, &vec![1; MAX_CODE_BYTES + 3]).unwrap();
+        code.push(0xf_0000, &[2; 5]).unwrap();
+        code
+    }
+
+    #[test]
+    fn code_goes_in_pieces_and_an_end() {
+        let pieces: Vec<CodePiece> = pieces(&code(), 100).collect();
+        let shape = pieces.iter().map(|one| (one.before, one.address, one.bytes.len()));
+        let second = 0x1000 + MAX_CODE_BYTES as u64;
+        let expected = [(0, 0x1000, MAX_CODE_BYTES), (1, second, 3), (2, 0xf_0000, 5), (3, 0, 0)];
+        assert_eq!(shape.collect::<Vec<_>>(), expected);
+        let mut taken = KeptCode::new(62, raw_bytes::ByteOrder::Little);
+        pieces.iter().for_each(|one| taken.push(one.address, &one.bytes).unwrap());
+        assert_eq!(taken, code());
+    }
+
+    #[test]
+    fn no_more_pieces_than_are_wanted() {
+        for most in 0..4 {
+            assert_eq!(pieces(&code(), most).count(), 1 + usize::try_from(most).unwrap().min(3));
+        }
     }
 }

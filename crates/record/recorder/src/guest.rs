@@ -5,6 +5,7 @@ mod conversation;
 mod files;
 #[cfg(test)]
 pub(crate) mod hostile;
+mod kernel_code;
 #[cfg(test)]
 mod patience;
 mod quota;
@@ -41,7 +42,7 @@ pub(crate) use self::receiver::Receivers;
 pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 use self::samples::GuestSamples;
-pub(crate) use self::samples::forget as forget_samples;
+pub(crate) use self::samples::{forget as forget_samples, forget_code};
 pub(crate) use self::segments::Kept;
 pub(crate) use self::texts::GuestTexts;
 
@@ -208,10 +209,10 @@ impl Ready {
         }
         receivers.add_rings(self.rings).map_err(failed)?;
         attached(&receivers);
-        let samples = what.sampling.map(|asked| GuestSamples::new(asked, session, &name));
+        let samples =
+            what.sampling.map(|asked| GuestSamples::new(asked, session, &name, &self.hello));
         let samples = samples.transpose()?;
-        if let Some(samples) = &samples {
-            let request = samples.request();
+        for request in samples.iter().flat_map(GuestSamples::requests) {
             limit.wait(|wait| self.control.send_within(number, &request, wait)).map_err(failed)?;
         }
         let start = Message::Start(Box::new(guests::start(what, clock)));

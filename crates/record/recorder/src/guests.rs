@@ -378,6 +378,9 @@ pub(crate) fn write(
     tick: Tick<'_>,
 ) -> Result<()> {
     let pages = guest::pages_folder(&guest.summary().name);
+    if guest.summary().sampler.as_ref().is_some_and(|one| one.code.is_none()) {
+        guest::forget_code(to, &guest.summary().name);
+    }
     if guest.is_readable() {
         guest.write(host, to, tick)?;
         let removed = to.remove_all(&pages);

@@ -1,37 +1,30 @@
-//! The kernel's code where samples saw it run: pages of /proc/kcore, kept in an ELF file of the same kind.
+//! The kernel's code where samples saw it run: pages of /proc/kcore.
 //!
 //! The running kernel differs from its file: alternatives, static keys and tracers are patched in.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use perfdata::{Records, kind};
 
+use crate::kept_code::{HEAD, KeptCode, LOAD, MACHINE, PART};
 use crate::records::ORDER;
 
 const KCORE: &str = "/proc/kcore";
 
 /// Pages that samples are looked for in.
 const PAGE: u64 = 4096;
-/// Pages with samples that are kept, each with its neighbours: 24 MiB at most.
+/// Pages with samples that are counted: those that come first, with their neighbours 24 MiB.
 const MOST_PAGES: usize = 2048;
 /// Parts of memory that the kernel lists: some dozens.
 const MOST_PARTS: u16 = 512;
 
-/// Bytes of an ELF file's head, and of an entry of its list of parts (64 bits).
-const HEAD: usize = 64;
-const PART: usize = 56;
-/// Where the head has `e_phoff`, `e_phentsize`, `e_phnum`, `e_shoff` and what follows that up to the end.
+/// Where the head of an ELF file has `e_phoff` and `e_phnum`.
 const PHOFF: usize = 32;
-const SHOFF: usize = 40;
-const PHENTSIZE: usize = 54;
 const PHNUM: usize = 56;
-const SHENTSIZE: usize = 58;
-/// `PT_LOAD`, `PF_R | PF_X`.
-const LOAD: u32 = 1;
-const READ_EXECUTE: u32 = 5;
 
 /// The mode of a sample's head (`PERF_RECORD_MISC_CPUMODE_MASK`), and the host's kernel.
 const MODE: u16 = 7;
@@ -50,9 +43,10 @@ struct Part {
 /// What is read from, and which pages are to be.
 pub(crate) struct KernelCode<R = File> {
     from: R,
-    head: Vec<u8>,
+    elf_machine: u16,
     parts: Vec<Part>,
-    pages: BTreeSet<u64>,
+    /// Samples by page.
+    pages: BTreeMap<u64, u64>,
 }
 
 /// Reads at an offset.
@@ -84,6 +78,7 @@ impl<R: ReadAt> KernelCode<R> {
         from.read_exact_at(&mut head, 0).ok()?;
         let is_elf64 = head.starts_with(b"\x7fELF\x02");
         let at = ORDER.u64_at(&head, PHOFF).filter(|_| is_elf64)?;
+        let elf_machine = ORDER.u16_at(&head, MACHINE)?;
         let count = ORDER.u16_at(&head, PHNUM)?.min(MOST_PARTS);
         let mut list = vec![0; PART * usize::from(count)];
         from.read_exact_at(&mut list, at).ok()?;
@@ -93,7 +88,7 @@ impl<R: ReadAt> KernelCode<R> {
             is_memory.then_some(Part { address: address?, offset: offset?, len: len? })
         };
         let parts = list.chunks_exact(PART).filter_map(part).collect();
-        Some(Self { from, head, parts, pages: BTreeSet::new() })
+        Some(Self { from, elf_machine, parts, pages: BTreeMap::new() })
     }
 
     /// Notes where samples among `records` saw the kernel.
@@ -101,25 +96,41 @@ impl<R: ReadAt> KernelCode<R> {
         for record in Records::new(records, ORDER, 0).flatten() {
             let is_kernels = record.kind == kind::SAMPLE && record.misc & MODE == KERNEL;
             let Some(ip) = ORDER.u64_at(record.body(), IP).filter(|_| is_kernels) else { continue };
-            if self.pages.len() < MOST_PAGES {
-                self.pages.insert(ip / PAGE);
+            let (page, is_full) = (ip / PAGE, self.pages.len() >= MOST_PAGES);
+            if !is_full || self.pages.contains_key(&page) {
+                *self.pages.entry(page).or_default() += 1;
             }
         }
     }
 
-    /// The file; `None`: no page could be read.
-    pub(crate) fn file(&self) -> Option<Vec<u8>> {
-        let wide =
-            self.pages.iter().flat_map(|&page| page.saturating_sub(1)..=page.saturating_add(1));
-        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
-        for page in wide.collect::<BTreeSet<_>>() {
-            let Some(bytes) = self.page(page) else { continue };
-            match runs.last_mut() {
-                Some((first, run)) if *first + run.len() as u64 == page * PAGE => run.extend(bytes),
-                _ => runs.push((page * PAGE, bytes)),
+    /// What is kept of it: pages with samples and their neighbours, this many bytes of them at most. Functions that
+    /// begin in one page go on in the next.
+    pub(crate) fn kept(&self, most_bytes: u64) -> KeptCode {
+        let mut code = KeptCode::new(self.elf_machine, ORDER);
+        for page in self.wanted(most_bytes / PAGE) {
+            if let Some(bytes) = self.page(page)
+                && code.push(page * PAGE, &bytes).is_err()
+            {
+                break;
             }
         }
-        (!runs.is_empty()).then(|| self.written(&runs))
+        code
+    }
+
+    /// Those with most samples first, where there are too many.
+    fn wanted(&self, most: u64) -> BTreeSet<u64> {
+        let mut pages: Vec<(u64, u64)> =
+            self.pages.iter().map(|(page, count)| (*page, *count)).collect();
+        pages.sort_by_key(|&(_, count)| Reverse(count));
+        let around = |page: u64| [page, page.saturating_sub(1), page.saturating_add(1)];
+        let mut wanted = BTreeSet::new();
+        for page in pages.into_iter().flat_map(|(page, _)| around(page)) {
+            if wanted.len() as u64 >= most {
+                break;
+            }
+            wanted.insert(page);
+        }
+        wanted
     }
 
     /// A page of the kernel's; modules that were unloaded have none any more.
@@ -133,34 +144,6 @@ impl<R: ReadAt> KernelCode<R> {
         let mut bytes = vec![0; PAGE as usize];
         self.from.read_exact_at(&mut bytes, offset).ok()?;
         Some(bytes).filter(|bytes| bytes.iter().any(|&byte| byte != 0))
-    }
-
-    fn written(&self, runs: &[(u64, Vec<u8>)]) -> Vec<u8> {
-        let mut file = self.head.clone();
-        put(&mut file, PHOFF, &(HEAD as u64).to_ne_bytes());
-        put(&mut file, SHOFF, &[0; 8]);
-        put(&mut file, PHENTSIZE, &(PART as u16).to_ne_bytes());
-        put(&mut file, PHNUM, &(u16::try_from(runs.len()).unwrap_or(u16::MAX)).to_ne_bytes());
-        put(&mut file, SHENTSIZE, &[0; HEAD - SHENTSIZE]);
-        let runs = runs.get(..runs.len().min(u16::MAX.into())).unwrap_or(runs);
-        let mut offset = (HEAD + PART * runs.len()) as u64;
-        for (address, bytes) in runs {
-            let len = bytes.len() as u64;
-            file.extend(LOAD.to_ne_bytes());
-            file.extend(READ_EXECUTE.to_ne_bytes());
-            [offset, *address, 0, len, len, 1]
-                .iter()
-                .for_each(|&one| file.extend(one.to_ne_bytes()));
-            offset += len;
-        }
-        runs.iter().for_each(|(_, bytes)| file.extend(bytes));
-        file
-    }
-}
-
-fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = file.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
     }
 }
 
@@ -183,18 +166,11 @@ mod tests {
     }
 
     fn memory(pages: u8) -> Memory {
-        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-        file.resize(HEAD, 0);
-        put(&mut file, PHOFF, &(HEAD as u64).to_ne_bytes());
-        put(&mut file, PHNUM, &1_u16.to_ne_bytes());
-        let len = u64::from(pages) * PAGE;
-        file.extend(LOAD.to_ne_bytes());
-        file.extend(READ_EXECUTE.to_ne_bytes());
-        for word in [(HEAD + PART) as u64, BASE, 0, len, len, 1] {
-            file.extend(word.to_ne_bytes());
-        }
-        (1..=pages).for_each(|page| file.extend([page; PAGE as usize]));
-        Memory(file)
+        let mut code = KeptCode::new(62, ORDER);
+        (1..=pages).for_each(|page| {
+            code.push(BASE + u64::from(page - 1) * PAGE, &[page; PAGE as usize]).unwrap();
+        });
+        Memory(code.to_elf())
     }
 
     fn sample(misc: u16, ip: u64) -> Vec<u8> {
@@ -212,16 +188,35 @@ mod tests {
         // In page 1 of the host's kernel, in page 6 of a guest's, outside of all.
         let samples = [sample(1, BASE + PAGE + 5), sample(4, BASE + 6 * PAGE), sample(1, 77)];
         code.note(&samples.concat());
-        let kept = KernelCode::of(Memory(code.file().unwrap())).unwrap();
-        let [part] = kept.parts[..] else { panic!("{:?}", kept.parts) };
-        assert_eq!((part.address, part.len), (BASE, 3 * PAGE));
-        assert_eq!(kept.page(BASE / PAGE + 2), Some(vec![3; PAGE as usize]));
-        assert_eq!(kept.page(BASE / PAGE + 3), None);
+        let kept = code.kept(1 << 20);
+        let read = KernelCode::of(Memory(kept.to_elf())).unwrap();
+        let [part] = read.parts[..] else { panic!("{:?}", read.parts) };
+        assert_eq!((part.address, part.len, read.elf_machine), (BASE, 3 * PAGE, 62));
+        assert_eq!(read.page(BASE / PAGE + 2), Some(vec![3; PAGE as usize]));
+        assert_eq!(read.page(BASE / PAGE + 3), None);
     }
 
     #[test]
-    fn no_samples_make_no_file() {
-        assert_eq!(KernelCode::of(memory(2)).unwrap().file(), None);
+    fn where_not_all_may_be_kept_those_with_most_samples_are() {
+        let mut code = KernelCode::of(memory(9)).unwrap();
+        let samples = [2, 6, 6, 8].map(|page| sample(1, BASE + page * PAGE));
+        code.note(&samples.concat());
+        let kept = |pages: u64| {
+            let kept = code.kept(pages * PAGE + 1);
+            kept.runs()
+                .map(|(address, run)| ((address - BASE) / PAGE, run.len() as u64 / PAGE))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(kept(1), [(6, 1)]);
+        assert_eq!(kept(3), [(5, 3)]);
+        assert_eq!(kept(4), [(2, 1), (5, 3)]);
+        assert_eq!(kept(99), [(1, 3), (5, 4)]);
+        assert_eq!(kept(0), []);
+    }
+
+    #[test]
+    fn no_samples_keep_no_code() {
+        assert!(KernelCode::of(memory(2)).unwrap().kept(u64::MAX).is_empty());
         assert!(KernelCode::of(Memory(b"\x7fELF\x02".to_vec())).is_none());
     }
 }

@@ -12,6 +12,7 @@ mod earlier;
 mod elf_notes;
 mod error;
 mod events;
+mod kept_code;
 mod kernel_code;
 mod mapped_files;
 mod mounts;
@@ -33,6 +34,7 @@ pub use crate::elf_notes::elf_build_id;
 pub use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;
 pub use crate::events::SampledEvent;
+pub use crate::kept_code::{KeptCode, PieceError};
 use crate::kernel_code::KernelCode;
 pub use crate::mapped_files::EarlierMappings;
 use crate::rounds::{Counting, Rounds};
@@ -68,7 +70,7 @@ pub struct Sampled {
     pub earlier: EarlierMappings,
     /// Bytes of both files.
     pub bytes: u64,
-    /// Bytes of the kernel's code that were kept.
+    /// Bytes of the file with the kernel's code that was kept.
     pub code_bytes: u64,
 }
 

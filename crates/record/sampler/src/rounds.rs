@@ -37,11 +37,10 @@ impl Counting {
         Self { to, written }
     }
 
-    /// Takes the kernel's code; its bytes.
+    /// Takes the kernel's code, where it is wanted; its bytes.
     fn code(&mut self, code: &KernelCode) -> Result<u64> {
-        let Some(elf) = code.file() else { return Ok(0) };
-        self.to.code(&elf)?;
-        Ok(elf.len() as u64)
+        let Some(most) = self.to.most_code_bytes() else { return Ok(0) };
+        self.to.code(&code.kept(most))
     }
 
     /// Takes whole records, which are forgotten then.
@@ -100,7 +99,7 @@ impl Rounds {
         let (ring, round, counts) = (Vec::new(), Vec::new(), Counts::default());
         let is_over = vec![false; events.list().len()];
         let earlier = EarlierMappings::default();
-        let code = to.to.takes_code().then(KernelCode::open).flatten();
+        let code = to.to.most_code_bytes().and_then(|_| KernelCode::open());
         let mut rounds =
             Self { plan, clock, events, to, counts, earlier, code, stop, is_over, ring, round };
         rounds.compare_clocks()?;

@@ -5,6 +5,10 @@ use std::io::Write;
 use folder::OutFile;
 
 use crate::error::{Result, SampleError};
+use crate::kept_code::KeptCode;
+
+/// Bytes of the kernel's code that files keep: all that is looked at, three times 8 MiB.
+const MOST_CODE_BYTES: u64 = 24 << 20;
 
 /// Takes what is sampled.
 pub trait SampleSink: Send {
@@ -20,17 +24,17 @@ pub trait SampleSink: Send {
     /// See [`SampleSink::samples`].
     fn clocks(&mut self, entries: &[u8]) -> Result<()>;
 
-    /// Whether it takes the kernel's code, too.
-    fn takes_code(&self) -> bool {
-        false
+    /// How many bytes of the kernel's code it takes, too; none: it takes no code.
+    fn most_code_bytes(&self) -> Option<u64> {
+        None
     }
 
-    /// Takes that, as a whole ELF file.
+    /// Takes that, once, when nothing more is sampled; the bytes that it made of it.
     ///
     /// # Errors
     /// See [`SampleSink::samples`].
-    fn code(&mut self, _elf: &[u8]) -> Result<()> {
-        Ok(())
+    fn code(&mut self, _code: &KeptCode) -> Result<u64> {
+        Ok(0)
     }
 }
 
@@ -54,12 +58,15 @@ impl SampleSink for SampleFiles {
         put(&mut self.clocks, entries)
     }
 
-    fn takes_code(&self) -> bool {
-        self.code.is_some()
+    fn most_code_bytes(&self) -> Option<u64> {
+        self.code.as_ref().map(|_| MOST_CODE_BYTES)
     }
 
-    fn code(&mut self, elf: &[u8]) -> Result<()> {
-        self.code.as_mut().map_or(Ok(()), |code| put(code, elf))
+    fn code(&mut self, code: &KeptCode) -> Result<u64> {
+        let Some(file) = self.code.as_mut().filter(|_| !code.is_empty()) else { return Ok(0) };
+        let elf = code.to_elf();
+        put(file, &elf)?;
+        Ok(elf.len() as u64)
     }
 }
 

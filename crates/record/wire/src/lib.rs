@@ -15,6 +15,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod code;
 mod control;
 mod device;
 mod event_cost;
@@ -25,6 +26,7 @@ mod samples;
 mod text;
 pub mod trace_cmd;
 
+pub use code::{CodePiece, CodeRequest, MAX_CODE_BYTES};
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
 pub use device::{DeviceRange, MAX_DEVICE_RANGES};
 pub use event_cost::{CostRound, EventCost, MAX_COST_ROUNDS};

@@ -1,5 +1,6 @@
 //! What host and agent say to each other, and how it is laid out.
 
+use crate::code::{CodePiece, CodeRequest};
 use crate::device::{self, DeviceRange};
 use crate::event_cost::{self, EventCost};
 use crate::fields::{Fields, Malformed, Payload};
@@ -45,6 +46,10 @@ pub enum Message {
     Samples(SamplePart),
     /// Guest: that was all of it.
     SamplesEnd(SamplesEnd),
+    /// Host: the kernel's code is wanted, too, where the samples of [`Message::Sample`] see it.
+    KeepCode(CodeRequest),
+    /// Guest: a piece of that, before [`Message::SamplesEnd`].
+    Code(CodePiece),
 }
 
 /// What a guest says about itself.
@@ -202,6 +207,8 @@ impl Message {
             Self::Sample(_) => 16,
             Self::Samples(_) => 17,
             Self::SamplesEnd(_) => 18,
+            Self::KeepCode(_) => 19,
+            Self::Code(_) => 20,
         }
     }
 
@@ -226,6 +233,8 @@ impl Message {
             Self::Sample(request) => request.write(to),
             Self::Samples(part) => part.write(to),
             Self::SamplesEnd(end) => end.write(to),
+            Self::KeepCode(request) => request.write(to),
+            Self::Code(piece) => piece.write(to),
         }
     }
 
@@ -251,6 +260,8 @@ impl Message {
             16 => Self::Sample(SampleRequest::read(from)?),
             17 => Self::Samples(SamplePart::read(from)?),
             18 => Self::SamplesEnd(SamplesEnd::read(from)?),
+            19 => Self::KeepCode(CodeRequest::read(from)?),
+            20 => Self::Code(CodePiece::read(from)?),
             _ => return Err(Malformed),
         };
         fields.end()?;

@@ -114,8 +114,8 @@ fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     });
     let unread = (unread > 0).then(|| {
         format!(
-            "{} of {} places have no instruction: record --sample keeps the host kernel's code, and programs must be \
-             on this machine with the build ids recorded",
+            "{} of {} places have no instruction: record --sample keeps the host kernel's code, --guest-sample that of \
+             the guest's, and programs must be on this machine with the build ids recorded",
             count(unread as u64),
             count(all as u64)
         )

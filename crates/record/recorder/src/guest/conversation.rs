@@ -375,6 +375,11 @@ impl ControlLoop {
                     samples.take(&part, &self.files);
                 }
             }
+            Message::Code(piece) => {
+                if let Some(samples) = &mut self.samples {
+                    samples.take_code(&piece, &self.files);
+                }
+            }
             Message::SamplesEnd(end) => {
                 if let Some(samples) = &mut self.samples {
                     samples.end(end);

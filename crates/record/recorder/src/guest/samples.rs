@@ -1,4 +1,5 @@
-//! The samples that a guest sends, in two files next to its recording: a perf.data, and how its clock goes.
+//! The samples that a guest sends, in files next to its recording: a perf.data, how its clock goes, and the code of its
+//! kernel where they saw it.
 //!
 //! Nothing of them is looked at here. A part that doesn't follow the one before ends a file: what comes after a
 //! gap would look like damage.
@@ -7,10 +8,13 @@ use std::io::Write;
 
 use folder::{Folder, OutFile};
 use sampler::SampledEvent;
-use wire::{Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd};
+use wire::{
+    CodePiece, GuestHello, Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd,
+};
 
 use crate::error::{RecordError, Result};
 use crate::guest::files::GuestFiles;
+use crate::guest::kernel_code::{self, GuestCode};
 use crate::samples::{SamplerSummary, Sampling};
 
 /// What a guest may say that made its samples.
@@ -28,12 +32,13 @@ struct Arriving {
     missing: u64,
 }
 
-/// Both files of a guest that was asked to sample.
+/// The files of a guest that was asked to sample.
 #[derive(Debug)]
 pub(crate) struct GuestSamples {
     asked: Sampling,
     samples: Arriving,
     clocks: Arriving,
+    code: Option<GuestCode>,
     end: Option<SamplesEnd>,
 }
 
@@ -45,25 +50,32 @@ pub(crate) struct GuestSampled {
 }
 
 impl GuestSamples {
-    /// Makes both files in a session, for the guest of this name.
-    pub(crate) fn new(asked: Sampling, session: &Folder, guest: &str) -> Result<Self> {
+    /// Makes the files in a session, for the guest of this name.
+    pub(crate) fn new(
+        asked: Sampling,
+        session: &Folder,
+        guest: &str,
+        hello: &GuestHello,
+    ) -> Result<Self> {
         let [samples, clocks] = names(guest);
         Ok(Self {
             asked,
             samples: Arriving::new(session, samples)?,
             clocks: Arriving::new(session, clocks)?,
+            code: GuestCode::new(session, guest, hello)?,
             end: None,
         })
     }
 
-    /// What asks for them.
-    pub(crate) fn request(&self) -> Message {
+    /// What asks for them, and for the code.
+    pub(crate) fn requests(&self) -> Vec<Message> {
         let event = match self.asked.event {
             None => SampleEvent::Best,
             Some(SampledEvent::Cycles) => SampleEvent::Cycles,
             Some(SampledEvent::CpuClock) => SampleEvent::CpuClock,
         };
-        Message::Sample(SampleRequest { hz: self.asked.hz, event })
+        let samples = Message::Sample(SampleRequest { hz: self.asked.hz, event });
+        [samples].into_iter().chain(self.code.as_ref().map(|_| GuestCode::request())).collect()
     }
 
     /// Takes a part, and room for it among the guest's files.
@@ -73,6 +85,13 @@ impl GuestSamples {
             SampleFile::Clocks => &mut self.clocks,
         };
         to.take(part, files);
+    }
+
+    /// Takes a piece of the kernel's code.
+    pub(crate) fn take_code(&mut self, piece: &CodePiece, files: &GuestFiles) {
+        if let Some(code) = &mut self.code {
+            code.take(piece, files);
+        }
     }
 
     /// That was all.
@@ -86,6 +105,9 @@ impl GuestSamples {
         let silent = self.end.is_none() && self.samples.written == 0;
         let is_cut = self.end.is_none() && !silent;
         let samples = self.end.as_ref().map(|end| end.samples);
+        let ended = self.end.is_some();
+        let (code, fault) = self.code.map_or((None, None), |code| code.finish(ended));
+        faults.extend(fault);
         let end = self.end.unwrap_or_default();
         self.samples.expect(end.sample_bytes);
         if silent {
@@ -104,7 +126,7 @@ impl GuestSamples {
             bytes: self.samples.written.saturating_add(self.clocks.written),
             file: self.samples.name,
             clock_file: self.clocks.name,
-            code: None,
+            code,
             event: EVENTS.into_iter().find(|one| *one == end.event),
             hz: self.asked.hz,
             samples,
@@ -155,6 +177,12 @@ pub(crate) fn forget(session: &Folder, guest: &str) {
     for name in names(guest) {
         let _ = session.remove(&name);
     }
+    forget_code(session, guest);
+}
+
+/// Removes the file of the kernel's code, which is empty where nothing of it came.
+pub(crate) fn forget_code(session: &Folder, guest: &str) {
+    let _ = session.remove(&kernel_code::name(guest));
 }
 
 fn names(guest: &str) -> [String; 2] {
@@ -177,6 +205,10 @@ mod tests {
         samples: GuestSamples,
     }
 
+    fn hello() -> GuestHello {
+        GuestHello { long_bytes: 8, ..GuestHello::default() }
+    }
+
     fn setup(quota: u64) -> Setup {
         let at = tempfile::tempdir().unwrap();
         let to = Folder::open(at.path(), Modes::default()).unwrap();
@@ -184,7 +216,7 @@ mod tests {
         let opener = Unconfined::start("opens").unwrap();
         let files = GuestFiles::new((to.clone(), opener), 1, shape, quota);
         let asked = Sampling { hz: 397, event: None };
-        let samples = GuestSamples::new(asked, &to, "web").unwrap();
+        let samples = GuestSamples::new(asked, &to, "web", &hello()).unwrap();
         Setup { at, files, samples }
     }
 
@@ -228,6 +260,80 @@ mod tests {
         let GuestSampled { faults, .. } = samples.finish();
         assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"one");
         assert!(faults.iter().any(|one| one.contains("--guest-quota")), "{faults:?}");
+    }
+
+    fn piece(before: u32, address: u64, bytes: &[u8]) -> CodePiece {
+        CodePiece { before, elf_machine: 62, address, bytes: bytes.to_vec() }
+    }
+
+    /// What is in the file of code after these pieces, and what is said of it.
+    fn kept(quota: u64, pieces: &[CodePiece]) -> (Vec<u8>, Option<u64>, Vec<String>) {
+        let Setup { at, files, mut samples } = setup(quota);
+        pieces.iter().for_each(|one| samples.take_code(one, &files));
+        samples.end(end(0));
+        let GuestSampled { summary, faults } = samples.finish();
+        let file = fs::read(at.path().join("guest-web.kcore")).unwrap();
+        (file, summary.code.map(|code| code.bytes), faults)
+    }
+
+    fn elf(runs: &[(u64, &[u8])]) -> Vec<u8> {
+        let mut code = sampler::KeptCode::new(62, raw_bytes::ByteOrder::Little);
+        runs.iter().for_each(|(address, bytes)| code.push(*address, bytes).unwrap());
+        code.to_elf()
+    }
+
+    #[test]
+    fn pieces_of_code_become_a_file() {
+        let pieces =
+            [piece(0, 16, b"ab"), piece(1, 18, b"c"), piece(2, 64, b"d"), piece(3, 0, b"")];
+        let (file, bytes, faults) = kept(1 << 20, &pieces);
+        assert_eq!(file, elf(&[(16, b"abc"), (64, b"d")]));
+        assert_eq!((bytes, faults), (Some(file.len() as u64), vec![]));
+        // An agent that keeps none.
+        assert_eq!(kept(1 << 20, &[]), (vec![], None, vec![]));
+    }
+
+    #[test]
+    fn pieces_that_were_not_asked_for_end_the_code_and_are_reported() {
+        let long = vec![7; wire::MAX_CODE_BYTES];
+        let many: Vec<_> = (0..1025).map(|at| piece(at, u64::from(at) * 2, b"x")).collect();
+        let large = (0..200).map(|at| piece(at, u64::from(at) << 16, &long)).collect();
+        let other = CodePiece { elf_machine: 183, ..piece(1, 32, b"b") };
+        let cases = [
+            (vec![piece(0, 16, b"a"), piece(2, 32, b"b")], 1, "did not come"),
+            (vec![piece(0, 16, b"a"), piece(1, 16, b"b")], 1, "overlap"),
+            (vec![piece(0, 16, b"a"), piece(1, u64::MAX, b"b")], 1, "last address"),
+            (vec![piece(0, 16, b"a"), other], 1, "several kinds"),
+            (vec![piece(0, 16, b"a")], 1, "ends early"),
+            (many, 1024, "more than it was asked for"),
+            (large, (4 << 20) / wire::MAX_CODE_BYTES, "more than it was asked for"),
+        ];
+        for (pieces, taken, why) in cases {
+            let (file, _, faults) = kept(64 << 20, &pieces);
+            let runs: Vec<_> =
+                pieces[..taken].iter().map(|one| (one.address, &one.bytes[..])).collect();
+            assert_eq!(file, elf(&runs), "{why}");
+            assert!(faults.len() == 1 && faults[0].contains(why), "{why}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn code_counts_as_what_a_guest_may_send() {
+        let (file, _, faults) = kept(3, &[piece(0, 16, b"ab"), piece(1, 32, b"cd")]);
+        assert_eq!(file, elf(&[(16, b"ab")]));
+        assert!(faults.iter().any(|one| one.contains("--guest-quota")), "{faults:?}");
+    }
+
+    #[test]
+    fn code_that_nobody_reads_is_not_asked_for() {
+        let at = tempfile::tempdir().unwrap();
+        let to = Folder::open(at.path(), Modes::default()).unwrap();
+        let asked = Sampling { hz: 397, event: None };
+        let of =
+            |name, hello| GuestSamples::new(asked, &to, name, &hello).unwrap().requests().len();
+        assert_eq!(of("a", hello()), 2);
+        assert_eq!(of("b", GuestHello { big_endian: true, ..hello() }), 1);
+        assert_eq!(of("c", GuestHello { long_bytes: 4, ..hello() }), 1);
     }
 
     #[test]

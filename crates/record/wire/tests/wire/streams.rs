@@ -4,9 +4,10 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use wire::{
-    ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost, EventFilter, GuestHello,
-    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, SampleEvent, SampleFile, SamplePart,
-    SampleRequest, SamplesEnd, Start, Started, Status, Text, TextKind, TracedFunctions, encode,
+    CodePiece, CodeRequest, ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost,
+    EventFilter, GuestHello, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, SampleEvent,
+    SampleFile, SamplePart, SampleRequest, SamplesEnd, Start, Started, Status, Text, TextKind,
+    TracedFunctions, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -85,7 +86,14 @@ fn messages() -> Vec<Message> {
         Message::Sample(SampleRequest { hz: 397, event: SampleEvent::CpuClock }),
         Message::Samples(SamplePart { file: SampleFile::Clocks, offset: 9, bytes: vec![1, 2] }),
         Message::SamplesEnd(SamplesEnd { samples: 3, lost: Some(1), ..SamplesEnd::default() }),
+        Message::KeepCode(CodeRequest { pieces: 7, bytes: 1 << 20 }),
+        Message::Code(piece(wire::MAX_CODE_BYTES)),
+        Message::Code(piece(0)),
     ]
+}
+
+fn piece(len: usize) -> CodePiece {
+    CodePiece { before: 5, elf_machine: 62, address: 0xffff_ffff_8100_0000, bytes: vec![0x90; len] }
 }
 
 fn cost(rounds: usize) -> EventCost {
@@ -168,6 +176,18 @@ fn what_an_event_costs_has_few_rounds_and_each_has_events() {
     assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
     let wrong = encode(1, &Message::EventCost(EventCost { repeats: 0, ..cost(1) })).unwrap();
     assert_eq!(found(&wrong, wrong.len()).0, []);
+}
+
+#[test]
+fn a_piece_of_code_has_a_longest_one() {
+    let longer = encode(1, &Message::Code(piece(wire::MAX_CODE_BYTES + 1))).unwrap();
+    assert_eq!(found(&longer, longer.len()).0, []);
+    let mut cut = encode(1, &Message::Code(piece(0))).unwrap();
+    cut.pop();
+    cut[16] -= 1;
+    let crc = crc32fast::hash(&[&cut[..20], &cut[24..]].concat());
+    cut[20..24].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(found(&cut, cut.len()).0, []);
 }
 
 /// As a host meets them whose program is older: it continues with the next message.
