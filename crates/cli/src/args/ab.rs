@@ -10,6 +10,7 @@ use experiment::{Metric, Stop};
 
 use super::OutputArgs;
 use super::record::some_time;
+use crate::cmd::ab::LabWorkload;
 use crate::misuse::Misuse;
 
 /// Arguments of `ab`.
@@ -22,6 +23,8 @@ use crate::misuse::Misuse;
     hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three of them\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
     hyperscope ab --a A --b B --record runs -- ./bench            then hyperscope diff runs/*-a.hscope -- runs/*-b.hscope\n  \
+    hyperscope ab --lab --a '' --b vhost --lab-workload stream    in guests of two labs\n  \
+    hyperscope ab --lab --a halt-poll=0 --b halt-poll=200000 --exits -- ./bench\n  \
     hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
     Each block is one run of every configuration, in an order by chance: what changes slowly on the\n\
@@ -29,6 +32,14 @@ use crate::misuse::Misuse;
     a, b and so on in all of them, and in the workload.\n\
     Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as those of diff.")]
 pub(crate) struct AbArgs {
+    /// Run the workload in guests of labs, one for each configuration, which are up at the same time; --a and --b name what is
+    /// switched there, with commas: vhost, no-ioeventfd, halt-poll=NS, no-x2apic, no-huge-pages, levels=N, guest-cpus=N,
+    /// processor=NAME, append=WORD, guest-append=WORD
+    #[arg(long, conflicts_with_all = ["prepare", "teardown", "record", "vm"])]
+    pub(crate) lab: bool,
+    /// In place of WORKLOAD one that guests have, with its own metrics
+    #[arg(long, value_name = "NAME", value_enum, requires = "lab", conflicts_with = "workload")]
+    pub(crate) lab_workload: Option<LabWorkload>,
     /// A line for the shell before each run that sets up A
     #[arg(long, value_name = "SETUP")]
     pub(crate) a: String,
@@ -84,7 +95,7 @@ pub(crate) struct AbArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// What is timed: a program with its arguments, or one line for the shell
-    #[arg(required = true, last = true, value_name = "WORKLOAD")]
+    #[arg(required_unless_present = "lab_workload", last = true, value_name = "WORKLOAD")]
     pub(crate) workload: Vec<String>,
 }
 

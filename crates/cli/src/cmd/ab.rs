@@ -2,6 +2,9 @@
 
 mod exit_metrics;
 mod exits;
+mod lab_toggle;
+mod lab_workload;
+mod labs;
 mod recordings;
 
 use std::io::Write;
@@ -17,12 +20,15 @@ use printable::messages;
 use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use self::labs::Labs;
 use self::recordings::Recordings;
 use crate::args::ab::AbArgs;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
+
+pub(crate) use self::lab_workload::LabWorkload;
 
 pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
@@ -32,12 +38,24 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
+    let labs = match args.lab {
+        true => Some(Labs::up(&setups, args.lab_workload, &stop)?),
+        false => None,
+    };
+    let metrics = match args.lab_workload {
+        Some(workload) => workload.metrics()?,
+        None => args.metric.clone(),
+    };
+    let of_setup = |setup: &String| Configuration { setup: setup.clone(), workload: None };
     let experiment = Experiment {
-        configurations: setups.iter().cloned().map(|setup| Configuration { setup }).collect(),
+        configurations: match &labs {
+            Some(labs) => labs.configurations(&args.workload),
+            None => setups.iter().map(of_setup).collect(),
+        },
         prepare: args.prepare.clone(),
         teardown: args.teardown.clone(),
         workload: args.workload.clone(),
-        metrics: args.metric.clone(),
+        metrics,
         warmup: args.warmup as usize,
         stop: args.stop(),
         budget: args.budget(),
@@ -45,14 +63,18 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     };
     let limits = Limits { timeout: args.timeout, stop: &stop };
     let vm = args.vm.as_deref();
-    let mut watch: Box<dyn Watch> = match &args.record {
-        Some(folder) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
-        None if args.exits => Box::new(exits::Exits::begin(vm)?),
-        None => Box::new(Unwatched),
+    let mut watch: Box<dyn Watch> = match (&args.record, &labs) {
+        (Some(folder), _) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
+        (None, Some(labs)) if args.exits => Box::new(labs.exits()?),
+        (None, None) if args.exits => Box::new(exits::Exits::begin(vm)?),
+        (None, _) => Box::new(Unwatched),
     };
     let ab = experiment::run(&experiment, limits, &begins, &mut *watch)?;
-    let main_metric = if args.metric.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
-    let workload = args.workload.clone();
+    let main_metric = if experiment.metrics.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
+    let workload = match args.lab_workload {
+        Some(workload) => workload.command(2),
+        None => args.workload.clone(),
+    };
     let report = AbReport { setups, workload, seed: args.seed, ab, main_metric };
     match args.output.is_page() {
         true => output::write_page(&report.page(), out)?,
@@ -77,7 +99,8 @@ fn begins(progress: Progress) {
 /// A slip in a name is said before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
     let mut names: Vec<&str> = vec!["wall_ns", "user_ns", "sys_ns"];
-    for metric in &args.metric {
+    let own = args.lab_workload.map(LabWorkload::metrics).transpose()?;
+    for metric in own.iter().flatten().chain(&args.metric) {
         if names.contains(&metric.name.as_str()) {
             bail!(Misuse(format!("there are two metrics called {}", metric.name)));
         }

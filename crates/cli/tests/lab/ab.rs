@@ -1,8 +1,11 @@
 //! `hyperscope ab` on a real KVM host: a workload that says how many exits it made.
 
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
-use crate::tool::{TestLab, can_run_all};
+use crate::patience::run;
+use crate::tool::{TestLab, can_run_all, folder};
 
 /// Makes CPUID exits, B three times as many runs of them, and prints how many it made.
 const WORK: &str = "hyperscope bench exits --vm --kind cpuid --run-ms 60 --format json \
@@ -55,4 +58,32 @@ fn exits_of_runs_are_those_that_the_workload_made() {
         "{}",
         again.stderr
     );
+}
+
+#[test]
+fn what_labs_differ_in_shows_in_their_guests() {
+    if !can_run_all() {
+        return;
+    }
+    let run_ab = |arguments: &[&str]| -> Value {
+        let mut ab = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+        ab.args(["ab", "--lab", "--runs", "3", "--warmup", "0", "--exits", "--format", "json"]);
+        ab.args(arguments).env("HYPERSCOPE_LAB_DIR", folder()).stdin(Stdio::null());
+        serde_json::from_str(&run(ab).done().stdout).unwrap()
+    };
+    let metric = |report: &Value, name: &str| {
+        let all = report["metrics"].as_array().unwrap();
+        let found = all.iter().find(|metric| metric["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("no {name} in {report:#}"));
+        [&found["a_mean"], &found["b_mean"]].map(|mean| mean.as_f64().unwrap())
+    };
+    let stream = run_ab(&["--a", "", "--b", "vhost", "--lab-workload", "stream"]);
+    assert!(metric(&stream, "bits_per_second").iter().all(|&bits| bits > 1e6), "{stream:#}");
+    assert!(metric(&stream, "exits").iter().all(|&exits| exits > 100.0), "{stream:#}");
+    // CPUIDs that the guest's program makes, one level deeper in B: level 1 has what the nested hypervisor does for each, too.
+    let deeper = ["--a", "", "--b", "levels=3", "--", "hyperscope-labguest", "exits", "cpuid=300"];
+    let deeper = run_ab(&deeper);
+    assert!(metric(&deeper, "exits_cpuid")[0] >= 300.0, "{deeper:#}");
+    assert!(metric(&deeper, "exits_vmrun")[1] >= 300.0, "{deeper:#}");
+    assert!(metric(&deeper, "exits_vmrun")[0] < 1.0, "{deeper:#}");
 }

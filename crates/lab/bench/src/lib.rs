@@ -20,7 +20,7 @@ mod surroundings;
 pub mod tracers;
 
 pub use error::{BenchError, Result};
-pub use exitcost::{ExitSource, Kind as ExitKind, Toggle};
+pub use exitcost::{ExitCounts, ExitSource, Kind as ExitKind, Toggle};
 pub use shape::up_options;
 pub use stats::Estimate;
 pub use surroundings::Surroundings;

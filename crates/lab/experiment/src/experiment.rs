@@ -20,6 +20,8 @@ const MOST_BLOCKS: usize = 10_000;
 pub struct Configuration {
     /// A line for the shell that sets it up before each of its runs.
     pub setup: String,
+    /// What is timed of it, where that is not the experiment's.
+    pub workload: Option<Vec<String>>,
 }
 
 /// When there are enough blocks.
@@ -179,7 +181,9 @@ fn one_run(
         step("prepare", experiment.prepare.as_deref().unwrap_or(""), limits)?;
         let reads = !experiment.metrics.is_empty();
         watch.begin(RunOf { side, block }).map_err(ExperimentError::Watch)?;
-        let done = command::run(&experiment.workload, &variables, limits, reads);
+        let own = configuration.and_then(|configuration| configuration.workload.as_ref());
+        let workload = own.unwrap_or(&experiment.workload);
+        let done = command::run(workload, &variables, limits, reads);
         counts = watch.end().map_err(ExperimentError::Watch)?;
         done.map_err(|error| ExperimentError::Command("workload", error))
     };

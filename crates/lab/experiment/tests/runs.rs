@@ -13,7 +13,9 @@ use stats::Chance;
 
 fn experiment(a: &str, b: &str, workload: &str) -> Experiment {
     Experiment {
-        configurations: [a, b].map(|setup| Configuration { setup: setup.to_owned() }).to_vec(),
+        configurations: [a, b]
+            .map(|setup| Configuration { setup: setup.to_owned(), workload: None })
+            .to_vec(),
         prepare: None,
         teardown: None,
         workload: vec![workload.to_owned()],

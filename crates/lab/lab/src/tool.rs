@@ -16,6 +16,8 @@ use crate::root::Root;
 pub enum Tool {
     /// The kernel's `perf`.
     Perf,
+    /// A small C compiler.
+    Tcc,
     /// `lttng` with its daemons and its kernel modules, which `kmod/lttng` builds.
     Lttng,
 }
@@ -44,6 +46,7 @@ impl Tool {
     pub(crate) fn package(self) -> &'static str {
         match self {
             Self::Perf => "linux-perf",
+            Self::Tcc => "tcc",
             Self::Lttng => "lttng-tools",
         }
     }
@@ -57,6 +60,7 @@ impl Tool {
         };
         match self {
             Self::Perf => Ok(vec![program("/bin/perf", root.program("perf")?)]),
+            Self::Tcc => Ok(vec![program("/bin/tcc", root.program("tcc")?)]),
             Self::Lttng => {
                 let consumer = format!("/usr/lib/{}/lttng/libexec/lttng-consumerd", arch.triplet());
                 let file = root.path().join(consumer.trim_start_matches('/'));

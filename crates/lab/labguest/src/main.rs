@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+mod compile;
 mod drain;
 mod exec;
 mod exit_costs;
@@ -23,6 +24,7 @@ mod timers;
 mod usage;
 #[cfg(target_arch = "x86_64")]
 mod vmm;
+mod wakeups;
 
 fn main() -> ExitCode {
     let first = rustix::process::getpid().is_init();
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         Some("measure") => measure::run(std::env::args().skip(2)),
         Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
+        Some("compile") => compile::run(std::env::args().skip(2)),
+        Some("wakeups") => wakeups::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
         #[cfg(target_arch = "x86_64")]
         Some("vmm") => vmm::run(std::env::args().nth(2)),

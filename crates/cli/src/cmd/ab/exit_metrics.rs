@@ -30,7 +30,7 @@ pub(super) fn exit_metrics(
         always("run_queue_ns", run_queue_ns),
     ];
     for row in rows {
-        let of = name(row);
+        let of = reason_in_names(row.level, row.reason);
         let count = |name, kind, value: u64| Count { name, kind: Some(kind), value: value as f64 };
         metrics.push(count(format!("exits_{of}"), "exits", row.count));
         if !row.waiting {
@@ -41,9 +41,9 @@ pub(super) fn exit_metrics(
 }
 
 /// A reason as part of a metric's name, as `--fail-if` reads it.
-fn name(row: &ReasonSums<'_>) -> String {
+pub(super) fn reason_in_names(level: u8, reason: &str) -> String {
     let plain =
         |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '_' };
-    let reason: String = row.reason.chars().map(plain).collect();
-    if row.level > 1 { format!("l{}_{reason}", row.level) } else { reason }
+    let reason: String = reason.chars().map(plain).collect();
+    if level > 1 { format!("l{level}_{reason}") } else { reason }
 }

@@ -1,0 +1,46 @@
+//! Workloads of `ab --lab` that guests have: what macro benchmarks of hypervisors are made of.
+
+use experiment::{Metric, MetricError};
+use lab::Tool;
+
+/// A workload by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LabWorkload {
+    /// A compiler for each of 40 source files, two at a time: build_ns
+    Build,
+    /// A TCP stream to the machine below by iperf3, for two seconds: bits_per_second
+    Stream,
+    /// A benchmark of the scheduler for two seconds, from wake-ups to running: p50_ns, p99_ns
+    Wakeups,
+}
+
+impl LabWorkload {
+    /// The program and its arguments, in a guest this deep.
+    pub(super) fn command(self, level: u8) -> Vec<String> {
+        let below = format!("10.77.{level}.1");
+        let words: &[&str] = match self {
+            Self::Build => &["hyperscope-labguest", "compile"],
+            Self::Stream => &["iperf3", "--json", "--time", "2", "--client", &below],
+            Self::Wakeups => &["hyperscope-labguest", "wakeups", "seconds=2"],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    /// What it says of itself; what it is compared by comes first.
+    ///
+    /// # Errors
+    /// When a text of these is no metric.
+    pub(super) fn metrics(self) -> Result<Vec<Metric>, MetricError> {
+        let metrics: &[&str] = match self {
+            Self::Build => &["build_ns=json:build_ns"],
+            Self::Stream => &["bits_per_second=json:end.sum_received.bits_per_second"],
+            Self::Wakeups => &["p99_ns=json:p99_ns", "p50_ns=json:p50_ns", "wakeups=json:wakeups"],
+        };
+        metrics.iter().map(|text| Metric::parse(text)).collect()
+    }
+
+    /// What guests need for it.
+    pub(super) fn tool(self) -> Option<Tool> {
+        (self == Self::Build).then_some(Tool::Tcc)
+    }
+}
