@@ -101,7 +101,7 @@ int on_entry(struct bpf_raw_tracepoint_args *ctx)
 	if (!state)
 		return 0;
 	change(state);
-	state->cpu = RUNNING;
+	has_cpu(state);
 	pass(state, now_ns, ENTERS);
 	if (state->open) {
 		if (state->handling == BY_USER)
@@ -165,6 +165,8 @@ static __always_inline void switch_away(struct stints *here, int is_runnable, __
 	if (!state)
 		return;
 	change(state);
+	if (state->cpu != RUNNING)
+		count(SCHED_EVENTS_UNSEEN);
 	pass(state, now_ns, is_runnable ? GOES_ON : SLEEPS);
 	if (state->guest_since_ns && !state->host_since_ns)
 		state->host_since_ns = now_ns;
@@ -186,8 +188,12 @@ static __always_inline void switch_to(struct task_struct *next, __u64 now_ns)
 	if (!thread)
 		return;
 	state = state_of(thread);
-	if (!state || state->cpu == RUNNING)
+	if (!state)
 		return;
+	if (state->cpu == RUNNING) {
+		count(SCHED_EVENTS_UNSEEN);
+		return;
+	}
 	change(state);
 	pass(state, now_ns, GOES_ON);
 	run_queue_wait(state, now_ns);

@@ -209,6 +209,15 @@ static __noinline int pass(struct state *state, __u64 now_ns, enum then then)
 	return 0;
 }
 
+/* The thread is there: if it was switched away from, nobody has seen that it came back. */
+static __always_inline void has_cpu(struct state *state)
+{
+	if (state->cpu == RUNNING)
+		return;
+	count(SCHED_EVENTS_UNSEEN);
+	state->cpu = RUNNING;
+}
+
 static __always_inline void begin_exit(struct state *state, __u64 now_ns,
 				       struct exit_reason reason)
 {
@@ -229,7 +238,7 @@ static __always_inline void begin_exit(struct state *state, __u64 now_ns,
 	}
 	state->guest_since_ns = 0;
 	state->host_since_ns = 0;
-	state->cpu = RUNNING;
+	has_cpu(state);
 	state->handling = BY_KERNEL;
 	state->handler = BY_KERNEL;
 	state->entered_l2 = 0;
@@ -285,8 +294,10 @@ static __always_inline void run_queue_wait(struct state *state, __u64 now_ns)
 	struct row *row;
 
 	if (state->cpu == OFF_BLOCKED) {
-		if (!state->woken_ns)
+		if (!state->woken_ns) {
+			count(SCHED_EVENTS_UNSEEN);
 			return;
+		}
 		from_ns = most(from_ns, state->woken_ns);
 	}
 	key.thread = state->thread;

@@ -3,12 +3,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::Duration;
 
 use analyses::reasons::ReasonNames;
 use aya::sys::{Stats, enable_stats};
-use rustix::thread::{MembarrierCommand, membarrier};
 use sys::{ClockId, clock_ns, process_cpu_ns};
 use timeline::arch::Isa;
 
@@ -19,12 +16,6 @@ use crate::programs::{Programs, Room};
 use crate::reasons::reason_names;
 use crate::snapshot::Snapshot;
 
-/// The end of an interval is set so long before it comes: all CPUs know it by then.
-const AHEAD: Duration = Duration::from_millis(1);
-/// Where that is too short it is doubled, up to this.
-const MOST_AHEAD: Duration = Duration::from_secs(1);
-/// Programs that run are waited for so long where the kernel has no way to wait for them.
-const LONGEST_RUN: Duration = Duration::from_millis(20);
 /// The most rows that the kernel keeps of an interval by default.
 const ROWS: u32 = 8192;
 
@@ -141,30 +132,11 @@ impl Accounting {
     /// Lets a moment pass from which on exits go to the other bank, and takes out what is in this one.
     fn close(&mut self) -> Result<((u64, u64), Snapshot)> {
         let other = 1 - self.bank;
-        let end_ns = self.set_end(other)?;
-        while clock_ns(ClockId::Monotonic) <= end_ns {
-            thread::sleep(AHEAD);
-        }
-        wait_for_programs();
+        let end_ns = self.programs.end_interval(other)?;
         let snapshot = self.programs.take(self.bank)?;
         let times = (self.begin_ns, end_ns);
         (self.bank, self.begin_ns) = (other, end_ns);
         Ok((times, snapshot))
-    }
-
-    /// Lets the programs know when the next interval begins, and its bank, before that comes.
-    fn set_end(&mut self, bank: usize) -> Result<u64> {
-        let mut ahead = AHEAD;
-        loop {
-            // The last bit is the bank's.
-            let end_ns = (clock_ns(ClockId::Monotonic) + ahead.as_nanos() as u64) & !1;
-            self.programs.begin_interval(end_ns, bank)?;
-            // This thread may have been without a CPU until after that moment.
-            if clock_ns(ClockId::Monotonic) < end_ns || ahead > MOST_AHEAD {
-                return Ok(end_ns);
-            }
-            ahead *= 2;
-        }
     }
 
     /// CPU times of this process and the programs since they were last asked for.
@@ -177,13 +149,5 @@ impl Accounting {
         );
         (self.process_ns, self.programs_ns) = (process_ns, programs_ns);
         since
-    }
-}
-
-/// Waits until no program runs that was begun before: they run where the kernel can't be preempted, and
-/// this waits until each CPU was somewhere else.
-fn wait_for_programs() {
-    if membarrier(MembarrierCommand::Global).is_err() {
-        thread::sleep(LONGEST_RUN);
     }
 }

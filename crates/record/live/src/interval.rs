@@ -32,7 +32,7 @@ pub struct Interval {
     pub vcpus: Vec<Vcpu>,
     /// What it cost to know this.
     pub cost: Cost,
-    /// What is not in the rows.
+    /// What is not in the rows, or in the wrong part.
     pub left_out: LeftOut,
 }
 
@@ -116,6 +116,8 @@ pub struct LeftOut {
     pub waits: u64,
     /// Threads that ran while a vCPU waited.
     pub takers: u64,
+    /// Switches and wake-ups that the kernel did not trace.
+    pub sched_events: u64,
 }
 
 impl Cost {
@@ -165,6 +167,7 @@ impl LeftOut {
             pieces: snapshot.pieces_left_out,
             waits: snapshot.waits_left_out,
             takers: snapshot.takers_left_out,
+            sched_events: snapshot.sched_events_unseen,
         }
     }
 
@@ -174,6 +177,7 @@ impl LeftOut {
             pieces: self.pieces.saturating_sub(before.pieces),
             waits: self.waits.saturating_sub(before.waits),
             takers: self.takers.saturating_sub(before.takers),
+            sched_events: self.sched_events.saturating_sub(before.sched_events),
         }
     }
 }

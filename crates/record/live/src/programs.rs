@@ -1,5 +1,9 @@
 //! The BPF programs in the kernel: loaded, attached, and their maps read.
 
+mod interval_end;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::fs;
 use std::thread::{self, available_parallelism};
@@ -186,6 +190,7 @@ impl Programs {
         snapshot.pieces_left_out = count(1)?;
         snapshot.waits_left_out = count(2)?;
         snapshot.takers_left_out = count(3)?;
+        snapshot.sched_events_unseen = count(4)?;
         Ok(snapshot)
     }
 
@@ -286,6 +291,3 @@ pub fn host_isa() -> u32 {
     let has_svm = flags.is_some_and(|line| line.split(' ').any(|flag| flag == "svm"));
     1 + u32::from(has_svm)
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub waits_left_out: u64,
     /// Threads that ran while one waited, and for which there was no room, since the beginning.
     pub takers_left_out: u64,
+    /// Switches and wake-ups of these threads that the kernel must have made and did not trace, since the beginning.
+    pub sched_events_unseen: u64,
 }
 
 /// A thread that had the CPU that a vCPU's thread waited for.
@@ -40,7 +42,7 @@ pub struct Taker {
     pub process: u32,
     /// Its name; empty where it was gone.
     pub name: String,
-    /// For how long, of waits that ended in the interval.
+    /// For how long in the interval: a wait need not be over.
     pub time_ns: u64,
 }
 

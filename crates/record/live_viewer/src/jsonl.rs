@@ -29,6 +29,7 @@ pub fn line(interval: &Interval) -> String {
             "pieces": interval.left_out.pieces,
             "waits": interval.left_out.waits,
             "ran_instead": interval.left_out.takers,
+            "sched_events": interval.left_out.sched_events,
         },
     });
     document.to_string()

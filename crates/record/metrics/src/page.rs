@@ -152,6 +152,12 @@ fn lost(totals: &Totals, out: &mut dyn Exposition) {
         "Stretches of exits in which polling was not looked for; it counts as kernel there.",
     );
     out.sample(&[], Value::Count(totals.lost.pieces));
+    out.family(
+        "hyperscope_lost_sched_events",
+        Kind::Counter,
+        "Switches and wake-ups of vCPUs that the kernel did not trace; time about them may count as another state.",
+    );
+    out.sample(&[], Value::Count(totals.lost.sched_events));
 }
 
 #[cfg(test)]

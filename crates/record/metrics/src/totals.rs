@@ -9,7 +9,7 @@ use crate::vm::{REASON_SERIES, Reason, VM_SERIES, Vm};
 /// Series that are there without any VM: those of what has no room, and of what it costs.
 pub const LEAST_SERIES: usize = VM_SERIES + OWN_SERIES;
 /// Series of the server itself, and of losses.
-pub(crate) const OWN_SERIES: usize = 10;
+pub(crate) const OWN_SERIES: usize = 11;
 /// The series of a VM that is gone stay so long, so that whoever collects sees its last numbers.
 const GONE_AFTER_NS: u64 = 60_000_000_000;
 /// Characters of a name at most; longer ones are cut, and count together where they are the same then.
@@ -150,6 +150,7 @@ impl Totals {
         add(&mut self.lost.without_state, interval.left_out.without_state);
         add(&mut self.lost.pieces, interval.left_out.pieces);
         add(&mut self.lost.waits, interval.left_out.waits);
+        add(&mut self.lost.sched_events, interval.left_out.sched_events);
     }
 }
 

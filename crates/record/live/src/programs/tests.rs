@@ -3,14 +3,14 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Barrier, Mutex, mpsc};
 
 use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
 use bpfload::LoadError;
-use rustix::thread::{MembarrierCommand, gettid, membarrier};
+use rustix::thread::gettid;
 use sys::{ClockId, clock_ns};
 
 use super::*;
@@ -24,29 +24,10 @@ const CODE: u64 = 0x4859;
 struct Played {
     programs: Programs,
     thread: u32,
-    /// After the programs: the next ones are attached when these are gone.
-    _alone: Alone,
-}
-
-/// One set of programs at a time. With several attached at once, and threads of other tests on the same CPUs, three runs in ten
-/// lacked a switch, or had a wait that was less than what others were given of it (Linux 6.18); why is not known.
-struct Alone;
-
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
-
-impl Alone {
-    fn wait() -> Self {
-        while IS_TAKEN.swap(true, Acquire) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Self
-    }
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        IS_TAKEN.store(false, Release);
-    }
+    /// How often the kernel had switched away from it by its own count when it began to play, and when its sums were last taken.
+    switches: [u64; 2],
+    /// How many of them are waits in what was taken.
+    waits: u64,
 }
 
 impl Played {
@@ -66,7 +47,6 @@ impl Played {
             );
             return None;
         }
-        let alone = Alone::wait();
         let begun = Programs::load(Room::new(rows)).and_then(|mut programs| {
             programs.begin_interval(now_ns(), 0)?;
             programs.attach()?;
@@ -75,7 +55,7 @@ impl Played {
         match begun {
             Ok(programs) => {
                 let thread = gettid().as_raw_pid().cast_unsigned();
-                Some(Self { programs, thread, _alone: alone })
+                Some(Self { programs, thread, switches: [switches(); 2], waits: 0 })
             }
             // Not a matter of this machine: the programs are wrong.
             Err(why @ LiveError::Programs(LoadError::Verifier { .. })) => panic!("{why}"),
@@ -84,6 +64,12 @@ impl Played {
                 None
             }
         }
+    }
+
+    /// The calling thread is the one that plays.
+    fn is_here(&mut self) {
+        self.thread = gettid().as_raw_pid().cast_unsigned();
+        self.switches = [switches(); 2];
     }
 
     fn run(&mut self, name: &'static str, args: &[u64]) {
@@ -102,13 +88,14 @@ impl Played {
 
     /// What came until now: the rows of this thread, and its state.
     fn take(&mut self, bank: usize) -> (Snapshot, u64) {
-        let end_ns = (now_ns() + 1_000_000) & !1;
-        self.programs.begin_interval(end_ns, 1 - bank).unwrap();
-        while now_ns() <= end_ns {
-            std::thread::sleep(Duration::from_millis(1));
+        if gettid().as_raw_pid().cast_unsigned() == self.thread {
+            self.switches[1] = switches();
         }
-        membarrier(MembarrierCommand::Global).unwrap();
-        (self.programs.take(bank).unwrap(), end_ns)
+        let end_ns = self.programs.end_interval(1 - bank).unwrap();
+        let snapshot = self.programs.take(bank).unwrap();
+        let waits = snapshot.waits.iter().find(|(of, _)| *of == self.thread);
+        self.waits += waits.map_or(0, |(_, sums)| sums.count);
+        (snapshot, end_ns)
     }
 
     fn own(&self, snapshot: &Snapshot, level: u8) -> Sums {
@@ -122,8 +109,34 @@ impl Played {
     }
 }
 
+/// How often the kernel has switched away from the calling thread, by its own count.
+fn switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+    counts.map(|(_, count)| count.trim().parse::<u64>().unwrap()).sum()
+}
+
 fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
+}
+
+/// How often what needs every switch is tried.
+const ATTEMPTS: u32 = 10;
+
+/// Plays a vCPU until the kernel traced each of its switches: Linux 6.18 leaves one out in some hundreds, in tracefs as well,
+/// and times about that are where they can't be right.
+fn traced_whole<T>(
+    mut play: impl FnMut(&mut Played) -> (Snapshot, T),
+) -> Option<(Played, Snapshot, T)> {
+    for _ in 0..ATTEMPTS {
+        let mut played = Played::begin()?;
+        let (snapshot, of) = play(&mut played);
+        let [before, after] = played.switches;
+        if snapshot.sched_events_unseen == 0 && played.waits >= after - before {
+            return Some((played, snapshot, of));
+        }
+    }
+    panic!("a switch was left out in each of {ATTEMPTS} attempts");
 }
 
 /// Works for so long.
@@ -135,20 +148,21 @@ fn work(ms: u64) -> u64 {
 
 #[test]
 fn an_exit_is_split_into_the_parts_that_its_events_show() {
-    let Some(mut played) = Played::begin() else { return };
-    played.entry();
-    let guest_ns = work(2);
-    played.exit();
-    let kernel_ns = work(3);
-    played.run("on_user", &[]);
-    let user_ns = work(4);
-    played.run("on_user_return", &[0]);
-    let not_back_ns = work(1);
-    played.run("on_user_return", &[1]);
-    let sleep = Duration::from_millis(20);
-    std::thread::sleep(sleep);
-    played.entry();
-    let (snapshot, _) = played.take(0);
+    let split = traced_whole(|played| {
+        played.entry();
+        let guest_ns = work(2);
+        played.exit();
+        let kernel_ns = work(3);
+        played.run("on_user", &[]);
+        let user_ns = work(4);
+        played.run("on_user_return", &[0]);
+        let not_back_ns = work(1);
+        played.run("on_user_return", &[1]);
+        std::thread::sleep(Duration::from_millis(20));
+        played.entry();
+        (played.take(0).0, [guest_ns, kernel_ns, user_ns + not_back_ns])
+    });
+    let Some((played, snapshot, [guest_ns, kernel_ns, user_ns])) = split else { return };
     let sums = played.own(&snapshot, 1);
     let parts = sums.parts;
     assert_eq!((sums.count, sums.paired, sums.handled), (1, 1, [0, 1, 0]));
@@ -156,7 +170,7 @@ fn an_exit_is_split_into_the_parts_that_its_events_show() {
     // Another thread may have had the CPU meanwhile: the parts say so.
     let least = |part: u64, did: u64| part + parts.runnable_ns >= did;
     assert!(least(parts.kernel_ns, kernel_ns), "{parts:?}");
-    assert!(least(parts.user_ns, user_ns + not_back_ns), "{parts:?}");
+    assert!(least(parts.user_ns, user_ns), "{parts:?}");
     assert!(parts.blocked_ns >= 19_000_000, "{parts:?}");
     assert!(sums.guest_ns + sums.before_exit_ns >= guest_ns, "{sums:?}");
     assert_eq!((sums.times.count(), sums.user_return_unseen), (1, 0));
@@ -166,26 +180,28 @@ fn an_exit_is_split_into_the_parts_that_its_events_show() {
 
 #[test]
 fn polling_is_cut_out_of_the_time_in_the_kernel() {
-    let Some(mut played) = Played::begin() else { return };
-    for waited in [0, 1] {
-        played.exit();
-        work(3);
-        if waited == 1 {
-            std::thread::sleep(Duration::from_millis(5));
+    let polled = traced_whole(|played| {
+        for waited in [0, 1] {
+            played.exit();
+            work(3);
+            if waited == 1 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            // Until now, or until it fell asleep: from 1 ms before that.
+            played.run("on_wakeup", &[if waited == 1 { 6_000_000 } else { 1_000_000 }, waited]);
+            played.entry();
         }
-        // Until now, or until it fell asleep: from 1 ms before that.
-        played.run("on_wakeup", &[if waited == 1 { 6_000_000 } else { 1_000_000 }, waited]);
-        played.entry();
-    }
-    let (snapshot, _) = played.take(0);
+        (played.take(0).0, ())
+    });
+    let Some((played, snapshot, ())) = polled else { return };
     let sums = played.own(&snapshot, 1);
     assert_eq!((sums.count, sums.paired, sums.poll_unknown), (2, 2, 0));
     assert_eq!(sums.parts.total_ns(), sums.time_ns);
     let polled_ns = sums.parts.halt_poll_ns;
-    // 1 ms exactly, unless it was preempted; and what was left of 6 ms when it slept 5 or longer.
-    assert!(polled_ns <= 2_000_000, "{sums:?}");
+    // 1 ms exactly, unless it was preempted; and what was left of 6 ms when it slept for some 5.
+    assert!(polled_ns + sums.parts.blocked_ns <= 7_000_000, "{sums:?}");
     assert!(polled_ns + sums.parts.runnable_ns >= 900_000, "{sums:?}");
-    assert!(sums.parts.blocked_ns >= 4_900_000, "{sums:?}");
+    assert!(sums.parts.blocked_ns >= 4_000_000, "{sums:?}");
 }
 
 #[test]
@@ -215,23 +231,30 @@ fn exits_without_an_entry_are_counted_and_levels_told_apart() {
 
 #[test]
 fn states_add_up_to_every_interval() {
-    let Some(mut played) = Played::begin() else { return };
-    played.entry();
-    let (first, mut begin_ns) = played.take(0);
-    let mut before = played.state(&first).done_by(begin_ns);
-    for round in 1..6 {
-        played.exit();
-        work(1);
-        std::thread::sleep(Duration::from_millis(2));
-        if round % 2 == 0 {
-            played.entry();
+    let all_did = traced_whole(|played| {
+        played.entry();
+        let (mut snapshot, mut begin_ns) = played.take(0);
+        let mut before = played.state(&snapshot).done_by(begin_ns);
+        let mut all_did = Vec::new();
+        for round in 1..6 {
+            played.exit();
+            work(1);
+            std::thread::sleep(Duration::from_millis(2));
+            if round % 2 == 0 {
+                played.entry();
+            }
+            let end_ns;
+            (snapshot, end_ns) = played.take(round % 2);
+            let done = played.state(&snapshot).done_by(end_ns);
+            let did = done.since(&before);
+            assert_eq!(did.total_ns(), end_ns - begin_ns, "{did:?}");
+            all_did.push(did);
+            (before, begin_ns) = (done, end_ns);
         }
-        let (snapshot, end_ns) = played.take(round % 2);
-        let done = played.state(&snapshot).done_by(end_ns);
-        let did = done.since(&before);
-        assert_eq!(did.total_ns(), end_ns - begin_ns, "{did:?}");
+        (snapshot, all_did)
+    });
+    for did in all_did.into_iter().flat_map(|(_, _, all_did)| all_did) {
         assert!(did.of(VcpuActivity::Blocked) >= 1_900_000, "{did:?}");
-        (before, begin_ns) = (done, end_ns);
     }
 }
 
@@ -242,7 +265,7 @@ fn an_end_that_was_set_after_it_had_come_leaves_states_whole() {
     std::thread::scope(|scope| {
         let (send_played, got_played) = mpsc::channel();
         let vcpu = scope.spawn(move || {
-            played.thread = gettid().as_raw_pid().cast_unsigned();
+            played.is_here();
             played.entry();
             work(3);
             played.exit();
@@ -318,51 +341,89 @@ fn stay_on_one_cpu() {
 }
 
 /// Takes the CPU of whoever else is there, until it is stopped.
-fn take_cpu(stop: &AtomicBool) -> u32 {
+fn take_cpu(is_named: &Barrier, stop: &AtomicBool) -> u32 {
     stay_on_one_cpu();
     rustix::thread::set_name(c"takes-the-cpu").unwrap();
+    is_named.wait();
     while !stop.load(Relaxed) {}
     gettid().as_raw_pid().cast_unsigned()
 }
 
-#[test]
-fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
-    let Some(mut played) = Played::begin() else { return };
-    let stop = AtomicBool::new(false);
-    let own = |snapshot: &Snapshot, thread: u32| {
-        let waits = snapshot.waits.iter().find(|(of, _)| *of == thread);
-        waits.map_or(0, |(_, sums)| sums.time_ns)
-    };
+/// Shares a CPU with another thread for a while, so that each waits for the other: who that was.
+fn wait_for_another(played: &mut Played) -> (Snapshot, (u64, u32)) {
+    let (stop, is_named) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
-        let taker = scope.spawn(|| take_cpu(&stop));
+        let taker = scope.spawn(|| take_cpu(&is_named, &stop));
         let waiter = scope.spawn(|| {
             stay_on_one_cpu();
-            played.thread = gettid().as_raw_pid().cast_unsigned();
+            is_named.wait();
+            played.is_here();
             played.entry();
             let begun = Instant::now();
-            // Two threads share a CPU: each waits for the other.
             while begun.elapsed() < Duration::from_millis(200) {}
             played.exit();
-            let taken = played.take(0).0;
+            let taken = played.take(0);
             stop.store(true, Relaxed);
-            (taken, played.thread)
+            taken
         });
-        let (snapshot, thread) = waiter.join().unwrap();
-        let taker = taker.join().unwrap();
-        let waited_ns = own(&snapshot, thread);
-        let of: Vec<_> = snapshot.takers.iter().filter(|one| one.waiter == thread).collect();
-        let known_ns: u64 = of.iter().map(|one| one.time_ns).sum();
-        let by_taker = of.iter().find(|one| one.thread == taker).unwrap();
-        assert!(waited_ns > 20_000_000, "{waited_ns}");
-        assert!(known_ns <= waited_ns && known_ns >= waited_ns / 10 * 9, "{known_ns} {waited_ns}");
-        // Others may have had it, too.
-        assert!(by_taker.time_ns > 5_000_000, "{of:?}");
-        assert_eq!(
-            (by_taker.name.as_str(), by_taker.process),
-            ("takes-the-cpu", std::process::id())
-        );
-        assert!(of.iter().all(|one| one.thread != thread), "{of:?}");
+        let (snapshot, end_ns) = waiter.join().unwrap();
+        (snapshot, (end_ns, taker.join().unwrap()))
+    })
+}
+
+#[test]
+fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
+    let Some((played, snapshot, (end_ns, taker))) = traced_whole(wait_for_another) else { return };
+    let waits = snapshot.waits.iter().find(|(of, _)| *of == played.thread);
+    let ended_ns = waits.map_or(0, |(_, sums)| sums.time_ns);
+    let did = played.state(&snapshot).done_by(end_ns);
+    let waited_ns = did.of(VcpuActivity::Preempted) + did.of(VcpuActivity::Waiting);
+    let of: Vec<_> = snapshot.takers.iter().filter(|one| one.waiter == played.thread).collect();
+    let known_ns: u64 = of.iter().map(|one| one.time_ns).sum();
+    let by_taker = of.iter().find(|one| one.thread == taker).unwrap();
+    assert!(ended_ns > 20_000_000, "{ended_ns}");
+    // The last wait may go on at the interval's end.
+    assert!(
+        known_ns <= waited_ns && known_ns >= ended_ns / 10 * 9,
+        "{ended_ns} {known_ns} {did:?}"
+    );
+    // Others may have had it, too.
+    assert!(by_taker.time_ns > 5_000_000, "{of:?}");
+    assert_eq!((by_taker.name.as_str(), by_taker.process), ("takes-the-cpu", std::process::id()));
+    assert!(of.iter().all(|one| one.thread != played.thread), "{of:?}");
+}
+
+#[test]
+fn each_switch_is_a_wait_or_is_known_not_to_be_traced() {
+    let Some(mut played) = Played::begin() else { return };
+    let others: Vec<Played> = (0..3).map_while(|_| Played::begin()).collect();
+    let (counted, is_counted) = mpsc::channel();
+    let (end, is_to_end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let vcpu = scope.spawn(move || {
+            played.is_here();
+            played.entry();
+            for _ in 0..2000 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            played.switches[1] = switches();
+            counted.send(played).unwrap();
+            // No switch back from here on.
+            let _ = is_to_end.recv();
+        });
+        let mut played = is_counted.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        let unseen = played.take(0).0.sched_events_unseen;
+        let [before, after] = played.switches;
+        let (made, known) = (after - before, played.waits + unseen);
+        // A sleep may be over before it has begun. One that was left out both ways is not known; some come before the first count,
+        // or after the last.
+        assert!(made > 1800 && (made - made / 100..made + 10).contains(&known), "{made} {known}");
+        assert!(unseen * 20 < made, "{unseen} of {made}");
+        drop(end);
+        vcpu.join().unwrap();
     });
+    drop(others);
 }
 
 /// vCPUs and reasons of a large host: 200 VMs of 4.
