@@ -60,3 +60,72 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     assert!(low < 0.05 && high < 0.3 && high - low < 0.4, "{one}");
     assert!(one["points"][2]["delayed"].as_u64().unwrap() > 1000, "{one}");
 }
+
+/// A guest's vCPUs have a program each: one sleeps, and makes a CPUID each time it wakes up; the other one writes to a port.
+const ON_TWO_VCPUS: &str = "
+    taskset 1 hyperscope-labguest exits $(yes cpuid=1 nap=1 | head -n 10000) >/dev/null 2>&1 &
+    echo $! > /tmp/cpuid
+    taskset 2 hyperscope-labguest exits $(yes port=20 nap=1 | head -n 10000) >/dev/null 2>&1 &
+    echo $! > /tmp/port";
+/// CPUIDs before each byte of a ping-pong.
+const CPUIDS: u64 = 2;
+/// By how much each of them is delayed.
+const DELAYS_US: [u64; 3] = [20, 50, 90];
+
+#[test]
+fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("sensitivity-net");
+    let up = ["up", "--levels", "2", "--cpus", "1", "--guest-cpus", "2", "--instruction-ns", "1"];
+    lab.run(&[&up[..], &["--guest-net", "virtio"]].concat()).done();
+    lab.put_program(1);
+    let asked = |more: &str| -> Value {
+        let script = format!("hyperscope sensitivity --vm l2 --format json {more}");
+        serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap()
+    };
+
+    lab.shell(2, ON_TWO_VCPUS).done();
+    let found =
+        asked("--reason io --vcpu 1 --progress cpuid --delays 50us,100us --slice 150ms --for 4s");
+    let one = &found["reasons"][0];
+    let number = |one: &Value, name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{one}"));
+    assert!(number(one, "ci_low") < 0.05 && number(one, "ci_high") < 0.2, "{one}");
+    assert!(one["points"][2]["delayed"].as_u64().unwrap() > 1000, "{one}");
+
+    lab.shell(2, "kill $(cat /tmp/cpuid) $(cat /tmp/port)").done();
+    lab.shell(2, "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up").done();
+    lab.shell(1, "hyperscope-labguest ping-pong serve >/dev/null 2>&1 &").done();
+    let ping_pong = "taskset 1 hyperscope-labguest ping-pong 10.77.2.1";
+    // What it pays for being busy for as long as its exits are delayed, by its own count and clock.
+    let round_trip_us = |busy_us: u64| {
+        let script = format!("{ping_pong} 1 cpuid={CPUIDS} busy-us={busy_us}");
+        let said: Value = serde_json::from_str(&lab.shell(2, &script).done().stdout).unwrap();
+        number(&said, "took_ns") / number(&said, "round_trips") / 1000.0
+    };
+    let points = [0].iter().chain(&DELAYS_US).map(|us| us * CPUIDS);
+    let points: Vec<(f64, f64)> = points.map(|us| (us as f64, round_trip_us(us))).collect();
+    let truth = slope(&points);
+
+    lab.shell(2, &format!("{ping_pong} 60 cpuid={CPUIDS} >/dev/null 2>&1 &")).done();
+    let delays = DELAYS_US.map(|us| format!("{us}us")).join(",");
+    let found = asked(&format!(
+        "--reason cpuid --progress /sys/class/net/tap0/statistics/rx_packets --delays {delays} --slice 20ms --for 2s"
+    ));
+    let one = &found["reasons"][0];
+    eprintln!("{points:?} {truth} {one}");
+    // Network stacks answer otherwise when bytes come later, and never twice the same way: that is in both.
+    let (low, high) = (number(one, "ci_low"), number(one, "ci_high"));
+    assert!(low - 0.1 < truth && truth < high + 0.1 && high - low < 0.3, "{truth} {one}");
+    assert!((number(one, "exits_a_unit") - CPUIDS as f64).abs() < 0.1, "{one}");
+}
+
+/// That of the line through points with the least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let mean =
+        |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    both / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>()
+}

@@ -31,15 +31,16 @@ const NAP: Duration = Duration::from_millis(2);
 /// Makes the exits asked for as `KIND=COUNT`, and prints what was made, a line of JSON each.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     for argument in arguments {
-        let asked =
-            argument.split_once('=').and_then(|(kind, count)| Some((kind, count.parse().ok()?)));
-        let Some((kind, count)) = asked else {
-            return Err(invalid(format!("{argument:?} is not KIND=COUNT")));
-        };
-        let truth = make(kind, count)?;
-        println!("{}", serde_json::to_string(&truth)?);
+        println!("{}", serde_json::to_string(&make_asked(&argument)?)?);
     }
     Ok(())
+}
+
+/// Makes exits as asked for by `KIND=COUNT`.
+pub(crate) fn make_asked(text: &str) -> io::Result<Truth> {
+    let asked = text.split_once('=').and_then(|(kind, count)| Some((kind, count.parse().ok()?)));
+    let (kind, count) = asked.ok_or_else(|| invalid(format!("{text:?} is not KIND=COUNT")))?;
+    make(kind, count)
 }
 
 fn invalid(text: String) -> io::Error {

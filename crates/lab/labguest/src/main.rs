@@ -15,6 +15,7 @@ mod load;
 mod mark;
 mod measure;
 mod modules;
+mod ping_pong;
 mod ports;
 mod relay;
 mod score;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("compile") => compile::run(std::env::args().skip(2)),
+        Some("ping-pong") => ping_pong::run(std::env::args().skip(2)),
         Some("wakeups") => wakeups::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
         #[cfg(target_arch = "x86_64")]

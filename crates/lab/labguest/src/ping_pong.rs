@@ -1,0 +1,127 @@
+//! A ping-pong: one byte over TCP there and back, then the next, so that whoever sends it waits for all of the way.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::exits;
+use crate::measure::nanoseconds;
+
+/// Where it is answered.
+const PORT: u16 = 5301;
+/// How long a byte may be on its way.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `serve` answers whoever connects, one after the other. Else sends to an address for some seconds (`ADDRESS SECONDS
+/// [KIND=COUNT]… [busy-us=N]`), and
+/// prints how many round trips there were as JSON: before each byte it makes such exits, or is busy.
+pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let usage = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "serve, or ADDRESS SECONDS [KIND=COUNT]… [busy-us=N]",
+        )
+    };
+    let first = arguments.next().ok_or_else(usage)?;
+    if first == "serve" {
+        return serve();
+    }
+    let address = first.parse().map_err(|_| usage())?;
+    let seconds = arguments.next().and_then(|word| word.parse().ok()).ok_or_else(usage)?;
+    let before: Vec<Before> = arguments.map(Before::read).collect::<io::Result<_>>()?;
+    let before_each = || before.iter().try_for_each(Before::happen);
+    let begun = Instant::now();
+    let to = SocketAddr::new(address, PORT);
+    let round_trips = send(to, Duration::from_secs(seconds), before_each)?;
+    println!("{}", json!({ "round_trips": round_trips, "took_ns": nanoseconds(begun.elapsed()) }));
+    Ok(())
+}
+
+/// What happens before each byte is sent.
+enum Before {
+    /// Exits, as `exits` makes them.
+    Exits(String),
+    /// The program is busy.
+    Busy(Duration),
+}
+
+impl Before {
+    fn read(text: String) -> io::Result<Self> {
+        match text.strip_prefix("busy-us=") {
+            None => Ok(Self::Exits(text)),
+            Some(us) => match us.parse() {
+                Ok(us) => Ok(Self::Busy(Duration::from_micros(us))),
+                Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+            },
+        }
+    }
+
+    fn happen(&self) -> io::Result<()> {
+        match self {
+            Self::Exits(asked) => exits::make_asked(asked).map(drop),
+            Self::Busy(time) => {
+                let begun = Instant::now();
+                while begun.elapsed() < *time {}
+                Ok(())
+            }
+        }
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let listener = TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, PORT))?;
+    for stream in listener.incoming() {
+        // One that breaks off is no reason not to answer the next.
+        let _ = answer(stream?);
+    }
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    prepare(&stream)?;
+    let mut byte = [0];
+    while stream.read(&mut byte)? > 0 {
+        stream.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+fn send(
+    to: SocketAddr,
+    time: Duration,
+    before_each: impl Fn() -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+    prepare(&stream)?;
+    let (begun, mut round_trips, mut byte) = (Instant::now(), 0, [0]);
+    while begun.elapsed() < time {
+        before_each()?;
+        stream.write_all(&byte)?;
+        stream.read_exact(&mut byte)?;
+        round_trips += 1;
+    }
+    Ok(round_trips)
+}
+
+/// Bytes go at once, and none is waited for without an end.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_go_there_and_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| answer(listener.accept().unwrap().0).unwrap());
+            assert!(send(address, Duration::from_millis(50), || Ok(())).unwrap() > 1);
+        });
+    }
+}
