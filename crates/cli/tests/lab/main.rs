@@ -31,6 +31,7 @@ mod publish;
 mod recorded;
 mod recorder;
 mod refusals;
+mod sample_costs;
 mod samples;
 mod scenarios;
 mod sensitivity;
