@@ -15,7 +15,9 @@ use std::sync::atomic::AtomicBool;
 use analyses::ab::Ab;
 use analyses::diff::Condition;
 use anyhow::{Context, bail};
-use experiment::{Configuration, Experiment, Limits, Progress, Unwatched, Watch};
+use experiment::{
+    Configuration, Experiment, Limits, Metric, OWN_METRICS, Progress, Unwatched, Watch,
+};
 use printable::messages;
 use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -42,35 +44,11 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
         true => Some(Labs::up(&setups, args.lab_workload, &stop)?),
         false => None,
     };
-    let metrics = match args.lab_workload {
-        Some(workload) => workload.metrics()?,
-        None => args.metric.clone(),
-    };
-    let of_setup = |setup: &String| Configuration { setup: setup.clone(), workload: None };
-    let experiment = Experiment {
-        configurations: match &labs {
-            Some(labs) => labs.configurations(&args.workload),
-            None => setups.iter().map(of_setup).collect(),
-        },
-        prepare: args.prepare.clone(),
-        teardown: args.teardown.clone(),
-        workload: args.workload.clone(),
-        metrics,
-        warmup: args.warmup as usize,
-        stop: args.stop(),
-        budget: args.budget(),
-        seed: args.seed,
-    };
+    let experiment = experiment(args, &setups, labs.as_ref())?;
+    let mut watch = watch(args, labs.as_ref())?;
     let limits = Limits { timeout: args.timeout, stop: &stop };
-    let vm = args.vm.as_deref();
-    let mut watch: Box<dyn Watch> = match (&args.record, &labs) {
-        (Some(folder), _) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
-        (None, Some(labs)) if args.exits => Box::new(labs.exits()?),
-        (None, None) if args.exits => Box::new(exits::Exits::begin(vm)?),
-        (None, _) => Box::new(Unwatched),
-    };
     let ab = experiment::run(&experiment, limits, &begins, &mut *watch)?;
-    let main_metric = if experiment.metrics.is_empty() { 0 } else { experiment::OWN_METRICS.len() };
+    let main_metric = if experiment.metrics.is_empty() { 0 } else { OWN_METRICS.len() };
     let workload = match args.lab_workload {
         Some(workload) => workload.command(2),
         None => args.workload.clone(),
@@ -86,6 +64,43 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&report.ab, &args.fail_if))
 }
 
+/// What is run, and how often.
+fn experiment(args: &AbArgs, setups: &[String], labs: Option<&Labs>) -> anyhow::Result<Experiment> {
+    let of_setup = |setup: &String| Configuration { setup: setup.clone(), workload: None };
+    Ok(Experiment {
+        configurations: match labs {
+            Some(labs) => labs.configurations(&args.workload),
+            None => setups.iter().map(of_setup).collect(),
+        },
+        prepare: args.prepare.clone(),
+        teardown: args.teardown.clone(),
+        workload: args.workload.clone(),
+        metrics: metrics(args)?,
+        warmup: args.warmup as usize,
+        stop: args.stop(),
+        budget: args.budget(),
+        seed: args.seed,
+    })
+}
+
+/// What is read of what a run prints: a workload's own metrics come first.
+fn metrics(args: &AbArgs) -> anyhow::Result<Vec<Metric>> {
+    let mut metrics = args.lab_workload.map_or_else(|| Ok(Vec::new()), LabWorkload::metrics)?;
+    metrics.extend(args.metric.iter().cloned());
+    Ok(metrics)
+}
+
+/// What counts exits of each run, if anything does.
+fn watch(args: &AbArgs, labs: Option<&Labs>) -> anyhow::Result<Box<dyn Watch>> {
+    let vm = args.vm.as_deref();
+    Ok(match (&args.record, labs) {
+        (Some(folder), _) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
+        (None, Some(labs)) if args.exits => Box::new(labs.exits()?),
+        (None, None) if args.exits => Box::new(exits::Exits::begin(vm)?),
+        (None, _) => Box::new(Unwatched),
+    })
+}
+
 /// Says on a terminal how far it is.
 fn begins(progress: Progress) {
     if console::user_attended_stderr() {
@@ -98,13 +113,12 @@ fn begins(progress: Progress) {
 
 /// A slip in a name is said before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
-    let mut names: Vec<&str> = vec!["wall_ns", "user_ns", "sys_ns"];
-    let own = args.lab_workload.map(LabWorkload::metrics).transpose()?;
-    for metric in own.iter().flatten().chain(&args.metric) {
-        if names.contains(&metric.name.as_str()) {
+    let mut names = OWN_METRICS.map(str::to_owned).to_vec();
+    for metric in &metrics(args)? {
+        if names.contains(&metric.name) {
             bail!(Misuse(format!("there are two metrics called {}", metric.name)));
         }
-        names.push(&metric.name);
+        names.push(metric.name.clone());
     }
     for condition in &args.fail_if {
         let counts_exits = args.exits || args.record.is_some();
