@@ -27,6 +27,7 @@ pub(crate) fn check(recording: &Recording, contents: &Contents) {
         machines: &machines,
         window: Window::default(),
         events: &events,
+        waits: &[],
     };
     let mut out = Vec::new();
     json(&question, &mut ChromeWriter::new(&mut out));

@@ -99,6 +99,8 @@ pub struct CriticalStep {
     pub to_ns: u64,
     /// What it was spent on; how long is in it, too.
     pub part: CriticalPart,
+    /// Recording and id of the thread that this is about, of a vCPU in its guest the host's; none of an interrupt.
+    pub of_thread: Option<(u16, u32)>,
 }
 
 /// One wait.
@@ -108,6 +110,8 @@ pub struct CriticalWait {
     pub machine: String,
     /// Its id.
     pub tid: u32,
+    /// The same, behind its recording.
+    pub of_thread: (u16, u32),
     /// When it began to wait.
     pub from_ns: u64,
     /// When it went on.
@@ -257,12 +261,14 @@ fn named_wait(wait: &Wait, names: &mut Names<'_>) -> CriticalWait {
     let steps = wait.pieces.iter().rev().map(|piece| {
         let sum = Sum { time_ns: piece.to_ns - piece.from_ns, count: 1 };
         let part = part(names.of(&piece.spent), piece.spent.state, sum);
-        CriticalStep { from_ns: piece.from_ns, to_ns: piece.to_ns, part }
+        let of_thread = names.thread_of(&piece.spent);
+        CriticalStep { from_ns: piece.from_ns, to_ns: piece.to_ns, part, of_thread }
     });
     let steps = steps.collect();
     CriticalWait {
         machine: names.machine(wait.target.0),
         tid: wait.target.1,
+        of_thread: wait.target,
         from_ns: wait.from_ns,
         to_ns: wait.to_ns,
         steps,

@@ -1,5 +1,6 @@
-//! Arrows between tracks: wake-ups, injections, and requests from step to step.
+//! Arrows between tracks: wake-ups, injections, requests from step to step, and what a wait was for.
 
+use analyses::critical::{CriticalStep, CriticalWait};
 use analyses::path::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
 
 use crate::walk::Walk;
@@ -10,7 +11,7 @@ use crate::{Scene, TimelineWriter};
 pub struct Flow<'a> {
     /// Its number: no other has it.
     pub id: u64,
-    /// What it is: `wakes`, `injects` or `request`.
+    /// What it is: `wakes`, `injects`, `request` or `critical`.
     pub name: &'static str,
     /// Tracks and times, two at least, in the order of times.
     pub ends: &'a [(usize, u64)],
@@ -20,6 +21,20 @@ pub struct Flow<'a> {
 fn track(scene: &Scene, place: Place, on: Actor) -> Option<usize> {
     let is_thread = on != Actor::Interrupt && place.thread != 0;
     is_thread.then(|| scene.of_thread(place.recording.into(), place.thread)).flatten()
+}
+
+/// An arrow from each thread that was waited for to the next one, and to the thread that went on: of those that are there.
+pub(crate) fn write_wait<W: TimelineWriter>(walk: &mut Walk<'_, W>, wait: &CriticalWait) {
+    let scene = walk.scene;
+    let track = |(recording, thread): (u16, u32)| scene.of_thread(recording.into(), thread);
+    let step = |step: &CriticalStep| Some((track(step.of_thread?)?, step.from_ns));
+    let last = track(wait.of_thread).map(|track| (track, wait.to_ns));
+    let mut ends: Vec<(usize, u64)> = wait.steps.iter().filter_map(step).chain(last).collect();
+    ends.dedup_by_key(|(track, _)| *track);
+    ends.retain(|end| walk.is_there(*end));
+    if ends.len() > 1 {
+        walk.flow("critical", &ends);
+    }
 }
 
 impl<W: TimelineWriter> FlowSink for Walk<'_, W> {

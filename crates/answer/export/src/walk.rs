@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use analyses::align::GuestAlignment;
+use analyses::critical::CriticalWait;
 use analyses::path::flows;
 use analyses::reasons::{Code, ReasonNames};
 use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states};
@@ -15,6 +16,7 @@ use sources::Recording;
 
 use crate::calls::write_calls;
 use crate::exit_rate::ExitRate;
+use crate::flows::write_wait;
 use crate::raw_events::{RawEvent, RawSink, each_raw};
 use crate::{Arg, Flow, Instant, Machine, Scene, Slice, TimelineWriter, Window};
 
@@ -55,6 +57,8 @@ pub struct Question<'q> {
     pub window: Window,
     /// Patterns of events to show as instants; empty: those of devices, interrupts and nested guests.
     pub events: &'q [String],
+    /// Waits to be followed by arrows.
+    pub waits: &'q [CriticalWait],
 }
 
 /// What was written.
@@ -99,6 +103,7 @@ pub fn write_timeline<W: TimelineWriter>(
     write_calls(&mut walk, recordings, tick);
     if W::FLOWS && walk.out.result.is_ok() {
         flows(recordings, (guests, &scene.vms), &mut walk, tick);
+        question.waits.iter().for_each(|wait| write_wait(&mut walk, wait));
     }
     if walk.out.result.is_ok() {
         let wanted = Wanted::new(question, scene.scheduled);
@@ -263,15 +268,16 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         self.out.slice(track, slice);
     }
 
-    /// What leads from track to track, if all of it is in the part that is wanted, and where tracks have slices.
+    /// Whether this is in the part that is wanted, and where the track has slices.
+    pub(crate) fn is_there(&self, (track, ns): (usize, u64)) -> bool {
+        let covered = self.out.covered_ns.get(track).copied().flatten();
+        let is_covered = covered.is_some_and(|(from_ns, to_ns)| (from_ns..=to_ns).contains(&ns));
+        is_covered && self.question.window.has(ns)
+    }
+
+    /// What leads from track to track, if all of it is there.
     pub(crate) fn flow(&mut self, name: &'static str, ends: &[(usize, u64)]) {
-        let is_there = |&(track, ns): &(usize, u64)| {
-            let covered = self.out.covered_ns.get(track).copied().flatten();
-            let is_covered =
-                covered.is_some_and(|(from_ns, to_ns)| (from_ns..=to_ns).contains(&ns));
-            is_covered && self.question.window.has(ns)
-        };
-        if ends.iter().all(is_there) {
+        if ends.iter().all(|end| self.is_there(*end)) {
             self.out.exported.flows += 1;
             let id = self.out.exported.flows;
             self.out.write(|writer| writer.flow(&Flow { id, name, ends }));

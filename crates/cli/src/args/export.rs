@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use timeline::event_filter::CpuSet;
 
@@ -41,6 +42,7 @@ impl ExportFormatArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope export --to perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
+    hyperscope export --to perfetto --critical dd -o out.pftrace NAME.hscope    what dd waited for, as arrows\n  \
     hyperscope export --to firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
     hyperscope export --to csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
     hyperscope export --to tracedat --from 42.3 --until 42.5 -o cut.dat trace.dat\n  \
@@ -75,6 +77,10 @@ pub(crate) struct ExportArgs {
     pub(crate) until: Option<When>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,
+    /// Of perfetto and chrome: arrows along what the threads of this name or number waited for, in their longest waits;
+    /// hyperscope critical has them in words
+    #[arg(long, value_name = "NAME|PID", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) critical: Option<String>,
     /// Of csv: a column for each of these fields, in place of one with all as JSON
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
@@ -134,6 +140,11 @@ impl ExportArgs {
         let (is_timeline, to) = (self.to.is_timeline(), self.to);
         if self.cpu.is_some() && is_timeline {
             return Some("--cpu goes with --to csv, jsonl and tracedat");
+        }
+        if self.critical.is_some()
+            && !matches!(to, ExportFormatArg::Perfetto | ExportFormatArg::Chrome)
+        {
+            return Some("--critical goes with --to perfetto and chrome");
         }
         if !self.columns.is_empty() && to != ExportFormatArg::Csv {
             return Some("--columns goes with --to csv");

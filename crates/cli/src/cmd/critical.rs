@@ -65,7 +65,8 @@ fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
     Some(CriticalOf::Request(first.clone(), last.clone()))
 }
 
-fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
+/// Says which threads there are instead.
+pub(super) fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
     if none.known.is_empty() {
         return anyhow!("no thread is known: record sched_switch and sched_waking");
     }

@@ -8,6 +8,7 @@ pub(crate) use tables::TableFolder;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use analyses::align::GuestAlignment;
+use analyses::critical::{CriticalOf, CriticalTask, critical};
 use anyhow::{Context, bail};
 use export::{
     ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,
@@ -20,6 +21,7 @@ use timeline::event_filter::Filter;
 
 use crate::aligned::{self, align_guests};
 use crate::args::export::{ExportArgs, ExportFormatArg};
+use crate::cmd::critical::no_task;
 use crate::cmd::events;
 use crate::inputs::open_all;
 use crate::machines::machines;
@@ -122,9 +124,23 @@ fn tracks(
         .into_iter()
         .map(|machine| Machine { name: machine.name, is_guest: machine.level > 0 })
         .collect();
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let found = args.critical.as_deref().map(|task| {
+        let of = CriticalOf::Task(CriticalTask(task.to_owned()));
+        let found = critical(recordings, guests, &of, &|bytes| progress.advance(bytes));
+        found.map_err(|none| no_task(task, &none))
+    });
+    progress.finish();
+    let waits = found.transpose()?.map_or_else(Vec::new, |found| found.longest);
     let window = Window { from_ns: filter.from_ns, until_ns: filter.to_ns };
-    let question =
-        Question { recordings, guests, machines: &machines, window, events: &filter.events };
+    let question = Question {
+        recordings,
+        guests,
+        machines: &machines,
+        window,
+        events: &filter.events,
+        waits: &waits,
+    };
     // Read four times: which tracks there are, also of calls, what is on them, and single events.
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     let progress = Progress::new(bytes.saturating_mul(4));

@@ -8,8 +8,7 @@ use super::context::InterruptKind;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
-use crate::path::Actor;
-use crate::path::{Machines, Thread};
+use crate::path::{Actor, Machines, Thread};
 use crate::reasons::ReasonNames;
 
 /// A part's names.
@@ -85,6 +84,15 @@ impl<'n> Names<'n> {
         let named = self.make(spent);
         self.known.insert(*spent, named.clone());
         named
+    }
+
+    /// The thread that a part is about.
+    pub(super) fn thread_of(&self, spent: &Spent) -> Option<Thread> {
+        match spent.who {
+            Who::Thread(thread) => Some(thread),
+            Who::Vcpu(index) => self.machines.vcpu_threads().nth(index),
+            Who::Interrupt(_) => None,
+        }
     }
 
     fn make(&mut self, spent: &Spent) -> Named {

@@ -130,6 +130,60 @@ fn agrees(perfetto: &Value, chrome: &Value, events: &BTreeMap<String, u64>) {
     assert_eq!(perfetto["wakings"].as_u64(), Some(events["sched:sched_waking"]));
 }
 
+/// Flows of this name in a Chrome trace: track and time in microseconds of each end.
+fn chrome_flows(trace: &Value, name: &str) -> Vec<Vec<(String, f64)>> {
+    let events = trace["traceEvents"].as_array().unwrap();
+    let place = |event: &Value| (event["pid"].as_u64(), event["tid"].as_u64());
+    let named = events.iter().filter(|event| event["name"] == "thread_name");
+    let named = named.map(|event| (place(event), event["args"]["name"].as_str().unwrap()));
+    let tracks: BTreeMap<_, _> = named.collect();
+    let mut flows: BTreeMap<u64, Vec<(String, f64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["name"] == name) {
+        let end = (tracks[&place(event)].to_owned(), event["ts"].as_f64().unwrap());
+        flows.entry(event["id"].as_u64().unwrap()).or_default().push(end);
+    }
+    flows.into_values().collect()
+}
+
+/// Whether a track is that of the thread of a step: `vCPU 0`, or with its number at the end.
+fn is_on(track: &str, thread: &str) -> bool {
+    thread.ends_with(track) || track.strip_prefix(thread).is_some_and(|id| id.starts_with(' '))
+}
+
+#[test]
+fn arrows_lead_along_what_a_task_waited_for() {
+    let folder = folder();
+    let files = ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"];
+    let args = [&["critical", "--task", "vm-148/init", "--format", "json"][..], &files].concat();
+    let critical: Value = serde_json::from_str(&output_of(&args)).unwrap();
+    let waits = critical["longest"].as_array().unwrap();
+    let file = folder.path().join("critical");
+    let to =
+        ["export", "--to", "chrome", "--critical", "vm-148/init", "-o", file.to_str().unwrap()];
+    assert_eq!(hyperscope(&[&to[..], &files].concat()).code, 0);
+    let trace = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let flows = chrome_flows(&trace, "critical");
+    assert_eq!(flows.len(), waits.len());
+    for (flow, wait) in flows.iter().zip(waits) {
+        // Interrupts are no threads, and steps of one thread in a row are one end.
+        let steps = wait["steps"].as_array().unwrap().iter();
+        let mut steps: Vec<(&str, f64)> = steps
+            .filter(|step| step["thread"] != "interrupt")
+            .map(|step| (step["thread"].as_str().unwrap(), step["from_ns"].as_f64().unwrap() / 1e3))
+            .collect();
+        steps.dedup_by_key(|(thread, _)| *thread);
+        // Where a track has not begun there is no end.
+        let first = steps.len() - flow.len();
+        assert!(flow.len() > 5 && first <= 1, "{flow:?} {steps:?}");
+        for ((track, us), (thread, from_us)) in flow.iter().zip(&steps[first..]) {
+            assert!(
+                is_on(track, thread) && (us - from_us).abs() < 0.002,
+                "{track} {us} {thread} {from_us}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_guests_tasks_had_the_time_of_its_vcpus() {
     let folder = folder();
