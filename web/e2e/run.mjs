@@ -10,6 +10,7 @@ import { boots } from "./boot.mjs";
 import { browserProgram, withBrowser } from "./browser.mjs";
 import { checks } from "./checks.mjs";
 import { codes } from "./code.mjs";
+import { criticals } from "./critical.mjs";
 import { drawers } from "./drawer.mjs";
 import { eventLists } from "./events.mjs";
 import { firefoxes } from "./firefox.mjs";
@@ -32,7 +33,7 @@ mkdirSync(screens, { recursive: true });
 
 let failed = 0;
 let passed = 0;
-const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...interrupts, ...arrowChecks, ...accessibility, ...zooms, ...fleets, ...firefoxes, ...frames];
+const all = [...checks, ...advices, ...views, ...lanes, ...drawers, ...spans, ...eventLists, ...serveds, ...stories, ...boots, ...codes, ...interrupts, ...arrowChecks, ...criticals, ...accessibility, ...zooms, ...fleets, ...firefoxes, ...frames];
 const wanted = process.argv[2];
 await withBrowser(async (browser) => {
   for (const [name, check] of all) {

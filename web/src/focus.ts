@@ -64,7 +64,7 @@ export interface Context {
   inspect: () => void;
   /** Selects a stretch of time in the timeline, and shows it with what is around it. */
   selectTime: (from: number, to: number) => void;
-  /** Draws a request in the timeline, as `PATH.KIND`. */
+  /** Draws a request in the timeline, as `PATH.KIND`, or a wait, as `PLACE.wait`. */
   showRequest: (name: string) => void;
   /** Shows a function of the code that ran between its callers and callees. */
   openFunction: (key: string) => void;

@@ -17,6 +17,7 @@ import { boot } from "./views/boot";
 import { calls } from "./views/calls";
 import { clocks } from "./views/clocks";
 import { cpu } from "./views/cpu";
+import { critical } from "./views/critical";
 import { diff } from "./views/diff";
 import { exits } from "./views/exits";
 import { contents, header } from "./views/header";
@@ -88,6 +89,7 @@ function sectionsOf(report: Report, context: Context, { heat, code }: { heat: He
     calls(context),
     nested(context),
     paths(context),
+    critical(context),
     clocks(context),
   ];
   return all.filter((one) => one !== null);

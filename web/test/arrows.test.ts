@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { Arrows, readArrows } from "../src/data/arrows";
 import { Lane } from "../src/data/lane";
 import type { Report } from "../src/data/report";
-import { arrowsOf, arrowsOfRequest, describeArrow, MOST_DRAWN, requestNamed } from "../src/views/timeline/arrows";
+import { arrowsOf, describeArrow, MOST_DRAWN } from "../src/views/timeline/arrows";
+import { arrowsOfSteps, stepsNamed } from "../src/views/timeline/drawn_steps";
 import type { LaneRow } from "../src/views/timeline/rows";
 import { packed } from "./packed";
 import { random } from "./random";
@@ -94,10 +95,19 @@ describe("arrows of a span", () => {
 describe("requests", () => {
   const { report } = machine();
   test("go from lane to lane, over steps that have none", () => {
-    const request = requestNamed(report, "0.worst")!;
-    expect(arrowsOfRequest(report, request).map((one) => [one.from.lane, one.from.at, one.to.lane, one.to.at])).toEqual([[0, 110, 2, 200], [2, 200, 0, 300]]);
+    const request = stepsNamed(report, "0.worst")!;
+    expect(request.title).toBe("a path, the slowest: 190 ns");
+    expect(arrowsOfSteps(report, request).map((one) => [one.from.lane, one.from.at, one.to.lane, one.to.at])).toEqual([[0, 110, 2, 200], [2, 200, 0, 300]]);
+  });
+  test("waits go from who was waited for to who goes on", () => {
+    const of = { machine: "host", thread: "qemu", what: "running", lane: 2 };
+    const steps = [{ ...of, from_ns: 1100, to_ns: 1150 }, { ...of, from_ns: 1150, to_ns: 1200, lane: null }];
+    const critical = { task: "fio", waited_ns: 100, parts: [], others_ns: 0, waits: [{ machine: "web", tid: 7, from_ns: 1100, to_ns: 1200, lane: 1, cut: false, steps }] };
+    const wait = stepsNamed({ ...report, critical }, "0.wait")!;
+    expect([wait.title, wait.steps.length]).toEqual(["What fio waited for, 100 ns", 3]);
+    expect(arrowsOfSteps(report, wait).map((one) => [one.from.lane, one.from.at, one.to.lane, one.to.at])).toEqual([[2, 100, 1, 200]]);
   });
   test("that an address makes up are none", () => {
-    for (const name of ["", "0.p50", "7.worst", "0.best", "x", "0.worst.1"]) expect(requestNamed(report, name)).toBeNull();
+    for (const name of ["", "0.p50", "7.worst", "0.best", "x", "0.worst.1", "0.wait"]) expect(stepsNamed(report, name)).toBeNull();
   });
 });

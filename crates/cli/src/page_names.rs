@@ -14,8 +14,16 @@ pub(crate) fn leave_out_folders(page: &mut PageReport) {
     let align = page.align.iter_mut().flat_map(|one| &mut one.sources);
     let paths = page.path.iter_mut().flat_map(|one| &mut one.sources);
     let boots = page.boot.iter_mut().flat_map(|one| &mut one.sources);
+    let critical = page.critical.iter_mut().flat_map(|one| &mut one.sources);
     let irqs = page.irqs.iter_mut().flat_map(|one| &mut one.sources);
-    let all = exits.chain(nested).chain(calls).chain(align).chain(paths).chain(boots).chain(irqs);
+    let all = exits
+        .chain(nested)
+        .chain(calls)
+        .chain(align)
+        .chain(paths)
+        .chain(boots)
+        .chain(irqs)
+        .chain(critical);
     all.chain(&mut page.cpu.sources).for_each(|path| *path = names.name(path));
     if let Some(diff) = &mut page.diff {
         diff.a.iter_mut().for_each(|path| *path = file_name(path));

@@ -210,6 +210,26 @@ export interface ArrowsInfo {
   request_lanes: (number | null)[][][];
 }
 
+/** What the threads of a task waited for. */
+export interface CriticalDocument {
+  task: string;
+  waited_ns: number;
+  parts: { machine: string; thread: string; state: string; what: string; time_ns: number; count: number }[];
+  others_ns: number;
+  /** The longest; lanes are places among those of the timeline. */
+  waits: CriticalWait[];
+}
+
+export interface CriticalWait {
+  machine: string;
+  tid: number;
+  from_ns: number;
+  to_ns: number;
+  lane: number | null;
+  cut: boolean;
+  steps: { from_ns: number; to_ns: number; machine: string; thread: string; what: string; lane: number | null }[];
+}
+
 /** A request of a path, step by step. */
 export interface PathExample {
   of: "p50" | "p99" | "worst";
@@ -331,6 +351,7 @@ export interface Report {
   calls: { sources: CallsSource[] } | null;
   path: PathDocument | null;
   each_request: EachRequestInfo | null;
+  critical: CriticalDocument | null;
   boot: BootDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
   /** The page can ask who serves it for more of the recordings. */

@@ -7,7 +7,8 @@ use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::columns::{PARTS, PartRow, THREADS, ThreadRow, of_parts, of_threads, words};
+pub(crate) use self::columns::words;
+use self::columns::{PARTS, PartRow, THREADS, ThreadRow, of_parts, of_threads};
 use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;

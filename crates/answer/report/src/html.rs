@@ -8,6 +8,7 @@
 
 mod arrows;
 mod columns;
+mod critical;
 mod document;
 mod each_exit;
 mod findings;
@@ -28,8 +29,8 @@ use serde_json::json;
 use sources::TimeRange;
 
 use crate::{
-    AlignReport, BootReport, CallsReport, CpuReport, DiffReport, ExitsReport, IrqsReport,
-    NestedReport, PathReport,
+    AlignReport, BootReport, CallsReport, CpuReport, CriticalReport, DiffReport, ExitsReport,
+    IrqsReport, NestedReport, PathReport,
 };
 
 pub use findings::{Finding, Link, Piece, Weight};
@@ -76,6 +77,8 @@ pub struct PageReport {
     pub calls: Option<CallsReport>,
     /// Which ways requests took.
     pub path: Option<PathReport>,
+    /// What a task waited for, if that was asked.
+    pub critical: Option<CriticalReport>,
     /// How guests boot and go down, if any does.
     pub boot: Option<BootReport>,
     /// A comparison with another run.

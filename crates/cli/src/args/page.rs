@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 
@@ -17,6 +18,7 @@ use crate::args::part::PartArgs;
     hyperscope report host.dat guest.dat -o report.html    guests on their host's clock\n  \
     hyperscope report after.dat --baseline before.dat -o report.html\n  \
     hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n  \
+    hyperscope report --critical dd NAME.hscope -o report.html    and what dd waited for\n  \
     hyperscope report --serve NAME.hscope                 for a browser here: all events and spans\n\n\
     The page is one file. It needs no network and no other file; open it in a browser, send it to\n\
     somebody. How to read it: docs/report.md.")]
@@ -46,6 +48,10 @@ pub(crate) struct PageArgs {
     /// Compare with this run: a recording or a session, as hyperscope diff does
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,
+    /// Also what the threads of this name or number waited for, as hyperscope critical has it, with their longest waits in the
+    /// timeline
+    #[arg(long, value_name = "NAME|PID", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) critical: Option<String>,
     /// Keep at most N spans in the timeline; of more, short neighbours are merged
     #[arg(long, value_name = "N", default_value_t = 3_000_000)]
     pub(crate) spans: usize,

@@ -8,6 +8,7 @@ use analyses::advice::{Advice, EvidenceOf, ExitEvidence, advise};
 use analyses::align::GuestAlignment;
 use analyses::calls::RecordedCalls;
 use analyses::cpu::{CpuUse, TakenCpu};
+use analyses::critical::{CriticalOf, CriticalTask, critical};
 use analyses::diff::{Options, QUESTIONS, RunInput, diff};
 use analyses::each_exit::{EachExitOf, ExitList, ListRoom, MOST_LISTED_EXITS};
 use analyses::exit_question::ask;
@@ -23,14 +24,15 @@ use anyhow::{Context, bail};
 use printable::messages;
 use report::html::{PageProfile, PageReport};
 use report::{
-    AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, DiffReport, ExitsReport,
-    IrqsReport, NestedReport, PathReport, Source, TreeLimits, align_summary,
+    AlignReport, CallSort, CallsReport, CallsSource, CpuBy, CpuReport, CriticalReport, DiffReport,
+    ExitsReport, IrqsReport, NestedReport, PathReport, Source, TreeLimits, align_summary,
 };
 use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
 use crate::boots;
+use crate::cmd::critical::no_task;
 use crate::cmd::diff::open_run;
 use crate::debug_files;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
@@ -132,6 +134,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
     let irqs = irqs_report(&recordings, &guests, &tick);
+    let critical = critical_of(args, &recordings, &guests, &tick)?;
     progress.finish();
     let sources = recordings.iter().map(shown_path).collect();
     let mut page = PageReport {
@@ -149,6 +152,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         profile: PageProfile::of(profile),
         calls,
         path,
+        critical,
         boot,
         diff,
         served: args.serve,
@@ -167,6 +171,26 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     out.complete()?;
     summarize(args, &page);
     Ok(())
+}
+
+/// What a task waited for, if that is asked.
+fn critical_of(
+    args: &PageArgs,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<Option<CriticalReport>> {
+    let Some(task) = &args.critical else { return Ok(None) };
+    let of = CriticalOf::Task(CriticalTask(task.clone()));
+    let found = critical(recordings, guests, &of, tick).map_err(|none| no_task(task, &none))?;
+    Ok(Some(CriticalReport {
+        sources: recordings.iter().map(shown_path).collect(),
+        alignment: guests.iter().map(align_summary).collect(),
+        task: task.clone(),
+        critical: found,
+        top: usize::MAX,
+        recorder_cost: None,
+    }))
 }
 
 /// What one reading of each recording says of its exits.

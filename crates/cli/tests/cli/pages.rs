@@ -224,6 +224,45 @@ fn another_run_is_compared_as_diff_does() {
     assert!(Page::of(&[after]).report["diff"].is_null());
 }
 
+/// What a task waited for is that of `hyperscope critical`; its waits have lanes.
+#[test]
+fn what_a_task_waited_for_is_as_critical_has_it() {
+    let files = ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"];
+    let args = [&["critical", "--task", "vm-148/init", "--format", "json"][..], &files].concat();
+    let expected: Value = serde_json::from_str(&output_of(&args)).unwrap();
+    let page = Page::of(&[&files[..], &["--critical", "vm-148/init"]].concat());
+    check(&closed("report"), &page.report, "critical");
+    let critical = &page.report["critical"];
+    assert_eq!(critical["waited_ns"], expected["waited_ns"]);
+    let number = |of: &Value| of.as_u64().unwrap();
+    let parts = critical["parts"].as_array().unwrap();
+    for (part, expected) in parts.iter().zip(expected["parts"].as_array().unwrap()) {
+        for same in ["machine", "thread", "state", "time_ns", "count"] {
+            assert_eq!(part[same], expected[same], "{part} {expected}");
+        }
+    }
+    let shown: u64 = parts.iter().map(|part| number(&part["time_ns"])).sum();
+    assert_eq!(shown + number(&critical["others_ns"]), number(&critical["waited_ns"]));
+    let waits = critical["waits"].as_array().unwrap();
+    assert_eq!(waits.len(), expected["longest"].as_array().unwrap().len());
+    let lanes = page.report["timeline"]["lanes"].as_array().unwrap();
+    for (wait, expected) in waits.iter().zip(expected["longest"].as_array().unwrap()) {
+        let steps = wait["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), expected["steps"].as_array().unwrap().len());
+        assert!(
+            lanes[number(&wait["lane"]) as usize]["name"].as_str().unwrap().starts_with("init")
+        );
+        for step in steps.iter().filter(|step| step["machine"] == "host") {
+            let lane = &lanes[number(&step["lane"]) as usize]["name"];
+            assert!(
+                step["thread"].as_str().unwrap().ends_with(lane.as_str().unwrap()),
+                "{step} {lane}"
+            );
+        }
+    }
+    assert!(Page::of(&files).report["critical"].is_null());
+}
+
 #[test]
 fn what_stands_out_is_said_in_words() {
     for (name, files) in [

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::asked;
 use crate::measure::nanoseconds;
 
 /// The compiler.
@@ -27,12 +28,10 @@ const FUNCTIONS: u64 = 60;
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut files, mut jobs) = (FILES, JOBS);
     for argument in arguments {
-        let asked =
-            argument.split_once('=').and_then(|(word, n)| Some((word, n.parse::<u64>().ok()?)));
-        match asked.filter(|&(_, n)| (1..=MOST).contains(&n)) {
+        match Some(asked::number(&argument)?).filter(|&(_, n)| (1..=MOST).contains(&n)) {
             Some(("files", n)) => files = n,
             Some(("jobs", n)) => jobs = n,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+            _ => return Err(asked::refused(&argument)),
         }
     }
     let folder = Path::new(FOLDER);

@@ -14,6 +14,8 @@ use sys::PhysicalPage;
 #[cfg(target_arch = "x86_64")]
 use sys::guest_instructions::{PortWriter, cpuid, hypercall};
 
+use crate::asked;
+
 /// "HY": in all numbers that nobody else uses.
 #[cfg(target_arch = "x86_64")]
 const MAGIC: u16 = 0x4859;
@@ -38,8 +40,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
 
 /// Makes exits as asked for by `KIND=COUNT`.
 pub(crate) fn make_asked(text: &str) -> io::Result<Truth> {
-    let asked = text.split_once('=').and_then(|(kind, count)| Some((kind, count.parse().ok()?)));
-    let (kind, count) = asked.ok_or_else(|| invalid(format!("{text:?} is not KIND=COUNT")))?;
+    let (kind, count) = asked::number(text)?;
     make(kind, count)
 }
 

@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+mod asked;
 mod compile;
 mod drain;
 mod exec;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use labwire::Measured;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::asked::{number, refused};
 use crate::{load, score, usage};
 
 /// What is asked for.
@@ -23,12 +24,11 @@ struct Asked {
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut asked = Asked::default();
     for argument in arguments {
-        let word = argument.split_once('=').and_then(|(word, n)| Some((word, n.parse().ok()?)));
-        match word {
-            Some(("ms", time)) => asked.time = Duration::from_millis(time),
-            Some(("switches", count)) => asked.switches_a_second = count,
-            Some(("score", yes)) => asked.with_score = yes == 1_u64,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+        match number(&argument)? {
+            ("ms", time) => asked.time = Duration::from_millis(time),
+            ("switches", count) => asked.switches_a_second = count,
+            ("score", yes) => asked.with_score = yes == 1,
+            _ => return Err(refused(&argument)),
         }
     }
     println!("{}", serde_json::to_string(&measure(&asked)?)?);

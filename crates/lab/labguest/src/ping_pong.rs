@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::asked;
 use crate::exits;
 use crate::measure::nanoseconds;
 
@@ -49,13 +50,10 @@ enum Before {
 
 impl Before {
     fn read(text: String) -> io::Result<Self> {
-        match text.strip_prefix("busy-us=") {
-            None => Ok(Self::Exits(text)),
-            Some(us) => match us.parse() {
-                Ok(us) => Ok(Self::Busy(Duration::from_micros(us))),
-                Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
-            },
-        }
+        Ok(match asked::number(&text)? {
+            ("busy-us", us) => Self::Busy(Duration::from_micros(us)),
+            _ => Self::Exits(text),
+        })
     }
 
     fn happen(&self) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use labwire::Looped;
 
+use crate::asked;
 use crate::load::{other_thread, pass, prepare};
 use crate::measure::nanoseconds;
 
@@ -18,11 +19,10 @@ const WARM_UP: u64 = 10;
 /// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints what it did as JSON.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let argument = arguments.next().unwrap_or_default();
-    let asked = argument.split_once('=').and_then(|(word, n)| Some((word, n.parse().ok()?)));
-    let looped = match asked {
-        Some(("syscalls", count)) => syscalls(count)?,
-        Some(("switches", rounds)) => switches(rounds)?,
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+    let looped = match asked::number(&argument)? {
+        ("syscalls", count) => syscalls(count)?,
+        ("switches", rounds) => switches(rounds)?,
+        _ => return Err(asked::refused(&argument)),
     };
     println!("{}", serde_json::to_string(&looped)?);
     Ok(())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::asked;
 use crate::measure::nanoseconds;
 
 /// Workers where none are asked for.
@@ -26,12 +27,10 @@ const MOST_KEPT: usize = 1 << 20;
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut workers, mut seconds) = (WORKERS, SECONDS);
     for argument in arguments {
-        let asked =
-            argument.split_once('=').and_then(|(word, n)| Some((word, n.parse::<u64>().ok()?)));
-        match asked.filter(|&(_, n)| (1..=MOST).contains(&n)) {
+        match Some(asked::number(&argument)?).filter(|&(_, n)| (1..=MOST).contains(&n)) {
             Some(("workers", n)) => workers = n as usize,
             Some(("seconds", n)) => seconds = n,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, argument)),
+            _ => return Err(asked::refused(&argument)),
         }
     }
     let mut waits_ns = wakeups(workers, Duration::from_secs(seconds))?;

@@ -10,7 +10,8 @@ import type { Stacks } from "../../data/stacks";
 import { el } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
 import { time } from "../../format";
-import { requestNamed, type ShownArrows } from "../timeline/arrows";
+import type { ShownArrows } from "../timeline/arrows";
+import { stepsNamed } from "../timeline/drawn_steps";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
 import type { Match } from "../timeline/search";
@@ -172,7 +173,7 @@ export class Drawer {
     if (this.tab === "threads") return threads(report, range, all);
     if (this.tab === "code") return code({ report, range, focus: focus.value, stacks: this.of.stacks, open: this.actions.openFunction });
     if (this.tab === "requests") {
-      const drawn = requestNamed(report, this.context.view.value.request);
+      const drawn = stepsNamed(report, this.context.view.value.request);
       return requests({ report, range, vm: focus.value.vm, all: this.requests, drawn, reveal: (from, to) => this.context.showTime(from, to) });
     }
     // vCPUs whose lanes a reader does not want to see are not asked about.

@@ -5,12 +5,11 @@ import type { Report } from "../../data/report";
 import { timestampOf } from "../../clock";
 import { el, plainTable, rowsTable } from "../../dom";
 import { count, share, time } from "../../format";
-import { offsetOf, type ShownRequest } from "../timeline/arrows";
+import { offsetOf } from "../timeline/arrows";
+import type { DrawnSteps } from "../timeline/drawn_steps";
 import type { Range } from "../timeline/range";
 import { laneTitle } from "../timeline/words";
 import { command, toTheEnd } from "./exits";
-
-const WHICH = { p50: "a usual one", p99: "a slow one", worst: "the slowest" };
 
 /** Requests that are listed one by one: those that took longest, of a path and of all. */
 const [SLOWEST_OF_PATH, SLOWEST] = [20, 20];
@@ -22,20 +21,19 @@ export interface AskedRequests {
   vm: string | null;
   all: EachRequest | null;
   /** The one that is drawn. */
-  drawn: ShownRequest | null;
+  drawn: DrawnSteps | null;
   /** Shows a stretch of time in the timeline. */
   reveal: (from: number, to: number) => void;
 }
 
-/** The request that is drawn, step by step. */
-function drawn(report: Report, { path, example, lanes }: ShownRequest): HTMLElement[] {
-  const begun = example.steps[0]?.ts_ns ?? 0;
-  const rows = example.steps.map((step, at) => {
+/** What is drawn, step by step. */
+function drawn(report: Report, { title, steps, lanes }: DrawnSteps): HTMLElement[] {
+  const begun = steps[0]?.ts_ns ?? 0;
+  const rows = steps.map((step, at) => {
     const lane = report.timeline.lanes[lanes[at] ?? -1];
-    const before = example.steps[at - 1]?.ts_ns ?? step.ts_ns;
+    const before = steps[at - 1]?.ts_ns ?? step.ts_ns;
     return [timestampOf(report, offsetOf(report, step.ts_ns)), time(step.ts_ns - begun), time(step.ts_ns - before), step.what, step.on, lane ? laneTitle(lane) : "in no lane of this page"];
   });
-  const title = `${path.vm ? `${path.vm}: ` : ""}${path.name}, ${WHICH[example.of]}: ${time(example.total_ns)}`;
   return [el("p", { class: "request" }, el("b", {}, title)), plainTable(`Steps of ${title}`, ["at", "since the beginning", "since the step before", "what", "on", "lane"], rows)];
 }
 

@@ -1,7 +1,7 @@
 // Which arrows a chosen span or request has, what they say, and how they are drawn.
 
 import type { Arrow, Arrows } from "../../data/arrows";
-import type { PathDocument, PathExample, Report } from "../../data/report";
+import type { Report } from "../../data/report";
 import { timestampOf } from "../../clock";
 import { time } from "../../format";
 import type { Palette } from "./paint";
@@ -70,32 +70,8 @@ function exitAround(report: Report, { lane }: LaneRow, time: number): [number, n
   return [lane!.from[first]!, lane!.to[last]!];
 }
 
-/** A request of a path, as an address names it. */
-export interface ShownRequest {
-  path: PathDocument["paths"][number];
-  example: PathExample;
-  /** By step, its lane. */
-  lanes: (number | null)[];
-}
-
-/** `PATH.KIND`, as the page's address names a request. */
-export function requestNamed(report: Report, name: string): ShownRequest | null {
-  const [, at, of] = /^(\d{1,4})\.(p50|p99|worst)$/.exec(name) ?? [];
-  const path = report.path?.paths[Number(at)];
-  const place = path?.examples?.findIndex((one) => one.of === of) ?? -1;
-  const example = path?.examples?.[place];
-  const lanes = report.arrows?.request_lanes[Number(at)]?.[place];
-  return path && example && lanes ? { path, example, lanes } : null;
-}
-
 /** A time of a document, since the recording's beginning. */
 export const offsetOf = (report: Report, ns: number): number => Number(BigInt(Math.round(ns)) - BigInt(report.origin));
-
-/** From step to step, over lanes that the page has. */
-export function arrowsOfRequest(report: Report, { example, lanes }: ShownRequest): Arrow[] {
-  const ends = example.steps.flatMap((step, at) => (lanes[at] == null ? [] : [{ lane: lanes[at], at: offsetOf(report, step.ts_ns) }]));
-  return ends.slice(1).map((to, at) => ({ kind: "request", from: ends[at]!, to }));
-}
 
 const WORDS: Record<string, string> = { wake: "wakes", inject: "raises an interrupt for", exit: "exits to", entry: "enters" };
 

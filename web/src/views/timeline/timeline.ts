@@ -18,7 +18,8 @@ import { Deepening } from "./deepen";
 import { sumsTable } from "../drawer/states";
 import { hideTooltip, showTooltip } from "../../tooltip";
 import type { View } from "../../view";
-import { arrowsOf, arrowsOfRequest, NO_ARROWS, offsetOf, paintArrows, requestNamed, type ShownArrows } from "./arrows";
+import { arrowsOf, NO_ARROWS, offsetOf, paintArrows, type ShownArrows } from "./arrows";
+import { arrowsOfSteps, stepsNamed } from "./drawn_steps";
 import { controls, note } from "./controls";
 import { Finder } from "./finder";
 import { Gutter } from "./gutter";
@@ -146,9 +147,9 @@ export class Timeline {
 
   /** Draws a request from lane to lane, and selects its time. */
   showRequest(name: string): void {
-    const request = requestNamed(this.context.report, name);
+    const request = stepsNamed(this.context.report, name);
     if (!request) return;
-    const [first, last] = [request.example.steps[0]!, request.example.steps.at(-1)!].map((step) => offsetOf(this.context.report, step.ts_ns));
+    const [first, last] = [request.steps[0]!, request.steps.at(-1)!].map((step) => offsetOf(this.context.report, step.ts_ns));
     this.choose(null);
     this.context.view.update({ request: name, tab: "requests" });
     this.select({ from: Math.max(0, first!), to: last! }, true);
@@ -160,7 +161,7 @@ export class Timeline {
   /** Puts the lanes of the request that is drawn next to each other, at the top, for as long as it is. */
   private bringRequest(): void {
     const { view, report } = this.context;
-    const request = requestNamed(report, view.value.request);
+    const request = stepsNamed(report, view.value.request);
     const lanes = [...new Set(request?.lanes ?? [])].filter((lane) => lane !== null);
     const own = view.value.pinned.filter((lane) => !this.requestLanes.includes(lane));
     this.requestLanes = lanes.filter((lane) => !own.includes(lane));
@@ -318,8 +319,8 @@ export class Timeline {
     const lane = chosen?.row.lane;
     const mark = chosen && lane && rows.includes(chosen.row) ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
     paintOverlay(this.overlay, this.colours, this.shown, { selection: this.selection, cursor: this.cursor, chosen: mark });
-    const request = requestNamed(report, this.context.view.value.request);
-    const arrows = [...this.own.arrows, ...(request ? arrowsOfRequest(report, request) : [])];
+    const request = stepsNamed(report, this.context.view.value.request);
+    const arrows = [...this.own.arrows, ...(request ? arrowsOfSteps(report, request) : [])];
     const unseen = paintArrows(this.overlay, this.colours, this.shown, { arrows, rows, top: this.scroller.scrollTop });
     this.overlay.dataset.arrows = `${arrows.length - unseen} of ${arrows.length}`;
     if (this.animation) this.invalidate(false);

@@ -93,6 +93,12 @@ impl LanePlaces {
             _ => thread(),
         }
     }
+
+    /// The lane of a thread, by recording and id.
+    #[must_use]
+    pub fn of_thread(&self, thread: (u16, u32)) -> Option<u32> {
+        self.threads.get(&thread).copied()
+    }
 }
 
 /// All arrows of a page's lanes.

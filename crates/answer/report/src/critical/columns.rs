@@ -150,7 +150,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
 }
 
 /// A state in words.
-pub(super) const fn words(state: CriticalState) -> &'static str {
+pub(crate) const fn words(state: CriticalState) -> &'static str {
     match state {
         CriticalState::GuestIdle => "guest idle",
         CriticalState::ExitKernel => "exit, in kernel",

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::findings::{self, Finding};
-use super::{PageReport, arrows, each_exit, heat, lanes, requests};
+use super::{PageReport, arrows, critical, each_exit, heat, lanes, requests};
 use crate::calls::Most;
 use crate::column::Definition;
 use crate::{Report, align_summary, boot, cpu, exits, irqs, path};
@@ -52,6 +52,7 @@ struct Document<'p, N, A, D> {
     calls: Option<Value>,
     path: Option<path::Document<'p>>,
     each_request: Option<Value>,
+    critical: Option<Value>,
     boot: Option<boot::Document<'p>>,
     diff: Option<D>,
     served: bool,
@@ -93,6 +94,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
         path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),
         each_request: page.path.as_ref().and_then(|path| requests::json(&path.paths, origin_ns)),
+        critical: page.critical.as_ref().map(|one| critical::json(one, &page.arrows.places)),
         boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MOST_INITCALLS)),
         diff: page.diff.as_ref().map(Report::document),
         served: page.served,
