@@ -1,7 +1,7 @@
 //! `hyperscope critical`: what a task or a request really waited for.
 
 use analyses::align::GuestAlignment;
-use analyses::critical::{CriticalOf, CriticalTask, NoSuchTask, critical};
+use analyses::critical::{Critical, CriticalOf, CriticalTask, NoSuchTask, critical};
 use analyses::path::{PathEnds, Paths, paths};
 use anyhow::{anyhow, bail};
 use report::{CriticalReport, align_summary};
@@ -65,8 +65,19 @@ fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
     Some(CriticalOf::Request(first.clone(), last.clone()))
 }
 
+/// What the threads of that name or number waited for.
+pub(super) fn critical_of_task(
+    task: &str,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<Critical> {
+    let of = CriticalOf::Task(CriticalTask(task.to_owned()));
+    critical(recordings, guests, &of, tick).map_err(|none| no_task(task, &none))
+}
+
 /// Says which threads there are instead.
-pub(super) fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
+fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
     if none.known.is_empty() {
         return anyhow!("no thread is known: record sched_switch and sched_waking");
     }

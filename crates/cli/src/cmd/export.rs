@@ -8,7 +8,7 @@ pub(crate) use tables::TableFolder;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use analyses::align::GuestAlignment;
-use analyses::critical::{CriticalOf, CriticalTask, critical};
+use analyses::critical::CriticalWait;
 use anyhow::{Context, bail};
 use export::{
     ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,
@@ -21,7 +21,7 @@ use timeline::event_filter::Filter;
 
 use crate::aligned::{self, align_guests};
 use crate::args::export::{ExportArgs, ExportFormatArg};
-use crate::cmd::critical::no_task;
+use crate::cmd::critical::critical_of_task;
 use crate::cmd::events;
 use crate::inputs::open_all;
 use crate::machines::machines;
@@ -124,14 +124,10 @@ fn tracks(
         .into_iter()
         .map(|machine| Machine { name: machine.name, is_guest: machine.level > 0 })
         .collect();
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let found = args.critical.as_deref().map(|task| {
-        let of = CriticalOf::Task(CriticalTask(task.to_owned()));
-        let found = critical(recordings, guests, &of, &|bytes| progress.advance(bytes));
-        found.map_err(|none| no_task(task, &none))
-    });
-    progress.finish();
-    let waits = found.transpose()?.map_or_else(Vec::new, |found| found.longest);
+    let waits = match &args.critical {
+        Some(task) => waits_of(task, recordings, guests)?,
+        None => Vec::new(),
+    };
     let window = Window { from_ns: filter.from_ns, until_ns: filter.to_ns };
     let question = Question {
         recordings,
@@ -157,6 +153,18 @@ fn tracks(
     out.complete()?;
     report(&exported);
     Ok(())
+}
+
+/// The longest waits of a task.
+fn waits_of(
+    task: &str,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+) -> anyhow::Result<Vec<CriticalWait>> {
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let found = critical_of_task(task, recordings, guests, &|bytes| progress.advance(bytes));
+    progress.finish();
+    Ok(found?.longest)
 }
 
 /// Reports on standard error what the file does not show.

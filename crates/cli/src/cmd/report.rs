@@ -8,7 +8,6 @@ use analyses::advice::{Advice, EvidenceOf, ExitEvidence, advise};
 use analyses::align::GuestAlignment;
 use analyses::calls::RecordedCalls;
 use analyses::cpu::{CpuUse, TakenCpu};
-use analyses::critical::{CriticalOf, CriticalTask, critical};
 use analyses::diff::{Options, QUESTIONS, RunInput, diff};
 use analyses::each_exit::{EachExitOf, ExitList, ListRoom, MOST_LISTED_EXITS};
 use analyses::exit_question::ask;
@@ -32,7 +31,7 @@ use sources::{Recording, Samples};
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
 use crate::boots;
-use crate::cmd::critical::no_task;
+use crate::cmd::critical::critical_of_task;
 use crate::cmd::diff::open_run;
 use crate::debug_files;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
@@ -181,8 +180,7 @@ fn critical_of(
     tick: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Option<CriticalReport>> {
     let Some(task) = &args.critical else { return Ok(None) };
-    let of = CriticalOf::Task(CriticalTask(task.clone()));
-    let found = critical(recordings, guests, &of, tick).map_err(|none| no_task(task, &none))?;
+    let found = critical_of_task(task, recordings, guests, tick)?;
     Ok(Some(CriticalReport {
         sources: recordings.iter().map(shown_path).collect(),
         alignment: guests.iter().map(align_summary).collect(),
