@@ -29,6 +29,7 @@ help:
 	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
 	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
 	@echo 'make test-sql  its tests'
+	@echo 'make test-cluster  the same questions on Spark and Trino with several workers each: half an hour, 3 GB (TESTS=spark)'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
@@ -137,6 +138,12 @@ test-sql:
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
+
+# The same questions on Spark and Trino, each with two workers on this machine; they are installed into the build folder.
+.PHONY: test-cluster
+test-cluster:
+	cargo build --locked --package hyperscope
+	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope sql/cluster/run $(TESTS)
 
 # In a real browser. Only root can install it; without it the pages are not opened.
 .PHONY: test-web

@@ -1,15 +1,16 @@
-//! The same question to another engine: DuckDB or Spark read the files of tables, and what they answer is written as this
+//! The same question to another engine: DuckDB, Spark or Trino read the files of tables, and what they answer is written as this
 //! program's own answers are.
 //!
-//! They leave their answer as Parquet in a folder of its own, so that a number stays what it is.
+//! Their answer is left as Parquet in a folder of its own, so that a number stays what it is.
 
 mod duckdb;
 mod spark;
+mod trino;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use datafusion::error::{DataFusionError, Result};
@@ -25,6 +26,8 @@ pub(crate) enum Engine {
     DuckDb(PathBuf),
     /// Spark, by its `spark-sql`: the master.
     Spark(String),
+    /// Trino, by a catalog of its Hive connector.
+    Trino(trino::Catalog),
 }
 
 impl FromStr for Engine {
@@ -35,8 +38,9 @@ impl FromStr for Engine {
             None if text == "duckdb" => Ok(Self::DuckDb("duckdb".into())),
             Some(("duckdb", program)) if !program.is_empty() => Ok(Self::DuckDb(program.into())),
             Some(("spark", master)) if !master.is_empty() => Ok(Self::Spark(master.to_owned())),
+            Some(("trino", url)) => trino::Catalog::of(url).map(Self::Trino),
             _ => Err(format!(
-                "{text} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER"
+                "{text} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER, trino=URL"
             )),
         }
     }
@@ -74,6 +78,8 @@ pub(crate) struct Asked<'q> {
     /// One statement, without a semicolon.
     pub(crate) query: &'q str,
     pub(crate) memory_mib: usize,
+    /// The lake whose tables these are, if they are of one.
+    pub(crate) lake: Option<&'q Path>,
 }
 
 impl Engine {
@@ -91,6 +97,7 @@ impl Engine {
         match self {
             Self::DuckDb(program) => duckdb::ask(program, asked, folder.path()).await?,
             Self::Spark(master) => spark::ask(master, asked, folder.path()).await?,
+            Self::Trino(catalog) => trino::ask(catalog, asked, folder.path()).await?,
         }
         Ok(Answer { folder })
     }

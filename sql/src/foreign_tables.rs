@@ -1,12 +1,11 @@
 //! Tables and views of a source in the words of other engines: those that a query names, and what these take.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lake::tables::SESSIONS;
 use lake::{Kind, Table};
 
-use crate::engine::literal;
 use crate::questions::views;
 
 /// Whose SQL.
@@ -14,6 +13,7 @@ use crate::questions::views;
 pub(crate) enum Dialect {
     DuckDb,
     Spark,
+    Trino,
 }
 
 /// A table, and its files.
@@ -47,17 +47,18 @@ fn words(text: &str) -> BTreeSet<String> {
     words.map(str::to_ascii_lowercase).collect()
 }
 
-/// Statements that make the tables and views that a query needs; sessions come first, with which others are joined.
-pub(crate) fn views_for(dialect: Dialect, tables: &[Named], query: &str) -> Vec<String> {
+/// The tables that a query needs; sessions come first, with which others are joined.
+pub(crate) fn needed<'t>(tables: &'t [Named], query: &str) -> impl Iterator<Item = &'t Named> {
     let names = names_in(query);
-    let is_needed = |one: &&Named| *one.table == SESSIONS || names.contains(one.table.name);
-    let mut statements: Vec<String> =
-        tables.iter().filter(is_needed).map(|one| statement(dialect, one)).collect();
-    let of_views = views().filter(|(name, ..)| names.contains(*name));
-    statements.extend(
-        of_views.map(|(.., statement)| statement.replacen("CREATE VIEW", begin(dialect), 1)),
-    );
-    statements
+    let is_needed = move |one: &&Named| *one.table == SESSIONS || names.contains(one.table.name);
+    tables.iter().filter(is_needed)
+}
+
+/// Statements that make the views that a query names.
+pub(crate) fn views_in(dialect: Dialect, query: &str) -> Vec<String> {
+    let names = names_in(query);
+    let named = views().filter(|(name, ..)| names.contains(*name));
+    named.map(|(.., statement)| statement.replacen("CREATE VIEW", begin(dialect), 1)).collect()
 }
 
 const fn begin(dialect: Dialect) -> &'static str {
@@ -65,75 +66,53 @@ const fn begin(dialect: Dialect) -> &'static str {
         Dialect::DuckDb => "CREATE VIEW",
         // Those that are kept can't be made of those that are not.
         Dialect::Spark => "CREATE OR REPLACE TEMPORARY VIEW",
+        // There are none that are not kept.
+        Dialect::Trino => "CREATE OR REPLACE VIEW",
     }
 }
 
-fn statement(dialect: Dialect, Named { table, files, all_count }: &Named) -> String {
+/// A table as a view of rows, all of which count or those whose session has them; without `rows` it has none.
+pub(crate) fn view_of(
+    dialect: Dialect,
+    table: &Table,
+    rows: Option<&str>,
+    all_count: bool,
+) -> String {
     let (begin, name) = (begin(dialect), table.name);
+    let Some(rows) = rows else {
+        return format!("{begin} {name} AS SELECT {} WHERE 1 = 0", nulls(dialect, table));
+    };
     let columns: Vec<String> =
         table.columns.iter().map(|column| format!("x.{}", column.name)).collect();
     let columns = columns.join(", ");
-    if files.is_empty() {
-        return format!("{begin} {name} AS SELECT {} WHERE 1 = 0", nulls(dialect, table));
-    }
-    let counted = match all_count {
-        true => "",
-        false => {
-            " WHERE EXISTS (SELECT 1 FROM sessions s WHERE s.session_id = x.session_id AND s.ingest_id = x.ingest_id)"
+    let is_of = "s.session_id = x.session_id AND s.ingest_id = x.ingest_id";
+    let counted = match (all_count, dialect) {
+        (true, _) => String::new(),
+        // It would number all rows of x to find those that have one in s.
+        (false, Dialect::Trino) => {
+            format!(" JOIN (SELECT DISTINCT session_id, ingest_id FROM sessions) s ON {is_of}")
         }
+        (false, _) => format!(" WHERE EXISTS (SELECT 1 FROM sessions s WHERE {is_of})"),
     };
-    format!("{begin} {name} AS SELECT {columns} FROM {} x{counted}", rows(dialect, files))
+    format!("{begin} {name} AS SELECT {columns} FROM {rows} x{counted}")
 }
 
-fn rows(dialect: Dialect, files: &[PathBuf]) -> String {
-    match dialect {
-        Dialect::DuckDb => {
-            let list: Vec<String> =
-                files.iter().map(|path| literal(&path.display().to_string())).collect();
-            // Days are in folders' names, and columns of no table.
-            format!(
-                "read_parquet([{}], union_by_name = true, hive_partitioning = false)",
-                list.join(", ")
-            )
-        }
-        Dialect::Spark => format!("parquet.`file:{}`", pattern(files).replace('`', "``")),
+/// A type of columns.
+pub(crate) const fn kind_of(dialect: Dialect, kind: Kind) -> &'static str {
+    match (kind, dialect) {
+        (Kind::Long, _) => "BIGINT",
+        (Kind::Int, _) => "INT",
+        (Kind::Double, _) => "DOUBLE",
+        (Kind::Bool, _) => "BOOLEAN",
+        (Kind::Text, Dialect::Spark) => "STRING",
+        (Kind::Text, Dialect::DuckDb | Dialect::Trino) => "VARCHAR",
     }
-}
-
-/// Files as one pattern of Spark's: `FOLDER/{A,B}`. A relation for each would be a plan as long as a lake has files.
-fn pattern(files: &[PathBuf]) -> String {
-    let text = |path: &Path| {
-        let mut text = String::new();
-        for one in path.display().to_string().chars() {
-            if "{}[]*?,\\".contains(one) {
-                text.push('\\');
-            }
-            text.push(one);
-        }
-        text
-    };
-    let Some((first, others)) = files.split_first() else { return String::new() };
-    if others.is_empty() {
-        return text(first);
-    }
-    let is_common = |folder: &&Path| others.iter().all(|path| path.starts_with(folder));
-    let common = first.ancestors().skip(1).find(is_common).unwrap_or(Path::new("/"));
-    let below = files.iter().map(|path| text(path.strip_prefix(common).unwrap_or(path)));
-    format!("{}/{{{}}}", text(common), below.collect::<Vec<_>>().join(","))
 }
 
 /// A table without rows.
 fn nulls(dialect: Dialect, table: &Table) -> String {
     let column = |column: &lake::Column| {
-        let kind = match (column.kind, dialect) {
-            (Kind::Long, _) => "BIGINT",
-            (Kind::Int, _) => "INT",
-            (Kind::Double, _) => "DOUBLE",
-            (Kind::Bool, _) => "BOOLEAN",
-            (Kind::Text, Dialect::DuckDb) => "VARCHAR",
-            (Kind::Text, Dialect::Spark) => "STRING",
-        };
-        format!("CAST(NULL AS {kind}) AS {}", column.name)
+        format!("CAST(NULL AS {}) AS {}", kind_of(dialect, column.kind), column.name)
     };
     table.columns.iter().map(column).collect::<Vec<_>>().join(", ")
 }
@@ -149,19 +128,5 @@ mod tests {
             ["exit_percentiles", "exit_hist", "buckets"].iter().all(|one| names.contains(*one))
         );
         assert!(!names.contains("state_rollup"), "{names:?}");
-        let tables =
-            [Named { table: &SESSIONS, files: vec!["a'b.parquet".into()], all_count: true }];
-        let statements = views_for(Dialect::DuckDb, &tables, "SELECT 1");
-        assert_eq!(statements.len(), 1);
-        assert!(statements[0].contains("['a''b.parquet']"), "{statements:?}");
-    }
-
-    #[test]
-    fn files_are_one_pattern_to_spark() {
-        let pattern =
-            |files: &[&str]| pattern(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(pattern(&["/a/b,c/x.parquet"]), "/a/b\\,c/x.parquet");
-        assert_eq!(pattern(&["/a/d=1/x", "/a/d=2/y", "/a/d=2/z"]), "/a/{d=1/x,d=2/y,d=2/z}");
-        assert_eq!(pattern(&["/a{/x*", "/a{/y"]), "/a\\{/{x\\*,y}");
     }
 }

@@ -63,7 +63,8 @@ struct Args {
     /// Memory that the query may take before it uses the disk, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024")]
     memory: usize,
-    /// Ask another engine: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module, or spark=MASTER
+    /// Ask another engine: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module, spark=MASTER, or
+    /// trino=http://HOST:PORT/CATALOG
     #[arg(long, value_name = "ENGINE")]
     engine: Option<Engine>,
     /// List the questions that are known by name
@@ -207,8 +208,10 @@ async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<
 async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathBuf]) -> Result<()> {
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
     let query = statement::one(query)?;
-    let named = tables::named(&Source::of(sources), &reader, query).await?;
-    let asked = Asked { tables: &named, query, memory_mib: args.memory };
+    let source = Source::of(sources);
+    let named = tables::named(&source, &reader, query).await?;
+    let lake = source.lake().map(std::path::absolute).transpose()?;
+    let asked = Asked { tables: &named, query, memory_mib: args.memory, lake: lake.as_deref() };
     let answer = engine.ask(&asked).await?;
     // Files one after the other: they are in the order of the rows.
     let config = SessionConfig::new().with_target_partitions(1);

@@ -1,5 +1,8 @@
 //! The tables that a query sees: those of a lake whose rows count, those of a folder, or those of recordings.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,16 +40,41 @@ impl Source {
     pub(crate) fn of(paths: &[PathBuf]) -> Self {
         match paths {
             [one] if LocalFolder::open(one).is_ok() => Self::Lake(one.clone()),
-            [one] if TABLES.iter().any(|table| file_of(one, table).is_file()) => {
-                Self::Folder(one.clone())
-            }
+            [one] if TABLES.iter().any(|table| has_files(one, table)) => Self::Folder(one.clone()),
             _ => Self::Recordings,
+        }
+    }
+
+    /// The folder of a lake, if it is one.
+    pub(crate) fn lake(&self) -> Option<&Path> {
+        match self {
+            Self::Lake(root) => Some(root),
+            Self::Folder(_) | Self::Recordings => None,
         }
     }
 }
 
-fn file_of(folder: &Path, table: &Table) -> PathBuf {
-    folder.join(format!("{}.parquet", table.name))
+fn has_files(folder: &Path, table: &Table) -> bool {
+    files_of(folder, table).is_ok_and(|files| !files.is_empty())
+}
+
+/// The files of a table: `TABLE.parquet`, or those in a folder `TABLE`, in the order of their names.
+fn files_of(folder: &Path, table: &Table) -> io::Result<Vec<PathBuf>> {
+    let one = folder.join(format!("{}.parquet", table.name));
+    if one.is_file() {
+        return Ok(vec![one]);
+    }
+    let mut files = Vec::new();
+    let entries = match fs::read_dir(folder.join(table.name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+        entries => entries?,
+    };
+    for entry in entries {
+        files.push(entry?.path());
+    }
+    files.retain(|path| path.extension() == Some(OsStr::new("parquet")));
+    files.sort();
+    Ok(files)
 }
 
 /// Gives `context` the tables of a source.
@@ -90,8 +118,8 @@ pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Resu
         }
         Source::Folder(folder) => {
             for table in TABLES {
-                let path = Some(file_of(folder, table)).filter(|path| path.is_file());
-                let files = path.into_iter().map(absolute).collect::<Result<_>>()?;
+                let files = files_of(folder, table)?.into_iter().map(absolute);
+                let files = files.collect::<Result<_>>()?;
                 all.push(of(table, files));
             }
         }
@@ -141,11 +169,11 @@ async fn register_counted(
 
 fn register_folder(context: &SessionContext, folder: &Path) -> Result<()> {
     for table in TABLES {
-        let path = file_of(folder, table);
-        if path.is_file() {
-            context.register_table(table.name, Arc::new(files(table, &[path])?))?;
-        } else {
+        let paths = files_of(folder, table)?;
+        if paths.is_empty() {
             register_empty(context, table)?;
+        } else {
+            context.register_table(table.name, Arc::new(files(table, &paths)?))?;
         }
     }
     Ok(())

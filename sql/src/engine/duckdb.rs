@@ -8,7 +8,7 @@ use datafusion::error::{DataFusionError, Result};
 use serde_json::{Deserializer, Value};
 
 use super::{Asked, at_place, failed, literal};
-use crate::foreign_tables::{Dialect, views_for};
+use crate::foreign_tables::{Dialect, Named, needed, view_of, views_in};
 use crate::running::Running;
 
 /// Runs the statements that come in, and prints rows of the last as JSON objects.
@@ -39,7 +39,8 @@ pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Res
         format!("SET memory_limit = '{} MiB'", asked.memory_mib),
         format!("SET temp_directory = {}", path("spilled")),
     ];
-    statements.extend(views_for(Dialect::DuckDb, asked.tables, asked.query));
+    statements.extend(needed(asked.tables, asked.query).map(view));
+    statements.extend(views_in(Dialect::DuckDb, asked.query));
     statements.push(format!("{ANSWER}{}", asked.query));
     let columns = "SELECT column_name, data_type FROM duckdb_columns() \
                    WHERE table_name = 'hyperscope_answer' ORDER BY column_index";
@@ -50,6 +51,16 @@ pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Res
     statements
         .push(format!("COPY (SELECT {selected} FROM hyperscope_answer) TO {to} (FORMAT parquet)"));
     run(program, &statements, asked.query).await.map(drop)
+}
+
+/// A table as a view of its files.
+fn view(Named { table, files, all_count }: &Named) -> String {
+    let list: Vec<String> = files.iter().map(|path| literal(&path.display().to_string())).collect();
+    // Days are in folders' names, and columns of no table.
+    let options = "union_by_name = true, hive_partitioning = false";
+    let rows = format!("read_parquet([{}], {options})", list.join(", "));
+    let rows = (!list.is_empty()).then_some(&*rows);
+    view_of(Dialect::DuckDb, table, rows, *all_count)
 }
 
 /// A column of the answer, as what Parquet has too.
@@ -126,7 +137,18 @@ fn place_in(line: &str, marks: &str, query: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use lake::tables::SESSIONS;
+
     use super::*;
+
+    #[test]
+    fn a_table_is_what_its_files_have() {
+        let files = vec!["a'b.parquet".into(), "c.parquet".into()];
+        let made = view(&Named { table: &SESSIONS, files, all_count: true });
+        assert!(made.contains("read_parquet(['a''b.parquet', 'c.parquet'], "), "{made}");
+        let made = view(&Named { table: &SESSIONS, files: Vec::new(), all_count: true });
+        assert!(made.contains("CAST(NULL AS INT) AS cpus") && !made.contains("parquet"), "{made}");
+    }
 
     #[test]
     fn an_error_is_marked_in_the_query() {

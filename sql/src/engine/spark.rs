@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use datafusion::error::{DataFusionError, Result};
+use lake::Column;
 
-use super::{Asked, at_place, failed, literal};
-use crate::foreign_tables::{Dialect, views_for};
+use super::{Asked, at_place, failed};
+use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
 use crate::running::Running;
 
 /// Has the answer written into a folder, which its executors have to see, too.
@@ -15,8 +16,9 @@ use crate::running::Running;
 /// # Errors
 /// When it can't be run, or says that it can't answer.
 pub(super) async fn ask(master: &str, asked: &Asked<'_>, folder: &Path) -> Result<()> {
-    let mut statements = views_for(Dialect::Spark, asked.tables, asked.query);
-    let to = literal(&format!("file:{}", folder.join("answer").display()));
+    let mut statements: Vec<String> = needed(asked.tables, asked.query).flat_map(views).collect();
+    statements.extend(views_in(Dialect::Spark, asked.query));
+    let to = text(&format!("file:{}", folder.join("answer").display()));
     // Its files are in the order of the rows, by name. The query begins a line, of which errors speak.
     statements.push(format!("INSERT OVERWRITE DIRECTORY {to} USING parquet\n{}", asked.query));
     let script = folder.join("statements.sql");
@@ -25,8 +27,9 @@ pub(super) async fn ask(master: &str, asked: &Asked<'_>, folder: &Path) -> Resul
     let mut command = Command::new(program()?);
     command.args(["--master", master, "--conf", "spark.ui.enabled=false"]);
     command.arg("--conf").arg(format!("spark.sql.warehouse.dir={}", folder.join("w").display()));
-    // Files of older converters may lack columns.
-    command.args(["--conf", "spark.sql.parquet.mergeSchema=true"]);
+    // Files alone are asked, no metastore. That a pattern is no file is a warning with a stack of calls.
+    command.args(["--conf", "spark.sql.catalogImplementation=in-memory"]);
+    command.args(["--conf", "spark.log.level=ERROR"]);
     command.arg("-f").arg(&script).current_dir(folder);
     let ended = Running::start(command, "")?.end().await?;
     if ended.succeeded { Ok(()) } else { Err(explain(&ended.messages, asked.query)) }
@@ -37,6 +40,50 @@ fn program() -> Result<PathBuf> {
         Some(home) => Ok(std::path::absolute(home)?.join("bin/spark-sql")),
         None => Ok("spark-sql".into()),
     }
+}
+
+/// A table as views: of its files, with the columns that it has by now, and of those of their rows that count.
+fn views(Named { table, files, all_count }: &Named) -> Vec<String> {
+    let view = |rows| view_of(Dialect::Spark, table, rows, *all_count);
+    if files.is_empty() {
+        return vec![view(None)];
+    }
+    let name = format!("{}_files", table.name);
+    let column = |one: &Column| format!("{} {}", one.name, kind_of(Dialect::Spark, one.kind));
+    let columns: Vec<String> = table.columns.iter().map(column).collect();
+    let path = text(&format!("file:{}", pattern(files)));
+    let of_files = format!(
+        "CREATE OR REPLACE TEMPORARY VIEW {name} ({}) USING parquet OPTIONS (path {path})",
+        columns.join(", ")
+    );
+    vec![of_files, view(Some(&name))]
+}
+
+/// A text in a statement: two quotes are none in it to some versions, and a backslash is no letter to any.
+fn text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// Files as one pattern: `FOLDER/{A,B}`. A relation for each would be a plan as long as a lake has files.
+fn pattern(files: &[PathBuf]) -> String {
+    let text = |path: &Path| {
+        let mut text = String::new();
+        for one in path.display().to_string().chars() {
+            if "{}[]*?,\\".contains(one) {
+                text.push('\\');
+            }
+            text.push(one);
+        }
+        text
+    };
+    let Some((first, others)) = files.split_first() else { return String::new() };
+    if others.is_empty() {
+        return text(first);
+    }
+    let is_common = |folder: &&Path| others.iter().all(|path| path.starts_with(folder));
+    let common = first.ancestors().skip(1).find(is_common).unwrap_or(Path::new("/"));
+    let below = files.iter().map(|path| text(path.strip_prefix(common).unwrap_or(path)));
+    format!("{}/{{{}}}", text(common), below.collect::<Vec<_>>().join(","))
 }
 
 /// What it says is wrong, and its place in the query.
@@ -63,6 +110,8 @@ fn place_in(text: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use lake::tables::SESSIONS;
+
     use super::*;
 
     #[test]
@@ -77,5 +126,31 @@ mod tests {
         );
         assert_eq!(place_in("== SQL (line 1, pos 4) =="), Some((1, 4)));
         assert_eq!(place_in("online"), None);
+    }
+
+    #[test]
+    fn files_are_one_pattern() {
+        let pattern =
+            |files: &[&str]| pattern(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(pattern(&["/a/b,c/x.parquet"]), "/a/b\\,c/x.parquet");
+        assert_eq!(pattern(&["/a/d=1/x", "/a/d=2/y", "/a/d=2/z"]), "/a/{d=1/x,d=2/y,d=2/z}");
+        assert_eq!(pattern(&["/a{/x*", "/a{/y"]), "/a\\{/{x\\*,y}");
+    }
+
+    #[test]
+    fn a_table_has_its_columns_whatever_its_files_have() {
+        let named = Named { table: &SESSIONS, files: vec!["/l/a'{b".into()], all_count: true };
+        let made = views(&named);
+        assert!(
+            made[0].starts_with(
+                "CREATE OR REPLACE TEMPORARY VIEW sessions_files (session_id STRING, "
+            )
+        );
+        assert!(
+            made[0].ends_with(r"USING parquet OPTIONS (path 'file:/l/a\'\\{b')"),
+            "{}",
+            made[0]
+        );
+        assert!(made[1].contains("FROM sessions_files x"), "{}", made[1]);
     }
 }

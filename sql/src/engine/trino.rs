@@ -1,0 +1,76 @@
+//! Trino, by its HTTP protocol: tables of its Hive connector lie on the files of a lake, and a query is asked of them as it is.
+
+mod answer;
+mod catalog;
+mod client;
+mod tables;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+
+pub(crate) use catalog::Catalog;
+
+use self::answer::Writer;
+use self::client::{Client, Refusal};
+use super::{Asked, at_place, failed};
+
+/// Has the answer written into a folder.
+///
+/// # Errors
+/// When it can't be reached, or says that it can't answer.
+pub(super) async fn ask(catalog: &Catalog, asked: &Asked<'_>, folder: &Path) -> Result<()> {
+    let tables = tables::Tables::of(catalog, asked, folder)?;
+    let client = Arc::new(Client::new(catalog, tables.schema()));
+    // Whoever stops waiting stops the query, too.
+    let stopped = Stop(Arc::clone(&client));
+    let (query, answer) = (asked.query.to_owned(), folder.join("answer"));
+    let work = move || {
+        for statement in tables.statements() {
+            client.run(statement, &mut |_, _| Ok(())).map_err(|why| why.in_words())?;
+        }
+        let answered = answer_to(&client, &query, &answer);
+        // Those of one query alone; whether it went well is said before.
+        let dropped = tables.dropped().map(|one| client.run(one, &mut |_, _| Ok(())));
+        answered?;
+        dropped.transpose().map_err(|why| why.in_words()).map(drop)
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    drop(stopped);
+    done.map_err(|error| DataFusionError::External(error.into()))?
+}
+
+fn answer_to(client: &Client, query: &str, folder: &Path) -> Result<()> {
+    std::fs::create_dir(folder)?;
+    let mut writer = Writer::new(folder.join("answer.parquet"));
+    let done = client.run(query, &mut |columns, rows| writer.write(columns, rows));
+    done.map_err(|refusal| match refusal {
+        Refusal::Said { why, place } => {
+            // It names the place in its message, too.
+            let words = why.split_once(": ").filter(|(before, _)| before.starts_with("line "));
+            at_place(words.map_or(why.as_str(), |(_, words)| words), query, place)
+        }
+        other => other.in_words(),
+    })?;
+    writer.end()
+}
+
+impl Refusal {
+    fn in_words(self) -> DataFusionError {
+        match self {
+            Self::Said { why, .. } => failed(format!("Trino: {why}")),
+            Self::Failed(why) => failed(why),
+            Self::Here(error) => error,
+        }
+    }
+}
+
+/// Has the query that runs canceled when it is gone.
+struct Stop(Arc<Client>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,128 @@
+//! Spark: a master and two workers of one core each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::alike::{assert_alike, command, compare, output_of, queries, sources};
+use crate::{SUMS, folder, many_rows, variable};
+
+fn engine() -> String {
+    format!("spark={}", variable("HYPERSCOPE_SPARK_MASTER"))
+}
+
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn answers_alike() {
+    let folder = folder("spark-alike");
+    let sources = sources(&folder);
+    compare(&engine(), &sources[..1], &queries());
+    // Rows that all count, of a folder of tables and of a recording.
+    compare(&engine(), &sources[1..], &queries()[..2]);
+    let query = "SELECT reason, level, COUNT(*) AS exits FROM exits GROUP BY reason, level ORDER BY exits DESC, reason, level";
+    let table = ["sql", query, &sources[0]];
+    assert_eq!(output_of(&table), output_of(&[&table[..], &["--engine", &engine()]].concat()));
+}
+
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn says_what_is_wrong_and_where() {
+    let folder = folder("spark-wrong");
+    let lake = &sources(&folder)[0];
+    for (query, marked) in [
+        ("SELECT reson\nFROM exits", "\n  SELECT reson\n         ^"),
+        ("SELECT reason,\n vm FROM exitz", "\n   vm FROM exitz\n           ^"),
+        ("SELECT reason FROM exits WHERE\n AND 1", "\n   AND 1\n"),
+    ] {
+        let done = command(&["sql", "--engine", &engine(), query, lake]).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && said.contains(marked), "{said}");
+        assert!(said.lines().count() < 6, "{said}");
+    }
+}
+
+/// The same question of 209 million rows, with one executor and with two, which share the work.
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn two_executors_share_the_work() {
+    let (rows, own) = many_rows();
+    let [one, two] = [1, 2].map(|cores| run(cores, &rows, &own));
+    for (tasks, cores) in [(&one.tasks, 1), (&two.tasks, 2)] {
+        assert_eq!(tasks.len(), cores, "executors: {tasks:?}");
+    }
+    let all: u64 = two.tasks.values().sum();
+    assert!(all >= 100, "{:?}", two.tasks);
+    for (executor, tasks) in &two.tasks {
+        assert!(tasks * 100 >= all * 40, "executor {executor} ran {tasks} of {all} tasks");
+    }
+    eprintln!("Spark: two executors take {:.2} of the time of one", two.job_s / one.job_s);
+}
+
+struct Run {
+    /// By executor.
+    tasks: BTreeMap<String, u64>,
+    /// From the first job's begin to the last one's end.
+    job_s: f64,
+}
+
+/// What the answer took with that number of executors, of one core each.
+fn run(cores: usize, rows: &str, own: &str) -> Run {
+    let folder = folder(&format!("spark-{cores}"));
+    let log = folder.join("events");
+    fs::create_dir_all(&log).unwrap();
+    let settings = format!(
+        "spark.cores.max {cores}\nspark.executor.cores 1\nspark.executor.memory 800m\n\
+         spark.sql.shuffle.partitions 4\nspark.sql.files.maxPartitionBytes 8m\nspark.locality.wait 0\n\
+         spark.scheduler.minRegisteredResourcesRatio 1\nspark.eventLog.enabled true\n\
+         spark.eventLog.rolling.enabled false\nspark.eventLog.compress false\nspark.eventLog.dir file:{}\n",
+        log.display()
+    );
+    fs::write(folder.join("spark-defaults.conf"), settings).unwrap();
+    let begun = Instant::now();
+    let asked = ["sql", "--format", "json", SUMS, rows, "--engine", &engine()];
+    let Output { status, stdout, stderr } =
+        command(&asked).env("SPARK_CONF_DIR", &folder).output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let all_s = begun.elapsed().as_secs_f64();
+    assert_alike(own, &String::from_utf8(stdout).unwrap(), false, "sums");
+    let run = Run::of(&log);
+    eprintln!(
+        "Spark, cores {cores}: {:.1} s of jobs, {all_s:.1} s in all; tasks by executor: {:?}",
+        run.job_s, run.tasks
+    );
+    run
+}
+
+impl Run {
+    /// What Spark itself wrote down of its last application.
+    fn of(log: &Path) -> Self {
+        let mut files: Vec<_> = fs::read_dir(log).unwrap().map(|one| one.unwrap().path()).collect();
+        files.sort();
+        let text = fs::read_to_string(files.last().unwrap()).unwrap();
+        let (mut tasks, mut from, mut to) = (BTreeMap::new(), i64::MAX, 0);
+        for line in text.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            match event["Event"].as_str() {
+                Some("SparkListenerTaskEnd") => {
+                    let info = &event["Task Info"];
+                    assert_eq!(info["Failed"], false, "{line}");
+                    *tasks.entry(info["Executor ID"].as_str().unwrap().to_owned()).or_default() +=
+                        1;
+                }
+                Some("SparkListenerJobStart") => {
+                    from = from.min(event["Submission Time"].as_i64().unwrap())
+                }
+                Some("SparkListenerJobEnd") => {
+                    to = to.max(event["Completion Time"].as_i64().unwrap())
+                }
+                _ => {}
+            }
+        }
+        assert!(from < to, "no job");
+        Self { tasks, job_s: (to - from) as f64 / 1000.0 }
+    }
+}

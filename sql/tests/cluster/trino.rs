@@ -1,0 +1,109 @@
+//! Trino: a coordinator and two workers.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::alike::{FIXTURES, assert_alike, command, compare, output_of, queries, sources};
+use crate::{SUMS, folder, many_rows, variable};
+
+fn engine() -> String {
+    format!("trino={}", variable("HYPERSCOPE_TRINO"))
+}
+
+fn answer(query: &str, source: &str) -> String {
+    output_of(&["sql", "--format", "json", query, source, "--engine", &engine()])
+}
+
+fn cells(document: &str, column: &str) -> Vec<Value> {
+    let answer: Value = serde_json::from_str(document).unwrap();
+    answer["rows"].as_array().unwrap().iter().map(|row| row[column].clone()).collect()
+}
+
+/// What this program made there.
+fn schemas(lake: &str) -> Vec<Value> {
+    let query = "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'hyperscope%' ORDER BY 1";
+    cells(&answer(query, lake), "schema_name")
+}
+
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn answers_alike() {
+    let folder = folder("trino-alike");
+    let sources = sources(&folder);
+    compare(&engine(), &sources[..1], &queries());
+    let kept = schemas(&sources[0]);
+    assert!(!kept.is_empty());
+    compare(&engine(), &sources[1..], &queries());
+    // Tables of one query alone are gone, those of the lake are kept.
+    assert_eq!(schemas(&sources[0]), kept);
+    let query = "SELECT reason, level, COUNT(*) AS exits FROM exits GROUP BY reason, level ORDER BY exits DESC, reason, level";
+    let table = ["sql", query, &sources[0]];
+    assert_eq!(output_of(&table), output_of(&[&table[..], &["--engine", &engine()]].concat()));
+}
+
+/// Days that come later, and rows that are replaced, are those of the next answer.
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn a_lake_that_changes_is_seen_as_it_is() {
+    let folder = folder("trino-changes");
+    let lake = &sources(&folder)[0];
+    let query = "SELECT host_id, COUNT(*) AS exits, MAX(ts_ns) AS last FROM session_exits GROUP BY host_id ORDER BY host_id";
+    let same = |lake: &str| {
+        let own = output_of(&["sql", "--format", "json", query, lake]);
+        assert_alike(&own, &answer(query, lake), false, query);
+        own
+    };
+    let before = same(lake);
+    output_of(&["lake", "add", lake, "--host", "web3", "--begun", "1795500000", FIXTURES[0]]);
+    let after = same(lake);
+    assert_ne!(before, after);
+    output_of(&["lake", "compact", lake, "--before", "2026-11-26"]);
+    output_of(&["lake", "gc", lake, "--grace", "0"]);
+    assert_eq!(same(lake), after);
+    // The lake by the name that the catalog has for it.
+    let at = format!("{}?at=local://{lake}", engine());
+    let found = output_of(&["sql", "--format", "json", query, lake, "--engine", &at]);
+    assert_alike(&after, &found, false, query);
+}
+
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn says_what_is_wrong_and_where() {
+    let folder = folder("trino-wrong");
+    let lake = &sources(&folder)[0];
+    for (query, marked) in [
+        ("SELECT reson\nFROM exits", "'reson' cannot be resolved\n  SELECT reson\n         ^"),
+        ("SELECT reason,\n vm FROM exitz", "does not exist\n   vm FROM exitz\n           ^"),
+    ] {
+        let done = command(&["sql", "--engine", &engine(), query, lake]).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && said.contains(marked), "{said}");
+    }
+    let other = format!("{}er", engine());
+    let done = command(&["sql", "--engine", &other, "SELECT 1 AS a", lake]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1) && said.contains("hiveer"), "{said}");
+}
+
+/// The same question of 209 million rows as Spark is asked; both workers read parts of them.
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn both_workers_take_part() {
+    let (rows, own) = many_rows();
+    let begun = Instant::now();
+    let found = answer(SUMS, &rows);
+    let all_s = begun.elapsed().as_secs_f64();
+    assert_alike(&own, &found, false, "sums");
+    // Of what it ran, that which read most.
+    let parts = "SELECT node_id, CAST(SUM(splits) AS BIGINT) AS parts, CAST(SUM(raw_input_rows) AS BIGINT) AS read_rows \
+                 FROM system.runtime.tasks WHERE query_id = \
+                 (SELECT MAX_BY(query_id, raw_input_rows) FROM system.runtime.tasks) GROUP BY node_id ORDER BY node_id";
+    let document = answer(parts, &rows);
+    let [nodes, parts, read] = ["node_id", "parts", "read_rows"].map(|name| cells(&document, name));
+    eprintln!("Trino: {all_s:.1} s in all; by worker: {nodes:?}, parts {parts:?}, rows {read:?}");
+    let read: Vec<u64> = read.iter().map(|one| one.as_u64().unwrap()).collect();
+    let all: u64 = read.iter().sum();
+    assert!(all >= 200_000_000 && read.len() == 2, "{document}");
+    assert!(read.iter().all(|rows| rows * 100 >= all * 40), "{document}");
+}
