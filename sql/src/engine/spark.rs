@@ -92,7 +92,7 @@ fn explain(said: &str, query: &str) -> DataFusionError {
     let is_error = |line: &&str| line.contains("Error") || line.contains("Exception");
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let found =
-        lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().last());
+        lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().next_back());
     let Some(why) = found else { return failed("Spark failed and did not say why".to_owned()) };
     let place = place_in(why).or_else(|| said.lines().find_map(place_in));
     // Lines are those of its statement, whose first is not the query's; columns count from 0.

@@ -59,12 +59,19 @@ fn two_executors_share_the_work() {
     for (executor, tasks) in &two.tasks {
         assert!(tasks * 100 >= all * 40, "executor {executor} ran {tasks} of {all} tasks");
     }
-    eprintln!("Spark: two executors take {:.2} of the time of one", two.job_s / one.job_s);
+    let longest = |run: &Run| run.cpu_s.values().copied().fold(0.0, f64::max);
+    eprintln!(
+        "Spark: two executors take {:.2} of the time of one; the busier of them {:.2} of its CPU time",
+        two.job_s / one.job_s,
+        longest(&two) / longest(&one)
+    );
 }
 
 struct Run {
     /// By executor.
     tasks: BTreeMap<String, u64>,
+    /// CPU time of these tasks, by executor.
+    cpu_s: BTreeMap<String, f64>,
     /// From the first job's begin to the last one's end.
     job_s: f64,
 }
@@ -91,8 +98,8 @@ fn run(cores: usize, rows: &str, own: &str) -> Run {
     assert_alike(own, &String::from_utf8(stdout).unwrap(), false, "sums");
     let run = Run::of(&log);
     eprintln!(
-        "Spark, cores {cores}: {:.1} s of jobs, {all_s:.1} s in all; tasks by executor: {:?}",
-        run.job_s, run.tasks
+        "Spark, cores {cores}: {:.1} s of jobs, {all_s:.1} s in all; tasks by executor: {:?}, CPU time in s: {:.1?}",
+        run.job_s, run.tasks, run.cpu_s
     );
     run
 }
@@ -103,15 +110,18 @@ impl Run {
         let mut files: Vec<_> = fs::read_dir(log).unwrap().map(|one| one.unwrap().path()).collect();
         files.sort();
         let text = fs::read_to_string(files.last().unwrap()).unwrap();
-        let (mut tasks, mut from, mut to) = (BTreeMap::new(), i64::MAX, 0);
+        let (mut tasks, mut cpu_s) = (BTreeMap::new(), BTreeMap::new());
+        let (mut from, mut to) = (i64::MAX, 0);
         for line in text.lines() {
             let event: Value = serde_json::from_str(line).unwrap();
             match event["Event"].as_str() {
                 Some("SparkListenerTaskEnd") => {
                     let info = &event["Task Info"];
                     assert_eq!(info["Failed"], false, "{line}");
-                    *tasks.entry(info["Executor ID"].as_str().unwrap().to_owned()).or_default() +=
-                        1;
+                    let executor = info["Executor ID"].as_str().unwrap();
+                    *tasks.entry(executor.to_owned()).or_default() += 1;
+                    let cpu_ns = event["Task Metrics"]["Executor CPU Time"].as_f64().unwrap();
+                    *cpu_s.entry(executor.to_owned()).or_default() += cpu_ns / 1e9;
                 }
                 Some("SparkListenerJobStart") => {
                     from = from.min(event["Submission Time"].as_i64().unwrap())
@@ -123,6 +133,6 @@ impl Run {
             }
         }
         assert!(from < to, "no job");
-        Self { tasks, job_s: (to - from) as f64 / 1000.0 }
+        Self { tasks, cpu_s, job_s: (to - from) as f64 / 1000.0 }
     }
 }
