@@ -91,6 +91,11 @@ fn explain(said: &str, query: &str) -> DataFusionError {
     let is_class = |line: &&str| line.starts_with('[') && line.contains(']');
     let is_error = |line: &&str| line.contains("Error") || line.contains("Exception");
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // What is said after it is that nothing can be asked any more.
+    let killed = lines().find_map(|line| line.split_once("Application has been killed. Reason: "));
+    if let Some((_, why)) = killed {
+        return failed(format!("Spark: {why} Is its master there, with workers that are free?"));
+    }
     let found =
         lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().next_back());
     let Some(why) = found else { return failed("Spark failed and did not say why".to_owned()) };
@@ -124,6 +129,11 @@ mod tests {
             shown.ends_with("SQLSTATE: 42703\n  SELECT reson FROM exits\n         ^"),
             "{shown}"
         );
+        let said = "26/11/26 14:41:00 ERROR StandaloneSchedulerBackend: Application has been killed. \
+                    Reason: All masters are unresponsive! Giving up.\n\
+                    Exception in thread \"main\" java.lang.IllegalStateException: Cannot call methods";
+        let shown = explain(said, "SELECT 1").find_root().to_string();
+        assert!(shown.contains("Spark: All masters are unresponsive! Giving up. Is"), "{shown}");
         assert_eq!(place_in("== SQL (line 1, pos 4) =="), Some((1, 4)));
         assert_eq!(place_in("online"), None);
     }
