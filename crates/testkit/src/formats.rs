@@ -68,6 +68,12 @@ impl KernelFormats {
         self.with(shapes::RAW_SYSCALLS.iter())
     }
 
+    /// The formats of a recording that has x86's own interrupts, too.
+    #[must_use]
+    pub fn with_vectors(self) -> Self {
+        self.with(shapes::IRQ_VECTORS.iter())
+    }
+
     fn with(mut self, shapes: impl Iterator<Item = &'static Shape>) -> Self {
         let (machine, abi) = (self.machine, self.abi);
         let common = layout::fields(machine, abi, 0, COMMON_FIELDS);

@@ -8,6 +8,7 @@
 //! matched by being near in time, and what no event explains is a part with that name.
 
 mod context;
+mod disks;
 mod events;
 mod follow;
 mod history;

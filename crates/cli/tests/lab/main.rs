@@ -13,6 +13,7 @@ mod bench_tracers;
 mod boot;
 mod churn;
 mod collector;
+mod critical;
 mod every_scenario;
 mod exit_costs;
 mod flight;

@@ -11,6 +11,7 @@ mod exec;
 mod exit_costs;
 mod exits;
 mod files;
+mod handoff;
 mod init;
 mod load;
 mod mark;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Some("subject") => subject::run(std::env::args().skip(2)),
         Some("drain") => drain::run(std::env::args().skip(2)),
         Some("compile") => compile::run(std::env::args().skip(2)),
+        Some("handoff") => handoff::run(std::env::args().skip(2)),
         Some("ping-pong") => ping_pong::run(std::env::args().skip(2)),
         Some("wakeups") => wakeups::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),

@@ -37,7 +37,7 @@ struct Held {
     is_taken: AtomicBool,
 }
 
-/// Runs this many rounds, and prints how long each device took, by its own clock.
+/// Runs this many rounds, and prints how long each device took, by its own clock, and the CPU time of the vCPU's thread.
 pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
     let rounds: u16 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(50);
     let held = Arc::new(Held::default());
@@ -106,6 +106,7 @@ fn vcpu(rounds: u16, held: &Held, asks: &Sender<()>) -> io::Result<Value> {
                 "sleeps_ns": sleeps_ns,
                 "locks_ns": locks_ns,
                 "rings_ns": rings_ns,
+                "cpu_ns": cpu_ns(),
             }));
         }
         let spent = device(port, held, asks, &bell)?;
@@ -113,6 +114,12 @@ fn vcpu(rounds: u16, held: &Held, asks: &Sender<()>) -> io::Result<Value> {
             *sum += spent;
         }
     }
+}
+
+/// CPU time of the calling thread.
+fn cpu_ns() -> i64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec * 1_000_000_000 + used.tv_nsec
 }
 
 /// Does what the device at a port does; how long that took.

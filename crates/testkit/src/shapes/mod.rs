@@ -4,6 +4,7 @@ mod arm64;
 mod ftrace;
 mod initcall;
 mod irq;
+mod irq_vectors;
 mod kvm;
 mod loongarch;
 mod powerpc;
@@ -28,6 +29,9 @@ pub(crate) struct Shape {
 
 /// System calls of all kinds, and signals.
 pub(crate) const RAW_SYSCALLS: &[Shape] = raw_syscalls::SHAPES;
+
+/// Interrupts that x86 keeps for itself.
+pub(crate) const IRQ_VECTORS: &[Shape] = irq_vectors::SHAPES;
 
 /// The events of a kernel for `machine`, those of one system together.
 pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {

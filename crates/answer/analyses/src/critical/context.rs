@@ -8,8 +8,12 @@ use crate::path::in_hardirq;
 pub(super) enum InterruptKind {
     /// A timer expired.
     Timer,
-    /// The interrupt of that number.
+    /// A request of that disk completed: its `dev_t`.
+    Disk(u32),
+    /// A device's interrupt, of that number.
     Irq(u32),
+    /// An interrupt of the architecture: its place in [`VECTORS`](super::events::VECTORS).
+    Vector(u8),
     /// The soft interrupt of that number.
     Softirq(u8),
     /// No event says.
@@ -22,34 +26,45 @@ const SOFTIRQ: u64 = 0x10;
 /// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (include/linux/interrupt.h).
 const TIMER_SOFTIRQS: [u64; 2] = [1, 8];
 
+/// Whether an event comes in an interrupt, by its `common_flags`.
+pub(super) fn in_interrupt(flags: u64) -> bool {
+    in_hardirq(flags) || flags & SOFTIRQ != 0
+}
+
 /// What is known of the interrupts of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuContext {
-    /// Since when the handler of an interrupt runs.
-    irq: Option<(u32, u64)>,
+    /// The interrupt whose handler runs, and since when.
+    irq: Option<(InterruptKind, u64)>,
     /// The last interrupt of a device since the CPU's last switch.
-    last_irq: Option<(u32, u64)>,
+    last_irq: Option<(InterruptKind, u64)>,
     softirq: Option<(u64, u64)>,
     /// Since when a timer's function runs.
     timer_since_ns: Option<u64>,
+    /// The disk of which a request completed in the interrupt that is handled.
+    disk: Option<u32>,
 }
 
 impl CpuContext {
     pub(super) fn irq(&mut self, number: u32, now_ns: u64) {
-        self.irq = Some((number, now_ns));
+        (self.irq, self.disk) = (Some((InterruptKind::Irq(number), now_ns)), None);
         self.last_irq = self.irq;
     }
 
+    pub(super) fn vector(&mut self, at: u8, now_ns: u64) {
+        (self.irq, self.disk) = (Some((InterruptKind::Vector(at), now_ns)), None);
+    }
+
     pub(super) fn irq_ends(&mut self) {
-        self.irq = None;
+        (self.irq, self.disk) = (None, None);
     }
 
     pub(super) fn softirq(&mut self, number: u64, now_ns: u64) {
-        self.softirq = Some((number, now_ns));
+        (self.softirq, self.disk) = (Some((number, now_ns)), None);
     }
 
     pub(super) fn softirq_ends(&mut self) {
-        self.softirq = None;
+        (self.softirq, self.disk) = (None, None);
     }
 
     pub(super) fn timer(&mut self, now_ns: u64) {
@@ -62,7 +77,18 @@ impl CpuContext {
     }
 
     pub(super) fn timer_ends(&mut self) {
-        self.timer_since_ns = None;
+        (self.timer_since_ns, self.disk) = (None, None);
+    }
+
+    /// A request of a disk completes. In which interrupt is known only where that one's beginning is.
+    pub(super) fn disk(&mut self, dev: u32, flags: u64) {
+        let is_known = self.interrupt_since_ns().is_some();
+        self.disk = Some(dev).filter(|_| is_known && in_interrupt(flags));
+    }
+
+    fn interrupt_since_ns(&self) -> Option<u64> {
+        let irq = self.irq.map(|(_, since_ns)| since_ns);
+        self.timer_since_ns.or(irq).or(self.softirq.map(|(_, since_ns)| since_ns))
     }
 
     /// Another thread gets the CPU: no interrupt is being handled.
@@ -74,7 +100,12 @@ impl CpuContext {
     pub(super) fn cause(&self, cpu: u16, thread: u32, flags: u64, now_ns: u64) -> Cause {
         let interrupt = |kind, since_ns| Cause::Interrupt { cpu, kind, since_ns };
         let is_soft = flags & SOFTIRQ != 0 && !in_hardirq(flags);
-        let irq = |(number, since_ns)| interrupt(InterruptKind::Irq(number), since_ns);
+        let irq = |(kind, since_ns)| interrupt(kind, since_ns);
+        if let Some((dev, since_ns)) = self.disk.zip(self.interrupt_since_ns())
+            && in_interrupt(flags)
+        {
+            return interrupt(InterruptKind::Disk(dev), since_ns);
+        }
         if (in_hardirq(flags) || is_soft)
             && let Some(since_ns) = self.timer_since_ns
         {

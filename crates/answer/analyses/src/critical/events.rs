@@ -20,12 +20,18 @@ pub(super) enum Meaning {
     Born,
     /// `irq_handler_entry`: number.
     Irq,
-    /// `irq_handler_exit`.
+    /// `irq_handler_exit`, or that of an interrupt of the architecture.
     IrqEnds,
+    /// An interrupt of the architecture that is no timer's, `irq_vectors:*_entry`: its place in [`VECTORS`].
+    Vector(u8),
     /// `softirq_entry`: number.
     Softirq,
     /// `softirq_exit`.
     SoftirqEnds,
+    /// `block_rq_issue`: disk, first sector, `common_flags`.
+    DiskIssue,
+    /// `block_rq_complete`: the same.
+    DiskComplete,
     /// A timer's function begins.
     Timer,
     /// It ends.
@@ -45,6 +51,7 @@ pub(super) enum Meaning {
 use Meaning as M;
 
 const WAKE: &[&str] = &["pid", "common_flags"];
+const DISK: &[&str] = &["dev", "sector", "common_flags"];
 
 /// Events of any kernel.
 const ANY: &[(&str, Meaning, &[&str])] = &[
@@ -56,10 +63,26 @@ const ANY: &[(&str, Meaning, &[&str])] = &[
     ("irq:irq_handler_exit", M::IrqEnds, &[]),
     ("irq:softirq_entry", M::Softirq, &["vec"]),
     ("irq:softirq_exit", M::SoftirqEnds, &[]),
+    ("block:block_rq_issue", M::DiskIssue, DISK),
+    ("block:block_rq_complete", M::DiskComplete, DISK),
     ("irq_vectors:local_timer_entry", M::Timer, &[]),
     ("irq_vectors:local_timer_exit", M::TimerEnds, &[]),
     ("timer:hrtimer_expire_entry", M::Timer, &[]),
     ("timer:hrtimer_expire_exit", M::TimerEnds, &[]),
+];
+
+/// Interrupts that x86 keeps for itself, as its events call them (arch/x86/include/asm/trace/irq_vectors.h).
+pub(super) const VECTORS: &[&str] = &[
+    "call_function",
+    "call_function_single",
+    "deferred_error_apic",
+    "error_apic",
+    "irq_work",
+    "reschedule",
+    "spurious_apic",
+    "thermal_apic",
+    "threshold_apic",
+    "x86_platform_ipi",
 ];
 
 /// All events that matter. A trace event's tag is an index into `list`.
@@ -120,5 +143,16 @@ fn of_host(format: &EventFormat) -> Option<Found> {
 fn of_any(format: &EventFormat) -> Option<Found> {
     let name = format.full_name();
     let rule = ANY.iter().find(|(event, ..)| *event == name);
-    rule.map(|(_, meaning, fields)| (*meaning, None, *fields))
+    rule.map(|(_, meaning, fields)| (*meaning, None, *fields)).or_else(|| of_vector(format))
+}
+
+/// What an event of an interrupt of the architecture means.
+fn of_vector(format: &EventFormat) -> Option<Found> {
+    let name = Some(format.name()).filter(|_| format.system() == "irq_vectors")?;
+    let (vector, meaning) = match name.strip_suffix("_entry") {
+        Some(vector) => (vector, None),
+        None => (name.strip_suffix("_exit")?, Some(M::IrqEnds)),
+    };
+    let at = VECTORS.iter().position(|known| *known == vector)?;
+    Some((meaning.unwrap_or(M::Vector(at as u8)), None, &[]))
 }

@@ -5,7 +5,8 @@ use timeline::arch::FLAG;
 use timeline::cycles::exit_code;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
-use super::context::CpuContext;
+use super::context::{CpuContext, in_interrupt};
+use super::disks::{Disks, Issued};
 use super::events::{Events, Meaning};
 use super::history::{Activity, Cause, History, Mode, Raised};
 use super::layers::Layers;
@@ -36,6 +37,7 @@ pub(super) struct Follower<'e, S> {
     layers: &'e Layers,
     history: History,
     contexts: FxHashMap<(u16, u16), CpuContext>,
+    disks: Disks,
     /// Wake-ups of threads that still ran, on their way to sleep.
     early: FxHashMap<Thread, Cause>,
     /// By thread that a vCPU's has woken, the VM: it may raise interrupts for it.
@@ -63,6 +65,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
             layers,
             history: History::new(machines.vcpus.len()),
             contexts: FxHashMap::default(),
+            disks: Disks::default(),
             early: FxHashMap::default(),
             works_for: FxHashMap::default(),
             targets: targets.iter().map(|thread| (*thread, None)).collect(),
@@ -236,12 +239,27 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
+    /// A request goes to a disk, or completes.
+    fn disk(&mut self, event: &TraceEvent, completes: bool) {
+        let (recording, now_ns) = (event.recording, event.stamp_ns);
+        let (Some(dev), Some(sector)) = (event.value(0), event.value(1)) else { return };
+        let (disk, flags) = ((recording, dev as u32), event.value(2).unwrap_or(0));
+        if completes {
+            self.history.complete(disk, now_ns, self.disks.complete(disk, sector));
+            self.contexts.entry((recording, event.cpu)).or_default().disk(disk.1, flags);
+        } else {
+            let by = Some(event.thread).filter(|by| *by != 0 && !in_interrupt(flags));
+            self.disks.issue(disk, sector, Issued { at_ns: now_ns, by });
+        }
+    }
+
     fn context(&mut self, event: &TraceEvent, meaning: Meaning) {
         let now_ns = event.stamp_ns;
         let number = event.value(0).unwrap_or(0);
         let context = self.contexts.entry((event.recording, event.cpu)).or_default();
         match meaning {
             Meaning::Irq => context.irq(number as u32, now_ns),
+            Meaning::Vector(at) => context.vector(at, now_ns),
             Meaning::IrqEnds => context.irq_ends(),
             Meaning::Softirq => context.softirq(number, now_ns),
             Meaning::SoftirqEnds => context.softirq_ends(),
@@ -264,6 +282,8 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
             Meaning::Waking => self.wake(event, false),
             Meaning::Wakeup | Meaning::Born => self.wake(event, true),
             Meaning::Inject => self.inject(event),
+            Meaning::DiskIssue => self.disk(event, false),
+            Meaning::DiskComplete => self.disk(event, true),
             Meaning::Exit | Meaning::Entry | Meaning::ToUser | Meaning::FromUser => {
                 self.mode(event, meaning);
             }
@@ -277,6 +297,7 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
             *until_ns = gap.to_ns.max(*until_ns);
         }
         self.contexts.remove(&(gap.recording, gap.cpu));
+        self.disks.lose(gap.recording);
         self.early.clear();
         for (index, vcpu) in self.machines.vcpu_threads().enumerate() {
             if vcpu.0 == gap.recording && self.activity(vcpu) == Some(Activity::Lost) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::context::InterruptKind;
+use super::disks::{Disk, Issued};
 use crate::path::Thread;
 
 /// States that are kept of all logs together before those that nobody needs are let go.
@@ -129,6 +130,8 @@ pub(super) struct History {
     /// By vCPU.
     modes: Vec<Log<Mode>>,
     raised: Vec<Log<Raised>>,
+    /// By disk, where the requests began that completed.
+    completed: FxHashMap<Disk, Log<Option<Issued>>>,
     kept: usize,
     /// How many may be kept before old ones are looked for.
     room: usize,
@@ -159,6 +162,11 @@ impl History {
         self.raised.get(vcpu)
     }
 
+    /// The last request of a disk that completed up to a moment.
+    pub(super) fn completed(&self, disk: Disk, now_ns: u64) -> Option<Issued> {
+        self.completed.get(&disk)?.before(now_ns.saturating_add(1))?.state
+    }
+
     pub(super) fn set_thread(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
         self.threads.entry(thread).or_default().push(now_ns, activity);
         self.kept += 1;
@@ -184,6 +192,11 @@ impl History {
             log.push(now_ns, raised);
             self.kept += 1;
         }
+    }
+
+    pub(super) fn complete(&mut self, disk: Disk, now_ns: u64, issued: Option<Issued>) {
+        self.completed.entry(disk).or_default().push(now_ns, issued);
+        self.kept += 1;
     }
 
     /// Events of a CPU were lost: what any thread of its machine did that was not on another CPU is not
@@ -224,6 +237,7 @@ impl History {
         self.cpus.values_mut().for_each(|log| gone += log.forget(before_ns));
         self.modes.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.raised.iter_mut().for_each(|log| gone += log.forget(before_ns));
+        self.completed.values_mut().for_each(|log| gone += log.forget(before_ns));
         self.threads.retain(|_, log| {
             let is_over = matches!(log.last(), Some((at_ns, Activity::Gone)) if at_ns <= before_ns);
             gone += usize::from(is_over);

@@ -5,6 +5,8 @@ use sources::Recording;
 use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
+use super::disks::disk_number;
+use super::events::VECTORS;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
@@ -127,7 +129,11 @@ impl<'n> Names<'n> {
 fn interrupt_name(kind: InterruptKind) -> String {
     match kind {
         InterruptKind::Timer => "timer".to_owned(),
+        InterruptKind::Disk(dev) => format!("disk {}", disk_number(dev)),
         InterruptKind::Irq(number) => format!("irq {number}"),
+        InterruptKind::Vector(at) => {
+            VECTORS.get(usize::from(at)).map_or("interrupt", |name| *name).to_owned()
+        }
         InterruptKind::Softirq(number) => match softirq_name(number.into()) {
             Some(name) => format!("softirq {name}"),
             None => format!("softirq {number}"),

@@ -36,7 +36,9 @@ pub(super) fn origin(
         all.take_while(|(at_ns, _)| *at_ns >= earliest_ns).filter(|(_, one)| !one.in_interrupt)
     };
     let by_another = raised().find(|(_, one)| one.by != vcpu_thread);
-    let by_itself = || raised().next().filter(|_| matches!(kind, InterruptKind::Irq(_)));
+    let by_itself = || {
+        raised().next().filter(|_| matches!(kind, InterruptKind::Irq(_) | InterruptKind::Disk(_)))
+    };
     let seen = by_another.or_else(by_itself).map(|(at_ns, one)| origin(one.by, at_ns));
     seen.or_else(|| {
         // No event has it, but the vCPU slept and was woken for it.

@@ -5,6 +5,7 @@
 //! up to it to one part, so that parts neither overlap nor leave anything out.
 
 use super::context::InterruptKind;
+use super::disks::Issued;
 use super::history::{Activity, At, Cause, History, Mode};
 use super::layers::Layers;
 use super::origin::{Origin, origin};
@@ -31,6 +32,8 @@ pub(super) struct Interrupt {
     pub(super) cpu: u16,
     pub(super) kind: InterruptKind,
     since_ns: u64,
+    /// Of a disk's: where its request began.
+    issued: Option<Issued>,
     /// Whom it woke.
     woken: Thread,
 }
@@ -188,7 +191,9 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
     /// A thread sleeps: whoever woke it is followed.
     fn sleeps(&mut self, thread: Thread, at: At<Activity>, from_ns: u64) {
         let cause = match at.next {
-            Some((woken_ns, Activity::Woken(cause))) if woken_ns <= self.now_ns => Ok(cause),
+            Some((woken_ns, Activity::Woken(cause))) if woken_ns <= self.now_ns => {
+                Ok((cause, woken_ns))
+            }
             Some((_, Activity::Woken(_))) => Err(End::AsleepMeanwhile),
             Some((_, Activity::Lost)) => Err(End::Lost),
             Some(_) => Err(End::NoWake),
@@ -198,11 +203,16 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         let follow = match cause {
             Err(end) => Err(end),
             Ok(_) if self.frames.len() >= MOST_DEPTH => Err(End::Depth),
-            Ok(Cause::Thread(waker)) if waker == thread.1 => Err(End::NoWake),
-            Ok(Cause::Thread(waker)) => Ok(Follow::Thread((thread.0, waker))),
-            Ok(Cause::Interrupt { cpu, kind, since_ns }) => {
+            Ok((Cause::Thread(waker), _)) if waker == thread.1 => Err(End::NoWake),
+            Ok((Cause::Thread(waker), _)) => Ok(Follow::Thread((thread.0, waker))),
+            Ok((Cause::Interrupt { cpu, kind, since_ns }, woken_ns)) => {
                 let (recording, woken) = (thread.0, thread);
-                Ok(Follow::Interrupt(Interrupt { recording, cpu, kind, since_ns, woken }))
+                let issued = match kind {
+                    InterruptKind::Disk(dev) => self.history.completed((recording, dev), woken_ns),
+                    _ => None,
+                };
+                let interrupt = Interrupt { recording, cpu, kind, since_ns, issued, woken };
+                Ok(Follow::Interrupt(interrupt))
             }
         };
         match follow {
@@ -286,7 +296,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
 
     /// An interrupt: its handler, and then who raised it.
     fn interrupt(&mut self, interrupt: Interrupt, floor_ns: u64) {
-        let Interrupt { recording, cpu, kind, since_ns, woken } = interrupt;
+        let Interrupt { recording, cpu, kind, since_ns, .. } = interrupt;
         let vcpu = self.layers.vcpu_of_guest(recording, cpu);
         let handler_ns = since_ns.max(floor_ns);
         if self.now_ns > handler_ns {
@@ -301,7 +311,21 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         let places = (self.history, self.layers);
         match vcpu.and_then(|vcpu| origin(places, vcpu, kind, self.now_ns)) {
             Some(from) => self.go_on(from, floor_ns),
-            None => self.give(floor_ns, Who::Thread(woken), S::Blocked, Why::Interrupt(kind)),
+            None => self.device(interrupt, floor_ns),
+        }
+    }
+
+    /// What a device did before its interrupt: of a disk since it had the request, before that whoever issued it.
+    fn device(&mut self, interrupt: Interrupt, floor_ns: u64) {
+        let Interrupt { recording, kind, issued, woken, .. } = interrupt;
+        let issued = issued.filter(|issued| issued.at_ns > floor_ns);
+        let issuer = issued.and_then(|issued| issued.by).filter(|by| *by != woken.1);
+        let had_it_ns = issued.filter(|_| issuer.is_some()).map_or(floor_ns, |one| one.at_ns);
+        match (issuer, self.frames.last_mut()) {
+            (Some(by), Some(top)) if self.now_ns <= had_it_ns => {
+                top.follow = Follow::Thread((recording, by));
+            }
+            _ => self.give(had_it_ns, Who::Thread(woken), S::Blocked, Why::Interrupt(kind)),
         }
     }
 

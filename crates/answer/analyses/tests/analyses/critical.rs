@@ -389,3 +389,88 @@ fn parts_add_up_in_any_history() {
         assert!(states.get(&state) > Some(&20), "{states:?}");
     }
 }
+
+/// The disk as the kernel has it, 8:0, and a sector of it.
+const DISK: [(&str, u64); 2] = [("dev", 8 << 20), ("sector", 2_048)];
+
+/// The server waits for a disk whose request another thread issues later: for that one first, then for the disk.
+#[test]
+fn a_disk_is_waited_for_since_it_has_the_request() {
+    let reads = |is_issued: bool, has_irq: bool| {
+        let mut host = Made::host();
+        host.switch(1, 500, IDLE, 0, OTHER).switch(0, 1_000, SERVER, SLEEPS, IDLE);
+        if is_issued {
+            host.event(1, 1_200, OTHER, "block_rq_issue", &DISK);
+        }
+        if has_irq {
+            host.event(0, 1_700, IDLE, "irq_handler_entry", &[("irq", 9)]);
+        }
+        let flags = [&DISK[..], &[("common_flags", HARDIRQ)]].concat();
+        host.event(0, 1_750, IDLE, "block_rq_complete", &flags);
+        host.wake_in_interrupt(0, 1_800, IDLE, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
+        host.switch(0, 2_000, SERVER, SLEEPS, IDLE);
+        let found = asked(&mut [host.0.recording()], "server").unwrap();
+        let parts = parts(&found).into_iter();
+        let names = |(machine, thread, state, reason, ns): Part<'_>| {
+            (format!("{machine}/{thread}"), state, reason.map(str::to_owned), ns)
+        };
+        parts.map(names).collect::<Vec<_>>()
+    };
+    let part = |thread: &str, state, reason: Option<&str>, ns| {
+        (format!("host/{thread}"), state, reason.map(str::to_owned), ns)
+    };
+    let awake = part("server", S::Waiting, Some("idle"), 100);
+    let handler = part("interrupt", S::Interrupt, Some("disk 8:0"), 100);
+    let expected = [
+        handler.clone(),
+        part("other", S::Running, None, 200),
+        part("server", S::Blocked, Some("disk 8:0"), 500),
+        awake.clone(),
+    ];
+    let sorted = |all: &[_]| {
+        let mut all = all.to_vec();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(reads(true, true), sorted(&expected));
+    // Who issued it was not seen: it is the disk's all along.
+    let expected = [handler, part("server", S::Blocked, Some("disk 8:0"), 700), awake.clone()];
+    assert_eq!(reads(false, true), sorted(&expected));
+    // Without the interrupt's own event nothing says that it is the disk's.
+    let expected = [part("server", S::Blocked, Some("interrupt"), 800), awake];
+    assert_eq!(reads(true, false), sorted(&expected));
+}
+
+/// Events are missing between two requests of one sector: the second one's beginning is not the first one's.
+#[test]
+fn requests_under_way_are_forgotten_where_events_are_lost() {
+    let mut host = Made::host();
+    host.switch(1, 400, IDLE, 0, OTHER).event(1, 500, OTHER, "block_rq_issue", &DISK);
+    host.0.lose(1);
+    host.event(1, 700, OTHER, "irq_handler_entry", &[("irq", 9)]);
+    host.switch(0, 1_000, SERVER, SLEEPS, IDLE);
+    host.event(0, 1_700, IDLE, "irq_handler_entry", &[("irq", 9)]);
+    let flags = [&DISK[..], &[("common_flags", HARDIRQ)]].concat();
+    host.event(0, 1_750, IDLE, "block_rq_complete", &flags);
+    host.wake_in_interrupt(0, 1_800, IDLE, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
+    let found = asked(&mut [host.0.recording()], "server").unwrap();
+    let blocked = ("host", "server", S::Blocked, Some("disk 8:0"), 700);
+    assert!(parts(&found).contains(&blocked), "{:?}", parts(&found));
+}
+
+#[test]
+fn interrupts_of_the_architecture_have_their_names() {
+    let mut host = Made(Made::host().0.with_vectors());
+    host.switch(0, 1_000, SERVER, SLEEPS, IDLE);
+    host.event(0, 1_700, IDLE, "irq_work_entry", &[("vector", 0xf6)]);
+    host.wake_in_interrupt(0, 1_800, IDLE, SERVER);
+    host.event(0, 1_850, IDLE, "irq_work_exit", &[("vector", 0xf6)]);
+    host.switch(0, 1_900, IDLE, 0, SERVER);
+    let found = asked(&mut [host.0.recording()], "server").unwrap();
+    let expected = [
+        ("host", "interrupt", S::Interrupt, Some("irq_work"), 100),
+        ("host", "server", S::Blocked, Some("irq_work"), 700),
+        ("host", "server", S::Waiting, Some("idle"), 100),
+    ];
+    assert_eq!(parts(&found), sorted(&expected));
+}

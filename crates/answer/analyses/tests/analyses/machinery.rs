@@ -47,6 +47,12 @@ impl Machinery {
         self
     }
 
+    /// The same, with x86's own interrupts.
+    pub(crate) fn with_vectors(mut self) -> Self {
+        self.formats = self.formats.with_vectors();
+        self
+    }
+
     fn stream(&mut self, cpu: u32) -> &mut StreamBuilder {
         self.cpus.entry(cpu).or_insert_with(|| StreamBuilder::new(LITTLE_64, 4096))
     }

@@ -1,0 +1,110 @@
+//! A thread that waits for another one all the time: what the other one does meanwhile is of known time, so that what a
+//! recording says the wait was for is held against it.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::asked;
+use crate::exits;
+use crate::measure::nanoseconds;
+
+/// The most of anything that is asked for.
+const MOST: u64 = 1_000_000;
+
+/// What the answering thread does each time it is asked.
+#[derive(Debug, Default)]
+struct Answer {
+    busy: Duration,
+    nap: Duration,
+    /// Exits, as `exits` makes them.
+    exits: Vec<String>,
+}
+
+/// Runs with `rounds=N [busy-us=N] [nap-us=N] [KIND=COUNT]…`, and prints how long the one thread waited and what the other one
+/// did, by their own clocks, as JSON.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
+    let (mut rounds, mut answer) = (1, Answer::default());
+    for argument in arguments {
+        match Some(asked::number(&argument)?).filter(|&(_, n)| n <= MOST) {
+            Some(("rounds", n)) => rounds = n,
+            Some(("busy-us", us)) => answer.busy = Duration::from_micros(us),
+            Some(("nap-us", us)) => answer.nap = Duration::from_micros(us),
+            Some(_) => answer.exits.push(argument),
+            None => return Err(asked::refused(&argument)),
+        }
+    }
+    println!("{}", handoff(rounds, answer)?);
+    Ok(())
+}
+
+fn handoff(rounds: u64, answer: Answer) -> io::Result<serde_json::Value> {
+    let (asked, ask) = io::pipe()?;
+    let (answered, answers) = io::pipe()?;
+    let named = |name: &str| thread::Builder::new().name(name.to_owned());
+    let answerer = named("answerer").spawn(move || respond(&answer, asked, answers))?;
+    let asker = named("asker").spawn(move || wait(rounds, ask, answered))?;
+    let ended = |_| io::Error::other("a thread panicked");
+    let waited = asker.join().map_err(ended)??;
+    let [busy, napped, in_exits] = answerer.join().map_err(ended)??.map(nanoseconds);
+    Ok(json!({
+        "rounds": rounds,
+        "waited_ns": nanoseconds(waited),
+        "busy_ns": busy,
+        "napped_ns": napped,
+        "exits_ns": in_exits,
+    }))
+}
+
+/// Asks, and does nothing but wait for the answer; how long that took.
+fn wait(rounds: u64, mut ask: PipeWriter, mut answered: PipeReader) -> io::Result<Duration> {
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        ask.write_all(&[0])?;
+        answered.read_exact(&mut [0])?;
+    }
+    Ok(begun.elapsed())
+}
+
+/// Answers until nobody asks any more; how long it was busy, napped, and made exits.
+fn respond(
+    answer: &Answer,
+    mut asked: PipeReader,
+    mut answers: PipeWriter,
+) -> io::Result<[Duration; 3]> {
+    let mut took = [Duration::ZERO; 3];
+    let [busy, napped, in_exits] = &mut took;
+    while asked.read(&mut [0])? > 0 {
+        let begun = Instant::now();
+        while begun.elapsed() < answer.busy {}
+        *busy += begun.elapsed();
+        let begun = Instant::now();
+        if !answer.nap.is_zero() {
+            thread::sleep(answer.nap);
+        }
+        *napped += begun.elapsed();
+        let begun = Instant::now();
+        for exits in &answer.exits {
+            exits::make_asked(exits)?;
+        }
+        *in_exits += begun.elapsed();
+        answers.write_all(&[0])?;
+    }
+    Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_is_as_long_as_what_was_done_meanwhile() {
+        let [busy, nap] = [2, 3].map(Duration::from_millis);
+        let said = handoff(4, Answer { busy, nap, exits: Vec::new() }).unwrap();
+        let ns = |name: &str| said[name].as_u64().unwrap();
+        assert!(ns("busy_ns") >= 8_000_000 && ns("napped_ns") >= 12_000_000, "{said}");
+        assert!(ns("waited_ns") >= ns("busy_ns") + ns("napped_ns") + ns("exits_ns"), "{said}");
+    }
+}

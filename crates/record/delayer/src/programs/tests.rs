@@ -1,0 +1,145 @@
+//! What codes become, and the programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits
+//! have their reason at hand: threads of this test play vCPUs.
+
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+use aya::programs::{RawTracePointRunOptions, TestRun};
+use bpfload::{LoadError, program};
+use rustix::thread::gettid;
+
+use super::*;
+
+#[test]
+fn a_code_of_two_reasons_has_one_place() {
+    let plan = DelayPlan {
+        threads: Vec::new(),
+        reasons: vec![vec![0x7b], vec![0x72, 0x81]],
+        progress: vec![0x72],
+    };
+    let codes = plan.codes();
+    assert_eq!(codes, [0x72, 0x7b, 0x81]);
+    assert_eq!(bits(&codes, &plan.reasons[0]), 0b010);
+    assert_eq!(bits(&codes, &plan.reasons[1]), 0b101);
+    assert_eq!(bits(&codes, &plan.progress), 0b001);
+}
+
+/// An exit reason that no program here makes, one that no reason has, and one that shows progress.
+const CODE: u64 = 0x4859;
+const OTHER_CODE: u64 = 0x485a;
+const PROGRESS_CODE: u64 = 0x485b;
+const EXITS: u64 = 50;
+const DELAY: Duration = Duration::from_micros(70);
+
+/// This thread's id, as the programs see it.
+fn here() -> u32 {
+    gettid().as_raw_pid().cast_unsigned()
+}
+
+/// Programs that run, for these threads; says why where none can: this process may be in a container, whose threads
+/// have ids of its own.
+fn begun(threads: Vec<DelayedThread>) -> Option<Delayer> {
+    /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
+    const OF_KERNEL: u64 = 0xefff_fffc;
+    let own = std::fs::metadata("/proc/self/ns/pid").ok()?;
+    if own.ino() != OF_KERNEL || !cfg!(target_arch = "x86_64") {
+        testkit::skip!("ids of threads are a container's, or the programs another architecture's");
+        return None;
+    }
+    let plan =
+        DelayPlan { threads, reasons: vec![vec![CODE, OTHER_CODE]], progress: vec![PROGRESS_CODE] };
+    match Delayer::begin(&plan) {
+        Ok(delayer) => Some(delayer),
+        // Not a matter of this machine: the programs are wrong.
+        Err(why @ DelayError::Programs(LoadError::Verifier { .. })) => panic!("{why}"),
+        Err(why) => {
+            testkit::skip!("{why}");
+            None
+        }
+    }
+}
+
+fn run(delayer: &mut Delayer, name: &'static str, argument: u64) {
+    let mut options = RawTracePointRunOptions::new();
+    options.args[0] = argument;
+    program(&mut delayer.object, name).unwrap().test_run(options).unwrap();
+}
+
+/// Exits with a code, an entry after each; how long they took.
+fn exits(delayer: &mut Delayer, code: u64) -> Duration {
+    let begun = Instant::now();
+    for _ in 0..EXITS {
+        run(delayer, "on_exit", code);
+        run(delayer, "on_entry", 0);
+    }
+    begun.elapsed()
+}
+
+fn of_reason(delayer: &Delayer) -> ReasonCounts {
+    delayer.counts().unwrap().by_reason[0]
+}
+
+#[test]
+fn chosen_exits_of_a_chosen_thread_wait_for_as_long_as_asked() {
+    let threads = vec![DelayedThread { tid: here(), is_delayed: true }];
+    let Some(mut delayer) = begun(threads) else { return };
+    delayer.set(Some((0, DELAY))).unwrap();
+    let asked_ns = EXITS * DELAY.as_nanos() as u64;
+    assert!(exits(&mut delayer, CODE).as_nanos() as u64 >= asked_ns);
+    let counts = of_reason(&delayer);
+    assert_eq!((counts.delayed, counts.handled), (EXITS, EXITS));
+    assert!(counts.delay_ns >= asked_ns, "{counts:?}");
+    // What handling an exit took is without its delay: next to nothing here, though the thread may have lost its CPU once.
+    assert!(counts.handled_ns < asked_ns, "{counts:?}");
+
+    // An exit that is not one of them, and one that shows progress only.
+    exits(&mut delayer, 0x485c);
+    exits(&mut delayer, PROGRESS_CODE);
+    assert_eq!(of_reason(&delayer), counts);
+    assert_eq!(delayer.counts().unwrap().progress, EXITS);
+
+    delayer.set(None).unwrap();
+    exits(&mut delayer, OTHER_CODE);
+    let after = of_reason(&delayer);
+    assert_eq!((after.delayed, after.handled), (EXITS, 2 * EXITS));
+}
+
+#[test]
+fn no_delay_is_longer_than_the_most_whatever_the_word_says() {
+    let threads = vec![DelayedThread { tid: here(), is_delayed: true }];
+    let Some(mut delayer) = begun(threads) else { return };
+    // As written by something else than `set`.
+    delayer.setting.set(0, delayer.places[0] << 32 | u64::from(u32::MAX), 0).unwrap();
+    run(&mut delayer, "on_exit", CODE);
+    let counts = of_reason(&delayer);
+    assert_eq!(counts.delayed, 1);
+    assert!(counts.delay_ns >= MOST_DELAY.as_nanos() as u64, "{counts:?}");
+    // A CPU may be given to others meanwhile, by a hypervisor below; four seconds it is not.
+    assert!(counts.delay_ns < 1_000_000_000, "{counts:?}");
+}
+
+#[test]
+fn other_threads_are_counted_and_never_delayed() {
+    let threads = vec![DelayedThread { tid: here(), is_delayed: true }];
+    let Some(mut delayer) = begun(threads) else { return };
+    delayer.set(Some((0, DELAY))).unwrap();
+    let played = std::thread::spawn(move || {
+        exits(&mut delayer, CODE);
+        delayer.counts().unwrap()
+    });
+    let counts = played.join().unwrap();
+    assert!(counts.foreign >= EXITS, "{counts:?}");
+    assert_eq!(counts.by_reason[0], ReasonCounts::default());
+}
+
+#[test]
+fn a_known_thread_that_is_not_delayed_shows_progress_alone() {
+    let threads = vec![DelayedThread { tid: here(), is_delayed: false }];
+    let Some(mut delayer) = begun(threads) else { return };
+    delayer.set(Some((0, DELAY))).unwrap();
+    exits(&mut delayer, CODE);
+    exits(&mut delayer, PROGRESS_CODE);
+    let counts = delayer.counts().unwrap();
+    assert_eq!((counts.progress, counts.foreign), (EXITS, 0));
+    assert_eq!(counts.by_reason[0], ReasonCounts::default());
+}
