@@ -121,6 +121,8 @@ pub struct Exits {
     pub losses: Losses,
     /// Names of buffers of which exits were left out because another buffer has them too.
     pub repeated_buffers: Vec<String>,
+    /// Switches of vCPUs' threads that are not in the recording though no event was lost.
+    pub switches_unseen: u64,
     /// First exit to last entry.
     pub span_ns: u64,
     /// Which parts of an exit the recording has events for.
@@ -183,6 +185,7 @@ impl ExitQuestion for ExitsBy<'_> {
             vms: vms.clone(),
             losses: pass.losses.clone(),
             repeated_buffers: pass.repeated_buffers.clone(),
+            switches_unseen: pass.vcpus.iter().map(|vcpu| vcpu.switches_unseen).sum(),
             span_ns: counts.last_ns.saturating_sub(counts.first_ns),
             recorded,
             nanoseconds: recording.is_nanoseconds(),

@@ -105,6 +105,7 @@ pub(crate) struct Document<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     span_cycles: Option<u64>,
     losses: Value,
+    switches_unseen: u64,
     recorder_cost: Option<Value>,
     vms: Vec<Vm<'r>>,
     rows: Rows<Row<'r>>,
@@ -146,6 +147,7 @@ impl ExitsReport {
             span_ns: span.filter(|_| nanoseconds),
             span_cycles: span.filter(|_| !nanoseconds),
             losses: losses::json(all().map(|exits| &exits.losses), dropped),
+            switches_unseen: all().map(|exits| exits.switches_unseen).sum(),
             recorder_cost: self.recorder_cost().map(RecorderCost::json),
             vms: self.sources.iter().flat_map(vms).collect(),
             rows: Rows { columns: self.columns(), rows: self.rows() },

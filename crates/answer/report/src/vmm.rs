@@ -3,6 +3,7 @@
 mod calls;
 mod exits;
 mod locks;
+mod page;
 mod row;
 mod threads;
 

@@ -35,7 +35,7 @@ pub(crate) struct AbArgs {
     /// Run the workload in guests of labs, one for each configuration, which are up at the same time; --a and --b name what is
     /// switched there, with commas: vhost, no-ioeventfd, halt-poll=NS, no-x2apic, no-huge-pages, levels=N, guest-cpus=N,
     /// processor=NAME, append=WORD, guest-append=WORD
-    #[arg(long, conflicts_with_all = ["prepare", "teardown", "record", "vm"])]
+    #[arg(long, conflicts_with_all = ["prepare", "teardown", "vm"])]
     pub(crate) lab: bool,
     /// In place of WORKLOAD one that guests have, with its own metrics
     #[arg(long, value_name = "NAME", value_enum, requires = "lab", conflicts_with = "workload")]

@@ -14,6 +14,7 @@ use crate::args::part::PartArgs;
     hyperscope record --profile vmm --for 10s -o NAME.hscope   what it takes\n  \
     hyperscope vmm NAME.hscope                                 exits, calls, locks, threads of VMMs\n  \
     hyperscope vmm --top 0 NAME.hscope                         all rows\n  \
+    hyperscope vmm NAME.hscope -o vmm.html                     a page with figures, for a browser\n  \
     hyperscope vmm --vm web --format json NAME.hscope          of one VM, for scripts\n\n\
     Running parts of exits add up to user_ns of hyperscope exits. CSV has the table of exits.")]
 pub(crate) struct VmmArgs {

@@ -23,7 +23,7 @@ use report::AbReport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::labs::Labs;
-use self::recordings::Recordings;
+use self::recordings::{LabRecordings, Recordings};
 use crate::args::ab::AbArgs;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::misuse::Misuse;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     let ab = experiment::run(&experiment, limits, &begins, &mut *watch)?;
     let main_metric = if experiment.metrics.is_empty() { 0 } else { OWN_METRICS.len() };
     let workload = match args.lab_workload {
-        Some(workload) => workload.command(2),
+        Some(workload) => vec!["--lab-workload".to_owned(), workload.name()],
         None => args.workload.clone(),
     };
     let report = AbReport { setups, workload, seed: args.seed, ab, main_metric };
@@ -94,7 +94,8 @@ fn metrics(args: &AbArgs) -> anyhow::Result<Vec<Metric>> {
 fn watch(args: &AbArgs, labs: Option<&Labs>) -> anyhow::Result<Box<dyn Watch>> {
     let vm = args.vm.as_deref();
     Ok(match (&args.record, labs) {
-        (Some(folder), _) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
+        (Some(folder), Some(labs)) => Box::new(LabRecordings::begin(folder, labs.all())?),
+        (Some(folder), None) => Box::new(Recordings::begin(folder, vm, args.timeout)?),
         (None, Some(labs)) if args.exits => Box::new(labs.exits()?),
         (None, None) if args.exits => Box::new(exits::Exits::begin(vm)?),
         (None, _) => Box::new(Unwatched),

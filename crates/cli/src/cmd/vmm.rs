@@ -13,7 +13,8 @@ use crate::recorded::recorded;
 
 pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
-    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let part = Part::from(&args.part);
+    let read = part.set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let source = |recording: &Recording| VmmSource {
@@ -29,5 +30,8 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
         top: if args.top == 0 { usize::MAX } else { args.top },
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
-    output::write_part(&report, &part, &args.output, out)
+    match args.output.is_page() {
+        true => output::write_page(&report.page(part.description().as_deref()), out),
+        false => output::write_part(&report, &read, &args.output, out),
+    }
 }

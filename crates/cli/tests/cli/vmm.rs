@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::schemas::{check, closed};
-use crate::tool::{assert_golden, hyperscope, output_of, recordings};
+use crate::tool::{assert_golden, hyperscope, output_of, recordings, repository};
 
 const SMP: &str = "fixtures/x86-vmx/smp.dat";
 
@@ -58,4 +58,52 @@ fn rows_that_are_left_out_are_counted() {
     let run = hyperscope(&["vmm", "--top", "1", SMP]);
     assert!(run.out.contains("more: --top 0 shows them"), "{}", run.out);
     assert!(!hyperscope(&["vmm", "--top", "0", SMP]).out.contains("more:"));
+}
+
+/// QEMU's exits, whose number the guest's program knew: 360 of each of its two kinds. Every part against a count in the text of
+/// trace-cmd, to the nanosecond.
+#[test]
+fn parts_are_those_counted_in_printed_text() {
+    const QEMU: &str = "fixtures/x86-svm/qemu.dat";
+    let truth = std::fs::read(repository().join("fixtures/x86-svm/qemu.truth.json")).unwrap();
+    let truth: Value = serde_json::from_slice(&truth).unwrap();
+    let truth = truth["vmm"].as_object().unwrap();
+    let found = json("vmm", QEMU);
+    let rows = found["exits"].as_array().unwrap();
+    assert_eq!(rows.len(), truth.len());
+    for row in rows {
+        let key = format!("{} {} {}", row["code"], row["about"].as_str().unwrap(), row["address"]);
+        let counted = |name: &str| truth[&key][name].as_u64().unwrap_or(0);
+        for name in
+            ["exits", "return_ns", "signals_ns", "device_ns", "lock_ns", "calls_ns", "back_ns"]
+        {
+            assert_eq!(row[name], counted(name), "{key}: {name}");
+        }
+        assert_eq!(
+            (&row["waited_ns"], &row["not_split_ns"]),
+            (&counted("off_ns").into(), &0.into())
+        );
+        let is_made = row["address"] == 0x4859 || row["address"] == 0xd000_0000_u64;
+        assert_eq!(row["exits"] == 360, is_made, "{key}");
+    }
+}
+
+/// A page has each exit's parts as bars, with the times that tables have; without system calls they have one part.
+#[test]
+fn pages_draw_what_tables_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("vmm.html");
+    let run = hyperscope(&["vmm", "--from", "0", SMP, "-o", page.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let page = std::fs::read_to_string(page).unwrap();
+    let found = json("vmm", SMP);
+    let rows = found["exits"].as_array().unwrap();
+    assert!(rows.len() > 2, "{found}");
+    for row in rows.iter().take(20) {
+        let begins =
+            format!("<title>{} {}", row["vm"].as_str().unwrap(), row["reason"].as_str().unwrap());
+        assert!(page.contains(&begins), "{begins}");
+    }
+    assert!(page.contains(": not split ") && !page.contains("<script"), "{page}");
+    assert!(page.contains("Of a part of the recordings: from 0 s."));
 }

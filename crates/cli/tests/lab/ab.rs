@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::patience::run;
+use crate::recorded::json;
 use crate::tool::{TestLab, can_run_all, folder};
 
 /// Makes CPUID exits, B three times as many runs of them, and prints how many it made.
@@ -67,7 +68,7 @@ fn what_labs_differ_in_shows_in_their_guests() {
     }
     let run_ab = |arguments: &[&str]| -> Value {
         let mut ab = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
-        ab.args(["ab", "--lab", "--runs", "3", "--warmup", "0", "--exits", "--format", "json"]);
+        ab.args(["ab", "--lab", "--runs", "3", "--warmup", "0", "--format", "json"]);
         ab.args(arguments).env("HYPERSCOPE_LAB_DIR", folder()).stdin(Stdio::null());
         serde_json::from_str(&run(ab).done().stdout).unwrap()
     };
@@ -77,13 +78,21 @@ fn what_labs_differ_in_shows_in_their_guests() {
         let found = found.unwrap_or_else(|| panic!("no {name} in {report:#}"));
         [&found["a_mean"], &found["b_mean"]].map(|mean| mean.as_f64().unwrap())
     };
-    let stream = run_ab(&["--a", "", "--b", "vhost", "--lab-workload", "stream"]);
+    let stream = run_ab(&["--exits", "--a", "", "--b", "vhost", "--lab-workload", "stream"]);
     assert!(metric(&stream, "bits_per_second").iter().all(|&bits| bits > 1e6), "{stream:#}");
     assert!(metric(&stream, "exits").iter().all(|&exits| exits > 100.0), "{stream:#}");
-    // CPUIDs that the guest's program makes, one level deeper in B: level 1 has what the nested hypervisor does for each, too.
-    let deeper = ["--a", "", "--b", "levels=3", "--", "hyperscope-labguest", "exits", "cpuid=300"];
-    let deeper = run_ab(&deeper);
+    // CPUIDs that the guest's program makes, one level deeper in B: level 1 has what the nested hypervisor does for each, too. This
+    // time by recordings of level 1.
+    let runs = tempfile::tempdir().unwrap();
+    let runs = runs.path().join("runs");
+    let work = ["hyperscope-labguest", "exits", "cpuid=300"];
+    let deeper = ["--record", runs.to_str().unwrap(), "--a", "", "--b", "levels=3", "--"];
+    let deeper = run_ab(&[&deeper[..], &work].concat());
     assert!(metric(&deeper, "exits_cpuid")[0] >= 300.0, "{deeper:#}");
     assert!(metric(&deeper, "exits_vmrun")[1] >= 300.0, "{deeper:#}");
     assert!(metric(&deeper, "exits_vmrun")[0] < 1.0, "{deeper:#}");
+    // Of B's recordings, whose are nested guests.
+    let session = runs.join("block-03-b.hscope");
+    let nested = json(&["nested", "--format", "json", session.to_str().unwrap()]);
+    assert!(nested.to_string().contains("cpuid"), "{nested:#}");
 }

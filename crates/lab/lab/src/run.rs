@@ -132,7 +132,7 @@ impl Lab {
     }
 
     /// Copies the recordings out.
-    fn bring_out(&self, files: &[(String, &str)], to: &Path) -> Result<()> {
+    pub(crate) fn bring_out(&self, files: &[(String, &str)], to: &Path) -> Result<()> {
         let mut session = self.session(1)?;
         for (from, name) in files {
             let path = to.join(name);

@@ -120,6 +120,23 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// Level 1 alone, with the events that are recorded where none are named.
+    pub(crate) fn of_host() -> Self {
+        Self {
+            events: Vec::new(),
+            guest_events: Vec::new(),
+            guest_boot: false,
+            guest_flush_ms: None,
+            guest_module: false,
+            hypercalls: false,
+            sample_hz: None,
+            guest_sample_hz: None,
+            guest_probes: Vec::new(),
+            probes: Vec::new(),
+            buffer_kib: usual_buffer_kib(),
+        }
+    }
+
     /// Whether level 2 is recorded, too.
     pub(crate) fn has_guest(&self) -> bool {
         self.guest_boot || !self.guest_events.is_empty()

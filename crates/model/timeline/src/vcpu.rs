@@ -99,6 +99,10 @@ pub(crate) struct VcpuThread {
     polled_ns: Option<(u64, u64)>,
     /// The scheduler's switches of this thread are in the recording.
     switches_recorded: bool,
+    /// No loss leaves open whether the thread runs.
+    cpu_known: bool,
+    /// Switches of this thread that must have happened, and are not in the recording though no event was lost.
+    pub(crate) switches_unseen: u64,
     /// The thread was off its CPU at some time during the open exit.
     was_off: bool,
     /// Streams that held the open exit's own events: one, unless the thread moved.
@@ -129,6 +133,8 @@ impl VcpuThread {
             intervals: KernelIntervals::default(),
             polled_ns: None,
             switches_recorded: false,
+            cpu_known: true,
+            switches_unseen: 0,
             was_off: false,
             stream: 0,
             moved: false,
@@ -207,8 +213,7 @@ impl VcpuThread {
         self.close_guest_window();
         self.accounted_ns = event.stamp_ns;
         self.handling = Handling::Kernel;
-        // The thread emitted this event: it runs, whatever scheduler events were lost.
-        self.cpu = Cpu::Running;
+        self.has_cpu();
         self.was_off = false;
         self.stream = event.stream;
         self.moved = false;
@@ -231,7 +236,7 @@ impl VcpuThread {
     }
 
     fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
-        self.cpu = Cpu::Running;
+        self.has_cpu();
         self.account_until(event.stamp_ns, SliceEnd::Entry);
         if self.open {
             self.moved |= event.stream != self.stream;
@@ -327,8 +332,15 @@ impl VcpuThread {
         }
     }
 
+    /// The thread emitted an event: it runs, whatever events of the scheduler are missing.
+    fn has_cpu(&mut self) {
+        self.switches_unseen += u64::from(self.cpu_known && self.cpu != Cpu::Running);
+        (self.cpu, self.cpu_known) = (Cpu::Running, true);
+    }
+
     fn sched_out(&mut self, event: &ThreadEvent) {
-        self.switches_recorded = true;
+        self.switches_unseen += u64::from(self.cpu_known && self.cpu != Cpu::Running);
+        (self.switches_recorded, self.cpu_known) = (true, true);
         self.host_work(event.stamp_ns);
         let runnable = event.flag == 1;
         self.account_until(
@@ -344,9 +356,10 @@ impl VcpuThread {
         if self.cpu == Cpu::Running {
             // The switch away was not seen: the time since belongs where the thread was last.
             self.host_work(event.stamp_ns);
+            self.switches_unseen += u64::from(self.cpu_known && self.switches_recorded);
         }
         self.account(event.stamp_ns);
-        self.cpu = Cpu::Running;
+        (self.cpu, self.cpu_known) = (Cpu::Running, true);
         self.moved |= event.stream != self.stream;
     }
 
@@ -413,8 +426,8 @@ impl VcpuThread {
             Some(gap) => gap.to_ns = gap.to_ns.max(event.value),
             None => self.gaps.push(Gap { to_ns: event.value, stream: event.stream }),
         }
-        // Which guest ran after the gap is unknown until an event says so.
-        self.in_l2 = false;
+        // Which guest ran after the gap is unknown until an event says so, and whether the thread runs.
+        (self.in_l2, self.cpu_known) = (false, false);
     }
 
     /// Whether events of this thread may have been lost since its open exit began, or since its

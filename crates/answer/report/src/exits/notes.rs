@@ -23,6 +23,15 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
             _ => format!("{} exits without an entry are counted, not timed", count(open)),
         });
     }
+    if exits.switches_unseen > 0 {
+        notes.push(format!(
+            "{} of vCPUs' threads not traced by the kernel: time about each may be in another part",
+            match exits.switches_unseen {
+                1 => "1 switch".to_owned(),
+                switches => format!("{} switches", count(switches)),
+            }
+        ));
+    }
     notes.extend(losses::repeats(&exits.repeated_buffers));
     notes.extend(losses::notes(&exits.losses, dropped));
     left_out.sort();

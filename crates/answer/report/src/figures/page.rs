@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::Mark;
+use super::{BarPart, Mark};
 use crate::xml::escaped;
 
 /// Colours differ in lightness, too, and are read on both backgrounds.
 const STYLE: &str = "
-:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --c0: #0b57d0; --c1: #b34700; --c2: #0a6b4b; --c3: #8f3f71; --c4: #5a6470; --c5: #7a5c00; }
+:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --c0: #0b57d0; --c1: #b34700; --c2: #0a6b4b; --c3: #8f3f71; --c4: #5a6470; --c5: #7a5c00; --c6: #00707a; }
 @media (prefers-color-scheme: dark) {
-  :root { --page: #14171b; --panel: #1c2026; --line: #363d47; --text: #e8eaee; --muted: #a3adba; --c0: #8ab4f8; --c1: #ffb37a; --c2: #6fd3ab; --c3: #e0a3cb; --c4: #a3adba; --c5: #d8c640; }
+  :root { --page: #14171b; --panel: #1c2026; --line: #363d47; --text: #e8eaee; --muted: #a3adba; --c0: #8ab4f8; --c1: #ffb37a; --c2: #6fd3ab; --c3: #e0a3cb; --c4: #a3adba; --c5: #d8c640; --c6: #7fd4dd; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1280px; padding: 0 16px 48px; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
@@ -33,6 +33,9 @@ svg text.words { fill: var(--text); paint-order: stroke; stroke: var(--page); st
 .c3 { fill: var(--c3); stroke: var(--c3); }
 .c4 { fill: var(--c4); stroke: var(--c4); }
 .c5 { fill: var(--c5); stroke: var(--c5); }
+.c6 { fill: var(--c6); stroke: var(--c6); }
+rect { stroke: none; }
+rect.waits { opacity: .45; }
 polyline { stroke-width: 1.5; fill: none; }
 polygon.band { opacity: .18; stroke: none; }
 svg.key { display: inline; width: 15px; height: 15px; vertical-align: -2px; margin: 0 2px 0 12px; }
@@ -81,6 +84,17 @@ impl Page {
         let one = |(mark, text): &(Mark, String)| format!("{} {}", mark.svg(), escaped(text));
         let all: String = marks.iter().map(one).collect();
         let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
+    }
+
+    /// What the colours of bars are.
+    pub(crate) fn bar_key(&mut self, parts: &[BarPart]) {
+        let all: String = parts.iter().map(|part| part.key()).collect();
+        let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
+    }
+
+    /// A figure as wide as the page.
+    pub(crate) fn figure(&mut self, svg: &str) {
+        let _ = writeln!(self.body, "<div class=\"scroll\">{svg}</div>");
     }
 
     /// Figures with their captions, side by side where there is room.

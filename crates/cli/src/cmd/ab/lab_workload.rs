@@ -26,6 +26,12 @@ impl LabWorkload {
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
+    /// As it is asked for.
+    pub(super) fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// What it says of itself; what it is compared by comes first.
     ///
     /// # Errors

@@ -83,6 +83,11 @@ impl Labs {
         }
     }
 
+    /// They themselves, by configuration.
+    pub(super) fn all(&self) -> Vec<Lab> {
+        self.labs.iter().map(|(lab, _)| lab.clone()).collect()
+    }
+
     /// Counts exits of level 1, of the lab that runs.
     pub(super) fn exits(&self) -> anyhow::Result<LabExits> {
         let sessions = self.labs.iter().map(|(lab, _)| lab.session(1)).collect::<Result<_, _>>()?;

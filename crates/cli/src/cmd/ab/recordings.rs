@@ -1,4 +1,4 @@
-//! A recording of each run, by a recorder of its own, and what it says of the exits of that run.
+//! A recording of each run, by a recorder of its own or of the run's lab, and what it says of the exits of that run.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,6 +12,7 @@ use analyses::exits::{Exits, exits};
 use analyses::group::By;
 use analyses::states::VcpuState;
 use experiment::{Count, RunOf, Watch};
+use lab::{Lab, LabRecording};
 use sources::Recording;
 use waits::Deadline;
 
@@ -24,10 +25,31 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether it has begun.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// The folder of all sessions.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes it.
+    fn new(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir(folder).map_err(|error| {
+            let text = format!("--record: cannot make the folder {}: {error}", folder.display());
+            io::Error::new(error.kind(), text)
+        })?;
+        Ok(Self(folder.to_owned()))
+    }
+
+    /// Where the session of a run goes; `None`: what warms up doesn't count.
+    fn session(&self, run: RunOf) -> Option<PathBuf> {
+        let name = format!("block-{:02}-{}.hscope", run.block, run.side.name());
+        (run.block > 0).then(|| self.0.join(name))
+    }
+}
+
 /// Records runs into a folder.
 #[derive(Debug)]
 pub(super) struct Recordings {
-    folder: PathBuf,
+    folder: Folder,
     vm: Option<String>,
     /// What a run takes at most.
     workload: Duration,
@@ -37,20 +59,14 @@ pub(super) struct Recordings {
 impl Recordings {
     /// Into a folder that is made.
     pub(super) fn begin(folder: &Path, vm: Option<&str>, workload: Duration) -> io::Result<Self> {
-        std::fs::create_dir(folder).map_err(|error| {
-            let text = format!("--record: cannot make the folder {}: {error}", folder.display());
-            io::Error::new(error.kind(), text)
-        })?;
-        Ok(Self { folder: folder.to_owned(), vm: vm.map(str::to_owned), workload, running: None })
+        let (folder, vm) = (Folder::new(folder)?, vm.map(str::to_owned));
+        Ok(Self { folder, vm, workload, running: None })
     }
 }
 
 impl Watch for Recordings {
     fn begin(&mut self, run: RunOf) -> io::Result<()> {
-        // What warms up doesn't count.
-        if run.block > 0 {
-            let session =
-                self.folder.join(format!("block-{:02}-{}.hscope", run.block, run.side.name()));
+        if let Some(session) = self.folder.session(run) {
             let recorder = self.recorder(&session)?;
             self.running = Some((session, recorder));
         }
@@ -87,6 +103,40 @@ impl Recordings {
             thread::sleep(LOOK);
         }
         Ok(recorder)
+    }
+}
+
+/// Records level 1 of the lab in which a run is, into a folder.
+#[derive(Debug)]
+pub(super) struct LabRecordings {
+    folder: Folder,
+    labs: Vec<Lab>,
+    running: Option<(PathBuf, LabRecording)>,
+}
+
+impl LabRecordings {
+    /// Into a folder that is made; the labs are up, by configuration.
+    pub(super) fn begin(folder: &Path, labs: Vec<Lab>) -> anyhow::Result<Self> {
+        let folder = Folder::new(folder)?;
+        labs.iter().try_for_each(Lab::prepare_recordings)?;
+        Ok(Self { folder, labs, running: None })
+    }
+}
+
+impl Watch for LabRecordings {
+    fn begin(&mut self, run: RunOf) -> io::Result<()> {
+        let lab = self.labs.get(run.side.place());
+        let lab = lab.ok_or_else(|| io::Error::other("there is no lab for it"))?;
+        if let Some(session) = self.folder.session(run) {
+            self.running = Some((session, lab.begin_recording().map_err(io::Error::other)?));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Count>> {
+        let Some((session, recording)) = self.running.take() else { return Ok(Vec::new()) };
+        recording.end(&session).map_err(|error| failed(&session, &error.to_string()))?;
+        counts(&session, None).map_err(io::Error::other)
     }
 }
 

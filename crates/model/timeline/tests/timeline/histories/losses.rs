@@ -139,3 +139,33 @@ fn what_a_cut_file_lacks_is_a_loss() {
     assert_eq!(outcomes(page_at(3_000)), [(1_000, kept), (2_000, lost)]);
     assert_eq!(outcomes(page_at(1_500)), [(1_000, lost), (2_000, lost)]);
 }
+
+/// Kernels leave out switches that they have made: what a thread does shows it.
+#[test]
+fn switches_that_nobody_traced_are_counted() {
+    let unseen = |of: fn(&mut Host)| {
+        let mut host = Host::x86();
+        // A first switch away and back, so that switches are known to be recorded.
+        host.entry(0, 1_000, V, 0).exit(0, 1_100, V, 0x78);
+        host.switch(0, 1_200, V, 1, 0).switch(0, 1_300, 0, 0, V).entry(0, 1_400, V, 0);
+        host.exit(0, 2_000, V, 0x78);
+        of(&mut host);
+        host.entry(0, 9_000, V, 0);
+        host.read().pass.vcpus[0].switches_unseen
+    };
+    assert_eq!(unseen(|host| drop(host.switch(0, 2_100, V, 1, 0).switch(0, 2_500, 0, 0, V))), 0);
+    // It came back, as its entry says; or it came back and went again; or it had gone.
+    assert_eq!(unseen(|host| drop(host.switch(0, 2_100, V, 1, 0))), 1);
+    let twice: fn(&mut Host) = |host| {
+        host.switch(0, 2_100, V, 1, 0);
+        host.switch(0, 2_500, V, 1, 0).switch(0, 2_600, 0, 0, V);
+    };
+    assert_eq!(unseen(twice), 1);
+    assert_eq!(unseen(|host| drop(host.switch(0, 2_500, 0, 0, V))), 1);
+    // Where events were lost that is why.
+    let lost: fn(&mut Host) = |host| {
+        host.switch(0, 2_100, V, 1, 0).lose(0);
+        host.event(0, 2_200, OTHER, "sched_waking", &[("pid", 8)]);
+    };
+    assert_eq!(unseen(lost), 0);
+}

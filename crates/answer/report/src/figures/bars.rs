@@ -1,0 +1,142 @@
+//! A figure of bars, one below the other, each made of parts: how much of what.
+
+use std::fmt::Write;
+
+use super::Axis;
+use crate::xml::escaped;
+
+/// Pixels: the figure, what names have, what the axis has, and a bar.
+const WIDTH: f64 = 1200.0;
+const NAMES: f64 = 330.0;
+const RIGHT: f64 = 24.0;
+const BOTTOM: f64 = 28.0;
+const ROW: f64 = 26.0;
+const BAR: f64 = 18.0;
+/// Letters of a name that there is room for.
+const LETTERS: usize = 46;
+
+/// A part that bars are made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BarPart {
+    /// What it is.
+    pub(crate) name: &'static str,
+    /// Its colour's class in the page's style.
+    pub(crate) class: &'static str,
+}
+
+impl BarPart {
+    /// Its colour, for what explains it.
+    pub(crate) fn key(self) -> String {
+        let Self { name, class } = self;
+        format!(
+            "<svg class=\"key\" viewBox=\"0 0 15 15\" aria-hidden=\"true\">\
+             <rect class=\"{class}\" x=\"2\" y=\"2\" width=\"11\" height=\"11\"/></svg> {}",
+            escaped(name)
+        )
+    }
+}
+
+/// A bar: its name, and its parts in order.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<(BarPart, u64)>,
+}
+
+/// All bars on one scale, as `words` writes its numbers; `said` is what they show, for who does not see it.
+pub(crate) fn bars(all: &[Bar], words: &dyn Fn(f64) -> String, said: &str) -> String {
+    let most = all.iter().map(length).max().unwrap_or(0);
+    let axis = Axis::of([0.0, most as f64]);
+    let height = all.len() as f64 * ROW + BOTTOM;
+    let at = |value: u64| NAMES + (WIDTH - NAMES - RIGHT) * axis.place(value as f64);
+    let mut body = String::new();
+    for tick in axis.ticks() {
+        let x = at(tick as u64);
+        let (bottom, text) = (height - BOTTOM, escaped(&words(tick)));
+        let _ = writeln!(
+            body,
+            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"0\" x2=\"{x:.1}\" y2=\"{bottom:.1}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+            height - 8.0
+        );
+    }
+    for (row, bar) in all.iter().enumerate() {
+        let top = row as f64 * ROW + (ROW - BAR) / 2.0;
+        let _ = writeln!(
+            body,
+            "<text class=\"title\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}<title>{}</title></text>",
+            NAMES - 8.0,
+            top + BAR - 5.0,
+            escaped(&cut(&bar.name)),
+            escaped(&bar.name)
+        );
+        let mut from = 0;
+        for (part, value) in &bar.parts {
+            let to = from + value;
+            let said = format!("{}: {} {}", bar.name, part.name, words(*value as f64));
+            let _ = writeln!(
+                body,
+                "<rect class=\"{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{BAR}\"><title>{}</title></rect>",
+                part.class,
+                at(from),
+                at(to) - at(from),
+                escaped(&said)
+            );
+            from = to;
+        }
+    }
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n",
+        escaped(said)
+    )
+}
+
+fn length(bar: &Bar) -> u64 {
+    bar.parts.iter().map(|(_, value)| *value).fold(0, u64::saturating_add)
+}
+
+/// A name that has room.
+fn cut(name: &str) -> String {
+    let mut letters = name.chars();
+    let mut shown: String = letters.by_ref().take(LETTERS).collect();
+    if letters.next().is_some() {
+        shown.pop();
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: BarPart = BarPart { name: "runs", class: "c0" };
+    const WAITS: BarPart = BarPart { name: "waits", class: "c1 waits" };
+
+    #[test]
+    fn parts_lie_end_to_end_on_one_scale_and_names_are_escaped() {
+        let name = "<b>".repeat(30);
+        let all = [
+            Bar { name: "one".to_owned(), parts: vec![(RUNS, 25), (WAITS, 75)] },
+            Bar { name, parts: vec![(WAITS, 50)] },
+        ];
+        let drawn = bars(&all, &|value| format!("{value:.0}"), "two");
+        // 846 pixels for 100.
+        for bar in [
+            "class=\"c0\" x=\"330.0\" y=\"4.0\" width=\"211.5\"",
+            "class=\"c1 waits\" x=\"541.5\" y=\"4.0\" width=\"634.5\"",
+            "class=\"c1 waits\" x=\"330.0\" y=\"30.0\" width=\"423.0\"",
+        ] {
+            assert!(drawn.contains(bar), "{bar} in {drawn}");
+        }
+        assert!(!drawn.contains("<b>") && drawn.contains("…"), "{drawn}");
+        assert!(drawn.contains("<title>one: waits 75</title>"));
+    }
+
+    #[test]
+    fn nothing_is_a_figure_too() {
+        assert!(bars(&[], &|value| format!("{value}"), "none").contains("aria-label=\"none\""));
+        let empty = Bar { name: String::new(), parts: vec![(RUNS, 0)] };
+        assert!(bars(&[empty], &|value| format!("{value}"), "none").contains("width=\"0.0\""));
+    }
+}
