@@ -38,7 +38,7 @@ impl Report for AbReport {
         let blocks = plural(self.ab.blocks() as u64, "block");
         let mut out = format!("{}: {blocks} of one run each\n", line(&self.workload.join(" ")));
         for (side, setup) in self.sides() {
-            out += &format!("{}: {}\n", capital(side), line(setup));
+            out += &format!("{}: {}\n", capital(side), line(shown(setup)));
         }
         out.push('\n');
         let mut table = Table::default();
@@ -69,6 +69,11 @@ impl Report for AbReport {
     fn csv(&self) -> Table {
         column::csv(&columns(self.ab.sides), &self.rows(), &[true])
     }
+}
+
+/// What sets a configuration up, for people.
+fn shown(setup: &str) -> &str {
+    if setup.is_empty() { "(as it is)" } else { setup }
 }
 
 /// The document of `hyperscope ab`.

@@ -18,6 +18,11 @@ use crate::table::Table;
 use crate::units::{count, plural, share, time};
 use crate::{RecorderCost, Report, losses};
 
+/// Titles of the tables after the first one.
+const CALL_TITLE: &str = "System calls";
+const LOCK_TITLE: &str = "Waits for locks and conditions (futex)";
+const THREAD_TITLE: &str = "Threads that run no vCPU";
+
 /// What the VMMs of one recording did.
 #[derive(Debug)]
 pub struct VmmSource {
@@ -108,11 +113,11 @@ impl VmmReport {
         if vmm.has_calls {
             let (calls, locks, threads) = (calls::columns(), locks::columns(), threads::columns());
             let calls = table(source, &vmm.calls, (&calls, calls::TABLE), top, width);
-            out += &titled("System calls", &calls);
+            out += &titled(CALL_TITLE, &calls);
             let locks = table(source, &vmm.locks, (&locks, locks::TABLE), top, width);
-            out += &titled("Waits for locks and conditions (futex)", &locks);
+            out += &titled(LOCK_TITLE, &locks);
             let threads = table(source, &vmm.threads, (&threads, threads::TABLE), top, width);
-            out += &titled("Threads that run no vCPU", &threads);
+            out += &titled(THREAD_TITLE, &threads);
         }
         for note in notes(vmm) {
             out += &format!("{note}\n");

@@ -14,7 +14,7 @@ use super::record::some_time;
     hyperscope serve                                  on http://127.0.0.1:9797/metrics\n  \
     hyperscope serve --listen [::1]:9900 --max-series 20000\n  \
     hyperscope serve --listen 0.0.0.0:9797 --tls-cert c.pem --tls-key k.pem --token-file token\n  \
-    hyperscope serve --once > /var/lib/prometheus/node-exporter/hyperscope.prom\n\n\
+    hyperscope serve --textfile /var/lib/prometheus/node-exporter/hyperscope.prom --interval 15s\n\n\
 Exits are added up inside this host's kernel, as by hyperscope top; counters begin at zero.\n\
 /healthz says whether it works, / is a page for people. Without --token-file any user of this machine can read it.")]
 pub(crate) struct ServeArgs {
@@ -33,7 +33,11 @@ pub(crate) struct ServeArgs {
     /// Print one interval's metrics and end, for the textfile collector of node_exporter
     #[arg(long, conflicts_with = "listen")]
     pub(crate) once: bool,
-    /// Read the kernel's sums at most so often; with --once: the interval
+    /// Write the metrics into this file again and again in place of answering, for the textfile collector of node_exporter; it is
+    /// removed at the end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "once", "tls_cert", "token_file"])]
+    pub(crate) textfile: Option<PathBuf>,
+    /// Read the kernel's sums at most so often; with --once: the interval; with --textfile: how often it is written
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "1s")]
     pub(crate) interval: Duration,
     /// Series that there may be; what has no room counts together, and the page says so

@@ -121,6 +121,9 @@ fn check(args: &AbArgs) -> anyhow::Result<()> {
         }
         names.push(metric.name.clone());
     }
+    if let Some(folder) = args.record.as_deref().filter(|folder| folder.exists()) {
+        bail!("--record: cannot make the folder {}: it is there", folder.display());
+    }
     for condition in &args.fail_if {
         let counts_exits = args.exits || args.record.is_some();
         let is_there = names.iter().any(|name| is_about(condition, name))

@@ -1,6 +1,8 @@
-//! `hyperscope serve`: a host's live accounting as metrics, over HTTP on this machine, or once to standard output.
+//! `hyperscope serve`: a host's live accounting as metrics, over HTTP on this machine, in a file, or once to standard output.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -15,6 +17,7 @@ use printable::messages;
 use crate::args::serve::ServeArgs;
 use crate::cmd::record::stop_at_signals;
 use crate::misuse::Misuse;
+use crate::output;
 
 /// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
 const UNASKED: Duration = Duration::from_secs(10);
@@ -30,6 +33,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     stop_at_signals(over)?;
     if args.once {
         return once(args, &is_over);
+    }
+    if let Some(file) = &args.textfile {
+        return into_file(args, file, &is_over);
     }
     // First, so that a port that is taken is reported before anything else begins.
     let bounds =
@@ -81,6 +87,35 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&metrics::page(&monitor.totals, Format::Text))?;
     Ok(out.flush()?)
+}
+
+/// Each interval, into a file that is gone when this ends: whoever reads it sees that its series end.
+fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::Result<()> {
+    let mut monitor = Monitor::begin(args)?;
+    // First, so that a slip in the path is reported at once.
+    let page = |monitor: &Monitor| metrics::page(&monitor.totals, Format::Text);
+    output::write_file(file, &page(&monitor))?;
+    let mut was_written = true;
+    let ended = loop {
+        if is_over.recv_timeout(args.interval).is_ok() {
+            break Ok(());
+        }
+        if let Err(error) = monitor.refresh(Duration::ZERO) {
+            break Err(error.into());
+        }
+        // A full disk has room again later.
+        let written = output::write_file(file, &page(&monitor));
+        if let Err(error) = &written
+            && was_written
+        {
+            let _ = writeln!(messages(), "hyperscope: {error:#}");
+        }
+        was_written = written.is_ok();
+    };
+    if fs::symlink_metadata(file).is_ok_and(|found| found.is_file()) {
+        let _ = fs::remove_file(file);
+    }
+    ended
 }
 
 /// The accounting, and what was added up of it.

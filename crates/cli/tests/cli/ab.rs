@@ -137,3 +137,15 @@ fn an_interrupt_ends_all() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(after.exists());
 }
+
+/// Before labs come up, which takes long: none does.
+#[test]
+fn recordings_go_into_no_folder_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().to_str().unwrap();
+    for more in [&["--", "true"][..], &["--lab", "--lab-workload", "stream"]] {
+        let run = hyperscope(&[&["ab", "--a", "", "--b", "", "--record", there], more].concat());
+        assert_eq!((run.code, run.out.as_str()), (1, ""), "{}", run.err);
+        assert!(run.err.contains("--record: cannot make the folder"), "{}", run.err);
+    }
+}

@@ -24,6 +24,7 @@ const GUIDES: &[&str] = &[
     "docs/formats/exits.md",
     "docs/formats/nested.md",
     "docs/critical.md",
+    "docs/vmm.md",
     "docs/irqs.md",
     "docs/virtio.md",
     "docs/formats/ctf.md",

@@ -6,6 +6,7 @@ use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, hyperscope, output_of, recordings, repository};
 
 const SMP: &str = "fixtures/x86-vmx/smp.dat";
+const QEMU: &str = "fixtures/x86-svm/qemu.dat";
 
 fn json(verb: &str, path: &str) -> Value {
     let run = hyperscope(&[verb, "--format", "json", path]);
@@ -50,6 +51,7 @@ fn recordings_without_system_calls_say_what_it_takes() {
 #[test]
 fn tables_and_csv_are_as_expected() {
     assert_golden("vmm.txt", &output_of(&["vmm", SMP]));
+    assert_golden("vmm-qemu.txt", &output_of(&["vmm", QEMU]));
     assert_golden("vmm.csv", &output_of(&["vmm", "--format", "csv", SMP]));
 }
 
@@ -64,7 +66,6 @@ fn rows_that_are_left_out_are_counted() {
 /// trace-cmd, to the nanosecond.
 #[test]
 fn parts_are_those_counted_in_printed_text() {
-    const QEMU: &str = "fixtures/x86-svm/qemu.dat";
     let truth = std::fs::read(repository().join("fixtures/x86-svm/qemu.truth.json")).unwrap();
     let truth: Value = serde_json::from_slice(&truth).unwrap();
     let truth = truth["vmm"].as_object().unwrap();

@@ -70,12 +70,6 @@ fn hands_over(recorded: &Recorded, what: &str) -> Value {
     serde_json::from_str(&recorded.lab.shell(2, &script).done().stdout).unwrap()
 }
 
-/// The time for which the guest's first processor was wanted and had none, as the guest's kernel counts it.
-fn steal_ns(recorded: &Recorded) -> u64 {
-    let line = recorded.lab.shell(2, "grep '^cpu0 ' /proc/stat").done().stdout;
-    line.split_whitespace().nth(8).unwrap().parse::<u64>().unwrap() * TICK_NS
-}
-
 #[test]
 fn what_a_guests_thread_waits_for_is_what_the_other_one_did() {
     if !can_run_all() {
@@ -124,9 +118,8 @@ fn who_took_the_processor_of_a_vcpu_is_waited_for_as_long_as_the_guest_says() {
     recorded.start_agent("vsock");
     let recorder = recorded.begin_with("vsock:3", RECORDED);
     recorded.lab.shell(1, "taskset 2 yes >/dev/null 2>&1 & echo $! >/tmp/pid").done();
-    let before_ns = steal_ns(&recorded);
     let said = hands_over(&recorded, "busy-us=30000");
-    let stolen_ns = steal_ns(&recorded) - before_ns;
+    let stolen_ns = ns(&said, "stolen_ns");
     recorded.lab.shell(1, "kill $(cat /tmp/pid)").done();
     let (ended, log) = recorded.end(recorder);
     assert!(ended, "{log}");

@@ -69,12 +69,12 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
          sleep 1; {OTHER_VM} >/tmp/other; wait"
     ));
     let found: Value = serde_json::from_str(&found).unwrap();
-    // Another VM makes the same kind of exit meanwhile. Each is counted, and none takes longer: if they did, two in three would
-    // by 75 us, 20 ms of all.
+    // Another VM makes the same kind of exit meanwhile. They are counted, and none takes longer: if two in three did, by 75 us,
+    // it would be 10 ms for each 200.
     let meanwhile_ns = other_vm_cpu_ns(&lab.shell(1, "cat /tmp/other").done().stdout);
     eprintln!("another VM: {alone_ns} ns alone, {meanwhile_ns} ns meanwhile");
-    assert!(meanwhile_ns < alone_ns + 10_000_000, "{meanwhile_ns} {alone_ns}");
-    assert!(found["foreign_exits"].as_u64().unwrap() >= 4 * OTHER_ROUNDS, "{found}");
+    assert!(meanwhile_ns < alone_ns + 4_000_000, "{meanwhile_ns} {alone_ns}");
+    assert!(found["foreign_exits"].as_u64().unwrap() >= 2 * OTHER_ROUNDS, "{found}");
     let one = &found["reasons"][0];
     let (low, high) = (one["ci_low"].as_f64().unwrap(), one["ci_high"].as_f64().unwrap());
     assert!(low < 0.05 && high < 0.3 && high - low < 0.4, "{one}");

@@ -17,6 +17,7 @@ mod ports;
 mod recordings;
 mod refusals;
 mod samples;
+mod textfile;
 mod tool;
 mod trace_cmd;
 mod unit;

@@ -14,6 +14,9 @@ use crate::measure::nanoseconds;
 /// The most of anything that is asked for.
 const MOST: u64 = 1_000_000;
 
+/// A tick of /proc/stat (`USER_HZ`, 100 on x86 and Arm).
+const TICK: Duration = Duration::from_millis(10);
+
 /// What the answering thread does each time it is asked.
 #[derive(Debug, Default)]
 struct Answer {
@@ -24,7 +27,7 @@ struct Answer {
 }
 
 /// Runs with `rounds=N [busy-us=N] [nap-us=N] [KIND=COUNT]…`, and prints how long the one thread waited and what the other one
-/// did, by their own clocks, as JSON.
+/// did, by their own clocks, as JSON; and for how long the first processor was wanted meanwhile and had none.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut rounds, mut answer) = (1, Answer::default());
     for argument in arguments {
@@ -47,25 +50,38 @@ fn handoff(rounds: u64, answer: Answer) -> io::Result<serde_json::Value> {
     let answerer = named("answerer").spawn(move || respond(&answer, asked, answers))?;
     let asker = named("asker").spawn(move || wait(rounds, ask, answered))?;
     let ended = |_| io::Error::other("a thread panicked");
-    let waited = asker.join().map_err(ended)??;
+    let (waited, stolen) = asker.join().map_err(ended)??;
     let [busy, napped, in_exits] = answerer.join().map_err(ended)??.map(nanoseconds);
     Ok(json!({
         "rounds": rounds,
         "waited_ns": nanoseconds(waited),
+        "stolen_ns": nanoseconds(stolen),
         "busy_ns": busy,
         "napped_ns": napped,
         "exits_ns": in_exits,
     }))
 }
 
-/// Asks, and does nothing but wait for the answer; how long that took.
-fn wait(rounds: u64, mut ask: PipeWriter, mut answered: PipeReader) -> io::Result<Duration> {
-    let begun = Instant::now();
+/// Asks, and does nothing but wait for the answer; how long that took, and the first processor's steal time.
+fn wait(
+    rounds: u64,
+    mut ask: PipeWriter,
+    mut answered: PipeReader,
+) -> io::Result<(Duration, Duration)> {
+    let (begun, before) = (Instant::now(), steal()?);
     for _ in 0..rounds {
         ask.write_all(&[0])?;
         answered.read_exact(&mut [0])?;
     }
-    Ok(begun.elapsed())
+    Ok((begun.elapsed(), steal()?.saturating_sub(before)))
+}
+
+/// The first processor's steal time since it booted, in steps of the kernel's ticks.
+fn steal() -> io::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu0 ")).unwrap_or_default();
+    let ticks: u32 = line.split_whitespace().nth(7).and_then(|one| one.parse().ok()).unwrap_or(0);
+    Ok(TICK.saturating_mul(ticks))
 }
 
 /// Answers until nobody asks any more; how long it was busy, napped, and made exits.

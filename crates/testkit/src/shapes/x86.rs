@@ -163,4 +163,10 @@ pub(super) const SHAPES: &[Shape] = &[
         fields: &[("__u32", "icr_low"), ("__u32", "dest_id")],
         print: r#""dst %x vec %u", REC->dest_id, (u8)REC->icr_low"#,
     },
+    Shape {
+        system: "kvm",
+        name: "kvm_inj_virq",
+        fields: &[("__u8", "vector"), ("bool", "soft"), ("bool", "reinjected")],
+        print: r#""IRQ 0x%x", REC->vector"#,
+    },
 ];

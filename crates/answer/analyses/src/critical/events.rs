@@ -44,13 +44,18 @@ pub(super) enum Meaning {
     ToUser,
     /// The VMM is back in the kernel: the fields of its rule.
     FromUser,
-    /// An interrupt is raised for a guest: vCPU, level, `common_flags`.
+    /// An interrupt is raised for a guest: vCPU, level, `common_flags`, vector.
     Inject,
+    /// `kvm_inj_virq`: the guest gets an interrupt with the next entry: vector, whether it is a software's, whether it had it.
+    Injected,
 }
 
 use Meaning as M;
 
 const WAKE: &[&str] = &["pid", "common_flags"];
+const INJECTED: &[&str] = &["vector|irq", "soft", "reinjected"];
+/// As [`arch::injection_for`] has it, and the vector.
+const ACCEPTED: &[&str] = &["apicid", "none", "common_flags", "vec"];
 const DISK: &[&str] = &["dev", "sector", "common_flags"];
 
 /// Events of any kernel.
@@ -127,6 +132,11 @@ type Found = (Meaning, Option<&'static Rule>, &'static [&'static str]);
 
 /// What an event of a host's KVM means.
 fn of_host(format: &EventFormat) -> Option<Found> {
+    match format.full_name().as_str() {
+        "kvm:kvm_inj_virq" => return Some((M::Injected, None, INJECTED)),
+        "kvm:kvm_apic_accept_irq" => return Some((M::Inject, None, ACCEPTED)),
+        _ => {}
+    }
     let Some((_, rule)) = arch::rule_for(format) else {
         return arch::injection_for(format).map(|one| (M::Inject, None, one.fields));
     };

@@ -210,7 +210,18 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         let Some(vm) = vm.or_else(|| self.machines.only_vm(event.recording)) else { return };
         let Some(vcpu) = self.machines.vcpu_by_id(vm, event.value(0)) else { return };
         let in_interrupt = event.thread == 0 || in_hardirq(event.value(2).unwrap_or(0));
-        self.history.raise(vcpu, event.stamp_ns, Raised { by, in_interrupt });
+        let vector = event.value(3).and_then(|vector| u8::try_from(vector).ok());
+        self.history.raise(vcpu, event.stamp_ns, Raised { by, in_interrupt, vector });
+    }
+
+    /// A vCPU's guest gets an interrupt; one that it got before, and did not take, is the same.
+    fn injected(&mut self, event: &TraceEvent) {
+        let is_again = [1, 2].iter().any(|at| event.value(*at).unwrap_or(0) != 0);
+        let vector = event.value(0).and_then(|vector| u8::try_from(vector).ok());
+        let vcpu = self.machines.vcpu_of((event.recording, event.thread));
+        if let (Some(vector), Some(vcpu), false) = (vector, vcpu, is_again) {
+            self.history.inject(vcpu.index, event.stamp_ns, vector);
+        }
     }
 
     /// A vCPU's thread leaves its guest or the kernel, or comes back.
@@ -282,6 +293,7 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
             Meaning::Waking => self.wake(event, false),
             Meaning::Wakeup | Meaning::Born => self.wake(event, true),
             Meaning::Inject => self.inject(event),
+            Meaning::Injected => self.injected(event),
             Meaning::DiskIssue => self.disk(event, false),
             Meaning::DiskComplete => self.disk(event, true),
             Meaning::Exit | Meaning::Entry | Meaning::ToUser | Meaning::FromUser => {

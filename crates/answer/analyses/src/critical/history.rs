@@ -67,6 +67,8 @@ pub(super) struct Raised {
     pub(super) by: Thread,
     /// It did so in an interrupt.
     pub(super) in_interrupt: bool,
+    /// The interrupt's vector, where the event has it.
+    pub(super) vector: Option<u8>,
 }
 
 /// States one after another, each from its time to that of the next.
@@ -130,6 +132,8 @@ pub(super) struct History {
     /// By vCPU.
     modes: Vec<Log<Mode>>,
     raised: Vec<Log<Raised>>,
+    /// By vCPU, vectors of the interrupts that its guest was given.
+    injected: Vec<Log<u8>>,
     /// By disk, where the requests began that completed.
     completed: FxHashMap<Disk, Log<Option<Issued>>>,
     kept: usize,
@@ -143,7 +147,8 @@ impl History {
     pub(super) fn new(vcpus: usize) -> Self {
         let modes = (0..vcpus).map(|_| Log::default()).collect();
         let raised = (0..vcpus).map(|_| Log::default()).collect();
-        Self { modes, raised, room: FEW, ..Self::default() }
+        let injected = (0..vcpus).map(|_| Log::default()).collect();
+        Self { modes, raised, injected, room: FEW, ..Self::default() }
     }
 
     pub(super) fn thread(&self, thread: Thread) -> Option<&Log<Activity>> {
@@ -160,6 +165,10 @@ impl History {
 
     pub(super) fn raised(&self, vcpu: usize) -> Option<&Log<Raised>> {
         self.raised.get(vcpu)
+    }
+
+    pub(super) fn injected(&self, vcpu: usize) -> Option<&Log<u8>> {
+        self.injected.get(vcpu)
     }
 
     /// The last request of a disk that completed up to a moment.
@@ -190,6 +199,13 @@ impl History {
     pub(super) fn raise(&mut self, vcpu: usize, now_ns: u64, raised: Raised) {
         if let Some(log) = self.raised.get_mut(vcpu) {
             log.push(now_ns, raised);
+            self.kept += 1;
+        }
+    }
+
+    pub(super) fn inject(&mut self, vcpu: usize, now_ns: u64, vector: u8) {
+        if let Some(log) = self.injected.get_mut(vcpu) {
+            log.push(now_ns, vector);
             self.kept += 1;
         }
     }
@@ -237,6 +253,7 @@ impl History {
         self.cpus.values_mut().for_each(|log| gone += log.forget(before_ns));
         self.modes.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.raised.iter_mut().for_each(|log| gone += log.forget(before_ns));
+        self.injected.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.completed.values_mut().for_each(|log| gone += log.forget(before_ns));
         self.threads.retain(|_, log| {
             let is_over = matches!(log.last(), Some((at_ns, Activity::Gone)) if at_ns <= before_ns);

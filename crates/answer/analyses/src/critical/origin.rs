@@ -1,7 +1,7 @@
 //! Who raised the interrupt that a guest handled.
 
 use super::context::InterruptKind;
-use super::history::{Activity, Cause, History, Mode};
+use super::history::{Activity, Cause, History, Mode, Raised};
 use super::layers::Layers;
 use crate::path::Thread;
 
@@ -31,6 +31,9 @@ pub(super) fn origin(
     let now_ns = now_ns.saturating_add(layer.bound_ns);
     let earliest_ns = some_entries_ago(history, vcpu, now_ns);
     let origin = |raised_by, raised_ns| Origin { raised_by, raised_ns, vcpu_thread };
+    if let Some((raised_ns, one)) = of_vector(history, vcpu, kind, now_ns) {
+        return (!one.in_interrupt).then(|| origin(one.by, raised_ns));
+    }
     let raised = || {
         let all = history.raised(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
         all.take_while(|(at_ns, _)| *at_ns >= earliest_ns).filter(|(_, one)| !one.in_interrupt)
@@ -49,6 +52,27 @@ pub(super) fn origin(
             _ => None,
         })
     })
+}
+
+/// The same by its vector, however long ago, where events have that: the last time that it was raised since the guest was
+/// given it before.
+fn of_vector(
+    history: &History,
+    vcpu: usize,
+    kind: InterruptKind,
+    now_ns: u64,
+) -> Option<(u64, Raised)> {
+    // What softirqs go on with may have been any interrupt's.
+    if matches!(kind, InterruptKind::Softirq(_) | InterruptKind::Unknown) {
+        return None;
+    }
+    let mut injected = history.injected(vcpu)?.backwards(now_ns);
+    let (injected_ns, vector) = injected.next()?;
+    let before_ns = injected.find(|(_, other)| *other == vector).map_or(0, |(at_ns, _)| at_ns);
+    let mut raised = history.raised(vcpu)?.backwards(injected_ns);
+    raised
+        .find(|(at_ns, one)| *at_ns <= before_ns || one.vector == Some(vector))
+        .filter(|(at_ns, _)| *at_ns > before_ns)
 }
 
 /// Entries that a guest may take until it handles an interrupt: it may run when it is raised and be left for it,

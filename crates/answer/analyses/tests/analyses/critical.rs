@@ -281,6 +281,41 @@ fn a_wait_is_followed_through_guest_and_host() {
     assert_eq!((thread.off_cpu_ns, thread.waits), (670, 1));
 }
 
+/// A guest that takes an interrupt late, after more exits than are looked back over: by its vector it is known who raised it.
+#[test]
+fn a_late_interrupt_is_found_by_its_vector() {
+    let waits = |is_injected: bool| {
+        let (mut host, mut guest) = (Made::host(), Made::new("7 dd\n"));
+        host.switch(1, 900, VHOST, SLEEPS, IDLE);
+        host.entry(0, 1_000);
+        guest.switch(0, 1_010, IDLE, 0, DD);
+        host.exit(0, 2_000, NPF).wake(0, 2_010, VCPU, VHOST).entry(0, 2_020);
+        guest.switch(0, 2_030, DD, SLEEPS, 8);
+        host.switch(1, 2_100, IDLE, 0, VHOST);
+        host.inject(1, 2_500, VHOST).switch(1, 2_520, VHOST, SLEEPS, IDLE);
+        // Others of another interrupt, by the vCPU itself, while that one is still to come.
+        for at in 0..8 {
+            host.exit(0, 3_000 + 100 * at, NPF).entry(0, 3_020 + 100 * at);
+        }
+        host.exit(0, 4_000, NPF);
+        if is_injected {
+            host.event(0, 4_005, VCPU, "kvm_inj_virq", &[("vector", 33)]);
+        }
+        host.entry(0, 4_010);
+        guest.event(0, 4_100, 8, "irq_handler_entry", &[("irq", 27)]);
+        let flags = [("pid", DD as u64), ("common_flags", HARDIRQ)];
+        guest.event(0, 4_150, 8, "sched_waking", &flags);
+        guest.event(0, 4_160, 8, "irq_handler_exit", &[("irq", 27)]);
+        guest.switch(0, 4_200, 8, RUNNABLE, DD).switch(0, 4_300, DD, SLEEPS, IDLE);
+        host.exit(0, 4_400, HLT);
+        asked(&mut two(host, guest), "web/dd").unwrap()
+    };
+    let of_vhost = ("host", "vhost-80", S::Running, None, 400);
+    assert!(parts(&waits(true)).contains(&of_vhost), "{:?}", parts(&waits(true)));
+    let found = waits(false);
+    assert!(!parts(&found).iter().any(|part| part.1 == "vhost-80"), "{:?}", parts(&found));
+}
+
 /// While its vCPU has no CPU, a guest's task waits for whoever has it, though its guest says that it runs.
 #[test]
 fn a_preempted_vcpu_is_its_guests_wait() {
@@ -322,6 +357,28 @@ impl Life {
         (!list.is_empty()).then(|| list.swap_remove(at))
     }
 
+    /// An interrupt, or something of a disk.
+    fn interrupt(&mut self, made: &mut Made, cpu: u32, ns: u64) {
+        let runs = self.runs[cpu as usize];
+        let disk = [("dev", 8 << 20), ("sector", self.random.below(3))];
+        let what = self.random.below(4);
+        if what != 1 {
+            made.event(cpu, ns, runs, "irq_handler_entry", &[("irq", 9)]);
+        }
+        match what {
+            1 => drop(made.event(cpu, ns, runs, "block_rq_issue", &disk)),
+            2 => {
+                let disk = [&disk[..], &[("common_flags", HARDIRQ)]].concat();
+                made.event(cpu, ns, runs, "block_rq_complete", &disk);
+                let Some(woken) = self.pick(|life| &mut life.sleep) else { return };
+                made.wake_in_interrupt(cpu, ns, runs, woken);
+                self.ready.push(woken);
+            }
+            3 => drop(made.event(cpu, ns, runs, "irq_handler_exit", &[("irq", 9)])),
+            _ => {}
+        }
+    }
+
     /// Something happens on a CPU.
     fn step(&mut self, made: &mut Made, cpu: usize, ns: u64) {
         let runs = self.runs[cpu];
@@ -351,7 +408,7 @@ impl Life {
                 };
             }
             4 => drop(made.inject(cpu as u32, ns, runs)),
-            _ => drop(made.event(cpu as u32, ns, runs, "irq_handler_entry", &[("irq", 9)])),
+            _ => self.interrupt(made, cpu as u32, ns),
         }
     }
 }
@@ -359,7 +416,7 @@ impl Life {
 /// Whatever happens, parts add up, each thread's time is shared out once, and all of it is.
 #[test]
 fn parts_add_up_in_any_history() {
-    let mut states = BTreeMap::new();
+    let (mut states, mut of_disks) = (BTreeMap::new(), 0);
     for seed in 1..60_u64 {
         let (mut host, mut guest) = (Made::host(), Made::new("7 dd\n8 sh\n9 cat\n"));
         host.entry(0, 100).switch(0, 110, VCPU, SLEEPS, IDLE);
@@ -382,12 +439,14 @@ fn parts_add_up_in_any_history() {
             let Ok(found) = asked(&mut recordings, task) else { continue };
             for part in found.parts {
                 *states.entry(part.state).or_insert(0) += part.count;
+                of_disks += part.reason.map_or(0, |reason| u64::from(reason == "disk 8:0"));
             }
         }
     }
     for state in [S::Running, S::ExitKernel, S::ExitUser, S::Waiting, S::Preempted, S::Blocked] {
         assert!(states.get(&state) > Some(&20), "{states:?}");
     }
+    assert!(of_disks > 20, "{of_disks}");
 }
 
 /// The disk as the kernel has it, 8:0, and a sector of it.

@@ -4,7 +4,7 @@ use analyses::Comparison;
 use analyses::ab::{AbMetric, AbSide};
 use analyses::diff::Scale;
 
-use super::{AbReport, TABLE, capital, columns, number};
+use super::{AbReport, TABLE, capital, columns, number, shown};
 use crate::column;
 use crate::figures::{Axis, Mark, Page, Plot, table};
 use crate::table::Table;
@@ -29,7 +29,7 @@ impl AbReport {
             page.paragraph("lead", &self.verdict(metric));
         }
         for (side, setup) in self.sides() {
-            page.code(&capital(side), setup);
+            page.code(&capital(side), shown(setup));
         }
         self.ratios(&mut page);
         page.heading("Every run, in the order in which they ran");

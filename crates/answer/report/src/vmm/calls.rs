@@ -2,7 +2,7 @@
 
 use analyses::vmm::{CallSum, CalledBy, VmmCalls, VmmExits, VmmThread};
 
-use super::row::{self, Row, address, kind};
+use super::row::{self, Row, kind};
 use crate::column::{Column, Unit};
 
 /// The table of calls.
@@ -41,10 +41,7 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         })
         .shown(TABLE, 0),
         Column::text(("on", "on"), "Who made them: an exit's handling, or a thread.", |row: &Of<'_>| {
-            let exit = exits(row).map(|one| match one.about {
-                Some(about) => format!("{} {}", one.reason, address(Some(about))),
-                None => one.reason.clone(),
-            });
+            let exit = exits(row).map(|one| row::exits(&one.reason, one.about));
             exit.or_else(|| thread(row).map(|one| row::thread(&one.thread)))
         })
         .only_in_tables()

@@ -2,8 +2,11 @@
 
 use analyses::vmm::{ExitSplit, ThreadSplit};
 
-use super::row::{self, Row, address};
-use super::{VmmReport, VmmSource, calls, exits, head, locks, notes, threads};
+use super::row::{self, Row};
+use super::{
+    CALL_TITLE, LOCK_TITLE, THREAD_TITLE, VmmReport, VmmSource, calls, exits, head, locks, notes,
+    threads,
+};
 use crate::column::{self, Column};
 use crate::figures::{Bar, BarPart, Page, bars, table};
 use crate::table::Table;
@@ -62,10 +65,7 @@ impl VmmReport {
     fn exits_figure(&self, page: &mut Page, source: &VmmSource) {
         let vmm = &source.vmm;
         let bar = |one: &analyses::vmm::VmmExits| Bar {
-            name: match one.about {
-                Some(about) => format!("{} {} {}", one.vm, one.reason, address(Some(about))),
-                None => format!("{} {}", one.vm, one.reason),
-            },
+            name: format!("{} {}", one.vm, row::exits(&one.reason, one.about)),
             parts: OF_EXITS.into_iter().zip(exit_parts(&one.split)).collect(),
         };
         // Else running is not known from waiting.
@@ -112,12 +112,13 @@ impl VmmReport {
 
     fn numbers(&self, page: &mut Page, source: &VmmSource) {
         let (vmm, top) = (&source.vmm, self.top);
-        page.heading("All numbers");
-        numbers(page, source, &vmm.exits, (&exits::columns(), exits::TABLE), top);
+        let (exits, calls) = (exits::columns(), calls::columns());
+        let (locks, threads) = (locks::columns(), threads::columns());
+        numbers(page, source, ("Exits", &vmm.exits), (&exits, exits::TABLE), top);
         if vmm.has_calls {
-            numbers(page, source, &vmm.calls, (&calls::columns(), calls::TABLE), top);
-            numbers(page, source, &vmm.locks, (&locks::columns(), locks::TABLE), top);
-            numbers(page, source, &vmm.threads, (&threads::columns(), threads::TABLE), top);
+            numbers(page, source, (CALL_TITLE, &vmm.calls), (&calls, calls::TABLE), top);
+            numbers(page, source, (LOCK_TITLE, &vmm.locks), (&locks, locks::TABLE), top);
+            numbers(page, source, (THREAD_TITLE, &vmm.threads), (&threads, threads::TABLE), top);
         }
     }
 }
@@ -126,12 +127,13 @@ impl VmmReport {
 fn numbers<'r, T>(
     page: &mut Page,
     source: &'r VmmSource,
-    all: &'r [T],
+    (title, all): (&str, &'r [T]),
     (columns, name): (&[Column<Row<'r, T>>], &'static str),
     top: usize,
 ) {
     let rows: Vec<Row<'r, T>> = all.iter().take(top).map(|of| Row { source, of }).collect();
     if !rows.is_empty() {
+        page.heading(title);
         let mut drawn = Table::default();
         column::draw(columns, &mut drawn, name, &rows);
         page.table(&table(&drawn.lines()));

@@ -40,6 +40,15 @@ pub(super) fn address(about: Option<(Detail, u64)>) -> String {
     }
 }
 
+/// Exits by their reason and number, each word once.
+pub(super) fn exits(reason: &str, about: Option<(Detail, u64)>) -> String {
+    match about {
+        Some(_) if kind(about) == Some(reason) => address(about),
+        Some(_) => format!("{reason} {}", address(about)),
+        None => reason.to_owned(),
+    }
+}
+
 /// A raw code.
 pub(super) fn code(code: &Code) -> Cell {
     match code {
