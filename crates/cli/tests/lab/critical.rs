@@ -133,7 +133,8 @@ fn who_took_the_processor_of_a_vcpu_is_waited_for_as_long_as_the_guest_says() {
     eprintln!(
         "{said}: stolen {stolen_ns}, taken {taken_ns}, {times} times, {by_it_ns} by the program"
     );
-    assert!(taken_ns.abs_diff(stolen_ns) < 2 * TICK_NS + stolen_ns / 10, "{:#}", found.0);
+    // The guest's kernel counts at its ticks what it hears of then.
+    assert!(taken_ns.abs_diff(stolen_ns) < 2 * TICK_NS + stolen_ns / 5, "{:#}", found.0);
     // Both want the processor all the time, and get a half each.
     assert!(by_it_ns > taken_ns / 2 && by_it_ns > ns(&said, "waited_ns") / 4, "{:#}", found.0);
 }
