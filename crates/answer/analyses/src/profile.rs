@@ -17,6 +17,7 @@ mod slice_shares;
 mod slices;
 mod strata;
 mod sums;
+mod thread_samples;
 mod threads;
 mod timed;
 mod weights;
@@ -35,6 +36,7 @@ use self::rows::VcpuRows;
 use self::slices::SliceGrid;
 pub(crate) use self::sums::ProfileSums;
 use self::sums::{Stratum, StratumSum};
+pub(crate) use self::thread_samples::{StackFunctions, StackNumber, ThreadSamples};
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
 use crate::align::GuestAlignment;
@@ -96,6 +98,17 @@ impl CodeFrame {
     #[must_use]
     pub const fn is_named(&self) -> bool {
         self.symbol.is_some()
+    }
+
+    /// As its function is called; of one without a name its file.
+    #[must_use]
+    pub fn function(&self) -> String {
+        match (&self.symbol, &self.module) {
+            (Some(symbol), Some(module)) => format!("{symbol} [{module}]"),
+            (Some(symbol), None) => symbol.clone(),
+            (None, Some(module)) => module.clone(),
+            (None, None) => "[kernel]".to_owned(),
+        }
     }
 
     /// As one frame of a stack is called.

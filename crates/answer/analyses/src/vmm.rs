@@ -11,6 +11,7 @@
 
 mod activity;
 mod calls;
+mod code;
 mod events;
 mod exits;
 mod kin;
@@ -21,7 +22,7 @@ mod threads;
 use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
+use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};
 use timeline::cycles::VcpuCycles;
 use timeline::trace_events::{Gap, ThreadNames, TraceEvent, TraceEventSink, each_trace_event};
@@ -34,10 +35,12 @@ use self::exits::{ExitSplitter, GroupKey, GroupSum};
 use self::kin::Kin;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
+use crate::profile::{StackFunctions, ThreadSamples};
 use crate::reasons::{Code, ReasonNames};
 use crate::recorded::{can_split, has_switches};
 
-pub use self::split::{ExitSplit, ThreadSplit};
+pub use self::code::VmmCode;
+pub use self::split::{ExitSplit, ThreadSplit, VmmPart};
 pub use self::sums::CallSum;
 
 /// Exits of a VM that its VMM handled, with a reason and an address in common.
@@ -129,6 +132,8 @@ pub struct Vmm {
     pub exits: Vec<VmmExits>,
     /// System calls, those first that took longest.
     pub calls: Vec<VmmCalls>,
+    /// Which code ran while VMMs had exits in hand, that first which took longest; none without samples of the host.
+    pub code: Vec<VmmCode>,
     /// Waits for futexes, the longest first.
     pub locks: Vec<VmmLock>,
     /// Threads of VMMs that run no vCPU, the busiest first.
@@ -139,6 +144,8 @@ pub struct Vmm {
     pub has_calls: bool,
     /// Whether switches of threads were recorded.
     pub has_switches: bool,
+    /// Whether the host was sampled.
+    pub has_samples: bool,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
     /// From the first event to the last.
@@ -147,15 +154,18 @@ pub struct Vmm {
     pub losses: Losses,
 }
 
-/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them.
-/// `tick` hears of the bytes done.
+/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, and
+/// `samples`, one at most, those that were taken with it. `tick` hears of the bytes done.
 #[must_use]
 pub fn vmm(
     recording: &Recording,
     processes: &HashMap<u32, u32>,
+    samples: &[Option<Samples>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vmm {
-    let mut pass = Pass::new(recording);
+    let samples = ThreadSamples::new(std::slice::from_ref(recording), samples);
+    let has_samples = samples.are_there();
+    let mut pass = Pass::new(recording, samples);
     let wanted = |_: usize, format: &eventfmt::EventFormat| wanted(recording, format);
     let mut found = each_trace_event(std::slice::from_ref(recording), &wanted, &mut pass, tick);
     let span_ns = found.spans_ns.pop().flatten();
@@ -173,16 +183,18 @@ pub fn vmm(
     let mut all = Vmm {
         exits: Vec::new(),
         calls: Vec::new(),
+        code: Vec::new(),
         locks: Vec::new(),
         threads: Vec::new(),
         is_split: can_split(recording),
         has_calls,
         has_switches: has_switches(recording),
+        has_samples,
         nanoseconds: recording.is_nanoseconds(),
         span_ns: span_ns.map_or(0, |(from_ns, to_ns)| to_ns.saturating_sub(from_ns)),
         losses: found.losses.pop().unwrap_or_default(),
     };
-    answer.exits(splitter.groups, &mut all);
+    answer.exits(splitter.groups, &splitter.samples.functions(), &mut all);
     let mut locks = answer.exit_locks(splitter.locks);
     if all.has_calls && all.has_switches {
         answer.threads(pass.threads, &owners, &mut locks, &mut all);
@@ -196,23 +208,23 @@ pub fn vmm(
 type Locks = BTreeMap<(usize, LockKey), LockSum>;
 
 /// Takes the events of a recording in order.
-struct Pass {
+struct Pass<'s> {
     cycles: VcpuCycles,
     numbers: CallNumbers,
-    exits: ExitSplitter,
+    exits: ExitSplitter<'s>,
     threads: FxHashMap<u32, ThreadClock>,
     kin: Kin,
 }
 
-impl Pass {
-    fn new(recording: &Recording) -> Self {
+impl<'s> Pass<'s> {
+    fn new(recording: &Recording, samples: ThreadSamples<'s>) -> Self {
         // Both instruction sets of x86 have the same numbers.
         let isa =
             arch::exit_event(recording.formats()).map_or(Isa::Unknown, |event| event.arch.isa(1));
         Self {
             cycles: VcpuCycles::default(),
             numbers: CallNumbers::of(isa),
-            exits: ExitSplitter::default(),
+            exits: ExitSplitter::new(samples),
             threads: FxHashMap::default(),
             kin: Kin::default(),
         }
@@ -261,7 +273,7 @@ impl Pass {
     }
 }
 
-impl TraceEventSink for Pass {
+impl TraceEventSink for Pass<'_> {
     fn event(&mut self, event: &TraceEvent) {
         match sign(event) {
             Sign::Enters(number, arguments) => {
@@ -302,7 +314,12 @@ struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    fn exits(&self, groups: FxHashMap<GroupKey, GroupSum>, all: &mut Vmm) {
+    fn exits(
+        &self,
+        groups: FxHashMap<GroupKey, GroupSum>,
+        functions: &StackFunctions,
+        all: &mut Vmm,
+    ) {
         let mut by_vm: BTreeMap<(usize, GroupKey), GroupSum> = BTreeMap::new();
         for (key, sum) in groups {
             let Some(vm) = self.vm_of(key.vcpu) else { continue };
@@ -310,6 +327,7 @@ impl Answer<'_> {
             of.exits += sum.exits;
             of.split += sum.split;
             sum.calls.iter().for_each(|(key, sum)| of.calls.entry(*key).or_default().add(sum));
+            sum.code.iter().for_each(|(key, count)| *of.code.entry(*key).or_default() += count);
         }
         let mut rows: Vec<((usize, GroupKey), GroupSum)> = by_vm.into_iter().collect();
         rows.sort_by_key(|(_, sum)| {
@@ -328,8 +346,10 @@ impl Answer<'_> {
                 exits: sum.exits,
                 split: sum.split,
             });
+            all.code.extend(code::of_exits(at, &sum.split, &sum.code, functions));
             self.calls(CalledBy::Exits(at), sum.calls, all);
         }
+        all.code.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.samples)));
     }
 
     fn calls(&self, by: CalledBy, calls: FxHashMap<CallKey, CallSum>, all: &mut Vmm) {

@@ -1,6 +1,7 @@
 //! The report of `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
 
 mod calls;
+mod code;
 mod exits;
 mod locks;
 mod page;
@@ -19,6 +20,7 @@ use crate::units::{count, plural, share, time};
 use crate::{RecorderCost, Report, losses};
 
 /// Titles of the tables after the first one.
+const CODE_TITLE: &str = "Code while VMMs had exits in hand, by samples";
 const CALL_TITLE: &str = "System calls";
 const LOCK_TITLE: &str = "Waits for locks and conditions (futex)";
 const THREAD_TITLE: &str = "Threads that run no vCPU";
@@ -65,6 +67,8 @@ impl Report for VmmReport {
             syscalls_recorded: self.sources.iter().map(|one| one.vmm.has_calls).collect(),
             exits: self.rows(exits::columns(), |vmm| &vmm.exits),
             calls: self.rows(calls::columns(), |vmm| &vmm.calls),
+            code: self.rows(code::columns(), |vmm| &vmm.code),
+            samples_recorded: self.sources.iter().map(|one| one.vmm.has_samples).collect(),
             locks: self.rows(locks::columns(), |vmm| &vmm.locks),
             threads: self.rows(threads::columns(), |vmm| &vmm.threads),
         }
@@ -90,6 +94,8 @@ struct Document<'r> {
     syscalls_recorded: Vec<bool>,
     exits: Rows<exits::Of<'r>>,
     calls: Rows<calls::Of<'r>>,
+    code: Rows<code::Of<'r>>,
+    samples_recorded: Vec<bool>,
     locks: Rows<locks::Of<'r>>,
     threads: Rows<threads::Of<'r>>,
 }
@@ -110,6 +116,8 @@ impl VmmReport {
         let mut out = format!("{}: {}\n", line(&source.path), head(vmm));
         let (top, exits) = (self.top, exits::columns());
         out += &table(source, &vmm.exits, (&exits, exits::TABLE), top, width);
+        let code = code::columns();
+        out += &titled(CODE_TITLE, &table(source, &vmm.code, (&code, code::TABLE), top, width));
         if vmm.has_calls {
             let (calls, locks, threads) = (calls::columns(), locks::columns(), threads::columns());
             let calls = table(source, &vmm.calls, (&calls, calls::TABLE), top, width);

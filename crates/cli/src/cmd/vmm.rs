@@ -2,7 +2,7 @@
 
 use analyses::vmm::vmm;
 use report::{VmmReport, VmmSource};
-use sources::Recording;
+use sources::{Recording, Samples};
 
 use crate::args::vmm::VmmArgs;
 use crate::inputs::open_all;
@@ -16,14 +16,18 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let part = Part::from(&args.part);
     let read = part.set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
+    let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let source = |recording: &Recording| VmmSource {
+    let source = |(recording, samples): (&Recording, &Option<Samples>)| VmmSource {
         path: recording.path().display().to_string(),
-        vmm: vmm(recording, &recorded(recording.path()).vmm_threads, &|bytes| {
-            progress.advance(bytes);
-        }),
+        vmm: vmm(
+            recording,
+            &recorded(recording.path()).vmm_threads,
+            std::slice::from_ref(samples),
+            &|bytes| progress.advance(bytes),
+        ),
     };
-    let sources = recordings.iter().map(source).collect();
+    let sources = recordings.iter().zip(&samples).map(source).collect();
     progress.finish();
     let report = VmmReport {
         sources,

@@ -124,3 +124,40 @@ fn exits_of_a_real_vmm_are_split() {
     let threads = found["threads"].as_array().unwrap();
     assert!(threads.iter().any(|one| number(one, "idle_ns") > 1_000_000_000), "{threads:?}");
 }
+
+/// The device that waits on the clock does nothing else; the one with the lock is the only one that waits for it.
+#[test]
+fn samples_say_which_code_a_part_of_an_exit_is() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("vmm-code");
+    lab.run(&["up", "--levels", "1"]).done();
+    lab.put_program(1);
+    lab.shell(1, "hyperscope-labguest host && hyperscope-labguest vmm 3").done();
+    let (found, _) = recorded(&lab, "--sample 997", "hyperscope-labguest vmm 300");
+    let code = found["code"].as_array().unwrap();
+    let of = |port: u64, part: &str| -> Vec<&Value> {
+        code.iter().filter(|row| row["address"] == port && row["part"] == part).collect()
+    };
+    let sum = |rows: &[&Value], name: &str| rows.iter().map(|row| number(row, name)).sum::<u64>();
+    for port in 0x81..0x85 {
+        let (row, device) = (at_port(&found, port), of(port, "device"));
+        let rounding = device.len() as u64;
+        let time_ns = sum(&device, "time_ns");
+        assert!(number(row, "device_ns").abs_diff(time_ns) <= rounding, "{row} {device:?}");
+    }
+    let spins = of(0x81, "device");
+    let is_its_own = |row: &&&Value| {
+        let function = row["function"].as_str().unwrap_or_default();
+        ["[init]", "[libc.so.6]", "[vdso]"].iter().any(|file| function.ends_with(file))
+    };
+    let own: Vec<&Value> = spins.iter().filter(is_its_own).copied().collect();
+    assert!(sum(&spins, "samples") > 50, "{spins:?}");
+    // The rest are interrupts.
+    assert!(sum(&own, "samples") * 10 > sum(&spins, "samples") * 6, "{spins:?}");
+    let waits =
+        |row: &&Value| row["function"].as_str().is_some_and(|name| name.contains("lock_contended"));
+    assert!(code.iter().any(|row| waits(&row)), "{code:?}");
+    assert!(code.iter().filter(waits).all(|row| row["address"] == 0x83), "{code:?}");
+}

@@ -129,18 +129,8 @@ fn block(at_ns: u64) -> usize {
 /// What the frames of a stack are of. Code of one file that nothing names is one frame where it follows each other.
 fn names(stack: &[CodeFrame]) -> Vec<String> {
     let mut frames: Vec<&CodeFrame> = stack.iter().collect();
-    frames.dedup_by(|one, other| one.symbol.is_none() && function(one) == function(other));
-    frames.into_iter().map(function).collect()
-}
-
-/// What a frame is of: a function, else the file that it is in.
-fn function(frame: &CodeFrame) -> String {
-    match (&frame.symbol, &frame.module) {
-        (Some(symbol), Some(module)) => format!("{symbol} [{module}]"),
-        (Some(symbol), None) => symbol.clone(),
-        (None, Some(module)) => module.clone(),
-        (None, None) => "[kernel]".to_owned(),
-    }
+    frames.dedup_by(|one, other| one.symbol.is_none() && one.function() == other.function());
+    frames.into_iter().map(CodeFrame::function).collect()
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {

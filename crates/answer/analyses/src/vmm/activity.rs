@@ -101,14 +101,14 @@ pub(super) struct Mark {
     pub(super) activity: Activity,
 }
 
-/// Cuts an interval at marks, which are in order of time: what the thread was at, and how long.
+/// Cuts an interval at marks, which are in order of time: what the thread was at, and from when to when.
 ///
 /// The way back from `KVM_RUN` ends where the call is left. Where that was not recorded, where it ends is not known,
 /// and neither is what came after.
 pub(super) fn cut(
     marks: &[Mark],
     (from_ns, to_ns): (u64, u64),
-    mut each: impl FnMut(Activity, u64),
+    mut each: impl FnMut(Activity, (u64, u64)),
 ) {
     let first = marks.partition_point(|mark| mark.at_ns <= from_ns);
     let mut now_ns = from_ns;
@@ -116,7 +116,7 @@ pub(super) fn cut(
     for next in marks.get(first..).unwrap_or_default() {
         let until_ns = next.at_ns.clamp(now_ns, to_ns);
         if until_ns > now_ns {
-            each(until(activity, Some(next.activity)), until_ns - now_ns);
+            each(until(activity, Some(next.activity)), (now_ns, until_ns));
         }
         (now_ns, activity) = (until_ns, Some(next.activity));
         if now_ns >= to_ns {
@@ -124,7 +124,7 @@ pub(super) fn cut(
         }
     }
     if to_ns > now_ns {
-        each(until(activity, None), to_ns - now_ns);
+        each(until(activity, None), (now_ns, to_ns));
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         let marks: Vec<Mark> =
             marks.iter().map(|&(at_ns, activity)| Mark { at_ns, activity }).collect();
         let mut pieces = Vec::new();
-        cut(&marks, range, |activity, ns| pieces.push((activity, ns)));
+        cut(&marks, range, |activity, (from, to)| pieces.push((activity, to - from)));
         assert_eq!(pieces.iter().map(|(_, ns)| ns).sum::<u64>(), range.1 - range.0);
         pieces
     }

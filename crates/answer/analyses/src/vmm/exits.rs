@@ -7,8 +7,9 @@ use timeline::{Detail, ExitSpan, Handler, Outcome, VcpuActivity};
 
 use super::activity::{Activity, Call, Mark, cut};
 use super::calls::CallKind;
-use super::split::ExitSplit;
+use super::split::{ExitSplit, VmmPart};
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
+use crate::profile::{StackNumber, ThreadSamples};
 
 /// Marks of one thread that are kept before they are worked off.
 const MOST_MARKS: usize = 1 << 14;
@@ -21,6 +22,9 @@ const MOST_CALLS: usize = 1024;
 
 /// Waits that are kept of one exit, and futexes of all.
 const MOST_WAITS: usize = 1 << 16;
+
+/// How often code was sampled, by the part of the exit's time and the stack.
+pub(super) type SampledCode = FxHashMap<(VmmPart, StackNumber), u64>;
 
 /// What exits have in common whose times are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +43,7 @@ pub(super) struct GroupSum {
     pub(super) exits: u64,
     pub(super) split: ExitSplit,
     pub(super) calls: FxHashMap<CallKey, CallSum>,
+    pub(super) code: SampledCode,
 }
 
 /// A wake-up of a thread in a futex call, and who released it.
@@ -55,6 +60,7 @@ struct Open {
     was_in_vmm: bool,
     calls: Vec<(CallKey, CallSum)>,
     locks: Vec<(LockKey, u64)>,
+    code: Vec<(VmmPart, StackNumber)>,
 }
 
 /// A vCPU's thread: what its cycle is cut at.
@@ -69,14 +75,24 @@ struct Log {
 }
 
 /// Takes cycles of all vCPUs of a recording.
-#[derive(Debug, Default)]
-pub(super) struct ExitSplitter {
+#[derive(Debug)]
+pub(super) struct ExitSplitter<'s> {
+    pub(super) samples: ThreadSamples<'s>,
     logs: FxHashMap<u32, Log>,
     pub(super) groups: FxHashMap<GroupKey, GroupSum>,
     pub(super) locks: FxHashMap<(usize, LockKey), LockSum>,
 }
 
-impl ExitSplitter {
+impl<'s> ExitSplitter<'s> {
+    pub(super) fn new(samples: ThreadSamples<'s>) -> Self {
+        Self {
+            samples,
+            logs: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            locks: FxHashMap::default(),
+        }
+    }
+
     /// The thread has left its guest.
     pub(super) fn exits(&mut self, thread: u32) {
         self.logs.entry(thread).or_default().about = None;
@@ -108,7 +124,7 @@ impl ExitSplitter {
     }
 
     fn close(&mut self, vcpu: usize, exit: &ExitSpan, about: Option<(Detail, u64)>, open: Open) {
-        let Open { mut split, was_in_vmm, calls, locks } = open;
+        let Open { mut split, was_in_vmm, calls, locks, code } = open;
         if !was_in_vmm && exit.handler != Handler::User {
             return;
         }
@@ -126,6 +142,7 @@ impl ExitSplitter {
                 group.calls.entry(key).or_default().add(&sum);
             }
         }
+        code.into_iter().for_each(|sampled| *group.code.entry(sampled).or_default() += 1);
         for (key, waited_ns) in locks {
             if self.locks.len() < MOST_WAITS || self.locks.contains_key(&(vcpu, key)) {
                 let lock = self.locks.entry((vcpu, key)).or_default();
@@ -135,11 +152,14 @@ impl ExitSplitter {
     }
 }
 
-impl CycleSink for ExitSplitter {
+impl CycleSink for ExitSplitter<'_> {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
-        let Some(log) = self.logs.get_mut(&cycle.thread) else { return };
+        let Self { logs, samples, .. } = self;
+        let Some(log) = logs.get_mut(&cycle.thread) else { return };
         for interval in cycle.intervals.iter().filter(|one| one.in_vmm && one.in_exit) {
-            log.interval(interval);
+            log.interval(interval, &mut |from_ns, to_ns| {
+                samples.next(cycle.thread, from_ns, to_ns)
+            });
         }
         log.count_calls();
         log.forget_marks();
@@ -157,16 +177,26 @@ impl CycleSink for ExitSplitter {
 }
 
 impl Log {
-    fn interval(&mut self, interval: &Interval) {
+    /// Takes an interval; `sampled` has the next sample in a span of it.
+    fn interval(
+        &mut self,
+        interval: &Interval,
+        sampled: &mut dyn FnMut(u64, u64) -> Option<StackNumber>,
+    ) {
         let Self { marks, releases, open, .. } = self;
         open.was_in_vmm = true;
         let range = (interval.from_ns, interval.to_ns);
         match interval.activity {
-            VcpuActivity::User => cut(marks, range, |activity, ns| {
-                open.split.runs(activity, ns);
+            VcpuActivity::User => cut(marks, range, |activity, (from_ns, to_ns)| {
+                let (part, ns) = (VmmPart::of(activity), to_ns - from_ns);
+                open.split.runs(part, ns);
                 open.call(activity, |sum| sum.running_ns += ns);
+                while let Some(stack) = sampled(from_ns, to_ns) {
+                    open.code.push((part, stack));
+                }
             }),
-            VcpuActivity::Blocked => cut(marks, range, |activity, ns| {
+            VcpuActivity::Blocked => cut(marks, range, |activity, (from_ns, to_ns)| {
+                let ns = to_ns - from_ns;
                 open.split.sleeps(activity, ns);
                 open.call(activity, |sum| sum.waited_ns += ns);
                 if let Activity::Call(Call { kind: CallKind::Futex, futex, .. }) = activity {

@@ -3,6 +3,57 @@
 use super::activity::Activity;
 use super::calls::CallKind;
 
+/// A part of the time for which a VMM runs while it has exits in hand; the names are those of [`ExitSplit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VmmPart {
+    /// See [`ExitSplit::return_ns`].
+    Return,
+    /// See [`ExitSplit::signals_ns`].
+    Signals,
+    /// See [`ExitSplit::device_ns`].
+    Device,
+    /// See [`ExitSplit::lock_ns`].
+    Lock,
+    /// See [`ExitSplit::calls_ns`].
+    Calls,
+    /// See [`ExitSplit::back_ns`].
+    Back,
+    /// See [`ExitSplit::not_split_ns`].
+    NotSplit,
+}
+
+impl VmmPart {
+    /// Its name in documents, which is that of the time without its unit.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Return => "return",
+            Self::Signals => "signals",
+            Self::Device => "device",
+            Self::Lock => "lock",
+            Self::Calls => "calls",
+            Self::Back => "back",
+            Self::NotSplit => "not_split",
+        }
+    }
+
+    /// The part that a running thread is in.
+    pub(super) const fn of(activity: Activity) -> Self {
+        match activity {
+            Activity::Unknown => Self::NotSplit,
+            Activity::Returning => Self::Return,
+            Activity::Code => Self::Device,
+            Activity::Handler => Self::Signals,
+            Activity::Call(call) => match call.kind {
+                CallKind::Run => Self::Back,
+                CallKind::Futex => Self::Lock,
+                CallKind::Signals | CallKind::HandlerEnds => Self::Signals,
+                CallKind::Poll | CallKind::Io | CallKind::Other => Self::Calls,
+            },
+        }
+    }
+}
+
 /// Where the time of exits went while the VMM had them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitSplit {
@@ -49,18 +100,29 @@ impl ExitSplit {
         self.lock_wait_ns + self.call_wait_ns + self.blocked_ns + self.run_queue_ns
     }
 
-    pub(super) fn runs(&mut self, activity: Activity, ns: u64) {
-        *match activity {
-            Activity::Unknown => &mut self.not_split_ns,
-            Activity::Returning => &mut self.return_ns,
-            Activity::Code => &mut self.device_ns,
-            Activity::Handler => &mut self.signals_ns,
-            Activity::Call(call) => match call.kind {
-                CallKind::Run => &mut self.back_ns,
-                CallKind::Futex => &mut self.lock_ns,
-                CallKind::Signals | CallKind::HandlerEnds => &mut self.signals_ns,
-                CallKind::Poll | CallKind::Io | CallKind::Other => &mut self.calls_ns,
-            },
+    /// The time of a running part.
+    #[must_use]
+    pub const fn running(&self, part: VmmPart) -> u64 {
+        match part {
+            VmmPart::Return => self.return_ns,
+            VmmPart::Signals => self.signals_ns,
+            VmmPart::Device => self.device_ns,
+            VmmPart::Lock => self.lock_ns,
+            VmmPart::Calls => self.calls_ns,
+            VmmPart::Back => self.back_ns,
+            VmmPart::NotSplit => self.not_split_ns,
+        }
+    }
+
+    pub(super) fn runs(&mut self, part: VmmPart, ns: u64) {
+        *match part {
+            VmmPart::Return => &mut self.return_ns,
+            VmmPart::Signals => &mut self.signals_ns,
+            VmmPart::Device => &mut self.device_ns,
+            VmmPart::Lock => &mut self.lock_ns,
+            VmmPart::Calls => &mut self.calls_ns,
+            VmmPart::Back => &mut self.back_ns,
+            VmmPart::NotSplit => &mut self.not_split_ns,
         } += ns;
     }
 

@@ -17,7 +17,7 @@ use self::made::{MAIN, Made, VCPU};
 
 fn asked(recording: &Recording) -> Vmm {
     let processes = HashMap::from([(VCPU as u32, MAIN as u32)]);
-    let found = vmm(recording, &processes, &|_| ());
+    let found = vmm(recording, &processes, &[], &|_| ());
     check(recording, &found);
     found
 }

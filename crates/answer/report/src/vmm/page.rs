@@ -4,8 +4,8 @@ use analyses::vmm::{ExitSplit, ThreadSplit};
 
 use super::row::{self, Row};
 use super::{
-    CALL_TITLE, LOCK_TITLE, THREAD_TITLE, VmmReport, VmmSource, calls, exits, head, locks, notes,
-    threads,
+    CALL_TITLE, CODE_TITLE, LOCK_TITLE, THREAD_TITLE, VmmReport, VmmSource, calls, code, exits,
+    head, locks, notes, threads,
 };
 use crate::column::{self, Column};
 use crate::figures::{Bar, BarPart, Page, bars, table};
@@ -112,9 +112,10 @@ impl VmmReport {
 
     fn numbers(&self, page: &mut Page, source: &VmmSource) {
         let (vmm, top) = (&source.vmm, self.top);
-        let (exits, calls) = (exits::columns(), calls::columns());
+        let (exits, code, calls) = (exits::columns(), code::columns(), calls::columns());
         let (locks, threads) = (locks::columns(), threads::columns());
         numbers(page, source, ("Exits", &vmm.exits), (&exits, exits::TABLE), top);
+        numbers(page, source, (CODE_TITLE, &vmm.code), (&code, code::TABLE), top);
         if vmm.has_calls {
             numbers(page, source, (CALL_TITLE, &vmm.calls), (&calls, calls::TABLE), top);
             numbers(page, source, (LOCK_TITLE, &vmm.locks), (&locks, locks::TABLE), top);

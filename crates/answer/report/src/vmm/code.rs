@@ -1,0 +1,72 @@
+//! The columns of code that ran while VMMs had exits in hand, by samples.
+
+use analyses::vmm::{VmmCode, VmmExits};
+
+use super::row::{self, Row, kind};
+use crate::column::{Column, Unit};
+
+/// The table of code.
+pub(super) const TABLE: &str = "code";
+
+pub(super) type Of<'r> = Row<'r, VmmCode>;
+
+fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
+    row.source.vmm.exits.get(row.of.exits)
+}
+
+pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
+    let mut columns = names();
+    columns.extend(sums());
+    columns
+}
+
+fn names<'r>() -> Vec<Column<Of<'r>>> {
+    vec![
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| exits(row).map(|one| one.vm.clone()))
+            .shown(TABLE, 0),
+        Column::text(("on", "on"), "The exits.", |row: &Of<'_>| {
+            exits(row).map(|one| row::exits(&one.reason, one.about))
+        })
+        .only_in_tables()
+        .shown(TABLE, 0),
+        Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
+            exits(row).map(|one| one.reason.clone())
+        }),
+        Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
+            exits(row).and_then(|one| kind(one.about)).map(str::to_owned)
+        })
+        .null("No event says what the exits were about."),
+        Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
+            exits(row).and_then(|one| one.about).map(|(_, value)| value)
+        })
+        .null("As of about."),
+        Column::text(
+            ("part", "part"),
+            "The part of the exits' time: return, signals, device, lock, calls, back, not_split.",
+            |row: &Of<'_>| Some(row.of.part.name().to_owned()),
+        )
+        .shown(TABLE, 0),
+        Column::text(
+            ("function", "function"),
+            "The innermost function, with its file or module; of one without a name the file.",
+            |row: &Of<'_>| row.of.function.clone(),
+        )
+        .null("No stack was sampled, or stacks are more than are kept.")
+        .shown(TABLE, 0),
+    ]
+}
+
+fn sums<'r>() -> Vec<Column<Of<'r>>> {
+    vec![
+        Column::number(("samples", "samples"), Unit::Count, "Samples in it.", |row: &Of<'_>| {
+            Some(row.of.samples)
+        })
+        .shown(TABLE, 0),
+        Column::time(
+            ("time", "about"),
+            "Its share of the part's time, by samples.",
+            |row: &Of<'_>| Some(row.of.time_ns),
+        )
+        .shown(TABLE, 0),
+    ]
+}
