@@ -18,8 +18,9 @@ esac"#;
 /// Goes on until it is said to end.
 const WAITS: &str = r#"
 case $1 in
-record) mkdir "$7"; echo > "$7/host.dat"; echo "hyperscope: recording" >&2
+record) mkdir "$7"; echo > "$7/host.dat"
     trap 'echo ended > "$7/host.dat"; exit 0' INT
+    echo "hyperscope: recording" >&2
     while :; do sleep 0.02; done ;;
 report) cp "$2/host.dat" "$4" ;;
 esac"#;
@@ -36,7 +37,7 @@ fn stand_in(folder: &TempDir, script: &str) -> Recordings {
         record: Duration::from_secs(10),
         besides: Duration::from_secs(10),
         report: Duration::from_secs(20),
-        grace: Duration::from_millis(200),
+        grace: Duration::from_secs(10),
     };
     Recordings::by(program, times, false)
 }
@@ -119,6 +120,7 @@ fn a_recorder_that_hangs_is_ended_at_its_deadline() {
     let mut recordings = stand_in(&folder, HANGS);
     recordings.times.record = Duration::from_millis(100);
     recordings.times.besides = Duration::from_millis(200);
+    recordings.times.grace = Duration::from_millis(200);
     begin(&mut recordings, &folder);
     let Step::Recording(recording) = &recordings.step else { panic!("{recordings:?}") };
     let process = format!("/proc/{}", recording.recorder.id());
