@@ -1,11 +1,13 @@
 //! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
 
 use analyses::vmm::vmm;
+use printable::with_causes;
 use report::{VmmReport, VmmSource};
 use sources::{Recording, Samples};
 
 use crate::args::vmm::VmmArgs;
 use crate::inputs::open_all;
+use crate::notice::say;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -16,7 +18,7 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let part = Part::from(&args.part);
     let read = part.set_on_own_clocks(&mut recordings)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
+    let samples: Vec<Option<Samples>> = recordings.iter().map(samples).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let source = |(recording, samples): (&Recording, &Option<Samples>)| VmmSource {
         path: recording.path().display().to_string(),
@@ -38,4 +40,13 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
         true => output::write_page(&report.page(part.description().as_deref()), out),
         false => output::write_part(&report, &read, &args.output, out),
     }
+}
+
+/// The samples that were taken with a recording. All else is known without them.
+fn samples(recording: &Recording) -> Option<Samples> {
+    let samples = Samples::of(recording);
+    samples.unwrap_or_else(|error| {
+        say(&format!("samples are left out: {}", with_causes(&error)));
+        None
+    })
 }

@@ -108,3 +108,18 @@ fn pages_draw_what_tables_say() {
     assert!(page.contains(": not split ") && !page.contains("<script"), "{page}");
     assert!(page.contains("Of a part of the recordings: from 0 s."));
 }
+
+/// Samples that can't be read leave all else as it is, and are said.
+#[test]
+fn damaged_samples_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.dat");
+    std::fs::copy(repository().join(QEMU), &host).unwrap();
+    std::fs::write(folder.path().join("host.data"), "no samples").unwrap();
+    let run = hyperscope(&["vmm", "--format", "json", host.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("samples are left out: "), "{}", run.err);
+    let found: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(found["exits"], json("vmm", QEMU)["exits"]);
+    assert_eq!(found["samples_recorded"], serde_json::json!([false]));
+}
