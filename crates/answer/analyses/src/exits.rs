@@ -185,7 +185,7 @@ impl ExitQuestion for ExitsBy<'_> {
             vms: vms.clone(),
             losses: pass.losses.clone(),
             repeated_buffers: pass.repeated_buffers.clone(),
-            switches_unseen: pass.vcpus.iter().map(|vcpu| vcpu.switches_unseen).sum(),
+            switches_unseen: pass.switches_unseen,
             span_ns: counts.last_ns.saturating_sub(counts.first_ns),
             recorded,
             nanoseconds: recording.is_nanoseconds(),

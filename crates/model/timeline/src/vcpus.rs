@@ -14,9 +14,6 @@ pub struct VcpuInfo {
     pub vcpu_id: Option<u32>,
     /// Time of its first entry or exit: tells threads apart that had the same id.
     pub first_ns: u64,
-    /// Switches of the thread that must have happened, and are not in the recording though no event was lost: the time about
-    /// each may be in another part. Linux 6.18 does not trace one in some hundreds.
-    pub switches_unseen: u64,
 }
 
 /// All vCPU threads, those that ended included.
@@ -28,6 +25,8 @@ pub(crate) struct Vcpus {
     by_id: FxHashMap<(u32, u64), usize>,
     /// Losses that have not ended: they concern vCPUs first seen within them, too.
     open_gaps: Vec<ThreadEvent>,
+    /// Of threads that have ended; see [`VcpuThread::switches_unseen`].
+    switches_unseen: u64,
 }
 
 impl Vcpus {
@@ -110,7 +109,7 @@ impl Vcpus {
         };
         if index == next {
             let first_ns = first.map_or(0, |event| event.stamp_ns);
-            self.infos.push(VcpuInfo { thread, vcpu_id: None, first_ns, switches_unseen: 0 });
+            self.infos.push(VcpuInfo { thread, vcpu_id: None, first_ns });
         }
         index
     }
@@ -143,7 +142,7 @@ impl Vcpus {
             && let Some(info) = self.infos.get_mut(vcpu.index)
         {
             info.vcpu_id = vcpu.vcpu_id;
-            info.switches_unseen += vcpu.switches_unseen;
+            self.switches_unseen += vcpu.switches_unseen;
             if let Some(id) = vcpu.vcpu_id {
                 self.by_id.entry((thread, u64::from(id) + 1)).or_insert(vcpu.index);
             }
@@ -151,13 +150,18 @@ impl Vcpus {
     }
 
     /// Ends all threads, in the order in which they were found.
-    pub(crate) fn finish(mut self, sink: &mut impl ExitSink) -> Vec<VcpuInfo> {
+    pub(crate) fn finish(self, sink: &mut impl ExitSink) -> Vec<VcpuInfo> {
+        self.finish_and_count(sink).0
+    }
+
+    /// The same, and how many of their switches are not in the recording though no event was lost.
+    pub(crate) fn finish_and_count(mut self, sink: &mut impl ExitSink) -> (Vec<VcpuInfo>, u64) {
         for thread in self.threads() {
             if let Some(vcpu) = self.live.get_mut(&thread) {
                 vcpu.finish(sink);
             }
             self.end(thread);
         }
-        self.infos
+        (self.infos, self.switches_unseen)
     }
 }

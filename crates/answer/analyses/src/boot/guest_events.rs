@@ -59,7 +59,6 @@ impl GuestReports {
             thread: *thread,
             vcpu_id: None,
             first_ns: heard.first_ns,
-            switches_unseen: 0,
         };
         self.0.iter().map(info).collect()
     }

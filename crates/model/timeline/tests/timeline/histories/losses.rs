@@ -151,7 +151,7 @@ fn switches_that_nobody_traced_are_counted() {
         host.exit(0, 2_000, V, 0x78);
         of(&mut host);
         host.entry(0, 9_000, V, 0);
-        host.read().pass.vcpus[0].switches_unseen
+        host.read().pass.switches_unseen
     };
     let there_and_back: fn(&mut Host) = |host| {
         host.switch(0, 2_100, V, 1, 0).switch(0, 2_500, 0, 0, V);
