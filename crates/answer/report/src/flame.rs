@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use printable::line;
 
 use crate::units::count;
-use crate::xml::escaped;
+use crate::xml::{escaped, shortened};
 
 /// Size of the picture, in its own units.
 const WIDTH: f64 = 1200.0;
@@ -172,13 +172,10 @@ impl Frame {
 /// As much of a name as fits.
 fn label(name: &str, width: f64) -> String {
     let room = ((width - 6.0) / LETTER).max(0.0) as usize;
-    if name.chars().count() <= room {
-        return name.to_owned();
-    }
-    if room < 3 {
+    if room < 3 && name.chars().count() > room {
         return String::new();
     }
-    name.chars().take(room - 1).chain(['…']).collect()
+    shortened(name, room)
 }
 
 /// The class that a function's colour goes by.

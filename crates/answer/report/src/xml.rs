@@ -16,3 +16,11 @@ pub(crate) fn escaped(text: &str) -> String {
     }
     out
 }
+
+/// As much of a name as there are letters for, two at least; what is cut off is `…`.
+pub(crate) fn shortened(name: &str, letters: usize) -> String {
+    match name.chars().count() <= letters {
+        true => name.to_owned(),
+        false => name.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}

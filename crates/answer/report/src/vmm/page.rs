@@ -1,6 +1,6 @@
 //! The page of `hyperscope vmm`: bars of what VMMs' time went into, for each device, lock and thread, and all numbers.
 
-use analyses::vmm::{ExitSplit, ThreadSplit};
+use analyses::vmm::ThreadSplit;
 
 use super::row::{self, Row};
 use super::{
@@ -33,6 +33,7 @@ const POLL: BarPart = part("poll", "c2");
 const SUBMIT: BarPart = part("submit", "c6");
 const IN_SUBMIT: BarPart = part("asleep in submit", "c6 waits");
 
+/// In the order of [`ExitSplit::all`](analyses::vmm::ExitSplit::all).
 const OF_EXITS: [BarPart; 11] = [
     RETURN, SIGNALS, DEVICE, LOCKS, CALLS, BACK, NOT_SPLIT, IN_LOCKS, IN_CALLS, BLOCKED, RUN_QUEUE,
 ];
@@ -66,7 +67,7 @@ impl VmmReport {
         let vmm = &source.vmm;
         let bar = |one: &analyses::vmm::VmmExits| Bar {
             name: format!("{} {}", one.vm, row::exits(&one.reason, one.about)),
-            parts: OF_EXITS.into_iter().zip(exit_parts(&one.split)).collect(),
+            parts: OF_EXITS.into_iter().zip(one.split.all()).collect(),
         };
         // Else running is not known from waiting.
         let exits = vmm.exits.iter().filter(|_| vmm.is_split);
@@ -139,23 +140,6 @@ fn numbers<'r, T>(
         column::draw(columns, &mut drawn, name, &rows);
         page.table(&table(&drawn.lines()));
     }
-}
-
-/// In the order of [`OF_EXITS`].
-const fn exit_parts(split: &ExitSplit) -> [u64; 11] {
-    [
-        split.return_ns,
-        split.signals_ns,
-        split.device_ns,
-        split.lock_ns,
-        split.calls_ns,
-        split.back_ns,
-        split.not_split_ns,
-        split.lock_wait_ns,
-        split.call_wait_ns,
-        split.blocked_ns,
-        split.run_queue_ns,
-    ]
 }
 
 /// All but idling, and what is not known.
