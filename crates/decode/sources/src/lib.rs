@@ -43,6 +43,6 @@ pub use recording::{BufferInfo, Recording, RecordingInfo};
 pub use records::Packet;
 pub use samples::{SampleAt, SampledCode, Samples};
 pub use stream::{Block, BlockReader, PageBlock, Stream};
-pub use text::{TEXT_REASON, TEXT_REASON_WAITS};
+pub use text::{TEXT_REASON, TEXT_REASON_WAITS, X86_VECTORS};
 pub use texts::Texts;
 pub use tracedat::{ClockPiece, ClockPieces, Guest, TimeShift};

@@ -130,13 +130,13 @@ pub struct Access {
 #[derive(Clone, Copy, Debug)]
 pub struct Injection {
     event: &'static str,
-    /// The fields with the vCPU and the level of the line, `none` where the event has none, and
-    /// `common_flags`.
+    /// The fields with the vCPU and the level of the line, `none` where the event has none,
+    /// `common_flags`, and the vector, `none` again.
     pub fields: &'static [&'static str],
 }
 
 impl Injection {
-    const fn new(event: &'static str, fields: &'static [&'static str; 3]) -> Self {
+    const fn new(event: &'static str, fields: &'static [&'static str; 4]) -> Self {
         Self { event, fields }
     }
 }

@@ -332,15 +332,21 @@ impl VcpuThread {
         }
     }
 
+    /// An event says whether the thread runs; a switch before it was `unseen`, unless events were lost.
+    fn cpu_shows(&mut self, unseen: bool) {
+        self.switches_unseen += u64::from(self.cpu_known && unseen);
+        self.cpu_known = true;
+    }
+
     /// The thread emitted an event: it runs, whatever events of the scheduler are missing.
     fn has_cpu(&mut self) {
-        self.switches_unseen += u64::from(self.cpu_known && self.cpu != Cpu::Running);
-        (self.cpu, self.cpu_known) = (Cpu::Running, true);
+        self.cpu_shows(self.cpu != Cpu::Running);
+        self.cpu = Cpu::Running;
     }
 
     fn sched_out(&mut self, event: &ThreadEvent) {
-        self.switches_unseen += u64::from(self.cpu_known && self.cpu != Cpu::Running);
-        (self.switches_recorded, self.cpu_known) = (true, true);
+        self.cpu_shows(self.cpu != Cpu::Running);
+        self.switches_recorded = true;
         self.host_work(event.stamp_ns);
         let runnable = event.flag == 1;
         self.account_until(
@@ -353,13 +359,13 @@ impl VcpuThread {
     }
 
     fn sched_in(&mut self, event: &ThreadEvent) {
+        self.cpu_shows(self.cpu == Cpu::Running && self.switches_recorded);
         if self.cpu == Cpu::Running {
             // The switch away was not seen: the time since belongs where the thread was last.
             self.host_work(event.stamp_ns);
-            self.switches_unseen += u64::from(self.cpu_known && self.switches_recorded);
         }
         self.account(event.stamp_ns);
-        (self.cpu, self.cpu_known) = (Cpu::Running, true);
+        self.cpu = Cpu::Running;
         self.moved |= event.stream != self.stream;
     }
 

@@ -12,7 +12,7 @@ pub(super) enum InterruptKind {
     Disk(u32),
     /// A device's interrupt, of that number.
     Irq(u32),
-    /// An interrupt of the architecture: its place in [`VECTORS`](super::events::VECTORS).
+    /// An interrupt of the architecture: its place in [`X86_VECTORS`](sources::X86_VECTORS).
     Vector(u8),
     /// The soft interrupt of that number.
     Softirq(u8),
@@ -106,7 +106,7 @@ impl CpuContext {
         {
             return interrupt(InterruptKind::Disk(dev), since_ns);
         }
-        if (in_hardirq(flags) || is_soft)
+        if in_interrupt(flags)
             && let Some(since_ns) = self.timer_since_ns
         {
             return interrupt(InterruptKind::Timer, since_ns);

@@ -2,7 +2,7 @@
 
 use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
-use sources::Recording;
+use sources::{Recording, X86_VECTORS};
 use timeline::Kind;
 use timeline::arch::{self, Rule};
 use timeline::trace_events::{TraceEvent, Wanted};
@@ -22,7 +22,7 @@ pub(super) enum Meaning {
     Irq,
     /// `irq_handler_exit`, or that of an interrupt of the architecture.
     IrqEnds,
-    /// An interrupt of the architecture that is no timer's, `irq_vectors:*_entry`: its place in [`VECTORS`].
+    /// An interrupt of the architecture that is no timer's, `irq_vectors:*_entry`: its place in [`X86_VECTORS`].
     Vector(u8),
     /// `softirq_entry`: number.
     Softirq,
@@ -54,8 +54,6 @@ use Meaning as M;
 
 const WAKE: &[&str] = &["pid", "common_flags"];
 const INJECTED: &[&str] = &["vector|irq", "soft", "reinjected"];
-/// As [`arch::injection_for`] has it, and the vector.
-const ACCEPTED: &[&str] = &["apicid", "none", "common_flags", "vec"];
 const DISK: &[&str] = &["dev", "sector", "common_flags"];
 
 /// Events of any kernel.
@@ -74,20 +72,6 @@ const ANY: &[(&str, Meaning, &[&str])] = &[
     ("irq_vectors:local_timer_exit", M::TimerEnds, &[]),
     ("timer:hrtimer_expire_entry", M::Timer, &[]),
     ("timer:hrtimer_expire_exit", M::TimerEnds, &[]),
-];
-
-/// Interrupts that x86 keeps for itself, as its events call them (arch/x86/include/asm/trace/irq_vectors.h).
-pub(super) const VECTORS: &[&str] = &[
-    "call_function",
-    "call_function_single",
-    "deferred_error_apic",
-    "error_apic",
-    "irq_work",
-    "reschedule",
-    "spurious_apic",
-    "thermal_apic",
-    "threshold_apic",
-    "x86_platform_ipi",
 ];
 
 /// All events that matter. A trace event's tag is an index into `list`.
@@ -132,10 +116,8 @@ type Found = (Meaning, Option<&'static Rule>, &'static [&'static str]);
 
 /// What an event of a host's KVM means.
 fn of_host(format: &EventFormat) -> Option<Found> {
-    match format.full_name().as_str() {
-        "kvm:kvm_inj_virq" => return Some((M::Injected, None, INJECTED)),
-        "kvm:kvm_apic_accept_irq" => return Some((M::Inject, None, ACCEPTED)),
-        _ => {}
+    if format.full_name() == "kvm:kvm_inj_virq" {
+        return Some((M::Injected, None, INJECTED));
     }
     let Some((_, rule)) = arch::rule_for(format) else {
         return arch::injection_for(format).map(|one| (M::Inject, None, one.fields));
@@ -163,6 +145,6 @@ fn of_vector(format: &EventFormat) -> Option<Found> {
         Some(vector) => (vector, None),
         None => (name.strip_suffix("_exit")?, Some(M::IrqEnds)),
     };
-    let at = VECTORS.iter().position(|known| *known == vector)?;
+    let at = X86_VECTORS.iter().position(|known| *known == vector)?;
     Some((meaning.unwrap_or(M::Vector(at as u8)), None, &[]))
 }

@@ -6,7 +6,7 @@ use timeline::cycles::exit_code;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
 
 use super::context::{CpuContext, in_interrupt};
-use super::disks::{Disks, Issued};
+use super::disks::{Disk, Disks, Issued};
 use super::events::{Events, Meaning};
 use super::history::{Activity, Cause, History, Mode, Raised};
 use super::layers::Layers;
@@ -250,18 +250,20 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// A request goes to a disk, or completes.
-    fn disk(&mut self, event: &TraceEvent, completes: bool) {
-        let (recording, now_ns) = (event.recording, event.stamp_ns);
-        let (Some(dev), Some(sector)) = (event.value(0), event.value(1)) else { return };
-        let (disk, flags) = ((recording, dev as u32), event.value(2).unwrap_or(0));
-        if completes {
-            self.history.complete(disk, now_ns, self.disks.complete(disk, sector));
-            self.contexts.entry((recording, event.cpu)).or_default().disk(disk.1, flags);
-        } else {
-            let by = Some(event.thread).filter(|by| *by != 0 && !in_interrupt(flags));
-            self.disks.issue(disk, sector, Issued { at_ns: now_ns, by });
-        }
+    /// A request goes to a disk.
+    fn issue(&mut self, event: &TraceEvent) {
+        let Some((disk, sector)) = request(event) else { return };
+        let flags = event.value(2).unwrap_or(0);
+        let by = Some(event.thread).filter(|by| *by != 0 && !in_interrupt(flags));
+        self.disks.issue(disk, sector, Issued { at_ns: event.stamp_ns, by });
+    }
+
+    /// A request completes.
+    fn complete(&mut self, event: &TraceEvent) {
+        let Some((disk, sector)) = request(event) else { return };
+        self.history.complete(disk, event.stamp_ns, self.disks.complete(disk, sector));
+        let context = self.contexts.entry((event.recording, event.cpu)).or_default();
+        context.disk(disk.1, event.value(2).unwrap_or(0));
     }
 
     fn context(&mut self, event: &TraceEvent, meaning: Meaning) {
@@ -280,6 +282,11 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
     }
 }
 
+/// The disk of a request, and its first sector.
+fn request(event: &TraceEvent) -> Option<(Disk, u64)> {
+    Some(((event.recording, event.value(0)? as u32), event.value(1)?))
+}
+
 impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
     fn event(&mut self, event: &TraceEvent) {
         self.walk_range(event.stamp_ns);
@@ -294,8 +301,8 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
             Meaning::Wakeup | Meaning::Born => self.wake(event, true),
             Meaning::Inject => self.inject(event),
             Meaning::Injected => self.injected(event),
-            Meaning::DiskIssue => self.disk(event, false),
-            Meaning::DiskComplete => self.disk(event, true),
+            Meaning::DiskIssue => self.issue(event),
+            Meaning::DiskComplete => self.complete(event),
             Meaning::Exit | Meaning::Entry | Meaning::ToUser | Meaning::FromUser => {
                 self.mode(event, meaning);
             }

@@ -1,12 +1,11 @@
 //! What machines, threads and reasons of parts are called.
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
+use sources::{Recording, X86_VECTORS};
 use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
 use super::disks::disk_number;
-use super::events::VECTORS;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
@@ -132,7 +131,7 @@ fn interrupt_name(kind: InterruptKind) -> String {
         InterruptKind::Disk(dev) => format!("disk {}", disk_number(dev)),
         InterruptKind::Irq(number) => format!("irq {number}"),
         InterruptKind::Vector(at) => {
-            VECTORS.get(usize::from(at)).map_or("interrupt", |name| *name).to_owned()
+            X86_VECTORS.get(usize::from(at)).map_or("interrupt", |name| *name).to_owned()
         }
         InterruptKind::Softirq(number) => match softirq_name(number.into()) {
             Some(name) => format!("softirq {name}"),

@@ -29,11 +29,11 @@ pub(super) fn origin(
     let layer = layers.vcpu(vcpu)?;
     let vcpu_thread = layer.thread;
     let now_ns = now_ns.saturating_add(layer.bound_ns);
-    let earliest_ns = some_entries_ago(history, vcpu, now_ns);
     let origin = |raised_by, raised_ns| Origin { raised_by, raised_ns, vcpu_thread };
     if let Some((raised_ns, one)) = of_vector(history, vcpu, kind, now_ns) {
         return (!one.in_interrupt).then(|| origin(one.by, raised_ns));
     }
+    let earliest_ns = some_entries_ago(history, vcpu, now_ns);
     let raised = || {
         let all = history.raised(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
         all.take_while(|(at_ns, _)| *at_ns >= earliest_ns).filter(|(_, one)| !one.in_interrupt)

@@ -468,36 +468,18 @@ fn a_disk_is_waited_for_since_it_has_the_request() {
         host.event(0, 1_750, IDLE, "block_rq_complete", &flags);
         host.wake_in_interrupt(0, 1_800, IDLE, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
         host.switch(0, 2_000, SERVER, SLEEPS, IDLE);
-        let found = asked(&mut [host.0.recording()], "server").unwrap();
-        let parts = parts(&found).into_iter();
-        let names = |(machine, thread, state, reason, ns): Part<'_>| {
-            (format!("{machine}/{thread}"), state, reason.map(str::to_owned), ns)
-        };
-        parts.map(names).collect::<Vec<_>>()
+        asked(&mut [host.0.recording()], "server").unwrap()
     };
-    let part = |thread: &str, state, reason: Option<&str>, ns| {
-        (format!("host/{thread}"), state, reason.map(str::to_owned), ns)
-    };
-    let awake = part("server", S::Waiting, Some("idle"), 100);
-    let handler = part("interrupt", S::Interrupt, Some("disk 8:0"), 100);
-    let expected = [
-        handler.clone(),
-        part("other", S::Running, None, 200),
-        part("server", S::Blocked, Some("disk 8:0"), 500),
-        awake.clone(),
-    ];
-    let sorted = |all: &[_]| {
-        let mut all = all.to_vec();
-        all.sort_unstable();
-        all
-    };
-    assert_eq!(reads(true, true), sorted(&expected));
+    let awake = ("host", "server", S::Waiting, Some("idle"), 100);
+    let handler = ("host", "interrupt", S::Interrupt, Some("disk 8:0"), 100);
+    let of_disk = |ns| ("host", "server", S::Blocked, Some("disk 8:0"), ns);
+    let issues = ("host", "other", S::Running, None, 200);
+    assert_eq!(parts(&reads(true, true)), sorted(&[handler, issues, of_disk(500), awake]));
     // Who issued it was not seen: it is the disk's all along.
-    let expected = [handler, part("server", S::Blocked, Some("disk 8:0"), 700), awake.clone()];
-    assert_eq!(reads(false, true), sorted(&expected));
+    assert_eq!(parts(&reads(false, true)), sorted(&[handler, of_disk(700), awake]));
     // Without the interrupt's own event nothing says that it is the disk's.
-    let expected = [part("server", S::Blocked, Some("interrupt"), 800), awake];
-    assert_eq!(reads(true, false), sorted(&expected));
+    let unknown = ("host", "server", S::Blocked, Some("interrupt"), 800);
+    assert_eq!(parts(&reads(true, false)), sorted(&[unknown, awake]));
 }
 
 /// Events are missing between two requests of one sector: the second one's beginning is not the first one's.

@@ -124,8 +124,9 @@ const PREFIXES: &[(&str, &str)] = &[
     ("guest_halt_", "power"),
 ];
 
-/// Interrupts by name: `SYSTEM` of these is `irq_vectors`.
-const VECTORS: &[&str] = &[
+/// Interrupts that x86 keeps for itself, as events of the system `irq_vectors` call them, before `_entry` and `_exit`
+/// (arch/x86/include/asm/trace/irq_vectors.h).
+pub const X86_VECTORS: &[&str] = &[
     "local_timer",
     "reschedule",
     "call_function",
@@ -142,7 +143,7 @@ const VECTORS: &[&str] = &[
 /// The system of an event, where a line doesn't say it; `unknown` if its name doesn't either.
 pub(crate) fn system_of(name: &str) -> &'static str {
     let vector = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"));
-    if vector.is_some_and(|vector| VECTORS.contains(&vector)) || name.starts_with("vector_") {
+    if vector.is_some_and(|vector| X86_VECTORS.contains(&vector)) || name.starts_with("vector_") {
         return "irq_vectors";
     }
     PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("unknown", |(_, of)| of)

@@ -22,8 +22,8 @@ use raw_bytes::{Abi, ByteOrder, LongSize};
 use sys::FileMap;
 use tracedat::{Cmdlines, Correction, EventFormat as EventText, Formats};
 
-pub use self::known::TEXT_REASON;
 pub(crate) use self::known::system_of;
+pub use self::known::{TEXT_REASON, X86_VECTORS};
 use self::layout::Event;
 use self::line::{EventLine, Line};
 use self::reasons::Reasons;

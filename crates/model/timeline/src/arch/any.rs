@@ -20,7 +20,7 @@ pub(super) const ARCH: Arch = Arch {
     ],
     details: &[(Detail::Gpa, Rule::detail("kvm:kvm_mmio", "gpa"))],
     accesses: &[Access::new("kvm:kvm_mmio", AccessKind::Mmio, &["type", "gpa"])],
-    injections: &[Injection::new("kvm:kvm_set_irq", &["none", "level", "common_flags"])],
+    injections: &[Injection::new("kvm:kvm_set_irq", &["none", "level", "common_flags", "none"])],
     isas: &[],
 };
 

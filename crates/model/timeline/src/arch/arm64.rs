@@ -17,8 +17,11 @@ pub(super) const ARCH: Arch = Arch {
     ],
     accesses: &[Access::new("kvm:kvm_hvc_arm64", AccessKind::Hypercall, &["r0"])],
     injections: &[
-        Injection::new("kvm:kvm_irq_line", &["none", "level", "common_flags"]),
-        Injection::new("kvm:vgic_update_irq_pending", &["vcpu_id", "level", "common_flags"]),
+        Injection::new("kvm:kvm_irq_line", &["none", "level", "common_flags", "none"]),
+        Injection::new(
+            "kvm:vgic_update_irq_pending",
+            &["vcpu_id", "level", "common_flags", "none"],
+        ),
     ],
     isas: &[IsaCodes {
         waits: |code| code == TRAP << 32 | WFX,

@@ -38,8 +38,8 @@ pub(super) const ARCH: Arch = Arch {
         Access::new("kvm:kvm_apic_ipi", AccessKind::Ipi, &[]),
     ],
     injections: &[
-        Injection::new("kvm:kvm_msi_set_irq", &["none", "none", "common_flags"]),
-        Injection::new("kvm:kvm_apic_accept_irq", &["apicid", "none", "common_flags"]),
+        Injection::new("kvm:kvm_msi_set_irq", &["none", "none", "common_flags", "none"]),
+        Injection::new("kvm:kvm_apic_accept_irq", &["apicid", "none", "common_flags", "vec"]),
     ],
     isas: &[
         IsaCodes {
