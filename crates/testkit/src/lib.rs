@@ -36,6 +36,7 @@ mod record_head;
 mod shapes;
 mod skipped;
 mod stream;
+mod thread_ids;
 
 pub use ctf::{CtfBits, ctf_metadata, ctf_packet};
 pub use event::{EventBuilder, Value};
@@ -48,3 +49,4 @@ pub use random::Random;
 pub use record_head::MAX_DELTA;
 pub use skipped::skipped;
 pub use stream::StreamBuilder;
+pub use thread_ids::has_kernels_ids;

@@ -64,10 +64,25 @@ impl Found {
     }
 }
 
-/// A thread of the guest waits for another one that works, sleeps, and makes exits.
-fn hands_over(recorded: &Recorded, what: &str) -> Value {
+/// A thread of a guest waits for another one that works, sleeps, and makes exits, while a program of level 1 may want the
+/// vCPU's processor, too: what they say of it themselves, and what the thread waited for.
+fn hands_over(name: &'static str, what: &str, taker: Option<&str>) -> (Value, Found) {
+    let recorded = Recorded::up(name);
+    recorded.lab.shell(1, PIN).done();
+    recorded.start_agent("vsock");
+    let recorder = recorded.begin_with("vsock:3", RECORDED);
+    if let Some(taker) = taker {
+        let script = format!("taskset 2 {taker} >/dev/null 2>&1 & echo $! >/tmp/pid");
+        recorded.lab.shell(1, &script).done();
+    }
     let script = format!("taskset 1 hyperscope-labguest handoff rounds={ROUNDS} {what}");
-    serde_json::from_str(&recorded.lab.shell(2, &script).done().stdout).unwrap()
+    let said = serde_json::from_str(&recorded.lab.shell(2, &script).done().stdout).unwrap();
+    if taker.is_some() {
+        recorded.lab.shell(1, "kill $(cat /tmp/pid)").done();
+    }
+    let (ended, log) = recorded.end(recorder);
+    assert!(ended, "{log}");
+    (said, Found::of(&recorded.session(), "l2/asker"))
 }
 
 #[test]
@@ -75,17 +90,8 @@ fn what_a_guests_thread_waits_for_is_what_the_other_one_did() {
     if !can_run_all() {
         return;
     }
-    let recorded = Recorded::up("critical");
-    recorded.lab.shell(1, PIN).done();
-    recorded.start_agent("vsock");
-    let recorder = recorded.begin_with("vsock:3", RECORDED);
     let exits = format!("busy-us={BUSY_US} nap-us={NAP_US} cpuid={CPUIDS}");
-    let said = hands_over(&recorded, &exits);
-    let (ended, log) = recorded.end(recorder);
-    assert!(ended, "{log}");
-
-    let session = recorded.session();
-    let found = Found::of(&session, "l2/asker");
+    let (said, found) = hands_over("critical", &exits, None);
     let [asker] = found.0["threads"].as_array().unwrap().as_slice() else {
         panic!("{:#}", found.0)
     };
@@ -113,18 +119,8 @@ fn who_took_the_processor_of_a_vcpu_is_waited_for_as_long_as_the_guest_says() {
     if !can_run_all() {
         return;
     }
-    let recorded = Recorded::up("critical-taken");
-    recorded.lab.shell(1, PIN).done();
-    recorded.start_agent("vsock");
-    let recorder = recorded.begin_with("vsock:3", RECORDED);
-    recorded.lab.shell(1, "taskset 2 yes >/dev/null 2>&1 & echo $! >/tmp/pid").done();
-    let said = hands_over(&recorded, "busy-us=30000");
+    let (said, found) = hands_over("critical-taken", "busy-us=30000", Some("yes"));
     let stolen_ns = ns(&said, "stolen_ns");
-    recorded.lab.shell(1, "kill $(cat /tmp/pid)").done();
-    let (ended, log) = recorded.end(recorder);
-    assert!(ended, "{log}");
-
-    let found = Found::of(&recorded.session(), "l2/asker");
     let (taken_ns, times) = found.sum(|part| {
         let is_taken = part["state"] == "preempted" || part["state"] == "waiting";
         part["machine"] == "host" && is_taken && part["thread"] == "l2 vCPU 0"

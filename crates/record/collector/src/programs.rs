@@ -146,7 +146,6 @@ impl fmt::Debug for Programs {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
     use std::sync::mpsc;
     use std::thread;
     use std::time::{Duration, Instant};
@@ -156,10 +155,7 @@ mod tests {
     /// Programs that run, and what is wrong where none can: this process may be in a container, whose
     /// threads have ids of its own.
     fn attached() -> std::result::Result<Programs, String> {
-        /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
-        const OF_KERNEL: u64 = 0xefff_fffc;
-        let own = std::fs::metadata("/proc/self/ns/pid").map_err(|error| error.to_string())?;
-        if own.ino() != OF_KERNEL {
+        if !testkit::has_kernels_ids() {
             return Err("ids of threads are a container's".into());
         }
         let attached = Programs::load(0x4853_0000, 4).and_then(|mut programs| {

@@ -1,7 +1,6 @@
 //! What codes become, and the programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits
 //! have their reason at hand: threads of this test play vCPUs.
 
-use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
@@ -39,10 +38,7 @@ fn here() -> u32 {
 /// Programs that run, for these threads; says why where none can: this process may be in a container, whose threads
 /// have ids of its own.
 fn begun(threads: Vec<DelayedThread>) -> Option<Delayer> {
-    /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
-    const OF_KERNEL: u64 = 0xefff_fffc;
-    let own = std::fs::metadata("/proc/self/ns/pid").ok()?;
-    if own.ino() != OF_KERNEL || !cfg!(target_arch = "x86_64") {
+    if !testkit::has_kernels_ids() || !cfg!(target_arch = "x86_64") {
         testkit::skip!("ids of threads are a container's, or the programs another architecture's");
         return None;
     }

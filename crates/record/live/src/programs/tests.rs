@@ -1,7 +1,6 @@
 //! The programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits have
 //! their reason at hand: this thread plays the vCPU, and is scheduled as any thread.
 
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Barrier, Mutex, mpsc};
@@ -38,10 +37,7 @@ impl Played {
     }
 
     fn with_rows(rows: u32) -> Option<Self> {
-        /// PROC_PID_INIT_INO: the namespace of the kernel's own ids.
-        const OF_KERNEL: u64 = 0xefff_fffc;
-        let own = std::fs::metadata("/proc/self/ns/pid").ok()?;
-        if own.ino() != OF_KERNEL || !cfg!(target_arch = "x86_64") {
+        if !testkit::has_kernels_ids() || !cfg!(target_arch = "x86_64") {
             testkit::skip!(
                 "ids of threads are a container's, or the programs another architecture's"
             );
