@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use alike::{FIXTURES, output_of};
+use alike::{FIXTURES, command, output_of};
 
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: make test-cluster sets it"))
@@ -23,6 +23,23 @@ fn folder(name: &str) -> PathBuf {
     let folder = Path::new(&variable("HYPERSCOPE_CLUSTER_HOME")).join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// A table for people is the same text, whoever answers.
+#[track_caller]
+fn tables_are_the_same(engine: &str, source: &str) {
+    let query = "SELECT reason, level, COUNT(*) AS exits FROM exits GROUP BY reason, level ORDER BY exits DESC, reason, level";
+    let table = ["sql", query, source];
+    assert_eq!(output_of(&table), output_of(&[&table[..], &["--engine", engine]].concat()));
+}
+
+/// What is said of a query that can't be answered.
+#[track_caller]
+fn refusal(engine: &str, query: &str, source: &str) -> String {
+    let done = command(&["sql", "--engine", engine, query, source]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    said
 }
 
 /// How many links there are to a file of exits: some 209 million rows in all.
