@@ -187,10 +187,13 @@ STATIC := x86_64 aarch64
 static = for arch in $(2); do \
 		target=$$arch-unknown-linux-musl; \
 		if [ -d "$$(rustc --print target-libdir --target $$target)" ] || RUST_BACKTRACE=0 rustup target add $$target; then \
-			cargo build --locked --profile labguest --package $(1) --target $$target; \
+			:; \
+		elif sysroot=$$(std/build $$target); then \
+			export "CARGO_TARGET_$$(tr a-z- A-Z_ <<<$$target)_RUSTFLAGS=--sysroot=$$sysroot"; \
 		else \
-			echo "$(1) for $$arch is left out: rustup can't add the target $$target (it needs a network once)"; \
+			echo "$(1) for $$arch is left out: neither rustup nor Debian's packages bring the target $$target here"; continue; \
 		fi; \
+		cargo build --locked --profile labguest --package $(1) --target $$target; \
 	done
 
 .PHONY: labguest
