@@ -171,6 +171,21 @@ const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[
 const PLAIN_USAGE: &str = "it would be for everybody on the way to read; write tls:HOST:PORT, or \
                            tcp-plain:HOST:PORT if that is meant";
 
+impl HostAddress {
+    /// Whether several hosts may be connected at a time, or several programs of one.
+    #[must_use]
+    pub fn takes_several(&self) -> bool {
+        match self {
+            Self::Vsock { .. }
+            | Self::TlsVsock { .. }
+            | Self::Tcp { .. }
+            | Self::Tls { .. }
+            | Self::Unix { .. } => true,
+            Self::VirtioSerial { .. } | Self::SharedMemory { .. } => false,
+        }
+    }
+}
+
 impl FromStr for HostAddress {
     type Err = AddressError;
 

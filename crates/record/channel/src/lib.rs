@@ -15,6 +15,7 @@ mod listener;
 mod memory;
 mod peer;
 mod ports;
+mod session_number;
 mod sink;
 mod stream;
 #[cfg(feature = "tls")]
@@ -32,6 +33,7 @@ pub use listener::Listener;
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
 pub use peer::{Fingerprint, Peer};
 pub use ports::{GuestPorts, PortSockets};
+pub use session_number::session_number;
 pub use shmring::{
     Access, Frame, FrameRing, NoFrames, PageConsumer, Pause, Poller, SharedMap, TakeFrom,
     frame_rings,

@@ -59,15 +59,9 @@ pub enum RecordError {
         /// What the system said.
         source: io::Error,
     },
-    /// A guest that no channel leads to.
-    #[error(
-        "there is no channel to the VM {name} that can be seen from here: give it a vsock device, or \
-         virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
-    )]
-    NoChannel {
-        /// Its name.
-        name: String,
-    },
+    /// A guest that is not known, or not reached.
+    #[error(transparent)]
+    NoGuest(#[from] vms::NoGuest),
     /// A VM that is not there.
     #[error("there is no VM {name} here{}", running(vms))]
     NoSuchVm {

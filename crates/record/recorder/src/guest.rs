@@ -1,6 +1,5 @@
 //! A guest that is recorded together with its host, by the agent in it.
 
-mod address;
 mod conversation;
 mod files;
 #[cfg(test)]
@@ -24,7 +23,7 @@ use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
-use vms::{Vm, open_memory};
+use vms::{GuestAddress, Vm, open_memory};
 use waits::{Deadline, Wait};
 use wire::{GuestHello, Message};
 
@@ -33,7 +32,6 @@ use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guests::{self, InGuests};
 
-pub(crate) use self::address::{GuestAddress, file_name};
 use self::conversation::{Conversation, Destination, Ended, Patience};
 pub(crate) use self::conversation::{GuestStatus, LATE};
 pub(crate) use self::files::{GuestFiles, PageShape};

@@ -10,14 +10,14 @@ use confine::{CapabilitySet, Confined};
 use folder::Folder;
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
-use vms::Vm;
+use vms::{GuestAddress, Vm};
 use waits::{Deadline, Signal, Wait};
 use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
 use crate::error::{RecordError, Result};
-use crate::guest::{self, GuestAddress, GuestRecorded, GuestStatus, HostClock, Kept, Parts, TSC};
+use crate::guest::{self, GuestRecorded, GuestStatus, HostClock, Kept, Parts, TSC};
 use crate::samples::Sampling;
 use crate::session_number;
 use crate::task::{Outcome, Task};

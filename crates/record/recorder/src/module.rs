@@ -12,11 +12,10 @@ use confine::Confined;
 use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
 use serde::Serialize;
-use vms::{Vcpu, Vm, open_memory};
+use vms::{GuestAddress, Vcpu, Vm, open_memory};
 use waits::{Deadline, Signal, Wait};
 
 use crate::error::{RecordError, Result};
-use crate::guest::GuestAddress;
 use crate::guests::same_name;
 use crate::relation::to_host;
 use crate::task::{Outcome, Task};

@@ -1,5 +1,4 @@
-//! Numbers of sessions, which nobody can guess: over some channels whoever knows one may take the pages of
-//! its guest, or make some up.
+//! Numbers of sessions and traces, as `channel` makes them.
 
 use std::path::Path;
 
@@ -10,11 +9,7 @@ use crate::error::{RecordError, Result};
 /// # Errors
 /// When the kernel has no random numbers.
 pub(crate) fn random() -> Result<u64> {
-    let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    filled.map_err(|error| RecordError::io("read", Path::new("random numbers"))(error.into()))?;
-    // 0 is what an agent says before it has a number.
-    Ok(u64::from_ne_bytes(bytes).max(1))
+    channel::session_number().map_err(RecordError::io("read", Path::new("random numbers")))
 }
 
 #[cfg(test)]

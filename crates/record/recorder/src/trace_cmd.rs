@@ -24,6 +24,7 @@ use channel::{HostAddress, TraceCmd};
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
+use vms::GuestAddress;
 use waits::{Signal, Wait};
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
@@ -31,7 +32,7 @@ use wire::trace_cmd::{Message, ReadError, Request, Response};
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
-use crate::guest::{self, GuestAddress, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
+use crate::guest::{self, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
 use crate::guests::InGuests;
 use crate::pump::stop_signal;
 

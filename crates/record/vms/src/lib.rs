@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod meant;
 mod memory;
 mod process;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use self::process::has_vm;
 
+pub use self::address::{GuestAddress, NoGuest, file_name};
 pub use self::meant::{Ambiguous, called, reached};
 pub use self::memory::{is_mapped_by, open_memory};
 

@@ -9,11 +9,12 @@ use channel::{Control, Heard, HostAddress, Stream};
 use confine::Unconfined;
 use folder::{Folder, Modes};
 use proptest::prelude::*;
+use vms::GuestAddress;
 use waits::{Deadline, Signal, Wait};
 use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 use super::files::{Arriving, GuestFiles, PageShape};
-use super::{GuestAddress, GuestRecorded, Ready};
+use super::{GuestRecorded, Ready};
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guests::InGuests;

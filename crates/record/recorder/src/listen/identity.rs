@@ -2,9 +2,7 @@
 //! is a label and nothing more.
 
 use channel::{HostAddress, Peer};
-use vms::Vm;
-
-use crate::guest::{GuestAddress, file_name};
+use vms::{GuestAddress, Vm, file_name};
 
 /// Names that are given by identity begin with these: a VM that is called so is not called by its name.
 const OWN_NAMES: [&str; 4] = ["cid-", "tls-", "tcp-", "unix"];

@@ -1,11 +1,10 @@
 //! `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
 
 use channel::HostAddress;
-use vms::Vm;
+use vms::{GuestAddress, NoGuest, Vm, file_name};
 use wire::trace_cmd::PORT;
 
 use crate::error::{RecordError, Result};
-use crate::guest::{GuestAddress, file_name};
 
 /// What such addresses begin with, after the name.
 const PREFIX: &str = "trace-cmd:";
@@ -27,7 +26,7 @@ pub(crate) fn find(asked: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
 fn found(name: Option<&str>, to: &str, vms: &[Vm]) -> Result<GuestAddress> {
     let (channel, vm) = match vms::called(vms, to)? {
         Some(vm) => {
-            let no_channel = || RecordError::NoChannel { name: vm.name.clone() };
+            let no_channel = || RecordError::NoGuest(NoGuest::NoChannel { name: vm.name.clone() });
             let channel =
                 HostAddress::Vsock { cid: vm.vsock_cid.ok_or_else(no_channel)?, port: PORT };
             vms::reached(vms, &channel)?;

@@ -15,8 +15,9 @@ use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 use super::Ready;
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
-use crate::guest::{GuestAddress, GuestRecorded};
+use crate::guest::GuestRecorded;
 use crate::guests::InGuests;
+use vms::GuestAddress;
 
 const LONG: Duration = Duration::from_secs(20);
 const PAGE: usize = 4096;

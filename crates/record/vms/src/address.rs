@@ -1,17 +1,39 @@
 //! Which guest is meant, and how its agent is reached.
 
-use channel::HostAddress;
-use vms::Vm;
+use channel::{AddressError, HostAddress};
 
-use crate::error::{RecordError, Result};
+use crate::Vm;
+use crate::meant::{Ambiguous, called, reached};
 
-/// A guest that is to be recorded, and the channel to its agent.
+/// A guest, and the channel to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GuestAddress {
-    pub(crate) name: String,
-    pub(crate) channel: HostAddress,
+pub struct GuestAddress {
+    /// What it is called here; it can be part of a file's name.
+    pub name: String,
+    /// The channel.
+    pub channel: HostAddress,
     /// The VM that it is, as far as that is known.
-    pub(crate) vm: Option<Vm>,
+    pub vm: Option<Vm>,
+}
+
+/// Why it is not known which guest is meant, or how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoGuest {
+    /// Several VMs say that it is they.
+    #[error(transparent)]
+    Ambiguous(#[from] Ambiguous),
+    /// A guest that no channel leads to.
+    #[error(
+        "there is no channel to the VM {name} that can be seen from here: give it a vsock device, or \
+         virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
+    )]
+    NoChannel {
+        /// Its name.
+        name: String,
+    },
+    /// Neither a VM's name nor a channel.
+    #[error("{0}; so are names of VMs that run here")]
+    Address(#[from] AddressError),
 }
 
 impl GuestAddress {
@@ -19,25 +41,40 @@ impl GuestAddress {
     ///
     /// # Errors
     /// When it is neither, or the VM has no channel that can be seen from here.
-    pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
-        if let Some(vm) = vms::called(vms, asked)? {
-            let Some(channel) = vm.channels.first() else {
-                return Err(RecordError::NoChannel { name: vm.name.clone() });
+    pub fn find(asked: &str, vms: &[Vm]) -> Result<Self, NoGuest> {
+        Self::find_by(asked, vms, |_| true)
+    }
+
+    /// The same; of a VM with several channels, the best of those that `fits`, or the best where none does.
+    ///
+    /// # Errors
+    /// As [`GuestAddress::find`].
+    pub fn find_by(
+        asked: &str,
+        vms: &[Vm],
+        fits: impl Fn(&HostAddress) -> bool,
+    ) -> Result<Self, NoGuest> {
+        if let Some(vm) = called(vms, asked)? {
+            let channels = vm.channels.iter().map(|channel| channel.parse());
+            let channels = channels.collect::<Result<Vec<HostAddress>, _>>()?;
+            let Some(best) = channels.first() else {
+                return Err(NoGuest::NoChannel { name: vm.name.clone() });
             };
-            let channel = channel.parse().map_err(usage)?;
+            let channel = channels.iter().find(|channel| fits(channel)).unwrap_or(best);
             // Another VM's command line may say that it is its own.
-            vms::reached(vms, &channel)?;
+            reached(vms, channel)?;
+            let channel = channel.clone();
             return Ok(Self { name: file_name(&vm.name), channel, vm: Some(vm.clone()) });
         }
         let (name, channel) = match asked.split_once('=') {
             Some((name, channel)) if !name.contains(':') => (Some(name), channel),
             _ => (None, asked),
         };
-        let channel: HostAddress = channel.parse().map_err(usage)?;
-        let named = name.map(|name| vms::called(vms, name)).transpose()?.flatten();
+        let channel: HostAddress = channel.parse()?;
+        let named = name.map(|name| called(vms, name)).transpose()?.flatten();
         let vm = match named {
             Some(vm) => Some(vm),
-            None => vms::reached(vms, &channel)?,
+            None => reached(vms, &channel)?,
         };
         let vm = vm.cloned();
         let name = name.map(str::to_owned).or(vm.as_ref().map(|vm| vm.name.clone()));
@@ -46,12 +83,9 @@ impl GuestAddress {
     }
 }
 
-fn usage(error: channel::AddressError) -> RecordError {
-    RecordError::Usage(format!("{error}; so are names of VMs that run here"))
-}
-
 /// A name that can be part of a file's.
-pub(crate) fn file_name(name: &str) -> String {
+#[must_use]
+pub fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(plain).take(64).collect();
     let name = name.trim_matches(['.', '-']);
@@ -76,7 +110,7 @@ mod tests {
         }
     }
 
-    fn found(asked: &str) -> Result<(String, String, bool)> {
+    fn found(asked: &str) -> Result<(String, String, bool), NoGuest> {
         let vms = [vm("web", Some(3)), vm("db", None)];
         let found = GuestAddress::find(asked, &vms)?;
         Ok((found.name, found.channel.to_string(), found.vm.is_some()))
