@@ -146,7 +146,12 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("live", &["analyses", "bpfload", "sys", "timeline", "tracefs", "vms"]),
     // Exits made longer, to see what a workload pays for them.
     ("delayer", &["analyses", "bpfload", "live", "stats"]),
-    ("live-viewer", &["analyses", "live", "printable", "report", "timeline"]),
+    // What guests' agents say of the same intervals.
+    ("guest-views", &["channel", "confine", "vms", "waits", "wire"]),
+    (
+        "live-viewer",
+        &["analyses", "guest-views", "live", "printable", "report", "timeline", "wire"],
+    ),
     // The same as metrics.
     ("metrics", &["analyses", "live", "printable", "timeline"]),
     (

@@ -98,7 +98,7 @@ fn screen(criterion: &mut Criterion, recorded: &[Sums]) -> Result<(), Box<dyn Er
     group.bench_function("an interval taken", |bencher| {
         bencher.iter_batched(
             || interval.clone(),
-            |interval| screen.take(interval),
+            |interval| screen.take(interval, Vec::new()),
             BatchSize::LargeInput,
         );
     });

@@ -9,8 +9,9 @@ use sampler::KeptCode;
 use symbols::KernelCode;
 use sys::FileMap;
 use wire::{
-    CodePiece, ControlDecoder, DeviceRange, GuestHello, MAX_PAGES_BYTES, MAX_PAYLOAD_BYTES,
-    Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, Text, TextKind, encode,
+    CodePiece, ControlDecoder, CpuUse, DeviceRange, GuestHello, GuestView, MAX_PAGES_BYTES,
+    MAX_PAYLOAD_BYTES, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, TaskUse, Text,
+    TextKind, ViewRequest, encode,
 };
 
 /// The session that the host chose.
@@ -115,7 +116,12 @@ pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
     };
     let code = [piece(0, 0x1000, b"\x90\xc3"), piece(1, 0x1002, b"\xcc"), piece(2, 0, b"")];
     let said = [Message::GuestHello(hello), device, Message::Text(text), Message::Alive];
-    let said = said.into_iter().chain(code).collect::<Vec<_>>();
+    let used = CpuUse { user_ns: 5, steal_ns: 1, ..CpuUse::default() };
+    let task = TaskUse { pid: 7, name: "cc1".into(), threads: 1, run_ns: 3, waited_ns: 1 };
+    let view =
+        GuestView { span_ns: 6, cpus: vec![(0, used)], tasks: vec![task], ..GuestView::default() };
+    let views = [Message::AskView(ViewRequest { tasks: 3 }), Message::View(Box::new(view))];
+    let said = said.into_iter().chain(code).chain(views).collect::<Vec<_>>();
     let mut control = vec![20];
     control.extend(said.iter().filter_map(|message| encode(SESSION, message)).flatten());
     let mut page_stream = vec![21];

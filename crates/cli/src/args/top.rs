@@ -13,6 +13,7 @@ use super::record::some_time;
     hyperscope top                                    on a KVM host: all VMs, redrawn each second\n  \
     hyperscope top --once                             one second, as tables\n  \
     hyperscope top --for 1m --format jsonl | jq '.rows[] | select(.p99_ns > 500000)'\n  \
+    hyperscope top --guest web                        and how the VM web sees itself, by its agent\n  \
     hyperscope top --steal                            in a guest: what its host does with its vCPUs\n  \
     hyperscope top --steal --record steal.dat --for 10s\n\n\
 On a host, exits are added up inside its kernel, and nothing is recorded. The key r records the\n\
@@ -30,6 +31,10 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 8192, conflicts_with = "steal",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rows: u32,
+    /// Show, too, how this guest sees itself (steal, its tasks), by hyperscope-agent in it: a VM's name, or
+    /// [NAME=]CHANNEL (vsock:CID, tls-vsock:CID, tls:HOST:PORT, tcp-plain:HOST:PORT, unix:PATH)
+    #[arg(long = "guest", value_name = "GUEST", conflicts_with = "steal")]
+    pub(crate) guests: Vec<String>,
     /// Show, in a guest, what its host does with its vCPUs
     #[arg(long)]
     pub(crate) steal: bool,

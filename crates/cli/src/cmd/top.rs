@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use guest_views::{GuestViews, SeenGuest};
 use live::{Accounting, By, Interval, Limits};
 use steal_viewer::{Format, Options, StealError, watch};
 
@@ -41,24 +42,59 @@ fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     }
 }
 
+/// Tasks of a guest that are asked for.
+const MOST_TASKS: u16 = 40;
+/// How long guests' agents may take to answer for the first time before the first interval begins.
+const AGENTS: Duration = Duration::from_secs(2);
+/// How long an interval's end waits for what guests say of it, at most.
+const ANSWERS: Duration = Duration::from_millis(500);
+
+/// What is shown of a host.
+struct Watched {
+    accounting: Accounting,
+    guests: GuestViews,
+    by: By,
+    answers: Duration,
+}
+
+impl Watched {
+    /// The interval that ends now, and what guests say of it.
+    fn interval(&mut self) -> anyhow::Result<(Interval, Vec<SeenGuest>)> {
+        self.guests.ask();
+        let interval = self.accounting.interval(self.by)?;
+        Ok((interval, self.guests.answers(self.answers)))
+    }
+}
+
 /// On a host, interval by interval.
 fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let by = match args.by {
         TopByArg::Vm => By::Vm,
         TopByArg::Vcpu => By::Vcpu,
     };
-    let mut accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
+    let guests = GuestViews::begin(&args.guests, MOST_TASKS)?;
+    guests.wait_until_ready(AGENTS);
+    let accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
+    let answers = ANSWERS.min(args.interval / 2);
+    // They count from where the first interval begins.
+    guests.ask();
+    let _ = guests.answers(ANSWERS);
+    let mut watched = Watched { accounting, guests, by, answers };
     let time = if args.once { Some(args.interval) } else { args.time };
     if time.is_none() && args.format == TopFormatArg::Table && is_interactive() {
-        return terminal::show(&mut accounting, args.interval, is_over);
+        watched.by = By::Vcpu;
+        return terminal::show(&mut watched, args.interval, is_over);
     }
     let end = time.map(|time| Instant::now() + time);
     let mut is_first = true;
+    let mut next = Instant::now();
     loop {
-        let next = Instant::now() + args.interval;
+        // Waiting for guests makes no interval longer.
+        next = (next + args.interval).max(Instant::now());
         let until = end.map_or(next, |end| end.min(next));
         let over = is_over.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
-        write(&accounting.interval(by)?, args.format, is_first)?;
+        let (interval, guests) = watched.interval()?;
+        write(&interval, &guests, args.format, is_first)?;
         is_first = false;
         if over || end.is_some_and(|end| Instant::now() >= end) {
             return Ok(());
@@ -72,13 +108,18 @@ fn is_interactive() -> bool {
 }
 
 /// Whoever reads it may have seen enough: the error's cause shows that.
-fn write(interval: &Interval, format: TopFormatArg, is_first: bool) -> anyhow::Result<()> {
+fn write(
+    interval: &Interval,
+    guests: &[SeenGuest],
+    format: TopFormatArg,
+    is_first: bool,
+) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match format {
-        TopFormatArg::Jsonl => writeln!(out, "{}", live_viewer::line(interval))?,
+        TopFormatArg::Jsonl => writeln!(out, "{}", live_viewer::line(interval, guests))?,
         TopFormatArg::Table => {
             let gap = if is_first { "" } else { "\n" };
-            write!(out, "{gap}{}", live_viewer::text(interval, stdout_width()))?;
+            write!(out, "{gap}{}", live_viewer::text(interval, guests, stdout_width()))?;
         }
     }
     Ok(out.flush()?)

@@ -19,6 +19,7 @@ mod exit_costs;
 mod flight;
 mod guest_faults;
 mod guest_instructions;
+mod guest_views;
 mod guests;
 mod hangs;
 mod hypertrace;

@@ -97,11 +97,11 @@ fn top_counts_what_a_recording_of_the_same_seconds_has() {
     eprintln!("{made} exits in {} intervals", rest.len());
 }
 
-fn number(of: &Value, name: &str) -> u64 {
+pub(crate) fn number(of: &Value, name: &str) -> u64 {
     of[name].as_u64().unwrap_or_else(|| panic!("{name} of {of}"))
 }
 
-fn check_schema(intervals: &[Value]) {
+pub(crate) fn check_schema(intervals: &[Value]) {
     let formats = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
     let schema = std::fs::read_to_string(formats.join("top.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();

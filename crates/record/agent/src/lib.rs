@@ -4,7 +4,8 @@
 //! which is tracing and nothing else: no message names a program or a file. Pages go from the
 //! kernel's buffers to the channel without being looked at.
 //!
-//! Without a host that records, it shows what a host publishes about this guest's vCPUs.
+//! It says how this machine sees itself, to hosts that look at their VMs live. Without a host it shows what one
+//! publishes about this guest's vCPUs.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,8 @@ mod shown;
 mod struct_layouts;
 mod texts;
 pub mod trace_cmd;
+mod view;
+mod watchers;
 
 pub use allowed::Allowed;
 pub use answer::serve;

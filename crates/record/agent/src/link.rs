@@ -18,6 +18,7 @@ use crate::admission::{Admission, UNPRIVILEGED, may_connect};
 use crate::allowed::{Allowed, check_keys_are_used};
 use crate::error::{AgentError, Result};
 use crate::probe_sets;
+use crate::watchers::Watchers;
 
 /// A channel.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Link {
     address: GuestAddress,
     kind: Kind,
     allowed: Allowed,
+    watchers: Watchers,
 }
 
 #[derive(Debug)]
@@ -75,7 +77,7 @@ impl Link {
                 None => return Err(failed(io::ErrorKind::Unsupported.into())),
             },
         };
-        Ok(Self { address: address.clone(), kind, allowed })
+        Ok(Self { address: address.clone(), kind, allowed, watchers: Watchers::default() })
     }
 
     /// Page streams that this machine has use for: with the number of CPUs that it may have, and of
@@ -147,6 +149,7 @@ impl Link {
                     let start_by = Some(Deadline::after(START));
                     return Ok((control, Caller { peer, start_by, greeting: Some(session) }));
                 }
+                (Admission::Command, Message::AskView(_)) => self.watched(control, session),
                 (Admission::Command, _) => refuse(control, session, "no host has begun a session"),
                 // There is no session whose pages it could take.
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
@@ -154,6 +157,13 @@ impl Link {
             }
         }
         Err(io::Error::from(io::ErrorKind::Interrupted).into())
+    }
+
+    /// Has a host look at this machine, whoever records it.
+    fn watched(&self, control: Control, session: u64) {
+        if let Err(control) = self.watchers.begin(control, session) {
+            refuse(control, session, "as many look at this machine already as may");
+        }
     }
 }
 
@@ -308,6 +318,7 @@ impl Host<'_> {
                     self.attached.extend(stream);
                 }
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
+                (Admission::Command, Message::AskView(_)) => self.link.watched(control, session),
                 (Admission::Command, _) => {
                     let text = "another host records this machine; end that recording first";
                     refuse(control, session, text);

@@ -10,6 +10,7 @@ use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 use report::{count, plural, share, time};
 
+use crate::guests::{heading, lines as guest_lines, task_rows};
 use crate::ran_instead::runners;
 use crate::screen::Screen;
 use crate::tree::{Line, Sort};
@@ -51,22 +52,25 @@ Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
   right, left, enter  show what is below it               p99, name
   /                   filter VMs and reasons   space      pause
   ?                   this page                q          end
-  r                   record this VM for 10 s and make its report; r again ends it sooner";
+  r                   record this VM for 10 s and make its report; r again ends it sooner
+  g                   tasks of its guest, where --guest names it; g again: back";
 
 /// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let said = notice_lines(screen, frame.area().width);
     let lines = screen.lines();
     let waits = waits_line(screen, &lines);
+    let inside = inside_lines(screen);
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(3),
         Constraint::Length(u16::from(waits.is_some())),
+        Constraint::Length(u16::try_from(inside.len()).unwrap_or(0)),
         Constraint::Length(u16::try_from(said.len()).unwrap_or(0)),
         Constraint::Length(1),
     ]);
-    let [head, cost, body, waited, notice, keys] = areas.areas(frame.area());
+    let [head, cost, body, waited, guest, notice, keys] = areas.areas(frame.area());
     match screen.interval() {
         Some(interval) => {
             frame.render_widget(Paragraph::new(head_line(screen, interval)), head);
@@ -76,10 +80,13 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     }
     if screen.shows_help() {
         frame.render_widget(Paragraph::new(HELP), body);
+    } else if screen.shows_tasks() {
+        task_table(screen, frame, body);
     } else {
         body_table(screen, &lines, frame, body);
     }
     frame.render_widget(Paragraph::new(waits.unwrap_or_default()), waited);
+    frame.render_widget(Paragraph::new(inside), guest);
     frame.render_widget(Paragraph::new(said), notice);
     frame.render_widget(Paragraph::new(keys_line(screen)), keys);
 }
@@ -106,6 +113,44 @@ fn waits_line<'t>(screen: &Screen, lines: &[Line]) -> Option<Text<'t>> {
         of_cpu(waited_ns),
         named.join(", ")
     )))
+}
+
+/// How the chosen VM's guest sees itself.
+fn inside_lines<'t>(screen: &Screen) -> Vec<Text<'t>> {
+    let lines = screen.guest_under_cursor().map(guest_lines).unwrap_or_default();
+    lines.into_iter().map(Text::raw).collect()
+}
+
+/// The tasks of the chosen VM's guest.
+fn task_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+    let none = |why: String| Paragraph::new(why);
+    let Some(guest) = screen.guest_under_cursor() else {
+        let why =
+            "this VM's guest was not asked how it sees itself: top --guest NAME does (g: back)";
+        return frame.render_widget(none(why.to_owned()), area);
+    };
+    let view = match &guest.view {
+        Ok(view) => view,
+        Err(why) => return frame.render_widget(none(printable::line(why).into_owned()), area),
+    };
+    let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let text = format!("{}: {}", printable::line(&guest.name), heading(view));
+    frame.render_widget(Paragraph::new(text), above);
+    let rows = task_rows(view, usize::MAX).map(|[task, pid, ran, waited]| {
+        let task = printable::line(&task).into_owned();
+        Row::new([task, format!("{pid:>10}"), format!("{ran:>9}"), format!("{waited:>9}")])
+    });
+    let widths = [
+        Constraint::Min(LEAST_NAME),
+        Constraint::Length(10),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    let titles = ["task", "       pid", "      ran", "   waited"];
+    let table = Table::new(rows, widths)
+        .column_spacing(1)
+        .header(Row::new(titles).style(Style::new().add_modifier(Modifier::UNDERLINED)));
+    frame.render_widget(table, below);
 }
 
 /// What goes on besides, broken where the screen ends: paths are whole.
@@ -161,7 +206,8 @@ fn keys_line<'t>(screen: &Screen) -> Text<'t> {
     if !filter.is_empty() {
         text += &format!(", only \"{}\"", printable::line(filter));
     }
-    text += "  / filter  r record  space pause  ? help  q end";
+    let tasks = if screen.has_guests() { "  g tasks" } else { "" };
+    text += &format!("  / filter  r record{tasks}  space pause  ? help  q end");
     Text::raw(text)
 }
 

@@ -1,15 +1,17 @@
 //! An interval as one line of JSON: docs/formats/top.schema.json.
 
 use analyses::reasons::Code;
+use guest_views::SeenGuest;
 use live::{ACTIVITIES, Interval, RanInstead, Row, Sums, Vcpu};
 use serde_json::{Map, Value, json};
+use wire::{CpuUse, GuestView, TaskUse};
 
 /// The document's name and version.
 const SCHEMA: &str = "hyperscope.top/1";
 
-/// The line, without its end.
+/// The line, without its end; guests are those that were asked for.
 #[must_use]
-pub fn line(interval: &Interval) -> String {
+pub fn line(interval: &Interval, guests: &[SeenGuest]) -> String {
     let rows: Vec<Value> = interval.rows.iter().map(row).collect();
     let vcpus: Vec<Value> = interval.vcpus.iter().map(vcpu).collect();
     let document = json!({
@@ -18,6 +20,7 @@ pub fn line(interval: &Interval) -> String {
         "interval_ns": interval.interval_ns(),
         "rows": rows,
         "vcpus": vcpus,
+        "guests": guests.iter().map(guest).collect::<Vec<_>>(),
         "cost": {
             "cpu_ns": interval.cost.cpu_ns(),
             "process_ns": interval.cost.process_ns,
@@ -105,6 +108,58 @@ fn ran_instead(one: &RanInstead) -> Value {
         "name": one.name,
         "vm": one.vm,
         "time_ns": one.time_ns,
+    })
+}
+
+fn guest(guest: &SeenGuest) -> Value {
+    let view = guest.view.as_ref();
+    json!({
+        "name": guest.name,
+        "channel": guest.channel,
+        "pid": guest.process,
+        "fault": view.err(),
+        "view": view.ok().map(self::view),
+    })
+}
+
+fn view(view: &GuestView) -> Value {
+    let cpus = view.cpus.iter().map(|(cpu, used)| {
+        let mut of = object([("cpu", json!(cpu))]);
+        of.append(&mut cpu_use(used));
+        Value::Object(of)
+    });
+    json!({
+        "interval_ns": view.span_ns,
+        "agent_cpu_ns": view.agent_cpu_ns,
+        "cpu_count": view.cpu_count,
+        "all_cpus": cpu_use(&view.all_cpus),
+        "cpus": cpus.collect::<Vec<_>>(),
+        "task_count": view.task_count,
+        "unread_threads": view.unread_threads,
+        "tasks_run_ns": view.tasks_run_ns,
+        "tasks_waited_ns": view.tasks_waited_ns,
+        "tasks": view.tasks.iter().map(task).collect::<Vec<_>>(),
+    })
+}
+
+fn cpu_use(used: &CpuUse) -> Map<String, Value> {
+    object([
+        ("user_ns", json!(used.user_ns)),
+        ("system_ns", json!(used.system_ns)),
+        ("irq_ns", json!(used.irq_ns)),
+        ("steal_ns", json!(used.steal_ns)),
+        ("idle_ns", json!(used.idle_ns)),
+        ("guest_ns", json!(used.guest_ns)),
+    ])
+}
+
+fn task(task: &TaskUse) -> Value {
+    json!({
+        "pid": task.pid,
+        "name": task.name,
+        "threads": task.threads,
+        "run_ns": task.run_ns,
+        "waited_ns": task.waited_ns,
     })
 }
 

@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod draw;
+mod guests;
 mod jsonl;
 mod ran_instead;
 mod screen;

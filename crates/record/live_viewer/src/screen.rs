@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use guest_views::SeenGuest;
 use live::Interval;
 
+use crate::guests::of_process;
 use crate::tree::{Line, Place, Sort, lines};
 
 /// Intervals that a sparkline goes back.
@@ -45,12 +47,16 @@ pub struct ChosenVm {
 #[derive(Debug, Default)]
 pub struct Screen {
     interval: Option<Interval>,
+    /// What guests said of that interval.
+    guests: Vec<SeenGuest>,
     sort: Sort,
     filter: String,
     /// The filter is being typed.
     is_typing: bool,
     is_paused: bool,
     shows_help: bool,
+    /// The tasks of the chosen VM's guest in place of the lines.
+    shows_tasks: bool,
     has_ended: bool,
     /// The key for a recording was pressed, and nobody has taken note of it.
     asks_to_record: bool,
@@ -63,8 +69,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// A new interval, whose rows are by vCPU. While paused it only counts for the sparklines.
-    pub fn take(&mut self, interval: Interval) {
+    /// A new interval, whose rows are by vCPU, and what guests said of it. While paused it only counts for the
+    /// sparklines.
+    pub fn take(&mut self, interval: Interval, guests: Vec<SeenGuest>) {
         let span_ns = interval.interval_ns().max(1);
         let all = lines(&interval, Sort::Name, "", |place| place.vcpu.is_none());
         let mut now: BTreeMap<Place, u64> = BTreeMap::new();
@@ -82,7 +89,7 @@ impl Screen {
             }
         }
         if !self.is_paused || self.interval.is_none() {
-            self.interval = Some(interval);
+            (self.interval, self.guests) = (Some(interval), guests);
         }
     }
 
@@ -104,6 +111,7 @@ impl Screen {
             Key::Char('w') => self.sort = Sort::RunQueue,
             Key::Char('p') => self.sort = Sort::P99,
             Key::Char('n') => self.sort = Sort::Name,
+            Key::Char('g') => self.shows_tasks = !self.shows_tasks,
             Key::Char('r') => self.asks_to_record = true,
             Key::Up | Key::Char('k') => self.step(-1),
             Key::Down | Key::Char('j') => self.step(1),
@@ -232,5 +240,25 @@ impl Screen {
 
     pub(crate) fn shows_help(&self) -> bool {
         self.shows_help
+    }
+
+    /// What the guest of the chosen line's VM said, where it was asked.
+    pub(crate) fn guest_under_cursor(&self) -> Option<&SeenGuest> {
+        of_process(&self.guests, self.vm_under_cursor()?.process)
+    }
+
+    /// How the user named that guest.
+    #[must_use]
+    pub fn asked_under_cursor(&self) -> Option<String> {
+        Some(self.guest_under_cursor()?.asked.clone())
+    }
+
+    /// Whether guests were asked how they see themselves.
+    pub(crate) fn has_guests(&self) -> bool {
+        !self.guests.is_empty()
+    }
+
+    pub(crate) fn shows_tasks(&self) -> bool {
+        self.shows_tasks
     }
 }

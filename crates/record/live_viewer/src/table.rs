@@ -1,22 +1,32 @@
 //! An interval as tables for people.
 
+use guest_views::SeenGuest;
 use live::{Interval, Row, Vcpu};
 use report::{Table, count, plural, share, time};
 use timeline::VcpuActivity;
 
+use crate::guests;
 use crate::ran_instead::{Runner, runners};
 
 /// Of those who ran while a VM waited, this many are shown.
 const MOST_RUNNERS: usize = 5;
 
-/// The tables, for a terminal of this many columns.
+/// The tables, for a terminal of this many columns; with guests that were asked how they see themselves.
 #[must_use]
-pub fn text(interval: &Interval, width: Option<usize>) -> String {
+pub fn text(interval: &Interval, seen: &[SeenGuest], width: Option<usize>) -> String {
     let mut text = head(interval);
     if interval.vcpus.is_empty() {
         text.push_str("\nno vCPU entered or left its guest\n");
-        return text;
+    } else {
+        text.push_str(&of_host(interval, width));
     }
+    text.push_str(&guests::text(seen, interval, width));
+    text
+}
+
+/// What the host measured of its vCPUs.
+fn of_host(interval: &Interval, width: Option<usize>) -> String {
+    let mut text = String::new();
     text.push_str("\nvCPUs: what they did, in shares of their time\n");
     text.push_str(&vcpus(&interval.vcpus).draw(width).0);
     let waited = waited(&interval.vcpus);

@@ -25,6 +25,7 @@ mod pages;
 mod samples;
 mod text;
 pub mod trace_cmd;
+mod view;
 
 pub use code::{CodePiece, CodeRequest, MAX_CODE_BYTES};
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
@@ -36,6 +37,9 @@ pub use message::{
 pub use pages::{MAX_PAGES_BYTES, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece};
 pub use samples::{SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd};
 pub use text::{Text, TextKind};
+pub use view::{
+    CpuUse, GuestView, MAX_TASK_NAME_BYTES, MAX_VIEW_CPUS, MAX_VIEW_TASKS, TaskUse, ViewRequest,
+};
 
 /// Version of the protocol; both sides must have the same.
 pub const VERSION: u16 = 2;

@@ -6,6 +6,7 @@ use crate::event_cost::{self, EventCost};
 use crate::fields::{Fields, Malformed, Payload};
 use crate::samples::{SamplePart, SampleRequest, SamplesEnd};
 use crate::text::Text;
+use crate::view::{GuestView, ViewRequest};
 
 /// One message of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,10 @@ pub enum Message {
     KeepCode(CodeRequest),
     /// Guest: a piece of that, before [`Message::SamplesEnd`].
     Code(CodePiece),
+    /// Host: how do you see yourself? The first message of a connection that is for this alone, and never ends a recording.
+    AskView(ViewRequest),
+    /// Guest: the answer.
+    View(Box<GuestView>),
 }
 
 /// What a guest says about itself.
@@ -209,6 +214,8 @@ impl Message {
             Self::SamplesEnd(_) => 18,
             Self::KeepCode(_) => 19,
             Self::Code(_) => 20,
+            Self::AskView(_) => 21,
+            Self::View(_) => 22,
         }
     }
 
@@ -235,6 +242,8 @@ impl Message {
             Self::SamplesEnd(end) => end.write(to),
             Self::KeepCode(request) => request.write(to),
             Self::Code(piece) => piece.write(to),
+            Self::AskView(request) => request.write(to),
+            Self::View(view) => view.write(to),
         }
     }
 
@@ -262,6 +271,8 @@ impl Message {
             18 => Self::SamplesEnd(SamplesEnd::read(from)?),
             19 => Self::KeepCode(CodeRequest::read(from)?),
             20 => Self::Code(CodePiece::read(from)?),
+            21 => Self::AskView(ViewRequest::read(from)?),
+            22 => Self::View(Box::new(GuestView::read(from)?)),
             _ => return Err(Malformed),
         };
         fields.end()?;

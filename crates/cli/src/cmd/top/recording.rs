@@ -88,14 +88,15 @@ impl Recordings {
         Self { program, times, opens_pages, step, browser: None, results: Vec::new() }
     }
 
-    /// What the key does: begins a recording, or ends the one that runs.
-    pub(super) fn press(&mut self, vm: Option<ChosenVm>) {
+    /// What the key does: begins a recording, or ends the one that runs. The VM's guest is recorded, too, where it is
+    /// one that was asked for.
+    pub(super) fn press(&mut self, vm: Option<ChosenVm>, guest: Option<String>) {
         match &mut self.step {
             Step::Recording(recording) => recording.recorder.interrupt(),
             Step::Reporting(_) => {}
             Step::Idle(_) => {
                 self.step = match vm {
-                    Some(vm) => self.record(&vm, place::session(&vm.name)),
+                    Some(vm) => self.record(&vm, guest, place::session(&vm.name)),
                     None => {
                         Step::Idle(Some("no VM is chosen: choose a line of one, then r".into()))
                     }
@@ -104,9 +105,9 @@ impl Recordings {
         }
     }
 
-    fn record(&mut self, vm: &ChosenVm, session: PathBuf) -> Step {
+    fn record(&mut self, vm: &ChosenVm, guest: Option<String>, session: PathBuf) -> Step {
         let times = self.times;
-        let arguments: [OsString; 7] = [
+        let mut arguments: Vec<OsString> = vec![
             "record".into(),
             "--vm".into(),
             vm.process.to_string().into(),
@@ -115,6 +116,9 @@ impl Recordings {
             "-o".into(),
             session.clone().into(),
         ];
+        if let Some(guest) = guest {
+            arguments.extend(["--guest".into(), guest.into()]);
+        }
         let at_most = times.record + times.besides;
         let vm = label(&vm.name);
         match Running::start(&self.program, arguments, at_most, times.grace) {

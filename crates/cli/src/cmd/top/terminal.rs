@@ -3,11 +3,11 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use live::{Accounting, By};
 use live_viewer::{Key, Screen, draw};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
+use super::Watched;
 use super::recording::Recordings;
 use crate::notice::say;
 
@@ -16,20 +16,20 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows intervals until the user or a signal ends it. The terminal is then as it was before, also after a panic.
 pub(super) fn show(
-    accounting: &mut Accounting,
+    watched: &mut Watched,
     interval: Duration,
     is_over: &Receiver<()>,
 ) -> anyhow::Result<()> {
     let mut recordings = Recordings::new()?;
     let mut terminal = ratatui::try_init()?;
-    let shown = follow(accounting, interval, is_over, &mut recordings, &mut terminal);
+    let shown = follow(watched, interval, is_over, &mut recordings, &mut terminal);
     let restored = ratatui::try_restore();
     recordings.end().iter().for_each(|result| say(result));
     shown.and(restored.map_err(Into::into))
 }
 
 fn follow(
-    accounting: &mut Accounting,
+    watched: &mut Watched,
     interval: Duration,
     is_over: &Receiver<()>,
     recordings: &mut Recordings,
@@ -42,13 +42,14 @@ fn follow(
         loop {
             let rest = next.saturating_duration_since(Instant::now());
             if rest.is_zero() {
-                screen.take(accounting.interval(By::Vcpu)?);
-                next = Instant::now() + interval;
+                let (shown, guests) = watched.interval()?;
+                screen.take(shown, guests);
+                next = (next + interval).max(Instant::now());
                 break;
             }
             let is_changed = event::poll(rest.min(LOOK))? && take(&event::read()?, &mut screen);
             if screen.take_record_key() {
-                recordings.press(screen.vm_under_cursor());
+                recordings.press(screen.vm_under_cursor(), screen.asked_under_cursor());
             }
             recordings.go_on();
             if screen.set_notice(recordings.notice()) || is_changed {

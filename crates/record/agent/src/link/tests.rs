@@ -45,3 +45,58 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
     host.begin_session(9);
     std::fs::remove_file(path).unwrap();
 }
+
+/// One that looks at this machine: it asks, and gets a view each time.
+struct Looker(Control);
+
+impl Looker {
+    fn new(path: &Path) -> Self {
+        let mut own = Self(connect(path));
+        let first = own.view().unwrap();
+        assert_eq!((first.span_ns, first.cpu_count, first.tasks.len()), (0, 0, 0));
+        own
+    }
+
+    fn view(&mut self) -> Option<wire::GuestView> {
+        self.0.send(5, &Message::AskView(wire::ViewRequest { tasks: 3 })).ok()?;
+        match self.0.receive(Wait::at_most(WAIT)).unwrap() {
+            Heard::Message(5, Message::View(view)) => Some(*view),
+            Heard::Message(5, Message::Refused(_)) | Heard::End => None,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn hosts_look_at_this_machine_before_and_while_another_records_it() {
+    let (link, path) = link("views");
+    let leave = Signal::new().unwrap();
+    let caller = std::thread::spawn(move || {
+        // No host records yet.
+        let mut early = Looker::new(&path);
+        let view = early.view().unwrap();
+        assert!(view.span_ns > 0 && view.cpu_count > 0 && view.tasks.len() <= 3, "{view:?}");
+        let mut control = connect(&path);
+        control.send(7, &Message::HostHello).unwrap();
+        let mut late = Looker::new(&path);
+        assert!(early.view().unwrap().task_count > 0 && late.view().unwrap().task_count > 0);
+        // Two more, and no others.
+        let others = [Looker::new(&path), Looker::new(&path)];
+        let mut fifth = connect(&path);
+        fifth.send(5, &Message::AskView(wire::ViewRequest { tasks: 3 })).unwrap();
+        let answer = fifth.receive(Wait::at_most(WAIT)).unwrap();
+        assert!(matches!(answer, Heard::Message(5, Message::Refused(_))), "{answer:?}");
+        // Who records is not disturbed.
+        control.send(7, &Message::Alive).unwrap();
+        control.send(7, &Message::Stop).unwrap();
+        drop(others);
+        (control, path)
+    });
+    let mut host = link.host(&GuestHello::default(), &leave).unwrap();
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
+    host.begin_session(7);
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::Alive));
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::Stop));
+    let (_control, path) = caller.join().unwrap();
+    std::fs::remove_file(path).unwrap();
+}

@@ -98,7 +98,7 @@ fn frame(screen: &Screen, width: u16, height: u16) -> Vec<String> {
 
 fn shown() -> Screen {
     let mut screen = Screen::default();
-    screen.take(interval());
+    screen.take(interval(), Vec::new());
     screen
 }
 
@@ -160,7 +160,7 @@ fn keys_sort_filter_pause_and_end() {
     assert!(!lines.iter().any(|line| line.contains("npf") || line.contains("+ db")));
     screen.key(Key::Escape);
     screen.key(Key::Char(' '));
-    screen.take(Interval { end_ns: 2000 * MS, ..Interval::default() });
+    screen.take(Interval { end_ns: 2000 * MS, ..Interval::default() }, Vec::new());
     let lines = frame(&screen, 80, 8);
     assert!(lines[0].ends_with("paused") && lines[3].starts_with("+ web"), "{lines:?}");
     screen.key(Key::Char('?'));
@@ -203,7 +203,7 @@ fn what_had_no_room_is_no_vm_to_be_recorded() {
     other.rows.truncate(1);
     other.rows[0].vm = None;
     other.vcpus.clear();
-    screen.take(other);
+    screen.take(other, Vec::new());
     assert!(frame(&screen, 80, 8)[3].starts_with("+ other"));
     assert_eq!(screen.vm_under_cursor(), None);
 }
@@ -241,7 +241,7 @@ fn a_sparkline_grows_to_the_left_where_there_is_room() {
         interval.rows.iter_mut().for_each(|row| row.sums.parts.kernel_ns /= 2);
         interval
     };
-    screen.take(half(interval()));
+    screen.take(half(interval()), Vec::new());
     assert!(frame(&screen, 140, 8)[3].ends_with("█▅"), "{:?}", frame(&screen, 140, 8));
     assert_eq!(sparkline([0, 1, 7].into_iter(), 2), "▂█");
     assert_eq!(sparkline([0, 0].into_iter(), 9), "▁▁");
@@ -255,7 +255,31 @@ fn nothing_that_a_guest_is_called_reaches_the_terminal_as_it_is() {
     }
     named.vcpus.clear();
     let mut screen = Screen::default();
-    screen.take(named);
+    screen.take(named, Vec::new());
     let lines = frame(&screen, 100, 8).join("\n");
     assert!(!lines.contains('\u{1b}') && !lines.contains('\u{202e}'), "{lines:?}");
+}
+
+#[test]
+fn the_guest_of_the_chosen_vm_shows_how_it_sees_itself() {
+    let mut screen = Screen::default();
+    screen.take(interval(), vec![crate::guests::tests::seen()]);
+    let lines = frame(&screen, 90, 10);
+    let inside =
+        "inside web: user 30.00%, system 10.00%, irq 1.00%, steal 24.00%, idle 30.00% of 2 CPUs";
+    assert_eq!(lines[7], inside);
+    assert_eq!(lines[8], "its tasks: mysqld 61.00%, kwo\\x1brker 20.00%, others 4.00%");
+    assert!(lines[9].contains("g tasks"), "{}", lines[9]);
+    // Another VM's guest was not asked.
+    screen.key(Key::Down);
+    assert!(!frame(&screen, 90, 10).iter().any(|line| line.starts_with("inside")));
+    screen.key(Key::Char('g'));
+    assert!(frame(&screen, 90, 10)[2].contains("was not asked"));
+    screen.key(Key::Up);
+    let lines = frame(&screen, 80, 12);
+    assert_eq!(lines[2], "web: 71 tasks, which ran 850 ms and waited 90.0 ms in 1.00 s");
+    assert!(lines[4].starts_with("mysqld (30 threads)") && lines[4].ends_with("61.00%     8.00%"));
+    assert!(lines[6].starts_with("all others"), "{lines:?}");
+    screen.key(Key::Char('g'));
+    assert!(frame(&screen, 80, 12)[3].starts_with("+ web"));
 }

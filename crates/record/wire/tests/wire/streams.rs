@@ -4,10 +4,10 @@ use std::convert::Infallible;
 
 use proptest::prelude::*;
 use wire::{
-    CodePiece, CodeRequest, ControlDecoder, CostRound, CpuCounts, CpuEnd, DeviceRange, EventCost,
-    EventFilter, GuestHello, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, SampleEvent,
-    SampleFile, SamplePart, SampleRequest, SamplesEnd, Start, Started, Status, Text, TextKind,
-    TracedFunctions, encode,
+    CodePiece, CodeRequest, ControlDecoder, CostRound, CpuCounts, CpuEnd, CpuUse, DeviceRange,
+    EventCost, EventFilter, GuestHello, GuestView, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead,
+    Piece, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd, Start, Started, Status,
+    TaskUse, Text, TextKind, TracedFunctions, ViewRequest, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -89,11 +89,33 @@ fn messages() -> Vec<Message> {
         Message::KeepCode(CodeRequest { pieces: 7, bytes: 1 << 20 }),
         Message::Code(piece(wire::MAX_CODE_BYTES)),
         Message::Code(piece(0)),
+        Message::AskView(ViewRequest { tasks: 20 }),
+        Message::View(Box::new(view(wire::MAX_VIEW_CPUS as u32, wire::MAX_VIEW_TASKS))),
+        Message::View(Box::default()),
     ]
 }
 
 fn piece(len: usize) -> CodePiece {
     CodePiece { before: 5, elf_machine: 62, address: 0xffff_ffff_8100_0000, bytes: vec![0x90; len] }
+}
+
+/// The most that one says, of names as long as they may be.
+fn view(cpus: u32, tasks: usize) -> GuestView {
+    let used = CpuUse { user_ns: 1, system_ns: 2, irq_ns: 3, steal_ns: 4, idle_ns: 5, guest_ns: 6 };
+    let name = "x".repeat(wire::MAX_TASK_NAME_BYTES);
+    let task = TaskUse { pid: 7, name, threads: 8, run_ns: 9, waited_ns: 10 };
+    GuestView {
+        span_ns: 1_000_000_000,
+        agent_cpu_ns: 11,
+        all_cpus: used,
+        cpu_count: 12,
+        cpus: (0..cpus).map(|cpu| (cpu, used)).collect(),
+        task_count: 13,
+        unread_threads: 14,
+        tasks_run_ns: 15,
+        tasks_waited_ns: 16,
+        tasks: vec![task; tasks],
+    }
 }
 
 fn cost(rounds: usize) -> EventCost {
@@ -176,6 +198,21 @@ fn what_an_event_costs_has_few_rounds_and_each_has_events() {
     assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
     let wrong = encode(1, &Message::EventCost(EventCost { repeats: 0, ..cost(1) })).unwrap();
     assert_eq!(found(&wrong, wrong.len()).0, []);
+}
+
+#[test]
+fn a_view_has_few_cpus_and_tasks_and_short_names() {
+    let (cpus, tasks) = (wire::MAX_VIEW_CPUS, wire::MAX_VIEW_TASKS);
+    let whole = view(cpus as u32, tasks);
+    for longer in [view(cpus as u32 + 1, 0), view(0, tasks + 1)] {
+        let sent = encode(1, &Message::View(Box::new(longer))).unwrap();
+        let [(1, Message::View(kept))] = &found(&sent, sent.len()).0[..] else { panic!() };
+        assert!(kept.cpus.len() <= cpus && kept.tasks.len() <= tasks);
+    }
+    let mut long_name = whole;
+    long_name.tasks[0].name.push('x');
+    let sent = encode(1, &Message::View(Box::new(long_name))).unwrap();
+    assert_eq!(found(&sent, sent.len()).0, []);
 }
 
 #[test]

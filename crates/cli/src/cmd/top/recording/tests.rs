@@ -46,7 +46,7 @@ fn stand_in(folder: &TempDir, script: &str) -> Recordings {
 fn begin(recordings: &mut Recordings, folder: &TempDir) -> PathBuf {
     let session = folder.path().join("web.hscope");
     let vm = ChosenVm { name: "web".to_owned(), process: 4711 };
-    recordings.step = recordings.record(&vm, session.clone());
+    recordings.step = recordings.record(&vm, Some("vsock:3".to_owned()), session.clone());
     session
 }
 
@@ -79,7 +79,10 @@ fn a_recording_ends_as_a_page() {
     });
     assert_eq!(done, format!("recorded web: {}", page.display()));
     let asked = fs::read_to_string(page).unwrap();
-    assert_eq!(asked.trim_end(), format!("record --vm 4711 --for 10s -o {}", session.display()));
+    assert_eq!(
+        asked.trim_end(),
+        format!("record --vm 4711 --for 10s -o {} --guest vsock:3", session.display())
+    );
     assert_eq!(recordings.end(), [done]);
 }
 
@@ -91,7 +94,7 @@ fn the_key_ends_a_recording_that_runs_and_begins_no_second() {
     let path = session.display();
     let wanted = format!("recording web: 0 of 10 s, into {path} (r stops it)");
     wait_for(&mut recordings, |notice| notice == wanted);
-    recordings.press(Some(ChosenVm { name: "db".to_owned(), process: 1 }));
+    recordings.press(Some(ChosenVm { name: "db".to_owned(), process: 1 }), None);
     assert_eq!(recordings.notice().unwrap(), format!("recording web: ending, into {path}"));
     wait_for(&mut recordings, |notice| notice == format!("recorded web: {path}/report.html"));
     assert_eq!(fs::read_to_string(session.join("report.html")).unwrap(), "ended\n");
@@ -109,7 +112,7 @@ fn why_nothing_was_recorded_is_the_recorders_last_line() {
     recordings.program = folder.path().join("none");
     begin(&mut recordings, &folder);
     assert!(recordings.notice().unwrap().contains("can't be started"), "{:?}", recordings.notice());
-    recordings.press(None);
+    recordings.press(None, None);
     assert!(recordings.notice().unwrap().starts_with("no VM is chosen"));
     assert_eq!(recordings.end().len(), 2);
 }
