@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::architecture::{Architecture, arm_is_asked_for};
 use crate::hypertrace::{
     EASY, Soak, assert_late_by, assert_within, build_module_for, comes_and_goes, lines, stamp,
 };
@@ -16,29 +17,9 @@ use crate::tool::{TestLab, can_run};
 /// A lab that boots takes longer; one that loads a snapshot takes a second or two.
 const LOADING: Duration = Duration::from_secs(30);
 
-fn asked_for() -> bool {
-    if std::env::var_os("HYPERSCOPE_LAB_AARCH64").is_none() {
-        testkit::skip!("`make test-lab-aarch64` runs it");
-        return false;
-    }
-    is_built("hyperscope-labguest")
-}
-
-/// Whether a program was built for Arm machines, where this is none.
-fn is_built(program: &str) -> bool {
-    let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
-    let folder = |profile| built.join("aarch64-unknown-linux-musl").join(profile);
-    let mut profiles = ["labguest", "release", "debug"].into_iter();
-    if cfg!(target_arch = "aarch64") || profiles.any(|one| folder(one).join(program).exists()) {
-        return true;
-    }
-    testkit::skip!("{program} is not built for aarch64 (`make test-lab-aarch64` does)");
-    false
-}
-
 #[test]
 fn an_arm_host_and_its_guest_start_load_and_are_recorded() {
-    if !can_run() || !asked_for() {
+    if !can_run() || !arm_is_asked_for() {
         return;
     }
     let lab = TestLab::new("aarch64");
@@ -62,7 +43,7 @@ fn an_arm_host_and_its_guest_start_load_and_are_recorded() {
 
 #[test]
 fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
-    if !can_run() || !asked_for() {
+    if !can_run() || !arm_is_asked_for() {
         return;
     }
     let lab = TestLab::new("aarch64-host");
@@ -77,7 +58,10 @@ fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
 /// A host and a guest for which this program, its agent and the module are built.
 fn lab_with_module(name: &'static str) -> Option<TestLab> {
     let programs = ["hyperscope", "hyperscope-agent"];
-    if !can_run() || !asked_for() || !programs.into_iter().all(is_built) {
+    if !can_run()
+        || !arm_is_asked_for()
+        || !programs.into_iter().all(|one| Architecture::Arm.is_built(one))
+    {
         return None;
     }
     let lab = TestLab::new(name);

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::hangs::Machines;
 use crate::known_shares::Drawn;
 use crate::recorded::{Recorded, json};
@@ -104,7 +105,7 @@ fn seen(session: &Path) -> Vec<Seen> {
 
 fn check(recorded: &Recorded) {
     let (drawn, folder) = (Drawn::new(), tempfile::tempdir().unwrap());
-    let Some(module) = drawn.build(folder.path()) else { return };
+    let Some(module) = drawn.build(Architecture::X86, folder.path()) else { return };
     recorded.lab.run(&["put", "2", module.to_str().unwrap(), "/tmp/busy.ko"]).done();
     recorded.lab.shell(2, "rmmod busy 2>/dev/null; insmod /tmp/busy.ko").done();
     recorded.start_agent("vsock");

@@ -9,9 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::hangs::Machines;
 use crate::recorded::{Recorded, json};
-use crate::tool::can_run_all;
+use crate::tool::folder as lab_folder;
 
 /// How long the functions are busy.
 const SECONDS: u64 = 20;
@@ -53,7 +54,8 @@ impl Drawn {
     }
 
     /// A module that runs them when something is written to its parameter.
-    fn source(&self) -> String {
+    fn source(&self, architecture: Architecture) -> String {
+        let clock = clock(architecture);
         let function = |(name, parts): (&String, u64)| {
             let us = parts * PART_US;
             // Without that attribute the compiler makes one of two that are alike.
@@ -63,9 +65,9 @@ impl Drawn {
         let calls: String = self.names[1..].iter().map(|name| format!("{name}(); ")).collect();
         let apart = &self.names[0];
         format!(
-            "#include <linux/module.h>\n#include <linux/ktime.h>\n#include <linux/sched.h>\n#include <asm/tsc.h>\n\
+            "#include <linux/module.h>\n#include <linux/ktime.h>\n#include <linux/sched.h>\n{clock}\
              static __always_inline void spin(u64 us) {{\n\
-             u64 end = rdtsc() + us * tsc_khz / 1000; while (rdtsc() < end) barrier(); }}\n{functions}\
+             u64 end = ticks() + us * TICKS_A_MS / 1000; while (ticks() < end) barrier(); }}\n{functions}\
              static int run(const char *text, const struct kernel_param *param) {{\n\
              u64 end = ktime_get_ns() + {SECONDS}ULL * NSEC_PER_SEC;\n\
              while (ktime_get_ns() < end) {{ unsigned long flags; {calls}\n\
@@ -76,9 +78,13 @@ impl Drawn {
     }
 
     /// Builds it for the lab's kernel; `None`: that has no headers here.
-    pub(crate) fn build(&self, folder: &Path) -> Option<PathBuf> {
+    pub(crate) fn build(&self, architecture: Architecture, folder: &Path) -> Option<PathBuf> {
         let kmod = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kmod/build");
-        let built = Command::new(kmod).output().unwrap();
+        let built = Command::new(kmod)
+            .arg(architecture.of_debian())
+            .env("HYPERSCOPE_LAB_DIR", lab_folder())
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&built.stdout).into_owned();
         let module = PathBuf::from(said.trim());
         let Some(folder_of_release) = module.parent().filter(|_| built.status.success()) else {
@@ -89,12 +95,13 @@ impl Drawn {
         let installed = PathBuf::from(format!("/lib/modules/{release}/build"));
         let fetched = folder_of_release.join(format!("headers/usr/src/linux-headers-{release}"));
         let headers = if installed.exists() { installed } else { fetched };
-        fs::write(folder.join("busy.c"), self.source()).unwrap();
+        fs::write(folder.join("busy.c"), self.source(architecture)).unwrap();
         fs::write(folder.join("Makefile"), "obj-m := busy.o\n").unwrap();
         let made = Command::new("make")
             .arg("-C")
             .arg(headers)
             .arg(format!("M={}", folder.display()))
+            .args(architecture.of_kbuild())
             .args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"])
             .output()
             .unwrap();
@@ -138,6 +145,20 @@ impl Drawn {
     }
 }
 
+/// How the module reads a counter, inline, and how often that counts.
+fn clock(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::X86 => {
+            "#include <asm/tsc.h>\n#define ticks rdtsc\n#define TICKS_A_MS tsc_khz\n"
+        }
+        Architecture::Arm => {
+            "#include <asm/sysreg.h>\n\
+             #define TICKS_A_MS (read_sysreg(cntfrq_el0) / 1000)\n\
+             static __always_inline u64 ticks(void) { isb(); return read_sysreg(cntvct_el0); }\n"
+        }
+    }
+}
+
 /// A profile of a session with only these of its files of samples.
 fn profile_with(session: &Path, kept: &[&str], more: &[&str]) -> Value {
     let copy = tempfile::tempdir().unwrap();
@@ -155,7 +176,7 @@ fn profile_with(session: &Path, kept: &[&str], more: &[&str]) -> Value {
 
 fn check(recorded: &Recorded) {
     let (drawn, folder) = (Drawn::new(), tempfile::tempdir().unwrap());
-    let Some(module) = drawn.build(folder.path()) else { return };
+    let Some(module) = drawn.build(recorded.lab.architecture(), folder.path()) else { return };
     recorded.lab.run(&["put", "2", module.to_str().unwrap(), "/tmp/busy.ko"]).done();
     recorded.lab.shell(2, "rmmod busy 2>/dev/null; insmod /tmp/busy.ko").done();
     recorded.start_agent("vsock");
@@ -167,6 +188,7 @@ fn check(recorded: &Recorded) {
     assert!(ended_well, "{said}");
     let session = recorded.sampled_session();
     let both = profile_with(&session, &["host", "guest"], &[]);
+    adds_up(&both, &session);
     let evidence = [
         ("both", both.clone()),
         ("host", profile_with(&session, &["host"], &[])),
@@ -194,17 +216,44 @@ fn check(recorded: &Recorded) {
     assert!(unseen * 20 <= all, "{unseen} of {all} ns");
 }
 
+/// Rows of each vCPU add up to its time and its states, which `cpu` says the same of, to the nanosecond.
+fn adds_up(profile: &Value, session: &Path) {
+    let cpu = json(&["cpu", "--by", "vcpu", "--format", "json", session.to_str().unwrap()]);
+    let vcpus = profile["vcpus"].as_array().unwrap();
+    assert_eq!(vcpus.len(), 2, "{vcpus:?}");
+    for vcpu in vcpus {
+        let is_same = |one: &&Value| one["vm"] == vcpu["vm"] && one["vcpu"] == vcpu["vcpu"];
+        let rows = profile["rows"].as_array().unwrap().iter().filter(is_same);
+        let sum: u64 = rows.map(|row| row["time_ns"].as_u64().unwrap()).sum();
+        let of_cpu = cpu["vcpus"].as_array().unwrap().iter().find(is_same).unwrap();
+        assert_eq!(
+            (sum, &vcpu["time_ns"]),
+            (of_cpu["time_ns"].as_u64().unwrap(), &of_cpu["time_ns"])
+        );
+        eprintln!("vCPU {}: {sum} ns in rows, {} by cpu", vcpu["vcpu"], of_cpu["time_ns"]);
+    }
+}
+
 /// The same parts at other places, such that each place has another one than before.
 fn rotated(mut parts: [u64; 4]) -> [u64; 4] {
     parts.rotate_left(1);
     parts
 }
 
-#[test]
-fn functions_have_the_shares_that_were_drawn_for_them() {
-    if !can_run_all() {
+fn check_on(architecture: Architecture, name: &'static str) {
+    if !architecture.can_run_all() {
         return;
     }
-    let mut machines = Machines::new(|| Recorded::up("shares"));
+    let mut machines = Machines::new(|| Recorded::of(architecture, name));
     machines.work(2, check);
+}
+
+#[test]
+fn functions_have_the_shares_that_were_drawn_for_them() {
+    check_on(Architecture::X86, "shares");
+}
+
+#[test]
+fn functions_have_the_shares_that_were_drawn_on_aarch64() {
+    check_on(Architecture::Arm, "aarch64-shares");
 }

@@ -7,6 +7,7 @@
 
 mod aarch64;
 mod ab;
+mod architecture;
 mod bench;
 mod bench_advice;
 mod bench_tracers;

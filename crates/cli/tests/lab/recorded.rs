@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::patience::{Patient, run};
 use crate::tool::{Ran, TestLab};
 
@@ -36,12 +37,17 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn up(name: &'static str) -> Self {
-        Self::with(name, 2, &[])
+        Self::of(Architecture::X86, name)
+    }
+
+    /// The same with machines of this architecture.
+    pub(crate) fn of(architecture: Architecture, name: &'static str) -> Self {
+        Self::with(TestLab::of(architecture, name), 2, &[])
     }
 
     /// The same with a network between the two machines.
     pub(crate) fn networked(name: &'static str) -> Self {
-        let recorded = Self::with(name, 2, &["--guest-net", "virtio"]);
+        let recorded = Self::with(TestLab::new(name), 2, &["--guest-net", "virtio"]);
         let device = "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up; \
                       ping -c 3 10.77.2.1";
         recorded.lab.shell(2, device).done();
@@ -50,16 +56,16 @@ impl Recorded {
 
     /// The same with the agent in the innermost of this many machines.
     pub(crate) fn with_levels(name: &'static str, levels: u8) -> Self {
-        Self::with(name, levels, &[])
+        Self::with(TestLab::new(name), levels, &[])
     }
 
-    fn with(name: &'static str, levels: u8, more: &[&str]) -> Self {
-        let lab = TestLab::new(name);
+    fn with(lab: TestLab, levels: u8, more: &[&str]) -> Self {
         let count = levels.to_string();
-        let up = ["up", "--levels", &count, "--guest-shm", "8", "--guest-cpus", "2"];
-        lab.run(&[&up, more].concat()).done();
+        let up = ["--levels", &count, "--guest-shm", "8", "--guest-cpus", "2"];
+        lab.up(&[&up, more].concat());
         lab.put_program(1);
-        lab.put_stripped(levels, &agent(), "/bin/hyperscope-agent");
+        let agent = lab.architecture().program("hyperscope-agent", agent);
+        lab.put_stripped(levels, &agent, "/bin/hyperscope-agent");
         Self { lab, folder: tempfile::tempdir().unwrap() }
     }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::architecture::Architecture;
 use crate::patience::{Patient, run};
 
 /// How long a command may take that works in machines which are up.
@@ -21,6 +22,7 @@ pub(crate) struct Ran {
 /// A lab with a name of its own; down when dropped.
 pub(crate) struct TestLab {
     name: &'static str,
+    architecture: Architecture,
 }
 
 /// Whether labs can run here; says why not.
@@ -91,9 +93,27 @@ impl Ran {
 impl TestLab {
     /// The lab of this name, down.
     pub(crate) fn new(name: &'static str) -> Self {
-        let lab = Self { name };
+        Self::of(Architecture::X86, name)
+    }
+
+    /// The same with machines of this architecture, for programs that are put into them and for [`Self::up`].
+    pub(crate) fn of(architecture: Architecture, name: &'static str) -> Self {
+        let lab = Self { name, architecture };
         lab.run(&["down"]).done();
         lab
+    }
+
+    pub(crate) fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Starts its machines, with these arguments.
+    pub(crate) fn up(&self, arguments: &[&str]) {
+        let up = match self.architecture {
+            Architecture::X86 => vec!["up"],
+            Architecture::Arm => vec!["up", "--arch", "aarch64"],
+        };
+        self.run(&[&up, arguments].concat()).done();
     }
 
     /// `hyperscope lab --name NAME` with these arguments, not yet run.
@@ -116,7 +136,9 @@ impl TestLab {
 
     /// Puts this program into a machine, as /bin/hyperscope.
     pub(crate) fn put_program(&self, level: u8) {
-        self.put_stripped(level, Path::new(env!("CARGO_BIN_EXE_hyperscope")), "/bin/hyperscope");
+        let native = || PathBuf::from(env!("CARGO_BIN_EXE_hyperscope"));
+        let program = self.architecture.program("hyperscope", native);
+        self.put_stripped(level, &program, "/bin/hyperscope");
     }
 
     /// Puts a program into a machine. The memory of guests has no room for what only debuggers need, and a
@@ -124,7 +146,7 @@ impl TestLab {
     pub(crate) fn put_stripped(&self, level: u8, program: &Path, to: &str) {
         let temporary = tempfile::tempdir().unwrap();
         let small = temporary.path().join("program");
-        let mut strip = Command::new("strip");
+        let mut strip = Command::new(format!("{}strip", self.architecture.tools()));
         assert!(strip.arg("-o").arg(&small).arg(program).status().unwrap().success());
         self.run(&["put", &level.to_string(), small.to_str().unwrap(), to]).done();
     }

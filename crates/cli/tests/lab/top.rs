@@ -8,13 +8,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::patience::Patient;
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, WORKING, can_run_all};
 
 /// In level 1: records and counts while the guest runs from /tmp/go to /tmp/done.
 const AT_ONCE: &str = "
-    qemu=$(pidof qemu-system-x86_64)
+    qemu=$(pidof qemu-system-$(uname -m))
     mkfifo /tmp/end
     hyperscope record --clock mono -o /tmp/r -- cat /tmp/end >/tmp/said 2>&1 & recorder=$!
     until pidof cat >/dev/null; do sleep 0.1; done
@@ -52,17 +53,38 @@ const EACH_NS: u64 = 300;
 /// And of a reason in all: an interrupt may come between the two.
 const ONCE_NS: u64 = 20_000;
 
+/// Exits that the guest makes, and how many there must be, at least.
+struct Work {
+    made: &'static str,
+    least: [(&'static str, u64); 2],
+}
+
+const ON_X86: Work = Work {
+    made: "cpuid=3000 hypercall=2000 nap=300",
+    least: [("cpuid", 3000), ("hypercall", 2000)],
+};
+const ON_ARM: Work = Work { made: "mmio=5000 nap=300", least: [("DABT_LOW", 5000), ("WFx", 300)] };
+
 #[test]
 fn top_counts_what_a_recording_of_the_same_seconds_has() {
-    if !can_run_all() {
+    compare_both(Architecture::X86, "top", &ON_X86);
+}
+
+#[test]
+fn top_counts_what_a_recording_has_on_aarch64() {
+    compare_both(Architecture::Arm, "aarch64-top", &ON_ARM);
+}
+
+fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
+    if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::new("top");
-    lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
+    let lab = TestLab::of(architecture, name);
+    lab.up(&["--levels", "2", "--cpus", "1", "--instruction-ns", "1"]);
     lab.put_program(1);
     let both = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", AT_ONCE]));
     lab.shell(1, "until [ -e /tmp/go ]; do sleep 0.1; done").done();
-    lab.shell(2, "hyperscope-labguest exits cpuid=3000 hypercall=2000 nap=300").done();
+    lab.shell(2, &format!("hyperscope-labguest exits {}", work.made)).done();
     lab.shell(1, "touch /tmp/done").done();
     assert_eq!(both.finish(WORKING).done().stdout, "", "an instance is left");
 
@@ -92,7 +114,7 @@ fn top_counts_what_a_recording_of_the_same_seconds_has() {
         let rows = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
         rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
     };
-    assert!(made > 5000 && of("cpuid") >= 3000 && of("hypercall") >= 2000, "{made}");
+    assert!(made > 5000 && work.least.iter().all(|&(name, least)| of(name) >= least), "{made}");
     check_who_ran(&self::recorded("cpu", &host, first, rest.last().unwrap()), rest);
     eprintln!("{made} exits in {} intervals", rest.len());
 }
@@ -173,6 +195,8 @@ fn compare(row: &Value, intervals: &[Value]) -> u64 {
         let apart = sum(live).abs_diff(in_recording);
         assert!(apart <= paired * EACH_NS + ONCE_NS, "{live}: {} by top, {row}", sum(live));
     }
+    let both = ["time_ns", "kernel_ns"].map(|name| format!("{} | {}", row[name], sum(name)));
+    eprintln!("| {} | {paired} | {} |", row["reason"], both.join(" | "));
     paired
 }
 
@@ -203,7 +227,7 @@ fn a_key_records_the_vm_under_the_cursor_and_makes_its_page() {
         return;
     }
     let lab = TestLab::new("top-records");
-    lab.run(&["up", "--levels", "2"]).done();
+    lab.up(&["--levels", "2"]);
     lab.put_program(1);
     let screen = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", SCREEN]));
     // For longer than the screen is there: some of it is in the 10 s.
