@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::patience::Patient;
-use crate::recorded::json;
+use crate::recorded::{Recorded, json};
 use crate::tool::{TestLab, WORKING, can_run_all};
 
 /// In level 1: keeps the newest until the condition has held, and is asked once more.
@@ -68,4 +68,56 @@ fn says_why(path: &Path) {
     let rows = why["figures"]["exits"].as_array().unwrap();
     let cpuid = rows.iter().find(|row| row["reason"] == "cpuid").unwrap();
     assert!(cpuid["at"]["per_s"].as_f64() > Some(25.0), "{cpuid}");
+}
+
+/// In level 1: a flight recorder that begins before its guest's agent, and lives on while that ends and comes back.
+const FLIES: &str = "
+    hyperscope record --flight 120s --size 64M --guest l2=vsock:3 -o /tmp/f >/tmp/said 2>&1 & recorder=$!
+    until grep -q 'not recorded yet' /tmp/said; do sleep 0.2; kill -0 $recorder || exit 1; done
+    until [ -e /tmp/done ]; do sleep 0.2; kill -0 $recorder || exit 2; done
+    hyperscope flight dump --pid $recorder || exit 3
+    kill -INT $recorder
+    wait $recorder
+    code=$?
+    mv /tmp/f/*.hscope /tmp/session
+    ls /tmp/f /sys/kernel/tracing/instances
+    exit $code";
+/// In level 1: waits until the recorder has said something.
+const HEARD: &str = "until grep -q 'TEXT' /tmp/said; do sleep 0.2; done";
+/// In level 2: what is recorded of it.
+const WORKS: &str = "for turn in $(seq 20); do hyperscope-labguest exits hypercall=5 nap=2; done";
+
+#[test]
+fn a_guest_that_comes_later_goes_and_comes_back_is_in_the_session() {
+    if !can_run_all() {
+        return;
+    }
+    let recorded = Recorded::up("flight-guests");
+    let lab = &recorded.lab;
+    let flies = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", FLIES]));
+    let heard = |text: &str| drop(lab.shell(1, &HEARD.replace("TEXT", text)).done());
+    heard("not recorded yet");
+    for name in ["l2", "l2-2"] {
+        recorded.start_agent("vsock");
+        heard(&format!("guest {name} is recorded"));
+        lab.shell(2, WORKS).done();
+        // Its events are sent within a second.
+        lab.shell(2, "sleep 2; killall hyperscope-agent").done();
+        heard(&format!("guest {name} is gone"));
+    }
+    lab.shell(1, "touch /tmp/done").done();
+    let flown = flies.finish(WORKING).done();
+    let left: Vec<&str> = flown.stdout.lines().filter(|line| !line.ends_with(".hscope")).collect();
+    assert_eq!(left, ["/sys/kernel/tracing/instances:", "", "/tmp/f:"], "{}", flown.stdout);
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["host.dat", "session.json", "guest-l2.dat", "guest-l2-2.dat"] {
+        let (from, to) = (format!("/tmp/session/{file}"), folder.path().join(file));
+        lab.run(&["get", "1", &from, to.to_str().unwrap()]).done();
+    }
+    let cpu = json(&["cpu", "--by", "vcpu", "--format", "json", folder.path().to_str().unwrap()]);
+    assert!(cpu["sources"].as_array().unwrap().len() == 3, "{cpu}");
+    for guest in ["guest-l2.dat", "guest-l2-2.dat"] {
+        let (counts, _) = crate::recorded::events(&folder.path().join(guest));
+        assert!(counts["sched:sched_switch"].as_u64() > Some(40), "{guest}: {counts}");
+    }
 }

@@ -145,6 +145,11 @@ impl Ready {
         &self.address.name
     }
 
+    /// The same guest under another name.
+    pub(crate) fn named(self, name: String) -> Self {
+        Self { address: GuestAddress { name, ..self.address }, ..self }
+    }
+
     /// What the guest calls itself.
     pub(crate) fn label(&self) -> String {
         printable::label(&self.hello.host_name)
@@ -288,8 +293,13 @@ impl Recorded {
 
     /// Has the guest stop, and waits until then for what it still has to send.
     pub(crate) fn end_by(self, until: Deadline) -> GuestRecorded {
-        self.ending.begin(until);
+        self.begin_end(until);
         self.end()
+    }
+
+    /// Has the guest stop; it is waited for until then.
+    pub(crate) fn begin_end(&self, until: Deadline) {
+        self.ending.begin(until);
     }
 
     /// Whether it has said all that it will, waiting for that as long as `wait` says.

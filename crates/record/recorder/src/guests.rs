@@ -176,9 +176,7 @@ pub(crate) fn connect(
         let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
         let is_own = by_trace_cmd.is_none();
         if !is_own && what.in_segments {
-            return Err(RecordError::Usage(format!(
-                "{asked}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
-            )));
+            return Err(not_in_flight(asked));
         }
         if !is_own && what.sampling.is_some() {
             return Err(RecordError::Usage(format!(
@@ -240,6 +238,13 @@ pub(crate) fn same_name(name: &str) -> RecordError {
     RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
 }
 
+/// A flight recorder can't keep this guest.
+pub(crate) fn not_in_flight(asked: &str) -> RecordError {
+    RecordError::Usage(format!(
+        "{asked}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
+    ))
+}
+
 /// Guests that are recorded, among threads that add some.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedGuests(Arc<Mutex<Guests>>);
@@ -259,6 +264,25 @@ impl Guests {
     /// Takes those of another list in.
     pub(crate) fn add(&mut self, others: Self) {
         self.0.extend(others.0);
+    }
+
+    /// Takes one out.
+    pub(crate) fn take(&mut self, name: &str) -> Self {
+        Self(self.0.extract_if(.., |guest| guest.name() == name).collect())
+    }
+
+    /// Why one is not recorded any more; none: it is.
+    pub(crate) fn over(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|guest| guest.name() == name)?.status().over
+    }
+
+    /// Begins the end of those that have one of their own: they are waited for until then.
+    pub(crate) fn begin_end(&self, until: Deadline) {
+        for guest in &self.0 {
+            if let Recorded::Own(guest) = guest {
+                guest.begin_end(until);
+            }
+        }
     }
 
     /// The names that they are recorded under.

@@ -7,6 +7,7 @@
 
 mod assemble;
 mod clean_up;
+mod coming_guests;
 mod ending;
 mod error;
 pub mod flight;

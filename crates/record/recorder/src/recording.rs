@@ -20,6 +20,7 @@ use waits::Deadline;
 use self::guest_side::GuestSide;
 use self::host_pages::HostPages;
 use self::host_streams::{HostStreams, LoadedStreams};
+use crate::coming_guests;
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flight::FlightPlan;
@@ -87,8 +88,12 @@ impl Recording {
     /// When the plan names what is not there, or the system allows no tracing.
     pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let mut recording = Self::set_up(plan, to, outside)?;
-        // What a guest has recorded since it booted can be had later, too.
-        let now = if plan.in_guests.boot { &[][..] } else { &plan.guests };
+        // What a guest has recorded since it booted can be had later, too; those of a flight recorder come and go.
+        let is_later = plan.in_guests.boot || plan.flight.is_some();
+        let now = if is_later { &[][..] } else { &plan.guests };
+        if plan.flight.is_some() {
+            coming_guests::check(&plan.guests)?;
+        }
         let (clock, trace_id) = (&*recording.session.clock().name, recording.trace_id);
         let ready = guests::connect(now, &plan.in_guests, clock, trace_id, outside.end_signal())?;
         let modules = module::find_all(&plan.modules)?;
@@ -160,7 +165,8 @@ impl Recording {
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);
         side.begin_modules(modules, (&self.to, self.pages.stop(), plan.in_guests.quota()))?;
         side.begin(ready, plan, clock, (&self.to, self.outside.end_signal()))?;
-        side.await_boots(plan, &self.to, (clock, self.trace_id))
+        side.await_boots(plan, &self.to, (clock, self.trace_id))?;
+        side.await_all(plan, &self.to, (clock, self.trace_id), &self.outside)
     }
 
     /// Leaves nothing of a recording that did not begin: nothing was recorded yet that anybody would

@@ -113,6 +113,7 @@ impl Recorder {
             self.begin_next(Instant::now());
             match asks.recv_timeout(TICK) {
                 Ok(Asked::Dump(ask)) => self.queue(ask),
+                Ok(Asked::Said(text)) => say(&text),
                 Ok(Asked::Full) | Err(_) => {}
             }
         }

@@ -87,6 +87,8 @@ pub enum Asked {
     Dump(Ask),
     /// There are as many pages as a segment may have: it is time for [`super::Flight::tick`].
     Full,
+    /// Something that whoever looks at the recorder wants to know: a guest has come, or is gone.
+    Said(String),
 }
 
 /// The socket, for as long as this is there.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use waits::{Deadline, Signal};
 
+use crate::coming_guests::{ComingGuests, Surroundings};
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::Result;
 use crate::guests::{Ready, SharedGuests};
@@ -19,6 +20,7 @@ pub(super) struct GuestSide {
     /// Guests that are to be recorded.
     pub(super) asked: usize,
     pending: Option<PendingGuests>,
+    coming: Option<ComingGuests>,
     modules: Vec<module::Recorded>,
     /// How long guests are waited for after the end.
     wait: Duration,
@@ -33,6 +35,7 @@ impl GuestSide {
             guests: SharedGuests::default(),
             asked: plan.guests.len(),
             pending: None,
+            coming: None,
             modules: Vec::new(),
             wait: plan.in_guests.wait(),
             ending: outside.ending()?,
@@ -77,6 +80,28 @@ impl GuestSide {
         Ok(())
     }
 
+    /// Takes guests in as they come up, and again as they come back.
+    pub(super) fn await_all(
+        &mut self,
+        plan: &RecordPlan,
+        to: &SessionFolder,
+        (clock, trace_id): (&str, u64),
+        outside: &Stop,
+    ) -> Result<()> {
+        if plan.flight.is_some() && !plan.guests.is_empty() {
+            let around = Surroundings {
+                plan: plan.clone(),
+                folder: to.clone(),
+                host_clock: clock.to_owned(),
+                trace_id,
+                guests: self.guests.clone(),
+                outside: outside.clone(),
+            };
+            self.coming = Some(ComingGuests::begin(&around)?);
+        }
+        Ok(())
+    }
+
     /// Bytes that modules stored.
     pub(super) fn module_bytes(&self) -> u64 {
         self.modules.iter().map(module::Recorded::bytes).sum()
@@ -93,6 +118,8 @@ impl GuestSide {
             .pending
             .take()
             .map_or_else(Vec::new, |pending_guests| pending_guests.end(stop_sent));
+        self.coming.take().into_iter().for_each(|coming| coming.end(stop_sent));
+        self.guests.lock().begin_end(until);
         self.guests.lock().are_over(stop_sent, &self.ending);
         faults
     }
