@@ -130,14 +130,19 @@ impl Recorded {
 
     /// Brings the session out of level 1.
     pub(crate) fn session(&self) -> PathBuf {
-        self.files(&["host.dat", "guest-l2.dat", "session.json"])
+        self.session_with(&[])
     }
 
     /// The same with what was sampled on both sides.
     pub(crate) fn sampled_session(&self) -> PathBuf {
         let samples = ["host.data", "host.clock", "guest-l2.data", "guest-l2.clock"];
         let code = ["host.kcore", "guest-l2.kcore"];
-        self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], &samples, &code].concat())
+        self.session_with(&[&samples[..], &code].concat())
+    }
+
+    /// The same with these files, too.
+    pub(crate) fn session_with(&self, more: &[&str]) -> PathBuf {
+        self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], more].concat())
     }
 
     fn files(&self, names: &[&str]) -> PathBuf {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::recorded::{hyperscope, json};
+use crate::hangs::Machines;
+use crate::recorded::{CHANNELS, LOAD, Recorded, hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
 
 /// Time of a guest's packets in the host's `tun_get_user`, by what the thread is that runs it.
@@ -41,4 +42,50 @@ fn packets_are_taken_in_by_the_vmm_or_by_vhost() {
     let taking = moved.clone().find(|one| one["function"] == "tun_get_user [tun]");
     let taking = taking.unwrap_or_else(|| panic!("{}", diff["moved"]));
     assert_eq!((&taking["a"]["part"], &taking["b"]["part"]), (&"vmm".into(), &"vhost".into()));
+}
+
+/// How long the guest works in its kernel.
+const SECONDS: u64 = 10;
+
+#[test]
+fn guests_are_sampled_over_every_channel() {
+    if !can_run_all() {
+        return;
+    }
+    let mut machines = Machines::new(|| Recorded::networked("sampled-channels"));
+    for (channel, of_agent) in CHANNELS {
+        machines.work(2, |recorded| sample_over(recorded, channel, of_agent));
+    }
+    machines.work(2, |recorded| {
+        let (channel, of_agent) = recorded.secret_channel();
+        sample_over(recorded, &channel, &of_agent);
+    });
+}
+
+/// Samples the guest, and has it send its kernel's code where they saw it: nothing of both is missing.
+fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
+    recorded.start_agent(of_agent);
+    let recorder =
+        recorded.begin_with(channel, "--guest-event sched --guest-sample 397 -e kvm -e sched");
+    let works = format!(
+        "end=$(($(cut -d. -f1 /proc/uptime)+{SECONDS})); \
+         while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done"
+    );
+    recorded.lab.shell(2, &works).done();
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{channel}: {said}");
+    let session = recorded.session_with(&["guest-l2.data", "guest-l2.clock", "guest-l2.kcore"]);
+    let stored: Value =
+        serde_json::from_str(&std::fs::read_to_string(session.join("session.json")).unwrap())
+            .unwrap();
+    let sampler = &stored["recorded"]["guests"][0]["sampler"];
+    let samples = sampler["samples"].as_u64().unwrap();
+    assert!(samples > 50 * SECONDS && sampler["lost"] == 0, "{channel}: {sampler}");
+    assert!(sampler["code"]["bytes"].as_u64() > Some(4096), "{channel}: {sampler}");
+    let info = json(&["info", "--format", "json", session.join("guest-l2.data").to_str().unwrap()]);
+    let counted = info["files"][0]["samples"].as_object().unwrap().values();
+    let counted = counted.flat_map(|by_mode| by_mode.as_object().unwrap().values());
+    assert_eq!(counted.map(|count| count.as_u64().unwrap()).sum::<u64>(), samples, "{channel}");
+    eprintln!("{channel}: {samples} samples, code {}", sampler["code"]);
+    recorded.lab.shell(2, "killall hyperscope-agent").done();
 }
