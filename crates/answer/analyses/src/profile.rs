@@ -21,6 +21,7 @@ mod thread_samples;
 mod threads;
 mod timed;
 mod weights;
+mod without_vcpus;
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,7 @@ use self::sums::{Stratum, StratumSum};
 pub(crate) use self::thread_samples::{StackFunctions, StackNumber, ThreadSamples};
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
+pub use self::without_vcpus::{SampledMachine, SampledThread};
 use crate::align::GuestAlignment;
 use crate::states::{States, VcpuRef, VcpuState};
 
@@ -88,10 +90,18 @@ pub struct CodeFrame {
 /// Code in user space of which no file is known: guests' always, since a recording of a kernel has no programs.
 pub const USER_MODULE: &str = "[user]";
 
+/// Code of a guest of which nothing is recorded.
+pub const GUEST_MODULE: &str = "[guest]";
+
 impl CodeFrame {
     /// Somewhere in user space.
     fn of_user_space() -> Self {
         Self { module: Some(USER_MODULE.to_owned()), user_space: true, ..Self::default() }
+    }
+
+    /// Somewhere in a guest of this machine's.
+    fn of_a_guest() -> Self {
+        Self { module: Some(GUEST_MODULE.to_owned()), ..Self::default() }
     }
 
     /// Whether its function is known.
@@ -232,6 +242,8 @@ pub struct Profile {
     pub rows: Vec<ProfileRow>,
     /// Other threads of hosts that were sampled, as far as they work for these VMs.
     pub threads: Vec<ProfileThread>,
+    /// Where no vCPU is recorded: the machines that were sampled.
+    pub machines: Vec<SampledMachine>,
     /// When all this was, where that was asked for.
     pub slices: Option<ProfileSlices>,
     /// By VM that was sampled from inside and by its host, how far they differ.
@@ -293,11 +305,13 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
     }
     let mut reasons = std::mem::take(&mut found.reasons);
     let of_threads = std::mem::take(&mut found.threads);
+    let without_vcpus = std::mem::take(&mut found.without_vcpus);
     let states = &found.states;
     let mut profile = Profile {
         vcpus: Vec::new(),
         rows: Vec::new(),
         threads: Vec::new(),
+        machines: Vec::new(),
         slices: found.grid.map(|grid| slices(&grid)),
         differences: BTreeMap::new(),
         losses: states.pass.losses.clone(),
@@ -329,6 +343,11 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
         if let Some(slices) = &mut profile.slices {
             slices.threads.extend(by_slice);
         }
+    }
+    for machine in without_vcpus {
+        let Some(recording) = recordings.get(machine.recording()) else { continue };
+        let code = found.code(machine.recording(), None);
+        profile.machines.push(machine.named(recording, &code));
     }
     profile
 }

@@ -9,8 +9,9 @@ mod speedscope;
 mod stacks;
 
 use std::io;
+use std::path::Path;
 
-use analyses::profile::{CodeFrame, Profile, ProfileVcpu};
+use analyses::profile::{CodeFrame, Profile, ProfileVcpu, SampledMachine, SampledThread};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -82,27 +83,14 @@ impl Report for ProfileReport {
     fn text(&self, width: Option<usize>) -> String {
         let profile = &self.profile;
         let mut out = format!("{}: ", line(&self.sources.join(", ")));
-        if profile.vcpus.is_empty() {
-            return out + "no vCPUs: it takes kvm_entry and kvm_exit\n" + &self.losses();
+        if profile.vcpus.is_empty() && profile.machines.is_empty() {
+            let none =
+                "no vCPUs and no samples: it takes kvm_entry and kvm_exit, or record --sample\n";
+            return out + none + &self.losses();
         }
-        let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
-        let ns = |time_ns| time(time_ns, profile.nanoseconds);
-        let busy_ns = self.busy_ns();
-        out += &match busy_ns == self.time_ns() {
-            true => format!("{} of {vcpus}", ns(self.time_ns())),
-            false => {
-                format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
-            }
-        };
-        out += &match self.threads {
-            _ if self.symbol.is_some() => format!("; {}\n\n", self.of_symbol(&ns)),
-            true => format!(
-                ", and {} of {} that work for VMs; shares are of both\n\n",
-                ns(self.threads_ns()),
-                plural(profile.threads.len() as u64, "other thread")
-            ),
-            false if busy_ns == self.time_ns() => "\n\n".to_owned(),
-            false => ", of which shares are\n\n".to_owned(),
+        out += &match profile.vcpus.is_empty() {
+            true => self.head_without_vcpus(),
+            false => self.head(),
         };
         let all = lines::shown(self);
         let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
@@ -132,6 +120,7 @@ impl Report for ProfileReport {
             losses: losses::json(self.profile.losses.iter(), 0),
             recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
             differences: self.differences(),
+            machines: self.machines(),
             vcpus,
             rows: self.rows(),
         }
@@ -139,6 +128,69 @@ impl Report for ProfileReport {
 
     fn csv(&self) -> Table {
         column::csv(&self.columns(), &lines::lines(self), &[self.profile.nanoseconds])
+    }
+}
+
+impl ProfileReport {
+    /// What vCPUs' time the table is of.
+    fn head(&self) -> String {
+        let profile = &self.profile;
+        let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
+        let ns = |time_ns| time(time_ns, profile.nanoseconds);
+        let busy_ns = self.busy_ns();
+        let mut out = match busy_ns == self.time_ns() {
+            true => format!("{} of {vcpus}", ns(self.time_ns())),
+            false => {
+                format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
+            }
+        };
+        out += &match self.threads {
+            _ if self.symbol.is_some() => format!("; {}\n\n", self.of_symbol(&ns)),
+            true => format!(
+                ", and {} of {} that work for VMs; shares are of both\n\n",
+                ns(self.threads_ns()),
+                plural(profile.threads.len() as u64, "other thread")
+            ),
+            false if busy_ns == self.time_ns() => "\n\n".to_owned(),
+            false => ", of which shares are\n\n".to_owned(),
+        };
+        out
+    }
+
+    /// The same where samples alone say how long anything ran.
+    fn head_without_vcpus(&self) -> String {
+        let machines = &self.profile.machines;
+        let is_time = self.profile.nanoseconds && machines.iter().all(|one| one.unit.nanoseconds);
+        let ns = |of: u64| match is_time {
+            true => format!("{} of CPU time", time(of, true)),
+            false => format!("{} events", count(of)),
+        };
+        let threads: usize = machines.iter().map(|one| one.threads.len()).sum();
+        let samples = |one: &SampledMachine| {
+            let stacks = one.threads.iter().flat_map(|thread| &thread.stacks);
+            stacks.map(|(_, time)| time.samples).fold(0, u64::saturating_add)
+        };
+        let by: Vec<String> = machines
+            .iter()
+            .map(|one| format!("{} of {}", plural(samples(one), "sample"), line(&one.unit.event)))
+            .collect();
+        let mut out = format!(
+            "{} of {}, by {}; no exits of vCPUs are recorded",
+            ns(self.shown_ns()),
+            plural(threads as u64, "thread"),
+            by.join(" and ")
+        );
+        if self.symbol.is_some() {
+            out += &format!("; {}", self.of_symbol(&|of| ns(of)));
+        }
+        out + "\n\n"
+    }
+
+    /// What a machine is called: of a guest its recording, of a host nothing.
+    fn machine_name(&self, machine: &SampledMachine) -> &str {
+        let path = self.sources.get(machine.recording).filter(|_| machine.is_guest);
+        let name = path.and_then(|path| Path::new(path).file_stem()?.to_str());
+        name.map_or("", |name| name.strip_prefix("guest-").unwrap_or(name))
     }
 }
 
@@ -150,6 +202,7 @@ struct Document<'r> {
     losses: Value,
     recorder_cost: Option<Value>,
     differences: Vec<Value>,
+    machines: Vec<Value>,
     vcpus: Vec<Value>,
     rows: Vec<Value>,
 }
@@ -193,6 +246,21 @@ impl ProfileReport {
             .collect()
     }
 
+    /// Where no vCPU is recorded: what samples of each machine stand for.
+    fn machines(&self) -> Vec<Value> {
+        let of = |one: &SampledMachine| {
+            serde_json::json!({
+                "source": self.sources.get(one.recording),
+                "event": one.unit.event,
+                "hz": one.unit.hz,
+                "nanoseconds": one.unit.nanoseconds,
+                "idle_samples": one.idle_samples,
+                "other_samples": one.unit.others,
+            })
+        };
+        self.profile.machines.iter().map(of).collect()
+    }
+
     /// The time of all vCPUs.
     fn time_ns(&self) -> u64 {
         self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)
@@ -216,7 +284,9 @@ impl ProfileReport {
 
     /// Of it and of what threads of hosts ran, what tables show.
     fn shown_ns(&self) -> u64 {
-        self.busy_ns().saturating_add(self.threads_ns())
+        let machines = self.profile.machines.iter().flat_map(|one| &one.threads);
+        let of_machines = machines.map(SampledThread::time_ns).fold(0, u64::saturating_add);
+        self.busy_ns().saturating_add(self.threads_ns()).saturating_add(of_machines)
     }
 
     /// Of the time of all vCPUs, what tables show.
@@ -262,7 +332,11 @@ impl ProfileReport {
     pub fn has_function(&self, wanted: &str) -> bool {
         let of_rows = self.profile.rows.iter().filter_map(|row| row.stack.last());
         let of_threads = self.profile.threads.iter().flat_map(|thread| &thread.stacks);
-        let mut leaves = of_rows.chain(of_threads.filter_map(|(stack, ..)| stack.last()));
+        let machines = self.profile.machines.iter().flat_map(|one| &one.threads);
+        let of_machines = machines.flat_map(|thread| &thread.stacks);
+        let of_threads = of_threads.filter_map(|(stack, ..)| stack.last());
+        let of_machines = of_machines.filter_map(|(stack, _)| stack.last());
+        let mut leaves = of_rows.chain(of_threads).chain(of_machines);
         let is_it = |symbol: &String| eventfmt::glob(wanted, symbol);
         leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(is_it))
     }

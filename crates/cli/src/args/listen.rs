@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use recorder::Modes;
 
-use super::record::{ProfileArg, duration, mode};
+use super::record::{ProfileArg, SampledEventArg, duration, mode};
 use super::size::size;
 use super::tracer::TracerArgs;
 
@@ -30,6 +30,12 @@ pub(crate) struct ListenArgs {
     pub(crate) profile: Option<ProfileArg>,
     #[command(flatten)]
     pub(crate) tracer: TracerArgs,
+    /// Sample what guests' CPUs run, HZ times a second, from inside: hyperscope profile shows it
+    #[arg(long = "sample", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) sample_hz: Option<u32>,
+    /// What makes samples [default: cycles where the processor counts them, else cpu-clock]
+    #[arg(long, value_name = "EVENT", requires = "sample_hz")]
+    pub(crate) sample_event: Option<SampledEventArg>,
     /// The folder with the sessions
     #[arg(short, long, value_name = "DIR", default_value = "guests")]
     pub(crate) output: PathBuf,

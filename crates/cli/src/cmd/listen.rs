@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use printable::messages;
-use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profile};
+use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profile, Sampling};
 
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};
@@ -47,6 +47,9 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
             events: args.events.clone(),
             profile: args.profile.map(|one| Profile::from(one).in_guests()).or(usual),
             tracer: args.tracer.asked()?,
+            sampling: args
+                .sample_hz
+                .map(|hz| Sampling { hz, event: args.sample_event.map(Into::into) }),
             buffer_kib: args.buffer,
             quota_bytes: Some(args.quota),
             wait: args.guest_wait,

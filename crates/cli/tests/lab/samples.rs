@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::hangs::Machines;
+use crate::patience::Patient;
 use crate::recorded::{CHANNELS, LOAD, Recorded, hyperscope, json};
-use crate::tool::{TestLab, can_run_all};
+use crate::tool::{TestLab, WORKING, can_run_all};
 
 /// Time of a guest's packets in the host's `tun_get_user`, by what the thread is that runs it.
 fn taken_in(lab: &TestLab, scenario: &str, session: &str) -> [u64; 2] {
@@ -88,4 +89,52 @@ fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
     assert_eq!(counted.map(|count| count.as_u64().unwrap()).sum::<u64>(), samples, "{channel}");
     eprintln!("{channel}: {samples} samples, code {}", sampler["code"]);
     recorded.lab.shell(2, "killall hyperscope-agent").done();
+}
+
+/// In level 1: waits for agents; the guest is there when one is recorded, and its session when that has ended.
+const LISTENS: &str = "
+    hyperscope listen vsock:822 --sample 397 -e sched --guest-wait 60s -o /tmp/guests >/tmp/said 2>&1 & listener=$!
+    until grep -q 'is recorded' /tmp/said 2>/dev/null; do sleep 0.2; kill -0 $listener || exit 1; done
+    until [ -e /tmp/done ]; do sleep 0.2; done
+    kill -INT $listener
+    wait $listener; code=$?
+    mv /tmp/guests/l2.hscope /tmp/heard
+    exit $code";
+
+#[test]
+fn a_guest_that_connects_by_itself_is_sampled() {
+    if !can_run_all() {
+        return;
+    }
+    let recorded = Recorded::up("sampled-listen");
+    let lab = &recorded.lab;
+    let listens = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", LISTENS]));
+    lab.shell(1, "until grep -q waiting /tmp/said 2>/dev/null; do sleep 0.2; done").done();
+    lab.shell(2, "(hyperscope-agent connect:vsock:822 >/tmp/agent.log 2>&1 &)").done();
+    lab.shell(1, "until grep -q 'is recorded' /tmp/said; do sleep 0.2; done").done();
+    let works = "printf '#!/bin/sh\\nwhile :; do :; done\\n' >/tmp/burner; chmod +x /tmp/burner; \
+                 /tmp/burner & sleep 6; kill $!";
+    lab.shell(2, works).done();
+    lab.shell(1, "touch /tmp/done").done();
+    listens.finish(WORKING).done();
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["guest-l2.dat", "session.json", "guest-l2.data", "guest-l2.clock"] {
+        let (from, to) = (format!("/tmp/heard/{file}"), folder.path().join(file));
+        lab.run(&["get", "1", &from, to.to_str().unwrap()]).done();
+    }
+    let _ =
+        std::process::Command::new("cp").arg("-r").arg(folder.path()).arg("/tmp/heard").status();
+    let session = folder.path().to_str().unwrap();
+    let profile = json(&["profile", "--by", "comm", "--format", "json", session]);
+    let rows = profile["rows"].as_array().unwrap();
+    let of = |comm: &str| -> u64 {
+        let own = rows.iter().filter(|row| row["comm"] == comm);
+        own.map(|row| row["samples"].as_u64().unwrap()).sum()
+    };
+    // One CPU of two for six seconds, in which it may have had little of its own.
+    assert!(of("burner") > 200, "{profile}");
+    let all = rows.iter().map(|row| row["time_ns"].as_u64().unwrap()).sum::<u64>();
+    let busy = rows.iter().filter(|row| row["vm"] == "l2" && row["evidence"] != "none");
+    let busy = busy.map(|row| row["time_ns"].as_u64().unwrap()).sum::<u64>();
+    assert!(busy > all / 2, "{busy} of {all}");
 }

@@ -15,6 +15,7 @@ use tracedat::Correction;
 
 use crate::clock::Clock;
 use crate::records::Packet;
+use crate::samples::Samples;
 use crate::stream::{BlockReader, Stream};
 use crate::{Doubt, Recording};
 
@@ -206,6 +207,12 @@ impl<'a, I: Iterator<Item = Found<'a>>> Iterator for InPart<'a, I> {
 }
 
 impl Recording {
+    /// What is read of it, by the clock that it had when that was set; none: all.
+    #[must_use]
+    pub fn range(&self) -> Option<TimeRange> {
+        self.part.as_ref().map(|part| part.times)
+    }
+
     /// Reads no more than what lies in `times`, by its clock as it is now: what brings its times to
     /// another clock afterwards moves the range with them. The kernel counted losses of the whole.
     pub fn set_range(&mut self, times: TimeRange) {
@@ -259,7 +266,8 @@ impl Recording {
         Some((vm, *vcpu))
     }
 
-    /// The times of its first and last record; `None`: it has none. Takes a few pages of each stream.
+    /// The times of its first and last record, or without events of its samples; `None`: it has none. Takes a few pages
+    /// of each stream.
     #[must_use]
     pub fn first_and_last_ns(&self) -> Option<(u64, u64)> {
         let mut reader = BlockReader::default();
@@ -276,7 +284,7 @@ impl Recording {
                 found = Some((so_far.0.min(first), so_far.1.max(last)));
             }
         }
-        found
+        found.or_else(|| Samples::of(self).ok()??.first_and_last_ns())
     }
 
     /// The stamps of the first and last record of a block.

@@ -15,6 +15,10 @@ use crate::open::OpenError;
 use crate::perf_data::{Bytes, SampleCounts};
 use crate::recording::Recording;
 
+mod weights;
+
+pub use self::weights::{WeighedSample, WeightUnit};
+
 /// What files in a session's folder are called: samples, and how their clock goes.
 const SAMPLES: &str = "data";
 const CLOCKS: &str = "clock";
@@ -183,6 +187,14 @@ impl Samples {
     #[must_use]
     pub fn is_of_guest(&self) -> bool {
         self.by == By::Cpu
+    }
+
+    /// The times of the first and the last.
+    #[must_use]
+    pub fn first_and_last_ns(&self) -> Option<(u64, u64)> {
+        let first = self.found.values().filter_map(|all| Some(all.first()?.time_ns)).min()?;
+        let last = self.found.values().filter_map(|all| Some(all.last()?.time_ns)).max()?;
+        Some((first, last))
     }
 
     /// Those of a host's thread, in the order of their times.

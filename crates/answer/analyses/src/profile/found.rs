@@ -12,6 +12,7 @@ use super::instruction::KeptCode;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
+use super::without_vcpus::{self, MachineWeights};
 use crate::align::GuestAlignment;
 use crate::reasons::ReasonNames;
 use crate::states::{States, states_with_pc};
@@ -32,6 +33,8 @@ pub(super) struct Found<'s> {
     pub(super) log: Option<SampleLog>,
     /// How times are cut into slices, where those are asked for.
     pub(super) grid: Option<SliceGrid>,
+    /// Machines that were sampled, where no vCPU is recorded.
+    pub(super) without_vcpus: Vec<MachineWeights>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
     /// By recording: those that were sampled, and guests.
@@ -77,7 +80,8 @@ impl<'s> Found<'s> {
         guests: &'s [GuestAlignment],
         samples: &'s [Option<Samples>],
     ) -> Self {
-        let ProfileSums { strata, threads, reasons, samples: seen, log, grid, .. } = sums;
+        let ProfileSums { strata, threads, reasons, samples: mut seen, log, grid, .. } = sums;
+        let without_vcpus = without_vcpus::gather(&mut seen, &states, recordings);
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|one| one.guest) {
@@ -95,6 +99,7 @@ impl<'s> Found<'s> {
             reasons,
             log,
             grid,
+            without_vcpus,
             guests,
             samples,
             machines,

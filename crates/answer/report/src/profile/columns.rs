@@ -125,8 +125,12 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
         .null("rows are of all levels")
         .shown_if(TABLE, 4, |one| one.key.level.is_some_and(|level| level > 1))
         .after("vm"),
-        Column::text(("vm", "VM"), "The VM.", |one: &Line<'_>| Some(one.key.vm.to_owned()))
-            .shown(TABLE, 3),
+        Column::text(("vm", "VM"), "The VM.", |one: &Line<'_>| {
+            Some(one.key.vm.to_owned()).filter(|vm| !vm.is_empty())
+        })
+        .null("it is a host's thread, and no vCPU is recorded")
+        .shown_if_known(TABLE, 3)
+        .missing("-"),
         Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |one: &Line<'_>| {
             one.key.vcpu.map(u64::from)
         })

@@ -95,7 +95,47 @@ impl column::Row for Line<'_> {
 pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
     let whole_ns = report.shown_ns();
     let rows = report.profile.rows.iter().map(|row| Line::of(report, row, whole_ns));
-    rows.chain(of_threads(report, whole_ns)).collect()
+    rows.chain(of_threads(report, whole_ns)).chain(of_machines(report, whole_ns)).collect()
+}
+
+/// What threads of machines ran, where no vCPU is recorded.
+fn of_machines(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Line<'_>> {
+    let threads = report
+        .profile
+        .machines
+        .iter()
+        .flat_map(|machine| machine.threads.iter().map(move |thread| (machine, thread)));
+    threads.flat_map(move |(machine, thread)| {
+        thread.stacks.iter().map(move |(stack, time)| {
+            let is_user = stack.last().is_some_and(|leaf| leaf.user_space);
+            let state = if is_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
+            let state = Some(state).filter(|_| machine.is_guest);
+            let evidence = match (stack.is_empty(), machine.is_guest) {
+                (true, _) => Evidence::None,
+                (false, true) => Evidence::Agent,
+                (false, false) => Evidence::Host,
+            };
+            Line {
+                nanoseconds: report.profile.nanoseconds && machine.unit.nanoseconds,
+                whole_ns,
+                key: Key {
+                    vm: report.machine_name(machine),
+                    state,
+                    comm: thread.comm.as_deref(),
+                    part: (!machine.is_guest).then_some(Part::Other),
+                    ..Key::default()
+                },
+                stack,
+                host_code: !machine.is_guest,
+                evidence,
+                time: *time,
+                modes: match state {
+                    Some(state) => Modes::of(state, time.ns),
+                    None => Modes::of_stack(stack, time.ns),
+                },
+            }
+        })
+    })
 }
 
 /// What other threads of hosts ran, where that is asked for.

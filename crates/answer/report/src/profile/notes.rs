@@ -1,7 +1,8 @@
 //! What a reader of a profile must know: what samples are, how many, and what they can't say.
 
-use analyses::profile::Evidence;
+use analyses::profile::{Evidence, SampledMachine};
 use eventfmt::Coverage;
+use sources::WeightUnit;
 
 use super::{ProfileBy, ProfileReport};
 use crate::units::{count, plural, share, time};
@@ -16,9 +17,11 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
             time(idle_ns, report.profile.nanoseconds)
         ));
     }
-    if matches!(report.by, ProfileBy::Symbol | ProfileBy::Instruction) {
+    let is_of_code = matches!(report.by, ProfileBy::Symbol | ProfileBy::Instruction);
+    if !report.profile.vcpus.is_empty() && is_of_code {
         notes.extend(evidence_notes(report));
     }
+    notes.extend(report.profile.machines.iter().flat_map(weight_notes));
     if report.by == ProfileBy::Instruction {
         notes.extend(instruction_notes(report));
     }
@@ -31,6 +34,32 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     }
     if report.by == ProfileBy::Symbol {
         notes.extend(unnamed_notes(report));
+    }
+    notes
+}
+
+/// What samples stand for, where nothing else says how long anything ran.
+fn weight_notes(machine: &SampledMachine) -> Vec<String> {
+    let WeightUnit { event, nanoseconds, hz, others } = &machine.unit;
+    let event = printable::line(event);
+    let mut notes = vec![match (hz, nanoseconds) {
+        (Some(hz), _) => format!(
+            "each sample of {event} stands for a {}th of a second, as that was its rate",
+            count(*hz)
+        ),
+        (None, true) => format!("each sample stands for its own period of {event}"),
+        (None, false) => {
+            format!(
+                "each sample stands for its own period, which counts {event}: these are no times"
+            )
+        }
+    }];
+    if machine.idle_samples > 0 {
+        let idle = plural(machine.idle_samples, "sample");
+        notes.push(format!("left out: {idle} of CPUs that had nothing to run"));
+    }
+    if *others > 0 {
+        notes.push(format!("left out: {} of other events", plural(*others, "sample")));
     }
     notes
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyses::states::VcpuState;
+use analyses::states::{Part, VcpuState};
 
 use super::ProfileReport;
 use super::lines::{self, Line};
@@ -108,14 +108,16 @@ impl Tree {
 /// The frames of a line, from the root on.
 pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
     let key = &line.key;
-    let mut stack = vec![(None, format!("VM {}", key.vm))];
+    let root = if key.vm.is_empty() { "host".to_owned() } else { format!("VM {}", key.vm) };
+    let mut stack = vec![(None, root)];
     stack.extend(key.vcpu.map(|vcpu| (None, format!("vCPU {vcpu}"))));
     if key.level.is_some_and(|level| level > 1) {
         stack.push((None, "level 2".to_owned()));
     }
     if let Some(part) = key.part {
-        let name = format!("{} {}", part.name(), key.comm.unwrap_or("?"));
-        stack.push((None, name));
+        let comm = key.comm.unwrap_or("?");
+        let name = format!("{} {comm}", part.name());
+        stack.push((None, if part == Part::Other { comm.to_owned() } else { name }));
         // In the colours of the host's kernel.
         let host = Some(VcpuState::ExitKernel);
         stack.extend(line.stack.iter().map(|frame| (host, frame.name())));

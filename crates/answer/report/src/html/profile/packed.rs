@@ -261,6 +261,7 @@ mod tests {
         Profile {
             vcpus: Vec::new(),
             rows: Vec::new(),
+            machines: Vec::new(),
             threads: (0..many).map(thread).collect(),
             slices: Some(slices),
             differences: BTreeMap::new(),
