@@ -332,6 +332,11 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     let sum = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
     assert_eq!(folded.lines().map(sum).sum::<u64>(), whole);
     assert!(folded.lines().all(|line| line.starts_with("host;")), "{folded}");
+    let for_speedscope =
+        output_of(&["profile", "--speedscope", "/dev/stdout", "-o", "/dev/null", file]);
+    let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
+    let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
+    assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
     let table = output_of(&["profile", "--by", "comm", file]);
     assert!(table.contains("samples of cpu-clock; no exits of vCPUs are recorded"), "{table}");
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use analyses::profile::{CodeFrame, Evidence, InstructionAt, ProfileRow, ProfileVcpu, SampledTime};
+use analyses::profile::{
+    CodeFrame, Evidence, InstructionAt, ProfileRow, ProfileVcpu, SampledMachine, SampledTime,
+};
 use analyses::states::{Part, VcpuState};
 
 use super::{ProfileBy, ProfileReport};
@@ -100,41 +102,48 @@ pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
 
 /// What threads of machines ran, where no vCPU is recorded.
 fn of_machines(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Line<'_>> {
-    let threads = report
-        .profile
-        .machines
-        .iter()
-        .flat_map(|machine| machine.threads.iter().map(move |thread| (machine, thread)));
-    threads.flat_map(move |(machine, thread)| {
-        thread.stacks.iter().map(move |(stack, time)| {
-            let is_user = stack.last().is_some_and(|leaf| leaf.user_space);
-            let state = if is_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
-            let state = Some(state).filter(|_| machine.is_guest);
-            let evidence = match (stack.is_empty(), machine.is_guest) {
-                (true, _) => Evidence::None,
-                (false, true) => Evidence::Agent,
-                (false, false) => Evidence::Host,
-            };
-            Line {
-                nanoseconds: report.profile.nanoseconds && machine.unit.nanoseconds,
-                whole_ns,
-                key: Key {
-                    vm: report.machine_name(machine),
-                    state,
-                    comm: thread.comm.as_deref(),
-                    part: (!machine.is_guest).then_some(Part::Other),
-                    ..Key::default()
-                },
-                stack,
-                host_code: !machine.is_guest,
-                evidence,
-                time: *time,
-                modes: match state {
-                    Some(state) => Modes::of(state, time.ns),
-                    None => Modes::of_stack(stack, time.ns),
-                },
-            }
-        })
+    let machines = report.profile.machines.iter();
+    machines.flat_map(move |machine| of_machine(report, machine, whole_ns))
+}
+
+/// What threads of one of them ran.
+pub(super) fn of_machine<'r>(
+    report: &'r ProfileReport,
+    machine: &'r SampledMachine,
+    whole_ns: u64,
+) -> impl Iterator<Item = Line<'r>> {
+    let stacks = machine.threads.iter().flat_map(|thread| {
+        let comm = thread.comm.as_deref();
+        thread.stacks.iter().map(move |(stack, time)| (comm, stack, *time))
+    });
+    stacks.map(move |(comm, stack, time)| {
+        let is_user = stack.last().is_some_and(|leaf| leaf.user_space);
+        let state = if is_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
+        let state = Some(state).filter(|_| machine.is_guest);
+        let evidence = match (stack.is_empty(), machine.is_guest) {
+            (true, _) => Evidence::None,
+            (false, true) => Evidence::Agent,
+            (false, false) => Evidence::Host,
+        };
+        Line {
+            nanoseconds: report.profile.nanoseconds && machine.unit.nanoseconds,
+            whole_ns,
+            key: Key {
+                vm: report.machine_name(machine),
+                state,
+                comm,
+                part: (!machine.is_guest).then_some(Part::Other),
+                ..Key::default()
+            },
+            stack,
+            host_code: !machine.is_guest,
+            evidence,
+            time,
+            modes: match state {
+                Some(state) => Modes::of(state, time.ns),
+                None => Modes::of_stack(stack, time.ns),
+            },
+        }
     })
 }
 

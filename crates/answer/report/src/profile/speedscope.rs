@@ -1,4 +1,5 @@
-//! A profile for speedscope: its `sampled` profiles, weights in nanoseconds, one for each vCPU.
+//! A profile for speedscope: its `sampled` profiles, weights in nanoseconds, one for each vCPU; where none is recorded,
+//! for each machine.
 //!
 //! The fields are those of speedscope's `file-format-schema.json`.
 
@@ -48,16 +49,24 @@ pub(super) fn speedscope(report: &ProfileReport, title: &str) -> String {
     let mut frames = Frames::default();
     let unit = if report.profile.nanoseconds { "nanoseconds" } else { "none" };
     let mut profiles: Vec<Sampled> = Vec::new();
-    for (vcpu, own) in report.profile.vcpus.iter().zip(lines::by_vcpu(report)) {
+    let mut add = |name: String, lines: &[Line<'_>]| {
+        let weights: Vec<u64> = lines.iter().map(|line| line.time.ns).collect();
         profiles.push(Sampled {
             kind: "sampled",
-            name: format!("{} vCPU {}", vcpu.vm, vcpu.vcpu),
+            name,
             unit,
             start_value: 0,
-            end_value: vcpu.time_ns,
-            samples: own.iter().map(|line| frames.of(line)).collect(),
-            weights: own.iter().map(|line| line.time.ns).collect(),
+            end_value: weights.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns)),
+            samples: lines.iter().map(|line| frames.of(line)).collect(),
+            weights,
         });
+    };
+    for (vcpu, own) in report.profile.vcpus.iter().zip(lines::by_vcpu(report)) {
+        add(format!("{} vCPU {}", vcpu.vm, vcpu.vcpu), &own);
+    }
+    for machine in &report.profile.machines {
+        let own: Vec<Line<'_>> = lines::of_machine(report, machine, 0).collect();
+        add(report.sources.get(machine.recording).cloned().unwrap_or_default(), &own);
     }
     let file = File {
         schema: "https://www.speedscope.app/file-format-schema.json",
