@@ -144,6 +144,8 @@ pub struct Vmm {
     pub has_calls: bool,
     /// Whether switches of threads were recorded.
     pub has_switches: bool,
+    /// Whether the recorder said which threads belong to VMMs.
+    pub has_owners: bool,
     /// Whether the host was sampled.
     pub has_samples: bool,
     /// Whether times are nanoseconds; else they are ticks.
@@ -189,6 +191,7 @@ pub fn vmm(
         is_split: can_split(recording),
         has_calls,
         has_switches: has_switches(recording),
+        has_owners: !processes.is_empty(),
         has_samples,
         nanoseconds: recording.is_nanoseconds(),
         span_ns: span_ns.map_or(0, |(from_ns, to_ns)| to_ns.saturating_sub(from_ns)),

@@ -207,7 +207,8 @@ fn notes(vmm: &Vmm) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if vmm.has_calls && vmm.has_switches && vmm.threads.is_empty() && !vmm.exits.is_empty() {
+    let can_own = vmm.has_calls && vmm.has_switches && !vmm.exits.is_empty();
+    if can_own && !vmm.has_owners && vmm.threads.is_empty() {
         notes.push(
             "which threads belong to VMMs is not known: sessions of hyperscope record say so"
                 .to_owned(),

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
 use crate::tool::{TestLab, can_run_all};
 
 /// A guest that makes as many exits of two kinds as it can. Before each of three hypercalls a CPUID says by which
@@ -79,6 +80,28 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     eprintln!("another VM: {alone_ns} ns alone, {meanwhile_ns} ns meanwhile");
     assert!(meanwhile_ns < alone_ns + 4_000_000, "{meanwhile_ns} {alone_ns}");
     assert!(found["foreign_exits"].as_u64().unwrap() >= 2 * OTHER_ROUNDS, "{found}");
+}
+
+/// An Arm guest that does nothing but read memory of a device.
+const READS: &str = "hyperscope-labguest exits $(yes mmio=10 | head -n 30000) >/dev/null 2>&1 &";
+#[test]
+fn what_a_guest_waits_for_is_paid_on_aarch64() {
+    if !Architecture::Arm.can_run_all() {
+        return;
+    }
+    let lab = TestLab::of(Architecture::Arm, "aarch64-sensitivity");
+    lab.up(&["--levels", "2", "--cpus", "1", "--instruction-ns", "1"]);
+    lab.put_program(1);
+    lab.shell(2, READS).done();
+    let asked = "hyperscope sensitivity --vm l2 --reason DABT_LOW --progress DABT_LOW \
+                 --delays 4us,8us,16us --slice 20ms --for 1s --format json";
+    let found: Value = serde_json::from_str(&lab.shell(1, asked).done().stdout).unwrap();
+    let one = &found["reasons"][0];
+    let number = |name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{one}"));
+    assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{one}");
+    assert!(number("ci_high") - number("ci_low") < 0.25, "{one}");
+    assert!((number("exits_a_unit") - 1.0).abs() < 0.02, "{one}");
+    assert_eq!(found["foreign_exits"], 0, "{found}");
 }
 
 /// A guest's vCPUs have a program each: one sleeps, and makes a CPUID each time it wakes up; the other one writes to a port.

@@ -2,11 +2,29 @@
 
 use serde_json::Value;
 
+use crate::architecture::Architecture;
+use crate::patience::Patient;
 use crate::tool::{TestLab, can_run_all};
 
-/// A guest that writes to a port, and reads memory of a device, as long as it is recorded.
-const WORK: &str =
-    "hyperscope-labguest exits $(yes port=20 mmio=20 nap=5 | head -n 9000) >/dev/null 2>&1 &";
+/// Its console says something now and then meanwhile, which the main loop of its VMM passes on.
+const CHATTER: &str = "for turn in $(seq 60); do echo $turn; sleep 0.5; done";
+
+/// A guest that writes to a port, where it has any, and reads memory of a device, as long as it is recorded.
+fn work(architecture: Architecture) -> String {
+    let kinds = match architecture {
+        Architecture::X86 => "port=20 mmio=20",
+        Architecture::Arm => "mmio=20",
+    };
+    format!("hyperscope-labguest exits $(yes {kinds} nap=5 | head -n 9000) >/dev/null 2>&1 &")
+}
+
+/// What is at an exit's address: a port, or a guest physical address.
+fn place(architecture: Architecture, device: u64) -> (&'static str, u64) {
+    match architecture {
+        Architecture::X86 => ("port", device),
+        Architecture::Arm => ("gpa", 0x1000_0000 + (device << 12)),
+    }
+}
 
 /// What clocks of an emulated machine, the recorder, and a call's way in and out add to a device's time.
 const OVERHEAD_NS: u64 = 250_000;
@@ -27,11 +45,11 @@ fn recorded(lab: &TestLab, options: &str, command: &str) -> (Value, String) {
     (serde_json::from_str(&found.stdout).unwrap(), lab.shell(1, "cat /tmp/said").done().stdout)
 }
 
-/// The exits at a port.
-fn at_port(found: &Value, port: u64) -> &Value {
+/// The exits at a place.
+fn at<'v>(found: &'v Value, (about, address): (&str, u64)) -> &'v Value {
     let rows = found["exits"].as_array().unwrap();
-    let is_it = |row: &&Value| row["about"] == "port" && row["address"] == port;
-    rows.iter().find(is_it).unwrap_or_else(|| panic!("no port {port:#x} in {found}"))
+    let is_it = |row: &&Value| row["about"] == about && row["address"] == address;
+    rows.iter().find(is_it).unwrap_or_else(|| panic!("no {about} {address:#x} in {found}"))
 }
 
 /// Running parts add up to `user_ns`, waiting ones to `waited_ns`.
@@ -53,26 +71,37 @@ fn is_near(part: u64, measured: u64, rounds: u64) {
 
 #[test]
 fn known_delays_of_devices_are_found_in_their_parts() {
-    if !can_run_all() {
+    find_known_delays(Architecture::X86, "vmm");
+}
+
+#[test]
+fn known_delays_of_devices_are_found_on_aarch64() {
+    find_known_delays(Architecture::Arm, "aarch64-vmm");
+}
+
+fn find_known_delays(architecture: Architecture, name: &'static str) {
+    if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::new("vmm");
-    lab.run(&["up", "--levels", "1"]).done();
+    let lab = TestLab::of(architecture, name);
+    lab.up(&["--levels", "1"]);
     lab.put_program(1);
     lab.shell(1, "hyperscope-labguest host && hyperscope-labguest vmm 3").done();
     let (found, said) = recorded(&lab, "", "hyperscope-labguest vmm 60");
     let measured: Value = serde_json::from_str(said.trim()).unwrap();
     let rounds = number(&measured, "rounds");
-    let rows: Vec<&Value> = (0x81..0x85).map(|port| at_port(&found, port)).collect();
+    let rows: Vec<&Value> =
+        (0x81..0x85).map(|device| at(&found, place(architecture, device))).collect();
     let [spins, sleeps, locks, rings] = rows[..] else { panic!("{found}") };
     for row in &rows {
         adds_up(row);
         assert_eq!(number(row, "exits"), rounds, "{row}");
     }
     let calls = found["calls"].as_array().unwrap();
-    let call = |port: u64, name: &str| {
-        let is_it = |call: &&Value| call["address"] == port && call["call"] == name;
-        calls.iter().find(is_it).unwrap_or_else(|| panic!("no {name} at {port:#x} in {found}"))
+    let call = |device: u64, name: &str| {
+        let (_, address) = place(architecture, device);
+        let is_it = |call: &&Value| call["address"] == address && call["call"] == name;
+        calls.iter().find(is_it).unwrap_or_else(|| panic!("no {name} at {address:#x} in {found}"))
     };
     // What a device neither ran nor slept for, it waited for a CPU.
     let queued = |row| number(row, "run_queue_ns");
@@ -100,19 +129,32 @@ fn known_delays_of_devices_are_found_in_their_parts() {
 /// QEMU, with its guest's serial console and disk: whatever it does is split, and its main loop polls.
 #[test]
 fn exits_of_a_real_vmm_are_split() {
-    if !can_run_all() {
+    split_real_exits(Architecture::X86, "vmm-qemu");
+}
+
+#[test]
+fn exits_of_a_real_vmm_are_split_on_aarch64() {
+    split_real_exits(Architecture::Arm, "aarch64-vmm-qemu");
+}
+
+fn split_real_exits(architecture: Architecture, name: &'static str) {
+    if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::new("vmm-qemu");
-    lab.run(&["up", "--levels", "2"]).done();
+    let lab = TestLab::of(architecture, name);
+    lab.up(&["--levels", "2"]);
     lab.put_program(1);
-    lab.shell(2, WORK).done();
+    lab.shell(2, &work(architecture)).done();
+    let chatter = Patient::start(lab.command(&["exec", "2", "--", "sh", "-c", CHATTER]));
     let (found, _) = recorded(&lab, "--vm l2", "sleep 5");
+    drop(chatter);
     let rows = found["exits"].as_array().unwrap();
     rows.iter().for_each(adds_up);
-    let (mmio, port) = (0xd000_0000_u64, 0x4859);
-    let row = rows.iter().find(|row| row["about"] == "gpa" && row["address"] == mmio);
-    for row in [row.unwrap(), at_port(&found, port)] {
+    let places: &[(&str, u64)] = match architecture {
+        Architecture::X86 => &[("gpa", 0xd000_0000), ("port", 0x4859)],
+        Architecture::Arm => &[("gpa", 0x0d00_0000)],
+    };
+    for row in places.iter().map(|place| at(&found, *place)) {
         assert!(number(row, "exits") > 200, "{row}");
         assert!(number(row, "return_ns") > 0 && number(row, "device_ns") > 0, "{row}");
     }
@@ -142,7 +184,7 @@ fn samples_say_which_code_a_part_of_an_exit_is() {
     };
     let sum = |rows: &[&Value], name: &str| rows.iter().map(|row| number(row, name)).sum::<u64>();
     for port in 0x81..0x85 {
-        let (row, device) = (at_port(&found, port), of(port, "device"));
+        let (row, device) = (at(&found, ("port", port)), of(port, "device"));
         let rounding = device.len() as u64;
         let time_ns = sum(&device, "time_ns");
         assert!(number(row, "device_ns").abs_diff(time_ns) <= rounding, "{row} {device:?}");

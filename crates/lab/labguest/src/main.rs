@@ -25,7 +25,6 @@ mod serve;
 mod subject;
 mod timers;
 mod usage;
-#[cfg(target_arch = "x86_64")]
 mod vmm;
 mod wakeups;
 
@@ -50,7 +49,6 @@ fn main() -> ExitCode {
         Some("ping-pong") => ping_pong::run(std::env::args().skip(2)),
         Some("wakeups") => wakeups::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
-        #[cfg(target_arch = "x86_64")]
         Some("vmm") => vmm::run(std::env::args().nth(2)),
         _ => {
             eprintln!(

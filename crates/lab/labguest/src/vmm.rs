@@ -1,7 +1,9 @@
 //! A VMM whose devices take known time: what a recording says of it is held against what it measured itself.
 //!
-//! Its guest writes to one port after the other. Behind each is a device that does one thing alone: it waits on the
+//! Its guest writes to one port after the other, or on Arm to one address. Behind each is a device that does one thing alone: it waits on the
 //! clock, sleeps, takes a lock that another thread holds, or writes to an eventfd.
+
+mod machine;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
-use sys::kvm::{Controllers, Registers, TinyVm, VmExit};
 
-/// Ports of the devices, none of which a kernel has one at.
+use self::machine::{device_of, machine};
+
+/// Numbers of the devices: their ports, none of which a kernel has one at.
 const SPINS: u8 = 0x81;
 const SLEEPS: u8 = 0x82;
 const LOCKS: u8 = 0x83;
@@ -26,7 +29,6 @@ const SPIN: Duration = Duration::from_micros(400);
 const NAP: Duration = Duration::from_millis(2);
 const HOLD: Duration = Duration::from_millis(3);
 
-const CODE: u16 = 0x1000;
 /// How long the guest may take between two exits.
 const MOST: Duration = Duration::from_secs(20);
 
@@ -59,44 +61,15 @@ pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The guest, in the mode in which processors begin: a loop of four writes.
-fn program(rounds: u16) -> Vec<u8> {
-    let [low, high] = rounds.to_le_bytes();
-    let out = |port: u8| [0xe6, port];
-    let mut code = vec![0xb9, low, high];
-    code.extend([SPINS, SLEEPS, LOCKS, RINGS].into_iter().flat_map(out));
-    // dec cx; jnz to the first write; then the last one, and hlt.
-    code.extend([0x49, 0x75, 0xf5]);
-    code.extend(out(DONE));
-    code.push(0xf4);
-    code
-}
-
-fn machine(rounds: u16) -> io::Result<TinyVm> {
-    let mut vm = TinyVm::new(0x10000, Controllers::User).map_err(io::Error::other)?;
-    let mut registers = vm.special_registers().map_err(io::Error::other)?;
-    (registers.cs.base, registers.cs.selector) = (0, 0);
-    vm.set_special_registers(&registers).map_err(io::Error::other)?;
-    let program = program(rounds);
-    let at = usize::from(CODE);
-    if let Some(place) = vm.memory_mut().get_mut(at..at + program.len()) {
-        place.copy_from_slice(&program);
-    }
-    let begin = Registers { rip: CODE.into(), rflags: 2, ..Registers::default() };
-    vm.set_registers(&begin).map_err(io::Error::other)?;
-    Ok(vm)
-}
-
 fn vcpu(rounds: u16, held: &Held, asks: &Sender<()>) -> io::Result<Value> {
-    let mut vm = machine(rounds)?;
+    let mut vm = machine(rounds, [SPINS, SLEEPS, LOCKS, RINGS], DONE)?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
     let mut took = [Duration::ZERO; 4];
     loop {
         let exit = vm.run(MOST).map_err(io::Error::other)?;
-        let VmExit::Port(port) = exit else {
+        let Some(port) = device_of(exit) else {
             return Err(io::Error::other(format!("the guest stopped: {exit:?}")));
         };
-        let Ok(port) = u8::try_from(port) else { continue };
         if port == DONE {
             let ns = took.map(|took| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
             let [spins_ns, sleeps_ns, locks_ns, rings_ns] = ns;

@@ -3,6 +3,12 @@
 
 mod abi;
 mod alarm;
+#[cfg(target_arch = "aarch64")]
+#[path = "kvm/arm64.rs"]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+#[path = "kvm/x86.rs"]
+mod machine;
 mod vhost;
 
 use std::fs::{File, OpenOptions};
@@ -13,8 +19,9 @@ use std::time::Duration;
 
 use memmap2::{MmapMut, MmapOptions};
 
-use self::abi::{Cpuid, DeviceAttribute, Ioeventfd, Irqchip, Irqfd, MemoryRegion, request};
-pub use self::abi::{Registers, Segment, SpecialRegisters, Table};
+#[cfg(target_arch = "x86_64")]
+pub use self::abi::x86::{Registers, Segment, SpecialRegisters, Table};
+use self::abi::{Ioeventfd, Irqfd, MemoryRegion, request};
 use self::alarm::Alarm;
 pub use self::vhost::Queue;
 use self::vhost::VhostNet;
@@ -103,7 +110,7 @@ impl TinyVm {
             plain(vm.as_fd(), "KVM_CREATE_IRQCHIP", request::CREATE_IRQCHIP, 0)?;
         }
         let vcpu = made(plain(vm.as_fd(), "KVM_CREATE_VCPU", request::CREATE_VCPU, 0)?);
-        copy_cpuid(kvm.as_fd(), vcpu.as_fd())?;
+        machine::set_up(kvm.as_fd(), vm.as_fd(), vcpu.as_fd())?;
         let size = plain(kvm.as_fd(), "KVM_GET_VCPU_MMAP_SIZE", request::GET_VCPU_MMAP_SIZE, 0)?;
         let size = usize::try_from(size).unwrap_or(0).max(abi::RUN_BYTES);
         // SAFETY: the kernel's page for this vCPU, which changes only within KVM_RUN; that is called
@@ -123,32 +130,6 @@ impl TinyVm {
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.vhost = None;
         &mut self.memory
-    }
-
-    /// Segments, control registers and the like.
-    ///
-    /// # Errors
-    /// When KVM refuses.
-    pub fn special_registers(&self) -> Result<SpecialRegisters> {
-        let mut registers = SpecialRegisters::default();
-        with(self.vcpu.as_fd(), "KVM_GET_SREGS", request::GET_SREGS, &mut registers)?;
-        Ok(registers)
-    }
-
-    /// Sets segments, control registers and the like.
-    ///
-    /// # Errors
-    /// When KVM refuses.
-    pub fn set_special_registers(&mut self, registers: &SpecialRegisters) -> Result<()> {
-        with(self.vcpu.as_fd(), "KVM_SET_SREGS", request::SET_SREGS, &mut registers.clone())
-    }
-
-    /// Sets the registers that programs use, and the next instruction.
-    ///
-    /// # Errors
-    /// When KVM refuses.
-    pub fn set_registers(&mut self, registers: &Registers) -> Result<()> {
-        with(self.vcpu.as_fd(), "KVM_SET_REGS", request::SET_REGS, &mut registers.clone())
     }
 
     /// Lets a write ring, in place of coming back to the owner.
@@ -200,26 +181,6 @@ impl TinyVm {
         with(self.vm.as_fd(), "KVM_IRQFD", request::IRQFD, &mut asked)
     }
 
-    /// Has the first PIC give its lines vectors from `base` on, and take each as handled at once
-    /// (automatic end of interrupt), so that a handler has nothing to say to it.
-    ///
-    /// # Errors
-    /// When KVM refuses, or the controllers are not its own.
-    pub fn set_pic(&mut self, base: u8) -> Result<()> {
-        let mut chip = Irqchip::first_pic();
-        with(self.vm.as_fd(), "KVM_GET_IRQCHIP", request::GET_IRQCHIP, &mut chip)?;
-        chip.set_pic(base);
-        with(self.vm.as_fd(), "KVM_SET_IRQCHIP", request::SET_IRQCHIP, &mut chip)
-    }
-
-    /// Injects an interrupt, where the controllers are not KVM's own.
-    ///
-    /// # Errors
-    /// When KVM refuses.
-    pub fn interrupt(&mut self, vector: u8) -> Result<()> {
-        with(self.vcpu.as_fd(), "KVM_INTERRUPT", request::INTERRUPT, &mut u32::from(vector))
-    }
-
     /// Lets the processor run until it comes back, for a time at most.
     ///
     /// # Errors
@@ -266,31 +227,12 @@ impl TinyVm {
         let number = plain(self.vcpu.as_fd(), "KVM_GET_STATS_FD", request::GET_STATS_FD, 0)?;
         Ok(File::from(made(number)))
     }
-
-    /// What the guest's time stamp counter is ahead of the owner's.
-    ///
-    /// # Errors
-    /// When the kernel doesn't report it: it is older than 5.16.
-    pub fn tsc_offset(&self) -> Result<i64> {
-        let mut offset = 0_i64;
-        let mut asked = DeviceAttribute::tsc_offset(&raw mut offset as u64);
-        let call = "KVM_GET_DEVICE_ATTR of the TSC's offset";
-        with(self.vcpu.as_fd(), call, request::GET_DEVICE_ATTR, &mut asked)?;
-        Ok(offset)
-    }
 }
 
 fn add_memory(vm: BorrowedFd<'_>, memory: &mut MmapMut) -> Result<()> {
     let bytes = u64::try_from(memory.len()).unwrap_or(0);
     let mut region = MemoryRegion::new(bytes, memory.as_mut_ptr() as u64);
     with(vm, "KVM_SET_USER_MEMORY_REGION", request::SET_USER_MEMORY_REGION, &mut region)
-}
-
-/// Gives the guest the processor that KVM supports.
-fn copy_cpuid(kvm: BorrowedFd<'_>, vcpu: BorrowedFd<'_>) -> Result<()> {
-    let mut table = Cpuid::empty();
-    with(kvm, "KVM_GET_SUPPORTED_CPUID", request::GET_SUPPORTED_CPUID, &mut *table)?;
-    with(vcpu, "KVM_SET_CPUID2", request::SET_CPUID2, &mut *table)
 }
 
 /// A call whose argument is a number.

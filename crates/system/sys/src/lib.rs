@@ -7,7 +7,7 @@ mod clock;
 mod cut;
 mod file_map;
 pub mod guest_instructions;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod kvm;
 mod memory;
 mod perf_ring;

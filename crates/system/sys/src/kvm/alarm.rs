@@ -43,7 +43,7 @@ impl Alarm {
 
     fn set(&self, time: Duration) -> io::Result<()> {
         let first = libc::timespec {
-            tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_sec: time.as_secs().try_into().unwrap_or(i32::MAX.into()),
             // Not 0, which would be never.
             tv_nsec: time.subsec_nanos().max(1).into(),
         };

@@ -1,0 +1,27 @@
+//! What Arm's machines have of their own: the kind of processor, and single registers.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::abi::arm64::{OneRegister, VcpuInit, request};
+use super::{Result, TinyVm, with};
+
+/// `pc` of `struct kvm_regs`: a core register of 64 bits at the 64th word.
+const PROGRAM_COUNTER: u64 = 0x6030_0000_0010_0040;
+
+impl TinyVm {
+    /// Sets the next instruction's address. The processor begins at EL1, without address translation.
+    ///
+    /// # Errors
+    /// When KVM refuses.
+    pub fn set_program_counter(&mut self, address: u64) -> Result<()> {
+        let mut one = OneRegister::new(PROGRAM_COUNTER, &raw const address as u64);
+        with(self.vcpu.as_fd(), "KVM_SET_ONE_REG", request::SET_ONE_REG, &mut one)
+    }
+}
+
+/// Gives the guest the processor that the host has.
+pub(super) fn set_up(_: BorrowedFd<'_>, vm: BorrowedFd<'_>, vcpu: BorrowedFd<'_>) -> Result<()> {
+    let mut kind = VcpuInit::default();
+    with(vm, "KVM_ARM_PREFERRED_TARGET", request::ARM_PREFERRED_TARGET, &mut kind)?;
+    with(vcpu, "KVM_ARM_VCPU_INIT", request::ARM_VCPU_INIT, &mut kind)
+}
