@@ -23,7 +23,7 @@ mod timed;
 mod weights;
 mod without_vcpus;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use eventfmt::Coverage;
 use sources::{Recording, Samples};
@@ -347,7 +347,9 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
     for machine in without_vcpus {
         let Some(recording) = recordings.get(machine.recording()) else { continue };
         let code = found.code(machine.recording(), None);
-        profile.machines.push(machine.named(recording, &code));
+        let processes = found.samples_of(machine.recording()).map(Samples::processes);
+        let named = machine.named(recording, processes.unwrap_or(&HashMap::new()), &code);
+        profile.machines.push(named);
     }
     profile
 }

@@ -8,6 +8,8 @@ use eventfmt::{Kallsyms, PrintkFormats};
 use sys::FileMap;
 use tracedat::{Cmdlines, Section};
 
+use crate::perf_data::running_kernel::RecordedKernel;
+
 /// A text of a recording, which may be megabytes.
 #[derive(Debug, Default)]
 pub(crate) enum Text {
@@ -18,6 +20,8 @@ pub(crate) enum Text {
     Here(Vec<u8>),
     /// It is in the recording's first file.
     InFile(Section),
+    /// The kernel that runs here has it, where it is the one that was recorded.
+    OfRunningKernel(RecordedKernel),
 }
 
 impl Text {
@@ -31,6 +35,7 @@ impl Text {
         match (self, file) {
             (Self::Here(text), _) => Cow::Borrowed(text),
             (Self::InFile(section), Some(file)) => section.read(file).unwrap_or_default(),
+            (Self::OfRunningKernel(kernel), _) => kernel.kallsyms().unwrap_or_default().into(),
             _ => Cow::Borrowed(&[]),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hypertrace::collected::Conversion;
-use perfdata::{CpuMode, Events, PerfData, Record, Sample, ip_is_marker, kind};
+use perfdata::{BuildId, CpuMode, Events, PerfData, Record, Sample, ip_is_marker, kind};
 use sys::FileMap;
 
 use crate::collected::ClockFile;
@@ -69,6 +69,8 @@ pub struct Samples {
     processes: HashMap<u32, u32>,
     counts: SampleCounts,
     bound_ns: u64,
+    /// Of files that ran, where mappings don't have them.
+    build_ids: Arc<[(BuildId, String)]>,
 }
 
 impl Samples {
@@ -83,13 +85,10 @@ impl Samples {
                 return Ok(None);
             }
             let (bytes, events) = (Arc::clone(&own.bytes), own.events.clone());
-            return Ok(Some(Self::new(
-                recording,
-                recording.path(),
-                (bytes, By::Thread),
-                events,
-                None,
-            )));
+            let path = recording.path();
+            let own_ids = Arc::clone(&own.build_ids);
+            let samples = Self::new(recording, path, (bytes, By::Thread), events, None);
+            return Ok(Some(Self { build_ids: own_ids, ..samples }));
         }
         let path = recording.path();
         let is_recording =
@@ -135,7 +134,9 @@ impl Samples {
         let perf = PerfData::parse(&file)
             .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
         let bytes = Arc::new(Bytes::new(path, file, &perf, &mut Vec::new())?);
-        Ok(Self::new(recording, path, (bytes, by), perf.events, conversion))
+        let build_ids = perf.features.build_ids.as_slice().into();
+        let samples = Self::new(recording, path, (bytes, by), perf.events, conversion);
+        Ok(Self { build_ids, ..samples })
     }
 
     fn new(
@@ -174,7 +175,9 @@ impl Samples {
             .filter(|(_, counts)| *counts != [0; CpuMode::ALL.len()]);
         let counts = counted.map(|(event, counts)| (event.name(), counts)).collect();
         let bound_ns = conversion.map_or(0, |one| one.bound_ns());
-        Self { path: path.to_owned(), bytes, events, by, found, processes, counts, bound_ns }
+        let build_ids = Arc::default();
+        let path = path.to_owned();
+        Self { path, bytes, events, by, found, processes, counts, bound_ns, build_ids }
     }
 
     /// Where they were read from.
@@ -236,6 +239,12 @@ impl Samples {
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// Build ids of files by their paths, for mappings that have none: the file's own list of them.
+    #[must_use]
+    pub fn build_ids(&self) -> &[(BuildId, String)] {
+        &self.build_ids
     }
 
     /// All records, those that are no samples included: names of threads, mappings.

@@ -211,6 +211,9 @@ fn guest_cpus(
 /// The machine that samples are of. Whether a host's files are here their build ids say.
 fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
     let mut log = ProcessLog::default();
+    for (build_id, path) in samples.build_ids() {
+        log.build_id(path.as_bytes(), *build_id);
+    }
     for record in samples.records() {
         log.read(samples.events(), &record);
     }

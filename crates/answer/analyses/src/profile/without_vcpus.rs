@@ -1,7 +1,7 @@
 //! The code of machines none of whose vCPUs are recorded: a guest that was sampled by itself, a host without events of
 //! KVM. Nothing says how long anything ran but the samples, each of which stands for its own period.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use sources::{Recording, WeightUnit};
 
@@ -116,17 +116,29 @@ impl MachineWeights {
     }
 
     /// The machine, its places named by `code`.
-    pub(super) fn named(self, of: &Recording, code: &Code<'_>) -> SampledMachine {
+    pub(super) fn named(
+        self,
+        of: &Recording,
+        processes: &HashMap<u32, u32>,
+        code: &Code<'_>,
+    ) -> SampledMachine {
         let Self { recording, is_guest, unit, idle_samples, threads } = self;
         let thread = |(thread, weights): (u32, ThreadWeights)| SampledThread {
             thread,
-            comm: of.comm(thread).map(str::to_owned),
+            comm: comm(of, processes, thread).map(str::to_owned),
             stacks: stacks(&weights, code),
         };
         let mut threads: Vec<SampledThread> = threads.into_iter().map(thread).collect();
         threads.sort_by_key(|one| std::cmp::Reverse(one.time_ns()));
         SampledMachine { recording, is_guest, unit, idle_samples, threads }
     }
+}
+
+/// A thread's name: that of its process's first thread where it has none of its own, as threads begin with the name of
+/// whoever makes them.
+fn comm<'r>(of: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Option<&'r str> {
+    let of_process = || processes.get(&thread).and_then(|process| of.comm(*process));
+    of.comm(thread).or_else(of_process)
 }
 
 /// The stacks of a thread, those first that took longest.

@@ -8,6 +8,7 @@ use perfdata::{Attr, Body, CpuMode, Events, Record, Sample, kind};
 use super::SampleCounts;
 use super::bytes::Bytes;
 use super::losses::{LossAt, Losses};
+use super::running_kernel;
 use super::stream::CpuSamples;
 use crate::{Damage, KernelCount};
 
@@ -23,6 +24,8 @@ pub(super) struct FirstLook {
     pub(super) comms: HashMap<u32, String>,
     pub(super) samples: SampleCounts,
     pub(super) damage: Vec<Damage>,
+    /// A symbol of the kernel, and where that was.
+    pub(super) kernel: Option<(Vec<u8>, u64)>,
     losses: Losses,
     rounds: Rounds,
     unreadable: Faults,
@@ -114,6 +117,9 @@ impl FirstLook {
         }
         match body {
             Body::Comm(comm) => self.comm(comm.tid, comm.name),
+            Body::Mapping(mapping) if self.kernel.is_none() => {
+                self.kernel = running_kernel::placed(&mapping);
+            }
             Body::IdIndex(entries) => self.losses.index(&entries),
             _ => {}
         }

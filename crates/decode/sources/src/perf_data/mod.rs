@@ -8,6 +8,7 @@
 mod bytes;
 mod first_look;
 mod losses;
+pub(crate) mod running_kernel;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,13 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use eventfmt::EventFormat;
-use perfdata::{CpuMode, Events, Form, PerfData};
+use perfdata::{BuildId, CpuMode, Events, Form, PerfData};
 use raw_bytes::{Abi, LongSize};
 use sys::FileMap;
 use tracedat::{Cmdlines, Correction, Formats, TracingData};
 
 pub(crate) use self::bytes::Bytes;
 use self::first_look::{FirstLook, MOST_CPUS};
+use self::running_kernel::RecordedKernel;
 use self::stream::PerfStream;
 use crate::clock::Clock;
 use crate::container::Container;
@@ -47,6 +49,8 @@ pub(crate) struct PerfDataParts {
     /// Its records.
     pub(crate) bytes: Arc<Bytes>,
     pub(crate) events: Events,
+    /// Of files that ran.
+    pub(crate) build_ids: Arc<[(BuildId, String)]>,
 }
 
 /// Whether a file begins as a perf.data, of whatever age.
@@ -87,7 +91,7 @@ pub(crate) fn recording(
     let info = info(perf, &mut look);
     let is_counted = losses::are_counted(perf) && look.damage.is_empty();
     let counts = is_counted.then(|| look.lost_by_cpu());
-    let FirstLook { cpus, comms, mut damage, .. } = look;
+    let FirstLook { cpus, comms, mut damage, kernel, .. } = look;
     if tracing.is_none() && !cpus.is_empty() {
         let what =
             "the formats of its tracepoints are missing, which follow the records in a whole file";
@@ -100,7 +104,9 @@ pub(crate) fn recording(
     };
     let streams: Vec<Stream> = cpus.into_iter().map(stream).collect();
     let events = perf.events.clone();
-    let container = Container::PerfData(Box::new(PerfDataParts { formats, bytes, events }));
+    let build_ids = perf.features.build_ids.as_slice().into();
+    let container =
+        Container::PerfData(Box::new(PerfDataParts { formats, bytes, events, build_ids }));
     let ending = match counts {
         Some(counts) => Ending { counts, doubt: None },
         None => Ending::of(path, &container, &streams, &info.buffers),
@@ -110,7 +116,12 @@ pub(crate) fn recording(
     let saved = tracing.map_or(&[][..], |tracing| &tracing.cmdlines);
     let names = Names::new(
         cmdlines(saved, &comms),
-        here(tracing.map(|one| &one.kallsyms)),
+        match RecordedKernel::of(&perf.features.build_ids, kernel) {
+            Some(kernel) if tracing.is_none_or(|one| one.kallsyms.is_empty()) => {
+                Text::OfRunningKernel(kernel)
+            }
+            _ => here(tracing.map(|one| &one.kallsyms)),
+        },
         here(tracing.map(|one| &one.printk)),
     );
     Ok(Recording {

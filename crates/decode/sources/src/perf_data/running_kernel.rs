@@ -1,0 +1,123 @@
+//! Symbols of the kernel that runs here, for a perf.data that it made: perf keeps none in its files.
+//!
+//! It is the same kernel where the build id is, and where it lies at the same place, which each boot chooses
+//! (KASLR).
+
+use std::fs;
+
+use perfdata::{BuildId, Mapping};
+
+/// What perf calls the kernel, and what is before a symbol of it that says where that was.
+const KERNEL: &str = "[kernel.kallsyms]";
+/// Notes of the kernel's own (`kernel/ksysfs.c`).
+const NOTES: &str = "/sys/kernel/notes";
+const KALLSYMS: &str = "/proc/kallsyms";
+/// `NT_GNU_BUILD_ID` of notes by "GNU".
+const BUILD_ID: u32 = 3;
+const GNU: &[u8] = b"GNU\0";
+/// Bytes of all its symbols, at most.
+const MOST_TEXT_BYTES: usize = 64 << 20;
+
+/// A kernel, as a perf.data describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordedKernel {
+    build_id: BuildId,
+    /// A symbol of it, and where that was.
+    symbol: Vec<u8>,
+    address: u64,
+}
+
+/// The symbol that a mapping of the kernel's says the place of.
+pub(super) fn placed(mapping: &Mapping<'_>) -> Option<(Vec<u8>, u64)> {
+    let symbol = mapping.path.strip_prefix(KERNEL.as_bytes())?;
+    (!symbol.is_empty()).then(|| (symbol.to_vec(), mapping.file_offset))
+}
+
+impl RecordedKernel {
+    /// By the build ids of a file, and what it says of the kernel's place.
+    pub(super) fn of(
+        build_ids: &[(BuildId, String)],
+        placed: Option<(Vec<u8>, u64)>,
+    ) -> Option<Self> {
+        let (build_id, _) = build_ids.iter().find(|(_, name)| name == KERNEL)?;
+        let (symbol, address) = placed?;
+        Some(Self { build_id: *build_id, symbol, address })
+    }
+
+    /// The text of all symbols, where it is the kernel that runs, and shows them to whoever asks.
+    pub(crate) fn kallsyms(&self) -> Option<Vec<u8>> {
+        if build_id(&fs::read(NOTES).ok()?)? != self.build_id {
+            return None;
+        }
+        let text = fs::read(KALLSYMS).ok().filter(|text| text.len() <= MOST_TEXT_BYTES)?;
+        (address(&text, &self.symbol)? == self.address).then_some(text)
+    }
+}
+
+/// The build id in notes: sizes of name and description and a type, four bytes each, and both, filled up to four.
+fn build_id(mut notes: &[u8]) -> Option<BuildId> {
+    loop {
+        let (head, rest) = notes.split_at_checked(12)?;
+        let number = |at: usize| {
+            let bytes = head.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_ne_bytes(bytes))
+        };
+        let sizes = [number(0)?, number(4)?].map(|size| usize::try_from(size).ok());
+        let [Some(name), Some(description)] = sizes else { return None };
+        let (named, rest) = rest.split_at_checked(name.checked_next_multiple_of(4)?)?;
+        let described = rest.get(..description)?;
+        if number(8)? == BUILD_ID && named.starts_with(GNU) {
+            return Some(BuildId::new(described));
+        }
+        notes = rest.get(description.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// Where a symbol is, by lines of `ADDRESS TYPE NAME`.
+fn address(kallsyms: &[u8], symbol: &[u8]) -> Option<u64> {
+    let mut lines = kallsyms.split(|&byte| byte == b'\n');
+    let of = |line: &[u8]| {
+        let mut words = line.split(|&byte| byte == b' ');
+        let (address, _, name) = (words.next()?, words.next()?, words.next()?);
+        let address = std::str::from_utf8(address).ok()?;
+        (name == symbol).then(|| u64::from_str_radix(address, 16).ok())?
+    };
+    lines.find_map(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        for number in [name.len() as u32, description.len() as u32, kind] {
+            note.extend(number.to_ne_bytes());
+        }
+        for part in [name, description] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
+    #[test]
+    fn the_build_id_is_among_other_notes() {
+        let id = [7_u8; 20];
+        let notes =
+            [note(BUILD_ID, b"Xen\0", &[1]), note(257, GNU, b"x"), note(BUILD_ID, GNU, &id)];
+        let notes = notes.concat();
+        assert_eq!(build_id(&notes), Some(BuildId::new(&id)));
+        for cut in 0..notes.len() {
+            assert_eq!(build_id(notes.get(..cut).unwrap()), None, "{cut}");
+        }
+        assert_eq!(build_id(&[0xff; 40]), None);
+    }
+
+    #[test]
+    fn a_symbol_is_found_by_its_whole_name() {
+        let text = b"ffffffff81000000 T _text\nffffffff81000040 T _textual\t[m]\nzz T odd\n";
+        assert_eq!(address(text, b"_text"), Some(0xffff_ffff_8100_0000));
+        assert_eq!((address(text, b"_tex"), address(text, b"odd")), (None, None));
+    }
+}
