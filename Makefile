@@ -21,7 +21,7 @@ help:
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
-	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: two minutes, and ten to build what runs there'
+	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: a quarter of an hour, and ten minutes to build what runs there'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
 	@echo 'make static  hyperscope itself, static, for Arm machines, too'
@@ -246,7 +246,7 @@ test-lab-aarch64:
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross) >/dev/null || true; \
 	fi
 	@$(MAKE) --no-print-directory labguest agent static STATIC=aarch64
-	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture aarch64
+	HYPERSCOPE_LAB_AARCH64=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 aarch64
 
 .PHONY: bless
 bless:

@@ -1,5 +1,8 @@
 //! One exit: from `kvm_exit` to the `kvm_entry` that follows on the same vCPU, and its parts.
 
+/// What guests' memory has pages of, at least.
+const PAGE: u64 = 1 << 12;
+
 /// What tells exits of one reason apart, taken from the events between exit and entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -28,6 +31,16 @@ impl Detail {
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Notes what an event of an exit says of it: the first one counts. But Arm says which page faults, and then which
+    /// address there is accessed.
+    pub fn note(self, of_exit: &mut Option<(Self, u64)>, value: u64) {
+        let first = of_exit.get_or_insert((self, value));
+        let is_page = first.1 & (PAGE - 1) == 0 && value & !(PAGE - 1) == first.1;
+        if self == Self::Gpa && first.0 == self && is_page {
+            first.1 = value;
+        }
     }
 }
 

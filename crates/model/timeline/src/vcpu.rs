@@ -322,7 +322,7 @@ impl VcpuThread {
 
     fn detail(&mut self, event: &ThreadEvent) {
         if let Some(detail) = Detail::from_number(event.flag) {
-            self.span.detail.get_or_insert((detail, event.value));
+            detail.note(&mut self.span.detail, event.value);
         }
     }
 

@@ -17,6 +17,12 @@ pub(super) const SHAPES: &[Shape] = &[
     },
     Shape {
         system: "kvm",
+        name: "kvm_guest_fault",
+        fields: &[("u64", "vcpu_pc"), ("u64", "hsr"), ("u64", "hxfar"), ("u64", "ipa")],
+        print: r#""ipa %#llx, hsr %#llx, hxfar %#llx, pc %#llx", REC->ipa, REC->hsr, REC->hxfar, REC->vcpu_pc"#,
+    },
+    Shape {
+        system: "kvm",
         name: "kvm_timer_restore_state",
         fields: &[("unsigned long", "ctl"), ("unsigned long long", "cval"), ("int", "timer_idx")],
         print: r#""CTL: %#08lx CVAL: %#16llx arch_timer_ctx_index: %d", REC->ctl, REC->cval, REC->timer_idx"#,

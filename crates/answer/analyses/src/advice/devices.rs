@@ -59,7 +59,7 @@ fn at_address(
     advice.title = format!("The VMM deals with accesses to {place} {value:#x}");
     advice.why = "KVM has no handler for these accesses to a device, so the VMM deals with each in the vCPU's thread, and the vCPU \
                   waits for it. At a register by which a guest notifies a device (virtio's queue notify) the kernel could signal \
-                  an eventfd and go on. The recording has the address, not the device (of arm64 its page)."
+                  an eventfd and go on. The recording has the address, not the device."
         .to_owned();
     advice.helps = texts(&[
         "See which device it is: info mtree in QEMU's monitor, /proc/iomem or /proc/ioports in the guest",

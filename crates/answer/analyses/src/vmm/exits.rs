@@ -98,10 +98,10 @@ impl<'s> ExitSplitter<'s> {
         self.logs.entry(thread).or_default().about = None;
     }
 
-    /// What the open exit is about: the first event that says so counts, as it does for `exits`.
+    /// What the open exit is about, as `exits` has it.
     pub(super) fn about(&mut self, thread: u32, detail: Detail, value: u64) {
         if let Some(log) = self.logs.get_mut(&thread) {
-            log.about.get_or_insert((detail, value));
+            detail.note(&mut log.about, value);
         }
     }
 

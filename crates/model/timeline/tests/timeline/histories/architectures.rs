@@ -63,6 +63,23 @@ fn arm64() {
     assert_eq!(exits[0].span.guest_pc, 0xffff_8000_1000);
 }
 
+/// The fault has the page only; a later event elsewhere is none of its own.
+#[test]
+fn arm64_addresses_of_devices_are_whole() {
+    let mut host = Host::new(KernelFormats::new(Machine::Arm64, LITTLE_64));
+    host.event(0, 900, 100, "kvm_entry", &[]);
+    for (ns, register) in [(1_000, 0x0a00_3e50), (2_000, 0x0a00_4e50), (3_000, 0x0a00_3000)] {
+        host.event(0, ns, 100, "kvm_exit", &[("ret", 2), ("esr_ec", 0x24)]);
+        host.event(0, ns + 10, 100, "kvm_guest_fault", &[("ipa", 0x0a00_3000)]);
+        host.event(0, ns + 20, 100, "kvm_mmio", &[("type", 2), ("gpa", register)]);
+        host.event(0, ns + 30, 100, "kvm_mmio", &[("type", 2), ("gpa", 0x0a00_3f00)]);
+        host.event(0, ns + 500, 100, "kvm_entry", &[]);
+    }
+    let details: Vec<_> = host.exits().iter().map(|exit| exit.span.detail).collect();
+    let gpa = |address| Some((Detail::Gpa, address));
+    assert_eq!(details, [gpa(0x0a00_3e50), gpa(0x0a00_3f00), gpa(0x0a00_3f00)]);
+}
+
 #[test]
 fn powerpc() {
     let mut host = Host::new(KernelFormats::new(Machine::Powerpc, BIG_64));
