@@ -63,8 +63,14 @@ fn samples_are_counted_as_perf_counts_them() {
         assert_eq!(printed, samples);
     }
     // The recording is as it was without, and is read with what lies next to it.
-    let profile = run(&["profile", session.to_str().unwrap()]);
-    assert!(profile.code == Some(0) && profile.stdout.contains("no vCPUs"), "{profile:?}");
+    let profile = run(&["profile", "--format", "json", session.to_str().unwrap()]);
+    assert_eq!(profile.code, Some(0), "{profile:?}");
+    let profile: Value = serde_json::from_str(&profile.stdout).unwrap();
+    assert_eq!(profile["vcpus"], serde_json::json!([]));
+    // Those of CPUs with nothing to run are in no thread.
+    let rows = profile["rows"].as_array().unwrap().iter();
+    let in_rows: u64 = rows.map(|row| row["samples"].as_u64().unwrap()).sum();
+    assert!(in_rows > 0 && in_rows <= samples, "{in_rows} of {samples}");
 }
 
 #[test]
