@@ -53,17 +53,35 @@ const EACH_NS: u64 = 300;
 /// And of a reason in all: an interrupt may come between the two.
 const ONCE_NS: u64 = 20_000;
 
-/// Exits that the guest makes, and how many there must be, at least.
+/// Exits that the innermost guest makes, and how many there must be, at least.
 struct Work {
+    /// Its level.
+    level: u8,
     made: &'static str,
     least: [(&'static str, u64); 2],
+    /// All of them.
+    in_all: u64,
 }
 
 const ON_X86: Work = Work {
+    level: 2,
+    in_all: 5000,
     made: "cpuid=3000 hypercall=2000 nap=300",
     least: [("cpuid", 3000), ("hypercall", 2000)],
 };
-const ON_ARM: Work = Work { made: "mmio=5000 nap=300", least: [("DABT_LOW", 5000), ("WFx", 300)] };
+const ON_ARM: Work = Work {
+    level: 2,
+    in_all: 5000,
+    made: "mmio=5000 nap=300",
+    least: [("DABT_LOW", 5000), ("WFx", 300)],
+};
+/// Each of them makes some ten of its hypervisor.
+const NESTED: Work = Work {
+    level: 3,
+    in_all: 2000,
+    made: "cpuid=200 hypercall=100 nap=20",
+    least: [("cpuid", 200), ("vmrun", 300)],
+};
 
 #[test]
 fn top_counts_what_a_recording_of_the_same_seconds_has() {
@@ -75,16 +93,22 @@ fn top_counts_what_a_recording_has_on_aarch64() {
     compare_both(Architecture::Arm, "aarch64-top", &ON_ARM);
 }
 
+#[test]
+fn top_counts_nested_exits_as_a_recording_has_them() {
+    compare_both(Architecture::X86, "top-nested", &NESTED);
+}
+
 fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
     if !architecture.can_run_all() {
         return;
     }
     let lab = TestLab::of(architecture, name);
-    lab.up(&["--levels", "2", "--cpus", "1", "--instruction-ns", "1"]);
+    let levels = work.level.to_string();
+    lab.up(&["--levels", &levels, "--cpus", "1", "--instruction-ns", "1"]);
     lab.put_program(1);
     let both = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", AT_ONCE]));
     lab.shell(1, "until [ -e /tmp/go ]; do sleep 0.1; done").done();
-    lab.shell(2, &format!("hyperscope-labguest exits {}", work.made)).done();
+    lab.shell(work.level, &format!("hyperscope-labguest exits {}", work.made)).done();
     lab.shell(1, "touch /tmp/done").done();
     assert_eq!(both.finish(WORKING).done().stdout, "", "an instance is left");
 
@@ -114,7 +138,13 @@ fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
         let rows = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
         rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
     };
-    assert!(made > 5000 && work.least.iter().all(|&(name, least)| of(name) >= least), "{made}");
+    let levels = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let innermost = levels.map(|row| number(row, "level")).max();
+    assert_eq!(innermost, Some(u64::from(work.level) - 1), "nested guests have rows of their own");
+    assert!(
+        made > work.in_all && work.least.iter().all(|&(name, least)| of(name) >= least),
+        "{made}"
+    );
     check_who_ran(&self::recorded("cpu", &host, first, rest.last().unwrap()), rest);
     eprintln!("{made} exits in {} intervals", rest.len());
 }
