@@ -2,6 +2,16 @@
 
 use std::fmt;
 
+use raw_bytes::{ByteOrder, slice};
+
+/// `NT_GNU_BUILD_ID`, and whose type that is.
+const NOTE_TYPE: u32 = 3;
+const OWNER: &[u8] = b"GNU\0";
+/// Bytes of a note before its owner: the owner's length, the text's, its type.
+const NOTE_HEAD_BYTES: u64 = 12;
+/// What kernels and perf take for one, in bytes.
+const LONGEST: u64 = 20;
+
 /// A build id: 20 bytes, or fewer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
@@ -21,6 +31,25 @@ impl BuildId {
         id
     }
 
+    /// The one among ELF notes, of which each part is filled up to `step` bytes.
+    #[must_use]
+    pub fn in_notes(notes: &[u8], order: ByteOrder, step: u64) -> Option<Self> {
+        let mut at = 0_u64;
+        loop {
+            let note = slice::from(notes, at);
+            let len = |at| order.u32_at(note, at).map(u64::from);
+            let (owner, text, kind) = (len(0)?, len(4)?, order.u32_at(note, 8)?);
+            // Of lengths below 2^32 no sum overflows.
+            let text_at = NOTE_HEAD_BYTES.saturating_add(owner).checked_next_multiple_of(step)?;
+            if kind == NOTE_TYPE && slice::range(note, NOTE_HEAD_BYTES, owner) == OWNER {
+                let id = slice::range(note, text_at, text);
+                let is_whole = id.len() as u64 == text && (1..=LONGEST).contains(&text);
+                return is_whole.then(|| Self::new(id));
+            }
+            at = at.saturating_add(text_at.saturating_add(text).checked_next_multiple_of(step)?);
+        }
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -37,5 +66,40 @@ impl fmt::Display for BuildId {
 impl fmt::Debug for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BuildId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build_id(notes: &[u8]) -> Option<BuildId> {
+        BuildId::in_notes(notes, ByteOrder::Little, 4)
+    }
+
+    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        let [name_len, len] = [name, description].map(|part| u32::try_from(part.len()).unwrap());
+        for number in [name_len, len, kind] {
+            note.extend(number.to_le_bytes());
+        }
+        for part in [name, description] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
+    #[test]
+    fn the_build_id_is_among_other_notes() {
+        let id = [7_u8; 20];
+        let notes =
+            [note(NOTE_TYPE, b"Xen\0", &[1]), note(257, OWNER, b"x"), note(NOTE_TYPE, OWNER, &id)];
+        let notes = notes.concat();
+        assert_eq!(build_id(&notes), Some(BuildId::new(&id)));
+        for cut in 0..notes.len() {
+            assert_eq!(build_id(notes.get(..cut).unwrap()), None, "{cut}");
+        }
+        assert_eq!(build_id(&[0xff; 40]), None);
     }
 }

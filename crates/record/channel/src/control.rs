@@ -89,6 +89,41 @@ impl Control {
         }
     }
 
+    /// Asks an agent, and waits for its answer: the first message of the session that `of` takes. `closed` says why it
+    /// may have closed the channel in place of that.
+    ///
+    /// # Errors
+    /// When it refuses, in its words; when it says nothing in time, or is gone.
+    pub fn ask<T>(
+        &mut self,
+        session: u64,
+        message: &Message,
+        wait: Wait<'_>,
+        closed: &str,
+        of: impl Fn(Message) -> Option<T>,
+    ) -> io::Result<T> {
+        self.send_within(session, message, wait)?;
+        loop {
+            match self.receive(wait)? {
+                Heard::Message(own, Message::Refused(why)) if own == session => {
+                    return Err(io::Error::other(why));
+                }
+                Heard::Message(own, message) => {
+                    let answer = Some(message).filter(|_| own == session).and_then(&of);
+                    if let Some(answer) = answer {
+                        return Ok(answer);
+                    }
+                }
+                Heard::End => return Err(io::Error::other(closed)),
+                Heard::Nothing => return Err(nobody_answers()),
+            }
+            // What a host that was here before has left unread.
+            if wait.is_over() {
+                return Err(nobody_answers());
+            }
+        }
+    }
+
     /// Waits for a message. Bytes that are none don't make it wait longer.
     ///
     /// # Errors
@@ -146,6 +181,11 @@ impl Control {
             Carrier::Rings(_) => None,
         }
     }
+}
+
+fn nobody_answers() -> io::Error {
+    let text = "nobody answers: is hyperscope-agent running in the guest?";
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 impl Opening for Control {

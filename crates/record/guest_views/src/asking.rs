@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use channel::{Control, Heard, HostAddress, session_number};
+use channel::{Control, HostAddress, session_number};
 use confine::{Confined, apart};
 use vms::GuestAddress;
 use waits::{Deadline, Wait};
@@ -91,20 +91,9 @@ impl Asking {
     fn view(&self, control: &mut Control, session: u64, gone: &str) -> io::Result<GuestView> {
         let wait = Wait::until(Deadline::after(ANSWER));
         let request = Message::AskView(ViewRequest { tasks: self.most_tasks });
-        control.send_within(session, &request, wait)?;
-        loop {
-            match control.receive(wait)? {
-                Heard::Message(of, Message::View(view)) if of == session => return Ok(*view),
-                Heard::Message(of, Message::Refused(why)) if of == session => {
-                    return Err(io::Error::other(why));
-                }
-                Heard::End => return Err(io::Error::other(gone)),
-                Heard::Message(..) if !wait.is_over() => {}
-                Heard::Message(..) | Heard::Nothing => {
-                    let text = "nobody answers: is hyperscope-agent running in the guest?";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-                }
-            }
-        }
+        control.ask(session, &request, wait, gone, |message| match message {
+            Message::View(view) => Some(*view),
+            _ => None,
+        })
     }
 }

@@ -82,12 +82,6 @@ impl GuestViews {
         Ok(Self { guests })
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.guests.is_empty()
-    }
-
     /// Waits until each guest has answered for the first time, or can't be asked; at most so long.
     pub fn wait_until_ready(&self, most: Duration) {
         let end = Instant::now() + most;

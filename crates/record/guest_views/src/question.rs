@@ -70,10 +70,9 @@ impl Question {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut self.state());
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
         self.has_changed.notify_all();
-        changed
     }
 
     /// Waits until that is so, or the time has come.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use channel::{Control, Heard, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
+use channel::{Control, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
 use confine::{Confined, Unconfined, apart};
 use folder::Folder;
 use tracefs::FunctionTracer;
@@ -368,25 +368,11 @@ fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
 
 /// Asks an agent who it is. What a host that was here before has left unread is left out.
 fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
-    control.send_within(session, &Message::HostHello, wait)?;
-    loop {
-        match control.receive(wait)? {
-            Heard::Message(of, Message::GuestHello(hello)) if of == session => return Ok(hello),
-            Heard::Message(of, Message::Refused(text)) if of == session => {
-                return Err(io::Error::other(text));
-            }
-            Heard::End => {
-                let text = "it closed the channel without an answer; an agent that has keys wants them \
-                            (tls:, tls-vsock:)";
-                return Err(io::Error::other(text));
-            }
-            Heard::Message(..) if !wait.is_over() => {}
-            Heard::Message(..) | Heard::Nothing => {
-                let text = "nobody answers: is hyperscope-agent running in the guest?";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-            }
-        }
-    }
+    let closed = "it closed the channel without an answer; an agent that has keys wants them (tls:, tls-vsock:)";
+    control.ask(session, &Message::HostHello, wait, closed, |message| match message {
+        Message::GuestHello(hello) => Some(hello),
+        _ => None,
+    })
 }
 
 /// Whether a guest that says this about itself can be recorded.

@@ -4,7 +4,7 @@
 use std::io;
 
 use perfdata::BuildId;
-use raw_bytes::{ByteOrder, slice};
+use raw_bytes::ByteOrder;
 
 /// Parts of a file that its header lists and that are looked at; programs have a dozen.
 const MOST_PARTS: u16 = 128;
@@ -15,14 +15,6 @@ const MOST_NOTE_BYTES: u64 = 16 << 10;
 const HEAD_BYTES: u64 = 64;
 /// `PT_NOTE`.
 const NOTE: u32 = 4;
-/// `NT_GNU_BUILD_ID`, and whose type that is.
-const BUILD_ID: u32 = 3;
-const OWNER: &[u8] = b"GNU\0";
-/// Bytes of a note before its owner: the owner's length, the text's, its type.
-const NOTE_HEAD_BYTES: u64 = 12;
-/// What kernels and perf take for one, in bytes.
-const LONGEST: u64 = 20;
-
 /// The build id of an ELF file, by `read`, which fills bytes from an offset on as far as there are some.
 pub fn elf_build_id(read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Option<BuildId> {
     let head = bytes(&read, 0, HEAD_BYTES);
@@ -34,7 +26,7 @@ pub fn elf_build_id(read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Optio
     for part in parts.chunks_exact(usize::try_from(part_bytes).ok()?) {
         let Some(notes) = shape.notes(part) else { continue };
         let text = bytes(&read, notes.at, notes.len.min(room));
-        if let Some(found) = find(&text, shape.order, notes.step) {
+        if let Some(found) = BuildId::in_notes(&text, shape.order, notes.step) {
             return Some(found);
         }
         room = room.saturating_sub(notes.len);
@@ -121,24 +113,6 @@ impl Shape {
     }
 }
 
-/// The build id among notes.
-fn find(notes: &[u8], order: ByteOrder, step: u64) -> Option<BuildId> {
-    let mut at = 0_u64;
-    loop {
-        let note = slice::from(notes, at);
-        let len = |at| order.u32_at(note, at).map(u64::from);
-        let (owner, text, kind) = (len(0)?, len(4)?, order.u32_at(note, 8)?);
-        // Of lengths below 2^32 no sum overflows.
-        let text_at = NOTE_HEAD_BYTES.saturating_add(owner).checked_next_multiple_of(step)?;
-        if kind == BUILD_ID && slice::range(note, NOTE_HEAD_BYTES, owner) == OWNER {
-            let id = slice::range(note, text_at, text);
-            let is_whole = id.len() as u64 == text && (1..=LONGEST).contains(&text);
-            return is_whole.then(|| BuildId::new(id));
-        }
-        at = at.saturating_add(text_at.saturating_add(text).checked_next_multiple_of(step)?);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -149,9 +123,12 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use raw_bytes::slice;
+
     use super::*;
 
     const ID: [u8; 20] = *b"build id of twenty b";
+    const OWNER: &[u8] = b"GNU\0";
 
     fn put(file: &mut Vec<u8>, order: ByteOrder, number: u64, len: usize) {
         let bytes = number.to_le_bytes();

@@ -47,7 +47,7 @@ pub(super) struct Found<'s> {
 }
 
 impl<'s> Found<'s> {
-    /// Goes over the recordings; see [`super::profile`].
+    /// Goes over the recordings; see [`super::profile`]. Of samples without vCPUs, too.
     pub(super) fn gather(
         recordings: &'s [Recording],
         guests: &'s [GuestAlignment],
@@ -56,7 +56,8 @@ impl<'s> Found<'s> {
     ) -> Self {
         let mut sums = ProfileSums::of(recordings, guests, samples);
         let states = states_with_pc(recordings, guests, &mut sums, tick);
-        Self::of(sums, states, recordings, guests, samples)
+        let without_vcpus = without_vcpus::gather(&mut sums.samples, &states, recordings);
+        Self { without_vcpus, ..Self::of(sums, states, recordings, guests, samples) }
     }
 
     /// The same with samples one by one, and times by slices.
@@ -80,8 +81,7 @@ impl<'s> Found<'s> {
         guests: &'s [GuestAlignment],
         samples: &'s [Option<Samples>],
     ) -> Self {
-        let ProfileSums { strata, threads, reasons, samples: mut seen, log, grid, .. } = sums;
-        let without_vcpus = without_vcpus::gather(&mut seen, &states, recordings);
+        let ProfileSums { strata, threads, reasons, samples: seen, log, grid, .. } = sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|one| one.guest) {
@@ -99,7 +99,7 @@ impl<'s> Found<'s> {
             reasons,
             log,
             grid,
-            without_vcpus,
+            without_vcpus: Vec::new(),
             guests,
             samples,
             machines,

@@ -6,15 +6,15 @@
 use std::fs;
 
 use perfdata::{BuildId, Mapping};
+use raw_bytes::ByteOrder;
 
 /// What perf calls the kernel, and what is before a symbol of it that says where that was.
 const KERNEL: &str = "[kernel.kallsyms]";
 /// Notes of the kernel's own (`kernel/ksysfs.c`).
 const NOTES: &str = "/sys/kernel/notes";
 const KALLSYMS: &str = "/proc/kallsyms";
-/// `NT_GNU_BUILD_ID` of notes by "GNU".
-const BUILD_ID: u32 = 3;
-const GNU: &[u8] = b"GNU\0";
+/// What parts of notes are filled up to.
+const NOTE_STEP: u64 = 4;
 /// Bytes of all its symbols, at most.
 const MOST_TEXT_BYTES: usize = 64 << 20;
 
@@ -46,30 +46,12 @@ impl RecordedKernel {
 
     /// The text of all symbols, where it is the kernel that runs, and shows them to whoever asks.
     pub(crate) fn kallsyms(&self) -> Option<Vec<u8>> {
-        if build_id(&fs::read(NOTES).ok()?)? != self.build_id {
+        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+        if BuildId::in_notes(&fs::read(NOTES).ok()?, order, NOTE_STEP)? != self.build_id {
             return None;
         }
         let text = fs::read(KALLSYMS).ok().filter(|text| text.len() <= MOST_TEXT_BYTES)?;
         (address(&text, &self.symbol)? == self.address).then_some(text)
-    }
-}
-
-/// The build id in notes: sizes of name and description and a type, four bytes each, and both, filled up to four.
-fn build_id(mut notes: &[u8]) -> Option<BuildId> {
-    loop {
-        let (head, rest) = notes.split_at_checked(12)?;
-        let number = |at: usize| {
-            let bytes = head.get(at..at + 4)?.try_into().ok()?;
-            Some(u32::from_ne_bytes(bytes))
-        };
-        let sizes = [number(0)?, number(4)?].map(|size| usize::try_from(size).ok());
-        let [Some(name), Some(description)] = sizes else { return None };
-        let (named, rest) = rest.split_at_checked(name.checked_next_multiple_of(4)?)?;
-        let described = rest.get(..description)?;
-        if number(8)? == BUILD_ID && named.starts_with(GNU) {
-            return Some(BuildId::new(described));
-        }
-        notes = rest.get(description.checked_next_multiple_of(4)?..)?;
     }
 }
 
@@ -88,31 +70,6 @@ fn address(kallsyms: &[u8], symbol: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
-        let mut note = Vec::new();
-        for number in [name.len() as u32, description.len() as u32, kind] {
-            note.extend(number.to_ne_bytes());
-        }
-        for part in [name, description] {
-            note.extend(part);
-            note.resize(note.len().next_multiple_of(4), 0);
-        }
-        note
-    }
-
-    #[test]
-    fn the_build_id_is_among_other_notes() {
-        let id = [7_u8; 20];
-        let notes =
-            [note(BUILD_ID, b"Xen\0", &[1]), note(257, GNU, b"x"), note(BUILD_ID, GNU, &id)];
-        let notes = notes.concat();
-        assert_eq!(build_id(&notes), Some(BuildId::new(&id)));
-        for cut in 0..notes.len() {
-            assert_eq!(build_id(notes.get(..cut).unwrap()), None, "{cut}");
-        }
-        assert_eq!(build_id(&[0xff; 40]), None);
-    }
 
     #[test]
     fn a_symbol_is_found_by_its_whole_name() {
