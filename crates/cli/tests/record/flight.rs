@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -206,6 +206,48 @@ fn no_more_is_kept_than_it_may_be() {
     assert_eq!(recorded(&session)["flight"]["shorter"], true);
     // The buffers are small, too, and this may be a busy machine: what is lost then is known.
     assert_eq!(info(&session)["losses"]["known"], true);
+    end(recorder);
+}
+
+/// Programs that call the kernel without end: a page of events takes them some microseconds.
+struct Flood(Vec<Child>);
+
+impl Flood {
+    fn begin() -> Self {
+        let dd = || {
+            let mut dd = Command::new("dd");
+            dd.args(["if=/dev/zero", "of=/dev/null", "bs=1"]).stderr(Stdio::null()).spawn()
+        };
+        Self((0..2).map(|_| dd().unwrap()).collect())
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        for dd in &mut self.0 {
+            let _ = dd.kill();
+            let _ = dd.wait();
+        }
+    }
+}
+
+#[test]
+fn a_session_is_made_while_more_events_come_than_can_be_kept() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("flight");
+    let recorder = start(&to, &["--flight", "10m", "--size", "8M", "-e", "raw_syscalls"]);
+    let flood = Flood::begin();
+    let mut pages = Vec::new();
+    for _ in 0..4 {
+        sleep(Duration::from_millis(500));
+        let session = dump(&recorder, "");
+        pages.push((kept_bytes(&to), dumped_bytes(&session)));
+        assert_eq!(info(&session)["damage"], Value::Array(Vec::new()));
+    }
+    drop(flood);
+    assert!(pages.iter().all(|(kept, dumped)| kept.max(dumped) <= &(16 << 20)), "{pages:?}");
+    assert!(pages.iter().any(|(_, dumped)| *dumped > 1 << 20), "{pages:?}");
     end(recorder);
 }
 

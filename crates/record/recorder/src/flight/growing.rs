@@ -6,6 +6,9 @@ use std::sync::mpsc::Sender;
 
 use super::Asked;
 
+/// How many times as much as it may have a generation gets where nobody ends it in time: the machine is busy.
+const MOST_TIMES: u64 = 4;
+
 /// Counted by all rollers together. Clones are the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Growing(Arc<Inner>);
@@ -32,6 +35,11 @@ impl Growing {
     /// Whether there are as many as there may be.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() >= self.0.most
+    }
+
+    /// Whether no more may be written before the generation ends.
+    pub(crate) fn is_more_than_may_be(&self) -> bool {
+        self.bytes() >= self.0.most.saturating_mul(MOST_TIMES)
     }
 
     /// More were written.
@@ -64,7 +72,7 @@ mod tests {
         growing.clone().add(1);
         growing.add(500);
         assert!(growing.is_full() && matches!(reported.try_recv(), Ok(Asked::Full)));
-        assert!(reported.try_recv().is_err());
+        assert!(reported.try_recv().is_err() && growing.is_more_than_may_be());
         growing.take_away(600);
         assert_eq!(growing.bytes(), 0);
         growing.add(100);

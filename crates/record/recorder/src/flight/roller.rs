@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use confine::Confined;
 use folder::{Folder, OutFile};
@@ -19,9 +20,8 @@ use crate::guest::PageShape;
 
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
-/// How often all pages that there are are taken before a segment ends. Once is enough for all events up to
-/// when that began, but for those on the page that is being written: the second time takes that.
-const ROUNDS: u32 = 2;
+/// How long a roller that is ahead of its generation's end waits for that before it looks again.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What rollers are asked: all of them see the same.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ pub(crate) struct Rolls {
     pub(crate) to: Folder,
     pub(crate) shape: PageShape,
     pub(crate) growing: Growing,
+    /// Bytes of pages that the kernel's buffer holds at most.
+    pub(crate) buffer_bytes: usize,
 }
 
 impl Roller {
@@ -119,12 +121,19 @@ impl Mover {
         loop {
             let (number, end) = orders.current();
             self.segment.number = number;
-            loop {
-                self.rolls.from.wait(end.fd(), None)?;
-                while self.splice(&mut page)? {}
-                if end.is_given() || stop.is_given() {
-                    break;
+            let is_over = || end.is_given() || stop.is_given();
+            while !is_over() {
+                if self.rolls.growing.is_more_than_may_be() {
+                    // Pages stay in the kernel, which counts those that it has no room for.
+                    end.wait(LOOK);
+                    continue;
                 }
+                self.rolls.from.wait(end.fd(), None)?;
+                // A flood has pages without end: whoever ends the segment waits for one splice.
+                while !is_over()
+                    && !self.rolls.growing.is_more_than_may_be()
+                    && self.splice(&mut page)? > 0
+                {}
             }
             if stop.is_given() {
                 return Ok(());
@@ -138,10 +147,7 @@ impl Mover {
     /// Ends the segment, with all events that came until it was asked to.
     fn end_segment(&mut self, page: &mut [u8]) -> io::Result<Segment> {
         let end = self.rolls.stats.now()?;
-        for _ in 0..ROUNDS {
-            while self.splice(page)? {}
-            self.copy(page)?;
-        }
+        self.take_what_is_there(page)?;
         let next = self.rolls.stats.now()?;
         self.file = None;
         self.rolls.growing.take_away(self.segment.bytes);
@@ -149,16 +155,35 @@ impl Mover {
         Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, begun) })
     }
 
-    /// Moves whole pages; false when there is none now.
-    fn splice(&mut self, page: &mut [u8]) -> io::Result<bool> {
+    /// Takes all pages that there are now, with the one that is being written. In a flood others come meanwhile:
+    /// the oldest come first, so as many as the buffer holds are enough.
+    fn take_what_is_there(&mut self, page: &mut [u8]) -> io::Result<()> {
+        let most = self.rolls.buffer_bytes;
+        let mut taken = 0;
+        for _ in 0..2 {
+            loop {
+                let moved = self.splice(page)?;
+                taken += moved;
+                if moved == 0 || taken > most {
+                    break;
+                }
+            }
+            // It may have been filled since the last look: then the second round has what followed it.
+            self.copy(page)?;
+        }
+        Ok(())
+    }
+
+    /// Moves whole pages; their bytes, 0 when there is none now.
+    fn splice(&mut self, page: &mut [u8]) -> io::Result<usize> {
         let moved = self.rolls.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
         if moved == 0 {
-            return Ok(false);
+            return Ok(0);
         }
         if self.missed || self.file().is_err() {
             // The first of them says that some before it are missing.
             self.take_by_page(page, moved)?;
-            return Ok(true);
+            return Ok(moved);
         }
         let mut left = moved;
         while left > 0 {
@@ -171,7 +196,7 @@ impl Mover {
                 }
             }
         }
-        Ok(true)
+        Ok(moved)
     }
 
     fn splice_out(&mut self, most: usize) -> io::Result<usize> {

@@ -71,10 +71,11 @@ impl Rolling {
             long_bytes: size_of::<usize>(),
             big_endian: cfg!(target_endian = "big"),
         };
+        let buffer_bytes = usize::try_from(session.buffer_kib() << 10).unwrap_or(usize::MAX);
         let start = |&cpu: &u32| {
             let (from, stats) = (session.raw_pages(cpu)?, session.stats_file(cpu)?);
-            let rolls =
-                Rolls { cpu, from, stats, to: folder.clone(), shape, growing: growing.clone() };
+            let (to, growing) = (folder.clone(), growing.clone());
+            let rolls = Rolls { cpu, from, stats, to, shape, growing, buffer_bytes };
             Roller::start(rolls, orders.clone(), stop.clone(), send.clone())
         };
         let rollers = session.cpus().iter().map(start).collect::<Result<_>>()?;
@@ -164,16 +165,19 @@ impl Rolling {
         let number = ordered.map_err(RecordError::io("make an event for", self.folder.path()))?;
         let begin = std::mem::replace(&mut self.begun, next);
         self.generations.push_back(Generation { number, begin, segments: Vec::new() });
-        self.take_ended();
-        for segment in self.forget() {
+        let mut forgotten = self.take_ended();
+        forgotten.extend(self.forget());
+        for segment in forgotten {
             // A file that can't be removed is removed with its folder.
             let _ = self.folder.remove(&segment.file());
         }
         Ok(())
     }
 
-    /// Takes segments until all of a generation are there, or a disk is too slow for that.
-    fn take_ended(&mut self) {
+    /// Takes segments until all of a generation are there, or a disk is too slow for that; those of generations
+    /// that are not kept any more.
+    fn take_ended(&mut self) -> Vec<Segment> {
+        let mut forgotten = Vec::new();
         let until = Deadline::after(ENDS);
         let mut missing = self.rollers.iter().filter(|roller| !roller.is_finished()).count();
         while missing > 0 {
@@ -182,14 +186,16 @@ impl Rolling {
                     // One that was late belongs to an earlier generation, and goes on up to this one.
                     missing -= 1;
                     let of = |generation: &&mut Generation| generation.number == segment.number;
-                    let own = self.generations.iter_mut().find(of);
-                    if let Some(generation) = own {
-                        generation.segments.push(segment);
+                    match self.generations.iter_mut().find(of) {
+                        Some(generation) => generation.segments.push(segment),
+                        None if segment.bytes > 0 => forgotten.push(segment),
+                        None => {}
                     }
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
+        forgotten
     }
 
     /// Segments that are not kept any more.
