@@ -21,6 +21,7 @@ help:
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
+	@echo 'make test-lab-newer  guests with a newer kernel than the lab has otherwise: two minutes'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: a quarter of an hour, and ten minutes to build what runs there'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
@@ -238,6 +239,11 @@ bpf:
 .PHONY: test-lockdep
 test-lockdep:
 	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/lockdep)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 comes_and_goes
+
+# What guests record where their kernel is newer than the lab's: one of Debian's backports.
+.PHONY: test-lab-newer
+test-lab-newer:
+	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/newer)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 virtio_written
 
 # Arm machines in the emulator; what needs a program that can't be built for them is skipped.
 .PHONY: test-lab-aarch64

@@ -15,7 +15,7 @@ use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
 
 use self::buffers::AddedBuffer;
 use self::events::{Kind, Parts, kind, wanted};
-use self::queues::Queues;
+use self::queues::{Queues, Returned};
 pub use self::queues::{VirtQueue, VirtQueueDepth};
 use crate::align::GuestAlignment;
 
@@ -89,7 +89,8 @@ impl TraceEventSink for VirtioSink {
             }
             Some(Kind::Return(call)) => {
                 if let Some((vq, value)) = self.parts.returned(event, call).zip(event.value(0)) {
-                    self.queues.returned((event.recording, vq), at_ns, call, value);
+                    let returned = Returned { call, value, written: event.value(1) };
+                    self.queues.returned((event.recording, vq), at_ns, returned);
                 }
             }
             None => {}

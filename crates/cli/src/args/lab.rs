@@ -155,6 +155,9 @@ pub(crate) struct LabUpArgs {
     /// A network device of the guests, on a tap of the machine below, which is 10.77.LEVEL.1 there
     #[arg(long, value_name = "WHAT")]
     pub(crate) guest_net: Option<NetArg>,
+    /// An empty disk of the guests, of this size in MiB
+    #[arg(long, value_name = "MIB")]
+    pub(crate) guest_disk: Option<u32>,
     /// A folder of this system, mounted on /share in level 1
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,

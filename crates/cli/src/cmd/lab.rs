@@ -62,6 +62,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
     wanted.guest.append = args.guest_append.clone().unwrap_or_default();
     wanted.guest.qemu = args.guest_qemu.clone().unwrap_or_default();
     wanted.guest.net = args.guest_net.map(Into::into);
+    wanted.guest.disk_mib = args.guest_disk;
     wanted.instruction_ns = args.instruction_ns;
     wanted.share = args.share.as_deref().map(absolute).transpose()?;
     wanted.accelerator = args.accel.map(|accel| match accel {

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::recorded::hyperscope;
-use crate::tool::{TestLab, can_run, can_run_all, folder};
+use crate::tool::{TestLab, can_run, can_run_all, folder, other_kernel};
 
 /// As the module's own documentation has it.
 const UNIT_NS: i64 = 32;
@@ -231,10 +231,6 @@ const SOAK: &str = "
     # Where the kernel watches its locks, it did so until now.
     [ ! -e /proc/lockdep_stats ] || { echo lockdep watches > /dev/console; grep 'debug_locks: *1$' /proc/lockdep_stats; } || exit 8";
 
-/// A kernel for guests in place of the lab's, by its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
-/// makes one.
-const MODULES: &str = "HYPERSCOPE_LAB_MODULES";
-
 #[test]
 fn the_module_comes_and_goes_under_load() {
     let (name, channel) = ("hypertrace-soak", "hypercall");
@@ -267,11 +263,11 @@ fn soak(how: &Soak) {
     let lab = TestLab::new(how.name);
     let machines = ["up", "--levels", "2", "--arch", how.arch];
     let up_with = |kernel: &[&str]| lab.run(&[&machines, how.up, kernel].concat()).done();
-    let other_kernel = std::env::var(MODULES).ok().filter(|at| !at.is_empty());
+    let other_kernel = other_kernel();
     let load = if other_kernel.is_some() { EASY } else { BRISK };
-    let built = if let Some(modules) = other_kernel {
+    let built = if let Some((kernel, modules)) = other_kernel {
         let (_, release) = modules.rsplit_once('/').unwrap();
-        up_with(&["--guest-kernel", &format!("{modules}/vmlinuz"), "--guest-modules", &modules]);
+        up_with(&["--guest-kernel", &kernel, "--guest-modules", &modules]);
         build_module_for(&[release, &modules])
     } else {
         up_with(&[]);

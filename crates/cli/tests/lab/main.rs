@@ -44,4 +44,5 @@ mod top;
 mod trace_cmd;
 mod tracers;
 mod unplugged;
+mod virtio_written;
 mod vmm;

@@ -48,6 +48,13 @@ pub(crate) fn can_run_all() -> bool {
     can_run()
 }
 
+/// A kernel for guests in place of the lab's, and its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
+/// and `kmod/newer` make one.
+pub(crate) fn other_kernel() -> Option<(String, String)> {
+    let modules = std::env::var("HYPERSCOPE_LAB_MODULES").ok().filter(|at| !at.is_empty())?;
+    Some((format!("{modules}/vmlinuz"), modules))
+}
+
 /// Where the lab keeps what it fetches: in the build folder, short enough for sockets.
 pub(crate) fn folder() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();

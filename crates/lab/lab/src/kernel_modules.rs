@@ -17,22 +17,29 @@ pub(crate) struct KernelModules {
     files: BTreeMap<String, PathBuf>,
     /// Names of what is in the kernel image itself.
     built_in: BTreeSet<String>,
+    /// Names of files that would have to be unpacked first (`NAME.ko.xz`).
+    packed: BTreeSet<String>,
     folder: PathBuf,
 }
 
 impl KernelModules {
     /// Looks at the folder /lib/modules/RELEASE.
     pub(crate) fn list(folder: &Path) -> Result<Self> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut packed) = (BTreeMap::new(), BTreeSet::new());
         let mut open = vec![folder.to_owned()];
         while let Some(path) = open.pop() {
             for entry in fs::read_dir(&path).map_err(LabError::io("cannot read", &path))? {
                 let entry = entry.map_err(LabError::io("cannot read", &path))?;
                 let kind = entry.file_type().map_err(LabError::io("cannot read", &path))?;
+                let file_name = entry.file_name();
                 if kind.is_dir() {
                     open.push(entry.path());
-                } else if let Some(name) = entry.file_name().to_string_lossy().strip_suffix(".ko") {
-                    files.insert(normal(name), entry.path());
+                } else if let Some((name, rest)) = file_name.to_string_lossy().split_once(".ko") {
+                    match rest {
+                        "" => drop(files.insert(normal(name), entry.path())),
+                        ".xz" | ".zst" | ".gz" => drop(packed.insert(normal(name))),
+                        _ => {}
+                    }
                 }
             }
         }
@@ -40,7 +47,7 @@ impl KernelModules {
         let list = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
         let name = |line: &str| Some(normal(line.rsplit('/').next()?.strip_suffix(".ko")?));
         let built_in = list.lines().filter_map(name).collect();
-        Ok(Self { files, built_in, folder: folder.to_owned() })
+        Ok(Self { files, built_in, packed, folder: folder.to_owned() })
     }
 
     /// The files of these modules and all they need, each after what it needs. What is built into
@@ -60,10 +67,13 @@ impl KernelModules {
         }
         let Some(file) = self.files.get(name) else {
             let what = format!("the kernel module {name} in {}", self.folder.display());
-            return Err(LabError::missing(
-                what,
-                "use a kernel that has it, built in or as a module",
-            ));
+            let remedy = match self.packed.contains(name) {
+                true => {
+                    "it is compressed there: unpack its folder's modules (unxz, unzstd or gunzip), and run depmod"
+                }
+                false => "use a kernel that has it, built in or as a module",
+            };
+            return Err(LabError::missing(what, remedy));
         };
         for needed in depends(file)? {
             self.add(&needed, seen, order)?;

@@ -204,7 +204,7 @@ impl Recorder {
     fn begin(lab: &Lab, description: &Description, record: &Record) -> Result<Self> {
         if hyperscope_recorder::can_run(lab, description.arch, record)? {
             HyperscopeRecording::begin(lab, record).map(Self::Hyperscope)
-        } else if record.sample_hz.is_some() {
+        } else if record.sample_hz.or(record.guest_sample_hz).is_some() {
             Err(missing("samples are taken by this program", description.arch, record))
         } else if !record.guest_probes.is_empty() {
             let what = "probes of the guest's agent are for this program";

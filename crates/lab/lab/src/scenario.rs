@@ -139,7 +139,8 @@ impl Record {
 
     /// Whether level 2 is recorded, too.
     pub(crate) fn has_guest(&self) -> bool {
-        self.guest_boot || !self.guest_events.is_empty()
+        let has_named = !self.guest_events.is_empty() || !self.guest_probes.is_empty();
+        self.guest_boot || has_named || self.guest_sample_hz.is_some()
     }
 }
 

@@ -38,18 +38,25 @@ const SETS: [&str; 2] = [VIRTIO, "kvm-guest"];
 /// # Errors
 /// When it asks for a probe of its own and may not, or for a set that there is none of here.
 pub(crate) fn chosen(asked: &[String], tracefs: &Path, allowed: Allowed) -> Result<Vec<String>> {
-    chosen_by(asked, |function| Probes::can_probe(tracefs, function), allowed)
+    let kernel = KernelProbes {
+        can_probe: &|function| Probes::can_probe(tracefs, function),
+        have_arguments_at_return: Probes::have_arguments_at_return(tracefs),
+    };
+    chosen_by(asked, &kernel, allowed)
 }
 
-fn chosen_by(
-    asked: &[String],
-    can_probe: impl Fn(&str) -> bool,
-    allowed: Allowed,
-) -> Result<Vec<String>> {
+/// What probes of this kernel can do.
+pub(crate) struct KernelProbes<'k> {
+    /// Whether it has a function that can be probed.
+    pub(crate) can_probe: &'k dyn Fn(&str) -> bool,
+    pub(crate) have_arguments_at_return: bool,
+}
+
+fn chosen_by(asked: &[String], kernel: &KernelProbes<'_>, allowed: Allowed) -> Result<Vec<String>> {
     let mut probes = Vec::new();
     for probe in asked {
         match probe.strip_prefix(MARK) {
-            Some(name) => probes.extend(set(name, &can_probe)?),
+            Some(name) => probes.extend(set(name, kernel)?),
             None if allowed.kprobes => probes.push(probe.clone()),
             None => return Err(AgentError::Refused(not_allowed())),
         }
@@ -57,11 +64,11 @@ fn chosen_by(
     Ok(probes)
 }
 
-fn set(name: &str, can_probe: &impl Fn(&str) -> bool) -> Result<Vec<String>> {
+fn set(name: &str, kernel: &KernelProbes<'_>) -> Result<Vec<String>> {
     let there: Vec<String> = match SETS.iter().find(|known| **known == name) {
-        Some(&VIRTIO) => virtio::probes(&virtio::layouts(), can_probe),
+        Some(&VIRTIO) => virtio::probes(&virtio::layouts(), kernel),
         Some(_) => {
-            let found = KVM_GUEST.iter().filter(|one| can_probe(one));
+            let found = KVM_GUEST.iter().filter(|one| (kernel.can_probe)(one));
             found.map(|&one| one.to_owned()).collect()
         }
         None => {
@@ -98,7 +105,8 @@ mod tests {
     fn chosen(asked: &[&str], allowed: Allowed) -> std::result::Result<Vec<String>, String> {
         let asked: Vec<String> = asked.iter().map(|&one| one.to_owned()).collect();
         let can_probe = |function: &str| function.starts_with("virtqueue_");
-        chosen_by(&asked, can_probe, allowed).map_err(|error| error.to_string())
+        let kernel = KernelProbes { can_probe: &can_probe, have_arguments_at_return: false };
+        chosen_by(&asked, &kernel, allowed).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -55,6 +55,14 @@ impl Probes {
         }
     }
 
+    /// Whether a probe of a function's return has the arguments of its call, as kernels from 6.9 on say that they do
+    /// (`kernel/trace/trace.c`, the text of `README`).
+    #[must_use]
+    pub fn have_arguments_at_return(tracefs: &Path) -> bool {
+        let text = mounted::read(&tracefs.join("README")).unwrap_or_default();
+        text.lines().any(says_arguments_at_return)
+    }
+
     /// Removes the probes of a recorder that is gone.
     pub fn remove_of(tracefs: &Path, pid: u32) {
         remove_where(tracefs, |of| of == pid);
@@ -74,6 +82,11 @@ impl Drop for Probes {
             let _ = mounted::append(&self.file, &format!("-:{}/{name}\n", group()));
         }
     }
+}
+
+fn says_arguments_at_return(line: &str) -> bool {
+    line.split_once("kernel return probes support:")
+        .is_some_and(|(_, rest)| rest.contains("$arg<N>"))
 }
 
 fn group() -> String {

@@ -60,12 +60,13 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         _ => return None,
     };
     let at = CALLS.iter().position(|one| *one == call).and_then(|at| u16::try_from(at).ok())?;
+    // Of what a return has, only the first is always there.
     let (tag, fields): (_, &'static [&'static str]) = match is_return {
-        true => (RETURN_TAG + at, &["token|needed|handled"]),
+        true => (RETURN_TAG + at, &["token|needed|handled", "len"]),
         false => (CALL_TAG + at, &["vq"]),
     };
-    let has = |names: &str| names.split('|').any(|name| format.field(name).is_some());
-    fields.iter().all(|names| has(names)).then_some(Wanted { tag, fields })
+    let has = |names: &&str| names.split('|').any(|name| format.field(name).is_some());
+    fields.first().is_some_and(has).then_some(Wanted { tag, fields })
 }
 
 /// What an event of that tag is.

@@ -38,6 +38,8 @@ pub struct VirtQueue {
     pub cut: u64,
     /// Buffers that were taken back.
     pub taken: u64,
+    /// Bytes that the device says it wrote into those; `None`: not recorded.
+    pub written: Option<u64>,
     /// Notifications of the host.
     pub kicks: u64,
     /// Times that the host didn't have to be notified though there was something new.
@@ -57,6 +59,16 @@ pub struct VirtQueueDepth {
     pub mean: f64,
     /// At most.
     pub max: u64,
+}
+
+/// What a call returned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Returned {
+    pub(super) call: Call,
+    /// The token of the buffer that is taken back, or whether it was so.
+    pub(super) value: u64,
+    /// Bytes of that buffer that the device says it wrote.
+    pub(super) written: Option<u64>,
 }
 
 /// A queue whose events still come.
@@ -139,7 +151,8 @@ impl Queues {
     }
 
     /// A call returned for a queue.
-    pub(super) fn returned(&mut self, key: QueueKey, at_ns: u64, call: Call, value: u64) {
+    pub(super) fn returned(&mut self, key: QueueKey, at_ns: u64, returned: Returned) {
+        let Returned { call, value, written } = returned;
         let since_ns = match call {
             Call::Get if value != 0 => self.away.remove(&(key, value)),
             _ => None,
@@ -150,6 +163,10 @@ impl Queues {
             Call::Get => {
                 queue.change(at_ns, -1);
                 queue.sums.taken += 1;
+                if let Some(bytes) = written {
+                    let sum = queue.sums.written.get_or_insert_default();
+                    *sum = sum.saturating_add(bytes);
+                }
                 match since_ns {
                     Some(since_ns) => queue.sums.latencies.add(at_ns.saturating_sub(since_ns)),
                     None => queue.before += 1,

@@ -95,6 +95,14 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
         .null(no_sizes)
         .shown(TABLE, 2),
         number(
+            ("written_bytes", "written"),
+            "Bytes that the device says it wrote, of buffers taken back.",
+            |one| one.written,
+        )
+        .null("Not recorded, as by kernels before 6.9, or no buffer was taken back.")
+        .shown_if_known(TABLE, 1)
+        .missing("-"),
+        number(
             ("cut_buffers", "cut"),
             "Buffers some of whose bytes were not recorded: bytes are at least as many as said.",
             |one| Some(one.cut),

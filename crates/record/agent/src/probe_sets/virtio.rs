@@ -7,6 +7,7 @@
 //! All ways to hand over a buffer end in `virtqueue_add_split` or `virtqueue_add_packed`, which kernels don't let be
 //! probed: they are declared inline, and so notrace.
 
+use super::KernelProbes;
 use crate::struct_layouts::StructLayouts;
 
 /// Modules that have those types, where they are not part of the kernel.
@@ -33,6 +34,9 @@ const IN: &str = "vq=$arg1:x32 token=$arg4:x32 parts=$arg3:u32 out=\\0:u32 in=\\
 const GET: [&str; 2] = ["virtqueue_get_buf_ctx_split", "virtqueue_get_buf_ctx_packed"];
 const OTHER_GETS: [&str; 2] = ["virtqueue_get_buf_ctx", "virtqueue_get_buf"];
 
+/// How many bytes of a buffer the device says that it wrote: the caller's variable, which the function sets.
+const WRITTEN: &str = " len=+0($arg2):u32";
+
 /// Lists whose parts have their sizes recorded, and how many parts.
 const LISTS: [(char, u32); 3] = [('a', 6), ('b', 6), ('c', 1)];
 const POINTER_BYTES: u32 = 8;
@@ -43,7 +47,8 @@ pub(super) fn layouts() -> StructLayouts {
 }
 
 /// The probes, as far as the kernel has the functions.
-pub(super) fn probes(layouts: &StructLayouts, can_probe: &impl Fn(&str) -> bool) -> Vec<String> {
+pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<String> {
+    let can_probe = kernel.can_probe;
     let names = names(layouts).unwrap_or_default();
     let lists = sizes(layouts, |list| format!("+{}($arg2)", list * POINTER_BYTES), &LISTS);
     let list = sizes(layouts, |_| "$arg2".to_owned(), &LISTS[..1]);
@@ -51,9 +56,10 @@ pub(super) fn probes(layouts: &StructLayouts, can_probe: &impl Fn(&str) -> bool)
     let mut all = vec![(ADD_LISTS, format!("{OF_LISTS}{names}{lists}"))];
     all.extend(ADD_LIST.map(|(function, fields)| (function, format!("{fields}{names}{list}"))));
     let has_get = GET.iter().any(|one| can_probe(one));
+    let written = if kernel.have_arguments_at_return { WRITTEN } else { "" };
     for function in if has_get { GET } else { OTHER_GETS } {
         all.push((function, "vq=$arg1:x32".to_owned()));
-        all.push((function, "%return token=$retval:x32".to_owned()));
+        all.push((function, format!("%return token=$retval:x32{written}")));
     }
     all.extend(
         [
@@ -111,29 +117,42 @@ fn sizes(
 mod tests {
     use super::*;
 
+    fn kernel(can_probe: &dyn Fn(&str) -> bool) -> KernelProbes<'_> {
+        KernelProbes { can_probe, have_arguments_at_return: false }
+    }
+
+    #[test]
+    fn bytes_that_a_device_wrote_are_read_where_returns_have_arguments() {
+        let kernel = KernelProbes { have_arguments_at_return: true, ..kernel(&|_| true) };
+        let all = probes(&StructLayouts::default(), &kernel);
+        let written: Vec<&String> = all.iter().filter(|one| one.contains("len=")).collect();
+        let of = |name: &str| format!("{name}%return token=$retval:x32 len=+0($arg2):u32");
+        assert_eq!(written, [&of(GET[0]), &of(GET[1])]);
+    }
+
     #[test]
     fn what_a_kernel_lacks_is_left_out_or_done_by_others() {
         let none = StructLayouts::default();
-        let all = probes(&none, &|_| true);
+        let all = probes(&none, &kernel(&|_| true));
         assert_eq!(
             all[0],
             "virtqueue_add_sgs vq=$arg1:x32 token=$arg5:x32 out=$arg3:u32 in=$arg4:u32"
         );
         assert_eq!(all.len(), 7 + 4 + 4, "{all:?}");
         let few = |function: &str| ["virtqueue_add_sgs", "virtqueue_get_buf"].contains(&function);
-        let found = probes(&none, &few);
+        let found = probes(&none, &kernel(&few));
         let functions: Vec<&str> = found.iter().filter_map(|one| one.split(' ').next()).collect();
         assert_eq!(
             functions,
             ["virtqueue_add_sgs", "virtqueue_get_buf", "virtqueue_get_buf%return"]
         );
-        assert_eq!(probes(&none, &|_| false), [""; 0]);
+        assert_eq!(probes(&none, &kernel(&|_| false)), [""; 0]);
     }
 
     #[test]
     fn sizes_are_read_where_the_kernel_has_them() {
         let layouts = StructLayouts::made(&[("page_link", 0), ("length", 12)], "scatterlist", 32);
-        let all = probes(&layouts, &|_| true);
+        let all = probes(&layouts, &kernel(&|_| true));
         let has = |probe: usize, field: &str| all[probe].split(' ').any(|one| one == field);
         assert!(has(0, "a1=+44(+0($arg2)):u32") && has(0, "mb0=+0(+8($arg2)):u8"), "{}", all[0]);
         assert!(has(1, "a1=+44($arg2):u32") && !all[1].contains(" b0="), "{}", all[1]);
