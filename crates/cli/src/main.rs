@@ -30,6 +30,7 @@ mod inputs;
 mod lab_steps;
 mod machines;
 mod misuse;
+mod nested_symbols;
 mod notice;
 mod output;
 mod page_names;

@@ -303,8 +303,14 @@ fn check_virtio(recording: &Recording) {
 /// Rows of a vCPU add up to its time, and so do stacks.
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
     let samples = [Samples::of(recording).ok().flatten()];
-    let profile =
-        profile(std::slice::from_ref(recording), &[], &samples, GuestStacks::Corrected, &|_| ());
+    let profile = profile(
+        std::slice::from_ref(recording),
+        &[],
+        &samples,
+        &[],
+        GuestStacks::Corrected,
+        &|_| (),
+    );
     let sums = profile.vcpus.iter().map(|one| one.time_ns);
     assert!(sums.eq(times_ns.iter().copied()), "times of vCPUs are not those of cpu");
     for (at, vcpu) in profile.vcpus.iter().enumerate() {

@@ -9,6 +9,7 @@ mod code;
 mod found;
 mod guest_stacks;
 mod instruction;
+mod nested;
 mod rows;
 mod sample_log;
 mod samples;
@@ -33,6 +34,7 @@ use timeline::Losses;
 use self::found::Found;
 pub use self::guest_stacks::GuestStacks;
 pub use self::instruction::InstructionAt;
+pub use self::nested::NestedSymbols;
 use self::rows::VcpuRows;
 use self::slices::SliceGrid;
 pub(crate) use self::sums::ProfileSums;
@@ -259,16 +261,20 @@ pub struct Profile {
 }
 
 /// The code that the vCPUs of `recordings` ran; `guests` says which recording is whose guest, and must have
-/// been applied; `samples` are those that were taken with each recording. `tick` gets the bytes done.
+/// been applied; `samples` are those that were taken with each recording, and `nested` names the code of guests inside
+/// guests. `tick` gets the bytes done.
 #[must_use]
 pub fn profile(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
+    nested: &[NestedSymbols],
     guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    rows_of(Found::gather(recordings, guests, samples, tick), recordings, guest_stacks)
+    let mut found = Found::gather(recordings, guests, samples, tick);
+    found.nested = nested;
+    rows_of(found, recordings, guest_stacks)
 }
 
 /// As [`profile`] without corrections, with the instruction that each sample saw; `code` has, by recording, the
@@ -278,11 +284,12 @@ pub fn profile_of_instructions(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
+    nested: &[NestedSymbols],
     code: &[Option<KernelCode>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let mut found = Found::gather(recordings, guests, samples, tick);
-    found.kept_code = Some(code);
+    (found.nested, found.kept_code) = (nested, Some(code));
     rows_of(found, recordings, GuestStacks::Raw)
 }
 

@@ -55,6 +55,12 @@ pub(crate) struct ProfileArgs {
     /// that runs with interrupts off.
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Name the kernel's code of a guest inside a guest by this list of its symbols, or recording of it
+    ///
+    /// The list is its /proc/kallsyms, read by its root. VM=FILE says whose guest's guest it is, where there are
+    /// several VMs.
+    #[arg(long, value_name = "[VM=]FILE")]
+    pub(crate) nested: Vec<String>,
     /// Write a flame graph to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,

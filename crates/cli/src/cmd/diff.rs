@@ -15,7 +15,7 @@ use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
 use crate::debug_files;
 use crate::exit_codes::CONDITION_HOLDS;
-use crate::inputs::{is_of_guest, open_all, refuse_twice};
+use crate::inputs::{file_names, is_of_guest, open_all, refuse_twice};
 use crate::misuse::Misuse;
 use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     };
     let (measured_a, measured_b) = (measure(&a), measure(&b));
     refuse_without_vms(sides, &measured_a, &measured_b)?;
+    a.iter().zip(&measured_a).chain(b.iter().zip(&measured_b)).try_for_each(refuse_counts)?;
     let clocks = |nanoseconds| {
         measured_a.iter().chain(&measured_b).any(|run| run.nanoseconds == nanoseconds)
     };
@@ -112,6 +113,20 @@ fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result
     bail!(Misuse(format!(
         "{side} ({path}) has no VM, {other} has: a guest's recording can't be compared with a host's"
     )))
+}
+
+/// Refuses samples that stand for no time: of events that were counted, at no rate.
+fn refuse_counts((run, measured): (&OpenRun, &Run)) -> anyhow::Result<()> {
+    let is_empty = measured.groups.is_empty() && measured.vms.is_empty();
+    let first = run.samples.first().and_then(Option::as_ref).filter(|_| is_empty);
+    match first.and_then(Samples::weighed) {
+        Some((unit, _)) if !unit.nanoseconds => bail!(
+            "a sample of {} in {} stands for events, not for time: record at a rate (perf record -F), or sample cpu-clock",
+            unit.event,
+            file_names(&run.recordings)
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The recordings of a run, the host's first.

@@ -12,6 +12,7 @@ use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
 use crate::debug_files;
 use crate::inputs::{file_names, open_all};
+use crate::nested_symbols::{each_names_a_vm, nested_symbols};
 use crate::output::{self, Output, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
@@ -35,17 +36,20 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     report_unaligned(&guests);
     let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     debug_files::fetch(args.debug_files);
+    let nested = args.nested.iter().map(|named| nested_symbols(named));
+    let nested = nested.collect::<anyhow::Result<Vec<_>>>()?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let stacks = if args.raw { GuestStacks::Raw } else { GuestStacks::Corrected };
     let tick = |bytes| progress.advance(bytes);
     let profile = match args.by.0 {
         ProfileBy::Instruction => {
             let code = recordings.iter().map(kernel_code).collect::<anyhow::Result<Vec<_>>>()?;
-            profile_of_instructions(&recordings, &guests, &samples, &code, &tick)
+            profile_of_instructions(&recordings, &guests, &samples, &nested, &code, &tick)
         }
-        _ => profile(&recordings, &guests, &samples, stacks, &tick),
+        _ => profile(&recordings, &guests, &samples, &nested, stacks, &tick),
     };
     progress.finish();
+    each_names_a_vm(&nested, &profile)?;
     let report = ProfileReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
         profile,

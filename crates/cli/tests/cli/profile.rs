@@ -21,7 +21,7 @@ pub(crate) fn json(verb: &str, files: &[&str]) -> Value {
     serde_json::from_str(&run.out).unwrap()
 }
 
-fn rows(report: &Value) -> &Vec<Value> {
+pub(crate) fn rows(report: &Value) -> &Vec<Value> {
     report["rows"].as_array().unwrap()
 }
 
@@ -270,80 +270,4 @@ fn what_has_no_vcpus_says_what_it_takes() {
     assert!(out.contains("it takes kvm_entry and kvm_exit, or record --sample"), "{out}");
     let run = hyperscope(&["profile", "--by", "line", "fixtures/x86-vmx/smp.dat"]);
     assert!(run.code == 2 && run.err.contains("symbol"), "{}", run.err);
-}
-
-/// Samples and periods by thread, as `perf script` prints them.
-fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
-    let perf = Command::new("perf").args(["script", "-i", file, "-F", "comm,period"]).output();
-    let text = perf.ok().filter(|one| one.status.success())?.stdout;
-    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for line in String::from_utf8(text).unwrap().lines() {
-        let (comm, period) = line.trim().rsplit_once(char::is_whitespace).unwrap();
-        let sum = sums.entry(comm.trim().to_owned()).or_default();
-        *sum = (sum.0 + 1, sum.1 + period.parse::<u64>().unwrap());
-    }
-    Some(sums)
-}
-
-/// What is not of VMs is profiled by the periods of its samples, which are those that perf prints.
-#[test]
-fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("perf.data");
-    let file = file.to_str().unwrap();
-    let spins = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
-    let works = format!("{spins}; dd if=/dev/zero of=/dev/null bs=64k count=20000 2>/dev/null");
-    let recorded = Command::new("perf")
-        .args(["record", "-q", "-e", "cpu-clock", "-F", "997", "-g", "-o", file, "--", "sh", "-c"])
-        .arg(works)
-        .output();
-    let is_recorded = recorded.is_ok_and(|one| one.status.success());
-    let Some(by_perf) = is_recorded.then(|| by_perf(file)).flatten() else {
-        return testkit::skip!("perf can't record here");
-    };
-    let profile = json("profile", &[file]);
-    check(&closed("profile"), &profile, file);
-    assert_eq!(profile["machines"][0]["event"], "cpu-clock");
-    let mut by_us: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for row in rows(&profile) {
-        assert_eq!((&row["state"], &row["vm"]), (&"host".into(), &Value::Null), "{row}");
-        let sum = by_us.entry(row["comm"].as_str().unwrap().to_owned()).or_default();
-        *sum = (sum.0 + row["samples"].as_u64().unwrap(), sum.1 + amount(row, "time"));
-    }
-    assert_eq!(by_us, by_perf);
-    assert!(by_us["sh"].0 > 10 && by_us["dd"].0 > 10, "{by_us:?}");
-    // A reader of zeros is in its kernel.
-    let in_kernel = |row: &&Value| {
-        row["comm"] == "dd" && row["stack"].as_array().unwrap().last().unwrap()["module"].is_null()
-    };
-    let dd_ns: u64 = rows(&profile).iter().filter(in_kernel).map(|row| amount(row, "time")).sum();
-    assert!(dd_ns > by_us["dd"].1 / 2, "{dd_ns}");
-    // The kernel that runs here names them, where it shows its symbols: perf keeps none.
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    if symbols.lines().any(|line| !line.starts_with("0000000000000000")) {
-        let leaves = rows(&profile).iter().filter(in_kernel);
-        let leaf = |row: &Value| row["stack"].as_array().unwrap().last().unwrap()["symbol"].clone();
-        assert!(leaves.map(leaf).any(|symbol| symbol.is_string()), "{profile}");
-    }
-    // Parts of it add up to the whole.
-    let ends = |range: &[&str]| -> u64 {
-        let arguments = [&["profile", "--format", "json", file][..], range].concat();
-        let part: Value = serde_json::from_str(&hyperscope(&arguments).out).unwrap();
-        rows(&part).iter().map(|row| amount(row, "time")).sum()
-    };
-    let (first, rest) = (ends(&["--to", "+0.05"]), ends(&["--from", "+0.05"]));
-    let whole: u64 = by_us.values().map(|(_, ns)| ns).sum();
-    assert!(first > 0 && rest > 0 && first + rest == whole, "{first} {rest} {whole}");
-    // Its other outputs have the same sum.
-    let folded = output_of(&["profile", "--folded", "/dev/stdout", "-o", "/dev/null", file]);
-    let sum = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
-    assert_eq!(folded.lines().map(sum).sum::<u64>(), whole);
-    assert!(folded.lines().all(|line| line.starts_with("host;")), "{folded}");
-    let for_speedscope =
-        output_of(&["profile", "--speedscope", "/dev/stdout", "-o", "/dev/null", file]);
-    let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
-    let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
-    assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
-    let table = output_of(&["profile", "--by", "comm", file]);
-    assert!(table.contains("samples of cpu-clock; no exits of vCPUs are recorded"), "{table}");
 }

@@ -174,11 +174,18 @@ fn profile_with(session: &Path, kept: &[&str], more: &[&str]) -> Value {
     json(&[&["profile", "--format", "json"], more, &[folder]].concat())
 }
 
-fn check(recorded: &Recorded) {
+/// Functions that a machine is ready to run; `None`: there is nothing to build them with.
+fn put_into(recorded: &Recorded, level: u8) -> Option<Drawn> {
     let (drawn, folder) = (Drawn::new(), tempfile::tempdir().unwrap());
-    let Some(module) = drawn.build(recorded.lab.architecture(), folder.path()) else { return };
-    recorded.lab.run(&["put", "2", module.to_str().unwrap(), "/tmp/busy.ko"]).done();
-    recorded.lab.shell(2, "rmmod busy 2>/dev/null; insmod /tmp/busy.ko").done();
+    let module = drawn.build(recorded.lab.architecture(), folder.path())?;
+    let machine = level.to_string();
+    recorded.lab.run(&["put", &machine, module.to_str().unwrap(), "/tmp/busy.ko"]).done();
+    recorded.lab.shell(level, "rmmod busy 2>/dev/null; insmod /tmp/busy.ko").done();
+    Some(drawn)
+}
+
+fn check(recorded: &Recorded) {
+    let Some(drawn) = put_into(recorded, 2) else { return };
     recorded.start_agent("vsock");
     let what =
         "--guest-event sched --guest-event irq -e kvm -e sched --sample 499 --guest-sample 397";
@@ -195,12 +202,7 @@ fn check(recorded: &Recorded) {
         ("exits", profile_with(&session, &[], &[])),
     ];
     for (name, profile) in &evidence {
-        let (found, samples) = drawn.found(profile);
-        eprintln!("{name}: {found:.3?} of {:?}, {samples} samples", drawn.parts);
-        assert_eq!(drawn.wrong((found, samples)), None, "{name}");
-        // With names exchanged it must not pass.
-        let turned = Drawn { parts: rotated(drawn.parts), names: drawn.names.clone() };
-        assert!(turned.wrong((found, samples)).is_some(), "{name}");
+        shares_are_right(&drawn, name, profile);
     }
     let (raw, samples) = drawn.found(&profile_with(&session, &["host", "guest"], &["--raw"]));
     eprintln!("raw: {raw:.3?} of {:?}, {samples} samples", drawn.parts);
@@ -214,6 +216,43 @@ fn check(recorded: &Recorded) {
         (unseen + if row["evidence"] == "none" { time(row) } else { 0 }, all + time(row))
     });
     assert!(unseen * 20 <= all, "{unseen} of {all} ns");
+}
+
+fn shares_are_right(drawn: &Drawn, name: &str, profile: &Value) {
+    let (found, samples) = drawn.found(profile);
+    eprintln!("{name}: {found:.3?} of {:?}, {samples} samples", drawn.parts);
+    assert_eq!(drawn.wrong((found, samples)), None, "{name}");
+    // With names exchanged it must not pass.
+    let turned = Drawn { parts: rotated(drawn.parts), names: drawn.names.clone() };
+    assert!(turned.wrong((found, samples)).is_some(), "{name}");
+}
+
+/// The functions run in a guest inside the guest, of which the host has a list of symbols, and no more.
+fn check_nested(recorded: &Recorded) {
+    let Some(drawn) = put_into(recorded, 3) else { return };
+    let recorder = recorded.begin_alone("-e kvm -e sched --sample 499");
+    recorded.lab.shell(3, "echo 1 > /sys/module/busy/parameters/run").done();
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{said}");
+    let list = recorded.lab.shell(3, "cat /proc/kallsyms").done().stdout;
+    let session = recorded.session_of_host();
+    let symbols = session.join("nested.kallsyms");
+    fs::write(&symbols, list).unwrap();
+    let nested = ["--nested", &format!("l2={}", symbols.display())];
+    let of_samples = profile_with(&session, &["host"], &nested);
+    adds_up(&of_samples, &session);
+    let of_exits = profile_with(&session, &[], &nested);
+    for (name, profile) in [("host", &of_samples), ("exits", &of_exits)] {
+        shares_are_right(&drawn, name, profile);
+        let leaf = |row: &Value| row["stack"].as_array().unwrap().last().cloned();
+        let is_drawn = |row: &&Value| {
+            leaf(row).is_some_and(|frame| drawn.names.iter().any(|name| frame["symbol"] == **name))
+        };
+        let mut rows = profile["rows"].as_array().unwrap().iter().filter(is_drawn);
+        assert!(rows.all(|row| row["level"] == 2 && row["vm"] == "l2"), "{name}");
+    }
+    let unnamed = profile_with(&session, &["host"], &[]);
+    assert_eq!(drawn.found(&unnamed).1, 0, "nothing else names them");
 }
 
 /// Rows of each vCPU add up to its time and its states, which `cpu` says the same of, to the nanosecond.
@@ -256,4 +295,13 @@ fn functions_have_the_shares_that_were_drawn_for_them() {
 #[test]
 fn functions_have_the_shares_that_were_drawn_on_aarch64() {
     check_on(Architecture::Arm, "aarch64-shares");
+}
+
+#[test]
+fn functions_of_a_guest_in_a_guest_have_their_shares() {
+    if !Architecture::X86.can_run_all() {
+        return;
+    }
+    let mut machines = Machines::new(|| Recorded::with_levels("nested-shares", 3));
+    machines.work(3, check_nested);
 }

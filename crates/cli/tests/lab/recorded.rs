@@ -105,16 +105,25 @@ impl Recorded {
 
     /// The same with other arguments that say what is recorded.
     pub(crate) fn begin_with(&self, channel: &str, what: &str) -> Child {
+        let what = format!("--guest l2={channel} --guest-wait 180s {what}");
+        self.begin_until(&what, "[ -e /tmp/r/guest-l2.pages/trace_clock ]")
+    }
+
+    /// Records the host alone.
+    pub(crate) fn begin_alone(&self, what: &str) -> Child {
+        self.begin_until(what, "true")
+    }
+
+    /// Begins, and waits until the host is recorded and `begun` holds there.
+    fn begin_until(&self, what: &str, begun: &str) -> Child {
         // A command that waits on a pipe waits without waking up.
         self.lab.shell(1, "rm -rf /tmp/r /tmp/end; mkfifo /tmp/end").done();
-        let script = format!(
-            "hyperscope record --guest l2={channel} --guest-wait 180s {what} -o /tmp/r -- cat /tmp/end"
-        );
+        let script = format!("hyperscope record {what} -o /tmp/r -- cat /tmp/end");
         let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
         let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let deadline = Instant::now() + BEGINNING;
-        let begun = "pidof cat >/dev/null && [ -e /tmp/r/guest-l2.pages/trace_clock ]";
-        while self.lab.shell(1, begun).code != Some(0) {
+        let begun = format!("pidof cat >/dev/null && {begun}");
+        while self.lab.shell(1, &begun).code != Some(0) {
             assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);
             assert!(Instant::now() < deadline, "it does not begin");
             // Each look takes processors from the guest that is waited for.
@@ -143,6 +152,11 @@ impl Recorded {
     /// The same with these files, too.
     pub(crate) fn session_with(&self, more: &[&str]) -> PathBuf {
         self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], more].concat())
+    }
+
+    /// What was recorded and sampled of the host alone.
+    pub(crate) fn session_of_host(&self) -> PathBuf {
+        self.files(&["host.dat", "session.json", "host.data", "host.clock"])
     }
 
     fn files(&self, names: &[&str]) -> PathBuf {

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sources::TimeRange;
+
 use super::exits::metric;
 use super::question::{
     CallTime, Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
-use crate::profile::CodeFrame;
-use crate::profile::{TimedSample, each_sample};
+use crate::profile::{CodeFrame, TimedSample, each_sample};
+use crate::states::States;
 
 /// Samples that saw a function run, and the time that they stand for.
 const COUNT: usize = 0;
@@ -133,8 +135,19 @@ fn names(stack: &[CodeFrame]) -> Vec<String> {
     frames.into_iter().map(CodeFrame::function).collect()
 }
 
+/// From the first event of the first recording to its last; of samples without events, from the first of them.
+fn span_ns(input: &RunInput<'_>, states: &States) -> (u64, u64) {
+    let events = states.pass.spans_ns.first().copied().flatten();
+    let sampled = || {
+        let (from_ns, to_ns) = input.samples.first()?.as_ref()?.first_and_last_ns()?;
+        let range = input.recordings.first()?.range().unwrap_or(TimeRange::ALL);
+        Some((from_ns.max(range.from_ns), to_ns.min(range.to_ns)))
+    };
+    events.or_else(sampled).unwrap_or((0, 0))
+}
+
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let RunInput { recordings, guests, samples } = input;
+    let RunInput { recordings, guests, samples } = &input;
     let Some(host) = recordings.first() else { return Run::empty() };
     let mut functions = Functions::default();
     let states =
@@ -157,7 +170,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     )| { CallTime { function, below, part: part.to_owned(), time_ns, samples } };
     Run {
         vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
-        span_ns: states.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
+        span_ns: span_ns(&input, &states),
         groups: functions.series.into_iter().map(group).collect(),
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),

@@ -20,6 +20,8 @@ const MOST_FRAMES: usize = 254;
 pub(super) struct Code<'r> {
     pub(super) guest: Option<&'r Machine<'r>>,
     pub(super) host: Option<&'r Machine<'r>>,
+    /// The kernel's symbols of the guest inside the guest.
+    pub(super) nested: Option<&'r Kallsyms>,
     /// The guest's threads, with their processes.
     pub(super) processes: Option<&'r HashMap<u32, u32>>,
     pub(super) names: &'r RefCell<Names>,
@@ -58,18 +60,20 @@ impl Code<'_> {
 
     fn of_guest(&self, of: &Stratum, address: u64) -> CodeAt {
         let in_kernel = Some(is_kernel(address)).filter(|_| address != 0);
-        // Of a guest inside this one, this one's symbols say nothing.
-        let guest = self.guest.filter(|_| of.level == 1);
-        let frame = self.guest_frame(of, address, guest);
+        let frame = match of.level {
+            1 => self.guest_frame(of, address),
+            // Of a guest inside this one, this one's symbols and code say nothing.
+            _ => frame(address, self.nested, self.kept.map(|_| None)),
+        };
         let state = guest_state(of.state, in_kernel);
         CodeAt { state, host_code: false, stack: vec![frame] }
     }
 
     /// The function at an address of a guest's.
-    fn guest_frame(&self, of: &Stratum, address: u64, guest: Option<&Machine<'_>>) -> CodeFrame {
+    fn guest_frame(&self, of: &Stratum, address: u64) -> CodeFrame {
         if !is_kernel(address) && address != 0 {
             let process = of.task.and_then(|task| self.processes?.get(&task));
-            let Some((guest, &process)) = guest.zip(process) else {
+            let Some((guest, &process)) = self.guest.zip(process) else {
                 return CodeFrame::of_user_space();
             };
             // The host's samples don't have the guest's clock: by what it had mapped last.
@@ -77,7 +81,7 @@ impl Code<'_> {
             let kernel = self.kept.map(|_| None);
             return code_frame(&mut self.names.borrow_mut(), guest, place, kernel);
         }
-        frame(address, guest.map(Machine::kernel), self.kept.map(|kept| kept.guest))
+        frame(address, self.guest.map(Machine::kernel), self.kept.map(|kept| kept.guest))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each

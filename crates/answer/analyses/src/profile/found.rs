@@ -9,6 +9,7 @@ use timeline::Vm;
 
 use super::code::Code;
 use super::instruction::KeptCode;
+use super::nested::NestedSymbols;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
@@ -37,6 +38,8 @@ pub(super) struct Found<'s> {
     pub(super) without_vcpus: Vec<MachineWeights>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
+    /// What names the code of guests inside guests.
+    pub(super) nested: &'s [NestedSymbols],
     /// By recording: those that were sampled, and guests.
     machines: Vec<Option<Machine<'s>>>,
     /// By number: frames, innermost first.
@@ -70,6 +73,9 @@ impl<'s> Found<'s> {
         let mut sums = ProfileSums::by_slice(recordings, guests, samples, SLICE_BYTES);
         sums.log = Some(SampleLog::default());
         let states = states_with_pc(recordings, guests, &mut sums, tick);
+        if let Some(log) = &mut sums.log {
+            without_vcpus::log_first(&mut sums.samples, &states, recordings, log);
+        }
         Self::of(sums, states, recordings, guests, samples)
     }
 
@@ -102,6 +108,7 @@ impl<'s> Found<'s> {
             without_vcpus: Vec::new(),
             guests,
             samples,
+            nested: &[],
             machines,
             stacks,
             names,
@@ -127,6 +134,7 @@ impl<'s> Found<'s> {
         Code {
             guest: guest.and_then(machine),
             host: machine(recording),
+            nested: vm.and_then(|vm| NestedSymbols::of(self.nested, &vm.name)),
             processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
             names: &self.names,
             stacks: &self.stacks,

@@ -13,6 +13,8 @@ pub(super) enum Whose {
     Vcpu(Stratum),
     /// A thread of a recording's.
     Thread((u16, u32)),
+    /// A thread of the first recording's, where no vCPU is recorded: its weight is its time.
+    Alone,
 }
 
 /// A sample.

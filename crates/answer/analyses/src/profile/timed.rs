@@ -10,7 +10,7 @@ use super::found::Found;
 use super::sample_log::{Logged, Whose};
 use super::samples::Place;
 use super::sums::{SampleKind, Stratum, StratumSum};
-use super::{CodeFrame, GuestAlignment};
+use super::{CodeFrame, GuestAlignment, without_vcpus};
 use crate::states::{Part, Roles, States, VcpuState};
 
 /// A sample of the first recording's vCPUs and threads, or time that no sample says more of.
@@ -71,6 +71,7 @@ pub(crate) fn each_sample(
     let mut reason = |exit: Option<(u8, u64)>| {
         exit.and_then(|(isa, code)| Some(reasons.as_mut()?.name(isa, code)))
     };
+    each_alone(&found, &kept, stride, each);
     let owners = Owners::new(&found);
     let mut known: FxHashMap<CodeKey, NamedCode> = FxHashMap::default();
     for logged in &kept {
@@ -119,6 +120,34 @@ pub(crate) fn each_sample(
     found.states
 }
 
+/// The samples of a machine none of whose vCPUs is recorded.
+fn each_alone(
+    found: &Found<'_>,
+    kept: &[Logged],
+    stride: u64,
+    each: &mut dyn FnMut(&TimedSample<'_>),
+) {
+    let code = found.code(0, None);
+    let mut known: FxHashMap<Place, Vec<CodeFrame>> = FxHashMap::default();
+    let is_guest = found.samples_of(0).is_some_and(Samples::is_of_guest);
+    for logged in kept.iter().filter(|one| one.whose == Whose::Alone) {
+        let at = logged.place;
+        each(&TimedSample {
+            vm: None,
+            part: if is_guest { "guest" } else { "host" },
+            level: 1,
+            reason: None,
+            stack: known.entry(at).or_insert_with(|| without_vcpus::stack(at, &code)),
+            host_code: true,
+            at_ns: logged.at_ns,
+            time_ns: logged.weight_ns.saturating_mul(stride),
+            is_known: false,
+            is_own: true,
+            is_stack: true,
+        });
+    }
+}
+
 /// Who has samples in the first recording.
 struct Owners<'f> {
     found: &'f Found<'f>,
@@ -156,7 +185,7 @@ impl<'f> Owners<'f> {
                 let thread_is = role.part.name();
                 works.then_some(Owner { vm: role.vm, stratum: None, thread_is, sum })
             }
-            Whose::Vcpu(_) | Whose::Thread(_) => None,
+            Whose::Vcpu(_) | Whose::Thread(_) | Whose::Alone => None,
         }
     }
 

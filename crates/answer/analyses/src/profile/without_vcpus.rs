@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sources::{Recording, WeightUnit};
+use sources::{Recording, WeighedSample, WeightUnit};
 
 use super::code::Code;
+use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
+use super::sums::SampleKind;
 use super::{CodeFrame, SampledTime, weights};
 use crate::states::States;
 
@@ -85,29 +87,65 @@ pub(super) fn gather(
     recordings.iter().enumerate().filter_map(of).collect()
 }
 
+/// Logs those of the first recording's threads one by one, where no recording has a vCPU and they stand for times.
+pub(super) fn log_first(
+    samples: &mut MachineSamples<'_>,
+    states: &States,
+    recordings: &[Recording],
+    log: &mut SampleLog,
+) {
+    let Some(first) = recordings.first().filter(|_| states.vms.iter().all(Vec::is_empty)) else {
+        return;
+    };
+    each_of(samples, 0, first, |unit, sample, place| {
+        if unit.nanoseconds && sample.thread != 0 {
+            log.push(Logged {
+                whose: Whose::Alone,
+                kind: SampleKind::Host,
+                place,
+                at_ns: sample.at.time_ns,
+                weight_ns: sample.weight,
+            });
+        }
+    });
+}
+
 fn machine(
     samples: &mut MachineSamples<'_>,
     recording: usize,
     of: &Recording,
 ) -> Option<MachineWeights> {
+    let mut threads: BTreeMap<u32, ThreadWeights> = BTreeMap::new();
+    let mut idle_samples = 0;
+    let (unit, is_guest) = each_of(samples, recording, of, |_, sample, place| {
+        if sample.thread == 0 {
+            idle_samples += 1;
+        } else {
+            threads.entry(sample.thread).or_default().add(place, sample.weight);
+        }
+    })?;
+    Some(MachineWeights { recording, is_guest, unit, idle_samples, threads })
+}
+
+/// Calls `each` with the samples of a machine that are in its range; what they are, and whether it is a guest.
+fn each_of(
+    samples: &mut MachineSamples<'_>,
+    recording: usize,
+    of: &Recording,
+    mut each: impl FnMut(&WeightUnit, &WeighedSample, Place),
+) -> Option<(WeightUnit, bool)> {
     let number = u16::try_from(recording).ok()?;
     let own = samples.of(number)?;
     let (unit, all) = own.weighed()?;
-    let mut threads: BTreeMap<u32, ThreadWeights> = BTreeMap::new();
-    let mut idle_samples = 0;
-    for sample in all {
-        if of.range().is_some_and(|range| !range.contains(sample.at.time_ns)) {
-            continue;
-        }
-        if sample.thread == 0 {
-            idle_samples += 1;
-            continue;
-        }
-        let place = samples.place(number, sample.at).unwrap_or(Place::Host(None));
-        threads.entry(sample.thread).or_default().add(place, sample.weight);
+    let is_in = |time_ns| of.range().is_none_or(|range| range.contains(time_ns));
+    for sample in all.iter().filter(|sample| is_in(sample.at.time_ns)) {
+        let place = match sample.thread {
+            0 => Place::Host(None),
+            _ => samples.place(number, sample.at).unwrap_or(Place::Host(None)),
+        };
+        each(&unit, sample, place);
     }
-    let is_guest = own.is_of_guest();
-    Some(MachineWeights { recording, is_guest, unit, idle_samples, threads })
+    Some((unit, own.is_of_guest()))
 }
 
 impl MachineWeights {
@@ -141,15 +179,20 @@ fn comm<'r>(of: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Op
     of.comm(thread).or_else(of_process)
 }
 
+/// The stack at a place of such a machine.
+pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
+    match place {
+        // Of guests that run on it the kernel says no more.
+        Place::Guest(_) => vec![CodeFrame::of_a_guest()],
+        place => code.of_host(place),
+    }
+}
+
 /// The stacks of a thread, those first that took longest.
 fn stacks(of: &ThreadWeights, code: &Code<'_>) -> Vec<(Vec<CodeFrame>, SampledTime)> {
     let mut by_stack: BTreeMap<Vec<CodeFrame>, (u64, u64)> = BTreeMap::new();
     for (&place, &(samples, weight)) in &of.seen {
-        let stack = match place {
-            // Of guests that run on it the kernel says no more.
-            Place::Guest(_) => vec![CodeFrame::of_a_guest()],
-            place => code.of_host(place),
-        };
+        let stack = stack(place, code);
         let sum = by_stack.entry(stack).or_default();
         sum.0 = sum.0.saturating_add(samples);
         sum.1 = sum.1.saturating_add(weight);

@@ -26,7 +26,7 @@ struct Run {
 }
 
 fn profile_of(runs: &[Run]) -> Profile {
-    profile(&[host_of(runs)], &[], &[], GuestStacks::Corrected, &|_| ())
+    profile(&[host_of(runs)], &[], &[], &[], GuestStacks::Corrected, &|_| ())
 }
 
 fn host_of(runs: &[Run]) -> Recording {
@@ -197,8 +197,9 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         ],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
-    let without = profile(std::slice::from_ref(&host), &[], &[], GuestStacks::Corrected, &|_| ());
-    let found = profile(&[host], &[], &[Some(samples)], GuestStacks::Corrected, &|_| ());
+    let without =
+        profile(std::slice::from_ref(&host), &[], &[], &[], GuestStacks::Corrected, &|_| ());
+    let found = profile(&[host], &[], &[Some(samples)], &[], GuestStacks::Corrected, &|_| ());
     assert_eq!(found.vcpus[0].time_ns, without.vcpus[0].time_ns);
     let in_guest = |address| {
         let row = at(&found, KERNEL + address);
@@ -243,7 +244,7 @@ fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
         &[(1100, HOST_KERNEL, &one), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &one)],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
-    let found = profile(&[host], &[], &[Some(samples)], GuestStacks::Corrected, &|_| ());
+    let found = profile(&[host], &[], &[Some(samples)], &[], GuestStacks::Corrected, &|_| ());
     let [worker] = &found.threads[..] else { panic!("{:?}", found.threads) };
     assert_eq!((worker.part.name(), worker.thread, worker.time_ns), ("vhost", WORKER as u32, 800));
     // 100 until the first sample, 600 until the second; what remains is shared out alike.

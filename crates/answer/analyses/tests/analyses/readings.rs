@@ -56,7 +56,7 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
         assert!(latencies.unwrap().heat.columns().is_some(), "{name}");
         let all = std::slice::from_ref(&recording);
         assert_eq!(shown(&found.cpu), shown(&cpu(all, &[], &[], &quiet)), "{name}");
-        let mut alone = profile(all, &[], &[], GuestStacks::Corrected, &quiet);
+        let mut alone = profile(all, &[], &[], &[], GuestStacks::Corrected, &quiet);
         assert!(alone.slices.is_none(), "{name}");
         alone.slices.clone_from(&found.profile.slices);
         assert_eq!(shown(&found.profile), shown(&alone), "{name}");

@@ -1,11 +1,15 @@
 //! What a reader of a comparison must know to judge it.
 
-use analyses::diff::{DiffRow, Unit};
+use analyses::diff::{DiffRow, KeyValue, Unit};
 use printable::line;
 
 use super::words::metric_of;
 use super::{DiffReport, moved};
 use crate::units::count;
+
+fn is_of_vm(row: &DiffRow) -> bool {
+    row.key.iter().any(|value| matches!(value, KeyValue::Vm(_)))
+}
 
 pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     let diff = &report.diff;
@@ -21,6 +25,8 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     if diff.nanoseconds && diff.rows.iter().any(|row| is_rate(&row)) {
         let of = match diff.question.name {
             "path" => "the time that passed",
+            // Of machines that were sampled, and no VM of theirs.
+            "profile" if !diff.rows.iter().any(is_of_vm) => "a CPU's time",
             _ => "a vCPU's time",
         };
         notes.push(format!("time per second (…_ns_per_s) is in percent of {of}"));

@@ -1,0 +1,61 @@
+//! `--nested`: the symbols of guests inside guests, from a list or a recording.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use analyses::profile::{NestedSymbols, Profile};
+use anyhow::{Context, bail};
+use eventfmt::{Coverage, Kallsyms};
+
+/// Bytes of a list that are read at most: those of kernels have some 15 MB.
+const MOST_LIST_BYTES: u64 = 64 << 20;
+
+/// Reads what is named as `FILE` or `VM=FILE`.
+pub(crate) fn nested_symbols(named: &str) -> anyhow::Result<NestedSymbols> {
+    let (vm, path) = match named.split_once('=') {
+        Some((vm, path)) if !Path::new(named).exists() => (Some(vm.to_owned()), Path::new(path)),
+        _ => (None, Path::new(named)),
+    };
+    let kallsyms = kallsyms(path)?;
+    let path = path.display();
+    match kallsyms.coverage() {
+        Coverage::Whole => Ok(NestedSymbols { vm, kallsyms }),
+        Coverage::Missing => bail!("{path} has no symbols of a kernel"),
+        Coverage::Hidden => bail!(
+            "symbols in {path} have no addresses: read /proc/kallsyms as root of that guest, with \
+             kernel.kptr_restrict at most 1"
+        ),
+        Coverage::Partial => {
+            bail!("{path} has only a part of a kernel's symbols: copy all of /proc/kallsyms")
+        }
+    }
+}
+
+/// Those of a list, or of a recording.
+fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
+    if path.is_file() {
+        let failed = || format!("cannot read {}", path.display());
+        let mut text = Vec::new();
+        let file = File::open(path).with_context(failed)?;
+        file.take(MOST_LIST_BYTES).read_to_end(&mut text).with_context(failed)?;
+        let list = Kallsyms::parse(&text);
+        if list.coverage() != Coverage::Missing {
+            return Ok(list);
+        }
+    }
+    let recording =
+        sources::open(path).context("neither a list of a kernel's symbols nor a recording")?;
+    Ok(recording.kallsyms().clone())
+}
+
+/// Refuses symbols of VMs that there are none of.
+pub(crate) fn each_names_a_vm(nested: &[NestedSymbols], profile: &Profile) -> anyhow::Result<()> {
+    let mut names: Vec<&str> = profile.vcpus.iter().map(|vcpu| vcpu.vm.as_str()).collect();
+    names.dedup();
+    let unknown = nested.iter().filter_map(|one| one.vm.as_deref());
+    match unknown.into_iter().find(|vm| !names.contains(vm)) {
+        Some(vm) => bail!("no VM is called {vm}; there are: {}", names.join(", ")),
+        None => Ok(()),
+    }
+}

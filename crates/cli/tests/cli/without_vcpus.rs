@@ -1,0 +1,167 @@
+//! What is not of VMs: profiles of samples alone, and how two of them differ.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::profile::{amount, json, rows};
+use crate::schemas::{check, closed};
+use crate::tool::{hyperscope, output_of};
+
+/// What a shell does in user space, and what a reader of zeros does in the kernel.
+fn spins(times: u32) -> String {
+    format!("i=0; while [ $i -lt {times} ]; do i=$((i+1)); done")
+}
+
+fn reads(blocks: u32) -> String {
+    format!("dd if=/dev/zero of=/dev/null bs=64k count={blocks} 2>/dev/null")
+}
+
+/// Has perf sample a script; `false`: it can't here.
+fn is_recorded(file: &Path, event: &[&str], script: &str) -> bool {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q"]).args(event).arg("-o").arg(file).args(["--", "sh", "-c", script]);
+    perf.output().is_ok_and(|one| one.status.success())
+}
+
+/// Samples and periods by name, as `perf script` prints them; a thread has the name that it had at last.
+fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
+    let perf = Command::new("perf").args(["script", "-i", file, "-F", "comm,tid,period"]).output();
+    let text = perf.ok().filter(|one| one.status.success())?.stdout;
+    let mut threads: BTreeMap<u32, (String, u64, u64)> = BTreeMap::new();
+    for line in String::from_utf8(text).unwrap().lines() {
+        let (rest, period) = line.trim().rsplit_once(char::is_whitespace).unwrap();
+        let (comm, thread) = rest.trim().rsplit_once(char::is_whitespace).unwrap();
+        let of = threads.entry(thread.parse().unwrap()).or_default();
+        *of = (comm.trim().to_owned(), of.1 + 1, of.2 + period.parse::<u64>().unwrap());
+    }
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (comm, samples, period) in threads.into_values() {
+        let sum = sums.entry(comm).or_default();
+        *sum = (sum.0 + samples, sum.1 + period);
+    }
+    Some(sums)
+}
+
+/// What is not of VMs is profiled by the periods of its samples, which are those that perf prints.
+#[test]
+fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("perf.data");
+    let file = file.to_str().unwrap();
+    let works = format!("{}; {}", spins(150_000), reads(20_000));
+    let is_recorded = is_recorded(file.as_ref(), &["-e", "cpu-clock", "-F", "997", "-g"], &works);
+    let Some(by_perf) = is_recorded.then(|| by_perf(file)).flatten() else {
+        return testkit::skip!("perf can't record here");
+    };
+    let profile = json("profile", &[file]);
+    check(&closed("profile"), &profile, file);
+    assert_eq!(profile["machines"][0]["event"], "cpu-clock");
+    let mut by_us: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for row in rows(&profile) {
+        assert_eq!((&row["state"], &row["vm"]), (&"host".into(), &Value::Null), "{row}");
+        let sum = by_us.entry(row["comm"].as_str().unwrap().to_owned()).or_default();
+        *sum = (sum.0 + row["samples"].as_u64().unwrap(), sum.1 + amount(row, "time"));
+    }
+    assert_eq!(by_us, by_perf);
+    assert!(by_us["sh"].0 > 10 && by_us["dd"].0 > 10, "{by_us:?}");
+    // A reader of zeros is in its kernel.
+    let in_kernel = |row: &&Value| {
+        row["comm"] == "dd" && row["stack"].as_array().unwrap().last().unwrap()["module"].is_null()
+    };
+    let dd_ns: u64 = rows(&profile).iter().filter(in_kernel).map(|row| amount(row, "time")).sum();
+    assert!(dd_ns > by_us["dd"].1 / 2, "{dd_ns}");
+    // The kernel that runs here names them, where it shows its symbols: perf keeps none.
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    if symbols.lines().any(|line| !line.starts_with("0000000000000000")) {
+        let leaves = rows(&profile).iter().filter(in_kernel);
+        let leaf = |row: &Value| row["stack"].as_array().unwrap().last().unwrap()["symbol"].clone();
+        assert!(leaves.map(leaf).any(|symbol| symbol.is_string()), "{profile}");
+    }
+    // Parts of it add up to the whole.
+    let ends = |range: &[&str]| -> u64 {
+        let arguments = [&["profile", "--format", "json", file][..], range].concat();
+        let part: Value = serde_json::from_str(&hyperscope(&arguments).out).unwrap();
+        rows(&part).iter().map(|row| amount(row, "time")).sum()
+    };
+    let (first, rest) = (ends(&["--to", "+0.05"]), ends(&["--from", "+0.05"]));
+    let whole: u64 = by_us.values().map(|(_, ns)| ns).sum();
+    assert!(first > 0 && rest > 0 && first + rest == whole, "{first} {rest} {whole}");
+    // Its other outputs have the same sum.
+    let folded = output_of(&["profile", "--folded", "/dev/stdout", "-o", "/dev/null", file]);
+    let sum = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    assert_eq!(folded.lines().map(sum).sum::<u64>(), whole);
+    assert!(folded.lines().all(|line| line.starts_with("host;")), "{folded}");
+    let for_speedscope =
+        output_of(&["profile", "--speedscope", "/dev/stdout", "-o", "/dev/null", file]);
+    let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
+    let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
+    assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
+    let table = output_of(&["profile", "--by", "comm", file]);
+    assert!(table.contains("samples of cpu-clock; no exits of vCPUs are recorded"), "{table}");
+}
+
+/// What is compared is what `profile` says of each, over the time from perf's first sample to its last.
+#[test]
+fn two_of_them_are_compared_by_what_ran() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, counted] = ["a.data", "b.data", "counted.data"].map(|name| folder.path().join(name));
+    let clock = ["-e", "cpu-clock", "-F", "997", "-g"];
+    // In short cycles, so that slices of a run are like each other; the shell opens files by itself.
+    let cycles = |spun: u32, opened: u32| {
+        let opens = format!("i=0; while [ $i -lt {opened} ]; do i=$((i+1)); : </dev/null; done");
+        format!("n=0; while [ $n -lt 150 ]; do n=$((n+1)); {}; {opens}; done", spins(spun))
+    };
+    let are_recorded = is_recorded(&a, &clock, &cycles(4_000, 20))
+        && is_recorded(&b, &clock, &cycles(400, 1_500))
+        && is_recorded(&counted, &["-e", "page-faults", "-c", "1"], &spins(1000));
+    if !are_recorded {
+        return testkit::skip!("perf can't record here");
+    }
+    let [a, b, counted] = [&a, &b, &counted].map(|path| path.to_str().unwrap());
+    let run = hyperscope(&["diff", "profile", "--format", "json", "--all", a, b]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let diff: Value = serde_json::from_str(&run.out).unwrap();
+    check(&closed("diff"), &diff, "diff profile");
+    let user = |profile: &Value| -> u64 {
+        let is_shell = |row: &&Value| {
+            row["comm"] == "sh"
+                && row["stack"]
+                    .as_array()
+                    .unwrap()
+                    .last()
+                    .is_some_and(|leaf| leaf["module"] == "dash")
+        };
+        rows(profile).iter().filter(is_shell).map(|row| amount(row, "time")).sum()
+    };
+    let own = diff["rows"].as_array().unwrap().iter();
+    let mut own = own.filter(|row| row["function"] == "dash" && row["metric"] == "self_ns_per_s");
+    let shell = own.next().unwrap_or_else(|| panic!("{diff}"));
+    for (side, file) in [("a", a), ("b", b)] {
+        let profile = json("profile", &[file]);
+        let samples: Vec<u64> = perf_times(file);
+        let span_ns = (samples.iter().max().unwrap() - samples.iter().min().unwrap()) as f64;
+        let expected = user(&profile) as f64 / span_ns * 1e9;
+        let found = shell[side].as_f64().unwrap();
+        assert!((found / expected - 1.0).abs() < 0.01, "{side}: {found} {expected}");
+    }
+    let words = output_of(&["diff", "profile", a, b]);
+    assert!(words.contains("of a CPU's time"), "{words}");
+    let refused = hyperscope(&["diff", "profile", counted, b]);
+    assert!(
+        refused.code == 1 && refused.err.contains("for events, not for time"),
+        "{}",
+        refused.err
+    );
+}
+
+/// When samples were taken, as `perf script` prints it.
+fn perf_times(file: &str) -> Vec<u64> {
+    let perf = Command::new("perf").args(["script", "--ns", "-i", file, "-F", "time"]).output();
+    let text = String::from_utf8(perf.unwrap().stdout).unwrap();
+    let ns = |line: &str| line.trim().trim_end_matches(':').replace('.', "").parse().ok();
+    text.lines().filter_map(ns).collect()
+}
