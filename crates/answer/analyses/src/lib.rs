@@ -68,7 +68,6 @@ pub mod profile;
 pub mod reasons;
 pub mod recorded;
 pub mod sensitivity;
-mod seven_bits;
 pub mod states;
 pub mod tally;
 pub mod virtio;

@@ -10,6 +10,7 @@
 mod cursor;
 mod damage;
 mod order;
+pub mod seven_bits;
 pub mod slice;
 
 pub use cursor::{Cursor, Truncated};

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use timeline::{Detail, ExitSpan, Handler, Outcome, Parts};
 
-use crate::seven_bits::{NUMBER_BYTES, put, take};
+use raw_bytes::seven_bits::{NUMBER_BYTES, put, take};
 
 /// Bytes that are made room for at a time: growing one piece would take twice its size meanwhile.
 const CHUNK_BYTES: usize = 4096;

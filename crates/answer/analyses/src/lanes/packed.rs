@@ -8,7 +8,7 @@ use std::collections::{VecDeque, vec_deque};
 
 use super::merge::{Item, Merged};
 use super::state::State;
-use crate::seven_bits::{NUMBER_BYTES, put, take, take_byte};
+use raw_bytes::seven_bits::{NUMBER_BYTES, put, take, take_byte};
 
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 16 << 10;

@@ -1,38 +1,13 @@
 //! Fields of protobuf messages as bytes, one after the other.
 
-/// Bytes of the longest number, seven bits each.
-const LONGEST: usize = 10;
+use raw_bytes::seven_bits;
+
+pub(super) use raw_bytes::seven_bits::put as varint;
 
 /// A number after its key.
 #[inline]
 pub(super) fn number(out: &mut Vec<u8>, key: u8, value: u64) {
-    if value < 0x80 {
-        out.extend_from_slice(&[key, value as u8]);
-        return;
-    }
-    out.push(key);
-    varint(out, value);
-}
-
-/// A number: seven bits a byte, the lowest first, and a mark on all but the last.
-pub(super) fn varint(out: &mut Vec<u8>, value: u64) {
-    let (bytes, used) = varint_bytes(value);
-    out.extend_from_slice(bytes.get(..used).unwrap_or_default());
-}
-
-#[inline]
-fn varint_bytes(mut value: u64) -> ([u8; LONGEST], usize) {
-    let (mut bytes, mut used) = ([0; LONGEST], 0);
-    for byte in &mut bytes {
-        used += 1;
-        *byte = value as u8 & 0x7f;
-        value >>= 7;
-        if value == 0 {
-            break;
-        }
-        *byte |= 0x80;
-    }
-    (bytes, used)
+    seven_bits::put_after(out, key, value);
 }
 
 /// Bytes, or a message that is bytes already.
@@ -51,11 +26,24 @@ pub(super) fn nested(out: &mut Vec<u8>, key: u8, write: impl FnOnce(&mut Vec<u8>
     let length = out.len() - begin;
     match (length, out.get_mut(begin - 1)) {
         (0..=0x7f, Some(place)) => *place = length as u8,
-        _ => {
-            let (bytes, used) = varint_bytes(length as u64);
-            out.splice(begin - 1..begin, bytes.into_iter().take(used));
-        }
+        _ => make_room(out, begin),
     }
+}
+
+/// Writes how long a message is that begins at a place, where one byte was left for that.
+fn make_room(out: &mut Vec<u8>, begin: usize) {
+    let end = out.len();
+    varint(out, (end - begin) as u64);
+    let mut length = [0; seven_bits::NUMBER_BYTES];
+    let used = out.len() - end;
+    if let (Some(place), Some(written)) = (length.get_mut(..used), out.get(end..)) {
+        place.copy_from_slice(written);
+    }
+    out.copy_within(begin..end, begin - 1 + used);
+    if let (Some(place), Some(length)) = (out.get_mut(begin - 1..), length.get(..used)) {
+        place.iter_mut().zip(length).for_each(|(place, byte)| *place = *byte);
+    }
+    out.truncate(end - 1 + used);
 }
 
 #[cfg(test)]
@@ -69,6 +57,9 @@ mod tests {
             let (mut own, mut expected) = (Vec::new(), vec![8]);
             number(&mut own, 8, value);
             prost::encoding::encode_varint(value, &mut expected);
+            assert_eq!(own, expected);
+            own.truncate(1);
+            varint(&mut own, value);
             assert_eq!(own, expected);
         }
     }

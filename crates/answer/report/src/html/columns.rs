@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
 
+use raw_bytes::seven_bits;
+
 use super::gzip::GzipPieces;
 
 /// An element of the page in the making: what is put is packed on other threads meanwhile.
@@ -18,9 +20,6 @@ pub(super) struct Columns<'o> {
 /// smaller ones take less memory while they are under way.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes that a number takes at most.
-const NUMBER_BYTES: usize = 10;
-
 impl<'o> Columns<'o> {
     /// Begins the element of that name.
     pub(super) fn begin(id: &str, out: &'o mut dyn Write) -> io::Result<Self> {
@@ -30,18 +29,17 @@ impl<'o> Columns<'o> {
     }
 
     /// A number of one byte.
+    #[inline]
     pub(super) fn byte(&mut self, value: u8) -> io::Result<()> {
         self.bytes.push(value);
         self.pack_if_full()
     }
 
     /// A number of any size: seven bits a byte, the lowest first, the eighth says that more follow.
-    pub(super) fn number(&mut self, mut value: u64) -> io::Result<()> {
-        while value >= 0x80 {
-            self.bytes.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8)
+    #[inline]
+    pub(super) fn number(&mut self, value: u64) -> io::Result<()> {
+        seven_bits::put(&mut self.bytes, value);
+        self.pack_if_full()
     }
 
     /// Ends the element.
@@ -51,11 +49,12 @@ impl<'o> Columns<'o> {
         writeln!(out, "</script>")
     }
 
+    #[inline]
     fn pack_if_full(&mut self) -> io::Result<()> {
         if self.bytes.len() < PIECE_BYTES {
             return Ok(());
         }
-        let next = Vec::with_capacity(PIECE_BYTES + NUMBER_BYTES);
+        let next = Vec::with_capacity(PIECE_BYTES + seven_bits::NUMBER_BYTES);
         self.packed.put(std::mem::replace(&mut self.bytes, next))
     }
 }
