@@ -9,6 +9,7 @@
 //! its own recording, brought to the host's clock. Spans are given away as soon as they are certain:
 //! nothing is kept but what lies between an entry and the next.
 
+mod aside;
 mod guest;
 mod occupancy;
 mod pass;
@@ -30,6 +31,7 @@ use wanted::wanted_of_cpus;
 
 pub(crate) use wanted::{Besides, HandlerEdge, handler_of};
 
+pub use aside::states_aside;
 pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};
 pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};

@@ -72,6 +72,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
         self.buffer.clear();
         self.buffer.push(PACKET_TAG);
         packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
+        self.track_events.write(&mut self.out)?;
         self.out.write_all(&self.buffer)
     }
 
@@ -97,7 +98,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
 
     fn named(&mut self, stamp_ns: u64, named: &Named<'_>) -> io::Result<()> {
         self.track_events.named(stamp_ns, named, &mut self.interned);
-        self.track_events.write(&mut self.out)
+        self.track_events.write_many(&mut self.out)
     }
 
     /// What Perfetto must know before anything else.
@@ -143,6 +144,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
     }
 
     fn flush(&mut self, cpu: u32) -> io::Result<()> {
+        self.track_events.write(&mut self.out)?;
         self.bundles.take(cpu).map_or(Ok(()), |packet| self.out.write_all(&packet))
     }
 }
@@ -212,7 +214,7 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
         let begin = Named { kind, track, name, category, args };
         self.track_events.named(from_ns, &begin, &mut self.interned);
         self.track_events.end(to_ns, track, &mut self.interned);
-        self.track_events.write(&mut self.out)
+        self.track_events.write_many(&mut self.out)
     }
 
     fn instant(&mut self, track: usize, instant: &Instant<'_>) -> io::Result<()> {
@@ -259,6 +261,7 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
 
     fn end(&mut self, _: &Scene) -> io::Result<()> {
         self.bundles.cpus().into_iter().try_for_each(|cpu| self.flush(cpu))?;
+        self.track_events.write(&mut self.out)?;
         self.out.flush()
     }
 }

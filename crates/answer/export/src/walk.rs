@@ -7,7 +7,9 @@ use analyses::align::GuestAlignment;
 use analyses::critical::CriticalWait;
 use analyses::path::flows;
 use analyses::reasons::{Code, ReasonNames};
-use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states};
+use analyses::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_aside,
+};
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -98,7 +100,7 @@ pub fn write_timeline<W: TimelineWriter>(
     }
     writer.begin(&scene)?;
     let mut walk = Walk::new(question, &scene, writer);
-    states(recordings, guests, &mut walk, tick);
+    states_aside(recordings, guests, &mut walk, tick);
     walk.finish_rates();
     write_calls(&mut walk, recordings, tick);
     if W::FLOWS && walk.out.result.is_ok() {
@@ -290,16 +292,22 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         let scene = self.scene;
         let task = guest.zip(span.task).map(|(guest, task)| scene.thread_name(guest, task));
         let mut args: SmallVec<[(&str, Arg<'_>); 8]> = SmallVec::new();
-        args.extend(label.reason.as_deref().map(|reason| ("reason", Arg::Name(reason))));
-        args.extend(label.code.as_deref().map(|code| ("code", Arg::Name(code))));
+        if let Some(reason) = label.reason.as_deref() {
+            args.push(("reason", Arg::Name(reason)));
+        }
+        if let Some(code) = label.code.as_deref() {
+            args.push(("code", Arg::Name(code)));
+        }
         if let Some(exit) = span.exit {
             args.push(("exit_ns", Arg::Number(exit.start_ns)));
             args.push(("paired", Arg::Bool(exit.paired)));
         }
         args.push(("level", Arg::Number(span.level.into())));
         args.push(("cpu", Arg::Number(span.cpu.into())));
-        args.extend(task.map(|task| ("task", Arg::Name(task))));
-        args.extend(span.task.filter(|_| task.is_some()).map(|id| ("tid", Arg::Number(id.into()))));
+        if let (Some(task), Some(id)) = (task, span.task) {
+            args.push(("task", Arg::Name(task)));
+            args.push(("tid", Arg::Number(id.into())));
+        }
         let (from_ns, to_ns) = (span.from_ns, span.to_ns);
         let category = span.state.name();
         self.out.slice(track, &Slice { from_ns, to_ns, name: &label.name, category, args: &args });
@@ -399,7 +407,11 @@ const INLINE: usize = 12;
 type Values<'e> = SmallVec<[Option<Value<'e>>; INLINE]>;
 
 fn values<'e>(event: &RawEvent<'e>) -> Values<'e> {
-    event.format.fields().iter().map(|field| field.value(event.payload, event.order)).collect()
+    let mut values = SmallVec::new();
+    for field in event.format.fields() {
+        values.push(field.value(event.payload, event.order));
+    }
+    values
 }
 
 /// Those that are texts.
@@ -411,24 +423,28 @@ fn texts<'e>(values: &Values<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
     values.iter().map(text).collect()
 }
 
-/// The fields with their names; arrays are too long for what is shown.
+/// The fields with their names; arrays are too long for what is shown. Where no field is a text, `texts` may be empty.
 fn args<'a, 'e: 'a>(
     event: &RawEvent<'e>,
     values: &Values<'e>,
     texts: &'a [Option<Cow<'e, str>>],
 ) -> SmallVec<[(&'a str, Arg<'a>); INLINE]> {
-    let arg = |value: Option<Value<'e>>, text: &'a Option<Cow<'e, str>>| {
+    let arg = |value: Option<Value<'e>>, at: usize| {
         Some(match value? {
             Value::Unsigned(number) | Value::Pointer(number) => Arg::Number(number),
             Value::Signed(number) => Arg::Signed(number),
             Value::Bool(yes) => Arg::Bool(yes),
-            Value::Text(_) => Arg::Text(text.as_deref()?),
+            Value::Text(_) => Arg::Text(texts.get(at)?.as_deref()?),
             Value::Array(_) => return None,
         })
     };
-    let fields = event.format.fields().iter().zip(values).zip(texts);
-    let named = fields.map(|((field, value), text)| Some((&*field.name, arg(*value, text)?)));
-    named.flatten().collect()
+    let mut args = SmallVec::new();
+    for (at, (field, value)) in event.format.fields().iter().zip(values).enumerate() {
+        if let Some(arg) = arg(*value, at) {
+            args.push((&*field.name, arg));
+        }
+    }
+    args
 }
 
 impl<W: TimelineWriter> RawSink for Walk<'_, W> {
@@ -445,7 +461,8 @@ impl<W: TimelineWriter> RawSink for Walk<'_, W> {
         }
         let Some(track) = scene.of_event(event.recording, event.cpu, event.thread) else { return };
         let values = values(event);
-        let texts = texts(&values);
+        let has_texts = values.iter().any(|value| matches!(value, Some(Value::Text(_))));
+        let texts = if has_texts { texts(&values) } else { SmallVec::new() };
         let args = args(event, &values, &texts);
         let (stamp_ns, name, category) =
             (event.stamp_ns, event.format.name(), event.format.system());

@@ -29,7 +29,7 @@ impl Table {
         let recent = self.recent.get(place).copied().unwrap_or(0);
         let known =
             usize::try_from(recent).ok().and_then(|number| self.all.get(number.wrapping_sub(1)));
-        if known.is_some_and(|known| **known == *text) {
+        if known.is_some_and(|known| is_same(known.as_bytes(), text.as_bytes())) {
             return recent;
         }
         let number = self.look_up(text, new);
@@ -51,6 +51,21 @@ impl Table {
         self.numbers.insert(text, number);
         number
     }
+}
+
+/// Whether texts are the same: most are short, and compared without a function being called for it.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
+        (text.first_chunk(), text.last_chunk())
+    }
+    one.len() == other.len()
+        && match one.len() {
+            4..8 => ends::<4>(one) == ends::<4>(other),
+            8..=16 => ends::<8>(one) == ends::<8>(other),
+            17..=32 => ends::<16>(one) == ends::<16>(other),
+            _ => one == other,
+        }
 }
 
 /// Texts kept by number, at most: of a damaged recording each could be another.
@@ -109,5 +124,25 @@ impl Interned {
             && new.debug_annotation_names.is_empty()
             && new.debug_annotation_string_values.is_empty();
         (!is_none).then(|| std::mem::take(&mut self.new))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_byte_makes_texts_differ() {
+        for len in 0..50 {
+            let text: Vec<u8> = (0..len).collect();
+            assert!(is_same(&text, &text.clone()));
+            assert!(!is_same(&text, &[&text[..], &[0]].concat()));
+            for at in 0..text.len() {
+                let mut other = text.clone();
+                other[at] ^= 1;
+                assert!(!is_same(&text, &other), "{at} of {len}");
+            }
+        }
     }
 }

@@ -35,6 +35,9 @@ mod key {
     pub(super) const STRING_IID: [u8; 2] = [0x88, 0x01];
 }
 
+/// Bytes of packets that are written at once.
+const WRITE_BYTES: usize = 1 << 16;
+
 /// What a slice or an instant is on its track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
@@ -94,6 +97,12 @@ impl TrackEventEncoder {
             }
             number(packet, key::FLAGS, NEEDS_STATE.into());
         });
+    }
+
+    /// Writes the packets that were added, if they are worth it.
+    #[inline]
+    pub(super) fn write_many(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.done.len() < WRITE_BYTES { Ok(()) } else { self.write(out) }
     }
 
     /// Writes the packets that were added.

@@ -1,0 +1,103 @@
+//! States for a sink with much to do: it takes them on a thread of its own, while the next ones are found.
+
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+
+use sources::Recording;
+
+use super::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states};
+use crate::align::GuestAlignment;
+
+/// What is handed over at a time, some 100 bytes each.
+const BATCH: usize = 8192;
+/// Batches under way at most: whoever makes more waits.
+const UNDER_WAY: usize = 3;
+
+/// [`states`] for a sink that takes spans on another thread, in the same order. It gets no events and no gaps.
+pub fn states_aside<S: StateSink>(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    sink: &mut S,
+    tick: &(dyn Fn(u64) + Sync),
+) -> States {
+    thread::scope(|scope| {
+        let (out, batches) = sync_channel::<Vec<Taken>>(UNDER_WAY);
+        let (give_back, spent) = channel();
+        scope.spawn(move || {
+            for mut batch in batches {
+                batch.drain(..).for_each(|one| one.give(sink));
+                // Nobody needs it once all is read.
+                let _ = give_back.send(batch);
+            }
+        });
+        let mut sender = Sender { batch: Vec::with_capacity(BATCH), out, spent, runs: None };
+        let found = states(recordings, guests, &mut sender, tick);
+        sender.send();
+        found
+    })
+}
+
+/// A call of a sink.
+enum Taken {
+    Vcpu(VcpuRef, StateSpan),
+    RunsIn(VcpuRef, u32),
+    Task(GuestCpu, u32, StateSpan),
+    Cpu(GuestCpu, OccupantSpan),
+}
+
+impl Taken {
+    fn give(&self, sink: &mut impl StateSink) {
+        match self {
+            Self::Vcpu(vcpu, span) => sink.vcpu(*vcpu, span),
+            Self::RunsIn(vcpu, thread) => sink.runs_in(*vcpu, *thread),
+            Self::Task(guest, task, span) => sink.task(*guest, *task, span),
+            Self::Cpu(cpu, span) => sink.cpu(*cpu, span),
+        }
+    }
+}
+
+/// Hands calls over in batches.
+struct Sender {
+    batch: Vec<Taken>,
+    out: SyncSender<Vec<Taken>>,
+    /// Batches whose memory can be used again.
+    spent: Receiver<Vec<Taken>>,
+    /// What was said last of who runs where: it is said again and again.
+    runs: Option<(VcpuRef, u32)>,
+}
+
+impl Sender {
+    fn add(&mut self, one: Taken) {
+        self.batch.push(one);
+        if self.batch.len() >= BATCH {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let next = self.spent.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        // It fails if the sink panicked, which the scope passes on.
+        let _ = self.out.send(std::mem::replace(&mut self.batch, next));
+    }
+}
+
+impl StateSink for Sender {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.add(Taken::Vcpu(vcpu, *span));
+    }
+
+    fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
+        if self.runs != Some((vcpu, thread)) {
+            self.runs = Some((vcpu, thread));
+            self.add(Taken::RunsIn(vcpu, thread));
+        }
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        self.add(Taken::Task(guest, task, *span));
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.add(Taken::Cpu(cpu, *span));
+    }
+}
