@@ -53,6 +53,27 @@ pub fn append_decimal(out: &mut Vec<u8>, value: u64) {
     decimal(out, value);
 }
 
+/// The last six decimal digits of a number.
+#[inline]
+#[must_use]
+pub fn six_digits(value: u64) -> [u8; 6] {
+    let [_, _, digits @ ..] = (eight_decimals(value % NINE_DIGITS) | ZEROS).to_le_bytes();
+    digits
+}
+
+/// Appends `value` in decimal with zeros before it, so that there are `least` digits (up to 8).
+#[inline]
+pub(crate) fn decimal_of(out: &mut Vec<u8>, value: u64, least: usize) {
+    if value >= NINE_DIGITS {
+        return long_decimal(out, value);
+    }
+    let digits = eight_decimals(value);
+    // The last digit is shown also when it is 0.
+    let zeros = ((digits | 1 << 56).trailing_zeros() / 8).min(8u32.saturating_sub(least as u32));
+    let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
+    append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
+}
+
 /// How many digits [`plain`] appends.
 fn count(value: u64, radix: Radix) -> usize {
     let bits = 64u32.wrapping_sub((value | 1).leading_zeros());
@@ -75,14 +96,7 @@ fn append_first<const N: usize>(out: &mut Vec<u8>, text: [u8; N], count: usize) 
 
 #[inline]
 fn decimal(out: &mut Vec<u8>, value: u64) {
-    if value >= NINE_DIGITS {
-        return long_decimal(out, value);
-    }
-    let digits = eight_decimals(value);
-    // The last digit is shown also when it is 0.
-    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
-    let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
-    append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
+    decimal_of(out, value, 1);
 }
 
 fn long_decimal(out: &mut Vec<u8>, value: u64) {
@@ -100,6 +114,10 @@ pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
 /// All 16 digits are computed at once: shorter than to ask of each whether it is the first.
 #[inline]
 fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, least: usize) {
+    if value == 0 {
+        // Most numbers with zeros before them are 0.
+        return append_first(out, [b'0'; 16], least.clamp(1, 16));
+    }
     let high = u128::from(eight_hex(value >> 32, ten)) << 64;
     let digits = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
     let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
@@ -253,6 +271,25 @@ mod tests {
             assert_eq!(String::from_utf8(out).unwrap(), format!("{value} {value:x} {value:o}"));
             assert_eq!(count(value, Radix::Decimal), value.to_string().len());
             assert_eq!(count(value, Radix::Hex), format!("{value:x}").len());
+        }
+    }
+
+    #[test]
+    fn six_digits_are_the_last_ones() {
+        assert_eq!(&six_digits(0), b"000000");
+        assert_eq!(&six_digits(20_345), b"020345");
+        assert_eq!(&six_digits(1_999_999), b"999999");
+        assert_eq!(&six_digits(u64::MAX), b"551615");
+    }
+
+    #[test]
+    fn decimals_have_as_many_digits_as_asked_for() {
+        for value in [0, 7, 99, 1_234_567, 12_345_678, 99_999_999, 100_000_000, u64::MAX] {
+            for least in 0..=8 {
+                let mut out = Vec::new();
+                decimal_of(&mut out, value, least);
+                assert_eq!(String::from_utf8(out).unwrap(), format!("{value:0least$}"));
+            }
         }
     }
 

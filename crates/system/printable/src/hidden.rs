@@ -13,7 +13,15 @@ pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let other = |byte: u8| u8::from(byte.wrapping_sub(b' ') >= 0x5f) & u8::from(byte != b'\t');
     let any = |bytes: &[u8]| bytes.iter().fold(0, |any, &byte| any | other(byte)) != 0;
     let (chunks, rest) = bytes.as_chunks::<CHUNK>();
-    !chunks.iter().any(|chunk| any(chunk)) && !any(rest)
+    // What is left is looked at with bytes before it, where there are any, which takes no loop.
+    let rest = match bytes.last_chunk::<CHUNK>() {
+        Some(last) => any(last),
+        None => {
+            let (eights, rest) = rest.as_chunks::<8>();
+            eights.iter().any(|eight| any(eight)) || any(rest)
+        }
+    };
+    !chunks.iter().any(|chunk| any(chunk)) && !rest
 }
 
 /// Whether a character is invisible, or changes how others are shown.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use eventfmt::{EventFormat, NumberAt, PrintContext, PrintProgram, write_raw};
+use eventfmt::{EventFormat, NumberAt, OftenText, PrintContext, PrintProgram, write_raw};
 use raw_bytes::ByteOrder;
 use ringbuf::{Missed, PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
@@ -41,11 +41,18 @@ pub(super) struct Printer<'r> {
     prefix: Box<[u8]>,
 }
 
+/// Whether a text may have characters that must not be printed as they are.
+#[derive(Clone, Copy, PartialEq)]
+enum Escapes {
+    None,
+    Possible,
+}
+
 /// Prints the events of one format.
 struct EventPrinter<'r> {
     format: &'r EventFormat,
     full_name: String,
-    name_part: Box<[u8]>,
+    name_part: OftenText,
     /// Its fields as JSON, where they are written so.
     json: Option<JsonEvent<'r>>,
     program: Option<PrintProgram>,
@@ -77,7 +84,7 @@ impl<'r> EventPrinter<'r> {
             format,
             json,
             full_name,
-            name_part: name_part(format.name()),
+            name_part: OftenText::new(&name_part(format.name())),
             program,
             conditions: filter.conditions.iter().filter_map(|one| one.compile(format)).collect(),
             unprintable: AtomicU64::new(0),
@@ -296,10 +303,11 @@ impl<'r> Printer<'r> {
                 csv::event(out, of, payload, self.order, columns);
             }
             Style::Text | Style::Raw => {
-                out.extend_from_slice(&event.name_part);
+                event.name_part.append(out);
                 let begin = out.len();
-                self.body(out, event, payload);
-                printable::escape_event(out, begin);
+                if self.body(out, event, payload) == Escapes::Possible {
+                    printable::escape_event(out, begin);
+                }
                 out.push(b'\n');
             }
         }
@@ -313,7 +321,9 @@ impl<'r> Printer<'r> {
         let out = &mut batch.text;
         match self.style {
             Style::Text | Style::Raw => {
-                out.extend_from_slice(&self.prefix);
+                if !self.prefix.is_empty() {
+                    out.extend_from_slice(&self.prefix);
+                }
                 self.lines.begin(batch, (stamp_ns, cpu, pid));
             }
             Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
@@ -333,17 +343,18 @@ impl<'r> Printer<'r> {
     }
 
     /// The text after the event's name; the raw fields where the print fmt can't be evaluated.
-    fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) {
+    fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) -> Escapes {
         let begin = out.len();
         if let Some(program) = &event.program {
             let (kallsyms, printk) = (self.recording.kallsyms(), self.recording.printk());
             let context = PrintContext { kallsyms, printk };
             if self.style == Style::Raw {
                 program.write_fields(event.format, payload, &context, out);
-                return;
+                return Escapes::Possible;
             }
             if program.write(payload, &context, out).is_ok() {
-                return;
+                let none = program.is_always_plain();
+                return if none { Escapes::None } else { Escapes::Possible };
             }
             out.truncate(begin);
         }
@@ -351,6 +362,7 @@ impl<'r> Printer<'r> {
             event.unprintable.fetch_add(1, Ordering::Relaxed);
         }
         write_raw(event.format, payload, self.order, out);
+        Escapes::Possible
     }
 
     fn unknown(

@@ -7,6 +7,7 @@
 
 use std::io::Write;
 
+use eventfmt::{OftenText, six_digits};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
@@ -45,13 +46,14 @@ impl LineParts {
             self.set(batch, (pid, cpu, seconds));
         }
         let out = &mut batch.text;
-        out.extend_from_slice(&batch.start.text);
+        batch.start.often.append(out);
         if self.nanoseconds {
-            out.extend_from_slice(&six_digits(micros % 1_000_000));
+            let [a, b, c, d, e, f] = six_digits(micros % 1_000_000);
+            out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
         } else {
             decimal(out, stamp_ns, 12, b' ');
+            out.extend_from_slice(b": ");
         }
-        out.extend_from_slice(b": ");
     }
 
     #[inline(never)]
@@ -77,6 +79,7 @@ impl LineParts {
             decimal(out, seconds, 5, b' ');
             out.push(b'.');
         }
+        batch.start.often = OftenText::new(out);
     }
 }
 
@@ -87,6 +90,8 @@ pub(super) struct LineStart {
     /// Thread, CPU, and seconds if the clock has any.
     of: Option<(u32, u32, Option<u64>)>,
     text: Vec<u8>,
+    /// The same, where lines are text.
+    often: OftenText,
 }
 
 impl LineStart {
@@ -119,17 +124,6 @@ impl LineStart {
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
-}
-
-/// The last six digits of a number.
-#[inline]
-fn six_digits(mut value: u64) -> [u8; 6] {
-    let mut digits = [b'0'; 6];
-    for digit in digits.iter_mut().rev() {
-        *digit += (value % 10) as u8;
-        value /= 10;
-    }
-    digits
 }
 
 /// A thread as it stands on its lines.
@@ -185,13 +179,6 @@ mod tests {
         assert_eq!(text(42, 5, b' '), "   42");
         assert_eq!(text(123_456, 3, b'0'), "123456");
         assert_eq!(text(u64::MAX, 12, b' '), u64::MAX.to_string());
-    }
-
-    #[test]
-    fn microseconds_have_six_digits() {
-        assert_eq!(&six_digits(0), b"000000");
-        assert_eq!(&six_digits(20_345), b"020345");
-        assert_eq!(&six_digits(1_999_999), b"999999");
     }
 
     #[test]

@@ -12,11 +12,14 @@ mod lexer;
 mod masks;
 mod operators;
 mod parser;
+mod plain;
 mod pointer;
 mod primary;
 mod quick;
 mod raw_like;
+mod remembered;
 mod spec;
+mod steps;
 mod symbols;
 mod tables;
 mod template;
@@ -33,6 +36,7 @@ use crate::printk_formats::PrintkFormats;
 use eval::Record;
 use ir::Piece;
 use parser::Parser;
+use steps::Step;
 use writer::Writer;
 
 /// What printing needs besides the record: names and strings of the recorded kernel.
@@ -49,6 +53,9 @@ pub struct PrintContext<'a> {
 pub struct PrintProgram {
     abi: Abi,
     pieces: Box<[Piece]>,
+    /// What the pieces stand for, as it is done for each record.
+    steps: Box<[Step]>,
+    is_always_plain: bool,
     binary: Option<binary_print::BinaryPrint>,
 }
 
@@ -59,11 +66,20 @@ impl PrintProgram {
     /// When the print fmt uses what cannot be computed from a record; the error names it.
     pub fn compile(format: &EventFormat, abi: Abi) -> Result<Self, PrintError> {
         let mut parser = Parser::new(format, abi)?;
-        let pieces = parser.template()?.into();
+        let pieces: Box<[Piece]> = parser.template()?.into();
         if parser.peek().is_some() {
             return Err(parser.unexpected("the end"));
         }
-        Ok(Self { abi, pieces, binary: binary_print::BinaryPrint::of(format) })
+        let binary = binary_print::BinaryPrint::of(format);
+        let is_always_plain = binary.is_none() && plain::is_always_plain(&pieces);
+        Ok(Self { abi, steps: steps::steps_of(&pieces), pieces, is_always_plain, binary })
+    }
+
+    /// Whether [`write`](Self::write) appends ASCII's printable characters and tabs alone, whatever is in
+    /// the record.
+    #[must_use]
+    pub fn is_always_plain(&self) -> bool {
+        self.is_always_plain
     }
 
     /// Appends the text of a record.
@@ -81,7 +97,7 @@ impl PrintProgram {
         let writer = Writer { record, context: *context };
         let result = match &self.binary {
             Some(binary) => binary.write(writer, self.abi, out),
-            None => writer.pieces(&self.pieces, out),
+            None => steps::write(&self.steps, writer, out),
         };
         if result.is_err() {
             out.truncate(start);

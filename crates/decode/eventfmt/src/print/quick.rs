@@ -16,7 +16,8 @@ pub(super) struct Quick {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
-    Decimal,
+    /// With this many digits at least, a minus sign counted.
+    Decimal(u8),
     /// With this many digits at least.
     Hex(u8),
 }
@@ -38,7 +39,12 @@ impl Quick {
             ConversionKind::Unsigned(_, _, Radix::Decimal) | ConversionKind::Signed(..)
                 if shape == Shape::default() =>
             {
-                Form::Decimal
+                Form::Decimal(1)
+            }
+            ConversionKind::Unsigned(_, _, Radix::Decimal) | ConversionKind::Signed(..)
+                if shape == zeros =>
+            {
+                Form::Decimal(u8::try_from(shape.width).ok().filter(|&width| width <= 8)?)
             }
             _ => return None,
         };
@@ -52,11 +58,12 @@ impl Quick {
         let value = self.kind.fit(value);
         match self.form {
             Form::Hex(least) => digits::hex(out, value, usize::from(least)),
-            Form::Decimal if self.kind.signed && value.cast_signed() < 0 => {
+            Form::Decimal(least) if self.kind.signed && value.cast_signed() < 0 => {
                 out.push(b'-');
-                digits::plain(out, value.wrapping_neg(), Radix::Decimal);
+                let least = usize::from(least).saturating_sub(1);
+                digits::decimal_of(out, value.wrapping_neg(), least);
             }
-            Form::Decimal => digits::plain(out, value, Radix::Decimal),
+            Form::Decimal(least) => digits::decimal_of(out, value, usize::from(least)),
         }
         Some(())
     }
