@@ -3,9 +3,11 @@
 import type { Columns } from "./columns";
 
 export interface ProfileOwner {
+  /** Empty: the host, no VM of which is recorded. */
   vm: string;
   /** Null: another thread that works for the VM. */
   vcpu: number | null;
+  /** Null: there is no VM that it works for. */
   part: string | null;
   tid: number;
   comm: string | null;
@@ -23,6 +25,9 @@ export interface ProfileInfo {
   slices: { from_ns: number; slice_ns: number; count: number } | null;
   notes: string[];
 }
+
+/** What an owner that is no vCPU is called. */
+export const threadName = ({ part, comm, tid }: ProfileOwner) => (part === null ? (comm ?? `thread ${tid}`) : `${part} ${comm ?? tid}`);
 
 /** What says which code ran, by number. */
 export const EVIDENCE = ["nothing", "exits", "samples of the host", "samples of the guest"] as const;

@@ -1,10 +1,10 @@
 // All stacks of a profile as one tree: machine, vCPU, what it did, and the code. The tree stays as it is; what of the time
 // is looked at gives its nodes their times.
 
-import { isCut, isHostCode, timeWithin, type Profile } from "./profile";
+import { isCut, isHostCode, threadName, timeWithin, type Profile } from "./profile";
 
 /** Whose code a frame is, or why there is none. */
-export const LAYERS = ["who", "guest_user", "guest_kernel", "nested_guest", "guest", "host_kernel", "vmm", "not_split", "waits"] as const;
+export const LAYERS = ["who", "guest_user", "guest_kernel", "nested_guest", "guest", "host_kernel", "vmm", "host_user", "not_split", "waits"] as const;
 export type Layer = (typeof LAYERS)[number];
 
 const NUMBER = Object.fromEntries(LAYERS.map((layer, at) => [layer, at])) as Record<Layer, number>;
@@ -126,8 +126,8 @@ export class Stacks {
     const [level, host] = [profile.level[row]!, isHostCode(profile, row)];
     const layer = layerOfState(state, level);
     const guest = isGuest(state);
-    let at = this.callee(0, `VM ${owner.vm}`, "who", false);
-    if (owner.vcpu === null) at = this.callee(at, `${owner.part} ${owner.comm ?? "?"}`, "who", false);
+    let at = this.callee(0, owner.vm === "" ? "host" : `VM ${owner.vm}`, "who", false);
+    if (owner.vcpu === null) at = this.callee(at, owner.part === null ? threadName(owner) : `${owner.part} ${owner.comm ?? "?"}`, "who", false);
     else at = this.callee(at, `vCPU ${owner.vcpu}`, "who", false);
     if (level > 1) at = this.callee(at, "level 2", "who", false);
     if (owner.vcpu !== null) at = this.callee(at, state, layer, false);
@@ -135,11 +135,12 @@ export class Stacks {
     if (guest && profile.comm[row]! > 0) at = this.callee(at, profile.names[profile.comm[row]! - 1]!, layer, false);
     // On the way into the guest, or out of it.
     if (guest && host) at = this.callee(at, "host", "host_kernel", false);
+    const ofHost: Layer = owner.vcpu === null && owner.part === null ? "host_user" : "vmm";
     const frames: number[] = [];
     for (let frame = profile.frame[row]!; frame > 0; frame = profile.parent[frame - 1]!) frames.push(frame - 1);
     for (const frame of frames.reverse()) {
       const user = profile.userSpace[frame] === 1;
-      const code: Layer = host || !guest ? (user ? "vmm" : "host_kernel") : level > 1 ? "nested_guest" : user ? "guest_user" : "guest_kernel";
+      const code: Layer = host || !guest ? (user ? ofHost : "host_kernel") : level > 1 ? "nested_guest" : user ? "guest_user" : "guest_kernel";
       at = this.callee(at, profile.names[profile.name[frame]!]!, code, true);
     }
     if (isCut(profile, row)) at = this.callee(at, "…", layer, false);

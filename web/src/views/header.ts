@@ -9,11 +9,18 @@ import { count, timestamp, time } from "../format";
 export function header({ report, view }: Context): HTMLElement {
   const vms = report.exits.vms.length;
   const exits = report.exits.rows.reduce((sum, row) => sum + row.count, 0);
-  const facts = [
+  const threads = vms === 0 ? (report.profile?.owners ?? []) : [];
+  const recorded = [
     `${count(exits)} VM exits`,
     `${count(vms)} VM${vms === 1 ? "" : "s"}`,
     `${time(report.length_ns, report.nanoseconds)} from ${timestamp(report.origin, 0, report.nanoseconds)}`,
   ];
+  // Of what has samples and no VM there may be no event at all.
+  const sampled = [
+    `${time(threads.reduce((sum, one) => sum + one.time_ns, 0), report.nanoseconds)} of CPU time, by samples`,
+    `${count(threads.length)} thread${threads.length === 1 ? "" : "s"}`,
+  ];
+  const facts = threads.length > 0 ? sampled : recorded;
   return el(
     "header",
     { class: "top" },

@@ -301,7 +301,7 @@ pub(crate) fn profile_of<'s>(
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
 ) -> Profile {
-    let found = Found::of(sums, states, recordings, guests, samples);
+    let found = Found::of_all(sums, states, recordings, guests, samples);
     rows_of(found, recordings, GuestStacks::Corrected)
 }
 

@@ -186,12 +186,16 @@ impl ProfileReport {
         out + "\n\n"
     }
 
-    /// What a machine is called: of a guest its recording, of a host nothing.
     fn machine_name(&self, machine: &SampledMachine) -> &str {
-        let path = self.sources.get(machine.recording).filter(|_| machine.is_guest);
-        let name = path.and_then(|path| Path::new(path).file_stem()?.to_str());
-        name.map_or("", |name| name.strip_prefix("guest-").unwrap_or(name))
+        machine_name(&self.sources, machine)
     }
+}
+
+/// What a machine is called: of a guest its recording, of a host nothing.
+pub(crate) fn machine_name<'s>(sources: &'s [String], machine: &SampledMachine) -> &'s str {
+    let path = sources.get(machine.recording).filter(|_| machine.is_guest);
+    let name = path.and_then(|path| Path::new(path).file_stem()?.to_str());
+    name.map_or("", |name| name.strip_prefix("guest-").unwrap_or(name))
 }
 
 /// The document of `hyperscope profile`.

@@ -135,20 +135,20 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let irqs = irqs_report(&recordings, &guests, &tick);
     let critical = critical_of(args, &recordings, &guests, &tick)?;
     progress.finish();
-    let sources = recordings.iter().map(shown_path).collect();
+    let sources: Vec<String> = recordings.iter().map(shown_path).collect();
     let mut page = PageReport {
         title: args.title.clone().unwrap_or_else(|| title(&recordings, &part)),
         exits,
         nested,
         advice,
-        align: (!guests.is_empty()).then_some(AlignReport { sources, guests }),
+        align: (!guests.is_empty()).then_some(AlignReport { sources: sources.clone(), guests }),
         latencies: over_time_of.latencies,
         each_exit: over_time_of.each_exit,
         lanes,
         arrows,
         cpu,
         irqs,
-        profile: PageProfile::of(profile),
+        profile: PageProfile::of(profile, sources),
         calls,
         path,
         critical,

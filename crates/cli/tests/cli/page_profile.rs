@@ -11,12 +11,12 @@ use crate::profile::{amount, inputs, json};
 const EVIDENCE: [&str; 4] = ["none", "exits", "host", "agent"];
 
 /// A row of a page's profile.
-struct Row {
-    owner: Value,
+pub(crate) struct Row {
+    pub(crate) owner: Value,
     /// State, level, reason, thread, evidence and stack, as one text.
     what: String,
-    time_ns: u64,
-    samples: u64,
+    pub(crate) time_ns: u64,
+    pub(crate) samples: u64,
     low_ns: u64,
     high_ns: u64,
     slices: Vec<(u64, u64)>,
@@ -27,7 +27,7 @@ fn count(of: &Value, name: &str) -> usize {
 }
 
 /// All rows, by what docs/formats/report.md says of the columns.
-fn rows_of(page: &Page) -> Vec<Row> {
+pub(crate) fn rows_of(page: &Page) -> Vec<Row> {
     let profile = &page.report["profile"];
     let mut columns = page.columns(&profile["columns_in"]);
     let name = |_| {

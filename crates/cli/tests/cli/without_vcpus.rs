@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::page_profile::rows_of;
+use crate::pages::Page;
 use crate::profile::{amount, json, rows};
 use crate::schemas::{check, closed};
 use crate::tool::{hyperscope, output_of};
@@ -100,6 +102,15 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
     let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
     assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
+    // And so has the page.
+    let page = Page::of(&[file]);
+    let mut drawn: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for row in rows_of(&page) {
+        assert_eq!((&row.owner["vm"], &row.owner["part"]), (&"".into(), &Value::Null));
+        let sum = drawn.entry(row.owner["comm"].as_str().unwrap().to_owned()).or_default();
+        *sum = (sum.0 + row.samples, sum.1 + row.time_ns);
+    }
+    assert_eq!(drawn, by_perf);
     let table = output_of(&["profile", "--by", "comm", file]);
     assert!(table.contains("samples of cpu-clock; no exits of vCPUs are recorded"), "{table}");
 }

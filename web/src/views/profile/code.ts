@@ -2,7 +2,7 @@
 
 import type { CodeView } from "../../code_view";
 import { timestampOf } from "../../clock";
-import { slicesOf, type Profile } from "../../data/profile";
+import { slicesOf, threadName, type Profile } from "../../data/profile";
 import { LAYERS, matcher, type Stacks, type Layer, type Sums, type Wanted } from "../../data/stacks";
 import { el, section } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
@@ -40,7 +40,7 @@ export class Code {
     this.ns = context.report.nanoseconds;
     this.profile = stacks.profile;
     const words = (node: number) => this.describe(node);
-    this.picture = new Picture("Flame graph of the code that vCPUs ran", {
+    this.picture = new Picture(`Flame graph of the code that ${this.hasVcpus ? "vCPUs" : "threads"} ran`, {
       words,
       open: (node) => this.zoom(node),
       choose: (node) => this.choose(node),
@@ -96,16 +96,21 @@ export class Code {
       const select = el("select", { "aria-label": label, onchange: () => pick(select.value) }, ...all.map(([value, title]) => el("option", { value, selected: value === chosen }, title)));
       return select;
     };
-    const named = owners.map((one, at) => [String(at), `${vms.length > 1 ? `${one.vm} ` : ""}${one.vcpu === null ? `${one.part} ${one.comm ?? one.tid}` : `vCPU ${one.vcpu}`}`] as [string, string]);
+    const named = owners.map((one, at) => [String(at), `${vms.length > 1 ? `${one.vm} ` : ""}${one.vcpu === null ? threadName(one) : `vCPU ${one.vcpu}`}`] as [string, string]);
     this.controls.replaceChildren(
       this.field,
       this.found,
       vms.length > 1 ? choice("VM", this.view.vm, [["", "All VMs"], ...vms.map((vm) => [vm, vm] as [string, string])], (vm) => this.change({ vm, owner: null, zoom: 0 })) : "",
-      owners.length > 1 ? choice("Thread", String(this.view.owner ?? ""), [["", "All vCPUs"], ...named], (value) => this.change({ owner: value === "" ? null : Number(value), zoom: 0 })) : "",
+      owners.length > 1 ? choice("Thread", String(this.view.owner ?? ""), [["", this.hasVcpus ? "All vCPUs" : "All threads"], ...named], (value) => this.change({ owner: value === "" ? null : Number(value), zoom: 0 })) : "",
       toggle("up", "Callees above", "Callers at the bottom, as flames; else at the top, as icicles"),
-      toggle("idle", "Idle time", "Time in which guests had nothing to do: halted, polling, in their idle threads"),
-      owners.some((one) => one.vcpu === null) ? toggle("threads", "Other threads", "What the VMM’s other threads and the kernel’s ran for VMs, which comes on top of the vCPUs’ time") : "",
+      this.hasVcpus ? toggle("idle", "Idle time", "Time in which guests had nothing to do: halted, polling, in their idle threads") : "",
+      this.hasVcpus && owners.some((one) => one.vcpu === null) ? toggle("threads", "Other threads", "What the VMM’s other threads and the kernel’s ran for VMs, which comes on top of the vCPUs’ time") : "",
     );
+  }
+
+  /** Without any, threads are all that there is. */
+  private get hasVcpus(): boolean {
+    return this.profile.info.owners.some((one) => one.vcpu !== null);
   }
 
   private wanted(): Wanted {
@@ -121,7 +126,7 @@ export class Code {
       level: only.level,
       reason: only.reason,
       idle: idle || report.exits.rows.some((row) => row.waiting && row.reason === only.reason),
-      threads,
+      threads: threads || !this.hasVcpus,
       without: without as Layer[],
       slices: this.slices,
     };
@@ -170,7 +175,7 @@ export class Code {
     }
     const cut = this.profile.info.cut_ns;
     if (cut > 0) parts.push(`stacks of ${time(cut, this.ns)} end in “…”, as the page has no room for all their frames`);
-    const idle = wanted.idle ? "" : " Time in which guests had nothing to do is left out.";
+    const idle = wanted.idle || !this.hasVcpus ? "" : " Time in which guests had nothing to do is left out.";
     this.summary.textContent = `${parts.join("; ")}.${idle}`;
     this.summary.dataset["shown"] = String(shown);
   }
@@ -178,7 +183,8 @@ export class Code {
   private whose({ vm, owner, threads }: Wanted): string {
     const { owners } = this.profile.info;
     const one = owner === null ? null : owners[owner]!;
-    if (one) return one.vcpu === null ? `${one.part} ${one.comm ?? one.tid}` : `vCPU ${one.vcpu}`;
+    if (one) return one.vcpu === null ? threadName(one) : `vCPU ${one.vcpu}`;
+    if (!this.hasVcpus) return `${count(owners.length)} thread${owners.length === 1 ? "" : "s"}, by samples`;
     const vcpus = owners.filter((each) => each.vcpu !== null && (vm === null || each.vm === vm)).length;
     return `${count(vcpus)} vCPU${vcpus === 1 ? "" : "s"}${threads ? " and threads that work for them" : ""}`;
   }

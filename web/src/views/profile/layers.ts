@@ -12,6 +12,7 @@ export const TITLES: Record<Layer, string> = {
   guest: "guest, nothing says where",
   host_kernel: "host’s kernel",
   vmm: "VMM",
+  host_user: "host’s programs",
   not_split: "exits, nothing says who",
   waits: "not running",
 };
@@ -24,6 +25,7 @@ const VARIABLES: Record<Layer, string> = {
   guest: "--guest-irq",
   host_kernel: "--kernel",
   vmm: "--user",
+  host_user: "--user",
   not_split: "--not-split",
   waits: "--halted",
 };

@@ -59,6 +59,17 @@ impl<'s> Found<'s> {
     ) -> Self {
         let mut sums = ProfileSums::of(recordings, guests, samples);
         let states = states_with_pc(recordings, guests, &mut sums, tick);
+        Self::of_all(sums, states, recordings, guests, samples)
+    }
+
+    /// What `sums` found in the states of recordings, and in samples without vCPUs.
+    pub(super) fn of_all(
+        mut sums: ProfileSums<'s>,
+        states: States,
+        recordings: &'s [Recording],
+        guests: &'s [GuestAlignment],
+        samples: &'s [Option<Samples>],
+    ) -> Self {
         let without_vcpus = without_vcpus::gather(&mut sums.samples, &states, recordings);
         Self { without_vcpus, ..Self::of(sums, states, recordings, guests, samples) }
     }
@@ -80,7 +91,7 @@ impl<'s> Found<'s> {
     }
 
     /// What `sums` found in the states of recordings.
-    pub(super) fn of(
+    fn of(
         sums: ProfileSums<'s>,
         states: States,
         recordings: &'s [Recording],

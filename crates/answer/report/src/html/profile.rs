@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use self::packed::{Packed, PackedRow, Whose};
 use super::columns::Columns;
-use crate::profile::{ProfileBy, ProfileReport, profile_notes};
+use crate::profile::{ProfileBy, ProfileReport, machine_name, profile_notes};
 
 /// The element that has names, frames and rows.
 const ID: &str = "hyperscope-profile";
@@ -22,13 +22,14 @@ const HOST: &str = "host";
 const HOST_CODE: u8 = 1 << 2;
 const CUT: u8 = 1 << 3;
 
-/// Whose time rows are: a vCPU's, or another thread's.
+/// Whose time rows are: a vCPU's, or another thread's; of machines without vCPUs, a thread's.
 #[derive(Clone, Debug)]
 struct Owner {
+    /// The VM's name, or that of a guest that was sampled by itself; empty: the host.
     vm: String,
     /// `None`: it is another thread.
     vcpu: Option<u32>,
-    /// What that does for the VM.
+    /// What that does for the VM, if there is one.
     part: Option<Part>,
     thread: u32,
     comm: Option<String>,
@@ -46,14 +47,18 @@ pub struct PageProfile {
 }
 
 impl PageProfile {
-    /// What of a profile is kept in a page; `None` without vCPUs.
+    /// What of a profile is kept in a page; `None` without vCPUs and without samples of time. `sources` are the paths of
+    /// its recordings.
     #[must_use]
-    pub fn of(profile: Profile) -> Option<Self> {
-        if profile.vcpus.is_empty() {
+    pub fn of(mut profile: Profile, sources: Vec<String>) -> Option<Self> {
+        profile.machines.retain(|one| one.unit.nanoseconds && !one.threads.is_empty());
+        if profile.vcpus.is_empty() && profile.machines.is_empty() {
             return None;
         }
         let packed = Packed::of(&profile);
-        let slices = profile.slices.as_ref().map(|one| (one.from_ns, one.slice_ns, one.count));
+        // Samples without vCPUs have their times by no slices.
+        let slices = profile.slices.as_ref().filter(|_| profile.machines.is_empty());
+        let slices = slices.map(|one| (one.from_ns, one.slice_ns, one.count));
         let vcpus = profile.vcpus.iter().map(|one| Owner {
             vm: one.vm.clone(),
             vcpu: Some(one.vcpu),
@@ -70,12 +75,23 @@ impl PageProfile {
             comm: one.comm.clone(),
             time_ns: one.time_ns,
         });
-        let owners = vcpus.chain(threads).collect();
+        let sampled = profile.machines.iter().flat_map(|machine| {
+            let vm = machine_name(&sources, machine);
+            machine.threads.iter().map(move |one| Owner {
+                vm: vm.to_owned(),
+                vcpu: None,
+                part: None,
+                thread: one.thread,
+                comm: one.comm.clone(),
+                time_ns: one.time_ns(),
+            })
+        });
+        let owners = vcpus.chain(threads).chain(sampled).collect();
         // A page has no columns of these names.
         let plain =
             |note: String| note.strip_prefix("from, to: ").map_or(note.clone(), str::to_owned);
         let notes = profile_notes(&ProfileReport {
-            sources: Vec::new(),
+            sources,
             profile,
             by: ProfileBy::Symbol,
             symbol: None,
