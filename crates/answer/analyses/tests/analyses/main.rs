@@ -16,4 +16,5 @@ mod oracle;
 mod path;
 mod profile;
 mod readings;
+mod states_aside;
 mod vmm;

@@ -1,0 +1,60 @@
+//! A sink on a thread of its own gets the same as one that is called while recordings are read.
+
+use std::path::Path;
+
+use analyses::states::{
+    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states, states_aside,
+};
+use sources::Recording;
+
+/// What a sink was given.
+#[derive(Clone, Debug, PartialEq)]
+enum Given {
+    Vcpu(VcpuRef, StateSpan),
+    RunsIn(VcpuRef, u32),
+    Task(GuestCpu, u32, StateSpan),
+    Cpu(GuestCpu, OccupantSpan),
+}
+
+#[derive(Default)]
+struct All(Vec<Given>);
+
+impl StateSink for All {
+    fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
+        self.0.push(Given::Vcpu(vcpu, *span));
+    }
+
+    fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
+        // What is said again right away says nothing.
+        let runs = Given::RunsIn(vcpu, thread);
+        let last = self.0.iter().rev().find(|one| matches!(one, Given::RunsIn(..)));
+        if last != Some(&runs) {
+            self.0.push(runs);
+        }
+    }
+
+    fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
+        self.0.push(Given::Task(guest, task, *span));
+    }
+
+    fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
+        self.0.push(Given::Cpu(cpu, *span));
+    }
+}
+
+#[test]
+fn it_is_given_the_same_in_the_same_order() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
+    let mut most = 0;
+    for name in ["arm64/D.dat", "arm64/A.guest.dat", "x86-vmx/smp.dat", "x86-svm/host-guest.dat"] {
+        let recording: [Recording; 1] = [sources::open(&fixtures.join(name)).unwrap()];
+        let (mut here, mut aside) = (All::default(), All::default());
+        let found = states(&recording, &[], &mut here, &|_| ());
+        let found_aside = states_aside(&recording, &[], &mut aside, &|_| ());
+        assert!(!here.0.is_empty() && here.0 == aside.0, "{name}");
+        assert_eq!(found.pass.spans_ns, found_aside.pass.spans_ns, "{name}");
+        most = most.max(here.0.len());
+    }
+    // More batches than are under way at once.
+    assert!(most > 4 * 8192, "{most}");
+}
