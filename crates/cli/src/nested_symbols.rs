@@ -34,7 +34,8 @@ pub(crate) fn nested_symbols(named: &str) -> anyhow::Result<NestedSymbols> {
 
 /// Those of a list, or of a recording.
 fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
-    if path.is_file() {
+    // A list may come through a pipe.
+    if !path.is_dir() {
         let failed = || format!("cannot read {}", path.display());
         let mut text = Vec::new();
         let file = File::open(path).with_context(failed)?;
