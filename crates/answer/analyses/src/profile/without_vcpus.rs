@@ -9,8 +9,8 @@ use super::code::Code;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::sums::SampleKind;
-use super::{CodeFrame, SampledTime, weights};
-use crate::states::States;
+use super::{CodeFrame, Evidence, SampledTime, weights};
+use crate::states::{States, VcpuState};
 
 /// A machine that was sampled, and of which no vCPU is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,26 @@ pub struct SampledMachine {
     pub idle_samples: u64,
     /// Its threads, those first that ran longest.
     pub threads: Vec<SampledThread>,
+}
+
+impl SampledMachine {
+    /// What a guest did whose stack this is; of a host there is no such state.
+    #[must_use]
+    pub fn state_of(&self, stack: &[CodeFrame]) -> Option<VcpuState> {
+        let in_user = stack.last().is_some_and(|leaf| leaf.user_space);
+        let state = if in_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
+        Some(state).filter(|_| self.is_guest)
+    }
+
+    /// What says that this stack ran.
+    #[must_use]
+    pub fn evidence_of(&self, stack: &[CodeFrame]) -> Evidence {
+        match (stack.is_empty(), self.is_guest) {
+            (true, _) => Evidence::None,
+            (false, true) => Evidence::Agent,
+            (false, false) => Evidence::Host,
+        }
+    }
 }
 
 /// A thread of such a machine.

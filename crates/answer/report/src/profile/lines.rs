@@ -117,14 +117,7 @@ pub(super) fn of_machine<'r>(
         thread.stacks.iter().map(move |(stack, time)| (comm, stack, *time))
     });
     stacks.map(move |(comm, stack, time)| {
-        let is_user = stack.last().is_some_and(|leaf| leaf.user_space);
-        let state = if is_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
-        let state = Some(state).filter(|_| machine.is_guest);
-        let evidence = match (stack.is_empty(), machine.is_guest) {
-            (true, _) => Evidence::None,
-            (false, true) => Evidence::Agent,
-            (false, false) => Evidence::Host,
-        };
+        let state = machine.state_of(stack);
         Line {
             nanoseconds: report.profile.nanoseconds && machine.unit.nanoseconds,
             whole_ns,
@@ -137,7 +130,7 @@ pub(super) fn of_machine<'r>(
             },
             stack,
             host_code: !machine.is_guest,
-            evidence,
+            evidence: machine.evidence_of(stack),
             time,
             modes: match state {
                 Some(state) => Modes::of(state, time.ns),

@@ -159,31 +159,20 @@ fn found(profile: &Profile) -> Vec<Found<'_>> {
 
 /// The stacks of machines without vCPUs, whose threads come after this many owners.
 fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'_>> {
-    let threads = profile
-        .machines
-        .iter()
-        .flat_map(|machine| machine.threads.iter().map(move |thread| (machine.is_guest, thread)));
-    threads.enumerate().flat_map(move |(at, (is_guest, thread))| {
-        thread.stacks.iter().map(move |(stack, time)| {
-            let in_user = stack.last().is_some_and(|leaf| leaf.user_space);
-            let state = if in_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
-            let evidence = match (stack.is_empty(), is_guest) {
-                (true, _) => Evidence::None,
-                (false, true) => Evidence::Agent,
-                (false, false) => Evidence::Host,
-            };
-            Found {
-                owner: number(before.saturating_add(at)),
-                whose: if is_guest { Whose::Vcpu(state) } else { Whose::Thread },
-                level: 0,
-                reason: None,
-                comm: None,
-                evidence,
-                host_code: !is_guest,
-                stack,
-                time,
-                slices: &[],
-            }
+    let machines = profile.machines.iter();
+    let threads = machines.flat_map(|one| one.threads.iter().map(move |thread| (one, thread)));
+    threads.enumerate().flat_map(move |(at, (machine, thread))| {
+        thread.stacks.iter().map(move |(stack, time)| Found {
+            owner: number(before.saturating_add(at)),
+            whose: machine.state_of(stack).map_or(Whose::Thread, Whose::Vcpu),
+            level: 0,
+            reason: None,
+            comm: None,
+            evidence: machine.evidence_of(stack),
+            host_code: !machine.is_guest,
+            stack,
+            time,
+            slices: &[],
         })
     })
 }
