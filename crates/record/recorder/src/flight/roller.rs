@@ -33,9 +33,10 @@ impl Orders {
         Ok(Self(Arc::new(Mutex::new((0, Signal::new()?)))))
     }
 
-    /// The number of the generation that goes on, and what is given when it ends.
-    fn current(&self) -> (u64, Signal) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What is given when a generation ends; none where it has ended by now, as others after it may have.
+    fn end_of(&self, generation: u64) -> Option<Signal> {
+        let order = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (order.0 == generation).then(|| order.1.clone())
     }
 
     /// Ends the generation that goes on; its number.
@@ -119,21 +120,8 @@ impl Mover {
     fn run(mut self, orders: &Orders, stop: &Signal, ended: &Sender<Segment>) -> io::Result<()> {
         let mut page = vec![0; self.rolls.from.page_size()];
         loop {
-            let (number, end) = orders.current();
-            self.segment.number = number;
-            let is_over = || end.is_given() || stop.is_given();
-            while !is_over() {
-                if self.rolls.growing.is_more_than_may_be() {
-                    // Pages stay in the kernel, which counts those that it has no room for.
-                    end.wait(LOOK);
-                    continue;
-                }
-                self.rolls.from.wait(end.fd(), None)?;
-                // A flood has pages without end: whoever ends the segment waits for one splice.
-                while !is_over()
-                    && !self.rolls.growing.is_more_than_may_be()
-                    && self.splice(&mut page)? > 0
-                {}
+            if let Some(end) = orders.end_of(self.segment.number) {
+                self.take_until(&end, stop, &mut page)?;
             }
             if stop.is_given() {
                 return Ok(());
@@ -144,6 +132,24 @@ impl Mover {
         }
     }
 
+    /// Takes pages until the generation, or the recording, ends.
+    fn take_until(&mut self, end: &Signal, stop: &Signal, page: &mut [u8]) -> io::Result<()> {
+        let is_over = || end.is_given() || stop.is_given();
+        while !is_over() {
+            if self.rolls.growing.is_more_than_may_be() {
+                // Pages stay in the kernel, which counts those that it has no room for.
+                end.wait(LOOK);
+                continue;
+            }
+            self.rolls.from.wait(end.fd(), None)?;
+            // A flood has pages without end: whoever ends the segment waits for one splice.
+            while !is_over() && !self.rolls.growing.is_more_than_may_be() && self.splice(page)? > 0
+            {
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the segment, with all events that came until it was asked to.
     fn end_segment(&mut self, page: &mut [u8]) -> io::Result<Segment> {
         let end = self.rolls.stats.now()?;
@@ -151,7 +157,9 @@ impl Mover {
         let next = self.rolls.stats.now()?;
         self.file = None;
         self.rolls.growing.take_away(self.segment.bytes);
-        let begun = Segment { cpu: self.rolls.cpu, begin: next.clone(), ..Segment::default() };
+        let number = self.segment.number + 1;
+        let begun =
+            Segment { cpu: self.rolls.cpu, number, begin: next.clone(), ..Segment::default() };
         Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, begun) })
     }
 
@@ -279,5 +287,20 @@ impl Mover {
             // Where it can't be cut, whoever reads it takes no more than these bytes.
             let _ = file.cut(self.segment.bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_that_ended_unseen_has_ended() {
+        let orders = Orders::new().unwrap();
+        let first = orders.end_of(0).unwrap();
+        assert!(!first.is_given() && orders.end_of(1).is_none());
+        assert_eq!((orders.roll().unwrap(), orders.roll().unwrap()), (0, 1));
+        assert!(first.is_given() && orders.end_of(0).is_none() && orders.end_of(1).is_none());
+        assert!(orders.end_of(2).is_some_and(|end| !end.is_given()));
     }
 }

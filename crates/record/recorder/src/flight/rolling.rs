@@ -165,7 +165,7 @@ impl Rolling {
         let number = ordered.map_err(RecordError::io("make an event for", self.folder.path()))?;
         let begin = std::mem::replace(&mut self.begun, next);
         self.generations.push_back(Generation { number, begin, segments: Vec::new() });
-        let mut forgotten = self.take_ended();
+        let mut forgotten = self.take_ended(number);
         forgotten.extend(self.forget());
         for segment in forgotten {
             // A file that can't be removed is removed with its folder.
@@ -176,15 +176,15 @@ impl Rolling {
 
     /// Takes segments until all of a generation are there, or a disk is too slow for that; those of generations
     /// that are not kept any more.
-    fn take_ended(&mut self) -> Vec<Segment> {
+    fn take_ended(&mut self, number: u64) -> Vec<Segment> {
         let mut forgotten = Vec::new();
         let until = Deadline::after(ENDS);
         let mut missing = self.rollers.iter().filter(|roller| !roller.is_finished()).count();
         while missing > 0 {
             match self.ended.recv_timeout(until.left()) {
                 Ok(segment) => {
-                    // One that was late belongs to an earlier generation, and goes on up to this one.
-                    missing -= 1;
+                    // One that was late belongs to an earlier generation, and that of this one follows it.
+                    missing -= usize::from(segment.number == number);
                     let of = |generation: &&mut Generation| generation.number == segment.number;
                     match self.generations.iter_mut().find(of) {
                         Some(generation) => generation.segments.push(segment),
