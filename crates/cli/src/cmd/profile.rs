@@ -18,9 +18,6 @@ use crate::part::Part;
 use crate::progress::Progress;
 use crate::recorded::recorded;
 
-/// What files with kernels' code end in, next to the recordings that they go with.
-const KERNEL_CODE: &str = "kcore";
-
 pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
@@ -70,7 +67,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
 
 /// The code of a recorded machine's kernel, where its recorder kept any.
 fn kernel_code(recording: &Recording) -> anyhow::Result<Option<KernelCode>> {
-    let path = recording.path().with_extension(KERNEL_CODE);
+    let Some(path) = sources::kernel_code_file(recording.path()) else { return Ok(None) };
     KernelCode::open(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 

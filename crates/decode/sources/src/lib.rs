@@ -41,7 +41,7 @@ pub use perf_data::SampleCounts;
 pub use perfdata::CpuMode;
 pub use recording::{BufferInfo, Recording, RecordingInfo};
 pub use records::Packet;
-pub use samples::{SampleAt, SampledCode, Samples, WeighedSample, WeightUnit};
+pub use samples::{SampleAt, SampledCode, Samples, WeighedSample, WeightUnit, kernel_code_file};
 pub use stream::{Block, BlockReader, PageBlock, Stream};
 pub use text::{TEXT_REASON, TEXT_REASON_WAITS, X86_VECTORS};
 pub use texts::Texts;

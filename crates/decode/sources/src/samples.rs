@@ -22,6 +22,10 @@ pub use self::weights::{WeighedSample, WeightUnit};
 /// What files in a session's folder are called: samples, and how their clock goes.
 const SAMPLES: &str = "data";
 const CLOCKS: &str = "clock";
+/// The same of the kernel's code.
+const KERNEL_CODE: &str = "kcore";
+/// What they are called in the folder of a machine that was recorded without a host.
+const OWN: &str = "samples";
 /// Recordings that they may lie next to: a whole one, and what a recorder left that was killed.
 const RECORDINGS: [&str; 2] = ["dat", "pages"];
 /// What those of machines are called.
@@ -90,13 +94,9 @@ impl Samples {
             let samples = Self::new(recording, path, (bytes, By::Thread), events, None);
             return Ok(Some(Self { build_ids: own_ids, ..samples }));
         }
-        let path = recording.path();
-        let is_recording =
-            path.extension().is_some_and(|end| RECORDINGS.iter().any(|one| end == *one));
-        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { return Ok(None) };
-        let by = if name.starts_with(GUEST) { By::Cpu } else { By::Thread };
-        let (path, clock) = (path.with_extension(SAMPLES), path.with_extension(CLOCKS));
-        if !is_recording || !(name == HOST || by == By::Cpu) || !path.is_file() {
+        let Some((name, by)) = name_of_files(recording.path()) else { return Ok(None) };
+        let (path, clock) = (name.with_extension(SAMPLES), name.with_extension(CLOCKS));
+        if !path.is_file() {
             return Ok(None);
         }
         let conversion = conversion(recording, &path, &clock)?;
@@ -269,6 +269,27 @@ impl Samples {
         let (mode, process, stamp_ns) = (sample.cpu_mode, sample.pid, sample.time.unwrap_or(0));
         Some(SampledCode { mode, process, stamp_ns })
     }
+}
+
+/// The file with a recorded machine's kernel's code where samples saw it, if there may be one.
+#[must_use]
+pub fn kernel_code_file(recording: &Path) -> Option<PathBuf> {
+    Some(name_of_files(recording)?.0.with_extension(KERNEL_CODE))
+}
+
+/// What files that belong to samples of a recording are called, but for what they end in, and what those samples
+/// are found by: files next to it where it is one of a session, else those in its own folder, which an agent
+/// wrote that records its machine without a host.
+fn name_of_files(recording: &Path) -> Option<(PathBuf, By)> {
+    let name = recording.file_stem()?.to_str()?;
+    let by = if name.starts_with(GUEST) { By::Cpu } else { By::Thread };
+    let is_of_session =
+        recording.extension().is_some_and(|end| RECORDINGS.iter().any(|one| end == *one))
+            && (name == HOST || by == By::Cpu);
+    if is_of_session {
+        return Some((recording.to_owned(), by));
+    }
+    recording.is_dir().then(|| (recording.join(OWN), By::Cpu))
 }
 
 fn position(mode: CpuMode) -> Option<usize> {

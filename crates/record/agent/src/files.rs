@@ -2,12 +2,14 @@
 //! a machine that no channel leads to. The folder is a recording as it is.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{PageSink, Stream, StreamSink};
-use folder::{Folder, Modes};
+use folder::{Folder, Modes, OutFile};
+use printable::with_causes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sampler::{Opened, SampleFiles, Sampler, SamplerPlan};
 use waits::Signal;
 use wire::Start;
 
@@ -15,25 +17,40 @@ use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
 use crate::recording::{Ended, Prepared};
 
+/// Files of samples in the folder: those themselves, how their clock goes, the kernel's code where they saw it.
+const SAMPLES: &str = "samples.data";
+const CLOCKS: &str = "samples.clock";
+const CODE: &str = "samples.kcore";
+
+/// What is recorded into a folder, and how long.
+#[derive(Debug)]
+pub struct ToFolder {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The events.
+    pub start: Start,
+    /// Samples a second on each CPU; none: nothing is sampled.
+    pub sample_hz: Option<u32>,
+    /// How long; none: until a signal ends it.
+    pub time: Option<Duration>,
+}
+
 /// Records until the time is over or the program gets a signal to end; returns a summary as text.
 ///
 /// # Errors
 /// When the kernel refuses, or a file can't be written.
-pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<String> {
-    let prepared = Prepared::new(start)?;
-    let failed = |name: &str| {
-        let path = folder.join(name);
-        move |error: std::io::Error| {
-            AgentError::Refused(format!("cannot write {}: {error}", path.display()))
-        }
-    };
-    let (to, _) = Folder::open_or_make(folder, Modes::default(), None).map_err(failed(""))?;
+pub fn record(what: &ToFolder) -> Result<String> {
+    let ToFolder { folder, start, sample_hz, time } = what;
+    let prepared = match sample_hz {
+        None => Prepared::new(start),
+        Some(_) => Prepared::new_besides(start),
+    }?;
+    let (to, _) = Folder::open_or_make(folder, Modes::default(), None)
+        .map_err(|error| cannot_write(folder, error))?;
     let (started, texts) = (prepared.started(), prepared.texts().clone());
     texts.write(&to, &started.clock_line)?;
     let sink = |cpu: &u32| {
-        let name = format!("cpu{cpu}");
-        let file = to.remove_if_there(&name).and_then(|()| to.create_new(&name));
-        let file = File::from(file.map_err(failed(&name))?);
+        let file = File::from(new_file(&to, &format!("cpu{cpu}"))?);
         let sink = StreamSink::bare(Stream::new(file)?, texts.page_size() as usize)?;
         Ok(PageSink::Stream(Box::new(sink)))
     };
@@ -41,9 +58,63 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     let (busy, leave) = (Busy::default(), Signal::new()?);
     busy.set(true);
     leave_at_signals(&busy, &leave)?;
+    let sampler = begin_samples(*sample_hz, &started.clock, &started.cpus, &to)?;
     let recording = prepared.begin(sinks)?;
-    wait(&leave, time);
-    let Ended { cpus, names, status, .. } = recording.end()?;
+    wait(&leave, *time);
+    let ended = recording.end()?;
+    let samples = sampler.map(end_samples).transpose()?.unwrap_or_default();
+    Ok(finish(ended, &to)? + &samples)
+}
+
+/// Begins to sample, into a folder from which samples of an earlier recording go in any case.
+fn begin_samples(
+    hz: Option<u32>,
+    clock: &str,
+    cpus: &[u32],
+    to: &Folder,
+) -> Result<Option<Sampler>> {
+    for name in [SAMPLES, CLOCKS, CODE] {
+        to.remove_if_there(name).map_err(|error| cannot_write(&to.path().join(name), error))?;
+    }
+    let Some(hz) = hz else { return Ok(None) };
+    // Nothing else has this recording's number: its samples are in its own folder.
+    let plan = SamplerPlan { hz, event: None, clock: clock.to_owned(), trace_id: 0, only: None };
+    let opened = Opened::open(plan, cpus).map_err(not_sampled)?;
+    let code = sampler::shows_kernel_code().then(|| new_file(to, CODE)).transpose()?;
+    let files =
+        SampleFiles { samples: new_file(to, SAMPLES)?, clocks: new_file(to, CLOCKS)?, code };
+    let begun = opened.begin(files).and_then(Sampler::after_head);
+    Ok(Some(begun.map_err(not_sampled)?))
+}
+
+/// Ends it; what came of it, as text.
+fn end_samples(sampler: Sampler) -> Result<String> {
+    let sampled = sampler.end().map_err(not_sampled)?;
+    let lost = sampled.lost.map_or("an unknown number of".into(), |lost| lost.to_string());
+    Ok(format!("; {} samples by {}, {lost} lost", sampled.samples, sampled.event.name()))
+}
+
+fn not_sampled(error: sampler::SampleError) -> AgentError {
+    AgentError::Refused(format!("cannot sample: {}", with_causes(&error)))
+}
+
+/// A new file in the place of one that may be there.
+fn new_file(to: &Folder, name: &str) -> Result<OutFile> {
+    let file = to.remove_if_there(name).and_then(|()| to.create_new(name));
+    file.map_err(|error| cannot_write(&to.path().join(name), error))
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> AgentError {
+    AgentError::Refused(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes what is known at the end; a summary as text.
+fn finish(ended: Ended, to: &Folder) -> Result<String> {
+    let Ended { cpus, names, status, .. } = ended;
+    let failed = |name: &str| {
+        let path = to.path().join(name);
+        move |error: std::io::Error| cannot_write(&path, error)
+    };
     let file = "saved_cmdlines";
     to.overwrite(file, &names).map_err(failed(file))?;
     // Whoever reads the folder learns from these what the kernel dropped.
@@ -58,7 +129,7 @@ pub fn record(folder: &Path, start: &Start, time: Option<Duration>) -> Result<St
     }
     let bytes: u64 = cpus.iter().map(|cpu| cpu.sent_bytes).sum();
     let lost: u64 = status.cpus.iter().map(|cpu| cpu.lost).sum();
-    Ok(format!("{} KiB of pages in {}, {lost} events lost", bytes >> 10, folder.display()))
+    Ok(format!("{} KiB of pages in {}, {lost} events lost", bytes >> 10, to.path().display()))
 }
 
 fn wait(leave: &Signal, time: Option<Duration>) {

@@ -34,7 +34,7 @@ pub use allowed::Allowed;
 pub use answer::serve;
 pub use confined::confined;
 pub use error::{AgentError, Result};
-pub use files::record;
+pub use files::{ToFolder, record};
 pub use guard::{Guard, guard};
 pub use link::Link;
 pub use shown::show_steal;

@@ -2,13 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
 use agent::trace_cmd::{self, Server};
-use agent::{Allowed, Format, Guard, Link, Options};
+use agent::{Allowed, Format, Guard, Link, Options, ToFolder};
 use channel::{GuestAddress, GuestPorts, KeyFiles};
 use wire::Start;
 
@@ -40,6 +41,7 @@ Without a host: hyperscope-agent --to FOLDER -e EVENT... records into a folder, 
 reads wherever it is taken.
   --to FOLDER             the folder
   -e EVENT                SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
+  --sample HZ             also sample what this machine's CPUs run, so often a second
   --boot                  what the kernel has recorded since it booted, in place of events
   --clock CLOCK           the trace clock
   --buffer KIB            size of each CPU's buffer in the kernel
@@ -90,7 +92,7 @@ enum Asked {
     Guard(u32, Option<GuestAddress>),
     Serve(Option<GuestAddress>, Allowed),
     ServeTraceCmd(GuestAddress),
-    Record(PathBuf, Box<Start>, Option<Duration>),
+    Record(Box<ToFolder>),
     ShowSteal(Options),
     Print(String),
 }
@@ -107,9 +109,9 @@ fn run() -> Result<(), Failure> {
             report(&format!("waiting on {address} for trace-cmd record -A"));
             return agent::confined(move |_| server.run(&report)).map_err(Failure::Agent);
         }
-        Asked::Record(folder, start, time) => {
+        Asked::Record(what) => {
             let _guard = Guard::start(None);
-            let shown = agent::record(&folder, &start, time).map_err(Failure::Agent)?;
+            let shown = agent::record(&what).map_err(Failure::Agent)?;
             report(&shown);
             return Ok(());
         }
@@ -135,6 +137,7 @@ struct Arguments {
     for_trace_cmd: bool,
     folder: Option<PathBuf>,
     start: Start,
+    sample_hz: Option<u32>,
     time: Option<Duration>,
     steal: Steal,
     allowed: Allowed,
@@ -177,6 +180,7 @@ fn arguments() -> Result<Asked, String> {
             Long("boot") => arguments.start.boot = true,
             Long("clock") => arguments.start.clock = Some(value(&mut parser)?),
             Long("buffer") => arguments.start.buffer_kib = Some(value(&mut parser)?),
+            Long("sample") => arguments.sample_hz = Some(value::<NonZeroU32>(&mut parser)?.get()),
             Long("for") => arguments.time = Some(seconds(&mut parser)?),
             Long("memory") => arguments.steal.memory = Some(value(&mut parser)?),
             Long("interval") => arguments.steal.interval = Some(seconds(&mut parser)?),
@@ -205,8 +209,17 @@ fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, String> {
 }
 
 fn asked(arguments: Arguments) -> Result<Asked, String> {
-    let Arguments { address, for_trace_cmd, folder, start, time, steal, allowed, guard_of } =
-        arguments;
+    let Arguments {
+        address,
+        for_trace_cmd,
+        folder,
+        start,
+        sample_hz,
+        time,
+        steal,
+        allowed,
+        guard_of,
+    } = arguments;
     if let Some(pid) = guard_of {
         // Channels that have no other way to end are all written as they are read.
         return Ok(Asked::Guard(pid, address.and_then(|address| address.parse().ok())));
@@ -216,7 +229,7 @@ fn asked(arguments: Arguments) -> Result<Asked, String> {
         return Err("what is allowed is for a host that records this machine".into());
     }
     if address.as_deref() == Some("steal") {
-        if for_trace_cmd || folder.is_some() || start != Start::default() {
+        if for_trace_cmd || folder.is_some() || start != Start::default() || sample_hz.is_some() {
             return Err(
                 "steal shows what the host publishes; nothing is recorded in this guest".into()
             );
@@ -236,9 +249,10 @@ fn asked(arguments: Arguments) -> Result<Asked, String> {
         if address.is_some() || for_trace_cmd {
             return Err("--to records without a host".into());
         }
-        return Ok(Asked::Record(folder, Box::new(Start { kallsyms: true, ..start }), time));
+        let start = Start { kallsyms: true, ..start };
+        return Ok(Asked::Record(Box::new(ToFolder { folder, start, sample_hz, time })));
     }
-    if start != Start::default() || time.is_some() {
+    if start != Start::default() || sample_hz.is_some() || time.is_some() {
         return Err("what is recorded is the host's to say; --to FOLDER records without one".into());
     }
     if for_trace_cmd {

@@ -60,6 +60,15 @@ impl Ended {
 impl Prepared {
     /// Sets up what the host asks for.
     pub(crate) fn new(start: &Start) -> Result<Self> {
+        Self::set_up(start, false)
+    }
+
+    /// The same where something else is recorded besides: there need be no event.
+    pub(crate) fn new_besides(start: &Start) -> Result<Self> {
+        Self::set_up(start, true)
+    }
+
+    fn set_up(start: &Start, may_be_empty: bool) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let flush =
             Some(Duration::from_millis(start.flush_ms.into())).filter(|time| !time.is_zero());
@@ -76,6 +85,7 @@ impl Prepared {
                 tracer: tracer.as_ref(),
                 clock: start.clock.as_deref(),
                 buffer_kib: start.buffer_kib.map(u64::from),
+                may_be_empty,
                 ..TraceRequest::default()
             },
         )?;
