@@ -243,7 +243,7 @@ test-lockdep:
 # What guests record where their kernel is newer than the lab's: one of Debian's backports.
 .PHONY: test-lab-newer
 test-lab-newer:
-	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/newer)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 virtio_written
+	HYPERSCOPE_LAB_ALL=1 HYPERSCOPE_LAB_MODULES="$$(kmod/newer)" cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 what_a_disk_wrote
 
 # Arm machines in the emulator; what needs a program that can't be built for them is skipped.
 .PHONY: test-lab-aarch64

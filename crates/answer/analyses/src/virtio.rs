@@ -6,6 +6,7 @@
 //! their tokens, of which a queue never has one twice at a time.
 
 mod buffers;
+mod disk_requests;
 mod events;
 mod queues;
 
@@ -14,7 +15,8 @@ use timeline::Losses;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
 
 use self::buffers::AddedBuffer;
-use self::events::{Kind, Parts, kind, wanted};
+use self::disk_requests::DiskRequests;
+use self::events::{Kind, Parts, is_of_queue, kind, wanted};
 use self::queues::{Queues, Returned};
 pub use self::queues::{VirtQueue, VirtQueueDepth};
 use crate::align::GuestAlignment;
@@ -44,16 +46,18 @@ pub fn virtio(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Virtio {
     let mut sink = VirtioSink::new(recordings);
-    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut sink, tick);
+    let has_queues = |one: &Recording| one.formats().iter().any(|(_, format)| is_of_queue(format));
+    let with_queues: Vec<bool> = recordings.iter().map(has_queues).collect();
+    let has_queues = |at: usize| with_queues.get(at).is_some_and(|&has| has);
+    let wanted = |at: usize, format: &_| wanted(format).filter(|_| has_queues(at));
+    let pass = each_trace_event(recordings, &wanted, &mut sink, tick);
     let vm = |at: usize| guests.iter().find(|one| one.guest == at).map(|one| one.vm.clone());
     Virtio {
         queues: sink.queues.finish(),
         vms: (0..recordings.len()).map(vm).collect(),
         spans_ns: pass.spans_ns,
         losses: pass.losses,
-        is_recorded: recordings
-            .iter()
-            .any(|one| one.formats().iter().any(|(_, format)| wanted(format).is_some())),
+        is_recorded: with_queues.contains(&true),
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     }
 }
@@ -62,12 +66,14 @@ pub fn virtio(
 struct VirtioSink {
     queues: Queues,
     parts: Parts,
+    disk_requests: DiskRequests,
 }
 
 impl VirtioSink {
     fn new(recordings: &[Recording]) -> Self {
         let orders = recordings.iter().map(|one| one.abi().order).collect();
-        Self { queues: Queues::new(orders), parts: Parts::default() }
+        let (parts, disk_requests) = (Parts::default(), DiskRequests::default());
+        Self { queues: Queues::new(orders), parts, disk_requests }
     }
 }
 
@@ -77,8 +83,11 @@ impl TraceEventSink for VirtioSink {
         match kind(event.tag) {
             Some(Kind::Add) => {
                 if let Some(fields) = self.parts.complete(event)
-                    && let Some(buffer) = AddedBuffer::of(&fields)
+                    && let Some(mut buffer) = AddedBuffer::of(&fields)
                 {
+                    if self.queues.is_of_disk(event.recording, &buffer) {
+                        self.disk_requests.complete((event.recording, event.thread), &mut buffer);
+                    }
                     self.queues.add(event.recording, at_ns, &buffer);
                 }
             }
@@ -93,12 +102,17 @@ impl TraceEventSink for VirtioSink {
                     self.queues.returned((event.recording, vq), at_ns, returned);
                 }
             }
+            Some(Kind::DiskRequest) => {
+                let key = (event.recording, event.thread);
+                event.value(0).into_iter().for_each(|bytes| self.disk_requests.begin(key, bytes));
+            }
             None => {}
         }
     }
 
     fn gap(&mut self, gap: &Gap) {
         self.parts.lost(gap.recording);
+        self.disk_requests.lost(gap.recording);
         self.queues.lost(gap.recording);
     }
 }

@@ -44,5 +44,5 @@ mod top;
 mod trace_cmd;
 mod tracers;
 mod unplugged;
-mod virtio_written;
+mod virtio_disk;
 mod vmm;

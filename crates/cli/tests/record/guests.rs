@@ -16,12 +16,12 @@ use crate::tool::{
     own_program, run, session_json, start_programs, wait_until,
 };
 
-struct Setup {
+pub(crate) struct Setup {
     folder: tempfile::TempDir,
 }
 
 impl Setup {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
@@ -54,7 +54,7 @@ impl Setup {
         path
     }
 
-    fn session(&self) -> String {
+    pub(crate) fn session(&self) -> String {
         self.path("s")
     }
 
@@ -107,7 +107,7 @@ impl Setup {
     }
 
     /// Programs that were started, in a file of the session.
-    fn started(&self, file: &str) -> usize {
+    pub(crate) fn started(&self, file: &str) -> usize {
         let path = self.folder.path().join("s").join(file);
         let events = run(&["events", "--format", "jsonl", path.to_str().unwrap()]);
         count_started(&events.stdout, OWN)
@@ -545,65 +545,4 @@ fn what_a_kernel_recorded_before_is_taken() {
     fs::write(file("tracing_on"), was_on.trim()).unwrap();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!((setup.started("host.dat"), setup.started("guest-g.dat")), (0, 6));
-}
-
-#[test]
-fn a_machine_without_a_host_is_recorded_into_a_folder() {
-    let Some(_lock) = lock_tracing() else { return };
-    let setup = Setup::new();
-    let mut agent = std::process::Command::new(crate::agent::program())
-        .args(["--to", &setup.session(), "-e", "sched_process_exec"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let cpu = Path::new(&setup.session()).join("cpu0");
-    wait_until("it does not begin", || cpu.exists());
-    std::thread::sleep(Duration::from_millis(300));
-    start_programs(8);
-    signal(agent.id(), "INT");
-    assert!(agent.wait().unwrap().success());
-    let messages = std::io::read_to_string(agent.stderr.take().unwrap()).unwrap();
-    assert!(messages.contains("0 events lost"), "{messages}");
-    assert_eq!(setup.started(""), 8);
-    assert_eq!(left_in_tracefs(), Vec::<String>::new());
-}
-
-/// Samples and the events next to them lie in the machine's own folder, from which those of an earlier recording go.
-#[test]
-fn a_machine_without_a_host_samples_itself_into_its_folder() {
-    let Some(_lock) = lock_tracing() else { return };
-    let setup = Setup::new();
-    let agent = |more: &[&str]| {
-        let to = ["--to", &setup.session(), "-e", "sched_switch"];
-        std::process::Command::new(crate::agent::program()).args(to).args(more).output().unwrap()
-    };
-    let mut busy = std::process::Command::new("sh").args(["-c", BUSY]).spawn().unwrap();
-    let ran = agent(&["--sample", "997", "--for", "0.7"]);
-    busy.wait().unwrap();
-    let said = String::from_utf8(ran.stderr).unwrap();
-    if said.contains("cannot sample") {
-        return testkit::skip!("{said}");
-    }
-    let samples = said.split("; ").nth(1).and_then(|words| words.split(' ').next());
-    let samples: u64 =
-        samples.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"));
-    let file = Path::new(&setup.session()).join("samples.data");
-    let event = if said.contains("by cycles") { "cycles" } else { "cpu-clock" };
-    assert_eq!(counted(&file, event), samples);
-    assert!(perf_counts(&file).is_none_or(|printed| printed == samples), "{said}");
-    let read = |verb: &[&str]| {
-        let ran = run(&[verb, &["--format", "json", &setup.session()]].concat());
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        serde_json::from_str::<Value>(&ran.stdout).unwrap()
-    };
-    let profile = read(&["profile", "--top", "0"]);
-    let machine = &profile["machines"][0];
-    let shown: u64 =
-        profile["rows"].as_array().unwrap().iter().filter_map(|row| row["samples"].as_u64()).sum();
-    let idle = machine["idle_samples"].as_u64().unwrap();
-    assert_eq!(shown + idle, samples, "{machine}");
-    assert!(shown >= 100, "{machine}");
-    // What is recorded next keeps none of them.
-    assert!(agent(&["--for", "0.1"]).status.success());
-    assert!(!file.exists());
 }

@@ -5,6 +5,7 @@
 
 mod agent;
 mod allowed;
+mod alone;
 mod confined;
 mod cut_memory;
 mod earlier_programs;

@@ -14,6 +14,7 @@ use crate::error::{AgentError, Result};
 use crate::guard::Guard;
 use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
+use crate::probe_sets;
 use crate::recording::{Prepared, Recording};
 use crate::samples::{self, Samples};
 use crate::texts;
@@ -204,6 +205,8 @@ impl Session<'_, '_> {
     fn start(&mut self, start: &Start) -> Result<()> {
         self.goes_on = None;
         let mut start = start.clone();
+        let events = probe_sets::events(&start.probes).iter().map(|&event| event.to_owned());
+        start.optional.extend(events);
         start.probes = self.host.probes(&start.probes)?;
         let prepared = Prepared::new(&start)?;
         let page_size = prepared.texts().page_size() as usize;

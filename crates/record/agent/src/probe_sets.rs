@@ -17,6 +17,9 @@ const MARK: char = '@';
 /// The set whose probes have arguments: see [`virtio`].
 const VIRTIO: &str = "virtio";
 
+/// Events that belong to it, where the kernel has them: how many bytes a request to a disk has.
+const VIRTIO_EVENTS: &[&str] = &["block:block_rq_issue"];
+
 /// What a guest asks its hypervisor for in place of doing it itself (arch/x86/kernel/kvm.c). Kernels have most of them,
 /// under these names, since Linux 4.19; those that a kernel lacks are left out.
 const KVM_GUEST: &[&str] = &[
@@ -43,6 +46,12 @@ pub(crate) fn chosen(asked: &[String], tracefs: &Path, allowed: Allowed) -> Resu
         have_arguments_at_return: Probes::have_arguments_at_return(tracefs),
     };
     chosen_by(asked, &kernel, allowed)
+}
+
+/// Events that belong to the sets among those probes.
+pub(crate) fn events(asked: &[String]) -> &'static [&'static str] {
+    let has_virtio = asked.iter().any(|one| one.strip_prefix(MARK) == Some(VIRTIO));
+    if has_virtio { VIRTIO_EVENTS } else { &[] }
 }
 
 /// What probes of this kernel can do.
@@ -126,6 +135,8 @@ mod tests {
         assert!(probes.len() > 3, "{probes:?}");
         assert!(!probes.iter().any(|probe| probe.starts_with("vring_interrupt")), "{probes:?}");
         assert!(chosen(&["@kvm-guest"], USUAL).unwrap_err().contains("none of the functions"));
+        assert_eq!(events(&["@kvm-guest".into(), "virtio".into()]), [""; 0]);
+        assert_eq!(events(&["@virtio".into()]), VIRTIO_EVENTS);
         assert!(chosen(&["@virtio\n"], USUAL).unwrap_err().contains("no such set"));
     }
 }

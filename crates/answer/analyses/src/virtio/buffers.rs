@@ -27,6 +27,8 @@ pub(super) struct AddedBuffer {
     pub(super) bytes: Option<[u64; 2]>,
     /// There are parts whose bytes were not recorded.
     pub(super) is_cut: bool,
+    /// Bytes of the first lists, of those as far as they were recorded, and whether that is all.
+    by_list: [Option<(u64, bool)>; LISTS.len()],
     /// The names of the queue and of its device, eight characters a number.
     pub(super) names: Option<[[u64; 2]; 2]>,
 }
@@ -45,8 +47,9 @@ impl AddedBuffer {
         let parts = value(fields, PARTS);
         let lists = out.saturating_add(in_);
         buffer.is_cut = lists > LISTS.len() as u64;
-        for list in 0..lists.min(LISTS.len() as u64) {
-            let Some((bytes, is_whole)) = bytes_of(fields, list, parts) else {
+        for (list, kept) in (0..lists).zip(&mut buffer.by_list) {
+            *kept = bytes_of(fields, list, parts);
+            let Some((bytes, is_whole)) = *kept else {
                 buffer.is_cut = true;
                 continue;
             };
@@ -57,6 +60,50 @@ impl AddedBuffer {
             }
         }
         Some(buffer)
+    }
+
+    /// One of these lists.
+    #[cfg(test)]
+    pub(super) fn made(lists: [u64; 2], by_list: [Option<(u64, bool)>; LISTS.len()]) -> Self {
+        let mut sums = [0; 2];
+        for (kept, list) in by_list.iter().zip(0..) {
+            sums[usize::from(list >= lists[0])] += kept.map_or(0, |(bytes, _)| bytes);
+        }
+        let is_cut = by_list.iter().any(|kept| !kept.is_some_and(|(_, is_whole)| is_whole));
+        Self { lists, bytes: Some(sums), is_cut, by_list, ..Self::default() }
+    }
+
+    /// The only list some of whose bytes are missing: which one, and how many there are.
+    fn cut_list(&self) -> Option<(usize, u64)> {
+        let [out, in_] = self.lists;
+        let those = (0..out.saturating_add(in_)).zip(&self.by_list);
+        let mut missing = those.filter(|(_, kept)| !kept.is_some_and(|(_, is_whole)| is_whole));
+        let (list, kept) = missing.next().filter(|_| self.is_cut)?;
+        let (bytes, _) = (*kept)?;
+        missing.next().is_none().then_some((usize::from(list >= out), bytes))
+    }
+
+    /// Whether one of its lists is whole, and of that many bytes.
+    pub(super) fn has_list_of(&self, bytes: u64) -> bool {
+        self.by_list.contains(&Some((bytes, true)))
+    }
+
+    /// Whether the list some of whose bytes are missing may have that many.
+    pub(super) fn may_have(&self, bytes: u64) -> bool {
+        self.cut_list().is_some_and(|(_, recorded)| recorded <= bytes)
+    }
+
+    /// Sets how many bytes that list has.
+    pub(super) fn complete(&mut self, bytes: u64) {
+        let Some((direction, recorded)) =
+            self.cut_list().filter(|(_, recorded)| *recorded <= bytes)
+        else {
+            return;
+        };
+        if let Some(sum) = self.bytes.as_mut().and_then(|sums| sums.get_mut(direction)) {
+            *sum = sum.saturating_add(bytes - recorded);
+            self.is_cut = false;
+        }
     }
 }
 
@@ -152,6 +199,22 @@ mod tests {
         assert_eq!((chained.bytes, chained.is_cut), (Some([7, 0]), true));
         let bare = buffer(&[("out", 1), ("in", 1)]);
         assert_eq!((bare.bytes, bare.is_cut, bare.names), (None, true, None));
+        let mut request = buffer(&[
+            ("out", 1),
+            ("in", 2),
+            ("ma0", 2),
+            ("a0", 16),
+            ("mb0", 0),
+            ("b0", 4096),
+            ("mb1", 1),
+            ("b1", 0),
+            ("mc0", 2),
+            ("c0", 1),
+        ]);
+        assert_eq!((request.bytes, request.is_cut), (Some([16, 4097]), true));
+        assert!(request.may_have(4096) && !request.may_have(4095) && !request.has_list_of(4096));
+        request.complete(1 << 20);
+        assert_eq!((request.bytes, request.is_cut), (Some([16, (1 << 20) + 1]), false));
         // A number of lists that no kernel has.
         let wild = buffer(&[("out", u64::MAX), ("in", u64::MAX), ("ma0", 2), ("a0", 7)]);
         assert_eq!((wild.bytes, wild.is_cut), (Some([7, 0]), true));

@@ -35,13 +35,17 @@ pub(super) enum Kind {
     Add,
     Call(Call),
     Return(Call),
+    /// A driver of a disk begins a request: its bytes.
+    DiskRequest,
 }
 
 const CALLS: [Call; 3] = [Call::Get, Call::KickPrepare, Call::Interrupt];
 /// The first tag after those of buffers: calls, then their returns.
 const CALL_TAG: u16 = ADD_EVENTS;
 const RETURN_TAG: u16 = CALL_TAG + CALLS.len() as u16;
-const END_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
+const DISK_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
+/// Says how many bytes a request to a disk has.
+const DISK_EVENT: &str = "block_rq_issue";
 
 /// What is read of an event.
 pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
@@ -52,6 +56,9 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
     };
     if function.starts_with("virtqueue_add_") {
         return format.field("vq").map(|_| Wanted { tag: 0, fields: ADD_FIELDS });
+    }
+    if name == DISK_EVENT {
+        return Some(Wanted { tag: DISK_TAG, fields: &["bytes"] });
     }
     let call = match function {
         "virtqueue_kick_prepare" => Call::KickPrepare,
@@ -69,13 +76,19 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
     fields.first().is_some_and(has).then_some(Wanted { tag, fields })
 }
 
+/// Whether an event shows that queues were recorded.
+pub(super) fn is_of_queue(format: &EventFormat) -> bool {
+    wanted(format).is_some_and(|one| one.tag != DISK_TAG)
+}
+
 /// What an event of that tag is.
 pub(super) fn kind(tag: u16) -> Option<Kind> {
     let call = |from: u16| CALLS.get(usize::from(tag.checked_sub(from)?)).copied();
     match tag {
         0..CALL_TAG => Some(Kind::Add),
         CALL_TAG..RETURN_TAG => call(CALL_TAG).map(Kind::Call),
-        RETURN_TAG..END_TAG => call(RETURN_TAG).map(Kind::Return),
+        RETURN_TAG..DISK_TAG => call(RETURN_TAG).map(Kind::Return),
+        DISK_TAG => Some(Kind::DiskRequest),
         _ => None,
     }
 }

@@ -129,10 +129,20 @@ impl Queues {
         Some(self.live.entry(key).or_default())
     }
 
+    /// Whether a buffer goes to a disk's queue, by the name that drivers of disks give theirs (`req.0`, `request`).
+    pub(super) fn is_of_disk(&self, recording: u16, buffer: &AddedBuffer) -> bool {
+        let name = buffer.names.and_then(|[name, _]| text(name, self.order(recording)));
+        name.is_some_and(|name| name.starts_with("req"))
+    }
+
+    fn order(&self, recording: u16) -> ByteOrder {
+        self.orders.get(usize::from(recording)).copied().unwrap_or(ByteOrder::Little)
+    }
+
     /// A buffer is handed over.
     pub(super) fn add(&mut self, recording: u16, at_ns: u64, buffer: &AddedBuffer) {
         let key = (recording, buffer.vq);
-        let order = self.orders.get(usize::from(recording)).copied().unwrap_or(ByteOrder::Little);
+        let order = self.order(recording);
         let Some(queue) = self.queue(key) else { return };
         queue.change(at_ns, 1);
         let sums = &mut queue.sums;

@@ -1,0 +1,128 @@
+//! Bytes of requests to disks, as the block layer says them: they stand in for parts whose sizes were not recorded.
+//!
+//! A driver of a disk begins a request (`block_rq_issue`) and hands it over in the same thread, one or several of
+//! them at once, in one order. The block layer's number of bytes is that of the list with the data.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::buffers::AddedBuffer;
+
+/// Requests that a thread begins before it hands the first of them over: a disk's queue has no more.
+const MOST_BEGUN: usize = 1024;
+/// Threads that are remembered while they do that.
+const MOST_THREADS: usize = 1 << 12;
+
+/// Lists of a request that has data: its head, the data, and what the device says in the end.
+const LISTS: u64 = 3;
+
+/// A recording, and a thread in it.
+type ThreadKey = (u16, u32);
+
+/// Requests that were begun and not handed over yet: their bytes.
+#[derive(Debug, Default)]
+pub(super) struct DiskRequests {
+    begun: FxHashMap<ThreadKey, VecDeque<u64>>,
+}
+
+impl DiskRequests {
+    /// A thread begins a request. One without data is none here.
+    pub(super) fn begin(&mut self, key: ThreadKey, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        if self.begun.len() >= MOST_THREADS && !self.begun.contains_key(&key) {
+            self.begun.clear();
+        }
+        let begun = self.begun.entry(key).or_default();
+        if begun.len() >= MOST_BEGUN {
+            begun.pop_front();
+        }
+        begun.push_back(bytes);
+    }
+
+    /// A thread hands a buffer to a queue of a disk: the bytes that were not recorded of it are those of the oldest request
+    /// that it may be.
+    pub(super) fn complete(&mut self, key: ThreadKey, buffer: &mut AddedBuffer) {
+        let [out, in_] = buffer.lists;
+        if out.saturating_add(in_) != LISTS {
+            return;
+        }
+        let Some(begun) = self.begun.get_mut(&key) else { return };
+        let fits = |bytes: &u64| match buffer.is_cut {
+            true => buffer.may_have(*bytes),
+            false => buffer.has_list_of(*bytes),
+        };
+        // One that has been given up is not handed over. Of another kind, such as to discard sectors, bytes are not its data's.
+        let before = begun.iter().position(fits).unwrap_or(0);
+        begun.drain(..before);
+        if let Some(bytes) = begun.pop_front() {
+            buffer.complete(bytes);
+        }
+        if begun.is_empty() {
+            self.begun.remove(&key);
+        }
+    }
+
+    /// Events of a recording are missing: what comes next may not be what was begun.
+    pub(super) fn lost(&mut self, recording: u16) {
+        self.begun.retain(|(of, _), _| *of != recording);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: ThreadKey = (0, 7);
+
+    /// A read: a head, data of which the first parts have this many bytes, and whether those are all; a byte of status.
+    fn read(recorded: u64, is_whole: bool) -> AddedBuffer {
+        AddedBuffer::made([1, 2], [Some((16, true)), Some((recorded, is_whole)), Some((1, true))])
+    }
+
+    fn completed(requests: &mut DiskRequests, mut buffer: AddedBuffer) -> (u64, bool) {
+        requests.complete(KEY, &mut buffer);
+        (buffer.bytes.unwrap()[1], buffer.is_cut)
+    }
+
+    #[test]
+    fn requests_are_handed_over_in_the_order_in_which_they_began() {
+        let mut requests = DiskRequests::default();
+        [0, 65_536, 4096, 131_072].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
+        requests.begin((1, 7), 1 << 20);
+        assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
+        assert_eq!(completed(&mut requests, read(4096, true)), (4097, false));
+        assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
+        // None is left that it could be.
+        assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
+        assert_eq!(requests.begun.len(), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_completes_nothing() {
+        let mut requests = DiskRequests::default();
+        // The first was given up; what fits is the second.
+        [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
+        assert_eq!(completed(&mut requests, read(8192, false)), (12_289, false));
+        // A request to discard a gigabyte has sixteen bytes of data: it is the one that began, and no other has its bytes.
+        [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
+        assert_eq!(completed(&mut requests, read(24, true)), (25, false));
+        assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
+        requests.begin(KEY, 65_536);
+        requests.lost(0);
+        assert_eq!(completed(&mut requests, read(8192, false)), (8193, true));
+    }
+
+    #[test]
+    fn what_is_never_handed_over_takes_little_room() {
+        let mut requests = DiskRequests::default();
+        for thread in 0..2 * MOST_THREADS as u32 {
+            requests.begin((0, thread), 512);
+        }
+        (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, 512));
+        assert!(requests.begun.len() <= MOST_THREADS);
+        assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
+    }
+}
