@@ -44,7 +44,9 @@ fn packets(layout: &Layout, stream: &[u8]) {
         else {
             return;
         };
+        let mut seen = Vec::new();
         while let Some(Ok(one)) = passed.next_event() {
+            seen.push((one.index, one.cycles));
             let Some(Ok(other)) = visited.next_event() else { panic!("an event is gone") };
             assert_eq!((one.index, one.cycles), (other.index, other.cycles));
             assert_eq!(passed.event_at(), visited.event_at());
@@ -52,6 +54,11 @@ fn packets(layout: &Layout, stream: &[u8]) {
             let (one, other) = (passed.take(|_, _, _| ()), visited.visit(&mut Nothing));
             assert_eq!(one.is_ok(), other.is_ok(), "{one:?} {other:?}");
         }
+        let mut heads = Vec::new();
+        if let Some(mut events) = Events::new(layout, &packet, bytes) {
+            let _ = events.heads(|class, cycles| heads.push((class, cycles)));
+        }
+        assert_eq!(heads, seen);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Bits of a packet: integers of any size at any bit, in either byte order.
 
+use std::ffi::CStr;
+
 use raw_bytes::ByteOrder;
 
 use crate::Short;
@@ -38,7 +40,12 @@ impl<'a> Cursor<'a> {
     /// When the content ends before it.
     #[inline]
     pub fn align(&mut self, to: u32) -> Result<(), Short> {
-        let below = u64::from(to.max(1)) - 1;
+        self.align_below(u64::from(to.max(1)) - 1)
+    }
+
+    /// Goes on to where no bit of `below` is set in its place: an alignment less one.
+    #[inline]
+    pub(crate) fn align_below(&mut self, below: u64) -> Result<(), Short> {
         let at = self.at.saturating_add(below) & !below;
         if at > self.end {
             return Err(self.short());
@@ -79,10 +86,11 @@ impl<'a> Cursor<'a> {
     pub fn take_text(&mut self) -> Result<&'a [u8], Short> {
         let len = self.left() / 8;
         let rest = bytes_at(self.bytes, self.at, len).ok_or_else(|| self.short())?;
-        let end = rest.iter().position(|&byte| byte == 0);
-        let end = end.ok_or(Short { at: self.at, what: "a text has no end" })?;
-        self.at = self.at.saturating_add((end as u64 + 1).saturating_mul(8));
-        Ok(rest.get(..end).unwrap_or(rest))
+        // It looks for the NUL by whole words.
+        let text = CStr::from_bytes_until_nul(rest);
+        let text = text.map_err(|_| Short { at: self.at, what: "a text has no end" })?;
+        self.at = self.at.saturating_add((text.count_bytes() as u64 + 1).saturating_mul(8));
+        Ok(text.to_bytes())
     }
 
     /// The integer of `bits` at a bit, which need not be where it is.
@@ -97,6 +105,19 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn bytes_at(&self, at: u64, len: u64) -> Option<&'a [u8]> {
         bytes_at(self.bytes, at, len)
+    }
+
+    /// All bytes of the packet, and where its content ends.
+    #[inline]
+    pub(crate) fn all(&self) -> (&'a [u8], u64) {
+        (self.bytes, self.end)
+    }
+
+    /// Goes to a bit of the content.
+    #[inline]
+    pub(crate) fn go_to(&mut self, at: u64) {
+        debug_assert!(at <= self.end.max(self.at), "a bit behind the content");
+        self.at = at;
     }
 
     fn short(&self) -> Short {

@@ -1,5 +1,7 @@
 //! Heads of events: which event it is, and when.
 
+use raw_bytes::ByteOrder;
+
 use crate::Short;
 use crate::field::{FieldType, Float, Integer, Label, Role, Source, Struct};
 use crate::steps::{self, FixedType, Step};
@@ -22,18 +24,18 @@ pub(crate) enum HeaderPlan {
 /// Fields at known places.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedHead {
-    align: u32,
-    bits: u32,
-    id: Option<(u32, Integer)>,
-    time: Option<(u32, Integer)>,
+    pub(crate) align: u32,
+    pub(crate) bits: u32,
+    pub(crate) id: Option<(u32, Integer)>,
+    pub(crate) time: Option<(u32, Integer)>,
 }
 
 /// What the head of an event says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) id: u64,
-    /// The clock: the bits that are recorded of it, and how many.
-    pub(crate) time: Option<(u64, u32)>,
+    /// The clock: the bits that are recorded of it, and the mask of these.
+    pub(crate) time: Option<(u64, u64)>,
 }
 
 impl HeaderPlan {
@@ -108,6 +110,11 @@ impl FixedHead {
         Some(head)
     }
 
+    /// The byte order of what it has of the two.
+    pub(crate) fn order(&self) -> Option<ByteOrder> {
+        self.id.as_ref().or(self.time.as_ref()).map(|(_, integer)| integer.order)
+    }
+
     #[inline]
     fn read(&self, walker: &mut Walker<'_, '_>, id: u64) -> Result<Head, Short> {
         walker.cursor.align(self.align)?;
@@ -116,10 +123,15 @@ impl FixedHead {
         let read = |place: &Option<(u32, Integer)>| {
             let (at, integer) = place.as_ref()?;
             let at = begin.saturating_add(u64::from(*at));
-            Some((cursor.unsigned_at(at, integer.bits, integer.order)?, integer.bits))
+            Some((cursor.unsigned_at(at, integer.bits, integer.order)?, mask(integer.bits)))
         };
         Ok(Head { id: read(&self.id).map_or(id, |(id, _)| id), time: read(&self.time) })
     }
+}
+
+/// As many ones.
+pub(crate) fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 /// What a walk over a head has found.
@@ -134,7 +146,7 @@ impl Visit for Found {
         let value = value as u64;
         match of.role {
             Some(Role::EventId) => self.head.id = value,
-            Some(Role::Timestamp) => self.head.time = Some((value, of.bits)),
+            Some(Role::Timestamp) => self.head.time = Some((value, mask(of.bits))),
             _ => {}
         }
     }

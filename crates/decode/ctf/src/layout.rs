@@ -4,6 +4,7 @@ use raw_bytes::ByteOrder;
 
 use crate::field::Struct;
 use crate::header::HeaderPlan;
+use crate::skim::Skim;
 use crate::steps::Step;
 use crate::{CtfError, metadata};
 
@@ -68,6 +69,7 @@ pub struct StreamClass {
     pub clock: Option<usize>,
     pub(crate) clock_name: Option<String>,
     pub(crate) header: HeaderPlan,
+    pub(crate) skim: Skim,
 }
 
 /// A class of events.

@@ -25,6 +25,7 @@ mod layout;
 mod metadata;
 mod packet;
 mod resolve;
+mod skim;
 mod steps;
 mod tokens;
 mod tsdl;

@@ -4,6 +4,7 @@
 use crate::field::{Choice, FieldType, Integer, Label, Length, Role, Source, Struct};
 use crate::header::HeaderPlan;
 use crate::layout::{EventClass, Layout, StreamClass};
+use crate::skim::Skim;
 use crate::{CtfError, steps};
 
 /// Places where values are kept that others depend on, at most.
@@ -67,6 +68,7 @@ impl Layout {
             for event in &mut events {
                 event.steps = steps::of(stream, event);
             }
+            stream.skim = Skim::new(&stream.header, &events);
             stream.events = events;
         }
         (self.packet_header, self.streams, self.slots) = (header, streams, slots);

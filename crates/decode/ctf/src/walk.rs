@@ -97,6 +97,24 @@ impl Walker<'_, '_> {
         }
     }
 
+    /// Keeps values of a run that begins at a bit.
+    #[inline]
+    pub(crate) fn keep_all(&mut self, at: u64, kept: &[(u32, Integer)]) {
+        for (from, one) in kept {
+            let at = at.saturating_add((*from).into());
+            if let Some(raw) = self.cursor.unsigned_at(at, one.bits, one.order) {
+                self.keep(one.slot, one.value(raw));
+            }
+        }
+    }
+
+    /// How many elements a kept value says.
+    #[inline]
+    pub(crate) fn count(&self, slot: u16) -> u64 {
+        let count = self.slots.get(usize::from(slot)).copied().unwrap_or(0);
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     /// The value of a field that another depends on.
     fn kept(&self, source: &Source) -> i128 {
         match source {
@@ -185,6 +203,18 @@ pub(crate) fn float_of(raw: u64, bits: u32) -> f64 {
 
 fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+}
+
+/// Looks at nothing.
+#[derive(Debug)]
+pub(crate) struct Nothing;
+
+impl Visit for Nothing {
+    fn integer(&mut self, _: &str, _: i128, _: Option<&Integer>, _: Option<&[Label]>) {}
+    fn float(&mut self, _: &str, _: f64, _: &Float) {}
+    fn text(&mut self, _: &str, _: &[u8]) {}
+    fn begin(&mut self, _: &str, _: bool) {}
+    fn end(&mut self, _: bool) {}
 }
 
 /// The text that stands for fields in a record that has no place for them as they are.

@@ -1,0 +1,280 @@
+//! How events are passed over: for each class of streams, where heads have their numbers, and how long what
+//! stands behind a head is. Runs of fields whose places are known are one step, however many they are.
+//!
+//! What no plan is made for (heads of other kinds, places that depend on an alignment) is walked over field
+//! by field. So is what a plan finds too short: whoever reads that says exactly what is wrong.
+
+use raw_bytes::ByteOrder;
+
+use crate::Short;
+use crate::field::{FieldType, Integer};
+use crate::header::{FixedHead, HeaderPlan, mask};
+use crate::layout::EventClass;
+use crate::steps::Step;
+use crate::walk::{Nothing, Walker};
+
+/// Ids without an event in the table of events, at most.
+const MOST_GAPS: usize = 1 << 10;
+/// Bits that a head is aligned to, or is long, at most; those of tracers have 128.
+const MOST_HEAD_BITS: u32 = 1 << 12;
+
+/// How the events of a class of streams are passed over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Skim {
+    pub(crate) head: Option<HeadSkim>,
+    /// By their ids.
+    events: Vec<Option<EventSkim>>,
+}
+
+/// Where heads of events have their numbers, counted from the byte where they begin.
+#[derive(Clone, Debug)]
+pub(crate) struct HeadSkim {
+    /// What a head is aligned to, less one, in bits.
+    below: u64,
+    order: ByteOrder,
+    tag: Option<(Load, Integer)>,
+    /// By values of the tag: the first and the last of them.
+    places: Vec<(u64, u64, HeadPlaces)>,
+}
+
+/// The numbers of one kind of heads.
+#[derive(Clone, Copy, Debug)]
+struct HeadPlaces {
+    bits: u64,
+    id: Option<Load>,
+    time: Option<Load>,
+}
+
+/// A number of a head as part of the eight bytes from a byte on.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    byte: u32,
+    shift: u32,
+    mask: u64,
+}
+
+/// A head of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skimmed {
+    pub(crate) tag: u64,
+    pub(crate) id: u64,
+    /// The clock: the bits that are recorded of it, and the mask of these.
+    pub(crate) time: Option<(u64, u64)>,
+    /// The bit behind it.
+    pub(crate) end: u64,
+}
+
+/// How all that an event has behind its head is passed over.
+#[derive(Clone, Debug)]
+pub(crate) struct EventSkim {
+    /// Its index among the events of its stream.
+    pub(crate) index: usize,
+    /// What begins behind the head is aligned to, less one, and takes, in bits.
+    pub(crate) below: u64,
+    pub(crate) bits: u64,
+    /// What follows that.
+    pub(crate) rest: Vec<Move>,
+}
+
+/// How a part of an event is passed over.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Run { align: u32, bits: u64, kept: Vec<(u32, Integer)> },
+    Text,
+    Sequence { slot: u16, align: u32, element_bytes: u64 },
+    Other(FieldType),
+}
+
+impl Skim {
+    pub(crate) fn new(header: &HeaderPlan, events: &[EventClass]) -> Self {
+        let head = HeadSkim::new(header);
+        let ids = || events.iter().filter_map(|event| usize::try_from(event.id).ok());
+        let fits = |id: &usize| *id < events.len().saturating_add(MOST_GAPS);
+        let len = ids().filter(fits).max().map_or(0, |id| id + 1);
+        let mut all = vec![None; len];
+        for (index, event) in events.iter().enumerate() {
+            let place = usize::try_from(event.id).ok().and_then(|id| all.get_mut(id));
+            if let Some(place) = place {
+                *place = Some(EventSkim::new(index, &event.steps));
+            }
+        }
+        Self { head, events: all }
+    }
+
+    #[inline]
+    pub(crate) fn event(&self, id: u64) -> Option<&EventSkim> {
+        self.events.get(usize::try_from(id).ok()?)?.as_ref()
+    }
+}
+
+impl EventSkim {
+    fn new(index: usize, steps: &[Step]) -> Self {
+        let mut rest: Vec<Move> = steps.iter().map(Move::new).collect();
+        let (mut below, mut bits) = (0, 0);
+        if let Some(Move::Run { align, bits: first, kept }) = rest.first()
+            && kept.is_empty()
+        {
+            (below, bits) = (u64::from((*align).max(1)) - 1, *first);
+            rest.remove(0);
+        }
+        Self { index, below, bits, rest }
+    }
+
+    /// Passes over all of it.
+    #[inline]
+    pub(crate) fn pass(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
+        walker.cursor.align_below(self.below)?;
+        walker.cursor.take(self.bits)?;
+        self.pass_rest(walker)
+    }
+
+    /// Passes over what stands behind its first run.
+    pub(crate) fn pass_rest(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
+        self.rest.iter().try_for_each(|one| one.pass(walker))
+    }
+}
+
+impl Move {
+    fn new(step: &Step) -> Self {
+        match step {
+            Step::Fixed { align, bits, kept, .. } => {
+                Self::Run { align: *align, bits: (*bits).into(), kept: kept.clone() }
+            }
+            Step::Text { .. } => Self::Text,
+            Step::Sequence { slot, element, .. } => Self::Sequence {
+                slot: *slot,
+                align: element.align,
+                element_bytes: (element.bits / 8).into(),
+            },
+            Step::Other { of, .. } => Self::Other(of.clone()),
+        }
+    }
+
+    /// Passes over the part, and keeps what later ones depend on.
+    pub(crate) fn pass(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
+        match self {
+            Self::Run { align, bits, kept } => {
+                walker.cursor.align(*align)?;
+                let at = walker.cursor.take(*bits)?;
+                walker.keep_all(at, kept);
+            }
+            Self::Text => {
+                walker.cursor.align(8)?;
+                walker.cursor.take_text()?;
+            }
+            Self::Sequence { slot, align, element_bytes } => {
+                walker.cursor.align(*align)?;
+                let len = walker.count(*slot).saturating_mul(*element_bytes);
+                walker.cursor.take_bytes(len)?;
+            }
+            Self::Other(of) => walker.field("", of, &mut Nothing)?,
+        }
+        Ok(())
+    }
+}
+
+impl HeadSkim {
+    fn new(header: &HeaderPlan) -> Option<Self> {
+        match header {
+            HeaderPlan::Fixed(head) => {
+                let (below, order) = (byte_aligned(head.align)?, head.order()?);
+                let places = HeadPlaces::new(head, 0, head.align, order)?;
+                Some(Self { below, order, tag: None, places: vec![(0, u64::MAX, places)] })
+            }
+            HeaderPlan::Tagged { tag, heads } if !tag.signed => {
+                let (below, order) = (byte_aligned(tag.align)?, tag.order);
+                let mut places = Vec::new();
+                for (ranges, head) in heads {
+                    let of = HeadPlaces::new(head, tag.bits, tag.align, order)?;
+                    for &(from, to) in ranges.iter().filter(|(from, to)| from <= to) {
+                        let to = u64::try_from(to).unwrap_or(u64::MAX);
+                        places.push((u64::try_from(from).ok()?, to, of));
+                    }
+                }
+                let load = Load::new(0, tag, order)?;
+                Some(Self { below, order, tag: Some((load, tag.clone())), places })
+            }
+            _ => None,
+        }
+    }
+
+    /// The head of the event behind bit `at`; none: it has to be walked over.
+    #[inline(always)]
+    pub(crate) fn read(&self, bytes: &[u8], at: u64) -> Option<Skimmed> {
+        let at = at.checked_add(self.below)? & !self.below;
+        let rest = bytes.get(usize::try_from(at / 8).ok()?..)?;
+        // Most heads have all their numbers in these eight bytes.
+        let first = self.order.u64(*rest.first_chunk()?);
+        let read = |load: &Load| load.read(rest, first, self.order);
+        let tag = match &self.tag {
+            Some((load, _)) => read(load)?,
+            None => 0,
+        };
+        let is_of = |place: &&(u64, u64, HeadPlaces)| place.0 <= tag && tag <= place.1;
+        let (_, _, places) = self.places.iter().find(is_of)?;
+        let id = match &places.id {
+            Some(load) => read(load)?,
+            None => tag,
+        };
+        let time = match &places.time {
+            Some(load) => Some((read(load)?, load.mask)),
+            None => None,
+        };
+        Some(Skimmed { tag, id, time, end: at.checked_add(places.bits)? })
+    }
+
+    /// Keeps the tag, if others depend on it.
+    #[inline]
+    pub(crate) fn keep(&self, head: &Skimmed, walker: &mut Walker<'_, '_>) {
+        if let Some((_, tag)) = &self.tag {
+            walker.keep(tag.slot, head.tag.into());
+        }
+    }
+}
+
+/// What is below an alignment that begins whole bytes.
+fn byte_aligned(align: u32) -> Option<u64> {
+    let is_known = align.is_power_of_two() && (8..=MOST_HEAD_BITS).contains(&align);
+    is_known.then(|| u64::from(align) - 1)
+}
+
+impl HeadPlaces {
+    /// Of a head behind `before` bits of a place that is aligned to `align`.
+    fn new(head: &FixedHead, before: u32, align: u32, order: ByteOrder) -> Option<Self> {
+        let is_known = head.align.is_power_of_two() && head.align <= align;
+        if !is_known || head.bits > MOST_HEAD_BITS || before > MOST_HEAD_BITS {
+            return None;
+        }
+        let from = before.next_multiple_of(head.align);
+        let load = |place: &Option<(u32, Integer)>| match place {
+            Some((at, one)) => Load::new(from + at, one, order).map(Some),
+            None => Some(None),
+        };
+        let (id, time) = (load(&head.id)?, load(&head.time)?);
+        let bits = u64::from(from + head.bits);
+        (bits > 0).then_some(Self { bits, id, time })
+    }
+}
+
+impl Load {
+    /// Of a number at a bit; none: it lies in more than eight bytes, or has another byte order.
+    fn new(at: u32, one: &Integer, order: ByteOrder) -> Option<Self> {
+        let skip = at % 8;
+        let above = 64_u32.checked_sub(skip)?.checked_sub(one.bits)?;
+        let shift = if order == ByteOrder::Little { skip } else { above };
+        (one.order == order).then_some(Self { byte: at / 8, shift, mask: mask(one.bits) })
+    }
+
+    /// Of a head that begins with `first`.
+    #[inline(always)]
+    fn read(&self, rest: &[u8], first: u64, order: ByteOrder) -> Option<u64> {
+        let eight = match self.byte {
+            0 => first,
+            byte => order.u64(*rest.get(byte as usize..)?.first_chunk()?),
+        };
+        Some(eight >> self.shift & self.mask)
+    }
+}
+
+#[cfg(test)]
+mod tests;
