@@ -9,6 +9,7 @@
 mod aliases;
 mod comms;
 mod folder;
+mod format;
 mod parts;
 mod shape;
 mod stream;

@@ -1,16 +1,16 @@
-//! How an event of a trace becomes a record: fields at places of its own, and the format that says so.
+//! How an event of a trace becomes a record: fields at places of its own. The format that says so is written in
+//! `format.rs`.
 //!
 //! Fields of known places are copied as they lie, in runs; texts and sequences go behind them, and what has
 //! no place at all (variants, arrays of structures) is there as text.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use ctf::{ByteOrder, EventClass, FixedField, FixedType, Integer, Scope, Step};
 
 use super::aliases;
 use super::comms::{self, NameAt};
-use super::symbols;
+use super::format::{self, Known, Print, declared, number};
 
 /// Bytes before an event's own fields: `common_type` to `common_pid`.
 pub(super) const HEAD_BYTES: u16 = 8;
@@ -96,24 +96,6 @@ pub(super) enum How {
     Integer(Integer),
 }
 
-/// A field that a record has.
-struct Known {
-    name: String,
-    declared: &'static str,
-    count: Option<u32>,
-    at: u16,
-    size: u16,
-    signed: bool,
-    print: Print,
-}
-
-enum Print {
-    Number(&'static str),
-    Labels(String),
-    Text,
-    Bytes,
-}
-
 /// What is known of a trace besides its events.
 pub(super) struct Of<'t> {
     /// The program that recorded it.
@@ -159,7 +141,7 @@ impl Shape {
         let switch_at = before.zip(builder.place_of(&["next_pid"])).filter(|_| is_switch);
         let names_at = builder.names_at(&name);
         let names_threads = switch_at.is_some() || !names_at.is_empty();
-        let text = builder.text(id, &name);
+        let text = format::text(id, &name, &builder.fields, builder.common_at[0].is_some());
         let size = u16::try_from(builder.end.next_multiple_of(4)).unwrap_or(u16::MAX);
         let common_at = builder.common_at;
         let system = builder.system;
@@ -326,95 +308,6 @@ impl Builder<'_> {
         }
         true
     }
-
-    fn text(&self, id: u16, name: &str) -> String {
-        let mut text = format!("name: {name}\nID: {id}\nformat:\n");
-        let mut field = |declared: &str, at: u16, size: u16, signed: bool| {
-            let signed = u8::from(signed);
-            // Writing to memory can't fail.
-            let _ =
-                writeln!(text, "\tfield:{declared};\toffset:{at};\tsize:{size};\tsigned:{signed};");
-        };
-        field("unsigned short common_type", 0, 2, false);
-        if self.common_at[0].is_some() {
-            field("unsigned char common_flags", 2, 1, false);
-        }
-        field("unsigned char common_preempt_count", 3, 1, false);
-        field("int common_pid", 4, 4, true);
-        for known in &self.fields {
-            let Known { name, declared, at, size, signed, .. } = known;
-            let declared = match known.count {
-                Some(count) => format!("{declared} {name}[{count}]"),
-                None => format!("{declared} {name}"),
-            };
-            field(&declared, *at, *size, *signed);
-        }
-        text + "\nprint fmt: " + &self.print_fmt(name) + "\n"
-    }
-
-    fn print_fmt(&self, name: &str) -> String {
-        let has = |wanted: &str| self.fields.iter().any(|field| field.name == wanted);
-        let (mut format, mut arguments) = (Vec::new(), Vec::new());
-        if let Some((text, named)) = symbols::printed(name, has) {
-            format.push(text.to_owned());
-            arguments.push(named);
-        }
-        for field in &self.fields {
-            let name = &field.name;
-            let (how, argument) = match &field.print {
-                Print::Number(how) => (*how, format!("REC->{name}")),
-                Print::Labels(labels) => ("%s", format!("__print_symbolic(REC->{name}, {labels})")),
-                Print::Text if field.count.is_some() => ("%s", format!("REC->{name}")),
-                Print::Text => ("%s", format!("__get_str({name})")),
-                Print::Bytes => continue,
-            };
-            format.push(format!("{name}={how}"));
-            arguments.push(argument);
-        }
-        let mut print = format!("\"{}\"", format.join(" "));
-        for argument in arguments {
-            print.push_str(", ");
-            print.push_str(&argument);
-        }
-        print
-    }
-}
-
-/// The type of a field as C has it, and whether it is signed.
-fn declared(of: &FixedType, bytes: u32) -> (&'static str, bool) {
-    let signed = matches!(of, FixedType::Integer(one) if one.signed);
-    let declared = match (bytes, signed) {
-        (1, false) => "u8",
-        (1, true) => "s8",
-        (2, false) => "u16",
-        (2, true) => "s16",
-        (4, false) => "u32",
-        (4, true) => "s32",
-        (_, false) => "u64",
-        (_, true) => "s64",
-    };
-    (declared, signed)
-}
-
-/// Names of values that a print fmt has, at most.
-const MOST_LABELS: usize = 64;
-
-fn number(one: &Integer) -> Print {
-    let single = |label: &&ctf::Label| label.from == label.to && label.from >= 0;
-    let labels = one.labels.iter().flat_map(|labels| labels.iter()).filter(single);
-    let plain = |name: &str| name.replace(['"', '\\'], "'");
-    let labels: Vec<String> = labels
-        .take(MOST_LABELS)
-        .map(|label| format!("{{ {:#x}, \"{}\" }}", label.from, plain(&label.name)))
-        .collect();
-    if !labels.is_empty() {
-        return Print::Labels(labels.join(", "));
-    }
-    Print::Number(match one {
-        Integer { base: 16, .. } => "0x%llx",
-        Integer { signed: true, .. } => "%lld",
-        _ => "%llu",
-    })
 }
 
 /// Pieces that follow each other in run and record are one.
