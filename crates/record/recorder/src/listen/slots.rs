@@ -148,15 +148,16 @@ impl GuestSlots {
         Err(format!("it begins sessions too often: one every {every} s is recorded"))
     }
 
-    /// What is left of the quota of an identity with guests that are recorded.
+    /// What is left of the quota of an identity with guests that are recorded. Where nothing is, sessions of it may have been
+    /// removed since.
     pub(super) fn quota(&self, party: &Peer) -> Option<Quota> {
-        self.taken.get(party)?.quota.clone()
+        self.taken.get(party)?.quota.clone().filter(|quota| !quota.is_used_up())
     }
 
     /// Has guests of an identity share `bytes`, unless they share some already.
     pub(super) fn share(&mut self, party: &Peer, bytes: u64) -> Quota {
-        let taken = self.taken.entry(party.clone()).or_default();
-        taken.quota.get_or_insert_with(|| Quota::new(bytes)).clone()
+        let left = self.quota(party).unwrap_or_else(|| Quota::new(bytes));
+        self.taken.entry(party.clone()).or_default().quota.insert(left).clone()
     }
 
     /// Whether a refusal is reported: an identity that is refused again and again is reported now and then.
@@ -227,7 +228,10 @@ mod tests {
         assert!(slots.take(&other).is_ok() && slots.quota(&one).is_none());
         let (first, second) = (slots.share(&one, 600_000), slots.share(&one, 600_000));
         assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
-        assert!(slots.quota(&one).unwrap().is_used_up());
+        // Room that is made meanwhile is shared.
+        assert!(slots.quota(&one).is_none() && slots.share(&one, 0).is_used_up());
+        let third = slots.share(&one, 100_000);
+        assert!(third.take(60_000) && !first.take(1) && !slots.share(&one, 9).take(50_000));
         assert!(!slots.share(&other, 600_000).is_used_up());
         // It is computed again once none of them is recorded.
         slots.give_back(&one);
