@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use printable::messages;
-use sources::Recording;
+use sources::{Recording, guest_named};
 
 use crate::misuse::Misuse;
 use crate::notice::say;
@@ -84,11 +84,6 @@ fn is_guest(path: &Path) -> bool {
     let is_unfinished =
         || is("pages") && path.join("events").is_dir() && !path.with_extension("dat").exists();
     guest_named(path).is_some() && (is("dat") || is_unfinished())
-}
-
-/// The NAME of a session's file `guest-NAME.KIND`.
-pub(crate) fn guest_named(path: &Path) -> Option<String> {
-    Some(path.file_stem()?.to_string_lossy().strip_prefix("guest-")?.to_owned())
 }
 
 /// Refuses what is named twice, by whatever path: its events would count twice.

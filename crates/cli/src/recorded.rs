@@ -8,8 +8,7 @@ use std::path::Path;
 use analyses::boot::EventCost;
 use report::{AgentCost, RecorderCost};
 use serde_json::Value;
-
-use crate::inputs::guest_named;
+use sources::guest_named;
 
 /// A `session.json` longer than this is none.
 const MAX_BYTES: u64 = 16 << 20;
@@ -66,7 +65,7 @@ pub(crate) fn faults(recording: &Path) -> Vec<String> {
     let reported = read(recording).unwrap_or_default();
     let reported = match guest_named(recording) {
         None => Some(&reported),
-        Some(name) => of_guest(&reported, &name),
+        Some(name) => of_guest(&reported, name),
     };
     let faults = reported.and_then(|reported| reported.get("faults")?.as_array());
     let text = |fault: &Value| fault.as_str().map(str::to_owned);
@@ -76,7 +75,7 @@ pub(crate) fn faults(recording: &Path) -> Vec<String> {
 /// What an event costs the guest whose recording this is, as its agent has measured it.
 pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
     let reported = read(recording)?;
-    let cost = of_guest(&reported, &guest_named(recording)?)?.get("event_cost")?;
+    let cost = of_guest(&reported, guest_named(recording)?)?.get("event_cost")?;
     let times = |key| {
         let times = cost.get(key)?.as_array()?.iter();
         times.map(Value::as_u64).collect::<Option<Vec<u64>>>()

@@ -10,10 +10,8 @@ use analyses::hypertrace::StoredFrames;
 use anyhow::{Context, bail};
 use channel::{Access, SharedMap, TakeFrom, frame_rings};
 use hypertrace::{FrameWords, STORED_MAGIC, Stored, StoredWriter};
-use sources::Recording;
+use sources::{Recording, guest_named};
 use sys::FileMap;
-
-use crate::inputs::guest_named;
 
 /// Frames, wherever they came from.
 pub(crate) struct Frames {
@@ -73,7 +71,7 @@ impl Frames {
 
     /// What the guest is called: the NAME of `guest-NAME.hypertrace`.
     pub(crate) fn guest(&self) -> Option<String> {
-        guest_named(&self.path)
+        guest_named(&self.path).map(str::to_owned)
     }
 
     /// Where they are.

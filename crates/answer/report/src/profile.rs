@@ -193,9 +193,9 @@ impl ProfileReport {
 
 /// What a machine is called: of a guest its recording, of a host nothing.
 pub(crate) fn machine_name<'s>(sources: &'s [String], machine: &SampledMachine) -> &'s str {
-    let path = sources.get(machine.recording).filter(|_| machine.is_guest);
-    let name = path.and_then(|path| Path::new(path).file_stem()?.to_str());
-    name.map_or("", |name| name.strip_prefix("guest-").unwrap_or(name))
+    let path = sources.get(machine.recording).filter(|_| machine.is_guest).map(Path::new);
+    let name = |path| sources::guest_named(path).or_else(|| path.file_stem()?.to_str());
+    path.and_then(name).unwrap_or_default()
 }
 
 /// The document of `hyperscope profile`.

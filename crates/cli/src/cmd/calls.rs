@@ -6,12 +6,12 @@ use std::path::Path;
 use analyses::calls::{CallQuestion, GuestCalls, calls, guest_calls};
 use analyses::hypertrace::HypertraceFiles;
 use report::{CallsReport, CallsSource, TreeLimits};
-use sources::Recording;
+use sources::{Recording, guest_named};
 
 use crate::args::calls::CallsArgs;
 use crate::args::part::VmArgs;
 use crate::cmd::hypertrace::{collected, machines};
-use crate::inputs::{file_names, guest_named, is_of_guest, open_all};
+use crate::inputs::{file_names, is_of_guest, open_all};
 use crate::machines::machine_name;
 use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
@@ -91,5 +91,5 @@ fn sent_by_guests(
 /// The guest that a session's file is of; without clocks its name is all there is to go by.
 fn guest_of_session(path: &Path) -> Option<String> {
     let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
-    guest_named(path).filter(|_| is_recording)
+    guest_named(path).filter(|_| is_recording).map(str::to_owned)
 }

@@ -12,6 +12,7 @@ use tracedat::CpuStat;
 use crate::container::Container;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text};
 use crate::recording::BufferInfo;
+use crate::session_member::SessionMember;
 use crate::stream::Stream;
 
 /// A `session.json` longer than this is none.
@@ -88,7 +89,7 @@ impl Ending {
         streams: &[Stream],
         buffers: &[BufferInfo],
     ) -> Self {
-        let member = Member::of(path);
+        let member = SessionMember::of(path);
         let session = member.as_ref().and_then(|member| Session::read(path, member));
         let counts = match container.cpu_stats() {
             Some(stats) => stats.iter().filter_map(KernelCount::of).collect(),
@@ -148,33 +149,6 @@ fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
     streams.iter().filter_map(of).collect()
 }
 
-/// Which recording of a session one is.
-#[derive(Debug, PartialEq, Eq)]
-enum Member {
-    Host,
-    Guest(String),
-}
-
-impl Member {
-    /// By its name: `host.dat`, `guest-NAME.dat`, or the folders of pages in their places.
-    fn of(path: &Path) -> Option<Self> {
-        let kind = path.extension()?;
-        if kind != "dat" && kind != "pages" {
-            return None;
-        }
-        let name = path.file_stem()?.to_str()?;
-        match name.strip_prefix("guest-") {
-            Some(guest) => Some(Self::Guest(guest.to_owned())),
-            None => (name == "host").then_some(Self::Host),
-        }
-    }
-}
-
-/// Whether this is what a recorder names one of a session's recordings.
-pub(crate) fn is_of_session(path: &Path) -> bool {
-    Member::of(path).is_some()
-}
-
 /// What `session.json` says of one recording.
 #[derive(Debug, Default)]
 struct Session {
@@ -185,7 +159,7 @@ struct Session {
 
 impl Session {
     /// None without the file, or where no recorder wrote it.
-    fn read(recording: &Path, member: &Member) -> Option<Self> {
+    fn read(recording: &Path, member: &SessionMember<'_>) -> Option<Self> {
         let mut text = Vec::new();
         let file = File::open(recording.parent()?.join("session.json")).ok()?;
         file.take(MAX_SESSION_BYTES).read_to_end(&mut text).ok()?;
@@ -193,10 +167,10 @@ impl Session {
         Self::of(session.get("recorded")?, member)
     }
 
-    fn of(recorded: &Value, member: &Member) -> Option<Self> {
+    fn of(recorded: &Value, member: &SessionMember<'_>) -> Option<Self> {
         let recorded = match member {
-            Member::Host => recorded,
-            Member::Guest(name) => {
+            SessionMember::Host => recorded,
+            SessionMember::Guest(name) => {
                 let mut guests = recorded.get("guests")?.as_array()?.iter();
                 guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))?
             }
@@ -242,16 +216,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recordings_of_a_session_are_known_by_their_names() {
-        let of = |path| Member::of(Path::new(path));
-        assert_eq!(of("s/host.dat"), Some(Member::Host));
-        assert_eq!(of("s/host.pages"), Some(Member::Host));
-        assert_eq!(of("guest-web.pages"), Some(Member::Guest("web".into())));
-        assert_eq!(of("trace.dat"), None);
-        assert_eq!(of("host"), None);
-    }
-
-    #[test]
     fn a_session_says_what_each_recording_lost() {
         let recorded = json!({
             "cpus": [{"cpu": 1, "overrun": 2, "commit_overrun": 3, "dropped": 4, "kept": 5}],
@@ -261,14 +225,14 @@ mod tests {
                 {"name": "b", "cpus": [{"cpu": 0, "events_lost": null}], "faults": ["it went away"]},
             ],
         });
-        let host = Session::of(&recorded, &Member::Host).unwrap();
+        let host = Session::of(&recorded, &SessionMember::Host).unwrap();
         let counted = KernelCount { buffer: String::new(), cpu: 1, lost: 9, kept: Some(5) };
         assert_eq!((host.counts.as_slice(), host.doubt()), (&[counted][..], None));
-        let a = Session::of(&recorded, &Member::Guest("a".into())).unwrap();
+        let a = Session::of(&recorded, &SessionMember::Guest("a")).unwrap();
         let lost = a.counts.first().map(|count| count.lost);
         assert_eq!((lost, a.doubt()), (Some(7), Some(Doubt::PagesMissing(4096))));
-        let b = Session::of(&recorded, &Member::Guest("b".into())).unwrap();
+        let b = Session::of(&recorded, &SessionMember::Guest("b")).unwrap();
         assert_eq!((b.counts.len(), b.doubt()), (0, Some(Doubt::Faults(1))));
-        assert!(Session::of(&recorded, &Member::Guest("c".into())).is_none());
+        assert!(Session::of(&recorded, &SessionMember::Guest("c")).is_none());
     }
 }

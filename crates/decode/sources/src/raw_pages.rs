@@ -21,10 +21,10 @@ use tracedat::{Chunk, Cmdlines, Compression, Correction};
 
 use crate::clock::Clock;
 use crate::container::Container;
-use crate::ending::is_of_session;
 use crate::names::{Names, Text};
 use crate::open::OpenError;
 use crate::recording::{BufferInfo, Recording, RecordingInfo};
+use crate::session_member::SessionMember;
 use crate::stream::{Pages, Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};
 
@@ -56,7 +56,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     let formats = formats(&events, &mut damage);
     let pages = page_files(dir);
     // A recorder that was killed early leaves what pages are read with, and none yet.
-    if pages.is_empty() && !is_of_session(dir) {
+    if pages.is_empty() && SessionMember::of(dir).is_none() {
         return Err(folder("no pages: no file has cpu and a number in its name"));
     }
     let long = header.as_ref().map_or(LongSize::Eight, |page| page.long);

@@ -14,6 +14,7 @@ use crate::container::Container;
 use crate::open::OpenError;
 use crate::perf_data::{Bytes, SampleCounts};
 use crate::recording::Recording;
+use crate::session_member::SessionMember;
 
 mod weights;
 
@@ -26,11 +27,6 @@ const CLOCKS: &str = "clock";
 const KERNEL_CODE: &str = "kcore";
 /// What they are called in the folder of a machine that was recorded without a host.
 const OWN: &str = "samples";
-/// Recordings that they may lie next to: a whole one, and what a recorder left that was killed.
-const RECORDINGS: [&str; 2] = ["dat", "pages"];
-/// What those of machines are called.
-const HOST: &str = "host";
-const GUEST: &str = "guest-";
 /// The trace clock that samples are stamped with, too.
 const SAME_CLOCK: &str = "mono";
 
@@ -281,12 +277,12 @@ pub fn kernel_code_file(recording: &Path) -> Option<PathBuf> {
 /// are found by: files next to it where it is one of a session, else those in its own folder, which an agent
 /// wrote that records its machine without a host.
 fn name_of_files(recording: &Path) -> Option<(PathBuf, By)> {
-    let name = recording.file_stem()?.to_str()?;
-    let by = if name.starts_with(GUEST) { By::Cpu } else { By::Thread };
-    let is_of_session =
-        recording.extension().is_some_and(|end| RECORDINGS.iter().any(|one| end == *one))
-            && (name == HOST || by == By::Cpu);
-    if is_of_session {
+    let by = match SessionMember::of(recording) {
+        None => None,
+        Some(SessionMember::Host) => Some(By::Thread),
+        Some(SessionMember::Guest(_)) => Some(By::Cpu),
+    };
+    if let Some(by) = by {
         return Some((recording.to_owned(), by));
     }
     recording.is_dir().then(|| (recording.join(OWN), By::Cpu))
