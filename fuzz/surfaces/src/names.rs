@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use instructions::{CodeIsa, instruction_at};
+use instructions::{CodeIsa, instructions_to};
 use perfdata::{Body, BuildId, Comm, Mapping, Task, misc};
 use raw_bytes::slice;
 use symbols::{
@@ -79,8 +79,9 @@ fn kernel_code(file: &[u8]) {
         let found = code.from(address, MOST_CODE);
         assert!(found.len() <= MOST_CODE);
         if let Some(isa) = CodeIsa::of_elf(code.elf_machine()) {
-            let read = instruction_at(isa, found, address, 4);
-            assert!(read.is_none_or(|one| !one.text.is_empty()));
+            let read = instructions_to(isa, found, address, 4, 2);
+            assert!(read.len() <= 3 && read.iter().all(|one| !one.text.is_empty()));
+            assert!(read.last().is_none_or(|one| one.into == 4));
         }
     }
 }

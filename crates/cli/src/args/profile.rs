@@ -18,7 +18,7 @@ use crate::args::part::PartArgs;
     hyperscope profile host.dat                     what vCPUs did, and where their guests were\n  \
     hyperscope profile host.dat guest.dat           with the guest's functions and threads\n  \
     hyperscope profile --by comm NAME.hscope        by thread of the guest\n  \
-    hyperscope profile --by instruction --symbol vmx_vcpu_run NAME.hscope\n  \
+    hyperscope profile --by instruction --symbol vmx_vcpu_run --context 3 NAME.hscope\n  \
     hyperscope profile --flame out.svg NAME.hscope  a flame graph that adds up to the vCPUs' time\n  \
     hyperscope profile --format json NAME.hscope    all of it, for scripts\n\n\
     Where a guest was is known from the exits that interrupts of the host cause: any recording with\n\
@@ -40,6 +40,11 @@ pub(crate) struct ProfileArgs {
     /// A pattern with * and ? names several. JSON has all functions.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) symbol: Option<String>,
+    /// By instruction: show the N before each that samples saw, too
+    ///
+    /// A sample is at the instruction that was to run next: most of its time is that of those before it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) context: Option<u8>,
     /// Show the first N rows; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,

@@ -12,6 +12,7 @@ use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
 use crate::debug_files;
 use crate::inputs::{file_names, open_all};
+use crate::misuse::Misuse;
 use crate::nested_symbols::{each_names_a_vm, nested_symbols};
 use crate::output::{self, Output, create_extra, write_extra};
 use crate::part::Part;
@@ -19,6 +20,9 @@ use crate::progress::Progress;
 use crate::recorded::recorded;
 
 pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
+    if args.context.is_some() && args.by.0 != ProfileBy::Instruction {
+        bail!(Misuse("--context is of instructions: add --by instruction".into()));
+    }
     let mut recordings = open_all(&args.files)?;
     let out = output::open(args.output.output.as_deref(), &recordings)?;
     let created = |path: &Option<PathBuf>| create_extra(path.as_deref(), &recordings);
@@ -41,7 +45,8 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     let profile = match args.by.0 {
         ProfileBy::Instruction => {
             let code = recordings.iter().map(kernel_code).collect::<anyhow::Result<Vec<_>>>()?;
-            profile_of_instructions(&recordings, &guests, &samples, &nested, &code, &tick)
+            let code = (code.as_slice(), args.context.unwrap_or(0).into());
+            profile_of_instructions(&recordings, &guests, &samples, &nested, code, &tick)
         }
         _ => profile(&recordings, &guests, &samples, &nested, stacks, &tick),
     };

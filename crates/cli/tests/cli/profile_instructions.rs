@@ -1,6 +1,7 @@
 //! Instructions within functions, on real recordings: they add up to the functions that they are of.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -70,4 +71,84 @@ fn one_function_is_shown_in_the_order_of_its_code() {
     let unknown = hyperscope(&[&arguments[..4], &["no_such_function"], &files].concat());
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
     assert!(unknown.err.contains("no sample is in a function no_such_function"), "{}", unknown.err);
+}
+
+/// A loop of a dozen instructions, with a name of its own.
+const LOOP: &str = "#include <time.h>
+__attribute__((noipa)) unsigned spun(unsigned rounds) {
+    unsigned sum = 1;
+    for (unsigned at = 0; at < rounds; at++) sum = (sum * 1664525u + at) ^ (sum >> 7) ^ (sum << 3);
+    return sum;
+}
+int main(void) {
+    unsigned sum = 0;
+    time_t end = time(0) + 2;
+    while (time(0) < end) sum += spun(100000);
+    return sum == 42;
+}
+";
+/// Instructions that are shown before each that was sampled.
+const CONTEXT: usize = 3;
+
+fn succeeds(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Offsets of a function's instructions, as objdump lists them.
+fn offsets(program: &str) -> Option<Vec<u64>> {
+    let listing = succeeds("objdump", &["-d", "--disassemble=spun", program])?;
+    let address = |line: &str| u64::from_str_radix(line.split_once(':')?.0.trim(), 16).ok();
+    let all: Vec<u64> =
+        listing.lines().filter(|line| line.contains(":\t")).filter_map(address).collect();
+    Some(all.iter().map(|at| at - all[0]).collect())
+}
+
+/// Samples by offset, of a table's lines.
+fn listed(table: &str) -> BTreeMap<u64, u64> {
+    let place = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let offset = words.iter().find_map(|word| word.strip_prefix("+0x"))?;
+        Some((u64::from_str_radix(offset, 16).ok()?, words.last()?.parse().ok()?))
+    };
+    table.lines().filter_map(place).collect()
+}
+
+#[test]
+fn those_before_an_instruction_that_was_sampled_are_shown_where_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [source, program, samples] = [path("spin.c"), path("spin"), path("perf.data")];
+    std::fs::write(&source, LOOP).unwrap();
+    let made = succeeds("gcc", &["-O1", "-o", &program, &source]);
+    let perf = ["record", "-q", "-e", "cpu-clock", "-F", "997", "-o", &samples, "--", &program];
+    let Some(expected) = made.and_then(|_| succeeds("perf", &perf)).and_then(|_| offsets(&program))
+    else {
+        return testkit::skip!("gcc, objdump or perf are missing, or perf can't record here");
+    };
+    let table = |more: &[&str]| {
+        let of = ["profile", "--by", "instruction", "--symbol", "spun", "--top", "0"];
+        let run = hyperscope(&[&of[..], more, &[&samples]].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        listed(&run.out)
+    };
+    let sampled = table(&[]);
+    assert!(!sampled.is_empty() && sampled.values().all(|samples| *samples > 0), "{sampled:?}");
+    let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+    for (offset, samples) in &sampled {
+        let at = expected.iter().position(|one| one == offset).unwrap();
+        for before in &expected[at.saturating_sub(CONTEXT)..at] {
+            wanted.entry(*before).or_insert(0);
+        }
+        wanted.insert(*offset, *samples);
+    }
+    assert_eq!(table(&["--context", &CONTEXT.to_string()]), wanted, "{expected:?}");
+    assert!(wanted.len() > sampled.len(), "{sampled:?} of {expected:?}");
+}
+
+#[test]
+fn only_instructions_have_others_before_them() {
+    let run = hyperscope(&["profile", "--context", "3", "fixtures/x86-svm/tsc.dat"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("--by instruction"), "{}", run.err);
 }

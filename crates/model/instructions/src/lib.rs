@@ -1,12 +1,13 @@
 //! Machine code to instructions as text: of x86-64 and arm64.
 //!
 //! ```
-//! use instructions::{CodeIsa, instruction_at};
+//! use instructions::{CodeIsa, instructions_to};
 //!
 //! // push %rbp; mov %rsp,%rbp; ret
 //! let function = [0x55, 0x48, 0x89, 0xe5, 0xc3];
-//! let found = instruction_at(CodeIsa::X86_64, &function, 0x1000, 1).unwrap();
-//! assert_eq!(found.text, "mov %rsp,%rbp");
+//! let found = instructions_to(CodeIsa::X86_64, &function, 0x1000, 1, 5);
+//! let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+//! assert_eq!(texts, ["push %rbp", "mov %rsp,%rbp"]);
 //! ```
 //!
 //! Code is not trusted: what is no instruction has no text.
@@ -54,6 +55,8 @@ impl CodeIsa {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
+    /// Bytes from the function's beginning.
+    pub into: u64,
     /// As the kernel's people write it: AT&T's syntax on x86, Arm's own on arm64.
     pub text: String,
     /// The one before it ran the guest, or lets interrupts in that ended the guest: samples land here
@@ -61,14 +64,21 @@ pub struct Instruction {
     pub is_after_guest: bool,
 }
 
-/// The instruction `into` bytes from the beginning of a function whose code begins at the address `begin`.
-/// Instructions of x86 differ in length, so all before it are read, too: `None` where none begins there, or the
-/// code does not reach so far.
+/// The instruction `into` bytes from the beginning of a function whose code begins at the address `begin`, after at most
+/// `before` of those that stand before it. Instructions of x86 differ in length, so all before it are read, too: empty
+/// where none begins there, or the code does not reach so far.
 #[must_use]
-pub fn instruction_at(isa: CodeIsa, code: &[u8], begin: u64, into: u64) -> Option<Instruction> {
-    let into = usize::try_from(into).ok().filter(|&into| into < code.len().min(MOST_BYTES))?;
-    match isa {
-        CodeIsa::X86_64 => x86_64::instruction_at(code, begin, into),
-        CodeIsa::Arm64 => arm64::instruction_at(code, begin, into),
-    }
+pub fn instructions_to(
+    isa: CodeIsa,
+    code: &[u8],
+    begin: u64,
+    into: u64,
+    before: usize,
+) -> Vec<Instruction> {
+    let into = usize::try_from(into).ok().filter(|&into| into < code.len().min(MOST_BYTES));
+    let found = into.and_then(|into| match isa {
+        CodeIsa::X86_64 => x86_64::instructions_to(code, begin, into, before),
+        CodeIsa::Arm64 => arm64::instructions_to(code, into, before),
+    });
+    found.unwrap_or_default()
 }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use eventfmt::Kallsyms;
-use symbols::{KernelCode, Machine, Names};
+use symbols::{Machine, Names};
 
 use super::CodeFrame;
-use super::instruction::{InstructionAt, KeptCode};
+use super::instruction::{KeptCode, Listing};
 use super::samples::{Place, is_kernel};
 use super::sums::Stratum;
 use crate::states::VcpuState;
@@ -50,7 +50,7 @@ impl Code<'_> {
                 CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
             }
             Place::GuestStack(number) => {
-                let stack = self.stack(number, self.guest, self.kept.map(|kept| kept.guest));
+                let stack = self.stack(number, self.guest, self.kept.map(KeptCode::of_guest));
                 let in_kernel = stack.last().map(|leaf| !leaf.user_space);
                 let state = guest_state(of.state, in_kernel);
                 CodeAt { state, host_code: false, stack }
@@ -63,7 +63,7 @@ impl Code<'_> {
         let frame = match of.level {
             1 => self.guest_frame(of, address),
             // Of a guest inside this one, this one's symbols and code say nothing.
-            _ => frame(address, self.nested, self.kept.map(|_| None)),
+            _ => frame(address, self.nested, self.kept.map(KeptCode::of_none)),
         };
         let state = guest_state(of.state, in_kernel);
         CodeAt { state, host_code: false, stack: vec![frame] }
@@ -78,27 +78,27 @@ impl Code<'_> {
             };
             // The host's samples don't have the guest's clock: by what it had mapped last.
             let place = guest.user_place(process, u64::MAX, address);
-            let kernel = self.kept.map(|_| None);
+            let kernel = self.kept.map(KeptCode::of_none);
             return code_frame(&mut self.names.borrow_mut(), guest, place, kernel);
         }
-        frame(address, self.guest.map(Machine::kernel), self.kept.map(|kept| kept.guest))
+        frame(address, self.guest.map(Machine::kernel), self.kept.map(KeptCode::of_guest))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
     /// other.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
         match place {
-            Place::Host(number) => self.stack(number, self.host, self.kept.map(|kept| kept.host)),
+            Place::Host(number) => self.stack(number, self.host, self.kept.map(KeptCode::of_host)),
             Place::Guest(_) | Place::GuestStack(_) => Vec::new(),
         }
     }
 
-    /// `kernel`: the innermost frame has its instruction, by this code.
+    /// `code`: the innermost frame has its instruction, by this.
     fn stack(
         &self,
         number: Option<u32>,
         machine: Option<&Machine<'_>>,
-        kernel: Option<Option<&KernelCode>>,
+        code: Option<Listing<'_>>,
     ) -> Vec<CodeFrame> {
         let at = number.and_then(|number| usize::try_from(number).ok());
         let stack = at.and_then(|at| self.stacks.get(at));
@@ -109,7 +109,7 @@ impl Code<'_> {
             .take(MOST_FRAMES)
             .enumerate()
             .rev()
-            .map(|(at, &place)| code_frame(&mut names, machine, place, kernel.filter(|_| at == 0)))
+            .map(|(at, &place)| code_frame(&mut names, machine, place, code.filter(|_| at == 0)))
             .collect();
         frames.dedup_by(|one, other| one.symbol.is_none() && one == other);
         frames
@@ -125,12 +125,12 @@ const fn guest_state(known: VcpuState, in_kernel: Option<bool>) -> VcpuState {
     }
 }
 
-/// What a place is called; with its instruction, where there is a `kernel` or where it may have code.
+/// What a place is called; with its instruction, where `code` is there to read that.
 fn code_frame(
     names: &mut Names,
     machine: &Machine<'_>,
     place: symbols::Place,
-    kernel: Option<Option<&KernelCode>>,
+    code: Option<Listing<'_>>,
 ) -> CodeFrame {
     let user_space = match place {
         symbols::Place::User(_) => return CodeFrame::of_user_space(),
@@ -138,37 +138,35 @@ fn code_frame(
         symbols::Place::Kernel(_) => false,
     };
     let name = names.name(machine, place);
-    let instruction =
-        kernel.map(|kernel| Box::new(InstructionAt::at(names, machine, kernel, (place, &name))));
-    CodeFrame {
+    let frame = CodeFrame {
         address: Some(name.offset).filter(|_| name.symbol.is_none()),
         symbol: name.symbol.as_deref().map(str::to_owned),
         module: name.module.as_deref().map(str::to_owned),
         build_id: name.build_id,
         user_space,
-        instruction,
+        instruction: None,
+    };
+    match code {
+        Some(code) => code.at(frame, (names, machine), (place, &name)),
+        None => frame,
     }
 }
 
-fn frame(
-    address: u64,
-    kallsyms: Option<&Kallsyms>,
-    kernel: Option<Option<&KernelCode>>,
-) -> CodeFrame {
+fn frame(address: u64, kallsyms: Option<&Kallsyms>, code: Option<Listing<'_>>) -> CodeFrame {
     if !is_kernel(address) && address != 0 {
         return CodeFrame::of_user_space();
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let symbol = kallsyms.and_then(|one| one.function(address));
-    let instruction = |kernel| match symbol {
-        Some(symbol) => InstructionAt::of_kernel(kernel, address, symbol.offset),
-        None => InstructionAt { into: address, ..InstructionAt::default() },
-    };
-    CodeFrame {
-        instruction: kernel.filter(|_| address != 0).map(|kernel| Box::new(instruction(kernel))),
+    let frame = CodeFrame {
         address: Some(address).filter(|&address| symbol.is_none() && address != 0),
         module: symbol.and_then(|one| one.module).map(text),
         symbol: symbol.map(|one| text(one.name)),
         ..CodeFrame::default()
+    };
+    match (code.filter(|_| address != 0), symbol) {
+        (None, _) => frame,
+        (Some(code), Some(symbol)) => code.of_kernel(frame, address, symbol.offset),
+        (Some(_), None) => Listing::of_no_function(frame, address),
     }
 }

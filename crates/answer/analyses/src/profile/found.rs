@@ -47,6 +47,8 @@ pub(super) struct Found<'s> {
     names: RefCell<Names>,
     /// By recording, code of its kernel, where instructions are asked for.
     pub(super) kept_code: Option<&'s [Option<KernelCode>]>,
+    /// How many instructions before those that samples saw are asked for, too.
+    pub(super) instructions_before: usize,
 }
 
 impl<'s> Found<'s> {
@@ -124,6 +126,7 @@ impl<'s> Found<'s> {
             stacks,
             names,
             kept_code: None,
+            instructions_before: 0,
         }
     }
 
@@ -151,7 +154,8 @@ impl<'s> Found<'s> {
             stacks: &self.stacks,
             kept: self.kept_code.map(|all| {
                 let of = |at: usize| all.get(at).and_then(Option::as_ref);
-                KeptCode { guest: guest.and_then(of), host: of(recording) }
+                let before = self.instructions_before;
+                KeptCode { guest: guest.and_then(of), host: of(recording), before }
             }),
         }
     }

@@ -1,13 +1,17 @@
 //! Instructions within functions: where innermost frames were, and what is there.
 
-use instructions::{CodeIsa, Instruction, MOST_BYTES, instruction_at};
+use std::cmp::Ordering;
+
+use instructions::{CodeIsa, Instruction, MOST_BYTES, instructions_to};
 use symbols::{KernelCode, Machine, Name, Names, Place};
+
+use super::CodeFrame;
 
 /// Bytes of an instruction, at most.
 const MOST_INSTRUCTION_BYTES: usize = 16;
 
 /// An instruction that samples saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default)]
 pub struct InstructionAt {
     /// Bytes from the function's beginning; without a function they are from that of the file, or of all
     /// addresses.
@@ -16,6 +20,35 @@ pub struct InstructionAt {
     pub text: Option<String>,
     /// Samples land on it whatever took the time: the one before it ran the guest, or lets interrupts in.
     pub is_after_guest: bool,
+    /// The frame at some of the instructions before it, where those were asked for.
+    pub before: Vec<CodeFrame>,
+}
+
+impl InstructionAt {
+    /// What one is told apart by: those before it say nothing of it.
+    fn key(&self) -> (u64, Option<&str>, bool) {
+        (self.into, self.text.as_deref(), self.is_after_guest)
+    }
+}
+
+impl PartialEq for InstructionAt {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for InstructionAt {}
+
+impl PartialOrd for InstructionAt {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InstructionAt {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 /// Code of kernels that was kept along with samples.
@@ -23,35 +56,76 @@ pub struct InstructionAt {
 pub(super) struct KeptCode<'r> {
     pub(super) guest: Option<&'r KernelCode>,
     pub(super) host: Option<&'r KernelCode>,
+    /// How many instructions before those that samples saw are wanted, too.
+    pub(super) before: usize,
 }
 
-impl InstructionAt {
-    fn new(into: u64, found: Option<Instruction>) -> Self {
-        let is_after_guest = found.as_ref().is_some_and(|one| one.is_after_guest);
-        Self { into, text: found.map(|one| one.text), is_after_guest }
+impl<'r> KeptCode<'r> {
+    pub(super) fn of_guest(self) -> Listing<'r> {
+        Listing { kernel: self.guest, before: self.before }
     }
 
-    /// That at an address of a kernel, `into` bytes from its function's beginning.
-    pub(super) fn of_kernel(code: Option<&KernelCode>, address: u64, into: u64) -> Self {
-        Self::new(into, code.and_then(|code| of_kernel(code, address, into)))
+    pub(super) fn of_host(self) -> Listing<'r> {
+        Listing { kernel: self.host, before: self.before }
     }
 
-    /// That at a place of a machine which is called so.
+    /// Of a kernel whose code nobody has.
+    pub(super) fn of_none(self) -> Listing<'r> {
+        Listing { kernel: None, before: self.before }
+    }
+}
+
+/// What instructions of one machine are read from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listing<'r> {
+    kernel: Option<&'r KernelCode>,
+    before: usize,
+}
+
+impl Listing<'_> {
+    /// Adds the instruction to a frame of a kernel's, at an address that is `into` bytes from its function's beginning.
+    pub(super) fn of_kernel(self, frame: CodeFrame, address: u64, into: u64) -> CodeFrame {
+        let found = self.kernel.map(|code| of_kernel(code, address, into, self.before));
+        with_instruction(frame, into, found.unwrap_or_default())
+    }
+
+    /// The same of one whose function is not known.
+    pub(super) fn of_no_function(frame: CodeFrame, into: u64) -> CodeFrame {
+        with_instruction(frame, into, Vec::new())
+    }
+
+    /// The same of a frame at a place of a machine which is called so.
     pub(super) fn at(
-        names: &mut Names,
-        machine: &Machine<'_>,
-        kernel: Option<&KernelCode>,
+        self,
+        frame: CodeFrame,
+        (names, machine): (&mut Names, &Machine<'_>),
         (place, name): (Place, &Name),
-    ) -> Self {
+    ) -> CodeFrame {
         if name.symbol.is_none() {
-            return Self::new(name.offset, None);
+            return Self::of_no_function(frame, name.offset);
         }
         match place {
-            Place::Kernel(address) => Self::of_kernel(kernel, address, name.into),
-            Place::File { .. } => Self::new(name.into, of_file(names, machine, place, name.into)),
-            Place::User(_) => Self::new(name.offset, None),
+            Place::Kernel(address) => self.of_kernel(frame, address, name.into),
+            Place::File { .. } => {
+                let found = of_file(names, machine, place, name.into, self.before);
+                with_instruction(frame, name.into, found.unwrap_or_default())
+            }
+            Place::User(_) => Self::of_no_function(frame, name.offset),
         }
     }
+}
+
+/// `found`: the instruction, after some of those before it; empty where its code is not to be had.
+fn with_instruction(frame: CodeFrame, into: u64, mut found: Vec<Instruction>) -> CodeFrame {
+    let own = found.pop();
+    let at = |one: Instruction, before| {
+        let Instruction { into, text, is_after_guest } = one;
+        InstructionAt { into, text: Some(text), is_after_guest, before }
+    };
+    let with = |at| CodeFrame { instruction: Some(Box::new(at)), ..frame.clone() };
+    let before: Vec<CodeFrame> = found.into_iter().map(|one| with(at(one, Vec::new()))).collect();
+    let unread = InstructionAt { into, ..InstructionAt::default() };
+    with(own.map_or(unread, |one| at(one, before)))
 }
 
 /// Bytes that are needed of a function to read the instruction at an offset in it.
@@ -60,10 +134,12 @@ fn needed(into: u64) -> Option<usize> {
     Some(into.saturating_add(MOST_INSTRUCTION_BYTES))
 }
 
-fn of_kernel(code: &KernelCode, address: u64, into: u64) -> Option<Instruction> {
-    let isa = CodeIsa::of_elf(code.elf_machine())?;
-    let begin = address.checked_sub(into)?;
-    instruction_at(isa, code.from(begin, needed(into)?), begin, into)
+fn of_kernel(code: &KernelCode, address: u64, into: u64, before: usize) -> Vec<Instruction> {
+    let begin = address.checked_sub(into).zip(needed(into));
+    let found = CodeIsa::of_elf(code.elf_machine()).zip(begin).map(|(isa, (begin, most))| {
+        instructions_to(isa, code.from(begin, most), begin, into, before)
+    });
+    found.unwrap_or_default()
 }
 
 fn of_file(
@@ -71,7 +147,9 @@ fn of_file(
     machine: &Machine<'_>,
     place: Place,
     into: u64,
-) -> Option<Instruction> {
+    before: usize,
+) -> Option<Vec<Instruction>> {
     let code = names.code(machine, place, into, needed(into)?)?;
-    instruction_at(CodeIsa::of_elf(code.elf_machine)?, code.bytes, code.begin, into)
+    let isa = CodeIsa::of_elf(code.elf_machine)?;
+    Some(instructions_to(isa, code.bytes, code.begin, into, before))
 }

@@ -1,6 +1,6 @@
 //! The lines of a profile: its rows as they are, or put together by what was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analyses::profile::{
     CodeFrame, Evidence, InstructionAt, ProfileRow, ProfileVcpu, SampledMachine, SampledTime,
@@ -181,6 +181,7 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
     let is_shown = |line: &Line<'_>| report.idle || !line.key.state.is_some_and(VcpuState::is_idle);
     let shown = |line: &Line<'_>| is_shown(line) && line.is_asked_for(report);
     let mut lines = put_together(report, all(report).into_iter().filter(shown).collect());
+    add_those_before(&mut lines);
     if report.symbol.is_some() {
         let whole_ns = lines.iter().map(|line| line.time.ns).fold(0, u64::saturating_add);
         lines.iter_mut().for_each(|line| line.whole_ns = whole_ns);
@@ -189,6 +190,23 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
         }
     }
     lines
+}
+
+/// Adds the instructions before those that samples saw, where they are known and no sample saw them.
+fn add_those_before<'r>(lines: &mut Vec<Line<'r>>) {
+    let key = |line: &Line<'r>| Some((line.key, line.function()?, line.host_code));
+    let mut there: BTreeSet<_> = lines.iter().filter_map(key).collect();
+    let mut added = Vec::new();
+    for line in lines.iter() {
+        for frame in line.instruction().map_or(&[][..], |at| &at.before) {
+            if there.insert((line.key, frame, line.host_code)) {
+                let (time, modes) = (SampledTime::default(), Modes::default());
+                let stack = std::slice::from_ref(frame);
+                added.push(Line { stack, evidence: Evidence::None, time, modes, ..*line });
+            }
+        }
+    }
+    lines.extend(added);
 }
 
 fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
