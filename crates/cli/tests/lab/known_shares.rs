@@ -218,6 +218,18 @@ fn check(recorded: &Recorded) {
     assert!(unseen * 20 <= all, "{unseen} of {all} ns");
 }
 
+/// Nothing is sampled: interrupts of the host's own tick, and those that are the guest's, are all that ends the guest.
+fn check_exits_alone(recorded: &Recorded) {
+    let Some(drawn) = put_into(recorded, 2) else { return };
+    recorded.start_agent("vsock");
+    let recorder = recorded.begin_with("vsock:3", "--guest-event sched -e kvm -e sched");
+    recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
+    let (ended_well, said) = recorded.end(recorder);
+    assert!(ended_well, "{said}");
+    let session = recorded.session_with(&[]);
+    shares_are_right(&drawn, "exits alone", &profile_with(&session, &[], &[]));
+}
+
 fn shares_are_right(drawn: &Drawn, name: &str, profile: &Value) {
     let (found, samples) = drawn.found(profile);
     eprintln!("{name}: {found:.3?} of {:?}, {samples} samples", drawn.parts);
@@ -279,7 +291,7 @@ fn rotated(mut parts: [u64; 4]) -> [u64; 4] {
     parts
 }
 
-fn check_on(architecture: Architecture, name: &'static str) {
+fn check_on(architecture: Architecture, name: &'static str, check: fn(&Recorded)) {
     if !architecture.can_run_all() {
         return;
     }
@@ -289,12 +301,22 @@ fn check_on(architecture: Architecture, name: &'static str) {
 
 #[test]
 fn functions_have_the_shares_that_were_drawn_for_them() {
-    check_on(Architecture::X86, "shares");
+    check_on(Architecture::X86, "shares", check);
 }
 
 #[test]
 fn functions_have_the_shares_that_were_drawn_on_aarch64() {
-    check_on(Architecture::Arm, "aarch64-shares");
+    check_on(Architecture::Arm, "aarch64-shares", check);
+}
+
+#[test]
+fn exits_alone_have_the_shares_that_were_drawn() {
+    check_on(Architecture::X86, "exit-shares", check_exits_alone);
+}
+
+#[test]
+fn exits_alone_have_the_shares_that_were_drawn_on_aarch64() {
+    check_on(Architecture::Arm, "aarch64-exit-shares", check_exits_alone);
 }
 
 #[test]
