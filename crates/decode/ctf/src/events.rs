@@ -174,7 +174,10 @@ impl<'a> Events<'a> {
     pub fn heads(&mut self, mut take: impl FnMut(usize, u64)) -> Result<(), Short> {
         loop {
             // Where the fast way ends, the other one says why, or goes on.
-            self.fast_heads(&mut take);
+            self.fast_heads(&mut |class, cycles| {
+                take(class, cycles);
+                true
+            });
             let Some(event) = self.next_event() else { return Ok(()) };
             let event = event?;
             take(event.index, event.cycles);
@@ -185,9 +188,27 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The same, up to an event that has to be walked over, or is damaged.
+    /// The next event of the classes that `is_wanted` says by their indices. Those before it are passed over.
+    pub fn next_of(
+        &mut self,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Option<Result<Event<'a>, Short>> {
+        loop {
+            if let Err(short) = self.pass() {
+                self.is_at_end = true;
+                return Some(Err(short));
+            }
+            self.fast_heads(&mut |class, _| !is_wanted(class));
+            match self.next_event()? {
+                Ok(event) if !is_wanted(event.index) => {}
+                event => return Some(event),
+            }
+        }
+    }
+
+    /// Passes over events up to one that has to be walked over, or is damaged, or that `take` doesn't.
     #[inline]
-    fn fast_heads(&mut self, take: &mut impl FnMut(usize, u64)) {
+    fn fast_heads(&mut self, take: &mut impl FnMut(usize, u64) -> bool) {
         let skim = &self.stream.skim;
         let Some(heads) = skim.head.as_ref().filter(|_| self.pending.is_none()) else { return };
         let (bytes, end) = self.cursor.all();
@@ -209,11 +230,14 @@ impl<'a> Events<'a> {
                 }
                 to = walker.cursor.at();
             }
-            if let Some((value, mask)) = head.time {
-                cycles = advanced(cycles, value, mask);
+            let now = match head.time {
+                Some((value, mask)) => advanced(cycles, value, mask),
+                None => cycles,
+            };
+            if !take(event.index, now) {
+                break;
             }
-            take(event.index, cycles);
-            (event_at, at) = (at, to);
+            (event_at, at, cycles) = (at, to, now);
         }
         self.cursor.go_to(at);
         (self.cycles, self.event_at) = (cycles, event_at);
@@ -233,6 +257,24 @@ impl<'a> Events<'a> {
         });
         self.is_at_end |= taken.is_err();
         taken.and_then(|()| self.took_bits())
+    }
+
+    /// The bytes of all that the last event has behind its head, where these are one run of fields. None: they
+    /// are not, or are cut; it can be taken otherwise.
+    #[inline]
+    pub fn take_run(&mut self) -> Option<&'a [u8]> {
+        let skim = self.stream.skim.event(self.pending?.id)?;
+        if !skim.rest.is_empty() || !skim.bits.is_multiple_of(8) {
+            return None;
+        }
+        let mut cursor = self.cursor;
+        cursor.align_below(skim.below).ok()?;
+        let bytes = cursor.take_bytes(skim.bits / 8).ok()?;
+        if cursor.at() <= self.event_at {
+            return None;
+        }
+        (self.pending, self.cursor) = (None, cursor);
+        Some(bytes)
     }
 
     /// Of events that take no bits there would be no end.

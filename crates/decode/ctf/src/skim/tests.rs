@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::*;
-use crate::{Events, Layout, Packet, Packets};
+use crate::{Events, Layout, Packet, Packets, Taken};
 
 /// Numbers that look random and are the same each time.
 struct Numbers(u64);
@@ -125,6 +125,27 @@ fn one_by_one(layout: &Layout, packet: &Packet, bytes: &[u8]) -> Seen {
     (seen, None)
 }
 
+/// Whether a run that is taken as a whole is what its only step gives.
+fn compare_runs(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize {
+    let mut runs = 0;
+    let (mut fast, mut slow) =
+        (Events::new(fast, packet, bytes).unwrap(), Events::new(slow, packet, bytes).unwrap());
+    while let (Some(Ok(_)), Some(Ok(_))) = (fast.next_event(), slow.next_event()) {
+        let Some(run) = fast.take_run() else { continue };
+        let mut taken = Vec::new();
+        slow.take(|_, step, one| {
+            let (Step::Fixed { bits, .. }, Taken::Fixed(cursor, at)) = (step, one) else {
+                panic!("{step:?} is no run");
+            };
+            taken.push(cursor.bytes_at(at, u64::from(*bits) / 8).unwrap().to_vec());
+        })
+        .unwrap();
+        assert_eq!(taken.concat(), run);
+        runs += 1;
+    }
+    runs
+}
+
 /// How many events were seen.
 fn compare(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize {
     let (seen, short) = one_by_one(slow, packet, bytes);
@@ -136,13 +157,23 @@ fn compare(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize
     assert_eq!((heads, end.err()), (expected, short));
     assert_eq!(events.event_at(), seen.last().map_or(0, |last| last.2));
     assert!(events.next_event().is_none(), "nothing follows");
+    let mut events = Events::new(fast, packet, bytes).unwrap();
+    let (mut some, mut end) = (Vec::new(), None);
+    while let Some(event) = events.next_of(|class| class % 3 == 1) {
+        match event {
+            Ok(event) => some.push((event.index, event.cycles, events.event_at())),
+            Err(short) => end = Some(short),
+        }
+    }
+    let expected: Vec<_> = seen.iter().copied().filter(|one| one.0 % 3 == 1).collect();
+    assert_eq!((some, end), (expected, short));
     seen.len()
 }
 
 #[test]
 fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
     let mut numbers = Numbers(1);
-    let (mut most, mut ended) = ([0, 0], [0, 0]);
+    let (mut most, mut ended, mut runs) = ([0, 0], [0, 0], 0);
     for round in 0..2_000 {
         let (fast, has_plan) = made(&mut numbers);
         assert_eq!(fast.streams[0].skim.head.is_some(), has_plan);
@@ -156,9 +187,11 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
             let seen = compare(&fast, &slow, &packet, &bytes);
             most[usize::from(has_plan)] = seen.max(most[usize::from(has_plan)]);
             ended[usize::from(seen > 3)] += 1;
+            runs += compare_runs(&fast, &slow, &packet, &bytes);
         }
     }
     assert!(most.iter().all(|&most| most > 30), "events in a packet: {most:?}");
+    assert!(runs > 1_000, "events that are one run: {runs}");
     assert!(ended.iter().all(|&ended| ended > 300), "packets of few and of more events: {ended:?}");
 }
 
@@ -166,6 +199,7 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
 fn plans_give_what_a_walk_gives_on_damaged_traces() {
     let mut numbers = Numbers(2);
     let mut counts = Vec::new();
+    let mut runs = 0;
     for trace in [
         "x86-svm/lttng/kernel",
         "x86-svm/lttng-context/kernel",
@@ -193,6 +227,7 @@ fn plans_give_what_a_walk_gives_on_damaged_traces() {
                     let content =
                         packet.events_at + numbers.next(packet.content - packet.events_at + 1);
                     compare(&fast, &slow, &packet, &bytes);
+                    runs += compare_runs(&fast, &slow, &packet, &bytes);
                     compare(&fast, &slow, &Packet { content, ..packet.clone() }, &bytes);
                     compare(&fast, &slow, &packet, &bytes[..numbers.next(packet.len) as usize]);
                 }
@@ -201,4 +236,5 @@ fn plans_give_what_a_walk_gives_on_damaged_traces() {
         counts.push(count);
     }
     assert!(counts.iter().all(|&count| count > 1_000), "events of the traces: {counts:?}");
+    assert!(runs > 1_000, "events that are one run: {runs}");
 }

@@ -2,18 +2,21 @@
 //! of them takes as long as reading the trace, so it is done when a name is first asked for.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ctf::ByteOrder;
 use tracedat::Cmdlines;
 
-use super::shape::{Behind, Shape};
+use super::shape::Behind;
 use super::stream::{CtfStream, Trace};
 use super::threads::is_unknown;
 use crate::names::ThreadNames;
 
 /// Threads whose names are kept, at most.
 const MOST_THREADS: usize = 1 << 20;
+/// Threads that are found without looking for them; of the same lowest bits, the one that came last.
+const RECENT: usize = 1 << 10;
 
 /// The threads of a trace.
 #[derive(Debug)]
@@ -50,52 +53,131 @@ pub(super) fn names_at(
 
 impl ThreadNames for Comms {
     fn all(&self) -> Cmdlines {
-        let mut names: HashMap<u32, (u64, String)> = HashMap::new();
-        let mut record = Vec::new();
-        for stream in &self.streams {
-            for part in &stream.parts {
-                let clock = self.trace.clock(part);
-                self.trace.each_record(part, &mut record, |shape, record, cycles| {
-                    take(shape, record, self.trace.order, clock.ns(cycles), &mut names);
-                    true
-                });
+        // As if the streams were read one after another.
+        let mut names = Named::default();
+        for found in self.of_streams() {
+            for one in found.all {
+                names.take(one.thread, one.ns, one.name.as_bytes());
             }
         }
-        let lines = names.iter().map(|(thread, (_, name))| format!("{thread} {name}\n"));
+        let lines = names.all.iter().map(|one| format!("{} {}\n", one.thread, one.name));
         Cmdlines::parse(lines.collect::<String>().as_bytes())
     }
 }
 
-/// Keeps the names that an event has; of several of a thread the last.
-fn take(
-    shape: &Shape,
-    record: &[u8],
-    order: ByteOrder,
-    ns: u64,
-    names: &mut HashMap<u32, (u64, String)>,
-) {
-    for place in &shape.names_at {
-        let Some(thread) = order.u32_at(record, place.id.into()) else { continue };
-        let Some(name) = place.name.of(record, order) else { continue };
-        if thread == 0 || is_unknown(thread) || name.is_empty() || name == b"<...>" {
-            continue;
-        }
-        let has_room = names.len() < MOST_THREADS;
-        match names.get_mut(&thread) {
-            Some((at, old)) => {
-                if *at <= ns && old.as_bytes() != name {
-                    *old = text(name);
+impl Comms {
+    /// The names of each stream. They are read by as many threads as there are processors.
+    fn of_streams(&self) -> Vec<Named> {
+        let found: Vec<Mutex<Named>> = self.streams.iter().map(|_| Mutex::default()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((stream, found)) = self.streams.get(at).zip(found.get(at)) else { return };
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = self.of_stream(stream);
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(self.streams.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let whole = |one: Mutex<Named>| one.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.into_iter().map(whole).collect()
+    }
+
+    fn of_stream(&self, stream: &CtfStream) -> Named {
+        let (mut names, mut record) = (Named::default(), Vec::new());
+        let order = self.trace.order;
+        for part in &stream.parts {
+            let clock = self.trace.clock(part);
+            self.trace.each_record(part, &mut record, |shape, record, cycles| {
+                let ns = clock.ns(cycles);
+                for place in &shape.names_at {
+                    let Some(thread) = order.u32_at(record, place.id.into()) else { continue };
+                    let Some(name) = place.name.of(record, order) else { continue };
+                    let is_none = name.is_empty() || name == b"<...>";
+                    if thread != 0 && !is_unknown(thread) && !is_none {
+                        names.take(thread, ns, name);
+                    }
                 }
-                *at = ns.max(*at);
-            }
-            None if has_room => {
-                names.insert(thread, (ns, text(name)));
-            }
-            None => {}
+                true
+            });
         }
+        names
+    }
+}
+
+/// Threads with the last name of each.
+#[derive(Debug)]
+struct Named {
+    all: Vec<NamedThread>,
+    /// Where they are, by their ids.
+    places: HashMap<u32, usize>,
+    /// Where those are that came last, by the lowest bits of their ids.
+    recent: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct NamedThread {
+    thread: u32,
+    /// When it last had a name.
+    ns: u64,
+    name: String,
+}
+
+impl Default for Named {
+    fn default() -> Self {
+        Self { all: Vec::new(), places: HashMap::new(), recent: vec![usize::MAX; RECENT] }
+    }
+}
+
+impl Named {
+    /// Keeps a name; of several of a thread the last.
+    fn take(&mut self, thread: u32, ns: u64, name: &[u8]) {
+        let recent = self.recent.get(thread as usize % RECENT).copied().unwrap_or(usize::MAX);
+        let is_it = self.all.get(recent).is_some_and(|one| one.thread == thread);
+        let at = if is_it { Some(recent) } else { self.places.get(&thread).copied() };
+        let at = match at {
+            Some(at) => at,
+            None if self.all.len() < MOST_THREADS => {
+                self.places.insert(thread, self.all.len());
+                self.all.push(NamedThread { thread, ns, name: text(name) });
+                self.all.len() - 1
+            }
+            None => return,
+        };
+        if let Some(recent) = self.recent.get_mut(thread as usize % RECENT) {
+            *recent = at;
+        }
+        let Some(one) = self.all.get_mut(at) else { return };
+        if one.ns <= ns && one.name.as_bytes() != name {
+            one.name = text(name);
+        }
+        one.ns = ns.max(one.ns);
     }
 }
 
 fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_name_of_a_thread_is_kept() {
+        let mut names = Named::default();
+        let other = 7 + RECENT as u32;
+        for (thread, ns, name) in
+            [(7, 5, "a"), (other, 1, "x"), (7, 9, "b\n"), (7, 8, "c"), (other, 1, "y")]
+        {
+            names.take(thread, ns, name.as_bytes());
+        }
+        let all: Vec<_> = names.all.iter().map(|one| (one.thread, one.ns, &*one.name)).collect();
+        assert_eq!(all, [(7, 9, "b "), (other, 1, "y")]);
+    }
 }

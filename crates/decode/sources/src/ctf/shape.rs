@@ -5,6 +5,7 @@
 //! no place at all (variants, arrays of structures) is there as text.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use ctf::{ByteOrder, EventClass, FixedField, FixedType, Integer, Scope, Step};
 
@@ -53,6 +54,8 @@ pub(super) struct Shape {
     pub(super) text: String,
     /// What is done with each of the event's steps.
     pub(super) plans: Vec<Plan>,
+    /// The bytes of its only run that a record is made of, where there is nothing else to do.
+    pub(super) run: Option<Range<usize>>,
     /// Bytes of a record up to texts and sequences.
     pub(super) size: u16,
     /// Where the record has the id of the thread it is of.
@@ -144,6 +147,7 @@ impl Shape {
         let text = format::text(id, &name, &builder.fields, builder.common_at[0].is_some());
         let size = u16::try_from(builder.end.next_multiple_of(4)).unwrap_or(u16::MAX);
         let common_at = builder.common_at;
+        let run = only_run(&event.steps, &plans, size).filter(|_| common_at == [None; 2]);
         let system = builder.system;
         Self {
             id,
@@ -151,6 +155,7 @@ impl Shape {
             name,
             text,
             plans,
+            run,
             size,
             thread_at,
             switch_at,
@@ -159,6 +164,17 @@ impl Shape {
             common_at,
         }
     }
+}
+
+/// The bytes of an event's only step that are all of its record but the head.
+fn only_run(steps: &[Step], plans: &[Plan], size: u16) -> Option<Range<usize>> {
+    let ([Step::Fixed { bits, .. }], [Plan::Pieces(pieces)]) = (steps, plans) else { return None };
+    let [Piece { from, to: HEAD_BYTES, how: How::Bytes(len) }] = pieces.as_slice() else {
+        return None;
+    };
+    let (from, len) = (from.is_multiple_of(8).then_some(*from as usize / 8)?, usize::from(*len));
+    let is_all = usize::from(size) == (usize::from(HEAD_BYTES) + len).next_multiple_of(4);
+    (is_all && from + len <= *bits as usize / 8).then_some(from..from + len)
 }
 
 /// Whether the integer is bytes of a record as they are.

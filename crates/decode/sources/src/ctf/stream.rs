@@ -9,7 +9,7 @@ use sys::FileMap;
 
 use super::parts::Part;
 use super::shape::{HEAD_BYTES, How, PID_AT, Piece, Plan, Shape};
-use super::threads::{Switches, Threads};
+use super::threads::Threads;
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
@@ -45,13 +45,21 @@ impl CtfStream {
         (range.start, self.parts.get(range).unwrap_or(&[]))
     }
 
-    /// The switches of a part.
-    fn switches(&self, part: &Part) -> Switches {
-        let mut found: Switches = None;
-        let mut record = Vec::new();
-        self.trace.each_record(part, &mut record, |shape, record, _| {
-            let Some((before, after)) = shape.switch(record, self.trace.order) else { return true };
-            found = Some((found.map_or(before, |(first, _)| first), after));
+    /// The thread that the first switch of a part takes away.
+    fn first_switch(&self, part: &Part) -> Option<i32> {
+        let mut found = None;
+        self.trace.each_record(part, &mut Vec::new(), |shape, record, _| {
+            found = shape.switch(record, self.trace.order).map(|(before, _)| before);
+            found.is_none()
+        });
+        found
+    }
+
+    /// The thread that the last switch of a part brings.
+    fn last_switch(&self, part: &Part) -> Option<i32> {
+        let mut found = None;
+        self.trace.each_record(part, &mut Vec::new(), |shape, record, _| {
+            found = shape.switch(record, self.trace.order).map(|(_, after)| after).or(found);
             true
         });
         found
@@ -86,7 +94,9 @@ impl CtfStream {
                 } else if has_switches {
                     let switch = shape.switch(record, order);
                     let ran = switch.map(|(before, _)| before).or(thread).unwrap_or_else(|| {
-                        self.threads.at(&self.parts, at, self.cpu, |part| self.switches(part))
+                        let first = |part: &Part| self.first_switch(part);
+                        let last = |part: &Part| self.last_switch(part);
+                        self.threads.at(&self.parts, at, self.cpu, first, last)
                     });
                     thread = Some(switch.map_or(ran, |(_, after)| after));
                     put(record, PID_AT, &bytes4(order, ran));
@@ -155,45 +165,51 @@ impl Trace {
         }
     }
 
+    /// The events of a part, with the shapes of their classes.
+    fn events<'t>(&'t self, part: &Part) -> Option<(Events<'t>, &'t [Shape])> {
+        let bytes = part.bytes(&self.files);
+        let events = Events::new(&self.layout, &part.packet, bytes)?;
+        let events = events.within(&part.packet, part.bits.clone(), bytes, part.cycles);
+        Some((events, self.shapes.get(part.packet.stream)?))
+    }
+
     /// Calls `take` with the events of a part, whose fields it has to take.
     fn each<'t>(
         &'t self,
         part: &Part,
         mut take: impl FnMut(&Shape, u64, u64, &mut Events<'t>) -> Result<(), ctf::Short>,
     ) -> Result<(), ctf::Short> {
-        let bytes = part.bytes(&self.files);
-        let Some(events) = Events::new(&self.layout, &part.packet, bytes) else { return Ok(()) };
-        let mut events = events.within(&part.packet, part.bits.clone(), bytes, part.cycles);
-        let Some(shapes) = self.shapes.get(part.packet.stream) else { return Ok(()) };
+        let Some((mut events, shapes)) = self.events(part) else { return Ok(()) };
+        // Classes beyond those that have shapes are passed over.
         while let Some(event) = events.next_event() {
             let event = event?;
             let at = events.event_at();
-            match shapes.get(event.index) {
-                Some(shape) => take(shape, event.cycles, at, &mut events)?,
-                None => events.take(|_, _, _| ())?,
+            if let Some(shape) = shapes.get(event.index) {
+                take(shape, event.cycles, at, &mut events)?;
             }
         }
         Ok(())
     }
 
-    /// Calls `take` with the records of the events of a part that say which threads run, until it says
-    /// that it has enough.
+    /// Calls `take` with the records of the events of a part that say which threads run, or what they are
+    /// called, as long as it wants more.
     pub(super) fn each_record(
         &self,
         part: &Part,
         record: &mut Vec<u8>,
         mut take: impl FnMut(&Shape, &[u8], u64) -> bool,
     ) {
+        let Some((mut events, shapes)) = self.events(part) else { return };
+        let is_wanted = |class: usize| shapes.get(class).is_some_and(|shape| shape.names_threads);
         // A part that is damaged says nothing beyond the damage.
-        let _ = self.each(part, |shape, cycles, at, events| {
-            if !shape.names_threads {
-                return events.take(|_, _, _| ());
-            }
+        while let Some(Ok(event)) = events.next_of(is_wanted) {
+            let Some(shape) = shapes.get(event.index) else { return };
             record.clear();
-            shape.write(events, self.order, record)?;
-            let enough = ctf::Short { at, what: "enough" };
-            if take(shape, record, cycles) { Ok(()) } else { Err(enough) }
-        });
+            let written = shape.write(&mut events, self.order, record);
+            if written.is_err() || !take(shape, record, event.cycles) {
+                return;
+            }
+        }
     }
 }
 
@@ -225,6 +241,16 @@ impl Shape {
         out: &mut Vec<u8>,
     ) -> Result<(), ctf::Short> {
         let begin = out.len();
+        if let Some(run) = &self.run
+            && let Some(bytes) = events.take_run()
+        {
+            let mut head = [0; HEAD_BYTES as usize];
+            put(&mut head, 0, &bytes2(order, self.id));
+            out.extend_from_slice(&head);
+            out.extend_from_slice(bytes.get(run.clone()).unwrap_or(&[]));
+            out.resize(begin + usize::from(self.size), 0);
+            return Ok(());
+        }
         out.resize(begin + usize::from(self.size), 0);
         put(out, begin, &bytes2(order, self.id));
         let mut plans = self.plans.iter();

@@ -11,33 +11,38 @@ const UNKNOWN: u32 = 1 << 30;
 /// Parts that are looked at in each direction, at most.
 const MOST_LOOKED_AT: usize = 1 << 10;
 
-/// The switches of a part: the thread before the first, and the one after the last.
-pub(super) type Switches = Option<(i32, i32)>;
-
 /// What is known of a stream's parts, as they are looked at.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    switches: Vec<OnceLock<Switches>>,
+    /// Of each part, the thread before its first switch, and the one after its last.
+    first: Vec<OnceLock<Option<i32>>>,
+    last: Vec<OnceLock<Option<i32>>>,
 }
 
 impl Threads {
     pub(super) fn new(parts: usize) -> Self {
-        Self { switches: (0..parts).map(|_| OnceLock::new()).collect() }
+        let unknown = || (0..parts).map(|_| OnceLock::new()).collect();
+        Self { first: unknown(), last: unknown() }
     }
 
-    /// The thread that runs when the part `at` begins. `look` finds a part's switches. Without any
-    /// switch between two losses it was one thread all the time, whose id isn't known: it has one of its
-    /// own here.
+    /// The thread that runs when the part `at` begins. `first` and `last` look into a part for the thread
+    /// before its first switch, and for the one after its last. Without any switch between two losses it
+    /// was one thread all the time, whose id isn't known: it has one of its own here.
     pub(super) fn at(
         &self,
         parts: &[Part],
         at: usize,
         cpu: u32,
-        look: impl Fn(&Part) -> Switches,
+        first: impl Fn(&Part) -> Option<i32>,
+        last: impl Fn(&Part) -> Option<i32>,
     ) -> i32 {
-        let switches = |at: usize| -> Switches {
+        let first_of = |at: usize| {
             let part = parts.get(at)?;
-            *self.switches.get(at)?.get_or_init(|| look(part))
+            *self.first.get(at)?.get_or_init(|| first(part))
+        };
+        let last_of = |at: usize| {
+            let part = parts.get(at)?;
+            *self.last.get(at)?.get_or_init(|| last(part))
         };
         let follows = |at: usize| match (parts.get(at), parts.get(at + 1)) {
             (Some(this), Some(next)) => this.is_followed_by(next),
@@ -45,7 +50,7 @@ impl Threads {
         };
         let mut next = at;
         loop {
-            if let Some((before, _)) = switches(next) {
+            if let Some(before) = first_of(next) {
                 return before;
             }
             if !follows(next) || next - at >= MOST_LOOKED_AT {
@@ -53,14 +58,14 @@ impl Threads {
             }
             next += 1;
         }
-        let mut first = at;
-        while first > 0 && follows(first - 1) && at - first < MOST_LOOKED_AT {
-            first -= 1;
-            if let Some((_, after)) = switches(first) {
+        let mut begin = at;
+        while begin > 0 && follows(begin - 1) && at - begin < MOST_LOOKED_AT {
+            begin -= 1;
+            if let Some(after) = last_of(begin) {
                 return after;
             }
         }
-        let number = (cpu & 0x3ff) << 18 | (first as u32 & 0x3_ffff);
+        let number = (cpu & 0x3ff) << 18 | (begin as u32 & 0x3_ffff);
         (UNKNOWN | number).cast_signed()
     }
 }
@@ -93,7 +98,10 @@ mod tests {
         }
         let known = [None, Some((7, 8)), None, None, None];
         let threads = Threads::new(5);
-        let at = |at| threads.at(&parts, at, 1, |part| known.get(part.file).copied().flatten());
+        let known = |part: &Part| known.get(part.file).copied().flatten();
+        let first = |part: &Part| known(part).map(|(before, _)| before);
+        let last = |part: &Part| known(part).map(|(_, after)| after);
+        let at = |at| threads.at(&parts, at, 1, first, last);
         assert_eq!([at(0), at(1), at(2)], [7, 7, 8]);
         assert!(is_unknown(at(3).cast_unsigned()));
         assert_eq!(at(3), at(4));
