@@ -97,9 +97,19 @@ fn what_a_disk_wrote_into_buffers_is_what_was_read_from_it() {
     let session = recorded(&lab, folder.path(), &[(READ, &read), (WRITE, &written)]);
     let report = json(&["virtio", "--format", "json", &session]);
     let disk = queue_of_disk(&report);
-    assert_eq!(disk["taken"], read.blocks + written.blocks, "{disk}");
+    let number = |name: &str| disk[name].as_u64().unwrap();
+    // Where an interrupt comes while the kernel is in a probe, it records no hit in it, and counts that as lost.
+    let requests = read.blocks + written.blocks;
+    let missing = requests - number("taken");
+    let lost = report["losses"]["events_lost"].as_u64().unwrap();
+    assert!(missing * 2 <= lost, "{missing} of {lost}: {disk}");
     // A byte of status comes with each.
-    assert_eq!(disk["written_bytes"], read.bytes() + read.blocks + written.blocks, "{disk}");
+    let missing_bytes = read.bytes() + requests - number("written_bytes");
+    let bounds = missing..=missing * (read.block_bytes + 1);
+    assert!(bounds.contains(&missing_bytes), "{missing_bytes} of {missing}: {disk}");
+    eprintln!(
+        "{missing} of {requests} requests missing, and {missing_bytes} bytes; {lost} events lost"
+    );
     // Of an input the device has more room than it writes: nobody types here, and what it is asked comes in few bytes.
     let queues = report["queues"].as_array().unwrap();
     let control = queues.iter().filter(|one| one["device"] == "virtio0" && one["in_buffers"] != 0);

@@ -27,6 +27,8 @@ pub struct CpuStats {
     pub now_stamp: Option<u64>,
 }
 
+/// What the kernel calls events that were refused.
+const DROPPED: &str = "dropped events";
 /// Bytes of the kernel's text, at most.
 const MOST_BYTES: usize = 4096;
 
@@ -85,6 +87,20 @@ impl CpuStats {
         Ok((Self::parse(cpu, &text), text))
     }
 
+    /// With more events that were dropped, in the text, too.
+    pub(crate) fn and_dropped(self, more: u64, text: String) -> (Self, String) {
+        if more == 0 {
+            return (self, text);
+        }
+        let stats = Self { dropped: self.dropped.saturating_add(more), ..self };
+        let line = |line: &str| match line.starts_with(DROPPED) {
+            true => format!("{DROPPED}: {}\n", stats.dropped),
+            false => format!("{line}\n"),
+        };
+        let text = text.lines().map(line).collect();
+        (stats, text)
+    }
+
     /// The counts in the kernel's text; what is not in it is 0.
     #[must_use]
     pub fn parse(cpu: u32, text: &str) -> Self {
@@ -96,7 +112,7 @@ impl CpuStats {
             cpu,
             overrun: count("overrun"),
             commit_overrun: count("commit overrun"),
-            dropped: count("dropped events"),
+            dropped: count(DROPPED),
             read: count("read events"),
             entries: count("entries"),
             now_stamp: now_stamp(text),
@@ -124,6 +140,13 @@ mod tests {
         assert_eq!((losses.overrun, losses.commit_overrun, losses.dropped), (3, 2, 7));
         assert_eq!((losses.cpu, losses.events()), (4, 12));
         assert_eq!((losses.read, losses.kept()), (11, 16));
+        let (more, changed) = losses.clone().and_dropped(5, text.to_owned());
+        assert_eq!((more.dropped, CpuStats::parse(4, &changed)), (12, more.clone()));
+        assert_eq!(changed.lines().count(), text.lines().count());
+        assert_eq!(
+            losses.clone().and_dropped(0, text.to_owned()),
+            (losses.clone(), text.to_owned())
+        );
         assert_eq!(CpuStats::parse(0, "").events(), 0);
         assert_eq!(
             (losses.now_stamp, CpuStats::parse(0, "").now_stamp),

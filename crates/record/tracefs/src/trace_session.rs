@@ -40,7 +40,7 @@ pub struct TraceRequest<'r> {
 pub struct TraceSession {
     // Dropped in this order: the instance's events go off before probes and the mount go.
     instance: Instance,
-    _probes: Probes,
+    probes: Probes,
     tracefs: Tracefs,
     clock: Clock,
     events: Vec<String>,
@@ -94,7 +94,7 @@ impl TraceSession {
         let texts = Texts::read(tracefs.root(), &instance, &events)?;
         Ok(Self {
             instance,
-            _probes: probes,
+            probes,
             tracefs,
             clock,
             events,
@@ -200,12 +200,15 @@ impl TraceSession {
         RawPages::open(&self.instance, cpu, self.texts.page_size() as usize)
     }
 
-    /// What a CPU recorded and lost so far, and the kernel's text of it.
+    /// What a CPU recorded and lost so far, and the kernel's text of it. Hits of probes that the kernel did not record are
+    /// counted for all CPUs together: the first has them.
     ///
     /// # Errors
     /// When the kernel does not say.
     pub fn stats(&self, cpu: u32) -> Result<(CpuStats, String)> {
-        CpuStats::now(&self.instance, cpu)
+        let (stats, text) = CpuStats::now(&self.instance, cpu)?;
+        let missed = if self.cpus.first() == Some(&cpu) { self.probes.missed() } else { 0 };
+        Ok(stats.and_dropped(missed, text))
     }
 
     /// The counts of a CPU, to be read again and again.
