@@ -138,6 +138,7 @@ sql:
 test-sql:
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
+	cargo clippy --locked --manifest-path sql/Cargo.toml --target-dir sql/target --all-targets -- -D warnings
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
 
 # The same questions on Spark and Trino, each with two workers on this machine; they are installed into the build folder.

@@ -17,7 +17,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 type Counts = Vec<Vec<u64>>;
 
 /// Bytes that are read at once, unless a packet is longer: they stay in the cache.
-const WINDOW_BYTES: usize = 512 << 10;
+const WINDOW_BYTES: u64 = 128 << 10;
 /// What is read lies as far into a page as it does in the file: the kernel copies that several times faster.
 const PAGE_BYTES: usize = 4096;
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Failed> {
         if entry.file_name() != "metadata" && entry.file_type()?.is_file() {
             let file = File::open(entry.path())?;
             let len = file.metadata()?.len();
-            streams.push(Mutex::new(StreamFile { file, len, at: 0 }));
+            streams.push(Mutex::new(StreamFile { file, len, at: 0, window: WINDOW_BYTES }));
         }
     }
     let threads = std::thread::available_parallelism()?.get();
@@ -108,6 +108,8 @@ struct StreamFile {
     file: File,
     len: u64,
     at: u64,
+    /// Bytes that are read at once.
+    window: u64,
 }
 
 impl StreamFile {
@@ -118,7 +120,7 @@ impl StreamFile {
         buffer: &'b mut Vec<u8>,
         packets: &mut Vec<Packet>,
     ) -> Result<&'b [u8], Failed> {
-        let mut wanted = WINDOW_BYTES as u64;
+        let mut wanted = self.window;
         loop {
             let left = self.len.saturating_sub(self.at);
             let len = usize::try_from(wanted.min(left))?;
@@ -136,6 +138,8 @@ impl StreamFile {
             let taken = packets.last().map_or(0, |packet| packet.offset + packet.len);
             if taken > 0 || len as u64 == left {
                 self.at += taken;
+                // Where packets are of one length, whole ones are read, and a byte to see that they end there.
+                self.window = if taken > WINDOW_BYTES / 2 { taken + 1 } else { WINDOW_BYTES };
                 return Ok(buffer.get(begin..begin + len).unwrap_or(&[]));
             }
             wanted = wanted.saturating_mul(2);
