@@ -30,6 +30,7 @@ help:
 	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
 	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
 	@echo 'make test-sql  its tests'
+	@echo 'make lint-sql  clippy over it: ten minutes'
 	@echo 'make test-cluster  the same questions on Spark and Trino with several workers each: half an hour, 3 GB (TESTS=spark)'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
@@ -138,8 +139,12 @@ sql:
 test-sql:
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
-	cargo clippy --locked --manifest-path sql/Cargo.toml --target-dir sql/target --all-targets -- -D warnings
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
+
+# The query engine is checked for it once more, which takes some ten minutes of two CPUs: not with the tests.
+.PHONY: lint-sql
+lint-sql:
+	cargo clippy --locked --manifest-path sql/Cargo.toml --target-dir sql/target --all-targets -- -D warnings
 
 # The same questions on Spark and Trino, each with two workers on this machine; they are installed into the build folder.
 .PHONY: test-cluster
