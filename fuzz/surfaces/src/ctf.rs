@@ -1,6 +1,6 @@
 //! A CTF trace: any metadata with any stream behind them, or any packets of a sound trace.
 
-use ctf::{Events, Float, Integer, Label, Layout, Packets, Visit};
+use ctf::{Events, Layout, Nothing, Packets};
 use raw_bytes::ByteOrder;
 use testkit::{ctf_metadata, ctf_packet};
 
@@ -60,16 +60,6 @@ fn packets(layout: &Layout, stream: &[u8]) {
         }
         assert_eq!(heads, seen);
     }
-}
-
-struct Nothing;
-
-impl Visit for Nothing {
-    fn integer(&mut self, _: &str, _: i128, _: Option<&Integer>, _: Option<&[Label]>) {}
-    fn float(&mut self, _: &str, _: f64, _: &Float) {}
-    fn text(&mut self, _: &str, _: &[u8]) {}
-    fn begin(&mut self, _: &str, _: bool) {}
-    fn end(&mut self, _: bool) {}
 }
 
 /// Traces to begin with.

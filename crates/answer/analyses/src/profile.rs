@@ -277,19 +277,19 @@ pub fn profile(
     rows_of(found, recordings, guest_stacks)
 }
 
-/// As [`profile`] without corrections, with the instruction that each sample saw; `code` has, by recording, the
-/// code of that machine's kernel, and `before` is how many instructions before that are wanted, too.
+/// As [`profile`] without corrections, with the instruction that each sample saw; `code_and_before` has, by recording, the
+/// code of that machine's kernel, and how many instructions before that are wanted, too.
 #[must_use]
 pub fn profile_of_instructions(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
     nested: &[NestedSymbols],
-    (code, before): (&[Option<KernelCode>], usize),
+    code_and_before: (&[Option<KernelCode>], usize),
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let mut found = Found::gather(recordings, guests, samples, tick);
-    (found.nested, found.kept_code, found.instructions_before) = (nested, Some(code), before);
+    (found.nested, found.kept_code) = (nested, Some(code_and_before));
     rows_of(found, recordings, GuestStacks::Raw)
 }
 

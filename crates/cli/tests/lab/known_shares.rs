@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use testkit::Random;
 
 use crate::architecture::Architecture;
 use crate::hangs::Machines;
@@ -34,14 +35,8 @@ pub(crate) struct Drawn {
 impl Drawn {
     pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let mut state = now.as_nanos() as u64 | 1;
-        let mut next = move |below: u64| {
-            // xorshift64
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 16) % below
-        };
+        let mut random = Random(now.as_nanos() as u64 | 1);
+        let mut next = move |below: u64| random.below(below);
         let names = std::array::from_fn(|at| {
             let letters = (0..8).map(|_| char::from(b'a' + next(26) as u8));
             format!("busy{at}_{}", letters.collect::<String>())
@@ -184,15 +179,21 @@ fn put_into(recorded: &Recorded, level: u8) -> Option<Drawn> {
     Some(drawn)
 }
 
-fn check(recorded: &Recorded) {
-    let Some(drawn) = put_into(recorded, 2) else { return };
+/// Has the guest run them while it is recorded with its host; `None`: there is nothing to build them with.
+fn drawn_and_recorded(recorded: &Recorded, what: &str) -> Option<Drawn> {
+    let drawn = put_into(recorded, 2)?;
     recorded.start_agent("vsock");
-    let what =
-        "--guest-event sched --guest-event irq -e kvm -e sched --sample 499 --guest-sample 397";
     let recorder = recorded.begin_with("vsock:3", what);
     recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
     let (ended_well, said) = recorded.end(recorder);
     assert!(ended_well, "{said}");
+    Some(drawn)
+}
+
+fn check(recorded: &Recorded) {
+    let what =
+        "--guest-event sched --guest-event irq -e kvm -e sched --sample 499 --guest-sample 397";
+    let Some(drawn) = drawn_and_recorded(recorded, what) else { return };
     let session = recorded.sampled_session();
     let both = profile_with(&session, &["host", "guest"], &[]);
     adds_up(&both, &session);
@@ -220,12 +221,8 @@ fn check(recorded: &Recorded) {
 
 /// Nothing is sampled: interrupts of the host's own tick, and those that are the guest's, are all that ends the guest.
 fn check_exits_alone(recorded: &Recorded) {
-    let Some(drawn) = put_into(recorded, 2) else { return };
-    recorded.start_agent("vsock");
-    let recorder = recorded.begin_with("vsock:3", "--guest-event sched -e kvm -e sched");
-    recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let what = "--guest-event sched -e kvm -e sched";
+    let Some(drawn) = drawn_and_recorded(recorded, what) else { return };
     let session = recorded.session_with(&[]);
     shares_are_right(&drawn, "exits alone", &profile_with(&session, &[], &[]));
 }

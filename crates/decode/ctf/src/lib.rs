@@ -43,4 +43,4 @@ pub use metadata::{is_metadata, is_stream};
 pub use packet::{Packet, PacketDamage, Packets};
 pub use raw_bytes::ByteOrder;
 pub use steps::{FixedField, FixedType, Scope, Step};
-pub use walk::{Visit, Walker};
+pub use walk::{Nothing, Visit, Walker};

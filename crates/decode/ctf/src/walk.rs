@@ -206,8 +206,8 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
 }
 
 /// Looks at nothing.
-#[derive(Debug)]
-pub(crate) struct Nothing;
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
 
 impl Visit for Nothing {
     fn integer(&mut self, _: &str, _: i128, _: Option<&Integer>, _: Option<&[Label]>) {}

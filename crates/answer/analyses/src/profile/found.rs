@@ -45,10 +45,8 @@ pub(super) struct Found<'s> {
     /// By number: frames, innermost first.
     stacks: Vec<Box<[symbols::Place]>>,
     names: RefCell<Names>,
-    /// By recording, code of its kernel, where instructions are asked for.
-    pub(super) kept_code: Option<&'s [Option<KernelCode>]>,
-    /// How many instructions before those that samples saw are asked for, too.
-    pub(super) instructions_before: usize,
+    /// Where instructions are asked for: by recording, code of its kernel, and how many before those that samples saw.
+    pub(super) kept_code: Option<(&'s [Option<KernelCode>], usize)>,
 }
 
 impl<'s> Found<'s> {
@@ -126,7 +124,6 @@ impl<'s> Found<'s> {
             stacks,
             names,
             kept_code: None,
-            instructions_before: 0,
         }
     }
 
@@ -152,9 +149,8 @@ impl<'s> Found<'s> {
             processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
             names: &self.names,
             stacks: &self.stacks,
-            kept: self.kept_code.map(|all| {
+            kept: self.kept_code.map(|(all, before)| {
                 let of = |at: usize| all.get(at).and_then(Option::as_ref);
-                let before = self.instructions_before;
                 KeptCode { guest: guest.and_then(of), host: of(recording), before }
             }),
         }

@@ -122,10 +122,12 @@ fn with_instruction(frame: CodeFrame, into: u64, mut found: Vec<Instruction>) ->
         let Instruction { into, text, is_after_guest } = one;
         InstructionAt { into, text: Some(text), is_after_guest, before }
     };
-    let with = |at| CodeFrame { instruction: Some(Box::new(at)), ..frame.clone() };
-    let before: Vec<CodeFrame> = found.into_iter().map(|one| with(at(one, Vec::new()))).collect();
+    let frame_at =
+        |one| CodeFrame { instruction: Some(Box::new(at(one, Vec::new()))), ..frame.clone() };
+    let before: Vec<CodeFrame> = found.into_iter().map(frame_at).collect();
     let unread = InstructionAt { into, ..InstructionAt::default() };
-    with(own.map_or(unread, |one| at(one, before)))
+    let own = own.map_or(unread, |one| at(one, before));
+    CodeFrame { instruction: Some(Box::new(own)), ..frame }
 }
 
 /// Bytes that are needed of a function to read the instruction at an offset in it.

@@ -6,19 +6,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use testkit::Random;
+
 use super::*;
 use crate::{Events, Layout, Packet, Packets, Taken};
-
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
 
 const TYPES: &str = "
 typealias integer { size = 8; align = 8; } := u8;
@@ -55,13 +46,13 @@ const HEADS: [(&str, bool); 9] = [
     ("struct { string s; u8 id; }", false),
 ];
 
-fn field(numbers: &mut Numbers, at: u64, text: &mut String) {
-    let _ = match numbers.next(9) {
+fn field(numbers: &mut Random, at: u64, text: &mut String) {
+    let _ = match numbers.below(9) {
         0 => write!(text, "string _f{at}; "),
         1 => write!(text, "u8 _n{at}; u16 _f{at}[_n{at}]; "),
         2 => write!(text, "integer {{ size = 3; align = 1; }} _n{at}; u8 _f{at}[_n{at}]; "),
         3 => write!(text, "struct {{ u8 a; integer {{ size = 12; align = 4; }} b; }} _f{at}; "),
-        4 => write!(text, "u16 _f{at}[{}]; ", numbers.next(5)),
+        4 => write!(text, "u16 _f{at}[{}]; ", numbers.below(5)),
         5 => write!(
             text,
             "enum : u8 {{ a = 0 ... 99, b = 100 ... 200 }} _n{at};
@@ -69,33 +60,33 @@ fn field(numbers: &mut Numbers, at: u64, text: &mut String) {
         ),
         6 => write!(text, "struct {{ u8 n; string s[n]; }} _f{at}; "),
         _ => {
-            let (size, align) = (1 + numbers.next(64), 1 << numbers.next(7));
+            let (size, align) = (1 + numbers.below(64), 1 << numbers.below(7));
             write!(text, "integer {{ size = {size}; align = {align}; }} _f{at}; ")
         }
     };
 }
 
-fn made(numbers: &mut Numbers) -> (Layout, bool) {
-    let order = ["le", "be"][numbers.next(2) as usize];
-    let (head, has_plan) = HEADS[numbers.next(HEADS.len() as u64) as usize];
+fn made(numbers: &mut Random) -> (Layout, bool) {
+    let order = ["le", "be"][numbers.below(2) as usize];
+    let (head, has_plan) = HEADS[numbers.below(HEADS.len() as u64) as usize];
     let mut text = format!(
         "/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = {order}; }};
          clock {{ name = c; freq = 1000000000; }}; {TYPES} stream {{ id = 0; event.header := {head}; "
     );
-    if numbers.next(3) == 0 {
+    if numbers.below(3) == 0 {
         text.push_str("event.context := struct { ");
         field(numbers, 0, &mut text);
         text.push_str("}; ");
     }
     text.push_str("}; ");
-    let step = 1 + numbers.next(2);
+    let step = 1 + numbers.below(2);
     for id in 0..32 {
         let _ = write!(
             text,
             "event {{ name = e{id}; id = {}; stream_id = 0; fields := struct {{ ",
             id * step
         );
-        for at in 1..1 + numbers.next(5) {
+        for at in 1..1 + numbers.below(5) {
             field(numbers, at, &mut text);
         }
         text.push_str("}; }; ");
@@ -172,7 +163,7 @@ fn compare(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize
 
 #[test]
 fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
-    let mut numbers = Numbers(1);
+    let mut numbers = Random(1);
     let (mut most, mut ended, mut runs) = ([0, 0], [0, 0], 0);
     for round in 0..2_000 {
         let (fast, has_plan) = made(&mut numbers);
@@ -180,9 +171,9 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
         let slow = plain(&fast);
         // Small numbers are short lengths and known ids; zeros end texts.
         let below = [2, 32, 256][round % 3];
-        let len = numbers.next(400);
-        let bytes: Vec<u8> = (0..len).map(|_| numbers.next(below) as u8).collect();
-        for content in [len * 8, numbers.next(len * 8 + 1)] {
+        let len = numbers.below(400);
+        let bytes: Vec<u8> = (0..len).map(|_| numbers.below(below) as u8).collect();
+        for content in [len * 8, numbers.below(len * 8 + 1)] {
             let packet = Packet { len, content, begin: Some(7), ..Packet::default() };
             let seen = compare(&fast, &slow, &packet, &bytes);
             most[usize::from(has_plan)] = seen.max(most[usize::from(has_plan)]);
@@ -197,7 +188,7 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
 
 #[test]
 fn plans_give_what_a_walk_gives_on_damaged_traces() {
-    let mut numbers = Numbers(2);
+    let mut numbers = Random(2);
     let mut counts = Vec::new();
     let mut runs = 0;
     for trace in [
@@ -222,14 +213,14 @@ fn plans_give_what_a_walk_gives_on_damaged_traces() {
                 let mut bytes = file[from..from + packet.len as usize].to_vec();
                 count += compare(&fast, &slow, &packet, &bytes);
                 for _ in 0..4 {
-                    let at = numbers.next(packet.len) as usize;
-                    bytes[at] = numbers.next(256) as u8;
+                    let at = numbers.below(packet.len) as usize;
+                    bytes[at] = numbers.below(256) as u8;
                     let content =
-                        packet.events_at + numbers.next(packet.content - packet.events_at + 1);
+                        packet.events_at + numbers.below(packet.content - packet.events_at + 1);
                     compare(&fast, &slow, &packet, &bytes);
                     runs += compare_runs(&fast, &slow, &packet, &bytes);
                     compare(&fast, &slow, &Packet { content, ..packet.clone() }, &bytes);
-                    compare(&fast, &slow, &packet, &bytes[..numbers.next(packet.len) as usize]);
+                    compare(&fast, &slow, &packet, &bytes[..numbers.below(packet.len) as usize]);
                 }
             }
         }

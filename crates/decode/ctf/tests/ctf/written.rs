@@ -3,22 +3,13 @@
 use std::fmt::Write;
 
 use ctf::{ByteOrder, Events, Float, Integer, Label, Layout, Packets, Visit};
-use testkit::{CtfBits, ctf_metadata, ctf_packet};
+use testkit::{CtfBits, Random, ctf_metadata, ctf_packet};
 
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-
-    fn bits(&mut self, count: u32) -> u64 {
-        let wide = self.next(1 << 31) << 33 ^ self.next(1 << 31) << 16 ^ self.next(1 << 31);
-        if count >= 64 { wide } else { wide & ((1 << count) - 1) }
-    }
+/// A number that takes this many bits at most.
+fn of_bits(numbers: &mut Random, count: u32) -> u64 {
+    let mut some = || numbers.below(1 << 31);
+    let wide = some() << 33 ^ some() << 16 ^ some();
+    if count >= 64 { wide } else { wide & ((1 << count) - 1) }
 }
 
 #[derive(Clone, Copy)]
@@ -33,17 +24,17 @@ enum Kind {
     Sequence,
 }
 
-fn kinds(numbers: &mut Numbers) -> Vec<Kind> {
-    let kind = |numbers: &mut Numbers| match numbers.next(6) {
+fn kinds(numbers: &mut Random) -> Vec<Kind> {
+    let kind = |numbers: &mut Random| match numbers.below(6) {
         0 => Kind::Text,
         1 => Kind::Sequence,
         _ => {
-            let bits = 1 + numbers.next(64) as u32;
-            let align = 1 << numbers.next(7);
-            Kind::Integer { bits, align, signed: numbers.next(2) == 1 }
+            let bits = 1 + numbers.below(64) as u32;
+            let align = 1 << numbers.below(7);
+            Kind::Integer { bits, align, signed: numbers.below(2) == 1 }
         }
     };
-    (0..1 + numbers.next(9)).map(|_| kind(numbers)).collect()
+    (0..1 + numbers.below(9)).map(|_| kind(numbers)).collect()
 }
 
 fn described(kinds: &[Kind]) -> String {
@@ -76,13 +67,13 @@ fn align(kinds: &[Kind]) -> usize {
 }
 
 /// Writes an event; what a reader should see of it.
-fn write(kinds: &[Kind], numbers: &mut Numbers, bits: &mut CtfBits) -> Vec<String> {
+fn write(kinds: &[Kind], numbers: &mut Random, bits: &mut CtfBits) -> Vec<String> {
     let mut seen = Vec::new();
     bits.align(align(kinds));
     for (at, kind) in kinds.iter().enumerate() {
         match *kind {
             Kind::Integer { bits: count, align, signed } => {
-                let value = numbers.bits(count);
+                let value = of_bits(numbers, count);
                 bits.align(align as usize).integer(value, count);
                 let above = 64 - count;
                 let number = (value << above).cast_signed() >> above;
@@ -90,16 +81,16 @@ fn write(kinds: &[Kind], numbers: &mut Numbers, bits: &mut CtfBits) -> Vec<Strin
                 seen.push(format!("f{at}={number}"));
             }
             Kind::Text => {
-                let text = "abcdefghij".get(..numbers.next(10) as usize).unwrap_or("");
+                let text = "abcdefghij".get(..numbers.below(10) as usize).unwrap_or("");
                 bits.bytes(text.as_bytes()).bytes(&[0]);
                 seen.push(format!("f{at}={text}"));
             }
             Kind::Sequence => {
-                let count = numbers.next(5);
+                let count = numbers.below(5);
                 bits.align(8).integer(count, 8).align(16);
                 seen.push(format!("n{at}={count}"));
                 for _ in 0..count {
-                    let value = numbers.bits(16);
+                    let value = of_bits(numbers, 16);
                     bits.integer(value, 16);
                     seen.push(format!("={value}"));
                 }
@@ -127,7 +118,7 @@ impl Visit for Seen {
 }
 
 fn one(order: ByteOrder, seed: u64) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Random(seed + 1);
     let kinds = kinds(&mut numbers);
     let layout = Layout::parse(ctf_metadata(order, &described(&kinds)).as_bytes()).unwrap();
     let mut expected = Vec::new();
@@ -135,9 +126,9 @@ fn one(order: ByteOrder, seed: u64) {
     let mut now = (5 << 27) - 20_000;
     let file = ctf_packet(order, now, |bits| {
         for _ in 0..8 {
-            now += numbers.next(10_000);
+            now += numbers.below(10_000);
             bits.align(8);
-            if numbers.next(3) == 0 {
+            if numbers.below(3) == 0 {
                 bits.integer(31, 5).align(8).integer(0, 32).integer(now, 64);
             } else {
                 bits.integer(0, 5).integer(now & ((1 << 27) - 1), 27);
