@@ -39,8 +39,10 @@ impl FromStr for Engine {
             Some(("duckdb", program)) if !program.is_empty() => Ok(Self::DuckDb(program.into())),
             Some(("spark", master)) if !master.is_empty() => Ok(Self::Spark(master.to_owned())),
             Some(("trino", url)) => trino::Catalog::of(url).map(Self::Trino),
+            // What stands behind its name may be a password.
             _ => Err(format!(
-                "{text} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER, trino=URL"
+                "{} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER, trino=URL",
+                text.split_once('=').map_or(text, |(name, _)| name)
             )),
         }
     }

@@ -64,9 +64,9 @@ struct Args {
     #[arg(long, value_name = "MIB", default_value = "1024")]
     memory: usize,
     /// Ask another engine: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module, spark=MASTER, or
-    /// trino=http://HOST:PORT/CATALOG
+    /// trino=https://HOST:PORT/CATALOG
     #[arg(long, value_name = "ENGINE")]
-    engine: Option<Engine>,
+    engine: Option<String>,
     /// List the questions that are known by name
     #[arg(long)]
     list: bool,
@@ -158,8 +158,13 @@ async fn ended() -> u8 {
 
 async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode {
     if let Some(engine) = &args.engine {
+        // Read here: what the parser of arguments says of a wrong one has all of it, and it may hold a password.
+        let engine = match engine.parse::<Engine>() {
+            Ok(engine) => engine,
+            Err(why) => return fails(&why, 2),
+        };
         let Some(query) = query else { return fails("--engine takes a query", 2) };
-        return match answered_by(engine, args, query, sources).await {
+        return match answered_by(&engine, args, query, sources).await {
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => fails(&at_fault::in_words(&error), 1),
             Ok(()) => ExitCode::SUCCESS,

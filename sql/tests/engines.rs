@@ -39,13 +39,16 @@ fn an_engine_that_fails_says_why() {
         ("duckdb=/nonexistent/duckdb", "SELECT 1", 1, "cannot run /nonexistent/duckdb"),
         ("spark", "SELECT 1", 2, "spark is no engine"),
         ("sqlite", "SELECT 1", 2, "sqlite is no engine"),
-        ("trino=https://c/hive", "SELECT 1", 2, "over http:// alone"),
+        ("trino=ftp://c/hive", "SELECT 1", 2, "not by ftp:"),
+        ("trino=https://ann:hush@c/hive", "SELECT 1", 2, "is no secret"),
+        ("trino:https://c?password=hush", "SELECT 1", 2, "trino:https://c?password is no engine"),
         ("trino=http://127.0.0.1:1/hive", "SELECT 1", 1, "Trino at http://127.0.0.1:1/: "),
         ("duckdb", "\\d exits", 1, "--engine takes queries"),
     ] {
         let done = hyperscope(&["sql", "--engine", engine, query, FIXTURES[0]]);
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.code() == Some(code) && said.contains(words), "{engine}: {said}");
+        assert!(!said.contains("hush"), "{said}");
     }
     let Some(python) = python_with("duckdb==2.0.0", "duckdb") else { return };
     let engine = format!("duckdb={}", python.display());

@@ -3,70 +3,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod alike;
+mod server;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use alike::{FIXTURES, hyperscope};
-
-/// A server that answers each request by what a function makes of its address and of its number, and what it was sent.
-fn server(
-    respond: impl Fn(&str, usize) -> (u16, String) + Send + 'static,
-) -> (String, Receiver<(String, String)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, requests) = channel();
-    let own = at.clone();
-    thread::spawn(move || {
-        for (number, stream) in listener.incoming().enumerate() {
-            let mut stream = stream.unwrap();
-            let (head, body) = request(&mut stream);
-            let (status, text) = respond(&own, number);
-            let _ = sender.send((head, body));
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
-                text.len()
-            );
-        }
-    });
-    (at, requests)
-}
-
-fn request(stream: &mut TcpStream) -> (String, String) {
-    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.to_ascii_lowercase();
-            let length = length.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(0, |length| length.parse::<usize>().unwrap()) {
-                return (head.to_owned(), body.to_owned());
-            }
-        }
-        let read = stream.read(&mut part).unwrap();
-        if read == 0 {
-            return (text, String::new());
-        }
-        bytes.extend_from_slice(&part[..read]);
-    }
-}
+use alike::FIXTURES;
+use server::{asking, said, server};
 
 /// Exit code, standard output and standard error.
 fn ask(at: &str) -> (i32, String, String) {
-    let engine = format!("trino={at}/lake?user=ann");
-    let query = "SELECT a, b FROM exits";
-    let done = hyperscope(&["sql", "--format", "csv", "--engine", &engine, query, FIXTURES[0]]);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (done.status.code().unwrap_or(-1), text(&done.stdout), text(&done.stderr))
+    said(&mut asking(at, "?user=ann"))
 }
 
 #[test]
 fn pages_are_one_answer() {
     let columns = r#""columns":[{"name":"a","type":"bigint"},{"name":"b","type":"varchar"}]"#;
-    let (at, requests) = server(move |own, number| match number {
+    let found = server(move |own, number| match number {
         // Each of the statements before the query, and the one after it.
         0..=2 | 7.. => (200, "{}".to_owned()),
         3 => (200, format!(r#"{{"nextUri":"{own}/v1/statement/queued/1"}}"#)),
@@ -77,9 +29,9 @@ fn pages_are_one_answer() {
         ),
         6 => (200, r#"{"data":[[9007199254740993,null]]}"#.to_owned()),
     });
-    let (code, out, err) = ask(&at);
+    let (code, out, err) = ask(&found.at);
     assert_eq!((code, &*out), (0, "a,b\n1,x\n9007199254740993,\n"), "{err}");
-    let requests: Vec<_> = requests.try_iter().collect();
+    let requests: Vec<_> = found.requests.try_iter().collect();
     let statements: Vec<_> =
         requests.iter().filter(|(_, body)| !body.is_empty()).map(|(_, body)| &**body).collect();
     assert!(
@@ -103,33 +55,36 @@ fn pages_are_one_answer() {
 fn what_is_no_answer_ends_with_a_reason() {
     let own = |text: &'static str| move |_: &str, _| (200, text.to_owned());
     for (at, why) in [
-        (server(own("no")).0, "no page of Trino's"),
+        (server(own("no")).at, "no page of Trino's"),
         (
-            server(own(r#"{"nextUri":"http://127.0.0.1:1/v1/statement/x"}"#)).0,
+            server(own(r#"{"nextUri":"http://127.0.0.1:1/v1/statement/x"}"#)).at,
             "which is not its own",
         ),
-        (server(own(r#"{"nextUri":"x"}"#)).0, "which is not its own"),
+        (server(own(r#"{"nextUri":"x"}"#)).at, "which is not its own"),
         (
-            server(|own, _| (200, format!(r#"{{"nextUri":"{own}/other"}}"#))).0,
+            server(|own, _| (200, format!(r#"{{"nextUri":"{own}/other"}}"#))).at,
             "which is not its own",
         ),
-        (server(own("{}")).0, "answers without columns"),
+        (server(own("{}")).at, "answers without columns"),
         (
-            server(own(r#"{"error":{"message":"line 1:1: no\u001b[2J"}}"#)).0,
+            server(own(r#"{"error":{"message":"line 1:1: no\u001b[2J"}}"#)).at,
             "Trino: line 1:1: no\\x1b[2J",
         ),
         (
-            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[["x"]]}"#)).0,
+            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[["x"]]}"#)).at,
             "no value of its column's type",
         ),
         (
-            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[[1,2]]}"#)).0,
+            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[[1,2]]}"#)).at,
             "2 values for 1 columns",
         ),
-        (server(|_, _| (401, String::new())).0, "give user=NAME"),
-        (server(|_, _| (302, String::new())).0, "status 302"),
-        (server(|_, _| (404, "<html>".repeat(1000))).0, "status 404 <html>"),
-        (server(|_, _| (200, " ".repeat(40 << 20))).0, "Trino at http"),
+        (
+            server(|_, _| (401, String::new())).at,
+            "it is ann who asks (status 401): give a password",
+        ),
+        (server(|_, _| (302, String::new())).at, "status 302"),
+        (server(|_, _| (404, "<html>".repeat(1000))).at, "status 404 <html>"),
+        (server(|_, _| (200, " ".repeat(40 << 20))).at, "Trino at http"),
     ] {
         let (code, out, err) = ask(&at);
         assert!(code == 1 && err.contains(why) && err.len() < 1000, "{why}: {code} {out} {err}");
@@ -139,18 +94,18 @@ fn what_is_no_answer_ends_with_a_reason() {
 /// Whoever gives up has the query end there, too.
 #[test]
 fn a_query_that_nobody_waits_for_is_canceled() {
-    let (at, requests) = server(|own, number| match number {
+    let found = server(|own, number| match number {
         0..=2 => (200, "{}".to_owned()),
         _ => {
             thread::sleep(std::time::Duration::from_millis(50));
             (200, format!(r#"{{"nextUri":"{own}/v1/statement/executing/{number}"}}"#))
         }
     });
-    let engine = format!("trino={at}/lake");
+    let engine = format!("trino={}/lake", found.at);
     let query = "SELECT a, b FROM exits";
     let mut child =
         alike::command(&["sql", "--engine", &engine, query, FIXTURES[0]]).spawn().unwrap();
-    let mut heads = requests.iter().map(|(head, _)| head);
+    let mut heads = found.requests.iter().map(|(head, _)| head);
     assert!(heads.by_ref().take(500).any(|head| head.contains("/executing/")));
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

@@ -3,6 +3,8 @@
 mod answer;
 mod catalog;
 mod client;
+mod connection;
+mod credentials;
 mod tables;
 
 use std::path::Path;
@@ -22,7 +24,7 @@ use super::{Asked, at_place, failed};
 /// When it can't be reached, or says that it can't answer.
 pub(super) async fn ask(catalog: &Catalog, asked: &Asked<'_>, folder: &Path) -> Result<()> {
     let tables = tables::Tables::of(catalog, asked, folder)?;
-    let client = Arc::new(Client::new(catalog, tables.schema()));
+    let client = Arc::new(Client::new(catalog, tables.schema()).map_err(failed)?);
     // Whoever stops waiting stops the query, too.
     let stopped = Stop(Arc::clone(&client));
     let (query, answer) = (asked.query.to_owned(), folder.join("answer"));

@@ -7,6 +7,7 @@
 mod alike;
 mod spark;
 mod trino;
+mod trino_tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};

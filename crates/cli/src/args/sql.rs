@@ -14,7 +14,7 @@ use crate::args::memory::MemoryArgs;
 #[command(after_help = "Examples:\n  \
     hyperscope sql \"SELECT reason, SUM(cost_ns) AS cost_ns FROM exits GROUP BY reason\" trace.dat\n  \
     hyperscope sql @slow-exits /srv/lake\n  \
-    hyperscope sql --engine trino=http://coordinator:8080/hive @slow-exits /srv/lake\n  \
+    hyperscope sql --engine trino=https://coordinator:8443/hive @slow-exits /srv/lake\n  \
     hyperscope sql --list\n  \
     hyperscope sql '\\d exits' trace.dat\n  \
     hyperscope sql \"SELECT * FROM vcpu_states WHERE state = 'preempted'\" NAME.hscope -o out.parquet\n  \
@@ -36,7 +36,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "MIB", default_value = "1024", help_heading = "Limits")]
     pub(crate) memory: u32,
     /// Have another engine answer, that reads the tables' files: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module,
-    /// spark=MASTER by spark-sql, or trino=http://HOST:PORT/CATALOG
+    /// spark=MASTER by spark-sql, or trino=https://HOST:PORT/CATALOG (passwords: docs/sql.md)
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,
     /// List the questions that are known by name

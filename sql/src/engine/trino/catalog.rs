@@ -1,64 +1,109 @@
-//! Where Trino is, as `--engine trino=` names it: `http://HOST:PORT/CATALOG?at=LOCATION&user=NAME`.
+//! Where Trino is, as `--engine trino=` names it: `https://HOST:PORT/CATALOG?at=LOCATION&user=NAME`.
 
-use url::Url;
+use std::path::PathBuf;
+
+use url::{Host, Url};
+
+use super::credentials::SecretFile;
+
+/// What may come behind the `?`.
+const PARTS: &str = "at=LOCATION, user=NAME, ca=FILE, password-file=FILE, token-file=FILE";
 
 /// A catalog of Trino's Hive connector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Catalog {
-    /// `http://HOST:PORT/`.
+    /// `http://HOST:PORT/`, or by `https`.
     pub(super) server: Url,
     pub(super) name: String,
     /// Where the catalog finds the lake; without one it is its path here, in a file system of its own machine.
     pub(super) at: Option<String>,
-    pub(super) user: String,
+    /// Who asks, where that is said.
+    pub(super) user: Option<String>,
+    /// Certificates that are trusted in place of this system's.
+    pub(super) ca: Option<PathBuf>,
+    pub(super) secret: Option<SecretFile>,
 }
 
 impl Catalog {
-    /// Reads a text.
+    /// Reads a text; what of it may be a secret is in no error.
     ///
     /// # Errors
     /// When it names no catalog.
     pub(crate) fn of(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("{text} is no URL: {error}"))?;
-        if url.scheme() != "http" || url.cannot_be_a_base() {
+        let url =
+            Url::parse(text).map_err(|error| format!("what trino= names is no URL: {error}"))?;
+        if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
             return Err(format!(
-                "Trino is asked over http:// alone; reach a server with https by way of a tunnel or a proxy that ends on \
-                 this machine, not by {}://",
+                "Trino is asked at https://HOST:PORT/CATALOG or http://, not by {}:",
                 url.scheme()
             ));
         }
-        if url.password().is_some() {
-            return Err("a password would be sent as it is: over http Trino takes none".to_owned());
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(
+                "a password in a command line is no secret: give ?user=NAME, and the password in \
+                        HYPERSCOPE_TRINO_PASSWORD or by &password-file=FILE"
+                    .to_owned(),
+            );
         }
         let name = url.path().trim_matches('/');
         if !is_name(name) && !name.is_empty() {
-            return Err(format!("{name} is no catalog: give http://HOST:PORT/CATALOG"));
+            return Err(format!("{name} is no catalog: give {}://HOST:PORT/CATALOG", url.scheme()));
         }
         let name = if name.is_empty() { "hive" } else { name }.to_owned();
-        let user = std::env::var("USER").ok().filter(|user| is_plain(user) && !user.is_empty());
-        let mut catalog = Self {
-            server: url.join("/").map_err(|error| error.to_string())?,
-            name,
-            at: None,
-            user: user.unwrap_or_else(|| "hyperscope".to_owned()),
-        };
+        let server = url.join("/").map_err(|error| error.to_string())?;
+        let mut catalog = Self { server, name, at: None, user: None, ca: None, secret: None };
         for (key, value) in url.query_pairs() {
-            match &*key {
-                "at" if value.contains(":/") && is_plain(&value) => {
-                    catalog.at = Some(value.into_owned())
-                }
-                "user" if !value.is_empty() && is_plain(&value) => {
-                    catalog.user = value.into_owned()
-                }
-                _ => {
-                    return Err(format!(
-                        "{key}={value} is nothing to Trino; there are: at=LOCATION, user=NAME"
-                    ));
-                }
-            }
+            catalog.add(&key, &value)?;
         }
-        catalog.server.set_query(None);
         Ok(catalog)
+    }
+
+    /// A part behind the `?`.
+    fn add(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let secret = |kind: fn(PathBuf) -> SecretFile| Some(kind(value.into()));
+        match key {
+            "at" if value.contains(":/") && is_plain(value) => self.at = Some(value.to_owned()),
+            "user" if !value.is_empty() && is_plain(value) => self.user = Some(value.to_owned()),
+            "ca" | "password-file" | "token-file" if value.is_empty() => {
+                return Err(format!("{key}= names no file"));
+            }
+            "ca" if self.server.scheme() != "https" => {
+                return Err(
+                    "ca=FILE is for https://: over http there are no certificates".to_owned()
+                );
+            }
+            "ca" => self.ca = Some(value.into()),
+            "password-file" | "token-file" if self.secret.is_some() => {
+                return Err(
+                    "one of password-file=FILE and token-file=FILE says who asks".to_owned()
+                );
+            }
+            "password-file" => self.secret = secret(SecretFile::Password),
+            "token-file" => self.secret = secret(SecretFile::Token),
+            "at" | "user" => {
+                return Err(format!("{key}={value} is nothing to Trino; there are: {PARTS}"));
+            }
+            // Its value may be a secret.
+            _ => return Err(format!("{key}= is nothing to Trino; there are: {PARTS}")),
+        }
+        Ok(())
+    }
+
+    /// Whether nobody between can read what is sent: it is encrypted, or stays on this machine.
+    pub(super) fn is_private(&self) -> bool {
+        let is_here = match self.server.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        };
+        is_here || self.server.scheme() == "https"
+    }
+
+    /// Who asks: as is said, or who runs this.
+    pub(super) fn user_or_own(&self) -> String {
+        let own = || std::env::var("USER").ok().filter(|user| is_plain(user) && !user.is_empty());
+        self.user.clone().or_else(own).unwrap_or_else(|| "hyperscope".to_owned())
     }
 }
 
@@ -81,19 +126,30 @@ mod tests {
     fn a_catalog_is_one_of_a_server() {
         let catalog = Catalog::of("http://c:8080/lake?at=s3://b/fleet&user=ann").unwrap();
         assert_eq!(catalog.server.as_str(), "http://c:8080/");
-        assert_eq!((&*catalog.name, &*catalog.user), ("lake", "ann"));
+        assert_eq!((&*catalog.name, catalog.user.as_deref()), ("lake", Some("ann")));
         assert_eq!(catalog.at.as_deref(), Some("s3://b/fleet"));
         assert_eq!(Catalog::of("http://c").unwrap().name, "hive");
+        let catalog = Catalog::of("https://c:8443/lake?ca=/a/b.pem&token-file=t").unwrap();
+        assert_eq!(catalog.server.as_str(), "https://c:8443/");
+        assert_eq!(catalog.ca, Some(PathBuf::from("/a/b.pem")));
+        assert_eq!(catalog.secret, Some(SecretFile::Token("t".into())));
         for (text, why) in [
-            ("https://c:8443/lake", "over http:// alone"),
-            ("c:8080", "over http:// alone"),
-            ("http://a:b@c/", "a password"),
+            ("ftp://c:8443/lake", "not by ftp:"),
+            ("c:8080", "not by c:"),
+            ("http://a:hush@c/", "is no secret"),
+            ("https://hush@c/", "is no secret"),
+            ("https://a:hush@c:x/", "is no URL"),
             ("http://c/a/b", "a/b is no catalog"),
             ("http://c/?at=x", "at=x is nothing"),
             ("http://c/?user=%0aX", "is nothing"),
+            ("https://c/?password=hush", "password= is nothing"),
+            ("https://c/?password-file=", "names no file"),
+            ("https://c/?password-file=a&token-file=b", "one of"),
+            ("http://c/?ca=a", "for https://"),
             ("c", "is no URL"),
         ] {
-            assert!(Catalog::of(text).unwrap_err().contains(why), "{text}");
+            let said = Catalog::of(text).unwrap_err();
+            assert!(said.contains(why) && !said.contains("hush"), "{text}: {said}");
         }
     }
 }

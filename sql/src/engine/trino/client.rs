@@ -8,21 +8,23 @@ use datafusion::error::{DataFusionError, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::Response;
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 use url::Url;
 
 use super::catalog::Catalog;
+use super::connection::{agent, in_words};
+use super::credentials::Credentials;
 
 /// How long all statements of a question may take.
 const MOST_TIME: Duration = Duration::from_secs(3600);
-/// How long a connection may take to come about.
-const MOST_CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long one page may take to come: while a query runs, a page without rows comes every second.
-const MOST_PAGE_TIME: Duration = Duration::from_secs(60);
+/// How long it may take to have a query end that nobody waits for.
+const MOST_CANCEL_TIME: Duration = Duration::from_secs(5);
 /// Bytes of one page; Trino's own are of 1 MB, or of one row.
 const MOST_PAGE_BYTES: u64 = 32 << 20;
 /// Bytes of all pages of an answer.
 const MOST_ANSWER_BYTES: u64 = 4 << 30;
+/// Characters of a text of the server's that a message has.
+const MOST_SHOWN: usize = 200;
 /// How long to wait before a server is asked once more that is busy, as the protocol has it.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -30,9 +32,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
-    server: Url,
-    catalog: String,
-    user: String,
+    catalog: Catalog,
+    credentials: Credentials,
     schema: String,
     until: Instant,
     /// What goes on with the statement that runs.
@@ -87,25 +88,28 @@ struct Location {
 
 impl Client {
     /// A client; nothing is sent yet.
-    pub(super) fn new(catalog: &Catalog, schema: &str) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // A proxy of the environment is one to the internet.
-            .proxy(None)
-            .timeout_connect(Some(MOST_CONNECT_TIME))
-            .timeout_resolve(Some(MOST_CONNECT_TIME))
-            .timeout_global(Some(MOST_PAGE_TIME))
-            .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self {
-            agent: config.new_agent(),
-            server: catalog.server.clone(),
-            catalog: catalog.name.clone(),
-            user: catalog.user.clone(),
+    ///
+    /// # Errors
+    /// When its server can't be checked, or what shows who asks can't be had or sent.
+    pub(super) fn new(catalog: &Catalog, schema: &str) -> std::result::Result<Self, String> {
+        Ok(Self {
+            agent: agent(catalog)?,
+            catalog: catalog.clone(),
+            credentials: Credentials::of(catalog, |name| std::env::var(name).ok())?,
             schema: schema.to_owned(),
             until: Instant::now() + MOST_TIME,
             next: Mutex::new(None),
+        })
+    }
+
+    /// A request with who asks.
+    fn signed<B>(&self, mut request: RequestBuilder<B>) -> RequestBuilder<B> {
+        if let Some(user) = &self.credentials.user {
+            request = request.header("X-Trino-User", user);
+        }
+        match &self.credentials.header {
+            Some(header) => request.header("Authorization", header),
+            None => request,
         }
     }
 
@@ -118,11 +122,12 @@ impl Client {
         statement: &str,
         rows: &mut dyn FnMut(&[Column], Rows) -> Result<()>,
     ) -> std::result::Result<(), Refusal> {
-        let first = self.server.join("v1/statement").map_err(|error| self.failed(&error))?;
+        let first = self.catalog.server.join("v1/statement");
+        let first = first.map_err(|error| self.failed(&error))?;
         let post = || {
-            let request = self.agent.post(first.as_str()).header("X-Trino-User", &self.user);
+            let request = self.signed(self.agent.post(first.as_str()));
             let request = request.header("X-Trino-Source", "hyperscope");
-            let request = request.header("X-Trino-Catalog", &self.catalog);
+            let request = request.header("X-Trino-Catalog", &self.catalog.name);
             request.header("X-Trino-Schema", &self.schema).send(statement)
         };
         let (mut page, mut bytes) = self.page(&post)?;
@@ -131,14 +136,14 @@ impl Client {
             let next = page.next_uri.take().map(|uri| self.own(&uri)).transpose()?;
             self.next.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&next);
             if let Some(fault) = page.error {
-                return Err(fault.into());
+                return Err(self.refused(fault));
             }
             columns = page.columns.unwrap_or(columns);
             if !columns.is_empty() {
                 rows(&columns, page.data.unwrap_or_default()).map_err(Refusal::Here)?;
             }
             let Some(next) = next else { return Ok(()) };
-            let get = || self.agent.get(next.as_str()).header("X-Trino-User", &self.user).call();
+            let get = || self.signed(self.agent.get(next.as_str())).call();
             let read;
             (page, read) = self.page(&get)?;
             bytes += read;
@@ -165,68 +170,100 @@ impl Client {
                     "Trino did not answer within {minutes} minutes"
                 )));
             }
-            let mut response = ask().map_err(|error| self.failed(&error))?;
+            let unreached = |error: ureq::Error| self.failed(&in_words(&error, &self.catalog));
+            let mut response = ask().map_err(unreached)?;
             let status = response.status().as_u16();
             let body = response.body_mut().with_config().limit(MOST_PAGE_BYTES).read_to_vec();
-            let body = body.map_err(|error| self.failed(&error))?;
+            let body = body.map_err(unreached)?;
             match status {
                 200 => {
                     let page = serde_json::from_slice(&body);
-                    let page =
-                        page.map_err(|error| self.failed(&format!("no page of Trino's: {error}")))?;
+                    let page = page.map_err(|error| {
+                        self.no_trino(&format!(
+                            "no page of Trino's: {}",
+                            self.shown(&error.to_string())
+                        ))
+                    })?;
                     return Ok((page, body.len() as u64));
                 }
                 502..=504 => std::thread::sleep(PAUSE),
-                401 | 403 => {
-                    return Err(self.failed(&format!(
-                        "it wants to know who asks (status {status}): give user=NAME; passwords are not spoken"
-                    )));
-                }
+                401 | 403 => return Err(self.failed(&self.unknown(status))),
                 other => {
                     let text = String::from_utf8_lossy(&body);
-                    let line: String =
-                        text.lines().next().unwrap_or_default().chars().take(200).collect();
-                    return Err(self.failed(&format!("status {other} {line}")));
+                    let line = self.shown(text.lines().next().unwrap_or_default());
+                    return Err(self.no_trino(&format!("status {other} {line}")));
                 }
             }
         }
     }
 
+    /// Why it doesn't believe who asks.
+    fn unknown(&self, status: u16) -> String {
+        let user = self.credentials.user.as_deref().unwrap_or("who has the token");
+        match (&self.credentials.header, self.catalog.is_private()) {
+            (Some(_), _) => format!("it refuses {user} with what was given (status {status})"),
+            (None, true) => format!(
+                "it wants to know that it is {user} who asks (status {status}): give a password in \
+                 HYPERSCOPE_TRINO_PASSWORD or by &password-file=FILE, or a token"
+            ),
+            (None, false) => format!(
+                "it refuses {user} (status {status}): ask by https://, with a password or a token"
+            ),
+        }
+    }
+
     /// An address that the server sends us on to, which must be one of its own.
     fn own(&self, uri: &str) -> std::result::Result<Url, Refusal> {
-        let next = Url::parse(uri).ok().filter(|next| {
-            next.origin() == self.server.origin() && next.path().starts_with("/v1/statement/")
-        });
-        next.ok_or_else(|| self.failed(&format!("it sends us on to {uri}, which is not its own")))
+        let server = &self.catalog.server;
+        let next = Url::parse(uri).ok();
+        if let Some(next) = next.as_ref().filter(|next| {
+            next.origin() == server.origin() && next.path().starts_with("/v1/statement/")
+        }) {
+            return Ok(next.clone());
+        }
+        let is_plain =
+            next.is_some_and(|next| next.scheme() == "http") && server.scheme() == "https";
+        // A coordinator behind a proxy that ends TLS does so.
+        let why = if is_plain {
+            "which is not encrypted: set http-server.process-forwarded there"
+        } else {
+            "which is not its own"
+        };
+        let uri = self.shown(uri);
+        Err(self.failed(&format!("it sends us on to {uri}, {why}")))
     }
 
     fn failed(&self, why: &dyn std::fmt::Display) -> Refusal {
-        Refusal::Failed(format!(
-            "Trino at {}: {why}; its coordinator is asked at http://HOST:PORT/CATALOG",
-            self.server
-        ))
+        Refusal::Failed(format!("Trino at {}: {why}", self.catalog.server))
+    }
+
+    /// A text of the server's as a message has it.
+    fn shown(&self, text: &str) -> String {
+        self.credentials.without_secrets(text).chars().take(MOST_SHOWN).collect()
+    }
+
+    /// What answers may be no Trino.
+    fn no_trino(&self, why: &str) -> Refusal {
+        let scheme = self.catalog.server.scheme();
+        self.failed(&format!("{why}; its coordinator is asked at {scheme}://HOST:PORT/CATALOG"))
+    }
+
+    /// What the server says is wrong.
+    fn refused(&self, fault: Fault) -> Refusal {
+        let place = fault.error_location.map(|at| (at.line_number, at.column_number));
+        let why = fault.message.or(fault.error_name);
+        let why = why.unwrap_or_else(|| "it failed and did not say why".to_owned());
+        Refusal::Said { why: self.credentials.without_secrets(&why), place }
     }
 
     /// Has the statement that runs end, if one does.
     pub(super) fn cancel(&self) {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(next) = next {
+            let request = self.signed(self.agent.delete(next.as_str()));
+            let request = request.config().timeout_global(Some(MOST_CANCEL_TIME)).build();
             // Trino forgets a query by itself, if nobody asks for more of it.
-            let _: io::Result<()> = self
-                .agent
-                .delete(next.as_str())
-                .header("X-Trino-User", &self.user)
-                .call()
-                .map(drop)
-                .map_err(|error| error.into_io());
+            let _: io::Result<()> = request.call().map(drop).map_err(|error| error.into_io());
         }
-    }
-}
-
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
-        let place = fault.error_location.map(|at| (at.line_number, at.column_number));
-        let why = fault.message.or(fault.error_name);
-        Self::Said { why: why.unwrap_or_else(|| "it failed and did not say why".to_owned()), place }
     }
 }

@@ -1,0 +1,115 @@
+//! The connection to Trino's server: by https its certificate is checked, and what is wrong with it is said in words.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::CertificateError;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use super::catalog::Catalog;
+
+/// How long a connection may take to come about, TLS and all.
+const MOST_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long one page may take to come: while a query runs, a page without rows comes every second.
+const MOST_PAGE_TIME: Duration = Duration::from_secs(60);
+/// Bytes of a file of certificates; a system's own have a quarter of it.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// What asks a catalog's server, and no other.
+///
+/// # Errors
+/// When there are no certificates by which it could be checked.
+pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        // A proxy of the environment is one to the internet.
+        .proxy(None)
+        .timeout_connect(Some(MOST_CONNECT_TIME))
+        .timeout_resolve(Some(MOST_CONNECT_TIME))
+        .timeout_global(Some(MOST_PAGE_TIME))
+        .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")));
+    if catalog.server.scheme() != "https" {
+        return Ok(config.build().new_agent());
+    }
+    let trusted = match &catalog.ca {
+        Some(path) => certificates(path)?,
+        None => system_certificates()?,
+    };
+    let trusted = trusted.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned());
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::from(trusted))
+        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+        .build();
+    Ok(config.https_only(true).tls_config(tls).build().new_agent())
+}
+
+/// Those of a file that the user names, which are trusted alone.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let shown = path.display();
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_FILE_BYTES).read_to_end(&mut text));
+    read.map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.ok().filter(|found| !found.is_empty());
+    found.ok_or_else(|| format!("{shown} has no certificates in PEM"))
+}
+
+fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
+        return Err("this system has no certificates to check a server by: name those of its CA, by ?ca=FILE".to_owned());
+    }
+    Ok(found)
+}
+
+/// Why a request came to nothing, in words.
+pub(super) fn in_words(error: &ureq::Error, catalog: &Catalog) -> String {
+    match tls_fault(error) {
+        Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault, catalog),
+        Some(fault) => format!("TLS fails: {fault}; is https spoken at this port?"),
+        None => match error {
+            ureq::Error::Timeout(what) => format!("it took too long ({what})"),
+            other => other.to_string(),
+        },
+    }
+}
+
+fn tls_fault(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(fault) => Some(fault),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+fn certificate_fault(fault: &CertificateError, catalog: &Catalog) -> String {
+    let host = catalog.server.host_str().unwrap_or_default();
+    match fault {
+        // The latter where a CA is of the same name, with another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => match &catalog.ca {
+            Some(path) => format!("its certificate is not by a CA of {}", path.display()),
+            None => {
+                "its certificate is by no CA that this system trusts; name its CA's by ?ca=FILE"
+                    .to_owned()
+            }
+        },
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is of a time to come; is this machine's clock right?".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("its certificate is not one of {host}")
+        }
+        other => format!("its certificate is refused: {other}"),
+    }
+}

@@ -1,0 +1,195 @@
+//! What says to Trino who asks: a password or a token, from the environment or a file of its owner's alone. It is printed nowhere.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::catalog::Catalog;
+
+/// The variables that have one, where the URL names no file.
+const PASSWORD: &str = "HYPERSCOPE_TRINO_PASSWORD";
+const TOKEN: &str = "HYPERSCOPE_TRINO_TOKEN";
+/// Bytes of either.
+const MOST_BYTES: u64 = 16 << 10;
+
+/// A file that has a password or a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SecretFile {
+    Password(PathBuf),
+    Token(PathBuf),
+}
+
+/// Who asks, and what shows that.
+pub(super) struct Credentials {
+    /// Who; with a token it says that by itself.
+    pub(super) user: Option<String>,
+    /// What a request has in `Authorization`.
+    pub(super) header: Option<String>,
+    /// What no message may have in it.
+    secret: Option<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Credentials of {:?}", self.user)
+    }
+}
+
+impl Credentials {
+    /// Those for a catalog, of its URL's files or of `variable`s of the environment.
+    ///
+    /// # Errors
+    /// When a file is open to others, there are two of them, or one would be sent so that others can read it.
+    pub(super) fn of(
+        catalog: &Catalog,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let of = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let (password, token, from) = match &catalog.secret {
+            Some(SecretFile::Password(path)) => {
+                (Some(read(path)?), None, path.display().to_string())
+            }
+            Some(SecretFile::Token(path)) => (None, Some(read(path)?), path.display().to_string()),
+            None => match (of(PASSWORD), of(TOKEN)) {
+                (Some(_), Some(_)) => {
+                    return Err(format!("{PASSWORD} and {TOKEN} are set: unset one"));
+                }
+                (None, token @ Some(_)) => (None, token, TOKEN.to_owned()),
+                (password, None) => (password, None, PASSWORD.to_owned()),
+            },
+        };
+        if (password.is_some() || token.is_some()) && !catalog.is_private() {
+            let host = catalog.server.host_str().unwrap_or_default();
+            return Err(format!(
+                "what {from} has would go to {host} as plain text: ask by https://, or without it"
+            ));
+        }
+        match (password, token) {
+            (Some(password), _) => Self::by_password(catalog, password),
+            (None, Some(token)) => Self::by_token(catalog, token, &from),
+            (None, None) => {
+                Ok(Self { user: Some(catalog.user_or_own()), header: None, secret: None })
+            }
+        }
+    }
+
+    fn by_password(catalog: &Catalog, password: String) -> Result<Self, String> {
+        let user = catalog.user_or_own();
+        if user.contains(':') {
+            return Err(format!("{user}: who has a password is no name with a colon"));
+        }
+        let header = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
+        Ok(Self { user: Some(user), header: Some(header), secret: Some(password) })
+    }
+
+    fn by_token(catalog: &Catalog, token: String, from: &str) -> Result<Self, String> {
+        if !token.chars().all(|one| one.is_ascii_graphic()) {
+            return Err(format!("what {from} has is no token: it is one word of ASCII"));
+        }
+        let header = Some(format!("Bearer {token}"));
+        Ok(Self { user: catalog.user.clone(), header, secret: Some(token) })
+    }
+
+    /// What a server says, without what it was sent.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let coded = self.header.as_deref().and_then(|header| header.split(' ').next_back());
+        let known = [coded, self.secret.as_deref()];
+        known.into_iter().flatten().fold(text.to_owned(), |text, one| text.replace(one, "…"))
+    }
+}
+
+/// The first line of a file that its owner alone can read.
+fn read(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let failed = |why: &dyn std::fmt::Display| format!("cannot read {shown}: {why}");
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let about = file.metadata().map_err(|error| failed(&error))?;
+    if !about.is_file() {
+        return Err(failed(&"it is no file"));
+    }
+    if about.mode() & 0o077 != 0 {
+        return Err(format!("{shown} is open to other users of this machine: chmod 600 {shown}"));
+    }
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+    let read = read.map_err(|error| failed(&error))?;
+    let line = text.lines().next().unwrap_or_default();
+    if line.is_empty() || read as u64 > MOST_BYTES {
+        return Err(format!("{shown} has no password or token in its first line"));
+    }
+    Ok(line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn of(url: &str, variables: &[(&str, &str)]) -> Result<Credentials, String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(one, _)| *one == name);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        Credentials::of(&Catalog::of(url).unwrap(), variable)
+    }
+
+    #[test]
+    fn a_password_and_a_token_become_a_header_that_is_not_shown() {
+        let found = of("https://c/?user=ann", &[(PASSWORD, "s3:cret")]).unwrap();
+        assert_eq!(found.header.as_deref(), Some("Basic YW5uOnMzOmNyZXQ="));
+        assert_eq!(found.user.as_deref(), Some("ann"));
+        assert!(!format!("{found:?}").contains("cret"));
+        assert_eq!(found.without_secrets("a s3:cret b YW5uOnMzOmNyZXQ= c"), "a … b … c");
+        let found = of("https://c/", &[(TOKEN, "t0ken"), (PASSWORD, "")]).unwrap();
+        assert_eq!((found.header.as_deref(), found.user), (Some("Bearer t0ken"), None));
+        let found = of("http://c/?user=ann", &[]).unwrap();
+        assert_eq!((found.header, found.user.as_deref()), (None, Some("ann")));
+    }
+
+    #[test]
+    fn nothing_goes_where_others_can_read_it() {
+        for (url, variables, why) in [
+            ("http://c/", &[(PASSWORD, "x")][..], "would go to c as plain text"),
+            ("http://127.1.2.3.example/", &[(TOKEN, "x")], "as plain text"),
+            ("http://10.0.0.1/", &[(TOKEN, "x")], "as plain text"),
+            ("https://c/", &[(TOKEN, "x"), (PASSWORD, "y")], "unset one"),
+            ("https://c/", &[(TOKEN, "x\r\nY: z")], "is no token"),
+            ("https://c/?user=a:b", &[(PASSWORD, "x")], "no name with a colon"),
+        ] {
+            let said = of(url, variables).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]"] {
+            assert!(of(url, &[(PASSWORD, "x")]).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        let url = format!("https://c/?user=ann&password-file={}", path.display());
+        assert!(of(&url, &[]).unwrap_err().contains("cannot read"));
+        for (text, mode, why) in [
+            ("secret\n", 0o640, "chmod 600"),
+            ("secret\n", 0o604, "chmod 600"),
+            ("\nsecret", 0o600, "no password or token in its first line"),
+            (&*"x".repeat(20_000), 0o600, "no password or token"),
+        ] {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let said = of(&url, &[]).unwrap_err();
+            assert!(said.contains(why) && !said.contains("secret"), "{said}");
+        }
+        fs::write(&path, "secret\r\nmore\n").unwrap();
+        // A file that is named comes before what is set.
+        let found = of(&url, &[(TOKEN, "x")]).unwrap();
+        assert_eq!(found.header.as_deref(), Some("Basic YW5uOnNlY3JldA=="));
+    }
+}
