@@ -11,6 +11,9 @@ use crate::tool::{hyperscope, output_of, repository};
 const LTTNG: &str = "fixtures/x86-svm/lttng";
 const CONTEXT: &str = "fixtures/x86-svm/lttng-context";
 const LOSSY: &str = "fixtures/x86-svm/lttng-lossy";
+/// [`CONTEXT`], as babeltrace2 2.1.1 wrote it down.
+const SECOND: &str = "fixtures/x86-svm/lttng-ctf2";
+const BARECTF: &str = "fixtures/barectf/trace";
 const PERF: &str = "fixtures/arm64/D.perf.data";
 const OF_PERF: &str = "fixtures/arm64/D.ctf";
 
@@ -34,6 +37,8 @@ fn events_are_those_that_babeltrace2_prints() {
         (LTTNG, "fixtures/x86-svm/lttng/truth.json"),
         (CONTEXT, "fixtures/x86-svm/lttng-context/truth.json"),
         (LOSSY, "fixtures/x86-svm/lttng-lossy/truth.json"),
+        (SECOND, "fixtures/x86-svm/lttng-ctf2/truth.json"),
+        (BARECTF, "fixtures/barectf/truth.json"),
         (OF_PERF, "fixtures/arm64/D.ctf.truth.json"),
     ] {
         let info = json(&["info", "--format", "json", trace]);
@@ -67,6 +72,66 @@ fn exits_are_those_that_the_guest_made() {
     let by_port = json(&["exits", "--by", "port", "--format", "json", LTTNG]);
     let rows = by_port["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["port"] == 0x4859 && row["count"] == 100), "{by_port}");
+}
+
+/// What another program made of the same trace in the other version of the format is the same to all verbs.
+#[test]
+fn a_trace_is_the_same_in_both_versions_of_the_format() {
+    let info = output_of(&["info", SECOND]);
+    assert!(info.contains("CTF 2, little endian"), "{info}");
+    for args in [
+        &["events", "--format", "jsonl"][..],
+        &["exits", "--format", "json"],
+        &["cpu", "--format", "json"],
+        &["path", "--format", "json"],
+    ] {
+        let of = |path: &str| output_of(&[args, &[path]].concat());
+        let (first, second) = (of(CONTEXT), of(SECOND));
+        assert!(first.len() > 100, "{args:?}: {first}");
+        assert!(first == second.replace(SECOND, CONTEXT), "{args:?}: {second}");
+    }
+}
+
+/// The program's own count of what it traced: what of it came, and what was lost; fields of each kind.
+#[test]
+fn a_program_traced_by_barectf_is_what_it_says() {
+    // On standard error it says that the trace has no CPUs.
+    let run = hyperscope(&["events", "--format", "jsonl", BARECTF]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let events: Vec<Value> =
+        run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of =
+        |name: &str| events.iter().filter(|one| one["event"] == format!("unknown:{name}")).count();
+    let truth = truth("fixtures/barectf/truth.json");
+    let traced = truth["traced"].as_object().unwrap();
+    let came: usize = traced.keys().map(|name| of(name)).sum();
+    let sum: u64 = traced.values().map(|one| one.as_u64().unwrap()).sum();
+    let lost = truth["lost"].as_u64().unwrap();
+    assert_eq!(came as u64 + lost, sum);
+    let info = json(&["info", "--format", "json", BARECTF]);
+    assert_eq!(info["files"][0]["losses"]["events_lost"], lost, "{info}");
+    let (losses, events): (Vec<_>, Vec<_>) = events.iter().partition(|one| one["event"].is_null());
+    assert!(losses.len() == 1 && losses[0]["lost"] == lost, "{losses:?}");
+    for event in events {
+        let (fields, task) = (&event["fields"], event["fields"]["context_task"].as_i64().unwrap());
+        if event["event"] == "unknown:started" {
+            assert_eq!(
+                (&fields["delta"], fields["name"] == "odd"),
+                (&Value::from(-task), task % 2 == 1)
+            );
+            assert_eq!(fields["ratio"], format!("{:?}", task as f64 / 8.0), "{event}");
+        }
+        if event["event"] == "unknown:step" {
+            let step = fields["small"].as_i64().unwrap() / 100 + 5;
+            let samples = fields["samples"].as_array().unwrap();
+            let samples: Vec<u64> = samples.iter().map(|one| one.as_u64().unwrap()).collect();
+            assert_eq!((samples.len() as i64, samples.is_sorted()), (step % 8, true), "{event}");
+            assert_eq!(
+                (&fields["mask"], &fields["state"]),
+                (&Value::from(1 << (step % 5)), &Value::from(step % 6))
+            );
+        }
+    }
 }
 
 /// A thread that a switch says is the one that the context says.

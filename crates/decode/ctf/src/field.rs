@@ -135,6 +135,15 @@ pub struct Float {
     pub order: ByteOrder,
 }
 
+impl Float {
+    /// The number that the bits are.
+    #[must_use]
+    pub fn value(&self, bits: u64) -> f64 {
+        // Of a short one there are no more bits than these.
+        if self.bits == 32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
+    }
+}
+
 /// Bytes up to a NUL.
 #[derive(Clone, Debug)]
 pub struct Text;

@@ -148,7 +148,7 @@ impl Walker<'_, '_> {
         let at = self.cursor.take(one.bits.into())?;
         let raw = self.cursor.unsigned_at(at, one.bits, one.order);
         let raw = raw.ok_or(Short { at, what: "the packet is cut" })?;
-        Ok(float_of(raw, one.bits))
+        Ok(one.value(raw))
     }
 
     /// How many elements an array has; those that take room have it.
@@ -193,12 +193,6 @@ impl Walker<'_, '_> {
             None => Err(Short { at: self.cursor.at(), what: "a tag stands for no field" }),
         }
     }
-}
-
-/// The number that the bits of one are.
-#[must_use]
-pub(crate) fn float_of(raw: u64, bits: u32) -> f64 {
-    if bits == 32 { f32::from_bits(raw as u32).into() } else { f64::from_bits(raw) }
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {

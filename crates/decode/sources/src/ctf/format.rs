@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ctf::{FixedType, Integer};
+use ctf::Integer;
 
 use super::symbols;
 
@@ -81,9 +81,8 @@ fn print_fmt(name: &str, fields: &[Known]) -> String {
 }
 
 /// The type of a field as C has it, and whether it is signed.
-pub(super) fn declared(of: &FixedType, bytes: u32) -> (&'static str, bool) {
-    let signed = matches!(of, FixedType::Integer(one) if one.signed);
-    let declared = match (bytes, signed) {
+pub(super) fn declared(of: &Integer, bytes: u32) -> (&'static str, bool) {
+    let declared = match (bytes, of.signed) {
         (1, false) => "u8",
         (1, true) => "s8",
         (2, false) => "u16",
@@ -93,7 +92,7 @@ pub(super) fn declared(of: &FixedType, bytes: u32) -> (&'static str, bool) {
         (_, false) => "u64",
         (_, true) => "s64",
     };
-    (declared, signed)
+    (declared, of.signed)
 }
 
 /// How a number is printed: by the names of its values, if it has any.

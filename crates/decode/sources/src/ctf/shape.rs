@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ctf::{ByteOrder, EventClass, FixedField, FixedType, Integer, Scope, Step};
+use ctf::{ByteOrder, EventClass, FixedField, FixedType, Float, Integer, Scope, Step};
 
 use super::aliases;
 use super::comms::{self, NameAt};
@@ -19,6 +19,8 @@ pub(super) const HEAD_BYTES: u16 = 8;
 pub(super) const PID_AT: usize = 4;
 /// Bytes of the places of all fields of a record, at most.
 const MOST_BYTES: u32 = 1 << 15;
+/// Bytes of a number with a fraction as text, and what parts it from the next: `-2.2250738585072014e-308, `.
+const FLOAT_BYTES: u32 = 26;
 /// Fields of an event, at most.
 const MOST_FIELDS: usize = 256;
 
@@ -97,6 +99,8 @@ pub(super) enum How {
     Bytes(u16),
     /// An integer whose bits are no bytes, or of the other order: it takes 8 bytes.
     Integer(Integer),
+    /// Numbers with a fraction, which a kernel's format has no type for: as text, a NUL at the end of its room.
+    Floats(Float, u32),
 }
 
 /// What is known of a trace besides its events.
@@ -278,39 +282,48 @@ impl Builder<'_> {
     }
 
     fn fixed(&mut self, field: &FixedField) -> Option<Piece> {
-        if let (FixedType::Integer(one), None, Scope::Payload) =
-            (&field.of, field.count, field.scope)
-            && self.is_common(&field.name, field.at, one)
-        {
+        let of = match &field.of {
+            FixedType::Integer(of) => of,
+            FixedType::Float(of) => return self.floats(field, of),
+        };
+        let is_own = field.count.is_none() && field.scope == Scope::Payload;
+        if is_own && self.is_common(&field.name, field.at, of) {
             return None;
         }
         let (bits, order) = (field.of.bits(), field.of.order());
         let plain = is_plain(bits, order, field.at, self.of.order);
         let count = field.count;
-        if !plain && (count.is_some() || matches!(field.of, FixedType::Float(_))) {
+        if !plain && count.is_some() {
             return None;
         }
         let each = if plain { bits / 8 } else { 8 };
         let bytes = each.checked_mul(count.unwrap_or(1))?;
         let to = self.room(bytes)?;
-        let (declared, signed) = declared(&field.of, each);
-        let is_text = matches!(&field.of, FixedType::Integer(one) if one.is_text) && each == 1;
-        let is_text = is_text && count.is_some();
-        let print = match &field.of {
+        let (declared, signed) = declared(of, each);
+        let is_text = of.is_text && each == 1 && count.is_some();
+        let print = match count {
             _ if is_text => Print::Text,
-            _ if count.is_some() => Print::Bytes,
-            FixedType::Integer(one) => number(one),
-            FixedType::Float(_) => Print::Number("0x%llx"),
+            Some(_) => Print::Bytes,
+            None => number(of),
         };
         let name = self.name(&field.name, field.scope);
         let size = u16::try_from(bytes).ok()?;
         let declared = if is_text { "char" } else { declared };
         self.fields.push(Known { name, declared, count, at: to, size, signed, print });
-        let how = match &field.of {
-            FixedType::Integer(one) if !plain => How::Integer(one.clone()),
-            _ => How::Bytes(size),
-        };
+        let how = if plain { How::Bytes(size) } else { How::Integer(of.clone()) };
         Some(Piece { from: field.at, to, how })
+    }
+
+    /// Numbers with a fraction become a text.
+    fn floats(&mut self, field: &FixedField, float: &Float) -> Option<Piece> {
+        let count = field.count.unwrap_or(1);
+        let bytes = count.checked_mul(FLOAT_BYTES)?.checked_add(1)?;
+        let at = self.room(bytes)?;
+        let (name, size) = (self.name(&field.name, field.scope), u16::try_from(bytes).ok()?);
+        let (declared, count, signed) = ("char", Some(bytes), false);
+        self.fields.push(Known { name, declared, count, at, size, signed, print: Print::Text });
+        let how = How::Floats(float.clone(), field.count.unwrap_or(1));
+        Some(Piece { from: field.at, to: at, how })
     }
 
     /// What the record has in its head already: perf gives tracepoints with all that they have.

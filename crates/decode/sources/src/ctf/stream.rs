@@ -320,6 +320,12 @@ impl Piece {
                 // The low 64 bits of what is one or the other.
                 put(out, to, &bytes8(order, one.value(raw) as u64));
             }
+            How::Floats(one, count) => {
+                let places = (0..u64::from(*count)).map(|index| at + index * u64::from(one.bits));
+                let raw = places.map_while(|at| cursor.unsigned_at(at, one.bits, one.order));
+                let texts: Vec<String> = raw.map(|raw| format!("{:?}", one.value(raw))).collect();
+                put(out, to, texts.join(", ").as_bytes());
+            }
         }
     }
 }
