@@ -31,7 +31,7 @@ help:
 	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
 	@echo 'make test-sql  its tests'
 	@echo 'make lint-sql  clippy over it: ten minutes'
-	@echo 'make test-cluster  the same questions on Spark and Trino with several workers each: half an hour, 3 GB (TESTS=spark)'
+	@echo 'make test-cluster  the same questions on Spark and Trino with several workers each: half an hour, 4 GB (TESTS=spark)'
 	@echo 'make bless   write the expected outputs of the golden tests again'
 	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)

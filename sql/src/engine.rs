@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::at_fault::marked;
 use crate::foreign_tables::Named;
+use crate::stored_lake::StoredLake;
 
 /// Another engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub(crate) struct Asked<'q> {
     pub(crate) memory_mib: usize,
     /// The lake whose tables these are, if they are of one.
     pub(crate) lake: Option<&'q Path>,
+    /// The lake in an object store: of its tables only the engine can know the files.
+    pub(crate) store: Option<&'q StoredLake>,
 }
 
 impl Engine {

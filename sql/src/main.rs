@@ -15,6 +15,7 @@ mod questions;
 mod recorded;
 mod running;
 mod statement;
+mod stored_lake;
 mod tables;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Asked, Engine};
 use crate::prompt::Prompt;
 use crate::recorded::Reader;
+use crate::stored_lake::StoredLake;
 use crate::tables::Source;
 
 /// SQL over tables of recordings.
@@ -94,7 +96,9 @@ fn query_and_sources(asked: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>
     let paths = |paths: &[OsString]| paths.iter().map(PathBuf::from).collect();
     match asked {
         [] => Err("a query and a source are missing".to_owned()),
-        [one] if Path::new(one).exists() => Ok((None, paths(asked))),
+        [one] if Path::new(one).exists() || StoredLake::is_named_by(Path::new(one)) => {
+            Ok((None, paths(asked)))
+        }
         [one] => Err(format!("{}: there is no such file; a query needs a source", one.display())),
         [query, sources @ ..] => {
             let query = query.to_str().ok_or("the query is no UTF-8")?;
@@ -213,10 +217,11 @@ async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<
 async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathBuf]) -> Result<()> {
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
     let query = statement::one(query)?;
-    let source = Source::of(sources);
+    let source = Source::of(sources)?;
     let named = tables::named(&source, &reader, query).await?;
     let lake = source.lake().map(std::path::absolute).transpose()?;
-    let asked = Asked { tables: &named, query, memory_mib: args.memory, lake: lake.as_deref() };
+    let (memory_mib, lake) = (args.memory, lake.as_deref());
+    let asked = Asked { tables: &named, query, memory_mib, lake, store: source.store() };
     let answer = engine.ask(&asked).await?;
     // Files one after the other: they are in the order of the rows.
     let config = SessionConfig::new().with_target_partitions(1);
@@ -236,7 +241,7 @@ async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathB
 
 async fn opened(args: &Args, sources: &[PathBuf]) -> Result<SessionContext> {
     let context = context(args)?;
-    let source = Source::of(sources);
+    let source = Source::of(sources)?;
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
     tables::register(&context, &source, reader).await?;
     questions::make_views(&context).await?;

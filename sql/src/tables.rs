@@ -23,6 +23,7 @@ use crate::columns::schema_of;
 use crate::foreign_tables::{Named, names_in};
 use crate::needed::Needed;
 use crate::recorded::{Reader, RecordedTable};
+use crate::stored_lake::StoredLake;
 
 /// What a query is asked of.
 #[derive(Debug)]
@@ -31,13 +32,32 @@ pub(crate) enum Source {
     Lake(PathBuf),
     /// Files of tables.
     Folder(PathBuf),
+    /// A lake that other engines reach, and this one doesn't.
+    Stored(StoredLake),
     /// Recordings of a host and its guests, which become tables as far as queries need them.
     Recordings,
 }
 
 impl Source {
     /// What these paths are.
-    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+    ///
+    /// # Errors
+    /// When one is a place in an object store that is none of a lake, or one of several.
+    pub(crate) fn of(paths: &[PathBuf]) -> Result<Self> {
+        let stored = paths.iter().find(|path| StoredLake::is_named_by(path));
+        Ok(match (stored, paths) {
+            (Some(_), [one]) => Self::Stored(StoredLake::of(one).map_err(at_fault)?),
+            (Some(one), _) => {
+                let one = one.display();
+                return Err(at_fault(format!(
+                    "{one}: a lake is asked alone, without other sources"
+                )));
+            }
+            (None, paths) => Self::here(paths),
+        })
+    }
+
+    fn here(paths: &[PathBuf]) -> Self {
         match paths {
             [one] if LocalFolder::open(one).is_ok() => Self::Lake(one.clone()),
             [one] if TABLES.iter().any(|table| has_files(one, table)) => Self::Folder(one.clone()),
@@ -49,9 +69,21 @@ impl Source {
     pub(crate) fn lake(&self) -> Option<&Path> {
         match self {
             Self::Lake(root) => Some(root),
-            Self::Folder(_) | Self::Recordings => None,
+            Self::Folder(_) | Self::Stored(_) | Self::Recordings => None,
         }
     }
+
+    /// The lake in an object store, if it is one.
+    pub(crate) fn store(&self) -> Option<&StoredLake> {
+        match self {
+            Self::Stored(lake) => Some(lake),
+            Self::Lake(_) | Self::Folder(_) | Self::Recordings => None,
+        }
+    }
+}
+
+fn at_fault(why: String) -> DataFusionError {
+    DataFusionError::External(why.into())
 }
 
 fn has_files(folder: &Path, table: &Table) -> bool {
@@ -89,6 +121,11 @@ pub(crate) async fn register(
     match source {
         Source::Lake(root) => register_lake(context, root).await,
         Source::Folder(folder) => register_folder(context, folder),
+        Source::Stored(lake) => Err(at_fault(format!(
+            "{}: a lake in an object store is read by other engines, by --engine duckdb, spark=MASTER or trino=URL; \
+             without one it has to be a folder, as of a mount or a copy",
+            lake.as_str()
+        ))),
         Source::Recordings => {
             let reader = Arc::new(reader);
             for table in TABLES {
@@ -123,6 +160,7 @@ pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Resu
                 all.push(of(table, files));
             }
         }
+        Source::Stored(_) => all = StoredLake::unlisted(),
         Source::Recordings => {
             let names = names_in(query);
             for table in TABLES.into_iter().filter(|table| names.contains(table.name)) {

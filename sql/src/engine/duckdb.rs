@@ -10,6 +10,7 @@ use serde_json::{Deserializer, Value};
 use super::{Asked, at_place, failed, literal};
 use crate::foreign_tables::{Dialect, Named, needed, view_of, views_in};
 use crate::running::Running;
+use crate::stored_lake::StoredLake;
 
 /// Runs the statements that come in, and prints rows of the last as JSON objects.
 const SCRIPT: &str = r#"
@@ -39,7 +40,12 @@ pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Res
         format!("SET memory_limit = '{} MiB'", asked.memory_mib),
         format!("SET temp_directory = {}", path("spilled")),
     ];
-    statements.extend(needed(asked.tables, asked.query).map(view));
+    let listed = match asked.store {
+        Some(lake) => Some(listed(program, asked, lake).await?),
+        None => None,
+    };
+    let tables = listed.as_deref().unwrap_or(asked.tables);
+    statements.extend(needed(tables, asked.query).map(view));
     statements.extend(views_in(Dialect::DuckDb, asked.query));
     statements.push(format!("{ANSWER}{}", asked.query));
     let columns = "SELECT column_name, data_type FROM duckdb_columns() \
@@ -51,6 +57,28 @@ pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Res
     statements
         .push(format!("COPY (SELECT {selected} FROM hyperscope_answer) TO {to} (FORMAT parquet)"));
     run(program, &statements, asked.query).await.map(drop)
+}
+
+/// The tables of a lake in an object store that a query needs, with the files that DuckDB finds there.
+async fn listed(program: &Path, asked: &Asked<'_>, lake: &StoredLake) -> Result<Vec<Named>> {
+    let found = needed(asked.tables, asked.query)
+        .map(|named| format!("SELECT file FROM glob({})", literal(&lake.pattern(named.table))));
+    let statement = found.collect::<Vec<_>>().join(" UNION ALL ");
+    let rows = run(program, &[statement], "").await.map_err(|error| no_store(error, lake))?;
+    let file = |row: &Value| row.get("file").and_then(Value::as_str).map(str::to_owned);
+    lake.tables(&rows.iter().filter_map(file).collect::<Vec<_>>()).map_err(failed)
+}
+
+/// Why a store can't be asked, and what may be done about it.
+fn no_store(error: DataFusionError, lake: &StoredLake) -> DataFusionError {
+    let said = error.find_root().to_string();
+    let why = said.strip_prefix("External error: ").unwrap_or(&said);
+    let hint = if why.contains("extension 'httpfs'") || why.contains("extension \"httpfs\"") {
+        "DuckDB reads s3:// by its extension httpfs, which it has to fetch once (INSTALL httpfs), or to be given as a file"
+    } else {
+        "DuckDB takes keys and endpoints of its own secrets (CREATE PERSISTENT SECRET), or of AWS_… in the environment"
+    };
+    failed(format!("{}: {hint}\n{why}", lake.as_str()))
 }
 
 /// A table as a view of its files.
@@ -99,7 +127,9 @@ async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<V
 
 /// What it says is wrong, and its place in the query.
 fn explain(said: &str, query: &str) -> DataFusionError {
-    let mut lines = said.lines().skip_while(|line| !line.contains("Error")).peekable();
+    // What it says of an extension that it can't have begins in another way than all else.
+    let begins = |line: &str| line.contains("Error") || line.starts_with("An error occurred");
+    let mut lines = said.lines().skip_while(|line| !begins(line)).peekable();
     if lines.peek().is_none() {
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
         return failed(last.unwrap_or("DuckDB failed and did not say why").to_owned());
@@ -160,6 +190,10 @@ mod tests {
             shown.ends_with("clause!; Candidate bindings: \"reason\"\n  SELECT reson\n         ^"),
             "{shown}"
         );
+        let said = "An error occurred while trying to automatically install the required extension 'httpfs':\nNo.\n\n\
+                    LINE 1: SELECT file FROM glob('s3://b')\n                         ^";
+        let shown = explain(said, "").find_root().to_string();
+        assert!(shown.ends_with("the required extension 'httpfs':; No."), "{shown}");
         let shown = explain("sh: no", query).find_root().to_string();
         assert!(shown.ends_with("sh: no"), "{shown}");
     }

@@ -10,13 +10,15 @@ use lake::Column;
 use super::{Asked, at_place, failed};
 use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
 use crate::running::Running;
+use crate::stored_lake::StoredLake;
 
 /// Has the answer written into a folder, which its executors have to see, too.
 ///
 /// # Errors
 /// When it can't be run, or says that it can't answer.
 pub(super) async fn ask(master: &str, asked: &Asked<'_>, folder: &Path) -> Result<()> {
-    let mut statements: Vec<String> = needed(asked.tables, asked.query).flat_map(views).collect();
+    let tables = needed(asked.tables, asked.query);
+    let mut statements: Vec<String> = tables.flat_map(|named| views(named, asked.store)).collect();
     statements.extend(views_in(Dialect::Spark, asked.query));
     let to = text(&format!("file:{}", folder.join("answer").display()));
     // Its files are in the order of the rows, by name. The query begins a line, of which errors speak.
@@ -43,15 +45,18 @@ fn program() -> Result<PathBuf> {
 }
 
 /// A table as views: of its files, with the columns that it has by now, and of those of their rows that count.
-fn views(Named { table, files, all_count }: &Named) -> Vec<String> {
+fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) -> Vec<String> {
     let view = |rows| view_of(Dialect::Spark, table, rows, *all_count);
-    if files.is_empty() {
-        return vec![view(None)];
-    }
+    let path = match store {
+        // Hadoop has another name for it.
+        Some(lake) => lake.pattern(table).replacen("s3://", "s3a://", 1),
+        None if files.is_empty() => return vec![view(None)],
+        None => format!("file:{}", pattern(files)),
+    };
     let name = format!("{}_files", table.name);
     let column = |one: &Column| format!("{} {}", one.name, kind_of(Dialect::Spark, one.kind));
     let columns: Vec<String> = table.columns.iter().map(column).collect();
-    let path = text(&format!("file:{}", pattern(files)));
+    let path = text(&path);
     let of_files = format!(
         "CREATE OR REPLACE TEMPORARY VIEW {name} ({}) USING parquet OPTIONS (path {path})",
         columns.join(", ")
@@ -95,6 +100,16 @@ fn explain(said: &str, query: &str) -> DataFusionError {
     let killed = lines().find_map(|line| line.split_once("Application has been killed. Reason: "));
     if let Some((_, why)) = killed {
         return failed(format!("Spark: {why} Is its master there, with workers that are free?"));
+    }
+    if lines().any(|line| {
+        line.contains("S3AFileSystem not found")
+            || line.contains("No FileSystem for scheme \"s3a\"")
+    }) {
+        return failed(
+            "Spark has no hadoop-aws, by which it reads s3://: name it in spark.jars.packages of spark-defaults.conf \
+             (org.apache.hadoop:hadoop-aws of Spark's Hadoop), and keys and endpoint in spark.hadoop.fs.s3a.…"
+                .to_owned(),
+        );
     }
     let found =
         lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().next_back());
@@ -150,7 +165,7 @@ mod tests {
     #[test]
     fn a_table_has_its_columns_whatever_its_files_have() {
         let named = Named { table: &SESSIONS, files: vec!["/l/a'{b".into()], all_count: true };
-        let made = views(&named);
+        let made = views(&named, None);
         assert!(
             made[0].starts_with(
                 "CREATE OR REPLACE TEMPORARY VIEW sessions_files (session_id STRING, "

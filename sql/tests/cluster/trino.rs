@@ -1,5 +1,6 @@
 //! Trino: a coordinator and two workers.
 
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -79,6 +80,35 @@ fn says_what_is_wrong_and_where() {
     }
     let said = refusal(&format!("{}er", engine()), "SELECT 1 AS a", lake);
     assert!(said.contains("hiveer"), "{said}");
+}
+
+/// Of a lake in a store, the keys of which the catalog has alone.
+#[test]
+#[ignore = "make test-cluster runs it"]
+fn answers_alike_of_a_lake_in_a_store() {
+    let Ok(folder) = std::env::var("HYPERSCOPE_STORE_FOLDER") else { return };
+    let folder = Path::new(&folder).join("trino");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (here, there) = (&sources(&folder)[0], "s3://lakes/trino/lake");
+    let engine = format!("trino={}", variable("HYPERSCOPE_TRINO_LAKES"));
+    let same = |query: &str, source: &str, rest: &str| {
+        let own = output_of(&["sql", "--format", "json", query, here]);
+        let engine = format!("{engine}{rest}");
+        let found = output_of(&["sql", "--format", "json", query, source, "--engine", &engine]);
+        let rows = assert_alike(&own, &found, query.starts_with('@'), query);
+        eprintln!("{rows} rows alike by trino of {source}{rest}: {query}");
+    };
+    for query in queries() {
+        same(&query, there, "");
+    }
+    // By a copy here, whose files Trino finds in the store.
+    same("@slow-exits", here, "?at=s3://lakes/trino/lake");
+    // Days that come later, and rows that are replaced.
+    output_of(&["lake", "add", here, "--host", "web3", "--begun", "1795500000", FIXTURES[0]]);
+    same("SELECT host_id, COUNT(*) AS exits FROM session_exits GROUP BY host_id", there, "");
+    let said = refusal(&engine, "SELECT COUNT(*) AS n FROM exits", "s3://none/lake");
+    eprint!("{said}");
+    assert!(said.contains("s3://none/lake") || said.contains("bucket"), "{said}");
 }
 
 /// The same question of 209 million rows as Spark is asked; both workers read parts of them.

@@ -13,6 +13,7 @@ use lake::tables::{SESSIONS, TABLES};
 use super::catalog::Catalog;
 use crate::engine::{Asked, failed, literal};
 use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
+use crate::stored_lake::StoredLake;
 
 /// What a query takes before it is asked.
 #[derive(Debug)]
@@ -53,7 +54,8 @@ impl Tables {
         }
         statements.extend(views_in(Dialect::Trino, asked.query));
         let dropped = format!("DROP SCHEMA IF EXISTS {name}.{schema} CASCADE");
-        let dropped = place.lake.is_none().then_some(dropped);
+        let is_kept = place.lake.is_some() || place.store.is_some();
+        let dropped = (!is_kept).then_some(dropped);
         Ok(Self { schema, statements, dropped })
     }
 
@@ -77,6 +79,7 @@ fn columns(table: &Table) -> String {
 /// Where files are, here and for Trino.
 struct Place<'a> {
     lake: Option<&'a Path>,
+    store: Option<&'a StoredLake>,
     at: Option<&'a str>,
     /// For files that share their folder with those of other tables.
     folder: &'a Path,
@@ -93,16 +96,21 @@ struct Part {
 
 impl<'a> Place<'a> {
     fn of(catalog: &'a Catalog, asked: &Asked<'a>, folder: &'a Path) -> Result<Self> {
-        let (lake, at) = (asked.lake, catalog.at.as_deref());
+        let (lake, store, at) = (asked.lake, asked.store, catalog.at.as_deref());
         if at.is_some() && lake.is_none() {
-            return Err(failed("at=LOCATION is that of a lake; this is none".to_owned()));
+            return Err(failed(
+                "at=LOCATION is that of a lake in a folder; this is none".to_owned(),
+            ));
         }
-        Ok(Self { lake, at, folder })
+        Ok(Self { lake, store, at, folder })
     }
 
     /// The same for a lake, whatever is asked of it, and another for other columns.
     fn schema(&self) -> String {
-        let mut text = self.location(self.lake.unwrap_or(self.folder));
+        let mut text = match self.store {
+            Some(lake) => lake.as_str().to_owned(),
+            None => self.location(self.lake.unwrap_or(self.folder)),
+        };
         for table in TABLES {
             text += &format!(";{}:{}", table.name, columns(table));
         }
@@ -120,6 +128,14 @@ impl<'a> Place<'a> {
     }
 
     fn parts(&self, named: &Named) -> Result<Vec<Part>> {
+        if let Some(lake) = self.store {
+            let part = |(location, has_days): (String, bool)| Part {
+                folder: PathBuf::from(&location),
+                location,
+                has_days,
+            };
+            return Ok(lake.folders(named.table).into_iter().map(part).collect());
+        }
         let mut folders = BTreeSet::new();
         for file in &named.files {
             let folder = file.parent().unwrap_or(Path::new("/"));
@@ -194,7 +210,7 @@ mod tests {
     use super::*;
 
     fn asked<'q>(tables: &'q [Named], lake: Option<&'q Path>) -> Asked<'q> {
-        Asked { tables, query: "SELECT * FROM exits", memory_mib: 1, lake }
+        Asked { tables, query: "SELECT * FROM exits", memory_mib: 1, lake, store: None }
     }
 
     #[test]
@@ -244,6 +260,22 @@ mod tests {
         let other =
             Tables::of(&other, &asked(&tables, Some(Path::new("/l"))), Path::new("/t")).unwrap();
         assert_ne!(other.schema(), schema);
+    }
+
+    #[test]
+    fn a_lake_in_a_store_has_its_tables_there_whatever_their_files_are() {
+        let lake = StoredLake::of(Path::new("s3://b/l")).unwrap();
+        let tables = StoredLake::unlisted();
+        let catalog = Catalog::of("http://c").unwrap();
+        let asked = Asked { store: Some(&lake), ..asked(&tables, None) };
+        let found = Tables::of(&catalog, &asked, Path::new("/t")).unwrap();
+        let text: Vec<&str> = found.statements().collect();
+        assert_eq!((text.len(), found.dropped()), (9, None), "{text:#?}");
+        for (at, location) in [(1, "sessions"), (4, "exits/hot"), (6, "exits/cold")] {
+            let location = format!("external_location = 's3://b/l/v1/{location}'");
+            assert!(text[at].contains(&location), "{text:#?}");
+        }
+        assert!(text[8].contains("JOIN (SELECT DISTINCT"), "{text:#?}");
     }
 
     #[test]

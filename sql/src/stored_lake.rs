@@ -1,0 +1,161 @@
+//! A lake in an object store: other engines read it by keys of their own; this program never asks the store.
+
+use std::path::{Path, PathBuf};
+
+use lake::Table;
+use lake::tables::{BUCKETS, SESSIONS, TABLES};
+
+use crate::foreign_tables::Named;
+
+/// Where such a lake is: `s3://BUCKET/LAKE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredLake(String);
+
+impl StoredLake {
+    /// Whether a source is named so that it can only be one.
+    pub(crate) fn is_named_by(source: &Path) -> bool {
+        source.as_os_str().as_encoded_bytes().starts_with(b"s3://")
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When it names no folder of a bucket by letters that mean the same to all engines.
+    pub(crate) fn of(source: &Path) -> Result<Self, String> {
+        let text = source.to_str().unwrap_or_default().trim_end_matches('/');
+        let rest = text.strip_prefix("s3://").unwrap_or_default();
+        let is_part = |one: char| one.is_ascii_alphanumeric() || "-_.=".contains(one);
+        let is_name = |name: &str| {
+            !name.is_empty() && ![".", ".."].contains(&name) && name.chars().all(is_part)
+        };
+        if !rest.split('/').all(is_name) {
+            return Err(format!(
+                "{}: a lake in an object store is s3://BUCKET/FOLDER, of letters, digits and - _ . =",
+                source.display()
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The folders that files of a table are in, and whether they are in days there.
+    pub(crate) fn folders(&self, table: &Table) -> Vec<(String, bool)> {
+        let root = format!("{}/v1/{}", self.0, table.name);
+        match table.name {
+            name if name == SESSIONS.name => vec![(root, true)],
+            name if name == BUCKETS.name => vec![(root, false)],
+            _ => vec![(format!("{root}/hot"), true), (format!("{root}/cold"), true)],
+        }
+    }
+
+    /// All files that may be of a table, as a pattern.
+    pub(crate) fn pattern(&self, table: &Table) -> String {
+        let below = match table.name {
+            name if name == SESSIONS.name => "date=*/*.parquet",
+            name if name == BUCKETS.name => "*.parquet",
+            _ => "*/date=*/*.parquet",
+        };
+        format!("{}/v1/{}/{below}", self.0, table.name)
+    }
+
+    /// All tables, of which it isn't known what files they have.
+    pub(crate) fn unlisted() -> Vec<Named> {
+        let of = |table| Named { table, files: Vec::new(), all_count: has_all(table) };
+        TABLES.into_iter().map(of).collect()
+    }
+
+    /// The tables whose files a listing has.
+    ///
+    /// # Errors
+    /// When none is of a lake.
+    pub(crate) fn tables(&self, listed: &[String]) -> Result<Vec<Named>, String> {
+        let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        listed.sort_unstable();
+        let of = |table: &'static Table| {
+            let root = format!("{}/v1/{}/", self.0, table.name);
+            let is_own = |file: &&&str| {
+                let below = file.strip_prefix(&root);
+                below.is_some_and(|below| is_place(table, &below.split('/').collect::<Vec<_>>()))
+            };
+            let files = listed.iter().filter(is_own).map(PathBuf::from).collect();
+            // Which rows count, sessions say: they are joined with.
+            Named { table, files, all_count: has_all(table) }
+        };
+        let tables: Vec<Named> = TABLES.into_iter().map(of).collect();
+        let has_sessions = |one: &Named| *one.table == SESSIONS && !one.files.is_empty();
+        if !tables.iter().any(has_sessions) {
+            return Err(format!("{}: there is no lake, or one without sessions", self.0));
+        }
+        Ok(tables)
+    }
+}
+
+/// Whether all rows of a table count.
+fn has_all(table: &Table) -> bool {
+    *table == SESSIONS || *table == BUCKETS
+}
+
+/// Whether a file of a table is where a lake has such.
+fn is_place(table: &Table, below: &[&str]) -> bool {
+    let is_day = |name: &str| name.starts_with("date=");
+    match *below {
+        [_] => *table == BUCKETS,
+        [day, _] => *table == SESSIONS && is_day(day),
+        ["hot" | "cold", day, _] => !has_all(table) && is_day(day),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lake::tables::EXITS;
+
+    use super::*;
+
+    #[test]
+    fn a_lake_in_a_store_is_named_plainly() {
+        assert!(StoredLake::is_named_by(Path::new("s3://b")));
+        assert!(!StoredLake::is_named_by(Path::new("./s3:/b")));
+        assert_eq!(
+            StoredLake::of(Path::new("s3://b-1/a/f_2/")).unwrap().as_str(),
+            "s3://b-1/a/f_2"
+        );
+        for wrong in [
+            "s3://",
+            "s3://b//x",
+            "s3://b/*",
+            "s3://b/../x",
+            "s3://b/a'b",
+            "s3://b/a b",
+            "s3://k:s@b",
+        ] {
+            assert!(StoredLake::of(Path::new(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_listing_are_those_of_its_tables() {
+        let lake = StoredLake::of(Path::new("s3://b/l")).unwrap();
+        let listed = [
+            "s3://b/l/v1/sessions/date=1/a.parquet",
+            "s3://b/l/v1/exits/hot/date=1/b.parquet",
+            "s3://b/l/v1/exits/cold/date=1/a.parquet",
+            "s3://b/l/v1/exits/warm/date=1/a.parquet",
+            "s3://b/l/v1/exits/hot/b.parquet",
+            "s3://b/other/v1/exits/hot/date=1/b.parquet",
+            "s3://b/l/v1/buckets/buckets.parquet",
+        ];
+        let listed = listed.map(str::to_owned);
+        let found = lake.tables(&listed).unwrap();
+        let of = |table: &Table| found.iter().find(|one| one.table == table).unwrap();
+        let exits = of(&EXITS);
+        assert!(!exits.all_count && of(&SESSIONS).all_count);
+        let files: Vec<_> = exits.files.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(files, [&*listed[2], &*listed[1]]);
+        assert_eq!(of(&BUCKETS).files.len(), 1);
+        assert!(lake.tables(&listed[1..]).unwrap_err().contains("there is no lake"));
+    }
+}
