@@ -1,7 +1,7 @@
 //! A lake in an object store: DuckDB reads it by its extension httpfs, with keys that this program never has.
 //!
-//! The store is versitygw, a server of S3's protocol over a folder, built by `go install`; the extension is of a package of
-//! PyPI's. Where one can't be had, that is said, and what needs it is left out.
+//! The store is versitygw, a server of S3's protocol over a folder, built by `go install`; the extension is in a package of
+//! PyPI's, and DuckDB takes it only if DuckDB's own makers signed it. Where one can't be had, that is said, and what needs it is left out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
