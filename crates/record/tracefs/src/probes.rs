@@ -1,6 +1,7 @@
 //! Probes on kernel functions, in a group of this recording's own.
 
 mod definition;
+mod missed_hits;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,12 +12,12 @@ use crate::events::similar;
 use crate::mounted;
 use crate::owner::is_removable;
 
+pub(crate) use self::missed_hits::MissedHits;
+
 /// What names of groups begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope_";
 /// Where probes are defined.
 const DEFINITIONS: &str = "kprobe_events";
-/// How often probes were hit, and how often that was not recorded.
-const PROFILE: &str = "kprobe_profile";
 /// The list of functions that can be probed; not every kernel has it or shows it.
 const FUNCTIONS: &str = "available_filter_functions";
 
@@ -70,14 +71,9 @@ impl Probes {
         remove_where(tracefs, |of| of == pid);
     }
 
-    /// Hits that the kernel did not record: an interrupt that hits a probe while the kernel is in another one on that CPU.
-    /// The kernel counts them by names of probes, whoever set them.
-    pub(crate) fn missed(&self) -> u64 {
-        if self.names.is_empty() {
-            return 0;
-        }
-        let text = mounted::read(&self.file.with_file_name(PROFILE)).unwrap_or_default();
-        missed(&text, &self.names)
+    /// Hits of these probes that the kernel does not record. Where it does not count any, there are none.
+    pub(crate) fn missed_hits(&self) -> MissedHits {
+        MissedHits::open(self.file.parent().unwrap_or(Path::new("")), &self.names)
     }
 
     /// The events, as `SYSTEM:NAME`.
@@ -94,16 +90,6 @@ impl Drop for Probes {
             let _ = mounted::append(&self.file, &format!("-:{}/{name}\n", group()));
         }
     }
-}
-
-/// `profile` has lines `NAME HITS MISSES` (`kernel/trace/trace_kprobe.c`).
-fn missed(profile: &str, names: &[String]) -> u64 {
-    let misses = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?;
-        names.iter().any(|one| one == name).then(|| words.nth(1)?.parse().ok())?
-    };
-    profile.lines().filter_map(misses).fold(0, u64::saturating_add)
 }
 
 fn says_arguments_at_return(line: &str) -> bool {
@@ -171,14 +157,6 @@ fn remove_where(tracefs: &Path, is_gone: impl Fn(u32) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hits_that_were_not_recorded_are_counted_of_probes_that_were_set() {
-        let profile =
-            "  irq   4  2\n  vfs_read  9  7\n  get_buf  3  0\n  irq 1 1\n get_buf\n get_buf 1 x\n";
-        let names = ["get_buf", "irq"].map(str::to_owned);
-        assert_eq!((missed(profile, &names), missed(profile, &names[..1])), (3, 0));
-    }
 
     #[test]
     fn nothing_is_written_of_a_list_with_one_that_is_no_probe() {

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
+use crate::probes::MissedHits;
 
 /// One CPU's counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ const MOST_BYTES: usize = 4096;
 pub struct StatsFile {
     cpu: u32,
     file: File,
+    /// Hits of probes that count as events dropped on this CPU.
+    missed_hits: Option<MissedHits>,
 }
 
 impl StatsFile {
@@ -44,10 +47,14 @@ impl StatsFile {
     ///
     /// # Errors
     /// When there is no such CPU.
-    pub fn open(instance: &Instance, cpu: u32) -> Result<Self> {
+    pub(crate) fn open(
+        instance: &Instance,
+        cpu: u32,
+        missed_hits: Option<MissedHits>,
+    ) -> Result<Self> {
         let path = instance.file(&format!("per_cpu/cpu{cpu}/stats"));
         let file = File::open(&path).map_err(TracefsError::io("open", &path))?;
-        Ok(Self { cpu, file })
+        Ok(Self { cpu, file, missed_hits })
     }
 
     /// The counts now.
@@ -59,7 +66,9 @@ impl StatsFile {
         // The kernel counts again for each read from the beginning.
         let read = self.file.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
-        Ok(CpuStats::parse(self.cpu, &text))
+        let stats = CpuStats::parse(self.cpu, &text);
+        let missed = self.missed_hits.as_ref().map_or(0, MissedHits::now);
+        Ok(CpuStats { dropped: stats.dropped.saturating_add(missed), ..stats })
     }
 }
 

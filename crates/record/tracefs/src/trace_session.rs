@@ -8,7 +8,7 @@ use crate::error::{Result, TracefsError};
 use crate::events::Available;
 use crate::instance::{Instance, usual_buffer_kib};
 use crate::mounted::Tracefs;
-use crate::probes::Probes;
+use crate::probes::{MissedHits, Probes};
 use crate::raw_pages::RawPages;
 use crate::stats::{CpuStats, StatsFile};
 use crate::texts::Texts;
@@ -207,16 +207,21 @@ impl TraceSession {
     /// When the kernel does not say.
     pub fn stats(&self, cpu: u32) -> Result<(CpuStats, String)> {
         let (stats, text) = CpuStats::now(&self.instance, cpu)?;
-        let missed = if self.cpus.first() == Some(&cpu) { self.probes.missed() } else { 0 };
+        let missed = self.missed_hits(cpu).map_or(0, |hits| hits.now());
         Ok(stats.and_dropped(missed, text))
     }
 
-    /// The counts of a CPU, to be read again and again.
+    /// The counts of a CPU as [`TraceSession::stats`] has them, to be read again and again.
     ///
     /// # Errors
     /// When the kernel has none.
     pub fn stats_file(&self, cpu: u32) -> Result<StatsFile> {
-        StatsFile::open(&self.instance, cpu)
+        StatsFile::open(&self.instance, cpu, self.missed_hits(cpu))
+    }
+
+    /// Hits that a CPU's counts are to have besides its own.
+    fn missed_hits(&self, cpu: u32) -> Option<MissedHits> {
+        (self.cpus.first() == Some(&cpu)).then(|| self.probes.missed_hits())
     }
 
     /// Names of threads, as the kernel saved them; empty where it does not say.
