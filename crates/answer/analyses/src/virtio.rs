@@ -8,6 +8,7 @@
 mod buffers;
 mod disk_requests;
 mod events;
+mod packets;
 mod queues;
 
 use sources::Recording;
@@ -17,7 +18,8 @@ use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
 use self::buffers::AddedBuffer;
 use self::disk_requests::DiskRequests;
 use self::events::{Kind, Parts, is_of_queue, kind, wanted};
-use self::queues::{Queues, Returned};
+use self::packets::Packets;
+use self::queues::{Driver, Queues, Returned};
 pub use self::queues::{VirtQueue, VirtQueueDepth};
 use crate::align::GuestAlignment;
 
@@ -67,13 +69,29 @@ struct VirtioSink {
     queues: Queues,
     parts: Parts,
     disk_requests: DiskRequests,
+    packets: Packets,
 }
 
 impl VirtioSink {
     fn new(recordings: &[Recording]) -> Self {
         let orders = recordings.iter().map(|one| one.abi().order).collect();
-        let (parts, disk_requests) = (Parts::default(), DiskRequests::default());
-        Self { queues: Queues::new(orders), parts, disk_requests }
+        Self {
+            queues: Queues::new(orders),
+            parts: Parts::default(),
+            disk_requests: DiskRequests::default(),
+            packets: Packets::default(),
+        }
+    }
+
+    /// A buffer is handed over.
+    fn add(&mut self, event: &TraceEvent, mut buffer: AddedBuffer) {
+        let key = (event.recording, event.thread);
+        match self.queues.driver(event.recording, &buffer) {
+            Some(Driver::Disk) => self.disk_requests.complete(key, &mut buffer),
+            Some(Driver::Network) => self.packets.complete(key, &mut buffer),
+            None => {}
+        }
+        self.queues.add(event.recording, event.stamp_ns, &buffer);
     }
 }
 
@@ -83,12 +101,9 @@ impl TraceEventSink for VirtioSink {
         match kind(event.tag) {
             Some(Kind::Add) => {
                 if let Some(fields) = self.parts.complete(event)
-                    && let Some(mut buffer) = AddedBuffer::of(&fields)
+                    && let Some(buffer) = AddedBuffer::of(&fields)
                 {
-                    if self.queues.is_of_disk(event.recording, &buffer) {
-                        self.disk_requests.complete((event.recording, event.thread), &mut buffer);
-                    }
-                    self.queues.add(event.recording, at_ns, &buffer);
+                    self.add(event, buffer);
                 }
             }
             Some(Kind::Call(call)) => {
@@ -106,6 +121,11 @@ impl TraceEventSink for VirtioSink {
                 let key = (event.recording, event.thread);
                 event.value(0).into_iter().for_each(|bytes| self.disk_requests.begin(key, bytes));
             }
+            Some(Kind::Packet) => {
+                if let Some((bytes, elsewhere)) = event.value(0).zip(event.value(1)) {
+                    self.packets.begin((event.recording, event.thread), bytes, elsewhere);
+                }
+            }
             None => {}
         }
     }
@@ -113,6 +133,7 @@ impl TraceEventSink for VirtioSink {
     fn gap(&mut self, gap: &Gap) {
         self.parts.lost(gap.recording);
         self.disk_requests.lost(gap.recording);
+        self.packets.lost(gap.recording);
         self.queues.lost(gap.recording);
     }
 }

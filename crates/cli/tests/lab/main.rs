@@ -45,4 +45,5 @@ mod trace_cmd;
 mod tracers;
 mod unplugged;
 mod virtio_disk;
+mod virtio_packets;
 mod vmm;

@@ -205,10 +205,9 @@ impl Session<'_, '_> {
     fn start(&mut self, start: &Start) -> Result<()> {
         self.goes_on = None;
         let mut start = start.clone();
-        let events = probe_sets::events(&start.probes).iter().map(|&event| event.to_owned());
-        start.optional.extend(events);
+        let events = probe_sets::events(&start.probes);
         start.probes = self.host.probes(&start.probes)?;
-        let prepared = Prepared::new(&start)?;
+        let prepared = Prepared::new_with(&start, events)?;
         let page_size = prepared.texts().page_size() as usize;
         let sinks = self.host.sinks(self.number, self.hello.streams, page_size)?;
         if sinks.is_empty() {

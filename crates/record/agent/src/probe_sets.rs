@@ -6,7 +6,7 @@ mod virtio;
 
 use std::path::Path;
 
-use tracefs::Probes;
+use tracefs::{FilteredEvent, Probes};
 
 use crate::allowed::Allowed;
 use crate::error::{AgentError, Result};
@@ -17,8 +17,12 @@ const MARK: char = '@';
 /// The set whose probes have arguments: see [`virtio`].
 const VIRTIO: &str = "virtio";
 
-/// Events that belong to it, where the kernel has them: how many bytes a request to a disk has.
-const VIRTIO_EVENTS: &[&str] = &["block:block_rq_issue"];
+/// Events that belong to it, where the kernel has them: how many bytes a request to a disk has, and a packet that is in
+/// several places of memory. Others have no more parts than probes see.
+const VIRTIO_EVENTS: &[FilteredEvent] = &[
+    FilteredEvent { event: "block:block_rq_issue", filter: "bytes != 0" },
+    FilteredEvent { event: "net:net_dev_start_xmit", filter: "data_len != 0 && name != \"lo\"" },
+];
 
 /// What a guest asks its hypervisor for in place of doing it itself (arch/x86/kernel/kvm.c). Kernels have most of them,
 /// under these names, since Linux 4.19; those that a kernel lacks are left out.
@@ -49,7 +53,7 @@ pub(crate) fn chosen(asked: &[String], tracefs: &Path, allowed: Allowed) -> Resu
 }
 
 /// Events that belong to the sets among those probes.
-pub(crate) fn events(asked: &[String]) -> &'static [&'static str] {
+pub(crate) fn events(asked: &[String]) -> &'static [FilteredEvent] {
     let has_virtio = asked.iter().any(|one| one.strip_prefix(MARK) == Some(VIRTIO));
     if has_virtio { VIRTIO_EVENTS } else { &[] }
 }
@@ -135,7 +139,7 @@ mod tests {
         assert!(probes.len() > 3, "{probes:?}");
         assert!(!probes.iter().any(|probe| probe.starts_with("vring_interrupt")), "{probes:?}");
         assert!(chosen(&["@kvm-guest"], USUAL).unwrap_err().contains("none of the functions"));
-        assert_eq!(events(&["@kvm-guest".into(), "virtio".into()]), [""; 0]);
+        assert_eq!(events(&["@kvm-guest".into(), "virtio".into()]), []);
         assert_eq!(events(&["@virtio".into()]), VIRTIO_EVENTS);
         assert!(chosen(&["@virtio\n"], USUAL).unwrap_err().contains("no such set"));
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use channel::PageSink;
-use tracefs::{Clock, FunctionTracer, Texts, TraceRequest, TraceSession, Tracefs};
+use tracefs::{Clock, FilteredEvent, FunctionTracer, Texts, TraceRequest, TraceSession, Tracefs};
 use waits::Signal;
 use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status, TracedFunctions};
 
@@ -60,15 +60,20 @@ impl Ended {
 impl Prepared {
     /// Sets up what the host asks for.
     pub(crate) fn new(start: &Start) -> Result<Self> {
-        Self::set_up(start, false)
+        Self::set_up(start, &[], false)
+    }
+
+    /// The same, and events that its probes need besides.
+    pub(crate) fn new_with(start: &Start, filtered: &[FilteredEvent]) -> Result<Self> {
+        Self::set_up(start, filtered, false)
     }
 
     /// The same where something else is recorded besides: there need be no event.
     pub(crate) fn new_besides(start: &Start) -> Result<Self> {
-        Self::set_up(start, true)
+        Self::set_up(start, &[], true)
     }
 
-    fn set_up(start: &Start, may_be_empty: bool) -> Result<Self> {
+    fn set_up(start: &Start, filtered: &[FilteredEvent], may_be_empty: bool) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let flush =
             Some(Duration::from_millis(start.flush_ms.into())).filter(|time| !time.is_zero());
@@ -81,6 +86,7 @@ impl Prepared {
             &TraceRequest {
                 events: &start.events,
                 optional: start.optional.iter().map(String::as_str).collect(),
+                filtered,
                 probes: &start.probes,
                 tracer: tracer.as_ref(),
                 clock: start.clock.as_deref(),

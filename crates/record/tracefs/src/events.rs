@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::{Result, TracefsError};
 use crate::mounted;
+use crate::trace_session::FilteredEvent;
 
 /// A choice of events under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,18 @@ impl Available {
         Ok(chosen.into_iter().cloned().collect())
     }
 
+    /// Those that the kernel has and that are not among the chosen.
+    pub(crate) fn besides(
+        &self,
+        chosen: &[String],
+        filtered: &[FilteredEvent],
+    ) -> Vec<FilteredEvent> {
+        let is_more = |one: &&FilteredEvent| {
+            self.0.contains(one.event) && !chosen.iter().any(|of| of == one.event)
+        };
+        filtered.iter().filter(is_more).copied().collect()
+    }
+
     fn matching<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = &'a String> {
         self.0.iter().filter(move |name| names(pattern, name))
     }
@@ -198,6 +211,15 @@ mod tests {
             available().choose(&Profile::Sched.patterns(), &[]).unwrap(),
             ["sched:sched_switch"]
         );
+    }
+
+    #[test]
+    fn events_with_a_filter_are_added_where_nobody_else_chose_them() {
+        let filtered = ["kvm:kvm_exit", "irq:irq_handler_entry", "net:net_dev_start_xmit"]
+            .map(|event| FilteredEvent { event, filter: "vec != 7" });
+        let chosen = chosen(&["kvm"]).unwrap();
+        assert_eq!(available().besides(&chosen, &filtered), filtered[1..2]);
+        assert_eq!(available().besides(&[], &filtered), filtered[..2]);
     }
 
     #[test]

@@ -143,6 +143,15 @@ impl Instance {
         self.set(&format!("events/{system}/{name}/enable"), "1")
     }
 
+    /// Records of an event (`SYSTEM:NAME`) only those that a filter lets through.
+    ///
+    /// # Errors
+    /// When there is no such event here, or the kernel can't read the filter.
+    pub fn set_filter(&self, event: &str, filter: &str) -> Result<()> {
+        let (system, name) = event.split_once(':').unwrap_or(("", event));
+        self.set(&format!("events/{system}/{name}/filter"), filter)
+    }
+
     /// Numbers of the CPUs it has buffers for, in order.
     ///
     /// # Errors

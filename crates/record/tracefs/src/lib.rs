@@ -36,6 +36,6 @@ pub use raw_pages::{RawPages, Woken};
 pub use stats::{CpuStats, StatsFile};
 pub use texts::{EventText, Texts, page_size};
 pub use trace_clock::TraceClock;
-pub use trace_session::{TraceRequest, TraceSession};
+pub use trace_session::{FilteredEvent, TraceRequest, TraceSession};
 pub use tracer::FunctionTracer;
 pub use unix_pair::UnixPair;

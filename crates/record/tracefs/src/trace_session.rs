@@ -21,6 +21,8 @@ pub struct TraceRequest<'r> {
     pub events: &'r [String],
     /// The same, for events that the kernel need not have.
     pub optional: Vec<&'r str>,
+    /// The same, each with a filter: one that is chosen in another way, too, is recorded without.
+    pub filtered: &'r [FilteredEvent],
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: &'r [String],
     /// Calls of functions, in addition to events.
@@ -33,6 +35,15 @@ pub struct TraceRequest<'r> {
     pub may_be_empty: bool,
     /// One more of this process, which has one already.
     pub is_another: bool,
+}
+
+/// An event of which only some are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilteredEvent {
+    /// The event, as `SYSTEM:NAME`.
+    pub event: &'static str,
+    /// Those that are, in the kernel's language of filters. Where the kernel can't read it, all are.
+    pub filter: &'static str,
 }
 
 /// A kernel's tracing as it was asked for. Nothing of it is left once it is dropped.
@@ -65,6 +76,11 @@ impl TraceSession {
         let probes = Probes::set(tracefs.root(), asked.probes)?;
         let available = Available::list(&instance.file("events"))?;
         let mut events = available.choose(&asked.optional, asked.events)?;
+        let filtered = available.besides(&events, asked.filtered);
+        for FilteredEvent { event, filter } in &filtered {
+            let _ = instance.set_filter(event, filter);
+        }
+        events.extend(filtered.iter().map(|one| one.event.to_owned()));
         events.extend(probes.events());
         if events.is_empty() && asked.tracer.is_none() && !asked.may_be_empty {
             return Err(TracefsError::NothingChosen);
@@ -178,8 +194,7 @@ impl TraceSession {
         let available = Available::list(&self.instance.file("events"))?;
         let named = available.choose(&[""; 0], &[pattern.to_owned()])?;
         for event in named.iter().filter(|event| self.events.contains(event)) {
-            let path = format!("events/{}/filter", event.replacen(':', "/", 1));
-            self.instance.set(&path, filter)?;
+            self.instance.set_filter(event, filter)?;
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ pub(super) struct AddedBuffer {
     pub(super) is_cut: bool,
     /// Bytes of the first lists, of those as far as they were recorded, and whether that is all.
     by_list: [Option<(u64, bool)>; LISTS.len()],
+    /// Bytes of the first part of the first list.
+    pub(super) first_part: Option<u64>,
     /// The names of the queue and of its device, eight characters a number.
     pub(super) names: Option<[[u64; 2]; 2]>,
 }
@@ -40,6 +42,7 @@ impl AddedBuffer {
         let (vq, token) = (value(fields, VQ)?, value(fields, TOKEN)?);
         let mut buffer = Self { vq, token, ..Self::default() };
         buffer.lists = [out, in_];
+        buffer.first_part = LISTS.first().and_then(|(_, lengths, _)| value(fields, *lengths));
         let name = |at| Some([value(fields, at)?, value(fields, at + 1)?]);
         buffer.names =
             name(QUEUE_NAME).zip(name(DEVICE_NAME)).map(|(queue, device)| [queue, device]);

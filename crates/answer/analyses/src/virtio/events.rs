@@ -37,6 +37,8 @@ pub(super) enum Kind {
     Return(Call),
     /// A driver of a disk begins a request: its bytes.
     DiskRequest,
+    /// A packet in several places of memory goes to a network's driver: its bytes, and those of them that are not in the first.
+    Packet,
 }
 
 const CALLS: [Call; 3] = [Call::Get, Call::KickPrepare, Call::Interrupt];
@@ -46,6 +48,9 @@ const RETURN_TAG: u16 = CALL_TAG + CALLS.len() as u16;
 const DISK_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
 /// Says how many bytes a request to a disk has.
 const DISK_EVENT: &str = "block_rq_issue";
+const PACKET_TAG: u16 = DISK_TAG + 1;
+/// Says how many bytes a packet has.
+const PACKET_EVENT: &str = "net_dev_start_xmit";
 
 /// What is read of an event.
 pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
@@ -59,6 +64,9 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
     }
     if name == DISK_EVENT {
         return Some(Wanted { tag: DISK_TAG, fields: &["bytes"] });
+    }
+    if name == PACKET_EVENT {
+        return Some(Wanted { tag: PACKET_TAG, fields: &["len", "data_len"] });
     }
     let call = match function {
         "virtqueue_kick_prepare" => Call::KickPrepare,
@@ -78,7 +86,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
 
 /// Whether an event shows that queues were recorded.
 pub(super) fn is_of_queue(format: &EventFormat) -> bool {
-    wanted(format).is_some_and(|one| one.tag != DISK_TAG)
+    wanted(format).is_some_and(|one| one.tag < DISK_TAG)
 }
 
 /// What an event of that tag is.
@@ -89,6 +97,7 @@ pub(super) fn kind(tag: u16) -> Option<Kind> {
         CALL_TAG..RETURN_TAG => call(CALL_TAG).map(Kind::Call),
         RETURN_TAG..DISK_TAG => call(RETURN_TAG).map(Kind::Return),
         DISK_TAG => Some(Kind::DiskRequest),
+        PACKET_TAG => Some(Kind::Packet),
         _ => None,
     }
 }

@@ -61,6 +61,13 @@ pub struct VirtQueueDepth {
     pub max: u64,
 }
 
+/// Whose queue it is, where a layer above the driver says how many bytes it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Driver {
+    Disk,
+    Network,
+}
+
 /// What a call returned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
@@ -129,10 +136,14 @@ impl Queues {
         Some(self.live.entry(key).or_default())
     }
 
-    /// Whether a buffer goes to a disk's queue, by the name that drivers of disks give theirs (`req.0`, `request`).
-    pub(super) fn is_of_disk(&self, recording: u16, buffer: &AddedBuffer) -> bool {
-        let name = buffer.names.and_then(|[name, _]| text(name, self.order(recording)));
-        name.is_some_and(|name| name.starts_with("req"))
+    /// Whose queue a buffer goes to, by the name that drivers give theirs: those of disks `req.0`, `request`, that of a
+    /// network `output.0`.
+    pub(super) fn driver(&self, recording: u16, buffer: &AddedBuffer) -> Option<Driver> {
+        let name = buffer.names.and_then(|[name, _]| text(name, self.order(recording)))?;
+        if name.starts_with("req") {
+            return Some(Driver::Disk);
+        }
+        name.starts_with("output.").then_some(Driver::Network)
     }
 
     fn order(&self, recording: u16) -> ByteOrder {
