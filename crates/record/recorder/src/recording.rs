@@ -115,6 +115,7 @@ impl Recording {
         let request = TraceRequest {
             events: &plan.events,
             optional: plan.profile.map(Profile::patterns).unwrap_or_default(),
+            filtered: &[],
             probes: &plan.probes,
             tracer: plan.tracer.as_ref(),
             clock: plan.clock.as_deref(),
