@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openReport } from "./browser.mjs";
-import { hyperscope, RECORDINGS, report, screens } from "./tool.mjs";
+import { hyperscope, RECORDINGS, recordedAlone, report, screens } from "./tool.mjs";
 
 const seconds = (ns) => `${ns / 1_000_000_000n}.${String(ns % 1_000_000_000n).padStart(9, "0")}`;
 
@@ -153,6 +153,20 @@ const sameAsProfile = (name, files, share) => async (browser) => {
   assert.deepEqual(faults, []);
 };
 
+/** The same of a machine without vCPUs, which its own agent records: threads by their samples. */
+async function sameOfThreads(browser) {
+  const folder = recordedAlone("alone", 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/null bs=64k count=40000');
+  if (!folder) return console.log("skipped: hyperscope-agent is not built, or can't record here");
+  const { page, faults } = await opened(browser, "alone-code", [folder], [0.3, 0.7], { more: "&tab=code" });
+  const note = await page.textContent(".drawer .note");
+  const [, number, unit, command] = note.match(/: ([\d.]+) (m?s) of threads’ time, by samples; .* The same: hyperscope (.*)$/);
+  const shown = Number(number) * (unit === "s" ? 1e9 : 1e6);
+  const expected = JSON.parse(hyperscope(...command.split(" "), "--format", "json")).rows.reduce((sum, row) => sum + row.time_ns, 0);
+  assert.ok(expected > 0 && Math.abs(shown / expected - 1) < 0.03, `${shown} of ${expected} ns`);
+  assert.ok((await page.locator(".drawer tbody tr").count()) > 3);
+  assert.deepEqual(faults, []);
+}
+
 /** Where the page lacks the detail, it says so. */
 async function roundedIsSaid(browser) {
   const files = RECORDINGS.nested;
@@ -223,6 +237,7 @@ export const drawers = [
   ["drawer: arm64: requests are those of path --from --to", sameAsPath("arm64", RECORDINGS.arm64, [[0, 1], [0.3, 0.8]])],
   ["drawer: slow requests lead to the timeline", slowRequestsLead],
   ["drawer: code is that of profile --from --to", sameAsProfile("host-guest", RECORDINGS["host-guest"], [0.3, 0.7])],
+  ["drawer: code of threads is that of profile --from --to", sameOfThreads],
   ["drawer: what is rounded is said to be", roundedIsSaid],
   ["drawer: rows and findings open it, keys reach it", opensFromTables],
   ["drawer: of the lanes that are shown", ofLanesShown],

@@ -1,7 +1,7 @@
 // The command under test, and the reports that it makes.
 
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -27,6 +27,21 @@ export function report(name, files, ...options) {
   const path = join(reports, `${name}.html`);
   hyperscope("report", ...files, "-o", path, ...options);
   return path;
+}
+
+/** A folder in which hyperscope-agent records this machine, with samples, while a script runs; null: it can't here. */
+export function recordedAlone(name, script) {
+  const agent = join(dirname(program()), "hyperscope-agent");
+  if (!existsSync(agent)) return null;
+  const folder = join(reports, name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(reports, { recursive: true });
+  try {
+    execFileSync("sh", ["-c", `"$0" --to "$1" --sample 499 -e sched --for 3 & sleep 1; ${script}; wait $!`, agent, folder], { stdio: "ignore" });
+    return folder;
+  } catch {
+    return null;
+  }
 }
 
 /** Serves a report until it is ended. */

@@ -95,6 +95,11 @@ export function readProfile(columns: Columns, info: ProfileInfo): Profile {
   return { info, names, parent, name, userSpace, owner, state, level, reason, comm, flags, frame, time, samples, below, above, slicesFrom, slice: Uint32Array.from(slice), sliceTime: Float64Array.from(sliceTime) };
 }
 
+/** Whether it is of vCPUs; without any, threads are all that there is. */
+export function hasVcpus(info: ProfileInfo): boolean {
+  return info.owners.some((one) => one.vcpu !== null);
+}
+
 /** The time of a row in some slices: from the first one to before the last. */
 export function timeWithin(profile: Profile, row: number, from: number, to: number): number {
   let sum = 0;

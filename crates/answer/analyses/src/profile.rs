@@ -355,7 +355,8 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
         let Some(recording) = recordings.get(machine.recording()) else { continue };
         let code = found.code(machine.recording(), None);
         let processes = found.samples_of(machine.recording()).map(Samples::processes);
-        let named = machine.named(recording, processes.unwrap_or(&HashMap::new()), &code);
+        let (none, grid) = (HashMap::new(), found.grid.as_ref());
+        let named = machine.named(recording, processes.unwrap_or(&none), &code, grid);
         profile.machines.push(named);
     }
     profile

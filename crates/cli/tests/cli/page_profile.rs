@@ -19,7 +19,8 @@ pub(crate) struct Row {
     pub(crate) samples: u64,
     low_ns: u64,
     high_ns: u64,
-    slices: Vec<(u64, u64)>,
+    /// Numbers of slices, and the time in them.
+    pub(crate) slices: Vec<(u64, u64)>,
 }
 
 fn count(of: &Value, name: &str) -> usize {

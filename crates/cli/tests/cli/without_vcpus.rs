@@ -102,8 +102,18 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
     let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
     assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
-    // And so has the page.
+    // And so has the page, in each slice of time, too.
     let page = Page::of(&[file]);
+    let slices = &page.report["profile"]["slices"];
+    let [slice_ns, count] = ["slice_ns", "count"].map(|name| slices[name].as_u64().unwrap());
+    let origin_ns = perf_times(file).into_iter().min().unwrap() / slice_ns * slice_ns;
+    let mut by_slice: BTreeMap<u64, u64> = BTreeMap::new();
+    for row in rows_of(&page) {
+        assert_eq!(row.slices.iter().map(|(_, ns)| ns).sum::<u64>(), row.time_ns);
+        row.slices.iter().for_each(|(slice, ns)| *by_slice.entry(*slice).or_default() += ns);
+    }
+    assert!(count <= 128 && by_slice.len() > 10, "{slices}");
+    assert_eq!(by_slice, by_perf_in_slices(file, (origin_ns, slice_ns)));
     let mut drawn: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for row in rows_of(&page) {
         assert_eq!((&row.owner["vm"], &row.owner["part"]), (&"".into(), &Value::Null));
@@ -167,6 +177,23 @@ fn two_of_them_are_compared_by_what_ran() {
         "{}",
         refused.err
     );
+}
+
+/// Periods by slice of time, as `perf script` prints them; without those of idle CPUs.
+fn by_perf_in_slices(file: &str, (origin_ns, slice_ns): (u64, u64)) -> BTreeMap<u64, u64> {
+    let arguments = ["script", "--ns", "-i", file, "-F", "tid,time,period"];
+    let perf = Command::new("perf").args(arguments).output();
+    let mut sums = BTreeMap::new();
+    for line in String::from_utf8(perf.unwrap().stdout).unwrap().lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [thread, time, period] = words[..] else { panic!("{line}") };
+        let at_ns: u64 = time.trim_end_matches(':').replace('.', "").parse().unwrap();
+        if thread != "0" {
+            let sum: &mut u64 = sums.entry((at_ns - origin_ns) / slice_ns).or_default();
+            *sum += period.parse::<u64>().unwrap();
+        }
+    }
+    sums
 }
 
 /// When samples were taken, as `perf script` prints it.

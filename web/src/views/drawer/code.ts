@@ -1,7 +1,7 @@
 // Code that ran in a stretch of time: functions of guests, the host's kernel and the VMM, by the time that they had.
 
 import { timestampOf } from "../../clock";
-import { slicesOf } from "../../data/profile";
+import { hasVcpus, slicesOf } from "../../data/profile";
 import type { FunctionTime, Stacks, Wanted } from "../../data/stacks";
 import type { Report } from "../../data/report";
 import { el, rowsTable } from "../../dom";
@@ -29,7 +29,8 @@ export function code(asked: AskedCode): HTMLElement[] {
   const { info } = stacks.profile;
   if (!info.slices) return [el("p", { class: "note" }, `The page holds code of the whole recording only. That of the selection: ${command("profile", report, range)}`)];
   const slices = slicesOf(info, range);
-  const wanted: Wanted = { vm: focus.vm, owner: null, level: focus.level, reason: focus.reason, idle: false, threads: false, without: [], slices };
+  const ofVcpus = hasVcpus(info);
+  const wanted: Wanted = { vm: focus.vm, owner: null, level: focus.level, reason: focus.reason, idle: false, threads: !ofVcpus, without: [], slices };
   const sums = stacks.sums(stacks.times(wanted));
   const whole = sums.total[0]!;
   const functions = stacks.functions(sums).sort((a, b) => b.own - a.own || b.total - a.total || a.name.localeCompare(b.name));
@@ -37,7 +38,7 @@ export function code(asked: AskedCode): HTMLElement[] {
   const of = slices ?? { from: 0, to: report.length_ns };
   const [from, to] = [Math.max(0, of.from), Math.min(of.to, report.length_ns)];
   const which = slices ? `Of the slices of ${time(info.slices.slice_ns, report.nanoseconds)} that hold the selection, from ${timestampOf(report, from)} to ${timestampOf(report, to)}` : "Of the whole recording";
-  const note = `${which}: ${time(whole, report.nanoseconds)} of vCPUs’ time, idle time left out; for ${share(known, whole)} of it the function is known. The same: ${command("profile", report, { from, to })}`;
+  const note = `${which}: ${time(whole, report.nanoseconds)} ${ofVcpus ? "of vCPUs’ time, idle time left out" : "of threads’ time, by samples"}; for ${share(known, whole)} of it the function is known. The same: ${command("profile", report, { from, to })}`;
   return [el("p", { class: "note" }, note), functions.length > 0 ? table(asked, functions, whole) : el("p", {}, "No function is known of what ran.")];
 }
 

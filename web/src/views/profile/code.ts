@@ -2,7 +2,7 @@
 
 import type { CodeView } from "../../code_view";
 import { timestampOf } from "../../clock";
-import { slicesOf, threadName, type Profile } from "../../data/profile";
+import { hasVcpus, slicesOf, threadName, type Profile } from "../../data/profile";
 import { LAYERS, matcher, type Stacks, type Layer, type Sums, type Wanted } from "../../data/stacks";
 import { el, section } from "../../dom";
 import { describe, EVERYTHING, type Context } from "../../focus";
@@ -108,9 +108,8 @@ export class Code {
     );
   }
 
-  /** Without any, threads are all that there is. */
   private get hasVcpus(): boolean {
-    return this.profile.info.owners.some((one) => one.vcpu !== null);
+    return hasVcpus(this.profile.info);
   }
 
   private wanted(): Wanted {

@@ -70,7 +70,8 @@ impl<'s> Found<'s> {
         guests: &'s [GuestAlignment],
         samples: &'s [Option<Samples>],
     ) -> Self {
-        let without_vcpus = without_vcpus::gather(&mut sums.samples, &states, recordings);
+        let without_vcpus =
+            without_vcpus::gather(&mut sums.samples, &states, recordings, sums.grid.as_mut());
         Self { without_vcpus, ..Self::of(sums, states, recordings, guests, samples) }
     }
 

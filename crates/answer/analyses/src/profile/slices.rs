@@ -75,6 +75,12 @@ impl SliceTimes {
         }
     }
 
+    /// Adds all of a time to the slice in which it ends.
+    pub(super) fn add_at(&mut self, grid: &mut SliceGrid, at_ns: u64, ns: u64) {
+        let more = self.put(at_ns >> grid.shift, ns);
+        grid.times = grid.times.saturating_add(more);
+    }
+
     /// Adds a time to a slice; how many more are kept then.
     fn put(&mut self, slice: u64, ns: u64) -> usize {
         match self.0.last_mut().filter(|(last, _)| *last == slice) {

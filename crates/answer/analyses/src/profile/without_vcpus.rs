@@ -8,6 +8,7 @@ use sources::{Recording, WeighedSample, WeightUnit};
 use super::code::Code;
 use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
+use super::slices::{SliceGrid, SliceTimes};
 use super::sums::SampleKind;
 use super::{CodeFrame, Evidence, SampledTime, weights};
 use crate::states::{States, VcpuState};
@@ -56,6 +57,8 @@ pub struct SampledThread {
     pub comm: Option<String>,
     /// By stack, from the root on; empty: it was not recorded. Times are sums of periods.
     pub stacks: Vec<(Vec<CodeFrame>, SampledTime)>,
+    /// By stack: numbers of slices of the profile and the time in them, ascending; empty where those were not asked for.
+    pub by_slice: Vec<Vec<(u32, u64)>>,
 }
 
 impl SampledThread {
@@ -78,33 +81,70 @@ pub(super) struct MachineWeights {
 
 #[derive(Debug, Default)]
 struct ThreadWeights {
-    /// Samples and weights by place.
-    seen: BTreeMap<Place, (u64, u64)>,
+    seen: BTreeMap<Place, PlaceWeight>,
     weight: u64,
     squares: f64,
 }
 
+/// Samples that saw some code.
+#[derive(Debug, Default)]
+struct PlaceWeight {
+    samples: u64,
+    weight: u64,
+    by_slice: SliceTimes,
+}
+
+impl PlaceWeight {
+    fn merge(&mut self, other: &Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.weight = self.weight.saturating_add(other.weight);
+        self.by_slice.extend(&other.by_slice);
+    }
+}
+
 impl ThreadWeights {
-    fn add(&mut self, place: Place, weight: u64) {
-        let (samples, sum) = self.seen.entry(place).or_default();
-        *samples = samples.saturating_add(1);
-        *sum = sum.saturating_add(weight);
+    fn add(&mut self, place: Place, sample: &WeighedSample, grid: Option<&mut SliceGrid>) {
+        let (weight, seen) = (sample.weight, self.seen.entry(place).or_default());
+        seen.samples = seen.samples.saturating_add(1);
+        seen.weight = seen.weight.saturating_add(weight);
+        if let Some(grid) = grid {
+            seen.by_slice.add_at(grid, sample.at.time_ns, weight);
+        }
         self.weight = self.weight.saturating_add(weight);
         self.squares += (weight as f64).powi(2);
     }
 }
 
-/// The samples of all machines, where no recording has a vCPU.
+/// The samples of all machines, where no recording has a vCPU; by slices of `grid`, if there is one.
 pub(super) fn gather(
     samples: &mut MachineSamples<'_>,
     states: &States,
     recordings: &[Recording],
+    mut grid: Option<&mut SliceGrid>,
 ) -> Vec<MachineWeights> {
     if !states.vms.iter().all(Vec::is_empty) {
         return Vec::new();
     }
-    let of = |(at, recording): (usize, &Recording)| machine(samples, at, recording);
-    recordings.iter().enumerate().filter_map(of).collect()
+    let mut machines: Vec<MachineWeights> = Vec::new();
+    for (at, recording) in recordings.iter().enumerate() {
+        machines.extend(machine(samples, at, recording, grid.as_deref_mut()));
+        if let Some(grid) = grid.as_deref_mut() {
+            coarsen(&mut machines, grid);
+        }
+    }
+    machines
+}
+
+/// Has wider slices where there are too many. Of a machine there may be as many times as samples until then.
+fn coarsen(machines: &mut [MachineWeights], grid: &mut SliceGrid) {
+    while grid.is_too_fine() {
+        grid.widen();
+        let threads = machines.iter_mut().flat_map(|machine| machine.threads.values_mut());
+        for seen in threads.flat_map(|thread| thread.seen.values_mut()) {
+            seen.by_slice.widen();
+            grid.count(&seen.by_slice);
+        }
+    }
 }
 
 /// Logs those of the first recording's threads one by one, where no recording has a vCPU and they stand for times.
@@ -134,6 +174,7 @@ fn machine(
     samples: &mut MachineSamples<'_>,
     recording: usize,
     of: &Recording,
+    mut grid: Option<&mut SliceGrid>,
 ) -> Option<MachineWeights> {
     let mut threads: BTreeMap<u32, ThreadWeights> = BTreeMap::new();
     let mut idle_samples = 0;
@@ -141,7 +182,10 @@ fn machine(
         if sample.thread == 0 {
             idle_samples += 1;
         } else {
-            threads.entry(sample.thread).or_default().add(place, sample.weight);
+            if let Some(grid) = grid.as_deref_mut() {
+                grid.reach(sample.at.time_ns, sample.at.time_ns);
+            }
+            threads.entry(sample.thread).or_default().add(place, sample, grid.as_deref_mut());
         }
     })?;
     Some(MachineWeights { recording, is_guest, unit, idle_samples, threads })
@@ -173,18 +217,25 @@ impl MachineWeights {
         self.recording
     }
 
-    /// The machine, its places named by `code`.
+    /// The machine, its places named by `code`, and its times by slices of `grid`.
     pub(super) fn named(
         self,
         of: &Recording,
         processes: &HashMap<u32, u32>,
         code: &Code<'_>,
+        grid: Option<&SliceGrid>,
     ) -> SampledMachine {
         let Self { recording, is_guest, unit, idle_samples, threads } = self;
-        let thread = |(thread, weights): (u32, ThreadWeights)| SampledThread {
-            thread,
-            comm: comm(of, processes, thread).map(str::to_owned),
-            stacks: stacks(&weights, code),
+        let thread = |(thread, weights): (u32, ThreadWeights)| {
+            let (stacks, by_slice) = stacks(&weights, code).into_iter().unzip();
+            let by_slice: Vec<SliceTimes> = by_slice;
+            let numbered = |grid| by_slice.into_iter().map(|one| one.numbered(grid)).collect();
+            SampledThread {
+                thread,
+                comm: comm(of, processes, thread).map(str::to_owned),
+                stacks,
+                by_slice: grid.map(numbered).unwrap_or_default(),
+            }
         };
         let mut threads: Vec<SampledThread> = threads.into_iter().map(thread).collect();
         threads.sort_by_key(|one| std::cmp::Reverse(one.time_ns()));
@@ -208,21 +259,20 @@ pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
     }
 }
 
-/// The stacks of a thread, those first that took longest.
-fn stacks(of: &ThreadWeights, code: &Code<'_>) -> Vec<(Vec<CodeFrame>, SampledTime)> {
-    let mut by_stack: BTreeMap<Vec<CodeFrame>, (u64, u64)> = BTreeMap::new();
-    for (&place, &(samples, weight)) in &of.seen {
-        let stack = stack(place, code);
-        let sum = by_stack.entry(stack).or_default();
-        sum.0 = sum.0.saturating_add(samples);
-        sum.1 = sum.1.saturating_add(weight);
+/// The stacks of a thread, those first that took longest; each with its times by slices.
+fn stacks(of: &ThreadWeights, code: &Code<'_>) -> Vec<((Vec<CodeFrame>, SampledTime), SliceTimes)> {
+    let mut by_stack: BTreeMap<Vec<CodeFrame>, PlaceWeight> = BTreeMap::new();
+    for (&place, seen) in &of.seen {
+        by_stack.entry(stack(place, code)).or_default().merge(seen);
     }
     let effective = weights::effective(of.weight as f64, of.squares);
-    let time = |samples, weight| weights::time(of.weight, weight, samples, effective);
-    let mut stacks: Vec<(Vec<CodeFrame>, SampledTime)> = by_stack
+    let time = |of_stack: &PlaceWeight| {
+        weights::time(of.weight, of_stack.weight, of_stack.samples, effective)
+    };
+    let mut stacks: Vec<((Vec<CodeFrame>, SampledTime), SliceTimes)> = by_stack
         .into_iter()
-        .map(|(stack, (samples, weight))| (stack, time(samples, weight)))
+        .map(|(stack, of_stack)| ((stack, time(&of_stack)), of_stack.by_slice))
         .collect();
-    stacks.sort_by_key(|(_, time)| std::cmp::Reverse(time.ns));
+    stacks.sort_by_key(|((_, time), _)| std::cmp::Reverse(time.ns));
     stacks
 }

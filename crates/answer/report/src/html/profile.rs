@@ -56,9 +56,7 @@ impl PageProfile {
             return None;
         }
         let packed = Packed::of(&profile);
-        // Samples without vCPUs have their times by no slices.
-        let slices = profile.slices.as_ref().filter(|_| profile.machines.is_empty());
-        let slices = slices.map(|one| (one.from_ns, one.slice_ns, one.count));
+        let slices = profile.slices.as_ref().map(|one| (one.from_ns, one.slice_ns, one.count));
         let vcpus = profile.vcpus.iter().map(|one| Owner {
             vm: one.vm.clone(),
             vcpu: Some(one.vcpu),

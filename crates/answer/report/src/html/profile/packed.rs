@@ -162,7 +162,7 @@ fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'
     let machines = profile.machines.iter();
     let threads = machines.flat_map(|one| one.threads.iter().map(move |thread| (one, thread)));
     threads.enumerate().flat_map(move |(at, (machine, thread))| {
-        thread.stacks.iter().map(move |(stack, time)| Found {
+        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, time))| Found {
             owner: number(before.saturating_add(at)),
             whose: machine.state_of(stack).map_or(Whose::Thread, Whose::Vcpu),
             level: 0,
@@ -172,7 +172,7 @@ fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'
             host_code: !machine.is_guest,
             stack,
             time,
-            slices: &[],
+            slices: thread.by_slice.get(stack_at).map_or(&[], Vec::as_slice),
         })
     })
 }
