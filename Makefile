@@ -200,12 +200,15 @@ static = for arch in $(2); do \
 		else \
 			echo "$(1) for $$arch is left out: neither rustup nor Debian's packages bring the target $$target here"; continue; \
 		fi; \
-		cargo build --locked --profile labguest --package $(1) --target $$target; \
+		cargo build --locked --profile labguest --package $(1) $(3) --target $$target; \
 	done
 
+SAMPLED = --config 'profile.labguest.strip="debuginfo"' --config "target.$$target.rustflags=['-Clink-arg=--build-id']"
+
 .PHONY: labguest
+# The lab samples it: its functions keep their names, and it has a build id by which those are found.
 labguest:
-	@$(call static,hyperscope-labguest,$(STATIC))
+	@$(call static,hyperscope-labguest,$(STATIC),$(SAMPLED))
 
 # TLS has parts in C: what no compiler is found for is built without. The compiler of this machine's
 # own architecture will do for it, with another C library.

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use analyses::machine_names::guest_of;
 use anyhow::{Context, bail};
 use printable::messages;
 use sources::{Recording, guest_named};
@@ -119,15 +120,6 @@ pub(crate) fn note_guests_alone(recordings: &[Recording]) {
         }
     }
 }
-
-/// What `host` says of the guest that `recording` was made in.
-pub(crate) fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
-    let id = recording.trace_id()?;
-    host.info().guests.iter().find(|guest| guest.trace_id == id)
-}
-
-/// A guest as a host's recording describes it.
-pub(crate) type Guest = sources::Guest;
 
 /// Gives each host's recording the symbols of the guest recorded with it.
 ///

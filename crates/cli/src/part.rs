@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use analyses::align::GuestAlignment;
+use analyses::machine_names::MachineName;
 use analyses::vms::find_vms;
 use anyhow::bail;
 use printable::messages;
@@ -14,7 +15,6 @@ use timeline::event_filter::CpuSet;
 
 use crate::aligned::align_guests;
 use crate::args::part::VmArgs;
-use crate::machines::{HOST, machine_name};
 use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::seconds::{Seconds, When};
@@ -139,14 +139,14 @@ impl Part {
         if self.has_all_vcpus() {
             return Ok(PartRead::default());
         }
-        let names: Vec<String> =
-            (0..recordings.len()).map(|at| machine_name(at, recordings, guests)).collect();
+        let machines: Vec<MachineName> =
+            (0..recordings.len()).map(|at| MachineName::of(at, recordings, guests)).collect();
         let is_wanted = |vm: &String| self.vms.is_empty() || self.vms.contains(vm);
         let (mut seen, mut kept_any, mut dropped) = (BTreeSet::new(), false, Vec::new());
-        for (at, (recording, machine)) in recordings.iter_mut().zip(&names).enumerate() {
-            let is_guest = machine != HOST;
-            if is_guest && is_wanted(machine) {
-                seen.insert(machine.clone());
+        for (at, (recording, machine)) in recordings.iter_mut().zip(&machines).enumerate() {
+            let is_guest = machine.is_guest;
+            if is_guest && is_wanted(&machine.name) {
+                seen.insert(machine.name.clone());
                 continue;
             }
             let is_in = |vcpu| self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu));

@@ -36,7 +36,6 @@ use crate::path::{Actor, ExampleStep};
 use crate::path::{Machines, Thread};
 use crate::vms::find_vms;
 
-pub(crate) use self::names::machine_names;
 pub use self::piece::CriticalState;
 pub use self::target::CriticalTask;
 

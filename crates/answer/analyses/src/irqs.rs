@@ -21,7 +21,7 @@ use self::names::Names;
 use self::sink::IrqSink;
 use self::sources::{IRQ_NAMES, Sources};
 use crate::align::GuestAlignment;
-use crate::critical::machine_names;
+use crate::machine_names::machine_names;
 use crate::states::{Besides, states_by};
 
 pub use self::sources::HandlerKind;

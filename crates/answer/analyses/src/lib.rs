@@ -58,6 +58,7 @@ pub mod irqs;
 pub mod known_parts;
 pub mod lanes;
 pub mod latencies;
+pub mod machine_names;
 pub mod msr_names;
 pub mod nested;
 pub mod nested_steps;

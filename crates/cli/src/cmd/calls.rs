@@ -5,6 +5,7 @@ use std::path::Path;
 
 use analyses::calls::{CallQuestion, GuestCalls, calls, guest_calls};
 use analyses::hypertrace::HypertraceFiles;
+use analyses::machine_names::MachineName;
 use report::{CallsReport, CallsSource, TreeLimits};
 use sources::{Recording, guest_named};
 
@@ -12,7 +13,6 @@ use crate::args::calls::CallsArgs;
 use crate::args::part::VmArgs;
 use crate::cmd::hypertrace::{collected, machines};
 use crate::inputs::{file_names, is_of_guest, open_all};
-use crate::machines::machine_name;
 use crate::output::{self, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
         CallsSource {
             path: recording.path().display().to_string(),
             is_guest: of_session.is_some() || is_of_guest(recording, &recordings),
-            machine: of_session.unwrap_or_else(|| machine_name(at, &recordings, &[])),
+            machine: of_session.unwrap_or_else(|| MachineName::of(at, &recordings, &[]).name),
             calls: calls(recording, &question, &mut (), &tick),
         }
     };

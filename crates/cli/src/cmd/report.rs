@@ -16,6 +16,7 @@ use analyses::group::By;
 use analyses::irqs::{self, has_handlers, irqs};
 use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::{Latencies, LatenciesOf};
+use analyses::machine_names::MachineName;
 use analyses::nested::OfLevelTwo;
 use analyses::over_time::{KnownOfAll, OverTime, PageRoom, over_time};
 use analyses::path::{ListedRequest, Paths};
@@ -35,7 +36,6 @@ use crate::cmd::critical::critical_of_task;
 use crate::cmd::diff::open_run;
 use crate::debug_files;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
-use crate::machines::{HOST, machine_name};
 use crate::output;
 use crate::page_names::leave_out_folders;
 use crate::part::{Part, clocks, set_clocks};
@@ -396,15 +396,10 @@ fn machines(
     exits: &ExitsReport,
 ) -> Vec<LaneMachine> {
     let machine = |at: usize| {
-        // What the lanes of its vCPUs are called, before what its own recording says.
-        let aligned = guests.iter().find(|one| one.guest == at && !one.vm.is_empty());
-        let name = match aligned {
-            Some(guest) => guest.vm.clone(),
-            None => machine_name(at, recordings, guests),
-        };
+        let MachineName { name, is_guest } = MachineName::of(at, recordings, guests);
         let vms = exits.sources.get(at).map_or(&[][..], |source| &source.exits.vms);
         LaneMachine {
-            is_guest: aligned.is_some() || name != HOST,
+            is_guest,
             name,
             vcpu_threads: vms.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect(),
         }

@@ -16,7 +16,6 @@ import { Drawer } from "../drawer/drawer";
 import { EventList } from "../events/list";
 import { Deepening } from "./deepen";
 import { sumsTable } from "../drawer/states";
-import { hideTooltip, showTooltip } from "../../tooltip";
 import type { View } from "../../view";
 import { arrowsOf, NO_ARROWS, offsetOf, paintArrows, type ShownArrows } from "./arrows";
 import { arrowsOfSteps, stepsNamed } from "./drawn_steps";
@@ -28,21 +27,20 @@ import { LaneBar } from "./lane_bar";
 import { Legend } from "./legend";
 import { Minimap } from "./minimap";
 import { paintAxis, paintLanes, paintOverlay, palette, type Palette } from "./paint";
-import { between, moved, within, zoomed, type Range } from "./range";
+import { Pointer } from "./pointer";
+import { moved, zoomed, type Range } from "./range";
 import { groupsOf, overview, place, unfolded, type LaneRow } from "./rows";
 import type { Match } from "./search";
-import { describe, describeAt, laneTitle } from "./words";
+import { ShownTime } from "./shown_time";
+import { describe, laneTitle } from "./words";
 
 /** The lanes are this high at most; more are scrolled. */
 const MOST_HEIGHT = 620;
-/** A zoom takes so long to get where it goes. */
-const ZOOM_MS = 130;
 
 export class Timeline {
   readonly element: HTMLElement;
   private readonly groups;
-  private readonly whole: Range;
-  private shown: Range;
+  private readonly shown: ShownTime;
   private selection: Range | null = null;
   private cursor: number | null = null;
   private chosen: Match | null = null;
@@ -56,7 +54,6 @@ export class Timeline {
   private colours: Palette;
   private frame = 0;
   private stale = { lanes: true, minimap: true };
-  private animation: { from: Range; to: Range; begun: number } | null = null;
   private readonly canvas = el("canvas", { class: "lanes" });
   private readonly overlay = el("canvas", { class: "overlay" });
   private readonly axis = el("canvas", { class: "axis", role: "img" });
@@ -81,13 +78,14 @@ export class Timeline {
   ) {
     const { report } = context;
     this.groups = groupsOf(report.timeline.lanes);
-    this.whole = { from: 0, to: Math.max(1000, report.length_ns) };
-    this.shown = this.fromAddress(context.view.value.time) ?? this.whole;
+    const whole = { from: 0, to: Math.max(1000, report.length_ns) };
+    this.shown = new ShownTime(whole, whole);
+    this.shown.goTo(this.shown.fromAddress(context.view.value.time) ?? whole, false);
     this.colours = palette(report, context.view.value);
     this.bar = new LaneBar(context, this.groups, () => this.changeRows());
     this.legend = new Legend(context, () => this.changeStates());
     this.gutter = new Gutter(this.groups, { changed: () => this.changeRows(), pin: (row) => this.bar.pin(row), hide: (row) => this.bar.hide(row) });
-    this.minimap = new Minimap(this.whole, () => this.shown, (range) => this.show(range));
+    this.minimap = new Minimap(whole, () => this.shown.now, (range) => this.show(range));
     const held = () => ({ report, rows: this.rows, lists: this.lists, arrows: this.arrows });
     const rows = () => ({ all: this.rows, wanted: this.groups.flatMap((group) => group.wanted), open: unfolded(this.groups) });
     this.drawer = new Drawer(context, of, { clear: () => this.select(null), zoom: (range) => this.show(range, true), arrows: () => this.own, rows, step: (forward) => this.run(forward ? "nextSpan" : "previousSpan"), findOthers: (words) => this.seek(words), openFunction: (key) => this.context.openFunction(key), held });
@@ -105,7 +103,7 @@ export class Timeline {
 
   private makeSection(): HTMLElement {
     const { report } = this.context;
-    const table = () => sumsTable(report, this.shown, unfolded(this.groups));
+    const table = () => sumsTable(report, this.shown.now, unfolded(this.groups));
     return section(
       "timeline",
       "Timeline",
@@ -139,9 +137,9 @@ export class Timeline {
     this.lists = await Promise.all(lists);
     const { each_request: requests } = this.context.report;
     this.drawer.takeLists(this.lists, requests ? readEachRequest(await columnsIn(document, requests.columns_in), requests) : null);
-    this.follow(this.shown);
+    this.follow(this.shown.now);
     this.finder.find();
-    this.select(this.fromAddress(this.context.view.value.selection), true);
+    this.select(this.shown.fromAddress(this.context.view.value.selection), true);
     this.bringRequest();
   }
 
@@ -185,15 +183,15 @@ export class Timeline {
 
   /** Shows what is selected, or all of it, without leaving the place that a reader is at. */
   inspect(): void {
-    this.select(this.selection ?? this.whole);
+    this.select(this.selection ?? this.shown.whole);
   }
 
   /** Shows what another address names. */
   apply(view: View): void {
     this.finder.enter(view.find);
-    this.select(this.fromAddress(view.selection), true);
+    this.select(this.shown.fromAddress(view.selection), true);
     this.bringRequest();
-    this.show(this.fromAddress(view.time) ?? this.whole);
+    this.show(this.shown.fromAddress(view.time) ?? this.shown.whole);
     this.events.apply();
     this.changeRows();
     this.changeStates();
@@ -203,12 +201,6 @@ export class Timeline {
     this.colours = palette(this.context.report, this.context.view.value);
     this.legend.show(this.rows);
     this.invalidate(true);
-  }
-
-  /** A time that an address names, as far as it is in the recording. */
-  private fromAddress(range: Range | null): Range | null {
-    if (!range || range.from >= this.whole.to) return null;
-    return within({ from: range.from, to: Math.min(range.to, this.whole.to) }, this.whole);
   }
 
   private nameClock(): void {
@@ -245,11 +237,7 @@ export class Timeline {
       this.invalidate(true);
     });
     this.scroller.addEventListener("scroll", () => this.invalidate(false));
-    this.area.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.area.addEventListener("pointerdown", (event) => this.press(event));
-    this.area.addEventListener("pointermove", (event) => this.hover(event));
-    this.area.addEventListener("pointerleave", () => this.leave());
-    this.area.addEventListener("dblclick", (event) => this.zoomTo(event));
+    this.followPointer();
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.finder.field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
@@ -261,6 +249,24 @@ export class Timeline {
       if (event.key !== "/" || typing || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.finder.field.focus();
+    });
+  }
+
+  private followPointer(): void {
+    new Pointer(this.area, {
+      report: this.context.report,
+      whole: this.shown.whole,
+      shown: () => this.shown.now,
+      rows: () => unfolded(this.groups),
+      scrolled: () => this.scroller.scrollTop,
+      show: (range) => this.show(range),
+      select: (range) => this.select(range),
+      open: (match) => this.open(match),
+      zoomToSpan: (match) => this.zoomToSpan(match),
+      follow: (at) => {
+        this.cursor = at;
+        this.schedule();
+      },
     });
   }
 
@@ -305,12 +311,12 @@ export class Timeline {
   private draw(): void {
     this.frame = 0;
     const begun = performance.now();
-    this.animate(begun);
+    this.stale.lanes = this.shown.step(begun) || this.stale.lanes;
     const { report } = this.context;
     const rows = unfolded(this.groups);
     if (this.stale.lanes) {
-      paintLanes(this.canvas, rows, report, this.colours, this.shown, this.scroller.scrollTop);
-      paintAxis(this.axis, report, this.colours, this.shown);
+      paintLanes(this.canvas, rows, report, this.colours, this.shown.now, this.scroller.scrollTop);
+      paintAxis(this.axis, report, this.colours, this.shown.now);
       if (this.stale.minimap) this.minimap.prepare(overview(rows), this.colours);
       this.minimap.draw();
       this.stale = { lanes: false, minimap: false };
@@ -318,31 +324,19 @@ export class Timeline {
     const chosen = this.chosen;
     const lane = chosen?.row.lane;
     const mark = chosen && lane && rows.includes(chosen.row) ? { from: lane.from[chosen.at]!, to: lane.to[chosen.at]!, y: chosen.row.y - this.scroller.scrollTop, height: chosen.row.height } : null;
-    paintOverlay(this.overlay, this.colours, this.shown, { selection: this.selection, cursor: this.cursor, chosen: mark });
+    paintOverlay(this.overlay, this.colours, this.shown.now, { selection: this.selection, cursor: this.cursor, chosen: mark });
     const request = stepsNamed(report, this.context.view.value.request);
     const arrows = [...this.own.arrows, ...(request ? arrowsOfSteps(report, request) : [])];
-    const unseen = paintArrows(this.overlay, this.colours, this.shown, { arrows, rows, top: this.scroller.scrollTop });
+    const unseen = paintArrows(this.overlay, this.colours, this.shown.now, { arrows, rows, top: this.scroller.scrollTop });
     this.overlay.dataset.arrows = `${arrows.length - unseen} of ${arrows.length}`;
-    if (this.animation) this.invalidate(false);
+    if (this.shown.isOnItsWay) this.invalidate(false);
     this.element.dispatchEvent(new CustomEvent("hyperscope:drawn", { detail: performance.now() - begun }));
   }
 
-  private animate(now: number): void {
-    if (!this.animation) return;
-    const share = Math.min(1, (now - this.animation.begun) / ZOOM_MS);
-    this.shown = between(this.animation.from, this.animation.to, 1 - (1 - share) ** 3);
-    this.stale.lanes = true;
-    if (share >= 1) this.animation = null;
-  }
-
   private show(range: Range, smoothly = false): void {
-    const target = within(range, this.whole);
-    const all = target.from <= this.whole.from && target.to >= this.whole.to;
-    this.context.view.update({ time: all ? null : target });
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.animation = smoothly && !still ? { from: this.shown, to: target, begun: performance.now() } : null;
-    if (!this.animation) this.shown = target;
-    this.follow(target);
+    this.shown.goTo(range, smoothly);
+    this.context.view.update({ time: this.shown.isWhole ? null : this.shown.target });
+    this.follow(this.shown.target);
     this.invalidate(false);
   }
 
@@ -375,84 +369,7 @@ export class Timeline {
     const row = this.rows.find(({ info }) => laneTitle(info) === where);
     const span = row?.lane?.at(at) ?? null;
     this.choose(row && span !== null ? { row, at: span } : this.chosen);
-    if (at < this.target.from || at > this.target.to) this.goToTime(at);
-  }
-
-  /** Where a zoom that is under way will end: keys pressed in a row add up. */
-  private get target(): Range {
-    return this.animation?.to ?? this.shown;
-  }
-
-  private timeAt(event: MouseEvent): number {
-    const box = this.area.getBoundingClientRect();
-    return this.shown.from + ((event.clientX - box.left) / box.width) * (this.shown.to - this.shown.from);
-  }
-
-  private rowAt(event: MouseEvent): LaneRow | null {
-    const y = event.clientY - this.canvas.getBoundingClientRect().top + this.scroller.scrollTop;
-    return unfolded(this.groups).find((row) => y >= row.y && y < row.y + row.height) ?? null;
-  }
-
-  private wheel(event: WheelEvent): void {
-    const zoom = event.ctrlKey || event.metaKey;
-    const by = event.deltaX !== 0 ? event.deltaX : event.shiftKey ? event.deltaY : 0;
-    if (!zoom && by === 0) return;
-    event.preventDefault();
-    const length = this.shown.to - this.shown.from;
-    if (zoom) this.show(zoomed(this.shown, 1.0018 ** event.deltaY, this.timeAt(event), this.whole));
-    else this.show(moved(this.shown, (by / this.area.clientWidth) * length, this.whole));
-  }
-
-  /** A drag selects; with a finger, the middle button or Shift it moves. */
-  private press(event: PointerEvent): void {
-    if (event.button > 1) return;
-    this.area.focus({ preventScroll: true });
-    this.area.setPointerCapture(event.pointerId);
-    const [begun, x, shown] = [this.timeAt(event), event.clientX, this.shown];
-    const moves = event.pointerType === "touch" || event.button === 1 || event.shiftKey;
-    let dragged = false;
-    const drag = (now: PointerEvent) => {
-      dragged ||= Math.abs(now.clientX - x) > 3;
-      if (!dragged) return;
-      if (moves) return this.show(moved(shown, ((x - now.clientX) / this.area.clientWidth) * (shown.to - shown.from), this.whole));
-      const other = this.timeAt(now);
-      this.select({ from: Math.max(0, Math.min(begun, other)), to: Math.min(this.whole.to, Math.max(begun, other)) });
-    };
-    const end = () => {
-      this.area.removeEventListener("pointermove", drag);
-      this.area.removeEventListener("pointerup", end);
-      this.area.removeEventListener("pointercancel", end);
-      if (!dragged) this.open(this.spanAt(event));
-    };
-    this.area.addEventListener("pointermove", drag);
-    this.area.addEventListener("pointerup", end);
-    this.area.addEventListener("pointercancel", end);
-  }
-
-  private spanAt(event: MouseEvent): Match | null {
-    const row = this.rowAt(event);
-    const at = row?.lane?.at(this.timeAt(event)) ?? null;
-    return row && at !== null ? { row, at } : null;
-  }
-
-  private hover(event: PointerEvent): void {
-    this.cursor = this.timeAt(event);
-    this.schedule();
-    const row = this.rowAt(event);
-    if (!row?.lane || event.buttons > 0) return hideTooltip();
-    const pixel = (this.shown.to - this.shown.from) / this.area.clientWidth;
-    showTooltip(event.clientX, event.clientY, describeAt(this.context.report, row, this.cursor, pixel));
-  }
-
-  private leave(): void {
-    this.cursor = null;
-    hideTooltip();
-    this.schedule();
-  }
-
-  private zoomTo(event: MouseEvent): void {
-    const match = this.spanAt(event);
-    if (match) this.zoomToSpan(match);
+    if (at < this.shown.target.from || at > this.shown.target.to) this.goToTime(at);
   }
 
   private zoomToSpan({ row, at }: Match): void {
@@ -488,10 +405,10 @@ export class Timeline {
     if (!unfolded(this.groups).includes(match.row)) this.bar.bring(match.row);
     this.choose(match);
     const [from, to] = [match.row.lane!.from[match.at]!, match.row.lane!.to[match.at]!];
-    const shown = this.target;
+    const shown = this.shown.target;
     const tiny = (to - from) / (shown.to - shown.from) < 4 / Math.max(1, this.area.clientWidth);
     if (tiny) this.show({ from: from - (to - from) * 20, to: to + (to - from) * 20 }, true);
-    else if (from < shown.from || to > shown.to) this.show(moved(shown, (from + to) / 2 - (shown.from + shown.to) / 2, this.whole), true);
+    else if (from < shown.from || to > shown.to) this.show(moved(shown, (from + to) / 2 - (shown.from + shown.to) / 2, this.shown.whole), true);
     const { y, height } = match.row;
     const { scrollTop, clientHeight } = this.scroller;
     if (y < scrollTop) this.scroller.scrollTop = y;
@@ -518,13 +435,13 @@ export class Timeline {
   private goOn(forward: boolean): void {
     const at = this.finder.timestamp;
     if (at !== null) return this.goToTime(at);
-    this.goTo(this.finder.next(this.target.from, forward));
+    this.goTo(this.finder.next(this.shown.target.from, forward));
   }
 
   /** Puts a timestamp in the middle, as near as what is shown already, and marks it. */
   private goToTime(at: number): void {
-    const all = this.whole.to - this.whole.from;
-    const length = Math.min(this.target.to - this.target.from, all / 50);
+    const all = this.shown.whole.to - this.shown.whole.from;
+    const length = Math.min(this.shown.target.to - this.shown.target.from, all / 50);
     this.cursor = at;
     this.show({ from: at - length / 2, to: at + length / 2 }, true);
     const words = `At ${timestampOf(this.context.report, at)}`;
@@ -540,18 +457,18 @@ export class Timeline {
   }
 
   private run(command: Command): void {
-    const shown = this.target;
+    const shown = this.shown.target;
     const [length, middle] = [shown.to - shown.from, (shown.from + shown.to) / 2];
     const rows = unfolded(this.groups).filter((row) => (row.lane?.count ?? 0) > 0);
     switch (command) {
       case "left":
       case "right":
-        return this.show(moved(shown, (command === "left" ? -0.2 : 0.2) * length, this.whole), true);
+        return this.show(moved(shown, (command === "left" ? -0.2 : 0.2) * length, this.shown.whole), true);
       case "zoomIn":
       case "zoomOut":
-        return this.show(zoomed(shown, command === "zoomIn" ? 0.6 : 1 / 0.6, this.cursor ?? middle, this.whole), true);
+        return this.show(zoomed(shown, command === "zoomIn" ? 0.6 : 1 / 0.6, this.cursor ?? middle, this.shown.whole), true);
       case "fit":
-        return this.show(this.whole, true);
+        return this.show(this.shown.whole, true);
       case "up":
       case "down":
         return this.changeLane(rows, command === "up" ? -1 : 1, middle);

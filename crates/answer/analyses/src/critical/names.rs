@@ -1,7 +1,7 @@
 //! What machines, threads and reasons of parts are called.
 
 use rustc_hash::FxHashMap;
-use sources::{Recording, X86_VECTORS};
+use sources::X86_VECTORS;
 use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
@@ -9,6 +9,7 @@ use super::disks::disk_number;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
+use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
 use crate::reasons::ReasonNames;
 
@@ -29,19 +30,6 @@ pub(super) struct Names<'n> {
     threads: &'n [ThreadNames],
     reasons: Vec<ReasonNames>,
     known: FxHashMap<Spent, Named>,
-}
-
-/// By recording, what its machine is called.
-pub(crate) fn machine_names(recordings: &[Recording], guests: &[GuestAlignment]) -> Vec<String> {
-    let name = |(at, recording): (usize, &Recording)| {
-        let guest = guests.iter().find(|guest| guest.guest == at);
-        match guest.map(|guest| guest.vm.as_str()).filter(|vm| !vm.is_empty()) {
-            Some(vm) => vm.to_owned(),
-            None if guest.is_some() || recording.peer().is_some() => "guest".to_owned(),
-            None => "host".to_owned(),
-        }
-    };
-    recordings.iter().enumerate().map(name).collect()
 }
 
 impl<'n> Names<'n> {

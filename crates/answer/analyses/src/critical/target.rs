@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
 
-use super::names::{Names, machine_names};
+use super::names::Names;
 use crate::align::GuestAlignment;
+use crate::machine_names::machine_names;
 use crate::path::{Machines, Thread};
 
 /// Threads that are followed at once.

@@ -1,0 +1,61 @@
+//! What the machines are called that recordings were made on.
+
+use sources::{Guest, Recording};
+
+use crate::align::GuestAlignment;
+
+/// The name of the recorded host.
+const HOST: &str = "host";
+/// The name of a guest that no recording names.
+const GUEST: &str = "guest";
+
+/// The machine of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineName {
+    /// A guest's as the exits report calls its VM.
+    pub name: String,
+    /// It was aligned to a host, or another recording names it as its guest.
+    pub is_guest: bool,
+}
+
+impl MachineName {
+    /// The name of the machine of a recording among `all`; `guests` says which were aligned.
+    #[must_use]
+    pub fn of(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Self {
+        let guest = |name: String| Self { name, is_guest: true };
+        let Some(recording) = all.get(at) else { return guest(GUEST.to_owned()) };
+        let aligned = guests.iter().find(|one| one.guest == at);
+        if let Some(aligned) = aligned.filter(|one| !one.vm.is_empty()) {
+            return guest(aligned.vm.clone());
+        }
+        if let Some(named) = all.iter().find_map(|host| guest_of(recording, host)) {
+            return guest(guest_name(named));
+        }
+        match aligned.is_some() || recording.peer().is_some() {
+            true => guest(GUEST.to_owned()),
+            false => Self { name: HOST.to_owned(), is_guest: false },
+        }
+    }
+}
+
+/// By recording, what its machine is called.
+#[must_use]
+pub fn machine_names(all: &[Recording], guests: &[GuestAlignment]) -> Vec<String> {
+    (0..all.len()).map(|at| MachineName::of(at, all, guests).name).collect()
+}
+
+/// What `host` says of the guest that `recording` was made in.
+#[must_use]
+pub fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
+    let id = recording.trace_id()?;
+    host.info().guests.iter().find(|guest| guest.trace_id == id)
+}
+
+/// The guest's name, as the exits report calls its VM.
+fn guest_name(guest: &Guest) -> String {
+    if !guest.name.is_empty() {
+        return guest.name.clone();
+    }
+    let threads = guest.vcpus.iter().map(|vcpu| vcpu.pid).filter(|&thread| thread != 0);
+    threads.min().map_or_else(|| GUEST.to_owned(), |first| format!("vm-{first}"))
+}
