@@ -19,7 +19,7 @@ help:
 	@echo 'make web     rebuild the pages of hyperscope report and fleet, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
-	@echo 'make test-lab  all scenarios of the lab, nested guests among them: an hour'
+	@echo 'make test-lab  all tests and scenarios of the lab, nested guests among them: hours'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
 	@echo 'make test-lab-newer  guests with a newer kernel than the lab has otherwise: two minutes'
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: a quarter of an hour, and ten minutes to build what runs there'
@@ -167,7 +167,7 @@ test-hostile: tools
 	HYPERSCOPE_DAMAGE_ROUNDS=4 cargo test --locked --workspace --test damaged_recordings
 	HYPERSCOPE_HOSTILE_ALL=1 cargo test --locked --workspace --test hostile -- --nocapture
 
-# An hour of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults.
+# Hours of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults, every test.
 .PHONY: test-lab
 test-lab:
 	@for package in prometheus prometheus-alertmanager; do \
@@ -175,7 +175,7 @@ test-lab:
 			(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$package) >/dev/null || true; \
 		fi; \
 	done
-	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1 every_scenario samples guest trace_cmd bench hypertrace collector boot publish exit_costs nested_writes prometheus churn top:: tracers unplugged
+	HYPERSCOPE_LAB_ALL=1 cargo test --locked --package hyperscope --test lab -- --nocapture --test-threads 1
 
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools
