@@ -203,10 +203,10 @@ static = for arch in $(2); do \
 		cargo build --locked --profile labguest --package $(1) $(3) --target $$target; \
 	done
 
+# The lab samples it: its functions keep their names, and it has a build id by which those are found.
 SAMPLED = --config 'profile.labguest.strip="debuginfo"' --config "target.$$target.rustflags=['-Clink-arg=--build-id']"
 
 .PHONY: labguest
-# The lab samples it: its functions keep their names, and it has a build id by which those are found.
 labguest:
 	@$(call static,hyperscope-labguest,$(STATIC),$(SAMPLED))
 

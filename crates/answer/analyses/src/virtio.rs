@@ -6,6 +6,7 @@
 //! their tokens, of which a queue never has one twice at a time.
 
 mod buffers;
+mod by_thread;
 mod disk_requests;
 mod events;
 mod packets;

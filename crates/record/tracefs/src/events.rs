@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::error::{Result, TracefsError};
 use crate::mounted;
-use crate::trace_session::FilteredEvent;
 
 /// A choice of events under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +63,15 @@ impl Profile {
         };
         parts.concat()
     }
+}
+
+/// An event of which only some are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilteredEvent {
+    /// The event, as `SYSTEM:NAME`.
+    pub event: &'static str,
+    /// Those that are, in the kernel's language of filters. Where the kernel can't read it, all are.
+    pub filter: &'static str,
 }
 
 /// The events of a kernel, as `SYSTEM:NAME`.

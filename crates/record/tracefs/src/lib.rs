@@ -26,7 +26,7 @@ mod unix_pair;
 
 pub use clock::{Clock, TscConversion};
 pub use error::{Result, TracefsError, did_you_mean};
-pub use events::{Available, Profile, similar};
+pub use events::{Available, FilteredEvent, Profile, similar};
 pub use instance::{Instance, usual_buffer_kib};
 pub use marks::{Mark, Marks};
 pub use mounted::{Tracefs, append, folders, read, write};
@@ -36,6 +36,6 @@ pub use raw_pages::{RawPages, Woken};
 pub use stats::{CpuStats, StatsFile};
 pub use texts::{EventText, Texts, page_size};
 pub use trace_clock::TraceClock;
-pub use trace_session::{FilteredEvent, TraceRequest, TraceSession};
+pub use trace_session::{TraceRequest, TraceSession};
 pub use tracer::FunctionTracer;
 pub use unix_pair::UnixPair;

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::clock::Clock;
 use crate::error::{Result, TracefsError};
-use crate::events::Available;
+use crate::events::{Available, FilteredEvent};
 use crate::instance::{Instance, usual_buffer_kib};
 use crate::mounted::Tracefs;
 use crate::probes::{MissedHits, Probes};
@@ -35,15 +35,6 @@ pub struct TraceRequest<'r> {
     pub may_be_empty: bool,
     /// One more of this process, which has one already.
     pub is_another: bool,
-}
-
-/// An event of which only some are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilteredEvent {
-    /// The event, as `SYSTEM:NAME`.
-    pub event: &'static str,
-    /// Those that are, in the kernel's language of filters. Where the kernel can't read it, all are.
-    pub filter: &'static str,
 }
 
 /// A kernel's tracing as it was asked for. Nothing of it is left once it is dropped.

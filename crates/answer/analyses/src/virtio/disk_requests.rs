@@ -5,9 +5,8 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-
 use super::buffers::AddedBuffer;
+use super::by_thread::{ByThread, ThreadKey};
 
 /// Requests that a thread begins before it hands the first of them over: a disk's queue has no more.
 const MOST_BEGUN: usize = 1024;
@@ -17,13 +16,10 @@ const MOST_THREADS: usize = 1 << 12;
 /// Lists of a request that has data: its head, the data, and what the device says in the end.
 const LISTS: u64 = 3;
 
-/// A recording, and a thread in it.
-type ThreadKey = (u16, u32);
-
 /// Requests that were begun and not handed over yet: their bytes.
 #[derive(Debug, Default)]
 pub(super) struct DiskRequests {
-    begun: FxHashMap<ThreadKey, VecDeque<u64>>,
+    begun: ByThread<VecDeque<u64>, MOST_THREADS>,
 }
 
 impl DiskRequests {
@@ -32,10 +28,7 @@ impl DiskRequests {
         if bytes == 0 {
             return;
         }
-        if self.begun.len() >= MOST_THREADS && !self.begun.contains_key(&key) {
-            self.begun.clear();
-        }
-        let begun = self.begun.entry(key).or_default();
+        let begun = self.begun.of(key);
         if begun.len() >= MOST_BEGUN {
             begun.pop_front();
         }
@@ -49,7 +42,7 @@ impl DiskRequests {
         if out.saturating_add(in_) != LISTS {
             return;
         }
-        let Some(begun) = self.begun.get_mut(&key) else { return };
+        let Some(begun) = self.begun.get_mut(key) else { return };
         let fits = |bytes: &u64| match buffer.is_cut {
             true => buffer.may_have(*bytes),
             false => buffer.has_list_of(*bytes),
@@ -61,13 +54,13 @@ impl DiskRequests {
             buffer.complete(bytes);
         }
         if begun.is_empty() {
-            self.begun.remove(&key);
+            self.begun.take(key);
         }
     }
 
     /// Events of a recording are missing: what comes next may not be what was begun.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.begun.retain(|(of, _), _| *of != recording);
+        self.begun.lost(recording);
     }
 }
 
@@ -97,7 +90,7 @@ mod tests {
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
         // None is left that it could be.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
-        assert_eq!(requests.begun.len(), 1);
+        assert_eq!(requests.begun.values().len(), 1);
     }
 
     #[test]
@@ -122,7 +115,7 @@ mod tests {
             requests.begin((0, thread), 512);
         }
         (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, 512));
-        assert!(requests.begun.len() <= MOST_THREADS);
+        assert!(requests.begun.values().len() <= MOST_THREADS);
         assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
     }
 }

@@ -4,6 +4,8 @@ use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::trace_events::{MOST_FIELDS, TraceEvent, Wanted};
 
+use super::by_thread::ByThread;
+
 /// What is read of a buffer that is handed over. Fields come [`MOST_FIELDS`] at a time.
 pub(super) const ADD_FIELDS: &[&str] = &[
     "vq", "token", "parts", "out", "in", "n0", "n1", "d0", "d1", "none", "ma0", "ma1", "ma2",
@@ -110,8 +112,8 @@ pub(super) type AddFields = [Option<u64>; ADD_FIELDS.len()];
 pub(super) struct Parts {
     /// By recording and CPU: a buffer of which not all fields have come.
     added: FxHashMap<(u16, u16), AddFields>,
-    /// By recording and thread: calls that have not returned, and their queues.
-    open: FxHashMap<(u16, u32), Vec<(Call, u64)>>,
+    /// Calls that have not returned, and their queues.
+    open: ByThread<Vec<(Call, u64)>, MOST_THREADS>,
 }
 
 impl Parts {
@@ -131,11 +133,7 @@ impl Parts {
     }
 
     pub(super) fn call(&mut self, event: &TraceEvent, call: Call, vq: u64) {
-        let key = (event.recording, event.thread);
-        if self.open.len() >= MOST_THREADS && !self.open.contains_key(&key) {
-            self.open.clear();
-        }
-        let open = self.open.entry(key).or_default();
+        let open = self.open.of((event.recording, event.thread));
         if open.len() >= MOST_OPEN {
             // A return that is missing: the kernel follows only as many calls at once.
             open.remove(0);
@@ -145,7 +143,7 @@ impl Parts {
 
     /// The queue of the call that returns.
     pub(super) fn returned(&mut self, event: &TraceEvent, call: Call) -> Option<u64> {
-        let open = self.open.get_mut(&(event.recording, event.thread))?;
+        let open = self.open.get_mut((event.recording, event.thread))?;
         let at = open.iter().rposition(|(of, _)| *of == call)?;
         let (_, vq) = open.get(at).copied()?;
         open.truncate(at);
@@ -154,6 +152,6 @@ impl Parts {
 
     /// Events of a recording are missing.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.open.retain(|(of, _), _| *of != recording);
+        self.open.lost(recording);
     }
 }

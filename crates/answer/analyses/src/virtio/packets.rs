@@ -3,15 +3,11 @@
 //! A packet goes to its driver (`net_dev_start_xmit`), which hands it over in the same thread before it takes another
 //! one. The driver puts a head of its own before it: as a part of its own, or in front of the packet's first bytes.
 
-use rustc_hash::FxHashMap;
-
 use super::buffers::AddedBuffer;
+use super::by_thread::{ByThread, ThreadKey};
 
 /// Threads that are remembered while they do that.
 const MOST_THREADS: usize = 1 << 12;
-
-/// A recording, and a thread in it.
-type ThreadKey = (u16, u32);
 
 /// A packet that went to a driver.
 #[derive(Clone, Copy, Debug)]
@@ -23,20 +19,17 @@ struct Packet {
 
 /// Packets that were not handed over yet: of each thread the last one.
 #[derive(Debug, Default)]
-pub(super) struct Packets(FxHashMap<ThreadKey, Packet>);
+pub(super) struct Packets(ByThread<Packet, MOST_THREADS>);
 
 impl Packets {
     /// A packet goes to a driver, with `elsewhere` of its bytes not in its first place in memory.
     pub(super) fn begin(&mut self, key: ThreadKey, bytes: u64, elsewhere: u64) {
-        if self.0.len() >= MOST_THREADS && !self.0.contains_key(&key) {
-            self.0.clear();
-        }
-        self.0.insert(key, Packet { bytes, first: bytes.saturating_sub(elsewhere) });
+        self.0.set(key, Packet { bytes, first: bytes.saturating_sub(elsewhere) });
     }
 
     /// A thread hands a buffer to a queue of a network: the bytes that were not recorded of it are those of its packet.
     pub(super) fn complete(&mut self, key: ThreadKey, buffer: &mut AddedBuffer) {
-        let (packet, part) = (self.0.remove(&key), buffer.first_part);
+        let (packet, part) = (self.0.take(key), buffer.first_part);
         let Some((packet, part)) = packet.zip(part).filter(|_| buffer.lists == [1, 0]) else {
             return;
         };
@@ -47,7 +40,7 @@ impl Packets {
 
     /// Events of a recording are missing: what comes next may not be what was begun.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.0.retain(|(of, _), _| *of != recording);
+        self.0.lost(recording);
     }
 }
 
@@ -83,7 +76,7 @@ mod tests {
         packets.begin(KEY, 30_000, 29_934);
         packets.begin((1, 7), 50_000, 49_934);
         assert_eq!(completed(&mut packets, sent(78, 20_000, false)), (30_012, false));
-        assert_eq!(packets.0.len(), 1);
+        assert_eq!(packets.0.values().len(), 1);
     }
 
     #[test]
@@ -102,6 +95,6 @@ mod tests {
         for thread in 0..2 * MOST_THREADS as u32 {
             packets.begin((0, thread), 512, 1);
         }
-        assert!(packets.0.len() <= MOST_THREADS);
+        assert!(packets.0.values().len() <= MOST_THREADS);
     }
 }
