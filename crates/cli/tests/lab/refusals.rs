@@ -90,7 +90,7 @@ fn a_scenario_whose_module_is_missing_boots_nothing() {
     TestLab::new("no-module").run(&["fetch"]).done();
     let temporary = tempfile::tempdir().unwrap();
     let copy = temporary.path().join("hyperscope");
-    std::fs::copy(env!("CARGO_BIN_EXE_hyperscope"), &copy).unwrap();
+    testkit::copy_program(env!("CARGO_BIN_EXE_hyperscope"), &copy);
     let mut scenario = std::process::Command::new(&copy);
     let session = temporary.path().join("out");
     scenario.args(["lab", "run", "hypertrace", "-o"]).arg(&session);

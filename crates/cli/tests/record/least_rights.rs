@@ -41,7 +41,7 @@ impl Stranger {
         let everybody = || fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder.path(), everybody()).unwrap();
         let program = folder.path().join("hyperscope");
-        fs::copy(env!("CARGO_BIN_EXE_hyperscope"), &program).unwrap();
+        testkit::copy_program(env!("CARGO_BIN_EXE_hyperscope"), &program);
         fs::set_permissions(&program, everybody()).unwrap();
         let own = folder.path().join("own");
         fs::create_dir(&own).unwrap();

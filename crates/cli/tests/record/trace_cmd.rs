@@ -60,7 +60,7 @@ fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
     let _agent = agent(&address);
     // One of its own: others may start programs, too.
     let program = folder.path().join("program").to_str().unwrap().to_owned();
-    fs::copy("/bin/true", &program).unwrap();
+    testkit::copy_program("/bin/true", &program);
     // trace-cmd's protocol does not say when tracing is on.
     let script = format!("sleep 1; for i in 1 2 3 4 5 6 7 8 9 10; do {program}; done");
     let mut words = arguments(&address, session.to_str().unwrap());

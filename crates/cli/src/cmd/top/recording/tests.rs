@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::thread;
 
 use tempfile::TempDir;
@@ -31,8 +30,7 @@ fn stand_in(folder: &TempDir, script: &str) -> Recordings {
     let (text, program) = (folder.path().join("text"), folder.path().join("recorder"));
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
-    // Written by another process: no test that forks meanwhile holds it open, which would keep it from running.
-    assert!(Command::new("cp").arg(&text).arg(&program).status().unwrap().success());
+    testkit::copy_program(&text, &program);
     let times = Times {
         record: Duration::from_secs(10),
         besides: Duration::from_secs(10),
