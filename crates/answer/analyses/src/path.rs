@@ -11,12 +11,14 @@ mod events;
 mod examples;
 mod flows;
 mod follow;
+mod guessed;
 mod guest;
 mod handovers;
 mod io;
 mod labels;
 mod listed;
 mod machines;
+mod places;
 mod requests;
 mod sched;
 mod table;
@@ -249,6 +251,9 @@ pub fn paths(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Paths, NoSuchEvent> {
     let events = Events::new(recordings, guests, ends)?;
+    if let Some(paths) = guessed::paths(recordings, &events, tick) {
+        return Ok(paths);
+    }
     let machines = Machines::new(recordings, guests);
     let found = follow(recordings, &events, &machines, PathTable::default(), tick);
     Ok(table::paths(found, &machines))

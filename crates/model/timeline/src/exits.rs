@@ -1,5 +1,7 @@
 //! Runs a recording through the vCPU state machines: the way from a recording to its exits.
 
+use std::ops::ControlFlow;
+
 use sources::Recording;
 
 use crate::arch;
@@ -8,6 +10,7 @@ use crate::extract::{Extractor, OnlyVcpus};
 use crate::lanes::{Fed, Follow, Lanes};
 use crate::losses::Losses;
 use crate::rounds::{self, Consume, Decode, Input};
+use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
 use crate::vcpus::{VcpuInfo, Vcpus};
@@ -87,11 +90,83 @@ pub fn each_exit<S: ExitSink + Send>(
 
 /// The vCPU threads of `recording` that [`each_exit`] finds, in a fraction of its time.
 pub fn find_vcpus(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<VcpuInfo> {
+    vcpus_of_every(1, recording, tick)
+}
+
+/// Of this many blocks, the one that is read for a guess.
+const GUESS_STEP: usize = 16;
+/// Blocks that a guess is made of at least: where there are fewer, all vCPUs are found soon.
+const LEAST_GUESSED: usize = 16;
+
+/// The vCPU threads that a part of `recording` has, spread over all of it: most likely, all of those that [`find_vcpus`]
+/// finds. `None` where there is no clock for all of its streams, or not enough to be worth a guess.
+#[must_use]
+pub fn guess_vcpus(recording: &Recording) -> Option<Vec<VcpuInfo>> {
+    let inputs = Input::all_of(recording);
+    let blocks: usize = inputs.iter().map(|input| input.stream.block_count()).sum();
+    let on_clock = Input::on_clock_of(recording).len();
+    let is_worth_it = blocks / GUESS_STEP >= LEAST_GUESSED && on_clock == inputs.len();
+    is_worth_it.then(|| vcpus_of_every(GUESS_STEP, recording, &|_| ()))
+}
+
+/// The vCPU threads that the first of each `step` blocks has.
+fn vcpus_of_every(
+    step: usize,
+    recording: &Recording,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<VcpuInfo> {
     let extractor = Extractor::of_vcpus(recording);
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, ExitFollower::new(()), Losses::of_container(recording));
-    rounds::run(&inputs, &OnlyVcpus(&extractor), &mut lanes, tick);
+    rounds::run_every(step, &inputs, &OnlyVcpus(&extractor), &mut lanes, tick);
     finish(lanes, recording).vcpus
+}
+
+/// Finds vCPUs as [`find_vcpus`] does, while something else is done with the same blocks; only as long as no other than those
+/// that are expected is found.
+#[derive(Debug)]
+pub(crate) struct VcpuFinder<'r> {
+    recording: &'r Recording,
+    lanes: Lanes<ExitFollower<()>>,
+    /// vCPUs that were expected.
+    known: usize,
+}
+
+impl<'r> VcpuFinder<'r> {
+    pub(crate) fn new(recording: &'r Recording, inputs: &[Input<'_>]) -> Self {
+        let losses = Losses::of_container(recording);
+        let lanes = Lanes::new(inputs, ExitFollower::new(()), losses);
+        Self { recording, lanes, known: 0 }
+    }
+
+    /// The next batch of an input.
+    pub(crate) fn take(&mut self, input: usize, batch: ThreadBatch) {
+        self.lanes.take(input, batch);
+    }
+
+    /// All events before `horizon_ns` have been taken; breaks off when they have a vCPU that is not expected.
+    pub(crate) fn advance(
+        &mut self,
+        horizon_ns: u64,
+        is_expected: &dyn Fn(u32) -> bool,
+        spent: &mut Vec<ThreadBatch>,
+    ) -> ControlFlow<()> {
+        let flow = self.lanes.advance(horizon_ns, spent);
+        let found = self
+            .lanes
+            .follower
+            .vcpus
+            .found_after(self.known)
+            .try_fold(0, |found, thread| is_expected(thread).then_some(found + 1));
+        let Some(found) = found else { return ControlFlow::Break(()) };
+        self.known += found;
+        flow
+    }
+
+    /// All vCPUs.
+    pub(crate) fn finish(self) -> Vec<VcpuInfo> {
+        finish(self.lanes, self.recording).vcpus
+    }
 }
 
 /// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.
@@ -114,4 +189,26 @@ pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
 pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
     let is_of = |format| arch::detail_for(format).is_some_and(|(of, _)| of == detail);
     recording.formats().iter().any(|(_, format)| is_of(format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_blocks_show_the_vcpus_that_all_show() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures/x86-svm/nested.dat");
+        let recording = sources::open(path.as_ref()).unwrap();
+        let threads = |found: Vec<VcpuInfo>| found.iter().map(|one| one.thread).collect::<Vec<_>>();
+        let bytes_of = |step| {
+            let read = std::sync::atomic::AtomicU64::new(0);
+            let tick = |bytes| _ = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+            let found = threads(vcpus_of_every(step, &recording, &tick));
+            (found, read.into_inner())
+        };
+        let (all, (some, of_some)) = (bytes_of(1), bytes_of(8));
+        assert_eq!((&some, all.1), (&all.0, recording.stored_len()));
+        assert!(!some.is_empty() && of_some < all.1 / 4, "{of_some} of {}", all.1);
+        assert_eq!(guess_vcpus(&recording).map(threads), Some(all.0));
+    }
 }

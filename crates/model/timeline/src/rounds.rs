@@ -146,7 +146,21 @@ where
     D: Decode,
     C: Consume<D::Batch>,
 {
-    let mut rounds = Rounds::new(inputs, D::DECODERS);
+    run_every(1, inputs, decoder, consumer, tick);
+}
+
+/// [`run`] over the first block of each `step`.
+pub(crate) fn run_every<D, C>(
+    step: usize,
+    inputs: &[Input<'_>],
+    decoder: &D,
+    consumer: &mut C,
+    tick: &(dyn Fn(u64) + Sync),
+) where
+    D: Decode,
+    C: Consume<D::Batch>,
+{
+    let mut rounds = Rounds { step: step.max(1), ..Rounds::new(inputs, D::DECODERS) };
     let mut spent = Vec::new();
     let mut current = rounds.decode_next(decoder, &mut spent);
     while let Some(round) = current {
@@ -183,6 +197,8 @@ struct Round<B> {
 struct Rounds<'r> {
     inputs: &'r [Input<'r>],
     progress: Vec<Progress>,
+    /// From one block that is decoded to the next.
+    step: usize,
     budget: u64,
     /// Bytes of unpacked pages that a round decodes, at most.
     round_bytes: u64,
@@ -213,7 +229,8 @@ impl<'r> Rounds<'r> {
         let workers = rayon::current_num_threads() as u64;
         let budget = ROUND_BYTES_PER_WORKER * workers.max(1);
         let round_bytes = (ROUND_BYTES.load(Relaxed) / decoders.max(1)).max(1);
-        Self { inputs, progress, budget, round_bytes, readers: ReaderPool::default() }
+        let readers = ReaderPool::default();
+        Self { inputs, progress, step: 1, budget, round_bytes, readers }
     }
 
     /// The blocks to decode next: always one of the stream that is expected to be furthest behind,
@@ -236,7 +253,7 @@ impl<'r> Rounds<'r> {
             left = left.saturating_sub(stream.block_len(progress.next_block).max(1));
             let unpacked = stream.unpacked_len(progress.next_block);
             left_unpacked = left_unpacked.saturating_sub(unpacked);
-            progress.next_block += 1;
+            progress.next_block = progress.next_block.saturating_add(self.step);
             progress.planned += 1;
             if !progress.is_done() {
                 behind.push(Reverse((expected_ns.saturating_add(progress.block_ns.max(1)), at)));

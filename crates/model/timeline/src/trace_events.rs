@@ -12,6 +12,7 @@ mod live;
 mod merge;
 mod names;
 mod sightings;
+mod with_vcpus;
 
 use std::fmt;
 
@@ -30,6 +31,7 @@ pub(crate) use sightings::WithSightings;
 
 pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
+pub use with_vcpus::each_trace_event_and_vcpus;
 
 /// Fields that one event has room for.
 pub const MOST_FIELDS: usize = 5;

@@ -49,6 +49,11 @@ impl Vcpus {
         threads.into_iter().map(|(_, thread)| thread).collect()
     }
 
+    /// Threads of all vCPUs found after the first `known`, those that ended included.
+    pub(crate) fn found_after(&self, known: usize) -> impl Iterator<Item = u32> {
+        self.infos.iter().skip(known).map(|info| info.thread)
+    }
+
     /// Informs all vCPUs of a loss, those not yet known too.
     pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
         self.open_gaps.push(*gap);

@@ -43,7 +43,7 @@ pub(super) enum Device {
     Ports(u64),
 }
 
-/// What all ways of one request share.
+/// What all ways of one request share. One thread at a time follows requests: its marks need not be set in one go.
 #[derive(Debug)]
 pub(super) struct Root {
     /// The VM it began in, or is for.
@@ -58,12 +58,16 @@ pub(super) struct Root {
 impl Root {
     /// Takes the request as done; `false` if it was already: the way that arrives first counts.
     pub(super) fn finish(&self) -> bool {
-        !self.done.swap(true, Ordering::Relaxed)
+        let is_done = self.is_done();
+        self.done.store(true, Ordering::Relaxed);
+        !is_done
     }
 
     /// Takes the request as begun; `false` if it was already.
     pub(super) fn begin(&self) -> bool {
-        !self.begun.swap(true, Ordering::Relaxed)
+        let has_begun = self.begun.load(Ordering::Relaxed);
+        self.begun.store(true, Ordering::Relaxed);
+        !has_begun
     }
 
     /// Whether it has begun, and is not done yet.
@@ -103,14 +107,14 @@ pub(super) fn begin(
 }
 
 /// The request takes a step; `None` when it is done, or has taken too many.
-pub(super) fn step(chain: &Chain, (label, on, at): (Label, Actor, At)) -> Option<Chain> {
+pub(super) fn step(chain: Chain, (label, on, at): (Label, Actor, At)) -> Option<Chain> {
     if chain.root.is_done() || chain.depth >= MOST_STEPS {
         return None;
     }
     // Clocks of guests are known to within a bound only: no step is before the one that caused it.
     let at = At { stamp_ns: at.stamp_ns.max(chain.at.stamp_ns), ..at };
     let (depth, root) = (chain.depth + 1, Arc::clone(&chain.root));
-    Some(Arc::new(Node { label, on, at, depth, parent: Some(Arc::clone(chain)), root }))
+    Some(Arc::new(Node { label, on, at, depth, parent: Some(chain), root }))
 }
 
 /// Requests that someone is busy with: mostly one, so that no memory is allocated for their list.
@@ -122,6 +126,7 @@ impl Chains {
         Self(smallvec![chain])
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -162,13 +167,22 @@ impl Chains {
     }
 
     /// The same requests one step on; those that end with that step already stay where they are.
-    pub(super) fn stepped(&self, step_to: (Label, Actor, At)) -> Self {
+    #[inline]
+    pub(super) fn stepped(self, step_to: (Label, Actor, At)) -> Self {
+        if self.0.is_empty() { self } else { self.all_stepped(step_to) }
+    }
+
+    #[inline(never)]
+    fn all_stepped(mut self, step_to: (Label, Actor, At)) -> Self {
         let (label, on, _) = step_to;
-        let next = |chain: &Chain| match chain.label == label && chain.on == on {
-            true => Some(Arc::clone(chain)),
+        let next = |chain: Chain| match chain.label == label && chain.on == on {
+            true => Some(chain),
             false => step(chain, step_to),
         };
-        Self(self.0.iter().filter_map(next).collect())
+        if self.0.len() == 1 {
+            return Self(self.0.pop().and_then(next).into_iter().collect());
+        }
+        Self(self.0.into_iter().filter_map(next).collect())
     }
 }
 

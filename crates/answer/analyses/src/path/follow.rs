@@ -10,7 +10,8 @@ use super::chain::{self, At, Chains};
 use super::events::{Event, Events, Meaning};
 use super::io::DiskRequests;
 use super::labels::{Label, Labels};
-use super::machines::{Machines, Thread};
+use super::machines::{Machines, Thread, VcpuOf};
+use super::places::Places;
 use super::requests::{RequestPass, RequestSink, Requests};
 use super::threads::{ThreadState, Threads};
 use super::vcpus::{Reasons, VcpuState};
@@ -34,16 +35,47 @@ pub(super) struct CpuState {
     pub(super) interrupt: Chains,
 }
 
+/// What is known of CPUs, of all that events have shown.
+#[derive(Debug, Default)]
+pub(super) struct Cpus {
+    places: Places<(u16, u16)>,
+    states: Vec<((u16, u16), CpuState)>,
+}
+
+impl Cpus {
+    /// The CPU that an event was recorded on.
+    #[inline]
+    pub(super) fn of(&mut self, event: &TraceEvent) -> &mut CpuState {
+        let cpu = (event.recording, event.cpu);
+        let place = self.places.known(cpu).unwrap_or_else(|| self.add(cpu));
+        &mut self.states[place].1
+    }
+
+    #[cold]
+    fn add(&mut self, cpu: (u16, u16)) -> usize {
+        let place = self.states.len();
+        self.states.push((cpu, CpuState::default()));
+        self.places.add(cpu, place);
+        place
+    }
+
+    /// All of them, by recording and CPU.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &((u16, u16), CpuState)> {
+        self.states.iter()
+    }
+}
+
 /// Follows all requests.
 pub(super) struct Follower<'e, S> {
     pub(super) events: &'e Events,
     pub(super) machines: &'e Machines<'e>,
     pub(super) labels: Labels,
     pub(super) names: FixedLabels,
-    pub(super) threads: Threads,
-    pub(super) roles: FxHashMap<Thread, Actor>,
+    pub(super) threads: Threads<'e>,
+    /// Of threads that no event has shown by themselves.
+    roles: FxHashMap<Thread, Actor>,
     pub(super) vcpus: Vec<VcpuState>,
-    pub(super) cpus: FxHashMap<(u16, u16), CpuState>,
+    pub(super) cpus: Cpus,
     /// By what a guest accesses, the thread that is woken for it.
     pub(super) workers: FxHashMap<Label, Thread>,
     /// By thread that was woken for a VM's request, the VM.
@@ -52,7 +84,20 @@ pub(super) struct Follower<'e, S> {
     pub(super) reasons: Vec<Reasons>,
     /// By what is accessed, how, and where: its name.
     pub(super) accesses: FxHashMap<(AccessKind, u64, u64), Label>,
+    /// Names of steps with a thread's name in them, by what they say and the thread.
+    pub(super) named: FxHashMap<(Says, Option<Thread>), Label>,
     pub(super) requests: Requests<S>,
+}
+
+/// What a step says that has a thread's name in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Says {
+    /// It is woken.
+    IsWoken,
+    /// It runs.
+    Runs,
+    /// It, or an interrupt, wakes someone.
+    Wakes(Actor),
 }
 
 /// Names of steps that no event has.
@@ -96,15 +141,16 @@ impl<'e, S: RequestSink> Follower<'e, S> {
             machines,
             labels,
             names,
-            threads: Threads::default(),
+            threads: Threads::new(machines),
             roles: FxHashMap::default(),
             vcpus: machines.vcpus.iter().map(|_| VcpuState::default()).collect(),
-            cpus: FxHashMap::default(),
+            cpus: Cpus::default(),
             workers: FxHashMap::default(),
             works_for: FxHashMap::default(),
             disk: DiskRequests::default(),
             reasons: machines.recordings.iter().map(Reasons::new).collect(),
             accesses: FxHashMap::default(),
+            named: FxHashMap::default(),
             requests: Requests::new(sink),
         }
     }
@@ -118,9 +164,19 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     /// Who a thread is; one that was seen first without a name stays what it was.
     pub(super) fn role(&mut self, thread: Thread) -> Actor {
         let machines = self.machines;
-        *self.roles.entry(thread).or_insert_with(|| machines.role(thread))
+        match self.threads.get_mut(thread) {
+            Some(state) => state.role(|| machines.role(thread)),
+            None => *self.roles.entry(thread).or_insert_with(|| machines.role(thread)),
+        }
     }
 
+    /// The vCPU that a thread runs.
+    #[inline]
+    pub(super) fn vcpu_of(&mut self, thread: Thread) -> Option<VcpuOf> {
+        self.threads.vcpu_of(thread)
+    }
+
+    #[inline]
     pub(super) fn thread(&mut self, thread: Thread) -> &mut ThreadState {
         self.threads.of(thread)
     }
@@ -140,7 +196,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     fn begin_requested(&mut self, event: &Event, trace_event: &TraceEvent) {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
-        let vm = self.machines.vcpu_of(thread).map(|vcpu| vcpu.vm);
+        let vm = self.vcpu_of(thread).map(|vcpu| vcpu.vm);
         let vm = vm.or_else(|| self.vm_of_guest(trace_event));
         let chain = chain::begin(vm, None, (event.label, on, At::of(trace_event)));
         let chains = Chains::one(chain);
@@ -152,7 +208,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
     fn end_asked(&mut self, event: &Event, trace_event: &TraceEvent) {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
-        let busy_with = self.thread(thread).take_up();
+        let busy_with = self.thread(thread).take_up().clone();
         let ended = busy_with.stepped((event.label, on, At::of(trace_event)));
         ended.iter().for_each(|chain| self.requests.add(chain, &self.labels));
     }
@@ -169,7 +225,14 @@ impl<'e, S: RequestSink> Follower<'e, S> {
 
     /// Someone has done with these requests. One that nobody else is busy with, and that was handed on
     /// before, is done: it needed no answer.
+    #[inline]
     pub(super) fn let_go(&mut self, chains: Chains) {
+        if !chains.is_empty() {
+            self.let_all_go(chains);
+        }
+    }
+
+    fn let_all_go(&mut self, chains: Chains) {
         for chain in chains {
             if !self.events.asked_end && chain.root.is_under_way() {
                 self.requests.add_last(&chain, &self.labels);
@@ -219,7 +282,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
         self.requests.interrupt(self.under_way());
         self.threads.clear();
         self.vcpus.iter_mut().for_each(|vcpu| *vcpu = VcpuState::default());
-        self.cpus.clear();
+        self.cpus = Cpus::default();
         self.disk.clear();
         self.requests.interrupt(self.under_way());
     }

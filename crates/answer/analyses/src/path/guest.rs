@@ -18,7 +18,7 @@ impl<S: RequestSink> Follower<'_, S> {
 
     /// The requests that the thread is busy with which runs on this vCPU in the guest.
     pub(super) fn guest_thread_chains(&mut self, vcpu: usize) -> Chains {
-        let running = self.cpus.iter().find_map(|(&(recording, cpu), state)| {
+        let running = self.cpus.iter().find_map(|&((recording, cpu), ref state)| {
             let is_it = self.machines.vcpu_of_guest(recording, cpu) == Some(vcpu);
             Some((recording, state.running?)).filter(|_| is_it)
         });
@@ -34,7 +34,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
         state.guest_work = Some((event.label, At::of(trace_event)));
         let step = (event.label, Actor::Guest, At::of(trace_event));
-        state.returned = state.returned.stepped(step);
+        state.returned = state.returned.take().stepped(step);
     }
 
     /// The guest's handler of an interrupt begins.
@@ -48,7 +48,7 @@ impl<S: RequestSink> Follower<'_, S> {
         due.add(state.injected.clone());
         state.returned = due.stepped((event.label, Actor::Guest, At::of(trace_event)));
         let returned = state.returned.clone();
-        self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt = returned;
+        self.cpus.of(trace_event).interrupt = returned;
     }
 
     /// A thread of the guest runs that was woken by a request: that was what it was for.

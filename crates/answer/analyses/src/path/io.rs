@@ -54,8 +54,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let chains = chains.stepped((event.label, Actor::Interrupt, At::of(trace_event)));
         let flags = trace_event.value(2).unwrap_or(0);
         if Self::in_interrupt(flags) || trace_event.thread == 0 {
-            self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default().interrupt =
-                chains;
+            self.cpus.of(trace_event).interrupt = chains;
         } else {
             self.thread((trace_event.recording, trace_event.thread)).current().add(chains);
         }

@@ -4,7 +4,7 @@ use timeline::trace_events::TraceEvent;
 
 use super::Actor;
 use super::chain::{self, At, Chains};
-use super::follow::Follower;
+use super::follow::{Follower, Says};
 use super::machines::Thread;
 use super::requests::RequestSink;
 
@@ -13,12 +13,17 @@ const UNINTERRUPTIBLE: u64 = 2;
 /// `TASK_REPORT_MAX`: above it are marks, such as that the thread was preempted and can run on.
 const REPORTED: u64 = 0xff;
 
+/// Names of steps with threads in them that are kept at hand; of more, they are made each time.
+const MOST_NAMED: usize = 1 << 14;
+
 impl<S: RequestSink> Follower<'_, S> {
     /// `sched_switch`.
     pub(super) fn switch(&mut self, trace_event: &TraceEvent) {
         let recording = trace_event.recording;
-        let cpu = self.cpus.entry((recording, trace_event.cpu)).or_default();
-        cpu.interrupt.clear();
+        let cpu = self.cpus.of(trace_event);
+        if !cpu.interrupt.is_empty() {
+            cpu.interrupt.clear();
+        }
         cpu.running = trace_event.thread_value(2);
         if let Some(prev) = trace_event.thread_value(0).filter(|&prev| prev != 0) {
             let state = trace_event.value(1).unwrap_or(0) & REPORTED;
@@ -36,8 +41,11 @@ impl<S: RequestSink> Follower<'_, S> {
     /// Who sleeps until something happens has done with what there was; but a vCPU's thread goes on
     /// with its exit, however often it sleeps meanwhile.
     fn sleeps(&mut self, who: Thread) {
-        let vcpu = self.machines.vcpu_of(who);
         let thread = self.thread(who);
+        if thread.is_idle() {
+            return;
+        }
+        let vcpu = thread.vcpu();
         let (mut done, queued) = (thread.current().take(), thread.queued.take());
         if vcpu.is_some() {
             let own = thread.take_own(&mut done);
@@ -76,7 +84,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let chains = self.causes(trace_event, woken);
         self.thread(woken).asleep = Some(false);
-        self.hand_over(trace_event, woken, &chains);
+        self.hand_over(trace_event, woken, chains);
     }
 
     /// `sched_wakeup` repeats what `sched_waking` has said, and in what context it happened less well:
@@ -88,7 +96,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    fn hand_over(&mut self, trace_event: &TraceEvent, woken: Thread, chains: &Chains) {
+    fn hand_over(&mut self, trace_event: &TraceEvent, woken: Thread, chains: Chains) {
         if chains.is_empty() {
             if self.thread(woken).is_under_way() {
                 // It waits in the midst of something, and goes on with that.
@@ -126,7 +134,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let flags = trace_event.value(1).unwrap_or(0);
         let waker = (trace_event.recording, trace_event.thread);
         if Self::in_interrupt(flags) || trace_event.thread == 0 {
-            let cpu = self.cpus.entry((trace_event.recording, trace_event.cpu)).or_default();
+            let cpu = self.cpus.of(trace_event);
             if !cpu.interrupt.is_empty() {
                 return cpu.interrupt.clone();
             }
@@ -144,13 +152,14 @@ impl<S: RequestSink> Follower<'_, S> {
 
     /// A vCPU's thread has handed its request to another one, which so is known to work for it.
     fn passed_on(&mut self, waker: Thread, woken: Thread) {
-        let Some(vcpu) = self.machines.vcpu_of(waker) else { return };
-        if self.machines.vcpu_of(woken).is_none() {
+        let Some(vcpu) = self.vcpu_of(waker) else { return };
+        let is_other = self.vcpu_of(woken).is_none();
+        if is_other {
             self.works_for.insert(woken, vcpu.vm);
         }
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.passed_on = true;
-        if let Some(access) = state.accessed.filter(|_| self.machines.vcpu_of(woken).is_none()) {
+        if let Some(access) = state.accessed.filter(|_| is_other) {
             self.workers.insert(access, woken);
         }
     }
@@ -160,15 +169,15 @@ impl<S: RequestSink> Follower<'_, S> {
         if self.events.asked_start {
             return None;
         }
-        let vcpu = self.machines.vcpu_of(woken).map(|vcpu| vcpu.vm);
+        let vcpu = self.vcpu_of(woken).map(|vcpu| vcpu.vm);
         let vm = vcpu.or_else(|| self.works_for.get(&woken).copied())?;
         let waker = self.waker(trace_event);
         let who = match waker {
-            Actor::Interrupt => "interrupt".to_owned(),
-            _ => self.comm((trace_event.recording, trace_event.thread)),
+            Actor::Interrupt => None,
+            _ => Some((trace_event.recording, trace_event.thread)),
         };
         let on = self.role(woken);
-        let label = self.labels.of(&format!("{who} wakes {}", on.name()));
+        let label = self.named(Says::Wakes(on), who);
         Some(chain::begin(Some(vm), None, (label, waker, At::of(trace_event))))
     }
 
@@ -183,18 +192,33 @@ impl<S: RequestSink> Follower<'_, S> {
 
     fn wakes_label(&mut self, woken: Thread, on: Actor) -> super::labels::Label {
         if on == Actor::Host {
-            let comm = self.comm(woken);
-            return self.labels.of(&format!("wakes {comm}"));
+            return self.named(Says::IsWoken, Some(woken));
         }
         self.names.wakes[on as usize]
     }
 
     fn runs_label(&mut self, who: Thread, on: Actor) -> super::labels::Label {
         if on == Actor::Host {
-            let comm = self.comm(who);
-            return self.labels.of(&format!("{comm} runs"));
+            return self.named(Says::Runs, Some(who));
         }
         self.names.runs[on as usize]
+    }
+
+    /// The name of a step with that of a thread in it, or of an interrupt.
+    fn named(&mut self, says: Says, thread: Option<Thread>) -> super::labels::Label {
+        if let Some(label) = self.named.get(&(says, thread)) {
+            return *label;
+        }
+        let who = thread.map_or_else(|| "interrupt".to_owned(), |thread| self.comm(thread));
+        let label = self.labels.of(&match says {
+            Says::IsWoken => format!("wakes {who}"),
+            Says::Runs => format!("{who} runs"),
+            Says::Wakes(on) => format!("{who} wakes {}", on.name()),
+        });
+        if self.named.len() < MOST_NAMED {
+            self.named.insert((says, thread), label);
+        }
+        label
     }
 
     /// A thread's name as the kernel saved it, without the numbers by which the kernel tells its

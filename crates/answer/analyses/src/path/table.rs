@@ -18,7 +18,7 @@ use crate::distribution::Distribution;
 const MOST_PATHS: usize = 4096;
 
 /// A way: the steps that requests took.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) vm: Option<u16>,
     pub(super) returns: bool,
@@ -74,6 +74,8 @@ pub(super) struct PathTable {
     room: usize,
     listing: ListingRoom,
     others: u64,
+    /// Of the request that is added; kept for its memory.
+    key: Key,
 }
 
 impl Default for PathTable {
@@ -86,7 +88,8 @@ impl PathTable {
     /// A table that lists every request, too, as long as there are no more than `requests`.
     pub(super) fn listing(requests: usize) -> Self {
         let listing = ListingRoom::of(requests);
-        Self { paths: FxHashMap::default(), room: MOST_KEPT, listing, others: 0 }
+        let (paths, key) = (FxHashMap::default(), Key::default());
+        Self { paths, room: MOST_KEPT, listing, others: 0, key }
     }
 
     fn list_none(&mut self) {
@@ -99,9 +102,10 @@ impl PathTable {
 
 impl RequestSink for PathTable {
     fn request(&mut self, request: &Request<'_>) {
-        let steps = request.steps.iter().map(|step| (step.label, step.on)).collect();
-        let key = Key { vm: request.vm, returns: request.returns, steps };
-        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&key) {
+        (self.key.vm, self.key.returns) = (request.vm, request.returns);
+        self.key.steps.clear();
+        self.key.steps.extend(request.steps.iter().map(|step| (step.label, step.on)));
+        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&self.key) {
             self.others += 1;
             self.list_none();
             return;
@@ -109,8 +113,14 @@ impl RequestSink for PathTable {
         if self.listing.is_whole() && !self.listing.take() {
             self.list_none();
         }
-        let stats = self.paths.entry(key).or_insert_with(|| PathStats::new(request.steps.len()));
-        stats.add(request.steps, &mut self.room, self.listing.is_whole());
+        let is_listed = self.listing.is_whole();
+        if let Some(stats) = self.paths.get_mut(&self.key) {
+            stats.add(request.steps, &mut self.room, is_listed);
+            return;
+        }
+        let mut stats = PathStats::new(request.steps.len());
+        stats.add(request.steps, &mut self.room, is_listed);
+        self.paths.insert(self.key.clone(), stats);
     }
 }
 

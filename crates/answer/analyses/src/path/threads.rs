@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::Actor;
 use super::chain::{self, At, Chain, Chains, Device, Root};
 use super::labels::Label;
-use super::machines::Thread;
+use super::machines::{Machines, Thread, VcpuOf};
+use super::places::Places;
 
 /// A request that a vCPU's exit, or its access, begins. Nothing comes of most exits: their requests are made only when
 /// somebody asks for them.
@@ -32,6 +31,10 @@ pub(super) struct ThreadState {
     beginning: Option<Beginning>,
     /// The request that the exit under way, or its access, began.
     own: Option<Arc<Root>>,
+    /// The vCPU that it runs.
+    vcpu: Option<VcpuOf>,
+    /// Who it is, once that was asked.
+    role: Option<Actor>,
 }
 
 impl ThreadState {
@@ -50,8 +53,11 @@ impl ThreadState {
     }
 
     /// Its exit begins a request, which is all that it is busy with.
+    #[inline(always)]
     pub(super) fn begin(&mut self, beginning: Beginning) {
-        self.begin_own(None);
+        if self.own.is_some() || !self.current.is_empty() {
+            self.begin_own(None);
+        }
         self.beginning = Some(beginning);
     }
 
@@ -79,6 +85,35 @@ impl ThreadState {
         chains.take_if(|chain| Arc::ptr_eq(own, &chain.root) && stayed(chain))
     }
 
+    /// Its exit ends, in which it has had nothing to do but what its exit began, of which nothing comes; false if
+    /// there is more to it.
+    #[inline]
+    pub(super) fn ends_idle_exit(&mut self) -> bool {
+        if !self.current.is_empty() {
+            return false;
+        }
+        (self.beginning, self.own) = (None, None);
+        true
+    }
+
+    /// Whether it has no request but one that has yet to be made.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.current.is_empty() && self.queued.is_empty()
+    }
+
+    /// The vCPU that it runs.
+    #[inline]
+    pub(super) fn vcpu(&self) -> Option<VcpuOf> {
+        self.vcpu
+    }
+
+    /// Who it is; one that was seen first without a name stays what it was.
+    #[inline]
+    pub(super) fn role(&mut self, find: impl FnOnce() -> Actor) -> Actor {
+        *self.role.get_or_insert_with(find)
+    }
+
     /// Whether it is, or will be, busy with something.
     pub(super) fn is_busy(&self) -> bool {
         self.beginning.is_some() || !self.current.is_empty() || !self.queued.is_empty()
@@ -90,10 +125,12 @@ impl ThreadState {
     }
 
     /// The requests that what the thread does now is for.
-    pub(super) fn take_up(&mut self) -> &Chains {
+    pub(super) fn take_up(&mut self) -> &mut Chains {
         let queued = self.queued.take();
         let current = self.current();
-        current.add(queued);
+        if !queued.is_empty() {
+            current.add(queued);
+        }
         current
     }
 
@@ -116,38 +153,48 @@ fn stayed(chain: &Chain) -> bool {
 }
 
 /// All threads that events have shown.
-#[derive(Debug, Default)]
-pub(super) struct Threads {
-    places: FxHashMap<Thread, usize>,
+#[derive(Debug)]
+pub(super) struct Threads<'m> {
+    machines: &'m Machines<'m>,
+    places: Places<Thread>,
     states: Vec<ThreadState>,
-    /// The one that was asked for last, most likely to be asked for again.
-    last: Option<(Thread, usize)>,
 }
 
-impl Threads {
+impl<'m> Threads<'m> {
+    /// None so far.
+    pub(super) fn new(machines: &'m Machines<'m>) -> Self {
+        Self { machines, places: Places::default(), states: Vec::new() }
+    }
+
     /// A thread, new if it has not been seen.
+    #[inline]
     pub(super) fn of(&mut self, thread: Thread) -> &mut ThreadState {
-        let place = self.place(thread).unwrap_or_else(|| {
-            let next = self.states.len();
-            self.states.push(ThreadState::default());
-            self.places.insert(thread, next);
-            next
-        });
-        self.last = Some((thread, place));
+        let place = self.places.known(thread).unwrap_or_else(|| self.add(thread));
         &mut self.states[place]
     }
 
+    #[cold]
+    fn add(&mut self, thread: Thread) -> usize {
+        let place = self.states.len();
+        let vcpu = self.machines.vcpu_of(thread);
+        self.states.push(ThreadState { vcpu, ..ThreadState::default() });
+        self.places.add(thread, place);
+        place
+    }
+
     /// A thread that has been seen.
+    #[inline]
     pub(super) fn get_mut(&mut self, thread: Thread) -> Option<&mut ThreadState> {
-        let place = self.place(thread)?;
-        self.last = Some((thread, place));
+        let place = self.places.known(thread)?;
         self.states.get_mut(place)
     }
 
-    fn place(&self, thread: Thread) -> Option<usize> {
-        match self.last {
-            Some((last, place)) if last == thread => Some(place),
-            _ => self.places.get(&thread).copied(),
+    /// The vCPU that a thread runs, whether or not it has been seen.
+    #[inline]
+    pub(super) fn vcpu_of(&mut self, thread: Thread) -> Option<VcpuOf> {
+        match self.places.known(thread).and_then(|place| self.states.get(place)) {
+            Some(state) => state.vcpu(),
+            None => self.machines.vcpu_of(thread),
         }
     }
 
@@ -158,6 +205,6 @@ impl Threads {
 
     /// Nothing is known any more.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.machines);
     }
 }

@@ -21,28 +21,49 @@ const MMIO_WRITE: u64 = 2;
 /// Accesses, and reasons, whose names are kept at hand; of more, they are made each time.
 const MOST_ACCESSES: usize = 1 << 14;
 
+/// Reasons at hand.
+const RECENT_REASONS: usize = 32;
+
+/// Instruction set and code of an exit.
+type Code = (u8, u64);
+/// Whether the guest waits in an exit, and the step that it is.
+type Reason = (bool, Label);
+
 /// Reasons of exits of one recording, as names of steps.
 #[derive(Debug)]
 pub(super) struct Reasons {
     names: ReasonNames,
-    /// By instruction set and code: whether the guest waits, and the step.
-    known: FxHashMap<(u8, u64), (bool, Label)>,
+    known: FxHashMap<Code, Reason>,
+    /// The same by the low bits of codes, of those asked for last.
+    recent: [Option<(Code, Reason)>; RECENT_REASONS],
 }
 
 impl Reasons {
     pub(super) fn new(recording: &Recording) -> Self {
-        Self { names: ReasonNames::new(recording), known: FxHashMap::default() }
+        let recent = [None; RECENT_REASONS];
+        Self { names: ReasonNames::new(recording), known: FxHashMap::default(), recent }
     }
 
-    fn of(&mut self, (isa, code): (u8, u64), labels: &mut Labels) -> (bool, Label) {
+    #[inline]
+    fn of(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
+        match self.recent[code as usize % RECENT_REASONS] {
+            Some((recent, reason)) if recent == (isa, code) => reason,
+            _ => self.look_up((isa, code), labels),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
         let names = &mut self.names;
         if self.known.len() >= MOST_ACCESSES {
             self.known.clear();
         }
-        *self.known.entry((isa, code)).or_insert_with(|| {
+        let reason = *self.known.entry((isa, code)).or_insert_with(|| {
             let waits = names.isa(isa).waits(code);
             (waits, labels.of(&format!("exit {}", names.name(isa, code))))
-        })
+        });
+        self.recent[code as usize % RECENT_REASONS] = Some(((isa, code), reason));
+        reason
     }
 }
 
@@ -69,7 +90,7 @@ impl<S: RequestSink> Follower<'_, S> {
     /// `kvm_exit`.
     pub(super) fn exit(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
-        let Some(vcpu) = self.machines.vcpu_of(who) else { return };
+        let Some(vcpu) = self.vcpu_of(who) else { return };
         let Some(reasons) = self.reasons.get_mut(usize::from(trace_event.recording)) else {
             return;
         };
@@ -80,9 +101,9 @@ impl<S: RequestSink> Follower<'_, S> {
         (state.accessed, state.asked_user) = (None, false);
         state.passed_on = false;
         if was_in_guest {
-            state.injected = state.injected.stepped(on);
+            state.injected = state.injected.take().stepped(on);
         }
-        if waits {
+        if waits && !state.returned.is_empty() {
             // The guest has nothing more to do: what was there to be done for it is done.
             let returned = state.returned.take();
             self.finish_all(&returned);
@@ -92,15 +113,16 @@ impl<S: RequestSink> Follower<'_, S> {
             let chains = chains.stepped((label, Actor::Vcpu, At::of(trace_event)));
             self.thread(who).set_current(chains);
         } else {
+            let thread = self.thread(who);
             let step = (label, Actor::Vcpu, At::of(trace_event));
-            self.thread(who).begin(Beginning { vm: vcpu.vm, device: None, step });
+            thread.begin(Beginning { vm: vcpu.vm, device: None, step });
         }
     }
 
     /// The guest accesses a device, a register, another vCPU.
     pub(super) fn access(&mut self, kind: AccessKind, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
-        let Some(vcpu) = self.machines.vcpu_of(who) else { return };
+        let Some(vcpu) = self.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get(vcpu.index) else { return };
         // One access may be recorded twice, as what was asked for and as what was answered.
         if state.accessed.is_some() || state.in_guest {
@@ -119,7 +141,7 @@ impl<S: RequestSink> Follower<'_, S> {
             }
         }
         if self.events.asked_start {
-            let chains = self.thread(who).current().stepped(step);
+            let chains = self.thread(who).current().take().stepped(step);
             self.thread(who).set_current(chains);
             return;
         }
@@ -151,7 +173,7 @@ impl<S: RequestSink> Follower<'_, S> {
             None => self.thread(who).begin(Beginning { vm: vcpu.vm, device, step: access }),
             Some((label, at)) => {
                 let root = chain::begin(Some(vcpu.vm), device, (label, Actor::Guest, at));
-                self.thread(who).begin_own(chain::step(&root, access));
+                self.thread(who).begin_own(chain::step(root, access));
             }
         }
     }
@@ -159,12 +181,12 @@ impl<S: RequestSink> Follower<'_, S> {
     /// `kvm_userspace_exit`.
     pub(super) fn user_exit(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
-        let Some(vcpu) = self.machines.vcpu_of(who) else { return };
+        let Some(vcpu) = self.vcpu_of(who) else { return };
         let step = (self.names.to_user, Actor::Vcpu, At::of(trace_event));
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
-        let chains = self.thread(who).current().stepped(step);
+        let chains = self.thread(who).current().take().stepped(step);
         if accessed {
             self.requests.began(&chains);
         }
@@ -174,7 +196,7 @@ impl<S: RequestSink> Follower<'_, S> {
     /// `kvm_entry`.
     pub(super) fn entry(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
-        let Some(vcpu) = self.machines.vcpu_of(who) else { return };
+        let Some(vcpu) = self.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let (accessed, asked_user) = (state.accessed.take(), state.asked_user);
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
@@ -183,7 +205,11 @@ impl<S: RequestSink> Follower<'_, S> {
         // The exit's own request is back only if this thread has answered it.
         let is_answered = asked_user && accessed.is_some();
         let worker = left_alone.and_then(|access| self.workers.get(&access).copied());
-        let (own, others) = self.thread(who).end_exit(is_answered || worker.is_some());
+        let matters = is_answered || worker.is_some();
+        if !matters && back.is_empty() && self.thread(who).ends_idle_exit() {
+            return;
+        }
+        let (own, others) = self.thread(who).end_exit(matters);
         let step = (self.names.entry, Actor::Vcpu, At::of(trace_event));
         back.add(others);
         if !back.is_empty()
@@ -209,7 +235,7 @@ impl<S: RequestSink> Follower<'_, S> {
 }
 
 /// The `isa` field and the code of an exit, as `timeline` has them.
-fn isa_and_code(trace_event: &TraceEvent) -> (u8, u64) {
+fn isa_and_code(trace_event: &TraceEvent) -> Code {
     (trace_event.value(FLAG).unwrap_or(0) as u8, exit_code(trace_event))
 }
 

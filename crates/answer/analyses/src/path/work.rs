@@ -22,7 +22,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let step = (event.label, on, At::of(trace_event));
         let Some(thread) = self.threads.get_mut(who) else { return };
         if thread.is_busy() {
-            let chains = thread.take_up().stepped(step);
+            let chains = thread.take_up().take().stepped(step);
             thread.set_current(chains);
         }
     }
@@ -36,7 +36,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let on = self.role(who);
-        let own = self.machines.vcpu_of(who);
+        let own = self.vcpu_of(who);
         let vm = own.map(|own| own.vm).or_else(|| self.works_for.get(&who).copied());
         let Some(vm) = vm.or_else(|| self.machines.only_vm(trace_event.recording)) else { return };
         let target = self.machines.vcpu_by_id(vm, trace_event.value(0));
@@ -50,7 +50,7 @@ impl<S: RequestSink> Follower<'_, S> {
         for chain in thread.take_up().iter() {
             let next = match events.is_injection(chain.label) && chain.on == on {
                 true => Some(Chain::clone(chain)),
-                false => step(chain, (event.label, on, At::of(trace_event))),
+                false => step(Chain::clone(chain), (event.label, on, At::of(trace_event))),
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }

@@ -40,21 +40,20 @@ impl Fields {
         Self(wanted.iter().take(MOST_FIELDS).enumerate().filter_map(load).collect())
     }
 
-    /// The values, a bit for each that there is, and one for each that the record is too short for.
+    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that the record
+    /// is too short for.
     #[inline]
-    fn read<const BIG: bool>(&self, payload: &[u8]) -> ([u64; MOST_FIELDS], u8, u8) {
-        let (mut values, mut has, mut cut) = ([0; MOST_FIELDS], 0, 0);
+    fn read<const BIG: bool>(&self, payload: &[u8], event: &mut TraceEvent) {
         for (place, load) in &self.0 {
             if let Some(number) = load.read_signed::<BIG>(payload)
-                && let Some(value) = values.get_mut(*place)
+                && let Some(value) = event.values.get_mut(*place)
             {
                 *value = number;
-                has |= 1 << place;
+                event.has |= 1 << place;
             } else {
-                cut |= 1 << place;
+                event.cut |= 1 << place;
             }
         }
-        (values, has, cut)
     }
 }
 
@@ -218,9 +217,13 @@ impl Reader {
         let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
         let Some(thread) = self.pid_at.read::<BIG>(payload) else { return };
         event.note_names::<BIG>(payload, batch);
-        let (values, has, cut) = event.fields.read::<BIG>(payload);
         let (stamp_ns, thread, tag) = (stamp_ns(), thread as u32, event.tag);
+        let (values, has, cut) = ([0; MOST_FIELDS], 0, 0);
+        // Values are written where they stay: to copy what was just written in parts is slow.
         batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, cut, values });
+        if let Some(added) = batch.events.last_mut() {
+            event.fields.read::<BIG>(payload, added);
+        }
         if !event.more.is_empty() {
             Self::more::<BIG>(event, payload, batch);
         }
@@ -244,8 +247,10 @@ impl Reader {
     fn more<const BIG: bool>(event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
         let Some(&first) = batch.events.last() else { return };
         for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
-            let (values, has, cut) = fields.read::<BIG>(payload);
-            batch.events.push(TraceEvent { tag, has, cut, values, ..first });
+            let (values, has, cut) = ([0; MOST_FIELDS], 0, 0);
+            let mut further = TraceEvent { tag, has, cut, values, ..first };
+            fields.read::<BIG>(payload, &mut further);
+            batch.events.push(further);
         }
     }
 }

@@ -1,0 +1,87 @@
+//! Requests followed while the VMs are found that have to be known for that: what a part of the recording shows is taken for
+//! all of them, and all is followed a second time in the rare case that there are others.
+
+use eventfmt::EventFormat;
+use sources::Recording;
+use timeline::trace_events::{Asked, each_trace_event_and_vcpus};
+use timeline::{VcpuInfo, Vm, group_vms, guess_vcpus};
+
+use super::Paths;
+use super::events::Events;
+use super::follow::Follower;
+use super::machines::Machines;
+use super::table::{self, PathTable};
+
+/// The paths of requests in one recording without another next to it; `None` where VMs have to be found first.
+pub(super) fn paths(
+    recordings: &[Recording],
+    events: &Events,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Option<Paths> {
+    let [recording] = recordings else { return None };
+    paths_with(recording, &guess_vcpus(recording)?, events, tick)
+}
+
+/// The same, unless the guess is wrong.
+fn paths_with(
+    recording: &Recording,
+    guess: &[VcpuInfo],
+    events: &Events,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Option<Paths> {
+    let is_expected = |thread| guess.iter().any(|vcpu| vcpu.thread == thread);
+    let vms = group_vms(recording, guess);
+    let recordings = std::slice::from_ref(recording);
+    let machines = Machines::with_vms(recordings, &[], std::slice::from_ref(&vms));
+    let mut follower = Follower::new(events, &machines, PathTable::default());
+    let wanted = |at: usize, format: &EventFormat| events.wanted(at, format.id());
+    let asked = Asked { wanted: &wanted, sink: &mut follower };
+    let (pass, vcpus) = each_trace_event_and_vcpus(recording, asked, &is_expected, tick)?;
+    let found = follower.finish(recording.is_nanoseconds(), pass.losses);
+    are_same(&vms, &group_vms(recording, &vcpus)).then(|| table::paths(found, &machines))
+}
+
+/// Whether these are the same VMs, with the same threads for the same vCPUs, in whatever order they were found.
+fn are_same(some: &[Vm], others: &[Vm]) -> bool {
+    let threads = |vm: &Vm| -> Vec<(u32, u32)> {
+        vm.vcpus.iter().map(|vcpu| (vcpu.vcpu, vcpu.thread)).collect()
+    };
+    let is_same = |(one, other): (&Vm, &Vm)| {
+        (&one.name, &one.comm) == (&other.name, &other.comm) && threads(one) == threads(other)
+    };
+    some.len() == others.len() && some.iter().zip(others).all(is_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use timeline::find_vcpus;
+
+    use super::*;
+    use crate::path::follow;
+
+    #[test]
+    fn a_right_guess_gives_what_finding_vms_first_gives_and_a_wrong_one_nothing() {
+        for file in ["x86-svm/host-guest.dat", "x86-vmx/smp.dat"] {
+            let path = format!("{}/../../../fixtures/{file}", env!("CARGO_MANIFEST_DIR"));
+            let recordings = [sources::open(path.as_ref()).unwrap()];
+            let events = Events::of_hosts(&recordings);
+            let machines = Machines::new(&recordings, &[]);
+            let found = follow(&recordings, &events, &machines, PathTable::default(), &|_| ());
+            let expected = table::paths(found, &machines);
+            assert!(expected.requests > 0);
+            let [recording] = &recordings;
+            let all = find_vcpus(recording, &|_| ());
+            let with = |guess: &[VcpuInfo]| paths_with(recording, guess, &events, &|_| ());
+            assert_eq!(format!("{:?}", with(&all)), format!("{:?}", Some(expected)));
+            let [.., last] = all.as_slice() else { panic!("no vCPUs") };
+            // One vCPU fewer, one more.
+            assert!(with(&all[..all.len() - 1]).is_none());
+            let more = VcpuInfo { thread: u32::MAX, ..last.clone() };
+            assert!(with(&[all.as_slice(), &[more]].concat()).is_none());
+            let vms = group_vms(recording, &all);
+            let mut others = vms.clone();
+            others[0].vcpus[0].vcpu += 1;
+            assert!(are_same(&vms, &vms) && !are_same(&vms, &others));
+        }
+    }
+}
