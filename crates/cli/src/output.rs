@@ -6,7 +6,7 @@
 mod replacement;
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IoSlice, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -138,6 +138,10 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer().write(bytes)
+    }
+
+    fn write_vectored(&mut self, texts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.writer().write_vectored(texts)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -225,6 +225,25 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.get(..len).unwrap_or(bytes)
 }
 
+/// Appends the bytes before the first NUL. Of 16 bytes, which threads' names have, it is found in one word, and no function
+/// is called for the copy.
+#[inline]
+pub(crate) fn append_until_nul(bytes: &[u8], out: &mut Vec<u8>) {
+    const NAME_BYTES: usize = 16;
+    const ONES: u128 = u128::MAX / 0xff;
+    match bytes.first_chunk::<NAME_BYTES>() {
+        Some(name) if bytes.len() == NAME_BYTES => {
+            let word = u128::from_le_bytes(*name);
+            // The lowest of these bits is in the first byte that is NUL; of those above it some may be wrong.
+            let nuls = word.wrapping_sub(ONES) & !word & (ONES << 7);
+            let end = out.len().saturating_add(nuls.trailing_zeros() as usize / 8);
+            out.extend_from_slice(name);
+            out.truncate(end);
+        }
+        _ => out.extend_from_slice(until_nul(bytes)),
+    }
+}
+
 fn bounded(key: &'static str, text: &str) -> Result<u32, FormatError> {
     text::number(text.trim())
         .filter(|&number| number <= MAX_RECORD)
@@ -274,4 +293,24 @@ fn element(declaration: &Declaration<'_>, size: u32) -> Element {
         _ => ElementForm::Number,
     };
     Element { size, form }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_at_their_first_nul() {
+        for len in 0..40 {
+            for nul in 0..=len {
+                let mut bytes = vec![0x80; len];
+                bytes.iter_mut().skip(nul).step_by(2).for_each(|byte| *byte = 0);
+                bytes.iter_mut().skip(nul + 1).step_by(2).for_each(|byte| *byte = 1);
+                let mut out = b"before".to_vec();
+                append_until_nul(&bytes, &mut out);
+                assert_eq!(out, [b"before", until_nul(&bytes)].concat());
+                assert_eq!(until_nul(&bytes).len(), nul);
+            }
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Merges finished lines of all streams by time and writes them.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
-use std::ops::ControlFlow;
+use std::io::{self, IoSlice, Write};
+use std::ops::{ControlFlow, Range};
 
 use sources::Damage;
 use timeline::rounds::{Batch, Consume, Lanes, in_order};
@@ -78,52 +78,97 @@ impl Lane {
         Some(line.stamp_ns)
     }
 
+    /// Whether all lines of the first batch have been written.
+    fn is_written(&self) -> bool {
+        self.batches.front().is_some_and(|batch| self.written >= batch.lines.len())
+    }
+
     /// Drops batches whose lines have all been written.
     fn release(&mut self, spent: &mut Vec<LineBatch>) {
-        while self.batches.front().is_some_and(|batch| self.written >= batch.lines.len()) {
+        while self.is_written() {
             spent.extend(self.batches.pop_front());
             self.written = 0;
         }
     }
 }
 
-/// Bytes gathered before they are written.
-const WRITE_BYTES: usize = 1 << 18;
-/// As many bytes at once are not gathered, but written from where they are.
-const STRAIGHT_BYTES: usize = 1 << 14;
+/// Bytes noted before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+/// Pieces noted before they are written: as many as the kernel takes at once.
+const WRITE_PIECES: usize = 1024;
 
-/// Gathers text and writes it in large pieces.
+/// What is to be written next: a part of the text of a lane's first batch, or of what was made for that.
+#[derive(Debug)]
+struct Piece {
+    lane: Option<usize>,
+    text: Range<usize>,
+}
+
+/// Notes what is to be written, and writes many pieces at once from where they are.
 struct Output<'o> {
     out: &'o mut (dyn Write + Send),
-    pending: Vec<u8>,
+    pieces: Vec<Piece>,
+    bytes: usize,
+    /// Text that no lane has as it is to be written.
+    made: Vec<u8>,
     result: io::Result<()>,
 }
 
 impl Output<'_> {
-    fn add(&mut self, text: &[u8]) {
-        if text.len() >= STRAIGHT_BYTES {
-            self.flush();
-            self.write(text);
-            return;
-        }
-        self.pending.extend_from_slice(text);
-        if self.pending.len() >= WRITE_BYTES {
-            self.flush();
+    /// Notes a part of the text of a lane's first batch.
+    fn add(&mut self, lane: usize, text: Range<usize>) {
+        self.bytes += text.len();
+        match self.pieces.last_mut() {
+            Some(last) if last.lane == Some(lane) && last.text.end == text.start => {
+                last.text.end = text.end;
+            }
+            _ => self.pieces.push(Piece { lane: Some(lane), text }),
         }
     }
 
-    fn flush(&mut self) {
-        let mut pending = std::mem::take(&mut self.pending);
-        self.write(&pending);
-        pending.clear();
-        self.pending = pending;
+    /// Keeps a text and notes it.
+    fn add_made(&mut self, text: &[u8]) {
+        let begin = self.made.len();
+        self.made.extend_from_slice(text);
+        self.bytes += text.len();
+        match self.pieces.last_mut() {
+            Some(last) if last.lane.is_none() => last.text.end = self.made.len(),
+            _ => self.pieces.push(Piece { lane: None, text: begin..self.made.len() }),
+        }
     }
 
-    fn write(&mut self, text: &[u8]) {
+    fn is_full(&self) -> bool {
+        self.bytes >= WRITE_BYTES || self.pieces.len() >= WRITE_PIECES
+    }
+
+    /// Writes what was noted.
+    fn flush(&mut self, lanes: &[Lane]) {
+        let whole = |piece: &Piece| match piece.lane {
+            Some(lane) => lanes.get(lane)?.batches.front()?.text.get(piece.text.clone()),
+            None => self.made.get(piece.text.clone()),
+        };
+        let texts = self.pieces.iter().filter_map(whole).filter(|text| !text.is_empty());
+        let mut texts: Vec<IoSlice<'_>> = texts.map(IoSlice::new).collect();
         if self.result.is_ok() {
-            self.result = self.out.write_all(text);
+            self.result = write_all(self.out, &mut texts);
+        }
+        self.pieces.clear();
+        self.made.clear();
+        self.bytes = 0;
+    }
+}
+
+/// Writes all of some texts, of which none is empty.
+fn write_all(out: &mut dyn Write, mut texts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !texts.is_empty() {
+        match out.write_vectored(texts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut texts, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
+    Ok(())
 }
 
 /// Writes lines in the order of their times.
@@ -139,12 +184,11 @@ pub(super) struct Merger<'o> {
 impl<'o> Merger<'o> {
     /// Merges lanes whose recordings are in `owners`.
     pub(super) fn new(owners: &[usize], out: &'o mut (dyn Write + Send)) -> Self {
-        let pending = Vec::with_capacity(WRITE_BYTES + STRAIGHT_BYTES);
         let recordings = owners.iter().max().map_or(0, |last| last + 1);
         Self {
             lanes: owners.iter().map(|&owner| Lane { owner, ..Lane::default() }).collect(),
             names: (0..recordings).map(|_| Names::default()).collect(),
-            output: Output { out, pending, result: Ok(()) },
+            output: Output { out, pieces: Vec::new(), bytes: 0, made: Vec::new(), result: Ok(()) },
             events: 0,
             damaged: 0,
         }
@@ -152,7 +196,7 @@ impl<'o> Merger<'o> {
 
     /// Writes what is left; returns how many events were printed and how much was damaged.
     pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
-        self.output.flush();
+        self.output.flush(&self.lanes);
         self.output.result?;
         self.output.out.flush()?;
         Ok((self.events, self.damaged))
@@ -172,10 +216,13 @@ impl<'o> Merger<'o> {
         lane.written = begin + count;
         match (&mut batch.names, self.names.get_mut(lane.owner)) {
             (Some(own), Some(names)) => {
-                let add = |text: &[u8]| self.output.add(text);
+                let add = |text: &[u8]| self.output.add_made(text);
                 own.fill(names, lane.written, (&batch.text, start..end), add);
             }
-            _ => self.output.add(batch.text.get(start..end).unwrap_or(&[])),
+            _ => self.output.add(at, start..end),
+        }
+        if self.output.is_full() {
+            self.output.flush(&self.lanes);
         }
     }
 }
@@ -206,6 +253,10 @@ impl Lanes<LineBatch> for Merger<'_> {
     }
 
     fn release(&mut self, lane: usize, spent: &mut Vec<LineBatch>) {
+        if self.lanes.get(lane).is_some_and(Lane::is_written) {
+            // What was noted is of the first batches.
+            self.output.flush(&self.lanes);
+        }
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.release(spent);
         }

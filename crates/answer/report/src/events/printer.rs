@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use eventfmt::{EventFormat, NumberAt, OftenText, PrintContext, PrintProgram, write_raw};
+use eventfmt::{
+    EventFormat, Kallsyms, NumberAt, OftenText, PrintContext, PrintProgram, PrintkFormats,
+    write_raw,
+};
 use raw_bytes::ByteOrder;
 use ringbuf::{Missed, PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
@@ -39,6 +42,8 @@ pub(super) struct Printer<'r> {
     threads: Option<HashSet<u32>>,
     /// Name of the machine, where several recordings are printed together.
     prefix: Box<[u8]>,
+    /// What is known of a kernel of which nothing is known.
+    no_kernel: (Kallsyms, PrintkFormats),
 }
 
 /// Whether a text may have characters that must not be printed as they are.
@@ -133,6 +138,7 @@ impl<'r> Printer<'r> {
             tellers: Tellers::new(recording),
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
+            no_kernel: <_>::default(),
         }
     }
 
@@ -346,7 +352,11 @@ impl<'r> Printer<'r> {
     fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) -> Escapes {
         let begin = out.len();
         if let Some(program) = &event.program {
-            let (kallsyms, printk) = (self.recording.kallsyms(), self.recording.printk());
+            // Names of the kernel are many, and read only where they may be needed.
+            let (kallsyms, printk) = match self.style == Style::Raw || program.needs_kernel() {
+                true => (self.recording.kallsyms(), self.recording.printk()),
+                false => (&self.no_kernel.0, &self.no_kernel.1),
+            };
             let context = PrintContext { kallsyms, printk };
             if self.style == Style::Raw {
                 program.write_fields(event.format, payload, &context, out);

@@ -21,6 +21,7 @@ impl<'r> Record<'r> {
     }
 
     /// The bytes at a place.
+    #[inline]
     pub(super) fn at(self, place: ByteRange) -> Result<&'r [u8], WriteError> {
         let bytes = match place {
             ByteRange::Fixed { offset, len: 0 } => self.bytes.get(offset as usize..),

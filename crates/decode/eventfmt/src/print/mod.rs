@@ -56,6 +56,7 @@ pub struct PrintProgram {
     /// What the pieces stand for, as it is done for each record.
     steps: Box<[Step]>,
     is_always_plain: bool,
+    needs_kernel: bool,
     binary: Option<binary_print::BinaryPrint>,
 }
 
@@ -72,7 +73,9 @@ impl PrintProgram {
         }
         let binary = binary_print::BinaryPrint::of(format);
         let is_always_plain = binary.is_none() && plain::is_always_plain(&pieces);
-        Ok(Self { abi, steps: steps::steps_of(&pieces), pieces, is_always_plain, binary })
+        let needs_kernel = binary.is_some() || plain::needs_kernel(&pieces);
+        let steps = steps::steps_of(&pieces);
+        Ok(Self { abi, steps, pieces, is_always_plain, needs_kernel, binary })
     }
 
     /// Whether [`write`](Self::write) appends ASCII's printable characters and tabs alone, whatever is in
@@ -80,6 +83,12 @@ impl PrintProgram {
     #[must_use]
     pub fn is_always_plain(&self) -> bool {
         self.is_always_plain
+    }
+
+    /// Whether [`write`](Self::write) may look for names or strings of the kernel; else it takes any context.
+    #[must_use]
+    pub fn needs_kernel(&self) -> bool {
+        self.needs_kernel
     }
 
     /// Appends the text of a record.

@@ -1,4 +1,5 @@
-//! Print fmts whose text never has a character that a terminal would not show as it is.
+//! What is known of the text of a print fmt whatever the record: that it never has a character that a terminal would not show as
+//! it is, and that it needs no names of the kernel.
 
 use super::ir::{ConversionKind, Piece, Text};
 
@@ -33,6 +34,27 @@ fn is_plain_text(text: &Text) -> bool {
         Text::Chars(_) | Text::Pointer(_) | Text::HexDump(_) | Text::Mask(_) | Text::List(_) => {
             false
         }
+    }
+}
+
+/// Whether some text is that of a function of the kernel, or of one of its constant strings.
+pub(super) fn needs_kernel(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| match piece {
+        Piece::Literal(_) => false,
+        Piece::Conversion(conversion) => match &conversion.what {
+            ConversionKind::Function { .. } => true,
+            ConversionKind::Text(text) => text_needs_kernel(text),
+            _ => false,
+        },
+    })
+}
+
+fn text_needs_kernel(text: &Text) -> bool {
+    match text {
+        Text::Pointer(_) => true,
+        Text::Choice(parts) => text_needs_kernel(&parts.1) || text_needs_kernel(&parts.2),
+        Text::Printed(pieces) => needs_kernel(pieces),
+        _ => false,
     }
 }
 

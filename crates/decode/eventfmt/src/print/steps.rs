@@ -1,10 +1,11 @@
 //! A compiled print fmt as what is done for each record: short texts, numbers, remembered texts.
 
-use super::ir::{Conversion, Piece};
+use super::ir::{ByteRange, Conversion, ConversionKind, Piece, Text};
 use super::quick::Quick;
 use super::remembered::{Needs, Remembered};
 use super::writer::Writer;
 use crate::error::WriteError;
+use crate::field::append_until_nul;
 use crate::often::OftenText;
 
 /// One step in writing a record.
@@ -13,6 +14,8 @@ pub(super) enum Step {
     Literal(OftenText),
     Number(Quick),
     Remembered(Box<Remembered>),
+    /// A string in the record.
+    Chars(ByteRange),
     Conversion(Box<Conversion>),
 }
 
@@ -36,6 +39,7 @@ pub(super) fn write(
             Step::Literal(text) => text.append(out),
             Step::Number(number) => number.write(writer.record, out).ok_or(WriteError::Short)?,
             Step::Remembered(remembered) => remembered.write(writer, out)?,
+            Step::Chars(place) => append_until_nul(writer.record.at(*place)?, out),
             Step::Conversion(conversion) => writer.conversion(conversion, out)?,
         }
     }
@@ -61,9 +65,12 @@ impl Steps {
         let own = Needs::of(conversion).and_then(|own| own.with(&Needs::default()));
         let Some(own) = own else {
             self.end_run();
-            self.done.push(match conversion.quick {
-                Some(quick) => Step::Number(quick),
-                None => Step::Conversion(conversion.clone()),
+            self.done.push(match (conversion.quick, &conversion.what) {
+                (Some(quick), _) => Step::Number(quick),
+                (None, ConversionKind::Text(Text::Chars(place))) if conversion.plain => {
+                    Step::Chars(*place)
+                }
+                (None, _) => Step::Conversion(conversion.clone()),
             });
             return;
         };

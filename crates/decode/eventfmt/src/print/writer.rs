@@ -6,7 +6,7 @@ use super::ir::{Conversion, ConversionKind, Kind, Num, Piece, Pointed, Text};
 use super::{masks, pointer, texts};
 use crate::digits::{self, Radix, Shape};
 use crate::error::WriteError;
-use crate::field::until_nul;
+use crate::field::append_until_nul;
 
 /// A record on its way to text.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +145,7 @@ impl Writer<'_> {
     pub(super) fn text(self, text: &Text, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match text {
             Text::Literal(literal) => out.extend_from_slice(literal),
-            Text::Chars(place) => out.extend_from_slice(until_nul(self.record.at(*place)?)),
+            Text::Chars(place) => append_until_nul(self.record.at(*place)?, out),
             Text::Pointer(num) => {
                 let address = self.record.eval(num)?;
                 match self.context.printk.get(address) {
