@@ -38,6 +38,36 @@ pub fn put_after(out: &mut Vec<u8>, before: u8, value: u64) {
     }
 }
 
+/// Bytes that a number takes.
+#[inline]
+#[must_use]
+pub fn length(value: u64) -> usize {
+    bits(value).div_ceil(7) as usize
+}
+
+#[inline]
+fn bits(value: u64) -> u32 {
+    64u32.saturating_sub((value | 1).leading_zeros())
+}
+
+/// Appends the first `count` bytes of `before`, of up to eight, and a number.
+#[inline]
+pub fn put_after_some(out: &mut Vec<u8>, before: [u8; 8], count: usize, value: u64) {
+    match short(value) {
+        Some((bytes, used)) if count <= 8 => {
+            let shift = (count as u32).wrapping_mul(8);
+            let kept = u64::MAX.checked_shr(64u32.saturating_sub(shift)).unwrap_or(0);
+            let before = u64::from_le_bytes(before) & kept;
+            let all = u128::from(bytes) << shift | u128::from(before);
+            append_first(out, all.to_le_bytes(), count.saturating_add(used));
+        }
+        _ => {
+            out.extend_from_slice(before.get(..count).unwrap_or(&before));
+            put_long(out, value);
+        }
+    }
+}
+
 /// Appends the first `count` bytes: a copy of a size known in advance, and what is too much is cut off.
 #[inline]
 fn append_first<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], count: usize) {
@@ -49,8 +79,7 @@ fn append_first<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], count: usize)
 /// The bytes of a number of up to 56 bits, the first the lowest, and how many they are.
 #[inline]
 fn short(value: u64) -> Option<(u64, usize)> {
-    let bits = 64u32.saturating_sub((value | 1).leading_zeros());
-    let used = bits.div_ceil(7);
+    let used = bits(value).div_ceil(7);
     if used as usize > AT_ONCE {
         return None;
     }
@@ -133,6 +162,15 @@ mod tests {
             put_after(&mut after, 7, value);
             assert_eq!(bytes, expected);
             assert_eq!(after, [&[7], &*expected].concat());
+            assert_eq!(length(value), expected.len());
+            for count in 0..=8 {
+                let mut after = vec![9];
+                put_after_some(&mut after, [1, 2, 3, 4, 0xff, 6, 7, 8], count, value);
+                assert_eq!(
+                    after,
+                    [&[9], &[1, 2, 3, 4, 0xff, 6, 7, 8][..count], &expected].concat()
+                );
+            }
             for more in 0..12 {
                 let all = [expected.clone(), vec![0xff; more]].concat();
                 let mut rest = all.as_slice();

@@ -8,7 +8,7 @@ use super::messages::{InternedData, InternedName};
 use crate::Arg;
 
 /// Strings at hand.
-const RECENT: usize = 128;
+const RECENT: usize = 512;
 
 /// Numbers of strings of one kind.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Table {
     /// The string's number; one not written yet goes to `new`.
     #[inline]
     fn of(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
-        let place = text.as_ptr().addr() / 8 % RECENT;
+        let place = place(text);
         let recent = self.recent.get(place).copied().unwrap_or(0);
         let known =
             usize::try_from(recent).ok().and_then(|number| self.all.get(number.wrapping_sub(1)));
@@ -53,6 +53,13 @@ impl Table {
     }
 }
 
+/// Where the number of a text is at hand: texts of a program lie close together, and some begin in others.
+#[inline]
+fn place(text: &str) -> usize {
+    let number = (text.as_ptr().addr() as u64).wrapping_add((text.len() as u64) << 32);
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % RECENT
+}
+
 /// Whether texts are the same: most are short, and compared without a function being called for it.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -61,6 +68,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
     one.len() == other.len()
         && match one.len() {
+            2..4 => ends::<2>(one) == ends::<2>(other),
             4..8 => ends::<4>(one) == ends::<4>(other),
             8..=16 => ends::<8>(one) == ends::<8>(other),
             17..=32 => ends::<16>(one) == ends::<16>(other),

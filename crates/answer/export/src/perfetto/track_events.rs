@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use prost::Message;
+use raw_bytes::seven_bits;
 
 use super::interned::{Annotation, Interned};
 use super::messages::event_type;
@@ -65,8 +66,7 @@ impl TrackEventEncoder {
         self.packet(stamp_ns, interned, |event, interned| {
             number(event, key::CATEGORY, interned.category(named.category));
             for (name, arg) in named.args {
-                let annotation = interned.annotation(name, arg);
-                nested(event, key::ANNOTATION, |out| annotate(out, &annotation));
+                annotate(event, &interned.annotation(name, arg));
             }
             number(event, key::TYPE, named.kind as u64);
             number(event, key::NAME, name);
@@ -90,12 +90,12 @@ impl TrackEventEncoder {
     ) {
         nested(&mut self.done, PACKET_TAG, |packet| {
             number(packet, key::TIMESTAMP, stamp_ns);
-            number(packet, key::SEQUENCE, SEQUENCE.into());
+            packet.extend_from_slice(&[key::SEQUENCE, SEQUENCE as u8]);
             nested(packet, key::TRACK_EVENT, |out| event(out, interned));
             if let Some(new) = interned.take_new() {
                 bytes(packet, key::INTERNED, &new.encode_to_vec());
             }
-            number(packet, key::FLAGS, NEEDS_STATE.into());
+            packet.extend_from_slice(&[key::FLAGS, NEEDS_STATE as u8]);
         });
     }
 
@@ -113,26 +113,34 @@ impl TrackEventEncoder {
     }
 }
 
+/// Adds a value.
 fn annotate(out: &mut Vec<u8>, annotation: &Annotation<'_>) {
-    match *annotation {
-        Annotation::Bool(name, yes) => numbers(out, name, key::BOOL, yes.into()),
-        Annotation::Unsigned(name, value) => numbers(out, name, key::UINT, value),
-        Annotation::Signed(name, value) => numbers(out, name, key::INT, value.cast_unsigned()),
+    let (name, key, value) = match *annotation {
+        Annotation::Bool(name, yes) => (name, [key::BOOL, 0], yes.into()),
+        Annotation::Unsigned(name, value) => (name, [key::UINT, 0], value),
+        Annotation::Signed(name, value) => (name, [key::INT, 0], value.cast_unsigned()),
+        Annotation::Interned(name, text) => (name, key::STRING_IID, text),
         Annotation::Text(name, text) => {
-            number(out, key::ARG_NAME, name);
-            bytes(out, key::STRING, text.as_bytes());
+            return nested(out, key::ANNOTATION, |out| {
+                number(out, key::ARG_NAME, name);
+                bytes(out, key::STRING, text.as_bytes());
+            });
         }
-        Annotation::Interned(name, text) => {
-            number(out, key::ARG_NAME, name);
-            out.extend_from_slice(&key::STRING_IID);
-            varint(out, text);
+    };
+    let keys = if key == key::STRING_IID { 2 } else { 1 };
+    match u8::try_from(name) {
+        // All of it is known before it is written, and so is how long it is.
+        Ok(name @ ..0x80) => {
+            let length = (2 + keys + seven_bits::length(value)) as u8;
+            let head = [key::ANNOTATION, length, key::ARG_NAME, name, key[0], key[1], 0, 0];
+            seven_bits::put_after_some(out, head, 4 + keys, value);
         }
+        _ => nested(out, key::ANNOTATION, |out| {
+            number(out, key::ARG_NAME, name);
+            out.extend_from_slice(key.get(..keys).unwrap_or(&key));
+            varint(out, value);
+        }),
     }
-}
-
-fn numbers(out: &mut Vec<u8>, name: u64, key: u8, value: u64) {
-    number(out, key::ARG_NAME, name);
-    number(out, key, value);
 }
 
 #[cfg(test)]
