@@ -14,6 +14,7 @@ mod prompt;
 mod questions;
 mod recorded;
 mod running;
+mod s3;
 mod statement;
 mod stored_lake;
 mod tables;
@@ -38,6 +39,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Asked, Engine};
 use crate::prompt::Prompt;
 use crate::recorded::Reader;
+use crate::s3::{NoStore, S3};
 use crate::stored_lake::StoredLake;
 use crate::tables::Source;
 
@@ -54,7 +56,7 @@ use crate::tables::Source;
 struct Args {
     /// The query, or @NAME of a question that is known by name, and what is asked: a lake, a folder of tables, or
     /// recordings; without a query, queries are read from a prompt
-    #[arg(value_name = "QUERY SOURCE", required_unless_present = "list")]
+    #[arg(value_name = "QUERY SOURCE", required_unless_present_any = ["list", "serve_store"])]
     asked: Vec<OsString>,
     /// How the answer is written
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -72,6 +74,9 @@ struct Args {
     /// List the questions that are known by name
     #[arg(long)]
     list: bool,
+    /// Answer another program's calls to the store of this lake, from standard input
+    #[arg(long, value_name = "LAKE", hide = true)]
+    serve_store: Option<PathBuf>,
     /// The program that reads recordings
     #[arg(long, value_name = "PROGRAM", hide = true, default_value = "hyperscope")]
     reader: PathBuf,
@@ -112,6 +117,9 @@ fn main() -> ExitCode {
     if args.list {
         return done(questions::list(&mut io::stdout().lock()));
     }
+    if let Some(lake) = &args.serve_store {
+        return done(serve_store(lake));
+    }
     let (query, sources) = match query_and_sources(&args.asked) {
         Ok(found) => found,
         Err(why) => return fails(&why, 2),
@@ -136,6 +144,19 @@ fn main() -> ExitCode {
     // What still reads or waits for input is left alone.
     runtime.shutdown_background();
     code
+}
+
+/// What can't be done is said in answers: the other program has the words for it.
+fn serve_store(lake: &Path) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let shown = format!("{}: ", lake.display());
+    let named = StoredLake::of(lake)
+        .map_err(|why| io::Error::other(why.strip_prefix(&shown).unwrap_or(&why).to_owned()));
+    let (calls, replies) = (io::stdin().lock(), io::BufWriter::new(io::stdout().lock()));
+    match named.and_then(|lake| S3::of(&lake, runtime.handle().clone())) {
+        Ok(store) => lake::store::serve(&store, calls, replies),
+        Err(error) => lake::store::serve(&NoStore(error), calls, replies),
+    }
 }
 
 fn is_one_of(output: &Path, sources: &[PathBuf]) -> bool {

@@ -1,4 +1,4 @@
-//! A lake in an object store: other engines read it by keys of their own; this program never asks the store.
+//! A lake in an object store. This program asks the store by keys of its own; other engines have theirs.
 
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,12 @@ impl StoredLake {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its two parts; the second one may have some.
+    pub(crate) fn bucket_and_folder(&self) -> (&str, &str) {
+        let rest = self.0.strip_prefix("s3://").unwrap_or_default();
+        rest.split_once('/').unwrap_or((rest, ""))
     }
 
     /// The folders that files of a table are in, and whether they are in days there.

@@ -15,14 +15,16 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::JoinType;
 use datafusion::prelude::SessionContext;
 use lake::Table;
-use lake::store::{LocalFolder, TableFiles, counted};
+use lake::store::{Entry, LocalFolder, ObjectLake, TableFiles, counted};
 use lake::tables::{SESSIONS, TABLES};
+use tokio::runtime::Handle;
 use url::Url;
 
 use crate::columns::schema_of;
 use crate::foreign_tables::{Named, names_in};
 use crate::needed::Needed;
 use crate::recorded::{Reader, RecordedTable};
+use crate::s3::S3;
 use crate::stored_lake::StoredLake;
 
 /// What a query is asked of.
@@ -32,7 +34,7 @@ pub(crate) enum Source {
     Lake(PathBuf),
     /// Files of tables.
     Folder(PathBuf),
-    /// A lake that other engines reach, and this one doesn't.
+    /// The same in an object store.
     Stored(StoredLake),
     /// Recordings of a host and its guests, which become tables as far as queries need them.
     Recordings,
@@ -121,11 +123,7 @@ pub(crate) async fn register(
     match source {
         Source::Lake(root) => register_lake(context, root).await,
         Source::Folder(folder) => register_folder(context, folder),
-        Source::Stored(lake) => Err(at_fault(format!(
-            "{}: a lake in an object store is read by other engines, by --engine duckdb, spark=MASTER or trino=URL; \
-             without one it has to be a folder, as of a mount or a copy",
-            lake.as_str()
-        ))),
+        Source::Stored(lake) => register_stored(context, lake).await,
         Source::Recordings => {
             let reader = Arc::new(reader);
             for table in TABLES {
@@ -172,27 +170,47 @@ pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Resu
 }
 
 async fn register_lake(context: &SessionContext, root: &Path) -> Result<()> {
-    let lake = LocalFolder::open(root)?;
+    let url = |file: &Entry| local_url(&root.join(&file.name));
+    register_counted(context, &counted(&LocalFolder::open(root)?)?, &url).await
+}
+
+async fn register_stored(context: &SessionContext, lake: &StoredLake) -> Result<()> {
+    let named = |error: io::Error| at_fault(format!("{}: {error}", lake.as_str()));
+    let store = S3::of(lake, Handle::current()).map_err(named)?;
+    let objects = ObjectLake::open(store.clone()).map_err(named)?;
+    let tables = counted(&objects).map_err(named)?;
+    let (bucket, client) = store.store();
+    context.register_object_store(bucket, client);
+    let url = |file: &Entry| ListingTableUrl::parse(store.url(file));
+    register_counted(context, &tables, &url).await
+}
+
+/// The tables of a lake, whose files have these addresses.
+async fn register_counted(
+    context: &SessionContext,
+    tables: &[TableFiles],
+    url: &dyn Fn(&Entry) -> Result<ListingTableUrl>,
+) -> Result<()> {
     // Sessions come first, and tables are joined with them.
-    for found in counted(&lake)? {
-        let paths: Vec<PathBuf> = found.files.iter().map(|file| root.join(&file.name)).collect();
-        if paths.is_empty() {
+    for found in tables {
+        let urls = found.files.iter().map(url).collect::<Result<Vec<_>>>()?;
+        if urls.is_empty() {
             register_empty(context, found.table)?;
         } else {
-            register_counted(context, &found, &paths).await?;
+            register_one(context, found, urls).await?;
         }
     }
     Ok(())
 }
 
 /// A table of a lake: without rows of sessions that count elsewhere by now.
-async fn register_counted(
+async fn register_one(
     context: &SessionContext,
     found: &TableFiles,
-    paths: &[PathBuf],
+    urls: Vec<ListingTableUrl>,
 ) -> Result<()> {
     let name = found.table.name;
-    let files = Arc::new(files(found.table, paths)?);
+    let files = Arc::new(listed(found.table, urls)?);
     if found.all_count {
         context.register_table(name, files)?;
         return Ok(());
@@ -222,13 +240,17 @@ fn register_folder(context: &SessionContext, folder: &Path) -> Result<()> {
 /// # Errors
 /// When a path is none.
 pub(crate) fn files(table: &Table, paths: &[PathBuf]) -> Result<ListingTable> {
-    let url = |path: &PathBuf| {
-        let path = std::path::absolute(path)?;
-        let url = Url::from_file_path(&path)
-            .map_err(|()| DataFusionError::Plan(format!("{} is no path", path.display())))?;
-        ListingTableUrl::try_new(url, None)
-    };
-    let urls = paths.iter().map(url).collect::<Result<Vec<_>>>()?;
+    listed(table, paths.iter().map(|path| local_url(path)).collect::<Result<Vec<_>>>()?)
+}
+
+fn local_url(path: &Path) -> Result<ListingTableUrl> {
+    let path = std::path::absolute(path)?;
+    let url = Url::from_file_path(&path)
+        .map_err(|()| DataFusionError::Plan(format!("{} is no path", path.display())))?;
+    ListingTableUrl::try_new(url, None)
+}
+
+fn listed(table: &Table, urls: Vec<ListingTableUrl>) -> Result<ListingTable> {
     let options = ListingOptions::new(Arc::new(ParquetFormat::default()));
     let config = ListingTableConfig::new_with_multi_paths(urls)
         .with_listing_options(options)

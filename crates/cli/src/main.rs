@@ -28,6 +28,7 @@ mod debug_files;
 mod exit_codes;
 mod inputs;
 mod lab_steps;
+mod lake_place;
 mod machines;
 mod misuse;
 mod nested_symbols;
@@ -40,6 +41,7 @@ mod recorded;
 mod running;
 mod seconds;
 mod session_tables;
+mod sql_program;
 mod stored_frames;
 
 #[global_allocator]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code)]
 
+pub mod faults;
+
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const KEY: &str = "ann";
 pub const SECRET: &str = "a secret of the store";
-const VERSION: &str = "v1.0.14";
+const VERSION: &str = "v1.8.0";
 
 /// The server; it ends with this.
 pub struct Store {

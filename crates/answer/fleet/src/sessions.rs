@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use calendar::date_of;
-use lake::store::{Storage, TableFiles};
+use lake::store::{Entry, Storage, TableFiles, each_open};
 use lake::tables::{LABELS, SESSIONS};
 use lake::{Values, each_group};
 
@@ -86,13 +86,13 @@ impl Sessions {
     pub(crate) fn read<S: Storage>(storage: &S, tables: &[TableFiles]) -> io::Result<Self> {
         let mut sessions = Self { all: Vec::new(), labels: BTreeSet::new() };
         let names: Vec<&str> = SESSIONS.columns.iter().map(|column| column.name).collect();
-        for file in files(tables, SESSIONS.name) {
-            each_group(storage.open(&file)?, &SESSIONS, &names, &mut |group| {
+        each_open(storage, &files(tables, SESSIONS.name), &mut |_, file| {
+            each_group(file, &SESSIONS, &names, &mut |group| {
                 let rows = 0..group.rows;
                 sessions.all.extend(rows.map(|row| session(&names, group.all(), row)));
                 Ok(())
-            })?;
-        }
+            })
+        })?;
         sessions.read_labels(storage, tables)?;
         Ok(sessions)
     }
@@ -101,9 +101,9 @@ impl Sessions {
         let by_id = |one: &Session| (one.session.clone(), one.ingest.clone());
         let places: BTreeMap<_, _> =
             self.all.iter().map(by_id).enumerate().map(|(at, id)| (id, at)).collect();
-        for file in files(tables, LABELS.name) {
-            let columns = ["session_id", "ingest_id", "key", "value"];
-            each_group(storage.open(&file)?, &LABELS, &columns, &mut |group| {
+        let columns = ["session_id", "ingest_id", "key", "value"];
+        each_open(storage, &files(tables, LABELS.name), &mut |_, file| {
+            each_group(file, &LABELS, &columns, &mut |group| {
                 let [session, ingest, key, value] = group.columns()?;
                 for row in 0..group.rows {
                     let text = |of: &Values| of.text(row).unwrap_or_default().to_owned();
@@ -116,9 +116,8 @@ impl Sessions {
                     self.labels.insert(text(key));
                 }
                 Ok(())
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Whether sessions can have such a fact.
@@ -160,10 +159,10 @@ impl Sessions {
     }
 }
 
-/// Names of a table's files with rows that count.
-pub(crate) fn files(tables: &[TableFiles], name: &str) -> Vec<String> {
-    let found = tables.iter().filter(|one| one.table.name == name);
-    found.flat_map(|one| one.files.iter().map(|file| file.name.clone())).collect()
+/// The files of a table.
+pub(crate) fn files<'t>(tables: &'t [TableFiles], name: &str) -> Vec<&'t Entry> {
+    let own = tables.iter().filter(|one| one.table.name == name);
+    own.flat_map(|one| &one.files).collect()
 }
 
 fn session(names: &[&str], columns: &[Values], row: usize) -> Session {

@@ -105,7 +105,7 @@ impl Simulation<'_> {
         writer.write(chance, &mut |table, fill| {
             let mut rows = TableWriter::new(table, addition.begin(&ids, table)?)?;
             fill(&mut rows)?;
-            if let Some((key, value)) = addition.metadata(table) {
+            for (key, value) in addition.metadata(table) {
                 rows.set_metadata(key, value);
             }
             let count = rows.rows();

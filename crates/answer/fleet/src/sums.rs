@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use analyses::distribution::upper_end;
-use lake::store::{Storage, TableFiles};
+use lake::store::{Entry, Storage, TableFiles, each_open};
 use lake::tables::{EXIT_HIST, EXIT_ROLLUP};
 use lake::{Group, Values, each_group};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -172,17 +172,19 @@ pub(crate) fn read<S: Storage>(
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> io::Result<Sums> {
     let mut sums = vec![<[HostSums; 3]>::default(); *hosts];
-    let files = |table| files(tables, table).into_iter().filter(|name| is_wanted(name));
-    for file in files(EXIT_ROLLUP.name) {
+    let files = |table| -> Vec<&Entry> {
+        files(tables, table).into_iter().filter(|file| is_wanted(&file.name)).collect()
+    };
+    each_open(storage, &files(EXIT_ROLLUP.name), &mut |_, file| {
         // Slices whose time was counted, of the sessions in this file.
         let mut counted = FxHashMap::default();
-        each_group(storage.open(&file)?, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
+        each_group(file, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
             add_rollup(group, places, &mut sums, &mut counted)
-        })?;
-    }
-    for file in files(EXIT_HIST.name).filter(|_| *hists) {
-        each_group(storage.open(&file)?, &EXIT_HIST, &HIST, &mut |group| {
-            add_hist(group, places, &mut sums)
+        })
+    })?;
+    if *hists {
+        each_open(storage, &files(EXIT_HIST.name), &mut |_, file| {
+            each_group(file, &EXIT_HIST, &HIST, &mut |group| add_hist(group, places, &mut sums))
         })?;
     }
     Ok(sums)

@@ -103,8 +103,8 @@ pub trait Files {
     fn end(&mut self, table: &'static Table, file: Self::File, rows: u64) -> io::Result<()>;
 
     /// What the file of a table that is complete but for that says besides, under which key.
-    fn metadata(&self, _table: &'static Table) -> Option<(String, String)> {
-        None
+    fn metadata(&self, _table: &'static Table) -> Vec<(String, String)> {
+        Vec::new()
     }
 }
 
@@ -171,7 +171,7 @@ impl<'o, F: Files> Output<'o, F> {
         table: &'static Table,
         mut writer: TableWriter<F::File>,
     ) -> io::Result<()> {
-        if let Some((key, value)) = self.files.metadata(table) {
+        for (key, value) in self.files.metadata(table) {
             writer.set_metadata(key, value);
         }
         let rows = writer.rows();

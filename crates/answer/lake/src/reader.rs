@@ -1,6 +1,6 @@
 //! Columns of a table's file, read back a row group at a time.
 
-use std::io::{self, Read};
+use std::io;
 
 use parquet::basic::Type as Physical;
 use parquet::data_type::{
@@ -80,7 +80,7 @@ impl Group {
 ///
 /// # Errors
 /// When the table has no such column, the file can't be read or is of another table, or `emit` fails.
-pub fn each_group<R: ChunkReader + Read + 'static>(
+pub fn each_group<R: ChunkReader + 'static>(
     file: R,
     table: &Table,
     columns: &[&str],

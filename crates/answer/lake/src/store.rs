@@ -10,24 +10,33 @@
 //! killed at any moment leaves rows that count nowhere, which [`gc`] removes.
 
 mod add;
+mod anywhere;
+mod by_table;
 mod compact;
 mod counted;
+mod each_open;
 mod gc;
 mod key_check;
 mod list;
 mod local;
+mod object;
 mod places;
 mod session_row;
 mod storage;
 mod verify;
 
 pub use add::{Added, Addition, reject, unreject};
+pub use anywhere::{Lake, Opened, Unfinished};
 pub use compact::{Compacted, compact};
 pub use counted::{TableFiles, counted};
+pub use each_open::each_open;
 pub use gc::{Collected, Retention, gc};
 pub use key_check::{KeyFault, check_key};
 pub use list::{LakeList, list};
-pub use local::LocalFolder;
+pub use local::{LocalFolder, UnfinishedFile};
+pub use object::{
+    Before, ObjectFile, ObjectLake, Objects, ObjectsByProcess, UnfinishedObject, serve,
+};
 pub use places::date_in;
 pub use session_row::SessionRow;
 pub use storage::{Entry, Storage};

@@ -49,7 +49,7 @@ pub(crate) enum FleetVerb {
     days (fleet since), and commands that open sessions' reports. It is one file and needs no network.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.")]
 pub(crate) struct FleetDiffArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Sessions of the first side
@@ -100,7 +100,7 @@ pub(crate) struct FleetDiffArgs {
     hosts, each number of each reason is looked at: docs/fleet.md says how.\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.")]
 pub(crate) struct FleetSinceArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Only sessions that this holds for
@@ -140,7 +140,7 @@ pub(crate) struct FleetSinceArgs {
     REASON:count=+N%, on hosts of a model (model=0 or 1), on one host (host=7) and from a day on (day=0 is\n\
     the first), where that is said. Sessions say in source_uri that they are simulated.")]
 pub(crate) struct SimulateArgs {
-    /// The lake's folder; made where there is none
+    /// The lake: a folder, which is made where there is none, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// The recording that hosts' exits are like

@@ -19,8 +19,9 @@ use crate::args::memory::MemoryArgs;
     hyperscope lake compact /srv/lake --before 2026-11-22\n  \
     hyperscope lake gc /srv/lake --keep exits=7 --keep vcpu_states=7\n  \
     hyperscope lake verify /srv/lake\n\n\
-    A lake is a folder with the tables of many recordings (docs/fleet.md). A recording is in it as a\n\
-    whole or not at all, also when a command is killed.")]
+    A lake is a folder with the tables of many recordings (docs/fleet.md), or s3://BUCKET/FOLDER of a store\n\
+    that AWS_ENDPOINT_URL and keys in the environment say. A recording is in it as a whole or not at all,\n\
+    also when a command is killed.")]
 pub(crate) struct LakeArgs {
     #[command(subcommand)]
     pub(crate) verb: LakeVerb,
@@ -51,7 +52,7 @@ pub(crate) enum LakeVerb {
     Recordings that can't be read are noted in the table rejected; all others are added, and the\n\
     command ends with code 1.")]
 pub(crate) struct AddArgs {
-    /// The lake's folder; made where there is none
+    /// The lake: a folder, which is made where there is none, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Recordings, or sessions of a host and its guests
@@ -74,7 +75,7 @@ pub(crate) struct AddArgs {
 /// Arguments of `lake compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Only days before this one, such as 2026-11-22 [default: today]
@@ -87,7 +88,7 @@ pub(crate) struct CompactArgs {
 /// Arguments of `lake gc`.
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Keep rows that belong to no session for this many hours: a query may still read them
@@ -108,7 +109,7 @@ impl GcArgs {
 /// Arguments of `lake list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     #[command(flatten)]
@@ -118,7 +119,7 @@ pub(crate) struct ListArgs {
 /// Arguments of `lake verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The lake's folder
+    /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Tables of which gc has removed days, separated by commas: sessions without rows in them are sound

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use calendar::date_of;
 use lake::store::{
-    Added, Addition, Collected, Compacted, KeyFault, LocalFolder, Retention, check_key, compact,
+    Added, Addition, Collected, Compacted, KeyFault, Lake, Retention, Storage, check_key, compact,
     gc, list, reject, unreject, verify,
 };
 use lake::{Pseudonyms, hash_sources};
@@ -19,6 +19,7 @@ use report::plural;
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
 use crate::cmd::lake::key_file::pseudonyms;
+use crate::lake_place;
 use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
@@ -35,20 +36,19 @@ pub(crate) fn run(args: &LakeArgs) -> anyhow::Result<()> {
     }
 }
 
-fn change(lake: &Path) -> anyhow::Result<LocalFolder> {
-    LocalFolder::change(lake).with_context(|| format!("cannot change {}", lake.display()))
-}
-
-/// The same of a lake that has to be there.
-fn change_known(lake: &Path) -> anyhow::Result<LocalFolder> {
-    LocalFolder::open(lake)?;
-    change(lake)
+/// A lake to change that has to be there.
+fn change_known(lake: &Path) -> anyhow::Result<Lake> {
+    match lake_place::open(lake)? {
+        // To be locked.
+        Lake::Folder(_) => lake_place::change(lake),
+        store => Ok(store),
+    }
 }
 
 fn add(args: &AddArgs) -> anyhow::Result<()> {
     let pseudonyms = args.pseudonymize.as_deref().map(|key| pseudonyms(key, &args.lake));
     let pseudonyms = pseudonyms.transpose()?.map(Arc::new);
-    let storage = change(&args.lake)?;
+    let storage = lake_place::change(&args.lake)?;
     let checked = check_key(&storage, pseudonyms.as_deref());
     if let Err(fault) = checked.context("cannot read the lake")? {
         bail!(Misuse(fault_of_key(fault, &args.lake)));
@@ -110,7 +110,7 @@ fn fault_of_key(fault: KeyFault, lake: &Path) -> String {
 fn add_one(
     args: &AddArgs,
     file: &Path,
-    storage: &LocalFolder,
+    storage: &Lake,
     pseudonyms: Option<Arc<Pseudonyms>>,
 ) -> anyhow::Result<Added> {
     let all = Part::default();
@@ -136,13 +136,16 @@ fn compact_days(args: &CompactArgs) -> anyhow::Result<()> {
     let before = args.before.as_ref().map_or_else(|| day_before(0), |date| date.0.clone());
     let done =
         compact(&storage, &|date| date < before.as_str()).context("cannot compact the lake")?;
-    let Compacted { sessions, parts, files_before, files } = done;
+    let Compacted { sessions, parts, files_before, files, changed } = done;
     say(&format!(
         "{} in {}: {} in place of {files_before}",
         plural(sessions, "session"),
         plural(parts, "part"),
         plural(files, "file")
     ));
+    if changed > 0 {
+        say(&format!("{} left: another run changed them meanwhile", plural(changed, "session")));
+    }
     Ok(())
 }
 
@@ -170,13 +173,13 @@ fn day_before(days: u64) -> String {
 }
 
 fn show(args: &ListArgs) -> anyhow::Result<()> {
-    let storage = LocalFolder::open(&args.lake)?;
+    let storage = lake_place::open(&args.lake)?;
     let out = output::open(args.output.output.as_deref(), [])?;
     output::write(&list(&storage).context("cannot read the lake")?, &args.output, out)
 }
 
 fn check(args: &VerifyArgs) -> anyhow::Result<()> {
-    let storage = LocalFolder::open(&args.lake)?;
+    let storage = lake_place::open(&args.lake)?;
     let expired: Vec<_> = args.expired.iter().map(|one| one.0).collect();
     let found = verify(&storage, &expired).context("cannot read the lake")?;
     let mut err = messages();

@@ -2,19 +2,16 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 
 use crate::args::sql::SqlArgs;
-
-/// The program that answers queries.
-const PROGRAM: &str = "hyperscope-sql";
+use crate::sql_program;
 
 pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(sql_program::path()?);
     if args.list {
         command.arg("--list");
     } else {
@@ -33,26 +30,11 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
         command.arg("--").args(&args.asked);
     }
     // It ends as that does, and whoever stops it stops that.
-    Err(anyhow!(command.exec()).context(format!("cannot run {PROGRAM}")))
+    Err(anyhow!(command.exec()).context(format!("cannot run {}", sql_program::NAME)))
 }
 
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// Next to this program, or where the shell would look.
-fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let next_to_it = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = next_to_it.into_iter().chain(std::env::split_paths(&path));
-    let found = folders.map(|folder| folder.join(PROGRAM)).find(|program| program.is_file());
-    found.with_context(|| {
-        format!(
-            "{PROGRAM} is missing: \"make sql\" in hyperscope's repository builds it, and puts it next to hyperscope; \
-             it is found on the PATH, too"
-        )
-    })
 }
 
 /// What `export` is given, so that it reads recordings as asked here.

@@ -3,14 +3,17 @@
 use std::io;
 
 use super::places;
-use super::session_row::{ROWS, SessionRow, read, rows_text};
-use super::storage::Storage;
+use super::session_row::{GENERATION, ROWS, SessionRow, drop_replaced, read_each, rows_text};
+use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::convert::{Files, Ids};
 use crate::identity::{CONVERTER, name_of};
 use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 use crate::writer::TableWriter;
 use calendar::date_of;
+
+/// Tries to leave a session with one row, each of which another run can be in the way of.
+const MOST_SETTLED: u32 = 8;
 
 /// What adding a recording did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,10 @@ pub struct Addition<'s, S: Storage> {
     storage: &'s S,
     ids: Ids,
     date: String,
+    /// The row of it that counts.
     known: Option<SessionRow>,
+    /// All files that have one, or had one.
+    files: Vec<Entry>,
     rows: Vec<(&'static Table, u64)>,
 }
 
@@ -48,12 +54,9 @@ impl<'s, S: Storage> Addition<'s, S> {
     /// # Errors
     /// When the lake can't be read.
     pub fn new(storage: &'s S, ids: Ids) -> io::Result<Self> {
-        let file = format!("/{}.parquet", ids.session);
-        let all = storage.list(&places::sessions())?;
-        let known = all.iter().find(|one| one.name.ends_with(&file));
-        let known = known.map(|file| read(storage, file)).transpose()?;
+        let (files, known) = settle(storage, &ids.session)?;
         let date = date_of(ids.begun_ns);
-        Ok(Self { storage, ids, date, known, rows: Vec::new() })
+        Ok(Self { storage, ids, date, known, files, rows: Vec::new() })
     }
 
     /// What adding it does. [`Added::There`] and [`Added::Newer`]: nothing is to be written.
@@ -69,6 +72,28 @@ impl<'s, S: Storage> Addition<'s, S> {
     }
 }
 
+impl<S: Storage> Addition<'_, S> {
+    /// Has its rows count, in place of those that do.
+    fn commit(&self, file: S::Unfinished) -> io::Result<()> {
+        let name = places::session(&self.date, &self.ids.session);
+        let mut others = self.files.clone();
+        let mut there = others.iter().position(|one| one.name == name).map(|at| others.remove(at));
+        // Of another day: its row goes there first, so that two of them never count.
+        if let Some(row) = self.known.as_ref().filter(|row| row.file.name != name)
+            && let Some(moved) = self.storage.rename(&row.file, &name)?
+        {
+            others.retain(|one| one.name != row.file.name);
+            there = Some(moved);
+        }
+        self.storage.replace(file, &name, there.as_ref())?;
+        // Where nothing is moved, this row counts as it is the later one.
+        if !others.is_empty() {
+            settle(self.storage, &self.ids.session)?;
+        }
+        Ok(())
+    }
+}
+
 impl<S: Storage> Files for Addition<'_, S> {
     type File = S::Unfinished;
 
@@ -81,12 +106,7 @@ impl<S: Storage> Files for Addition<'_, S> {
             return self.storage.put(file, &places::buckets());
         }
         if *table == SESSIONS {
-            let name = places::session(&self.date, &self.ids.session);
-            // Of another day: its row goes there first, so that two of them never count.
-            if let Some(known) = self.known.as_ref().filter(|known| known.file.name != name) {
-                self.storage.rename(&known.file.name, &name)?;
-            }
-            return self.storage.put(file, &name);
+            return self.commit(file);
         }
         // A table without rows needs no file.
         if rows == 0 {
@@ -97,8 +117,43 @@ impl<S: Storage> Files for Addition<'_, S> {
         self.storage.put(file, &name)
     }
 
-    fn metadata(&self, table: &'static Table) -> Option<(String, String)> {
-        (*table == SESSIONS).then(|| (ROWS.to_owned(), rows_text(&self.rows)))
+    fn metadata(&self, table: &'static Table) -> Vec<(String, String)> {
+        if *table != SESSIONS {
+            return Vec::new();
+        }
+        let rows = (ROWS.to_owned(), rows_text(&self.rows));
+        // The first one of a session has no number.
+        let before = self.known.as_ref().map(|row| row.generation + 1);
+        let generation = before.map(|before| (GENERATION.to_owned(), before.to_string()));
+        [rows].into_iter().chain(generation).collect()
+    }
+}
+
+/// The files of a session, and its row that counts. A run that was killed, or others at a time, may have left it with
+/// rows at several days: they are taken out.
+fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Option<SessionRow>)> {
+    let file = format!("/{session}.parquet");
+    for _ in 0..MOST_SETTLED {
+        let mut files = storage.list(&places::sessions())?;
+        files.retain(|one| one.name.ends_with(&file));
+        let mut known = read_each(storage, &files.iter().collect::<Vec<_>>())?;
+        let replaced = drop_replaced(&mut known);
+        if replaced.is_empty() {
+            return Ok((files, known.pop()));
+        }
+        replaced.iter().try_for_each(|row| take_row(storage, &row.file))?;
+    }
+    Err(io::Error::other(format!("session {session}: other runs change it again and again")))
+}
+
+/// Takes the row out of a session's file, as one at another day counts. What was read is replaced, and nothing else: so
+/// of all rows of a session the one that counts stays, whatever others do. Nobody removes the file, as stores have no
+/// removal of what was read alone.
+pub(super) fn take_row<S: Storage>(storage: &S, file: &Entry) -> io::Result<()> {
+    let empty = TableWriter::new(&SESSIONS, storage.begin()?)?.finish()?;
+    match storage.replace(empty, &file.name, Some(file)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        done => done,
     }
 }
 
@@ -127,5 +182,5 @@ pub fn reject<S: Storage>(
 /// # Errors
 /// When that fails.
 pub fn unreject<S: Storage>(storage: &S, source_uri: &str) -> io::Result<()> {
-    storage.remove(&rejected_name(source_uri))
+    storage.remove(&[&rejected_name(source_uri)])
 }

@@ -3,13 +3,15 @@
 //! Their `ingest_id` gets the part's name appended. So rows in a part count when their session's row says so, one
 //! session after the other, and what an interrupted run left of another part never does.
 
-use std::io;
+use std::io::{self, Write};
 
-use parquet::file::reader::FileReader;
+use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
+use super::by_table::ByTable;
+use super::each_open::each_open;
 use super::places::{self, Place, PlaceOf};
-use super::session_row::{ROWS, SessionRow, read_all, rows_text};
+use super::session_row::{GENERATION, ROWS, SessionRow, read_all, rows_text};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::identity::name_of;
@@ -30,6 +32,8 @@ pub struct Compacted {
     pub files_before: u64,
     /// Files they are in.
     pub files: u64,
+    /// Sessions that another run changed meanwhile, and that were left as they are.
+    pub changed: u64,
 }
 
 /// Compacts the days for which `wants` holds; days of one session alone are left as they are.
@@ -41,10 +45,12 @@ pub fn compact<S: Storage>(storage: &S, wants: &dyn Fn(&str) -> bool) -> io::Res
     hot.retain(|row| row.tier == "hot" && wants(&row.date));
     hot.sort_by(|one, other| key(one).cmp(&key(other)));
     let mut done = Compacted::default();
-    let files = hot_files(storage)?;
+    // Of all days: a session that is being moved to another has its files in the folders of the old one.
+    let files = ByTable::list(storage)?;
     for day in hot.chunk_by(|one, other| one.date == other.date) {
         let bytes = |row: &SessionRow| {
-            files.iter().filter(|file| is_of(file, row)).map(|file| file.bytes).sum::<u64>()
+            let all = TABLES.into_iter().flat_map(|table| files.of(table));
+            all.filter(|file| is_of(file, row)).map(|file| file.bytes).sum::<u64>()
         };
         let mut rest = day;
         while !rest.is_empty() {
@@ -73,58 +79,52 @@ fn is_of(file: &Entry, row: &SessionRow) -> bool {
     Place::of(&file.name).is_some_and(|place| place.of == expected)
 }
 
-/// The files of all sessions: one that is being moved to another day has them in the folders of the old one.
-fn hot_files<S: Storage>(storage: &S) -> io::Result<Vec<Entry>> {
-    let mut files = Vec::new();
-    for table in TABLES {
-        files.extend(storage.list(&format!("{}/{}/hot", places::ROOT, table.name))?);
-    }
-    Ok(files)
-}
-
 fn write_part<S: Storage>(
     storage: &S,
     sessions: &[SessionRow],
-    files: &[Entry],
+    files: &ByTable,
     done: &mut Compacted,
 ) -> io::Result<()> {
     let names: Vec<&[u8]> = sessions.iter().map(|row| row.ingest.as_bytes()).collect();
     let part = name_of(&names);
     let Some(date) = sessions.first().map(|row| row.date.as_str()) else { return Ok(()) };
     for table in TABLES {
-        let of_table =
-            |file: &&Entry| Place::of(&file.name).is_some_and(|place| place.table == table.name);
-        let own: Vec<&Entry> = sessions
-            .iter()
-            .flat_map(|row| files.iter().filter(of_table).filter(move |file| is_of(file, row)))
-            .collect();
+        let of_row = |row| files.of(table).iter().filter(move |file| is_of(file, row));
+        let own: Vec<&Entry> = sessions.iter().flat_map(of_row).collect();
         if own.is_empty() {
             continue;
         }
         let mut writer = TableWriter::new(table, storage.begin()?)?;
-        for file in &own {
-            append(storage, &file.name, &part, &mut writer)?;
-        }
+        each_open(storage, &own, &mut |_, open| append(open, &part, &mut writer))?;
         storage.put(writer.finish()?, &places::cold(table, date, &part))?;
         done.files_before += own.len() as u64;
         done.files += 1;
     }
-    for row in sessions {
-        flip(storage, row, &part)?;
-    }
-    done.sessions += sessions.len() as u64;
+    let rows: Vec<&Entry> = sessions.iter().map(|row| &row.file).collect();
+    let mut at = sessions.iter();
+    each_open(storage, &rows, &mut |_, open| {
+        let Some(row) = at.next() else { return Ok(()) };
+        match flip(storage, row, open, &part) {
+            // Its new rows count; those in this part never do.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => done.changed += 1,
+            flipped => {
+                flipped?;
+                done.sessions += 1;
+            }
+        }
+        Ok(())
+    })?;
     done.parts += 1;
     Ok(())
 }
 
 /// Appends all rows of a file, as rows of that part.
-fn append<S: Storage>(
-    storage: &S,
-    name: &str,
+fn append<R: ChunkReader + 'static, W: Write + Send>(
+    open: R,
     part: &str,
-    writer: &mut TableWriter<S::Unfinished>,
+    writer: &mut TableWriter<W>,
 ) -> io::Result<()> {
-    let reader = SerializedFileReader::new(storage.open(name)?)?;
+    let reader = SerializedFileReader::new(open)?;
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
         writer.append(&*group, &|column, text| {
@@ -135,8 +135,8 @@ fn append<S: Storage>(
 }
 
 /// Has the rows of a session count that are in a part, in place of those in its own files.
-fn flip<S: Storage>(storage: &S, row: &SessionRow, part: &str) -> io::Result<()> {
-    let reader = SerializedFileReader::new(storage.open(&row.file.name)?)?;
+fn flip<S: Storage>(storage: &S, row: &SessionRow, open: S::Read, part: &str) -> io::Result<()> {
+    let reader = SerializedFileReader::new(open)?;
     let mut writer = TableWriter::new(&SESSIONS, storage.begin()?)?;
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
@@ -149,5 +149,8 @@ fn flip<S: Storage>(storage: &S, row: &SessionRow, part: &str) -> io::Result<()>
     let rows: Vec<(&'static Table, u64)> =
         row.rows.iter().filter_map(|(name, rows)| Some((table(name)?, *rows))).collect();
     writer.set_metadata(ROWS.to_owned(), rows_text(&rows));
-    storage.put(writer.finish()?, &row.file.name)
+    if row.generation > 0 {
+        writer.set_metadata(GENERATION.to_owned(), row.generation.to_string());
+    }
+    storage.replace(writer.finish()?, &row.file.name, Some(&row.file))
 }

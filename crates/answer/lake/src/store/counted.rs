@@ -5,7 +5,8 @@ use std::io;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use super::places::{self, Place, PlaceOf};
+use super::by_table::ByTable;
+use super::places::{Place, PlaceOf};
 use super::session_row::{SessionRow, read_all};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
@@ -28,25 +29,25 @@ pub struct TableFiles {
 /// When the lake can't be read.
 pub fn counted<S: Storage>(storage: &S) -> io::Result<Vec<TableFiles>> {
     let sessions = read_all(storage)?;
+    let listed = ByTable::list(storage)?;
     let mut all = vec![
-        TableFiles { table: &SESSIONS, files: storage.list(&places::sessions())?, all_count: true },
         TableFiles {
-            table: &BUCKETS,
-            files: storage.list(&format!("{}/{}", places::ROOT, BUCKETS.name))?,
+            table: &SESSIONS,
+            files: sessions.iter().map(|row| row.file.clone()).collect(),
             all_count: true,
         },
+        TableFiles { table: &BUCKETS, files: listed.of(&BUCKETS).to_vec(), all_count: true },
     ];
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
-        let listed = storage.list(&format!("{}/{}", places::ROOT, table.name))?;
         let mut found = TableFiles { table, files: Vec::new(), all_count: true };
-        for file in listed {
-            let rows = rows_that_count(&file, table, &sessions);
+        for file in listed.of(table) {
+            let rows = rows_that_count(file, table, &sessions);
             let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { continue };
             let is_cold = matches!(Place::of(&file.name), Some(Place { of: PlaceOf::Cold(_), .. }));
             if is_cold && found.all_count {
-                found.all_count = rows_in(storage, &file)? == rows.into_iter().sum::<u64>();
+                found.all_count = rows_in(storage, file)? == rows.into_iter().sum::<u64>();
             }
-            found.files.push(file);
+            found.files.push(file.clone());
         }
         all.push(found);
     }
@@ -66,6 +67,10 @@ fn rows_that_count(file: &Entry, table: &Table, sessions: &[SessionRow]) -> Opti
 }
 
 fn rows_in<S: Storage>(storage: &S, file: &Entry) -> io::Result<u64> {
-    let reader = SerializedFileReader::new(storage.open(&file.name)?)?;
-    Ok(reader.metadata().file_metadata().num_rows().unsigned_abs())
+    let mut rows = 0;
+    for open in storage.open(&[file])? {
+        let reader = SerializedFileReader::new(open)?;
+        rows += reader.metadata().file_metadata().num_rows().unsigned_abs();
+    }
+    Ok(rows)
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use super::add::take_row;
+use super::by_table::ByTable;
 use super::places::{self, Place, PlaceOf};
-use super::session_row::read_all;
+use super::session_row::{drop_replaced, read_each};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::tables::{BUCKETS, REJECTED, SESSIONS, TABLES};
@@ -43,16 +45,23 @@ pub fn gc<S: Storage>(
     retentions: &[Retention],
     now: SystemTime,
 ) -> io::Result<Collected> {
-    let sessions = read_all(storage)?;
+    let files = storage.list(&places::sessions())?;
+    let mut sessions = read_each(storage, &files.iter().collect::<Vec<_>>())?;
+    // Left by a run that was killed while it gave a session another day.
+    for replaced in drop_replaced(&mut sessions) {
+        take_row(storage, &replaced.file)?;
+    }
     let hot: BTreeSet<(&str, &str)> =
         sessions.iter().map(|row| (row.session.as_str(), row.ingest.as_str())).collect();
     let parts: BTreeSet<&str> = sessions.iter().filter_map(|row| row.part()).collect();
     let is_old = |file: &Entry| now.duration_since(file.written).is_ok_and(|age| age >= grace);
     let mut done = Collected::default();
+    let listed = ByTable::list(storage)?;
+    let mut removed: Vec<Entry> = Vec::new();
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
         let before = retentions.iter().filter(|one| *one.table == *table).map(|one| &*one.before);
         let before = before.max().unwrap_or_default();
-        for file in storage.list(&format!("{}/{}", places::ROOT, table.name))? {
+        for file in listed.of(table) {
             let Some(place) = Place::of(&file.name) else { continue };
             let counts = match place.of {
                 PlaceOf::Hot { session, ingest } => hot.contains(&(session, ingest)),
@@ -60,19 +69,17 @@ pub fn gc<S: Storage>(
                 PlaceOf::Session(_) => true,
             };
             let is_expired = place.date < before;
-            if is_expired || !counts && is_old(&file) {
-                storage.remove(&file.name)?;
+            if is_expired || !counts && is_old(file) {
                 done.expired += u64::from(is_expired);
                 done.orphans += u64::from(!is_expired);
-                done.bytes += file.bytes;
+                removed.push(file.clone());
             }
         }
     }
-    for file in storage.unfinished()?.iter().filter(|file| is_old(file)) {
-        storage.remove(&file.name)?;
-        done.unfinished += 1;
-        done.bytes += file.bytes;
-    }
+    let unfinished = storage.unfinished()?.into_iter().filter(is_old);
+    removed.extend(unfinished.inspect(|_| done.unfinished += 1));
+    done.bytes = removed.iter().map(|file| file.bytes).sum();
+    storage.remove(&removed.iter().map(|file| file.name.as_str()).collect::<Vec<_>>())?;
     debug_assert!(!TABLES.contains(&&REJECTED), "what was rejected is kept until it is added");
     Ok(done)
 }

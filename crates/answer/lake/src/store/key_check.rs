@@ -43,6 +43,6 @@ pub fn check_key<S: Storage>(
     file.write_all(
         b"Names in this lake are hashes by the key that this file's name is a check of.\n",
     )?;
-    storage.put(file, &name)?;
+    storage.replace(file, &name, None)?;
     Ok(Ok(()))
 }

@@ -108,12 +108,6 @@ impl LocalFolder {
         Self { root, number, fault, _lock: lock }
     }
 
-    /// Why a file of it could not be written, if one could not.
-    #[must_use]
-    pub fn write_fault(&self) -> Option<String> {
-        self.fault.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn at(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -196,7 +190,8 @@ fn walk(folder: &Path, name: &str, depth: usize, found: &mut Vec<Entry>) -> io::
         if info.is_dir() && depth < MOST_DEPTH {
             walk(&entry.path(), &name, depth + 1, found)?;
         } else if info.is_file() {
-            found.push(Entry { name, bytes: info.len(), written: info.modified()? });
+            let (bytes, written) = (info.len(), info.modified()?);
+            found.push(Entry { name, bytes, written, version: None });
         }
         if found.len() > MOST_FILES {
             return Err(io::Error::other("more files than a lake can have"));
@@ -221,8 +216,14 @@ impl Storage for LocalFolder {
         self.fault.note(self.put_whole(file, name))
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.fault.note(self.move_whole(from, to))
+    /// Nobody else changes it meanwhile: there is a lock.
+    fn replace(&self, file: UnfinishedFile, name: &str, _: Option<&Entry>) -> io::Result<()> {
+        self.put(file, name)
+    }
+
+    fn rename(&self, from: &Entry, to: &str) -> io::Result<Option<Entry>> {
+        self.fault.note(self.move_whole(&from.name, to))?;
+        Ok(Some(Entry { name: to.to_owned(), ..from.clone() }))
     }
 
     fn give_up(&self, file: UnfinishedFile) -> io::Result<()> {
@@ -243,14 +244,19 @@ impl Storage for LocalFolder {
         Ok(found)
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        File::open(self.at(name))
+    fn open(&self, files: &[&Entry]) -> io::Result<Vec<File>> {
+        files.iter().map(|file| File::open(self.at(&file.name))).collect()
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.at(name)) {
+    fn remove(&self, files: &[&str]) -> io::Result<()> {
+        let remove = |name| match fs::remove_file(self.at(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
-        }
+        };
+        files.iter().copied().try_for_each(remove)
+    }
+
+    fn write_fault(&self) -> Option<String> {
+        self.fault.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use parquet::file::reader::FileReader;
+use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::RowAccessor;
 
+use super::each_open::each_open;
 use super::places::{Place, PlaceOf, sessions};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
@@ -37,10 +38,15 @@ pub struct SessionRow {
     pub source_uri: String,
     /// Rows that it has by table, where its file says so.
     pub rows: BTreeMap<&'static str, u64>,
+    /// Of two files with a row of the session, which an object store has while it gets another day, the one that was
+    /// put later counts.
+    pub generation: u64,
 }
 
 /// In the metadata of a session's file: its rows by table.
 pub(super) const ROWS: &str = "hyperscope.rows";
+/// In the same: how many rows of that session there were before this one.
+pub(super) const GENERATION: &str = "hyperscope.generation";
 
 impl SessionRow {
     /// The identity of its rows when they were made, whatever part they are in now.
@@ -74,31 +80,34 @@ fn bad(name: &str, why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"))
 }
 
-/// Reads the row of one session.
+/// Reads the row of one session; `None`: there was one, and it is at another day.
 ///
 /// # Errors
 /// When its file can't be read, or is none of a session.
-pub(super) fn read<S: Storage>(storage: &S, file: &Entry) -> io::Result<SessionRow> {
+pub(super) fn read<R: ChunkReader + 'static>(
+    file: &Entry,
+    open: R,
+) -> io::Result<Option<SessionRow>> {
     let name = file.name.as_str();
     let place = Place::of(name).ok_or_else(|| bad(name, "is in no day's folder"))?;
-    let reader =
-        SerializedFileReader::new(storage.open(name)?).map_err(|error| bad(name, error))?;
+    let reader = SerializedFileReader::new(open).map_err(|error| bad(name, error))?;
     let metadata = reader.metadata().file_metadata();
-    let kept = metadata.key_value_metadata();
-    let rows = kept
-        .and_then(|all| all.iter().find(|one| one.key == ROWS))
-        .and_then(|one| one.value.as_deref());
-    let rows = rows_of(rows.unwrap_or_default());
+    let kept = |key| {
+        let all = metadata.key_value_metadata();
+        let one = all.and_then(|all| all.iter().find(|one| one.key == key));
+        one.and_then(|one| one.value.as_deref()).unwrap_or_default()
+    };
+    let (rows, generation) = (rows_of(kept(ROWS)), kept(GENERATION).parse().unwrap_or(0));
     let mut all = reader.get_row_iter(None).map_err(|error| bad(name, error))?;
-    let row =
-        all.next().ok_or_else(|| bad(name, "has no row"))?.map_err(|error| bad(name, error))?;
+    let Some(row) = all.next() else { return Ok(None) };
+    let row = row.map_err(|error| bad(name, error))?;
     let at = |column: &str| SESSIONS.columns.iter().position(|one| one.name == column).unwrap_or(0);
     let text = |column| row.get_string(at(column)).map(String::to_owned).unwrap_or_default();
     let session = text("session_id");
     if place.of != PlaceOf::Session(&session) {
         return Err(bad(name, "is named after another session than it is of"));
     }
-    Ok(SessionRow {
+    Ok(Some(SessionRow {
         file: file.clone(),
         date: place.date.to_owned(),
         ingest: text("ingest_id"),
@@ -110,7 +119,8 @@ pub(super) fn read<S: Storage>(storage: &S, file: &Entry) -> io::Result<SessionR
         source_uri: text("source_uri"),
         session,
         rows,
-    })
+        generation,
+    }))
 }
 
 /// The rows of all sessions, by day and name.
@@ -118,5 +128,38 @@ pub(super) fn read<S: Storage>(storage: &S, file: &Entry) -> io::Result<SessionR
 /// # Errors
 /// When one can't be read.
 pub(super) fn read_all<S: Storage>(storage: &S) -> io::Result<Vec<SessionRow>> {
-    storage.list(&sessions())?.iter().map(|file| read(storage, file)).collect()
+    let files = storage.list(&sessions())?;
+    let mut rows = read_each(storage, &files.iter().collect::<Vec<_>>())?;
+    drop_replaced(&mut rows);
+    Ok(rows)
+}
+
+/// The rows in these files.
+///
+/// # Errors
+/// When one can't be read.
+pub(super) fn read_each<S: Storage>(storage: &S, files: &[&Entry]) -> io::Result<Vec<SessionRow>> {
+    let mut rows = Vec::new();
+    each_open(storage, files, &mut |file, open| {
+        rows.extend(read(file, open)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Takes out the rows of sessions that have a later one at another day, and says which those were.
+pub(super) fn drop_replaced(rows: &mut Vec<SessionRow>) -> Vec<SessionRow> {
+    let mut latest: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    for row in &*rows {
+        let known = latest.get(&row.session);
+        // Of two that were put at a time the first by name counts.
+        if known.is_none_or(|known| row.generation > known.0) {
+            latest.insert(row.session.clone(), (row.generation, row.file.name.clone()));
+        }
+    }
+    let counts =
+        |row: &SessionRow| latest.get(&row.session).is_none_or(|latest| latest.1 == row.file.name);
+    let (counted, replaced) = std::mem::take(rows).into_iter().partition(counts);
+    *rows = counted;
+    replaced
 }

@@ -1,13 +1,15 @@
 //! Reads a whole lake, and says what is wrong with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
-use parquet::file::reader::FileReader;
+use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
+use super::by_table::ByTable;
+use super::each_open::each_open;
 use super::places::{self, Place, PlaceOf};
-use super::session_row::{SessionRow, read};
+use super::session_row::{SessionRow, drop_replaced, read};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::tables::{BUCKETS, SESSIONS, TABLES};
@@ -37,21 +39,25 @@ type Rows = BTreeMap<(String, String), u64>;
 pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result<Verified> {
     let mut found = Verified::default();
     let mut sessions = Vec::new();
-    let mut known = BTreeSet::new();
-    for file in storage.list(&places::sessions())? {
-        match read(storage, &file) {
-            Ok(row) if known.insert(row.session.clone()) => sessions.push(row),
-            Ok(row) => found
-                .faults
-                .push(format!("{}: session {} is in another day, too", file.name, row.session)),
+    each_of(storage, &storage.list(&places::sessions())?, &mut |file, open| {
+        match read(file, open) {
+            Ok(row) => sessions.extend(row),
             Err(error) => found.faults.push(error.to_string()),
         }
+        Ok(())
+    })?;
+    for row in drop_replaced(&mut sessions) {
+        let (name, session) = (row.file.name, row.session);
+        found.faults.push(format!(
+            "{name}: session {session} has a later row at another day; gc takes this one away"
+        ));
     }
     found.sessions = sessions.len() as u64;
+    let listed = ByTable::list(storage)?;
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
         let mut rows = Rows::new();
-        for file in storage.list(&format!("{}/{}", places::ROOT, table.name))? {
-            match count(storage, &file, table) {
+        each_of(storage, listed.of(table), &mut |file, open| {
+            match count(file, open, table) {
                 Ok(own) => {
                     let counts = own.keys().any(|(session, ingest)| {
                         sessions.iter().any(|row| row.session == *session && row.ingest == *ingest)
@@ -63,10 +69,20 @@ pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result
                 }
                 Err(error) => found.faults.push(error.to_string()),
             }
-        }
+            Ok(())
+        })?;
         compare(table, &sessions, &rows, expired, &mut found);
     }
     Ok(found)
+}
+
+/// Gives each file to `read`.
+fn each_of<S: Storage>(
+    storage: &S,
+    files: &[Entry],
+    read: &mut dyn FnMut(&Entry, S::Read) -> io::Result<()>,
+) -> io::Result<()> {
+    each_open(storage, &files.iter().collect::<Vec<_>>(), read)
 }
 
 /// Holds the rows of a table against what its sessions say.
@@ -91,11 +107,14 @@ fn compare(
 }
 
 /// The rows of a file, by whose they are; its name has to agree.
-fn count<S: Storage>(storage: &S, file: &Entry, table: &'static Table) -> io::Result<Rows> {
+fn count<R: ChunkReader + 'static>(
+    file: &Entry,
+    open: R,
+    table: &'static Table,
+) -> io::Result<Rows> {
     let bad =
         |why: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", file.name));
-    let reader = SerializedFileReader::new(storage.open(&file.name)?)
-        .map_err(|error| bad(error.to_string()))?;
+    let reader = SerializedFileReader::new(open).map_err(|error| bad(error.to_string()))?;
     let mut rows = Rows::new();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(|error| bad(error.to_string()))?;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod in_a_store;
+mod kept;
+mod memory_store;
 mod needed;
 mod stopped;
 mod stopping;

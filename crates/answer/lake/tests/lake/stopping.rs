@@ -99,10 +99,15 @@ impl Storage for StoppingFolder {
         self.steps.take()
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    fn replace(&self, file: Self::Unfinished, name: &str, _: Option<&Entry>) -> io::Result<()> {
+        self.put(file, name)
+    }
+
+    fn rename(&self, from: &Entry, to: &str) -> io::Result<Option<Entry>> {
         self.steps.take()?;
-        self.folder.rename(from, to)?;
-        self.steps.take()
+        let there = self.folder.rename(from, to)?;
+        self.steps.take()?;
+        Ok(there)
     }
 
     fn give_up(&self, file: Self::Unfinished) -> io::Result<()> {
@@ -118,12 +123,19 @@ impl Storage for StoppingFolder {
         self.folder.unfinished()
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        self.folder.open(name)
+    fn open(&self, files: &[&Entry]) -> io::Result<Vec<File>> {
+        self.folder.open(files)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.steps.take()?;
-        self.folder.remove(name)
+    fn remove(&self, files: &[&str]) -> io::Result<()> {
+        for file in files {
+            self.steps.take()?;
+            self.folder.remove(&[file])?;
+        }
+        Ok(())
+    }
+
+    fn write_fault(&self) -> Option<String> {
+        self.folder.write_fault()
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lake::store::{Added, Addition, LocalFolder, Storage, verify};
 use lake::tables::{EXIT_ROLLUP, EXITS, MACHINES, SESSIONS};
-use lake::{Origin, Question, SourceHash, Table, UnixClock, identify, write_tables};
+use lake::{Ids, Origin, Question, SourceHash, Table, UnixClock, identify, write_tables};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use report::events::Machine;
@@ -32,6 +32,23 @@ pub(crate) fn add_of<S: Storage>(
     hash: &str,
     offset_ns: Option<i64>,
 ) -> io::Result<Added> {
+    asked(host, hash, offset_ns, |question, ids| {
+        let mut addition = Addition::new(storage, ids.clone())?;
+        let outcome = addition.outcome();
+        if matches!(outcome, Added::New | Added::Replaced) {
+            write_tables(question, ids, &mut addition, &|_| ())?;
+        }
+        Ok(outcome)
+    })
+}
+
+/// What is asked of the recording, and what its session is called.
+pub(crate) fn asked<T>(
+    host: &str,
+    hash: &str,
+    offset_ns: Option<i64>,
+    ask: impl FnOnce(Question<'_>, Ids) -> T,
+) -> T {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/arm64/B-vhost-off.dat");
     let mut recordings = [sources::open(&path).unwrap()];
@@ -60,12 +77,7 @@ pub(crate) fn add_of<S: Storage>(
         events: &events,
     };
     let ids = identify(&question);
-    let mut addition = Addition::new(storage, ids.clone())?;
-    let outcome = addition.outcome();
-    if matches!(outcome, Added::New | Added::Replaced) {
-        write_tables(question, ids, &mut addition, &|_| ())?;
-    }
-    Ok(outcome)
+    ask(question, ids)
 }
 
 /// A folder in memory where there is one: what is tested here is the order of steps, not the disk.

@@ -7,12 +7,13 @@ use fleet::{
     FleetDiff, FleetPage, FleetReport, Metric, Question, Row, SinceQuestion, SinceReport,
     fleet_diff, fleet_since,
 };
-use lake::store::LocalFolder;
+use lake::store::Lake;
 use report::plural;
 
 use super::conditions::{Conditions, Number};
 use super::found;
 use crate::args::fleet::FleetDiffArgs;
+use crate::lake_place;
 use crate::output::{self, Output};
 
 pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
@@ -27,7 +28,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         per_host: args.output.is_page(),
     };
-    let storage = LocalFolder::open(&args.lake)?;
+    let storage = lake_place::open(&args.lake)?;
     let out = output::open(args.output.output.as_deref(), [])?;
     let diff = found(fleet_diff(&storage, question))?;
     for (side, name) in diff.sides.iter().zip(["--a", "--b"]) {
@@ -50,7 +51,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
 /// Writes the page of a comparison, with the same sessions day by day.
 fn write_page(
     args: &FleetDiffArgs,
-    storage: &LocalFolder,
+    storage: &Lake,
     diff: FleetReport,
     mut out: Output,
 ) -> anyhow::Result<FleetReport> {

@@ -4,13 +4,13 @@ use std::fs::File;
 
 use anyhow::{Context, bail};
 use fleet::{Simulation, Template};
-use lake::store::LocalFolder;
 use lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
 use report::plural;
 
 use crate::args::fleet::SimulateArgs;
 use crate::args::tables::{TableArg, TableArgs};
 use crate::cmd::export::TableFolder;
+use crate::lake_place;
 use crate::notice::say;
 use crate::part::Part;
 use crate::session_tables::{SessionTables, convert};
@@ -29,8 +29,7 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     if template.is_empty() {
         bail!("{}: it has no exits that hosts could have", args.file.display());
     }
-    let storage = LocalFolder::change(&args.lake)
-        .with_context(|| format!("cannot change {}", args.lake.display()))?;
+    let storage = lake_place::change(&args.lake)?;
     let simulation = Simulation {
         hosts: args.hosts,
         days: args.days,

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use fleet::{FleetSince, LevelChange, SinceQuestion, SinceReport, fleet_since};
-use lake::store::LocalFolder;
 use report::plural;
 
 use super::conditions::{Conditions, Number, is_about};
 use super::found;
 use crate::args::fleet::FleetSinceArgs;
+use crate::lake_place;
 use crate::output;
 
 pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
@@ -22,7 +22,7 @@ pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
         most_lost: args.most_lost,
         alpha: args.alpha,
     };
-    let storage = LocalFolder::open(&args.lake)?;
+    let storage = lake_place::open(&args.lake)?;
     let out = output::open(args.output.output.as_deref(), [])?;
     let since = found(fleet_since(&storage, question))?;
     if since.hosts == 0 {

@@ -1,0 +1,34 @@
+//! The files of a lake by table, from one listing: of an object store each takes its time.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::places::ROOT;
+use super::storage::{Entry, Storage};
+use crate::column::Table;
+
+/// Files by the names of their tables.
+#[derive(Debug, Default)]
+pub(super) struct ByTable(BTreeMap<String, Vec<Entry>>);
+
+impl ByTable {
+    /// Lists those of a lake. Whoever needs to know which rows count reads the sessions first: what they say is there
+    /// was put before them.
+    ///
+    /// # Errors
+    /// When they can't be listed.
+    pub(super) fn list<S: Storage>(storage: &S) -> io::Result<Self> {
+        let mut all = Self::default();
+        for file in storage.list(ROOT)? {
+            let below = file.name.strip_prefix(ROOT).and_then(|rest| rest.strip_prefix('/'));
+            let Some((table, _)) = below.and_then(|rest| rest.split_once('/')) else { continue };
+            all.0.entry(table.to_owned()).or_default().push(file);
+        }
+        Ok(all)
+    }
+
+    /// Those of a table, by name.
+    pub(super) fn of(&self, table: &Table) -> &[Entry] {
+        self.0.get(table.name).map_or(&[], Vec::as_slice)
+    }
+}

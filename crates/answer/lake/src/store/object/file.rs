@@ -1,0 +1,109 @@
+//! An object as a file that Parquet is read from.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::Objects;
+use crate::store::storage::Entry;
+
+/// Bytes that are asked for at least: heads of pages lie close to each other.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Bytes that are asked for at most.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// An object, of which blocks are read as they are needed.
+#[derive(Debug)]
+pub struct ObjectFile<O> {
+    objects: Arc<O>,
+    entry: Entry,
+    /// Where the last block begins, and what is in it.
+    block: Mutex<(u64, Bytes)>,
+}
+
+impl<O: Objects> ObjectFile<O> {
+    /// One that was not read yet.
+    pub(super) fn new(objects: Arc<O>, entry: Entry) -> Self {
+        Self { objects, entry, block: Mutex::default() }
+    }
+
+    /// One of which all is there.
+    pub(super) fn whole(objects: Arc<O>, entry: Entry, bytes: Bytes) -> Self {
+        Self { objects, entry, block: Mutex::new((0, bytes)) }
+    }
+
+    /// Some bytes from a place on: one at least, and `most` at most; none at the end.
+    fn some(&self, from: u64, most: u64) -> io::Result<Bytes> {
+        let left = self.entry.bytes.saturating_sub(from);
+        if left == 0 || most == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |begin: u64, bytes: &Bytes| (begin..begin + bytes.len() as u64).contains(&from);
+        if !is_in(block.0, &block.1) {
+            let bytes = most.clamp(BLOCK_BYTES, MOST_BYTES).min(left);
+            *block = (from, self.objects.read(&self.entry, from, bytes)?);
+            if !is_in(block.0, &block.1) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let at = usize::try_from(from - block.0).map_err(io::Error::other)?;
+        let end = block.1.len().min(at.saturating_add(usize::try_from(most).unwrap_or(usize::MAX)));
+        Ok(block.1.slice(at..end))
+    }
+}
+
+impl<O> Length for ObjectFile<O> {
+    fn len(&self) -> u64 {
+        self.entry.bytes
+    }
+}
+
+impl<O: Objects + 'static> ChunkReader for ObjectFile<O> {
+    type T = ObjectReader<O>;
+
+    fn get_read(&self, start: u64) -> Result<ObjectReader<O>> {
+        let block = self.block.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (objects, entry) = (Arc::clone(&self.objects), self.entry.clone());
+        let file = ObjectFile { objects, entry, block: Mutex::new(block) };
+        Ok(ObjectReader { file, at: start })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let end = start.checked_add(length as u64).filter(|end| *end <= self.entry.bytes);
+        let Some(end) = end else {
+            let name = &self.entry.name;
+            return Err(ParquetError::EOF(format!("{name}: {length} bytes from {start} on")));
+        };
+        let first = self.some(start, length as u64)?;
+        // No bytes are copied where a block has all of them.
+        if first.len() == length {
+            return Ok(first);
+        }
+        let mut all = BytesMut::with_capacity(length);
+        all.extend_from_slice(&first);
+        while all.len() < length {
+            let at = start + all.len() as u64;
+            all.extend_from_slice(&self.some(at, end - at)?);
+        }
+        Ok(all.freeze())
+    }
+}
+
+/// An object that is read from a place on.
+#[derive(Debug)]
+pub struct ObjectReader<O> {
+    file: ObjectFile<O>,
+    at: u64,
+}
+
+impl<O: Objects> Read for ObjectReader<O> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.some(self.at, into.len() as u64)?.as_ref().read(into)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

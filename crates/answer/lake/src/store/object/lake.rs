@@ -1,0 +1,160 @@
+//! Files and steps of a lake as calls to an object store.
+//!
+//! There is no lock. What makes rows count is put only where nothing, or what was read before, is: of two runs that
+//! change a session at a time one fails, and nothing of it counts.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::file::ObjectFile;
+use super::{Before, Objects};
+use crate::store::places::ROOT;
+use crate::store::storage::{Entry, Storage};
+
+/// Files that are read whole when they are opened.
+const SMALL_BYTES: u64 = 4 << 20;
+
+/// A lake below a folder of a store.
+#[derive(Debug)]
+pub struct ObjectLake<O> {
+    objects: Arc<O>,
+    fault: Mutex<Option<String>>,
+}
+
+/// A file that is written here until it is put there; it has no name, so that nothing of it is left.
+#[derive(Debug)]
+pub struct UnfinishedObject(BufWriter<File>);
+
+impl Write for UnfinishedObject {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<O: Objects + 'static> ObjectLake<O> {
+    /// A lake that has to be there.
+    ///
+    /// # Errors
+    /// When there is none, or the store can't be asked.
+    pub fn open(objects: O) -> io::Result<Self> {
+        let lake = Self::change(objects);
+        if lake.list(ROOT)?.is_empty() {
+            let why = format!("there is no lake: no object is below {ROOT}/");
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        Ok(lake)
+    }
+
+    /// A lake that is there once something was added to it.
+    #[must_use]
+    pub fn change(objects: O) -> Self {
+        Self { objects: Arc::new(objects), fault: Mutex::default() }
+    }
+
+    /// What it is in.
+    #[must_use]
+    pub fn objects(&self) -> &O {
+        &self.objects
+    }
+
+    fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        done.inspect_err(|error| {
+            let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| error.to_string());
+        })
+    }
+
+    fn put_where(
+        &self,
+        file: UnfinishedObject,
+        name: &str,
+        before: &Before,
+    ) -> io::Result<Option<String>> {
+        let mut file = file.0.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let bytes = file.stream_position()?;
+        file.rewind()?;
+        self.objects.put(name, bytes, &mut file, before)
+    }
+}
+
+impl<O: Objects + 'static> Storage for ObjectLake<O> {
+    type Unfinished = UnfinishedObject;
+    type Read = ObjectFile<O>;
+
+    fn begin(&self) -> io::Result<UnfinishedObject> {
+        let file = self.note(tempfile::tempfile())?;
+        Ok(UnfinishedObject(BufWriter::with_capacity(1 << 18, file)))
+    }
+
+    fn put(&self, file: UnfinishedObject, name: &str) -> io::Result<()> {
+        self.note(self.put_where(file, name, &Before::Anything)).map(|_| ())
+    }
+
+    fn replace(&self, file: UnfinishedObject, name: &str, known: Option<&Entry>) -> io::Result<()> {
+        let before = match known {
+            None => Before::Nothing,
+            Some(Entry { version: Some(version), .. }) => Before::Version(version.clone()),
+            Some(_) => {
+                let why = format!("{name}: the store names no version of it (ETag)");
+                return self.note(Err(io::Error::other(why)));
+            }
+        };
+        self.note(self.put_where(file, name, &before)).map(|_| ())
+    }
+
+    fn rename(&self, _: &Entry, _: &str) -> io::Result<Option<Entry>> {
+        Ok(None)
+    }
+
+    fn give_up(&self, _: UnfinishedObject) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let mut all = self.objects.list(folder)?;
+        all.sort();
+        Ok(all)
+    }
+
+    /// Parts of an object that was not completed are the store's to remove.
+    fn unfinished(&self) -> io::Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    fn open(&self, files: &[&Entry]) -> io::Result<Vec<ObjectFile<O>>> {
+        let is_small = |file: &&&Entry| file.bytes <= SMALL_BYTES;
+        let small: Vec<Entry> =
+            files.iter().filter(is_small).map(|file| Entry::clone(file)).collect();
+        let mut whole = match small.is_empty() {
+            true => Vec::new(),
+            false => self.objects.read_whole(&small)?,
+        }
+        .into_iter();
+        let open = |file: &&Entry| {
+            let (objects, entry) = (Arc::clone(&self.objects), Entry::clone(file));
+            let bytes = if is_small(&file) { whole.next() } else { None };
+            match bytes {
+                Some(bytes) => ObjectFile::whole(objects, entry, bytes),
+                None => ObjectFile::new(objects, entry),
+            }
+        };
+        Ok(files.iter().map(open).collect())
+    }
+
+    fn remove(&self, files: &[&str]) -> io::Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = files.iter().map(|&name| name.to_owned()).collect();
+        self.note(self.objects.remove(&names))
+    }
+
+    fn write_fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

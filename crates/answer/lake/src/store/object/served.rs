@@ -1,0 +1,92 @@
+//! Answers calls to a store that come from another process.
+
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+
+use super::messages::{Call, Kind, MOST_LISTED, Reply, read, write};
+use super::{Before, Objects};
+use crate::store::storage::Entry;
+
+/// Answers until the other end closes. An object whose bytes end early is not put.
+///
+/// # Errors
+/// When a call can't be read, or its answer not written.
+pub fn serve(
+    objects: &impl Objects,
+    mut calls: impl Read,
+    mut replies: impl Write,
+) -> io::Result<()> {
+    while let Some(call) = read(&mut calls)? {
+        match call {
+            Call::Put { name, bytes, before } => {
+                let reply = put(objects, &name, bytes, &before, &mut calls)?;
+                write(&mut replies, &reply)?;
+            }
+            Call::List { folder } => list(objects.list(&folder), &mut replies)?,
+            Call::Read { file, from, bytes } => {
+                let read = objects.read(&file, from, bytes);
+                whole(read.map(|bytes| vec![bytes]), &mut replies)?;
+            }
+            Call::ReadWhole { files } => whole(objects.read_whole(&files), &mut replies)?,
+            Call::Remove { names } => {
+                let removed = objects.remove(&names).map(|()| None);
+                write(&mut replies, &done(removed))?;
+            }
+        }
+        replies.flush()?;
+    }
+    Ok(())
+}
+
+fn failed(error: &io::Error) -> Reply {
+    Reply::Failed { kind: Kind::of(error), why: error.to_string() }
+}
+
+fn done(result: io::Result<Option<String>>) -> Reply {
+    result.map_or_else(|error| failed(&error), |version| Reply::Done { version })
+}
+
+/// What it didn't take of the object is read all the same: the next call is behind it.
+fn put(
+    objects: &impl Objects,
+    name: &str,
+    bytes: u64,
+    before: &Before,
+    calls: &mut impl Read,
+) -> io::Result<Reply> {
+    let mut body = calls.take(bytes);
+    let put = objects.put(name, bytes, &mut body, before);
+    io::copy(&mut body, &mut io::sink())?;
+    if body.limit() > 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(done(put))
+}
+
+fn list(listed: io::Result<Vec<Entry>>, replies: &mut impl Write) -> io::Result<()> {
+    let files = match listed {
+        Err(error) => return write(replies, &failed(&error)),
+        Ok(files) => files,
+    };
+    let mut parts = files.chunks(MOST_LISTED).peekable();
+    if parts.peek().is_none() {
+        return write(replies, &Reply::Listed { files: Vec::new(), is_last: true });
+    }
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        write(replies, &Reply::Listed { files: part.to_vec(), is_last })?;
+    }
+    Ok(())
+}
+
+fn whole(read: io::Result<Vec<Bytes>>, replies: &mut impl Write) -> io::Result<()> {
+    match read {
+        Err(error) => write(replies, &failed(&error)),
+        Ok(all) => {
+            let lengths = all.iter().map(|one| one.len() as u64).collect();
+            write(replies, &Reply::Bytes { lengths })?;
+            all.iter().try_for_each(|one| replies.write_all(one))
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! An object store of S3's protocol, as lakes ask it. Its keys, region and endpoint are those of the environment
+//! (`AWS_ACCESS_KEY_ID` and so on), of a container or of the machine, as other programs have them.
+
+use std::future::Future;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use lake::store::{Before, Entry, Objects};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectStore,
+    ObjectStoreExt, PutMode, RetryConfig, UpdateVersion,
+};
+use tokio::runtime::Handle;
+use url::{Host, Url};
+
+use crate::stored_lake::StoredLake;
+
+/// Bytes that are put or read at once.
+const PART_BYTES: u64 = 8 << 20;
+/// How long one call may take with all that is tried again in it.
+const MOST_TIME: Duration = Duration::from_secs(180);
+/// How often what a store answers for a time only is tried again, and how long after the first time at least; waits grow
+/// to some seconds.
+const MOST_RETRIES: usize = 10;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// Objects that are read at a time.
+const AT_A_TIME: usize = 16;
+/// Objects of a lake.
+const MOST_LISTED: usize = 1 << 22;
+/// What has keys for programs on a cloud's machine, and how long it may take to answer at all.
+const METADATA: SocketAddr =
+    SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 169, 254)), 80);
+const METADATA_TIME: Duration = Duration::from_secs(2);
+
+const NO_KEYS: &str = "no keys for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
+/// A folder of a bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct S3 {
+    store: Arc<AmazonS3>,
+    bucket: Url,
+    folder: String,
+    runtime: Handle,
+}
+
+impl S3 {
+    /// By what the environment says.
+    ///
+    /// # Errors
+    /// When that is no store, or there are no keys.
+    pub(crate) fn of(lake: &StoredLake, runtime: Handle) -> io::Result<Self> {
+        let (bucket, folder) = lake.bucket_and_folder();
+        let options = ClientOptions::new()
+            .with_timeout(Duration::from_secs(60))
+            .with_connect_timeout(Duration::from_secs(5));
+        let retries = RetryConfig {
+            max_retries: MOST_RETRIES,
+            retry_timeout: MOST_TIME,
+            backoff: BackoffConfig { init_backoff: FIRST_WAIT, ..BackoffConfig::default() },
+        };
+        // Options first: the environment may say others.
+        let from_environment = std::env::vars().filter(|(name, _)| name.starts_with("AWS_"));
+        let mut builder = AmazonS3Builder::new().with_client_options(options);
+        for (name, value) in from_environment {
+            if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+        let endpoint = endpoint.iter().find_map(|key| builder.get_config_value(key));
+        let may_be_plain = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
+        let may_be_plain = builder.get_config_value(&may_be_plain).is_some_and(|it| it == "true");
+        if let Some(endpoint) = endpoint {
+            check(&endpoint, may_be_plain)?;
+            builder = builder.with_allow_http(true);
+        }
+        let known = |key| builder.get_config_value(&key).is_some();
+        if !known(AmazonS3ConfigKey::AccessKeyId)
+            && !known(AmazonS3ConfigKey::WebIdentityTokenFile)
+            && !known(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
+            && !known(AmazonS3ConfigKey::ContainerCredentialsFullUri)
+            && !known(AmazonS3ConfigKey::SkipSignature)
+            && TcpStream::connect_timeout(&METADATA, METADATA_TIME).is_err()
+        {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, NO_KEYS));
+        }
+        let store = builder.with_bucket_name(bucket).with_retry(retries).build();
+        let store = store.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let bucket = Url::parse(&format!("s3://{bucket}")).map_err(io::Error::other)?;
+        Ok(Self { store: Arc::new(store), bucket, folder: folder.to_owned(), runtime })
+    }
+
+    /// The bucket, and what reads it.
+    pub(crate) fn store(&self) -> (&Url, Arc<dyn ObjectStore>) {
+        (&self.bucket, Arc::clone(&self.store) as _)
+    }
+
+    /// A name in the lake as one in the bucket.
+    fn key(&self, name: &str) -> String {
+        if self.folder.is_empty() { name.to_owned() } else { format!("{}/{name}", self.folder) }
+    }
+
+    /// The address of a file.
+    pub(crate) fn url(&self, file: &Entry) -> String {
+        format!("{}/{}", self.bucket.as_str().trim_end_matches('/'), self.key(&file.name))
+    }
+
+    fn path(&self, name: &str) -> io::Result<Path> {
+        Path::parse(self.key(name)).map_err(io::Error::other)
+    }
+
+    fn wait<T>(&self, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+        let call = async {
+            match tokio::time::timeout(MOST_TIME, call).await {
+                Ok(done) => done.map_err(io_error),
+                Err(_) => Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("no answer within {MOST_TIME:?}"),
+                )),
+            }
+        };
+        tokio::task::block_in_place(|| self.runtime.block_on(call))
+    }
+
+    /// Puts an object where nothing, or what is known, is. Where an answer is lost, what is there is looked at.
+    fn put_where(&self, path: &Path, bytes: Vec<u8>, mode: &PutMode) -> io::Result<Option<String>> {
+        let body = bytes::Bytes::from(bytes);
+        let mut tried = 0;
+        loop {
+            let put = self.store.put_opts(path, body.clone().into(), mode.clone().into());
+            let error = match self.wait(put) {
+                Ok(done) => return Ok(done.e_tag),
+                Err(error) => error,
+            };
+            // Only its own object is what it would have put.
+            if let Some((there, version)) = self.there(path)?
+                && there == body
+            {
+                return Ok(version);
+            }
+            tried += 1;
+            let is_lost = matches!(error.kind(), io::ErrorKind::Other | io::ErrorKind::TimedOut);
+            if !is_lost || tried > 2 {
+                return Err(error);
+            }
+        }
+    }
+
+    /// An object and its version.
+    fn there(&self, path: &Path) -> io::Result<Option<(bytes::Bytes, Option<String>)>> {
+        let read = self.wait(async {
+            let found = self.store.get(path).await?;
+            let version = found.meta.e_tag.clone();
+            Ok((found.bytes().await?, version))
+        });
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn put_in_parts(
+        &self,
+        path: &Path,
+        bytes: u64,
+        body: &mut dyn Read,
+    ) -> io::Result<Option<String>> {
+        let mut upload = self.wait(self.store.put_multipart(path))?;
+        let mut put = 0;
+        let mut all = || {
+            while put < bytes {
+                let part = part_of(body, (bytes - put).min(PART_BYTES))?;
+                put += part.len() as u64;
+                self.wait(upload.put_part(part.into()))?;
+            }
+            Ok(())
+        };
+        match all() {
+            Ok(()) => self.wait(upload.complete()).map(|done| done.e_tag),
+            Err(error) => {
+                // Parts that stay are removed by a rule of the bucket, if it has one.
+                let _ = self.wait(upload.abort());
+                Err(error)
+            }
+        }
+    }
+
+    async fn get(
+        &self,
+        file: &Entry,
+        range: Option<GetRange>,
+    ) -> object_store::Result<bytes::Bytes> {
+        let path = Path::parse(self.key(&file.name))?;
+        let options = GetOptions { range, if_match: file.version.clone(), ..GetOptions::default() };
+        self.store.get_opts(&path, options).await?.bytes().await
+    }
+}
+
+/// Refuses an endpoint that is no address, or that others on the way could read along with.
+fn check(endpoint: &str, may_be_plain: bool) -> io::Result<()> {
+    let bad = |why| {
+        let why = format!("AWS_ENDPOINT_URL={endpoint}: {why}");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    };
+    let url = Url::parse(endpoint).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(url) = url else { return bad("no address: write https://HOST:PORT") };
+    let is_own_machine = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if url.scheme() == "http" && !is_own_machine && !may_be_plain {
+        return bad(
+            "others may read what is sent without TLS: set AWS_ALLOW_HTTP=true if they may",
+        );
+    }
+    Ok(())
+}
+
+fn part_of(body: &mut dyn Read, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    if body.take(bytes).read_to_end(&mut part)? as u64 != bytes {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(part)
+}
+
+fn io_error(error: Error) -> io::Error {
+    let kind = match &error {
+        Error::NotFound { .. } => io::ErrorKind::NotFound,
+        Error::AlreadyExists { .. } | Error::Precondition { .. } => io::ErrorKind::AlreadyExists,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            io::ErrorKind::PermissionDenied
+        }
+        Error::NotImplemented { .. } | Error::NotSupported { .. } => io::ErrorKind::Unsupported,
+        _ => io::ErrorKind::Other,
+    };
+    let why = match kind {
+        io::ErrorKind::AlreadyExists => "another run has changed it meanwhile".to_owned(),
+        _ => in_words(&error.to_string()),
+    };
+    io::Error::new(kind, why)
+}
+
+/// What a store says is wrong; what it says besides is many lines long, and of use to its makers.
+fn in_words(error: &str) -> String {
+    // Whatever answered there, or a proxy in its place, has none.
+    if error.contains(&format!("http://{}/", METADATA.ip())) {
+        return NO_KEYS.to_owned();
+    }
+    let element = |name: &str| {
+        let (_, rest) = error.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), message) => {
+            format!("the store says {code}: {}", message.unwrap_or("it gives no reason"))
+        }
+        (None, _) => match error.rsplit_once("Error performing ") {
+            Some((_, call)) => format!("no answer to {}", call.trim_end()),
+            None => error.trim_end().to_owned(),
+        },
+    }
+}
+
+impl Objects for S3 {
+    fn put(
+        &self,
+        name: &str,
+        bytes: u64,
+        body: &mut dyn Read,
+        before: &Before,
+    ) -> io::Result<Option<String>> {
+        let path = self.path(name)?;
+        let mode = match before {
+            Before::Anything if bytes > PART_BYTES => return self.put_in_parts(&path, bytes, body),
+            Before::Anything => PutMode::Overwrite,
+            Before::Nothing => PutMode::Create,
+            Before::Version(version) => {
+                PutMode::Update(UpdateVersion { e_tag: Some(version.clone()), version: None })
+            }
+        };
+        if bytes > PART_BYTES {
+            return Err(io::Error::other(format!("{name}: too large for one step")));
+        }
+        let part = part_of(body, bytes)?;
+        if mode == PutMode::Overwrite {
+            let put = self.store.put(&path, part.into());
+            return self.wait(put).map(|done| done.e_tag);
+        }
+        self.put_where(&path, part, &mode)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let prefix = self.path(folder)?;
+        let root = self.key("");
+        self.wait(async {
+            let mut all = Vec::new();
+            let mut listed = self.store.list(Some(&prefix));
+            while let Some(found) = listed.try_next().await? {
+                let Some(name) = found.location.as_ref().strip_prefix(&root) else { continue };
+                all.push(Entry {
+                    name: name.to_owned(),
+                    bytes: found.size,
+                    written: found.last_modified.into(),
+                    version: found.e_tag,
+                });
+                if all.len() > MOST_LISTED {
+                    let source = "more files than a lake can have".into();
+                    return Err(Error::Generic { store: "S3", source });
+                }
+            }
+            Ok(all)
+        })
+    }
+
+    fn read(&self, file: &Entry, from: u64, bytes: u64) -> io::Result<bytes::Bytes> {
+        self.wait(self.get(file, Some(GetRange::Bounded(from..from.saturating_add(bytes)))))
+    }
+
+    fn read_whole(&self, files: &[Entry]) -> io::Result<Vec<bytes::Bytes>> {
+        let all = stream::iter(files).map(|file| self.get(file, None)).buffered(AT_A_TIME);
+        self.wait(all.try_collect())
+    }
+
+    fn remove(&self, names: &[String]) -> io::Result<()> {
+        let paths = names.iter().map(|name| self.path(name)).collect::<io::Result<Vec<_>>>()?;
+        let paths = stream::iter(paths.into_iter().map(Ok)).boxed();
+        self.wait(async {
+            let mut removed = self.store.delete_stream(paths);
+            while let Some(one) = removed.next().await {
+                match one {
+                    Err(Error::NotFound { .. }) => (),
+                    one => drop(one?),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A store that can't be asked.
+pub(crate) struct NoStore(pub(crate) io::Error);
+
+impl NoStore {
+    fn why(&self) -> io::Error {
+        io::Error::new(self.0.kind(), self.0.to_string())
+    }
+}
+
+impl Objects for NoStore {
+    fn put(&self, _: &str, _: u64, _: &mut dyn Read, _: &Before) -> io::Result<Option<String>> {
+        Err(self.why())
+    }
+
+    fn list(&self, _: &str) -> io::Result<Vec<Entry>> {
+        Err(self.why())
+    }
+
+    fn read(&self, _: &Entry, _: u64, _: u64) -> io::Result<bytes::Bytes> {
+        Err(self.why())
+    }
+
+    fn read_whole(&self, _: &[Entry]) -> io::Result<Vec<bytes::Bytes>> {
+        Err(self.why())
+    }
+
+    fn remove(&self, _: &[String]) -> io::Result<()> {
+        Err(self.why())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_says_is_what_people_read() {
+        let long = "Generic S3 error: 403: <Error><Code>AccessDenied</Code><Message>Not yours</Message><X/></Error>\n";
+        assert_eq!(in_words(long), "the store says AccessDenied: Not yours");
+        assert_eq!(in_words("<Code>Busy</Code>"), "the store says Busy: it gives no reason");
+        assert_eq!(in_words("it is gone\n"), "it is gone");
+        let lost = "Generic S3 error: Error performing GET http://h in 1s - HTTP error: reset";
+        assert_eq!(in_words(lost), "no answer to GET http://h in 1s - HTTP error: reset");
+        assert_eq!(in_words("PUT http://169.254.169.254/latest/api/token: 403"), NO_KEYS);
+    }
+
+    #[test]
+    fn only_this_machine_is_asked_without_tls() {
+        for own in [
+            "http://127.0.0.1:9000",
+            "http://localhost:9000/",
+            "http://[::1]:1",
+            "https://10.0.0.1",
+        ] {
+            assert!(check(own, false).is_ok(), "{own}");
+        }
+        for other in ["http://10.0.0.1", "http://127.0.0.1.example"] {
+            let why = check(other, false).unwrap_err().to_string();
+            assert!(why.contains("AWS_ALLOW_HTTP") && check(other, true).is_ok(), "{why}");
+        }
+        for wrong in ["httpx:/", "127.0.0.1:9000", "", "file:///x"] {
+            assert!(check(wrong, true).unwrap_err().to_string().contains("no address"), "{wrong}");
+        }
+    }
+}
