@@ -24,6 +24,8 @@ use crate::stored_lake::StoredLake;
 const PART_BYTES: u64 = 8 << 20;
 /// How long one call may take with all that is tried again in it.
 const MOST_TIME: Duration = Duration::from_secs(180);
+/// The same of one that lists or removes any number of objects, a thousand a request.
+const MOST_TIME_OF_MANY: Duration = Duration::from_secs(3600);
 /// How often what a store answers for a time only is tried again, and how long after the first time at least; waits grow
 /// to some seconds.
 const MOST_RETRIES: usize = 10;
@@ -115,13 +117,21 @@ impl S3 {
     }
 
     fn wait<T>(&self, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+        self.wait_for(MOST_TIME, call)
+    }
+
+    fn wait_for<T>(
+        &self,
+        most: Duration,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> io::Result<T> {
         let call = async {
-            match tokio::time::timeout(MOST_TIME, call).await {
+            match tokio::time::timeout(most, call).await {
                 Ok(done) => done.map_err(io_error),
-                Err(_) => Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!("no answer within {MOST_TIME:?}"),
-                )),
+                Err(_) => {
+                    let why = format!("no answer within {most:?}");
+                    Err(io::Error::new(io::ErrorKind::TimedOut, why))
+                }
             }
         };
         tokio::task::block_in_place(|| self.runtime.block_on(call))
@@ -300,7 +310,7 @@ impl Objects for S3 {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let prefix = self.path(folder)?;
         let root = self.key("");
-        self.wait(async {
+        self.wait_for(MOST_TIME_OF_MANY, async {
             let mut all = Vec::new();
             let mut listed = self.store.list(Some(&prefix));
             while let Some(found) = listed.try_next().await? {
@@ -332,7 +342,7 @@ impl Objects for S3 {
     fn remove(&self, names: &[String]) -> io::Result<()> {
         let paths = names.iter().map(|name| self.path(name)).collect::<io::Result<Vec<_>>>()?;
         let paths = stream::iter(paths.into_iter().map(Ok)).boxed();
-        self.wait(async {
+        self.wait_for(MOST_TIME_OF_MANY, async {
             let mut removed = self.store.delete_stream(paths);
             while let Some(one) = removed.next().await {
                 match one {

@@ -6,8 +6,9 @@
 //! v1/exits/cold/date=2026-11-22/part-PART.parquet          rows of several sessions, after `compact`
 //! ```
 //! Rows count whose `ingest_id` is that of their session's row. What is added, replaced or compacted gets another
-//! one first, next to what counts; then one rename of the session's file makes it count in place of that. Whoever is
-//! killed at any moment leaves rows that count nowhere, which [`gc`] removes.
+//! one first, next to what counts; then one rename of the session's file, or one put in place of what was read in an
+//! object store, makes it count in place of that. Whoever is killed at any moment leaves rows that count nowhere, which
+//! [`gc`] removes.
 
 mod add;
 mod anywhere;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::places;
-use super::session_row::{GENERATION, ROWS, SessionRow, drop_replaced, read_each, rows_text};
+use super::session_row::{GENERATION, ROWS, SessionRow, drop_replaced, read_sessions, rows_text};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::convert::{Files, Ids};
@@ -134,9 +134,7 @@ impl<S: Storage> Files for Addition<'_, S> {
 fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Option<SessionRow>)> {
     let file = format!("/{session}.parquet");
     for _ in 0..MOST_SETTLED {
-        let mut files = storage.list(&places::sessions())?;
-        files.retain(|one| one.name.ends_with(&file));
-        let mut known = read_each(storage, &files.iter().collect::<Vec<_>>())?;
+        let (files, mut known) = read_sessions(storage, &|one| one.name.ends_with(&file))?;
         let replaced = drop_replaced(&mut known);
         if replaced.is_empty() {
             return Ok((files, known.pop()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::places::ROOT;
+use super::places::{Place, ROOT};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 
@@ -25,6 +25,12 @@ impl ByTable {
             all.0.entry(table.to_owned()).or_default().push(file);
         }
         Ok(all)
+    }
+
+    /// Whether a file is there, and is what it was.
+    pub(super) fn has(&self, file: &Entry) -> bool {
+        let files = Place::of(&file.name).and_then(|place| self.0.get(place.table));
+        files.is_some_and(|files| files.binary_search(file).is_ok())
     }
 
     /// Those of a table, by name.

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use super::add::take_row;
 use super::by_table::ByTable;
-use super::places::{self, Place, PlaceOf};
-use super::session_row::{drop_replaced, read_each};
+use super::places::{Place, PlaceOf};
+use super::session_row::{drop_replaced, read_sessions};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::tables::{BUCKETS, REJECTED, SESSIONS, TABLES};
@@ -45,41 +45,76 @@ pub fn gc<S: Storage>(
     retentions: &[Retention],
     now: SystemTime,
 ) -> io::Result<Collected> {
-    let files = storage.list(&places::sessions())?;
-    let mut sessions = read_each(storage, &files.iter().collect::<Vec<_>>())?;
-    // Left by a run that was killed while it gave a session another day.
-    for replaced in drop_replaced(&mut sessions) {
-        take_row(storage, &replaced.file)?;
-    }
-    let hot: BTreeSet<(&str, &str)> =
-        sessions.iter().map(|row| (row.session.as_str(), row.ingest.as_str())).collect();
-    let parts: BTreeSet<&str> = sessions.iter().filter_map(|row| row.part()).collect();
+    let counting = Counting::read(storage)?;
     let is_old = |file: &Entry| now.duration_since(file.written).is_ok_and(|age| age >= grace);
-    let mut done = Collected::default();
     let listed = ByTable::list(storage)?;
-    let mut removed: Vec<Entry> = Vec::new();
+    let (mut orphans, mut expired) = (Vec::new(), Vec::new());
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
         let before = retentions.iter().filter(|one| *one.table == *table).map(|one| &*one.before);
         let before = before.max().unwrap_or_default();
         for file in listed.of(table) {
             let Some(place) = Place::of(&file.name) else { continue };
-            let counts = match place.of {
-                PlaceOf::Hot { session, ingest } => hot.contains(&(session, ingest)),
-                PlaceOf::Cold(part) => parts.contains(part),
-                PlaceOf::Session(_) => true,
-            };
-            let is_expired = place.date < before;
-            if is_expired || !counts && is_old(file) {
-                done.expired += u64::from(is_expired);
-                done.orphans += u64::from(!is_expired);
-                removed.push(file.clone());
+            if place.date < before {
+                expired.push(file.clone());
+            } else if !counting.has(&place) && is_old(file) {
+                orphans.push(file.clone());
             }
         }
     }
-    let unfinished = storage.unfinished()?.into_iter().filter(is_old);
-    removed.extend(unfinished.inspect(|_| done.unfinished += 1));
-    done.bytes = removed.iter().map(|file| file.bytes).sum();
+    let orphans = still_orphans(storage, orphans)?;
+    let unfinished: Vec<Entry> = storage.unfinished()?.into_iter().filter(is_old).collect();
+    let removed: Vec<&Entry> = orphans.iter().chain(&expired).chain(&unfinished).collect();
     storage.remove(&removed.iter().map(|file| file.name.as_str()).collect::<Vec<_>>())?;
     debug_assert!(!TABLES.contains(&&REJECTED), "what was rejected is kept until it is added");
-    Ok(done)
+    Ok(Collected {
+        orphans: orphans.len() as u64,
+        unfinished: unfinished.len() as u64,
+        expired: expired.len() as u64,
+        bytes: removed.iter().map(|file| file.bytes).sum(),
+    })
+}
+
+/// Those files that are still what was listed, and count nowhere. In a store another run may have put rows of a session
+/// there meanwhile that were of an earlier conversion before; a folder is locked.
+fn still_orphans<S: Storage>(storage: &S, mut orphans: Vec<Entry>) -> io::Result<Vec<Entry>> {
+    if orphans.iter().any(|file| file.version.is_some()) {
+        let counting = Counting::read(storage)?;
+        let again = ByTable::list(storage)?;
+        orphans.retain(|file| {
+            let place = Place::of(&file.name);
+            let is_counted = place.as_ref().is_none_or(|place| counting.has(place));
+            !is_counted && again.has(file)
+        });
+    }
+    Ok(orphans)
+}
+
+/// Which files have rows that count.
+struct Counting {
+    /// Session and ingest.
+    hot: BTreeSet<(String, String)>,
+    parts: BTreeSet<String>,
+}
+
+impl Counting {
+    /// As sessions say. Rows of a session at another day are taken out that a run left which was killed.
+    fn read<S: Storage>(storage: &S) -> io::Result<Self> {
+        let (_, mut sessions) = read_sessions(storage, &|_| true)?;
+        for replaced in drop_replaced(&mut sessions) {
+            take_row(storage, &replaced.file)?;
+        }
+        let parts = sessions.iter().filter_map(|row| row.part().map(str::to_owned)).collect();
+        let hot = sessions.into_iter().map(|row| (row.session, row.ingest)).collect();
+        Ok(Self { hot, parts })
+    }
+
+    fn has(&self, place: &Place<'_>) -> bool {
+        match place.of {
+            PlaceOf::Hot { session, ingest } => {
+                self.hot.contains(&(session.to_owned(), ingest.to_owned()))
+            }
+            PlaceOf::Cold(part) => self.parts.contains(part),
+            PlaceOf::Session(_) => true,
+        }
+    }
 }

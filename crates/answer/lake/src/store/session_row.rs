@@ -43,6 +43,9 @@ pub struct SessionRow {
     pub generation: u64,
 }
 
+/// How often sessions are listed, where other runs change them meanwhile.
+const MOST_READINGS: u32 = 16;
+
 /// In the metadata of a session's file: its rows by table.
 pub(super) const ROWS: &str = "hyperscope.rows";
 /// In the same: how many rows of that session there were before this one.
@@ -128,23 +131,45 @@ pub(super) fn read<R: ChunkReader + 'static>(
 /// # Errors
 /// When one can't be read.
 pub(super) fn read_all<S: Storage>(storage: &S) -> io::Result<Vec<SessionRow>> {
-    let files = storage.list(&sessions())?;
-    let mut rows = read_each(storage, &files.iter().collect::<Vec<_>>())?;
+    let (_, mut rows) = read_sessions(storage, &|_| true)?;
     drop_replaced(&mut rows);
     Ok(rows)
 }
 
-/// The rows in these files.
+/// The files of sessions that `wants` holds for, and their rows. What another run changes between a listing and a reading
+/// is listed again.
 ///
 /// # Errors
 /// When one can't be read.
-pub(super) fn read_each<S: Storage>(storage: &S, files: &[&Entry]) -> io::Result<Vec<SessionRow>> {
-    let mut rows = Vec::new();
-    each_open(storage, files, &mut |file, open| {
-        rows.extend(read(file, open)?);
-        Ok(())
-    })?;
-    Ok(rows)
+pub(super) fn read_sessions<S: Storage>(
+    storage: &S,
+    wants: &dyn Fn(&Entry) -> bool,
+) -> io::Result<(Vec<Entry>, Vec<SessionRow>)> {
+    let mut known: BTreeMap<Entry, Option<SessionRow>> = BTreeMap::new();
+    let mut left = MOST_READINGS;
+    loop {
+        let mut files = storage.list(&sessions())?;
+        files.retain(wants);
+        let unread: Vec<&Entry> = files.iter().filter(|file| !known.contains_key(file)).collect();
+        let done = each_open(storage, &unread, &mut |file, open| {
+            known.insert(file.clone(), read(file, open)?);
+            Ok(())
+        });
+        left -= 1;
+        match done {
+            Err(error) if left > 0 && is_of_another_run(&error) => (),
+            done => {
+                done?;
+                let rows = files.iter().filter_map(|file| known.remove(file).flatten()).collect();
+                return Ok((files, rows));
+            }
+        }
+    }
+}
+
+/// Whether a file is no longer what was listed.
+fn is_of_another_run(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
 }
 
 /// Takes out the rows of sessions that have a later one at another day, and says which those were.

@@ -223,6 +223,32 @@ fn two_runs_at_a_time_double_nothing() {
     assert!(refused > 0, "no two runs were ever in each other's way");
 }
 
+/// Rows of an earlier conversion are put where they were once, while gc was about to remove them.
+#[test]
+fn what_counts_again_while_gc_runs_stays() {
+    let bucket = Bucket::default();
+    for hash in ["a", "b"] {
+        add_kept(&of(&bucket), ("web1", hash, BEGUN_NS)).unwrap();
+    }
+    let counts = exits_of_all(&bucket);
+    let before = bucket.names().len();
+    // One a file. Before them it looks again; after that a store gives no means to be safe.
+    let removals = 3;
+    let calls = calls(&bucket, &clean);
+    for at in 0..calls - removals {
+        let copy = bucket.duplicate();
+        let theirs = copy.clone();
+        let again = move || {
+            add_kept(&of(&theirs), ("web1", "a", BEGUN_NS)).unwrap();
+        };
+        clean(&ObjectLake::change(Client::disturbed(&copy, at, again))).unwrap();
+        assert_eq!(exits_of_all(&copy), counts, "call {at} of {calls}");
+        assert!(verify(&of(&copy), &[]).unwrap().faults.is_empty(), "call {at} of {calls}");
+    }
+    clean(&of(&bucket)).unwrap();
+    assert!(bucket.names().len() < before);
+}
+
 /// A store whose objects are files of a folder, read in any parts, is the same lake.
 #[test]
 fn a_lake_is_the_same_in_a_store_and_over_pipes() {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::file::ObjectFile;
 use super::{Before, Objects};
-use crate::store::places::ROOT;
+use crate::store::places::{self, ROOT};
 use crate::store::storage::{Entry, Storage};
 
 /// Files that are read whole when they are opened.
@@ -43,7 +43,8 @@ impl<O: Objects + 'static> ObjectLake<O> {
     /// When there is none, or the store can't be asked.
     pub fn open(objects: O) -> io::Result<Self> {
         let lake = Self::change(objects);
-        if lake.list(ROOT)?.is_empty() {
+        // One without sessions may have notes of what was rejected.
+        if lake.list(&places::sessions())?.is_empty() && lake.list(ROOT)?.is_empty() {
             let why = format!("there is no lake: no object is below {ROOT}/");
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
