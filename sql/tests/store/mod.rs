@@ -8,6 +8,7 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ pub struct Store {
 impl Store {
     /// Serves `FOLDER/root`, whose folders are buckets; `None` where the server can't be had.
     pub fn new(folder: &Path) -> Option<Self> {
-        let program = program()?;
+        let program = PROGRAM.as_ref()?;
         let (root, more) = (folder.join("root"), folder.join("more"));
         fs::create_dir_all(root.join("lakes")).unwrap();
         fs::create_dir_all(&more).unwrap();
@@ -52,6 +53,9 @@ impl Drop for Store {
         let _ = self.server.wait();
     }
 }
+
+/// Built by the first test that needs it; others wait.
+static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(program);
 
 /// Kept among the build's files, once it is built.
 fn program() -> Option<PathBuf> {
