@@ -35,33 +35,20 @@ pub(super) struct CpuState {
     pub(super) interrupt: Chains,
 }
 
-/// What is known of CPUs, of all that events have shown.
+/// What is known of CPUs, of all that events have shown: by recording and CPU.
 #[derive(Debug, Default)]
-pub(super) struct Cpus {
-    places: Places<(u16, u16)>,
-    states: Vec<((u16, u16), CpuState)>,
-}
+pub(super) struct Cpus(Places<(u16, u16), CpuState>);
 
 impl Cpus {
     /// The CPU that an event was recorded on.
     #[inline]
     pub(super) fn of(&mut self, event: &TraceEvent) -> &mut CpuState {
-        let cpu = (event.recording, event.cpu);
-        let place = self.places.known(cpu).unwrap_or_else(|| self.add(cpu));
-        &mut self.states[place].1
-    }
-
-    #[cold]
-    fn add(&mut self, cpu: (u16, u16)) -> usize {
-        let place = self.states.len();
-        self.states.push((cpu, CpuState::default()));
-        self.places.add(cpu, place);
-        place
+        self.0.of((event.recording, event.cpu), CpuState::default)
     }
 
     /// All of them, by recording and CPU.
     pub(super) fn iter(&self) -> impl Iterator<Item = &((u16, u16), CpuState)> {
-        self.states.iter()
+        self.0.iter()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where what is known of threads and CPUs is kept: found without a hash for those of which most events are.
+//! What is known of threads, CPUs and reasons: found without a hash for those of which most events are.
 
 use std::hash::Hash;
 
@@ -29,24 +29,32 @@ impl PlaceKey for (u16, u16) {
     }
 }
 
-/// Numbers places, one for each key.
-#[derive(Debug)]
-pub(super) struct Places<K> {
-    all: FxHashMap<K, u32>,
-    /// By the low bits of their numbers, keys that were asked for last, with their places.
-    recent: [Option<(K, u32)>; RECENT],
-}
-
-impl<K: PlaceKey> Default for Places<K> {
-    fn default() -> Self {
-        Self { all: FxHashMap::default(), recent: [None; RECENT] }
+/// An instruction set and the code of an exit.
+impl PlaceKey for (u8, u64) {
+    #[inline]
+    fn number(self) -> usize {
+        self.1 as usize
     }
 }
 
-impl<K: PlaceKey> Places<K> {
-    /// The place of a key that has one.
+/// A value for each key.
+#[derive(Debug)]
+pub(super) struct Places<K, V> {
+    all: FxHashMap<K, u32>,
+    /// By the low bits of their numbers, keys that were asked for last, with their places.
+    recent: [Option<(K, u32)>; RECENT],
+    values: Vec<(K, V)>,
+}
+
+impl<K: PlaceKey, V> Default for Places<K, V> {
+    fn default() -> Self {
+        Self { all: FxHashMap::default(), recent: [None; RECENT], values: Vec::new() }
+    }
+}
+
+impl<K: PlaceKey, V> Places<K, V> {
     #[inline]
-    pub(super) fn known(&mut self, key: K) -> Option<usize> {
+    fn known(&mut self, key: K) -> Option<usize> {
         match self.recent[key.number() % RECENT] {
             Some((recent, place)) if recent == key => Some(place as usize),
             _ => self.look_up(key),
@@ -60,9 +68,36 @@ impl<K: PlaceKey> Places<K> {
         Some(place as usize)
     }
 
-    /// Gives a key the place that is its own from now on.
-    pub(super) fn add(&mut self, key: K, place: usize) {
+    /// The value of a key that has one.
+    #[inline]
+    pub(super) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let place = self.known(key)?;
+        self.values.get_mut(place).map(|(_, value)| value)
+    }
+
+    /// The value of a key, which is made where it has none.
+    #[inline]
+    pub(super) fn of(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let place = self.known(key).unwrap_or_else(|| self.add(key, make));
+        &mut self.values[place].1
+    }
+
+    #[cold]
+    fn add(&mut self, key: K, make: impl FnOnce() -> V) -> usize {
+        let place = self.values.len();
+        self.values.push((key, make()));
         self.all.insert(key, place as u32);
+        place
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        self.values.iter()
     }
 }
 
@@ -71,18 +106,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_has_its_place_however_many_there_are() {
+    fn each_key_has_its_value_however_many_there_are() {
         let mut places = Places::default();
         let threads = (0..3_u16).flat_map(|of| (0..1000_u32).map(move |thread| (of, thread)));
-        for (place, thread) in threads.clone().enumerate() {
-            assert_eq!(places.known(thread), None);
-            places.add(thread, place);
+        for (value, thread) in threads.clone().enumerate() {
+            assert_eq!(places.get_mut(thread), None);
+            assert_eq!(*places.of(thread, || value), value);
         }
         for _ in 0..2 {
-            for (place, thread) in threads.clone().enumerate() {
-                assert_eq!(places.known(thread), Some(place));
-                assert_eq!(places.known(thread), Some(place));
+            for (value, thread) in threads.clone().enumerate() {
+                assert_eq!(places.get_mut(thread), Some(&mut value.clone()));
+                assert_eq!(*places.of(thread, || unreachable!("it has one")), value);
             }
         }
+        assert_eq!(places.len(), 3000);
+        assert!(places.iter().map(|(thread, _)| *thread).eq(threads));
     }
 }

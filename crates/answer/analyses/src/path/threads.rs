@@ -156,43 +156,33 @@ fn stayed(chain: &Chain) -> bool {
 #[derive(Debug)]
 pub(super) struct Threads<'m> {
     machines: &'m Machines<'m>,
-    places: Places<Thread>,
-    states: Vec<ThreadState>,
+    states: Places<Thread, ThreadState>,
 }
 
 impl<'m> Threads<'m> {
     /// None so far.
     pub(super) fn new(machines: &'m Machines<'m>) -> Self {
-        Self { machines, places: Places::default(), states: Vec::new() }
+        Self { machines, states: Places::default() }
     }
 
     /// A thread, new if it has not been seen.
     #[inline]
     pub(super) fn of(&mut self, thread: Thread) -> &mut ThreadState {
-        let place = self.places.known(thread).unwrap_or_else(|| self.add(thread));
-        &mut self.states[place]
-    }
-
-    #[cold]
-    fn add(&mut self, thread: Thread) -> usize {
-        let place = self.states.len();
-        let vcpu = self.machines.vcpu_of(thread);
-        self.states.push(ThreadState { vcpu, ..ThreadState::default() });
-        self.places.add(thread, place);
-        place
+        let machines = self.machines;
+        let new = || ThreadState { vcpu: machines.vcpu_of(thread), ..ThreadState::default() };
+        self.states.of(thread, new)
     }
 
     /// A thread that has been seen.
     #[inline]
     pub(super) fn get_mut(&mut self, thread: Thread) -> Option<&mut ThreadState> {
-        let place = self.places.known(thread)?;
-        self.states.get_mut(place)
+        self.states.get_mut(thread)
     }
 
     /// The vCPU that a thread runs, whether or not it has been seen.
     #[inline]
     pub(super) fn vcpu_of(&mut self, thread: Thread) -> Option<VcpuOf> {
-        match self.places.known(thread).and_then(|place| self.states.get(place)) {
+        match self.states.get_mut(thread) {
             Some(state) => state.vcpu(),
             None => self.machines.vcpu_of(thread),
         }
@@ -200,7 +190,7 @@ impl<'m> Threads<'m> {
 
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ThreadState> {
-        self.states.iter()
+        self.states.iter().map(|(_, state)| state)
     }
 
     /// Nothing is known any more.

@@ -1,6 +1,5 @@
 //! Where requests leave their guest and come back to it: exits, accesses, entries.
 
-use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::{AccessKind, FLAG};
 use timeline::cycles::exit_code;
@@ -11,6 +10,7 @@ use super::chain::{self, At, Chains, Device};
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
+use super::places::Places;
 use super::requests::RequestSink;
 use super::threads::Beginning;
 use crate::reasons::ReasonNames;
@@ -21,9 +21,6 @@ const MMIO_WRITE: u64 = 2;
 /// Accesses, and reasons, whose names are kept at hand; of more, they are made each time.
 const MOST_ACCESSES: usize = 1 << 14;
 
-/// Reasons at hand.
-const RECENT_REASONS: usize = 32;
-
 /// Instruction set and code of an exit.
 type Code = (u8, u64);
 /// Whether the guest waits in an exit, and the step that it is.
@@ -33,37 +30,24 @@ type Reason = (bool, Label);
 #[derive(Debug)]
 pub(super) struct Reasons {
     names: ReasonNames,
-    known: FxHashMap<Code, Reason>,
-    /// The same by the low bits of codes, of those asked for last.
-    recent: [Option<(Code, Reason)>; RECENT_REASONS],
+    known: Places<Code, Reason>,
 }
 
 impl Reasons {
     pub(super) fn new(recording: &Recording) -> Self {
-        let recent = [None; RECENT_REASONS];
-        Self { names: ReasonNames::new(recording), known: FxHashMap::default(), recent }
+        Self { names: ReasonNames::new(recording), known: Places::default() }
     }
 
     #[inline]
     fn of(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
-        match self.recent[code as usize % RECENT_REASONS] {
-            Some((recent, reason)) if recent == (isa, code) => reason,
-            _ => self.look_up((isa, code), labels),
-        }
-    }
-
-    #[inline(never)]
-    fn look_up(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
-        let names = &mut self.names;
         if self.known.len() >= MOST_ACCESSES {
-            self.known.clear();
+            self.known = Places::default();
         }
-        let reason = *self.known.entry((isa, code)).or_insert_with(|| {
+        let names = &mut self.names;
+        *self.known.of((isa, code), || {
             let waits = names.isa(isa).waits(code);
             (waits, labels.of(&format!("exit {}", names.name(isa, code))))
-        });
-        self.recent[code as usize % RECENT_REASONS] = Some(((isa, code), reason));
-        reason
+        })
     }
 }
 
