@@ -32,6 +32,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{cast, ident};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use lake::store::is_in_store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
@@ -39,7 +40,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Asked, Engine};
 use crate::prompt::Prompt;
 use crate::recorded::Reader;
-use crate::s3::{NoStore, S3};
+use crate::s3::S3;
 use crate::stored_lake::StoredLake;
 use crate::tables::Source;
 
@@ -101,9 +102,7 @@ fn query_and_sources(asked: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>
     let paths = |paths: &[OsString]| paths.iter().map(PathBuf::from).collect();
     match asked {
         [] => Err("a query and a source are missing".to_owned()),
-        [one] if Path::new(one).exists() || StoredLake::is_named_by(Path::new(one)) => {
-            Ok((None, paths(asked)))
-        }
+        [one] if Path::new(one).exists() || is_in_store(Path::new(one)) => Ok((None, paths(asked))),
         [one] => Err(format!("{}: there is no such file; a query needs a source", one.display())),
         [query, sources @ ..] => {
             let query = query.to_str().ok_or("the query is no UTF-8")?;
@@ -153,10 +152,8 @@ fn serve_store(lake: &Path) -> io::Result<()> {
     let named = StoredLake::of(lake)
         .map_err(|why| io::Error::other(why.strip_prefix(&shown).unwrap_or(&why).to_owned()));
     let (calls, replies) = (io::stdin().lock(), io::BufWriter::new(io::stdout().lock()));
-    match named.and_then(|lake| S3::of(&lake, runtime.handle().clone())) {
-        Ok(store) => lake::store::serve(&store, calls, replies),
-        Err(error) => lake::store::serve(&NoStore(error), calls, replies),
-    }
+    let store = named.and_then(|lake| S3::of(&lake, runtime.handle().clone()));
+    lake::store::serve(store, calls, replies)
 }
 
 fn is_one_of(output: &Path, sources: &[PathBuf]) -> bool {

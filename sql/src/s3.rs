@@ -78,8 +78,10 @@ impl S3 {
         let may_be_plain = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
         let may_be_plain = builder.get_config_value(&may_be_plain).is_some_and(|it| it == "true");
         if let Some(endpoint) = endpoint {
-            check(&endpoint, may_be_plain)?;
-            builder = builder.with_allow_http(true);
+            // By TLS, no redirection leads to where there is none.
+            if is_plain(&endpoint, may_be_plain)? {
+                builder = builder.with_allow_http(true);
+            }
         }
         let known = |key| builder.get_config_value(&key).is_some();
         if !known(AmazonS3ConfigKey::AccessKeyId)
@@ -211,8 +213,8 @@ impl S3 {
     }
 }
 
-/// Refuses an endpoint that is no address, or that others on the way could read along with.
-fn check(endpoint: &str, may_be_plain: bool) -> io::Result<()> {
+/// Whether an endpoint is asked without TLS. Refuses one that is no address, or where others on the way could read along.
+fn is_plain(endpoint: &str, may_be_plain: bool) -> io::Result<bool> {
     let bad = |why| {
         let why = format!("AWS_ENDPOINT_URL={endpoint}: {why}");
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
@@ -225,12 +227,13 @@ fn check(endpoint: &str, may_be_plain: bool) -> io::Result<()> {
         Some(Host::Domain(name)) => name == "localhost",
         None => false,
     };
-    if url.scheme() == "http" && !is_own_machine && !may_be_plain {
+    let is_plain = url.scheme() == "http";
+    if is_plain && !is_own_machine && !may_be_plain {
         return bad(
             "others may read what is sent without TLS: set AWS_ALLOW_HTTP=true if they may",
         );
     }
-    Ok(())
+    Ok(is_plain)
 }
 
 fn part_of(body: &mut dyn Read, bytes: u64) -> io::Result<Vec<u8>> {
@@ -355,37 +358,6 @@ impl Objects for S3 {
     }
 }
 
-/// A store that can't be asked.
-pub(crate) struct NoStore(pub(crate) io::Error);
-
-impl NoStore {
-    fn why(&self) -> io::Error {
-        io::Error::new(self.0.kind(), self.0.to_string())
-    }
-}
-
-impl Objects for NoStore {
-    fn put(&self, _: &str, _: u64, _: &mut dyn Read, _: &Before) -> io::Result<Option<String>> {
-        Err(self.why())
-    }
-
-    fn list(&self, _: &str) -> io::Result<Vec<Entry>> {
-        Err(self.why())
-    }
-
-    fn read(&self, _: &Entry, _: u64, _: u64) -> io::Result<bytes::Bytes> {
-        Err(self.why())
-    }
-
-    fn read_whole(&self, _: &[Entry]) -> io::Result<Vec<bytes::Bytes>> {
-        Err(self.why())
-    }
-
-    fn remove(&self, _: &[String]) -> io::Result<()> {
-        Err(self.why())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,14 +381,17 @@ mod tests {
             "http://[::1]:1",
             "https://10.0.0.1",
         ] {
-            assert!(check(own, false).is_ok(), "{own}");
+            assert_eq!(is_plain(own, false).unwrap(), own.starts_with("http:"), "{own}");
         }
         for other in ["http://10.0.0.1", "http://127.0.0.1.example"] {
-            let why = check(other, false).unwrap_err().to_string();
-            assert!(why.contains("AWS_ALLOW_HTTP") && check(other, true).is_ok(), "{why}");
+            let why = is_plain(other, false).unwrap_err().to_string();
+            assert!(why.contains("AWS_ALLOW_HTTP") && is_plain(other, true).is_ok(), "{why}");
         }
         for wrong in ["httpx:/", "127.0.0.1:9000", "", "file:///x"] {
-            assert!(check(wrong, true).unwrap_err().to_string().contains("no address"), "{wrong}");
+            assert!(
+                is_plain(wrong, true).unwrap_err().to_string().contains("no address"),
+                "{wrong}"
+            );
         }
     }
 }

@@ -12,11 +12,6 @@ use crate::foreign_tables::Named;
 pub(crate) struct StoredLake(String);
 
 impl StoredLake {
-    /// Whether a source is named so that it can only be one.
-    pub(crate) fn is_named_by(source: &Path) -> bool {
-        source.as_os_str().as_encoded_bytes().starts_with(b"s3://")
-    }
-
     /// Reads a text.
     ///
     /// # Errors
@@ -117,14 +112,15 @@ fn is_place(table: &Table, below: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use lake::store::is_in_store;
     use lake::tables::EXITS;
 
     use super::*;
 
     #[test]
     fn a_lake_in_a_store_is_named_plainly() {
-        assert!(StoredLake::is_named_by(Path::new("s3://b")));
-        assert!(!StoredLake::is_named_by(Path::new("./s3:/b")));
+        assert!(is_in_store(Path::new("s3://b")));
+        assert!(!is_in_store(Path::new("./s3:/b")));
         assert_eq!(
             StoredLake::of(Path::new("s3://b-1/a/f_2/")).unwrap().as_str(),
             "s3://b-1/a/f_2"

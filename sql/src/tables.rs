@@ -15,7 +15,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::JoinType;
 use datafusion::prelude::SessionContext;
 use lake::Table;
-use lake::store::{Entry, LocalFolder, ObjectLake, TableFiles, counted};
+use lake::store::{Entry, LocalFolder, ObjectLake, TableFiles, counted, is_in_store};
 use lake::tables::{SESSIONS, TABLES};
 use tokio::runtime::Handle;
 use url::Url;
@@ -46,7 +46,7 @@ impl Source {
     /// # Errors
     /// When one is a place in an object store that is none of a lake, or one of several.
     pub(crate) fn of(paths: &[PathBuf]) -> Result<Self> {
-        let stored = paths.iter().find(|path| StoredLake::is_named_by(path));
+        let stored = paths.iter().find(|path| is_in_store(path));
         Ok(match (stored, paths) {
             (Some(_), [one]) => Self::Stored(StoredLake::of(one).map_err(at_fault)?),
             (Some(one), _) => {

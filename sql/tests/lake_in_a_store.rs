@@ -19,7 +19,7 @@ use store::{KEY, SECRET, Store};
 const SMALL: &str = "fixtures/arm64/B-vhost-off.dat";
 const OTHER: &str = "fixtures/arm64/B-vhost-on.dat";
 /// Few tables: enough for every kind of request.
-const TABLES: &str = "sessions,exits";
+const TABLES: &str = "sessions,machines,exits";
 const FAULTS: [Fault; 6] = [
     Fault::Busy,
     Fault::Lost,

@@ -4,14 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
-use lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, Storage};
+use lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_store};
 
 use crate::sql_program;
-
-/// Whether a lake is named so that it can only be in an object store.
-pub(crate) fn is_in_store(lake: &Path) -> bool {
-    lake.as_os_str().as_encoded_bytes().starts_with(b"s3://")
-}
 
 /// Opens a lake that has to be there.
 ///
@@ -25,19 +20,16 @@ pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
     Ok(Lake::Store(found.with_context(|| lake.display().to_string())?))
 }
 
-/// Opens a lake to change it, which is made where there is none.
+/// Opens a lake to change it, which is made where there is none. A store is asked first by whoever changes it.
 ///
 /// # Errors
 /// When it can't be made or changed.
 pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
-    let why = || format!("cannot change {}", lake.display());
-    if !is_in_store(lake) {
-        return Ok(Lake::Folder(LocalFolder::change(lake).with_context(why)?));
+    if is_in_store(lake) {
+        return Ok(Lake::Store(ObjectLake::change(asked(lake)?)));
     }
-    let found = ObjectLake::change(asked(lake)?);
-    // Whether it can be asked is known before anything is made for it.
-    found.list("v1/pseudonyms").with_context(why)?;
-    Ok(Lake::Store(found))
+    let found = LocalFolder::change(lake);
+    Ok(Lake::Folder(found.with_context(|| format!("cannot change {}", lake.display()))?))
 }
 
 /// Starts the program that has the store's client.

@@ -27,7 +27,7 @@ mod storage;
 mod verify;
 
 pub use add::{Added, Addition, reject, unreject};
-pub use anywhere::{Lake, Opened, Unfinished};
+pub use anywhere::{Lake, Opened, Unfinished, is_in_store};
 pub use compact::{Compacted, compact};
 pub use counted::{TableFiles, counted};
 pub use each_open::each_open;

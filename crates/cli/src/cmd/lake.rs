@@ -50,7 +50,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     let pseudonyms = pseudonyms.transpose()?.map(Arc::new);
     let storage = lake_place::change(&args.lake)?;
     let checked = check_key(&storage, pseudonyms.as_deref());
-    if let Err(fault) = checked.context("cannot read the lake")? {
+    if let Err(fault) = checked.with_context(|| format!("cannot read {}", args.lake.display()))? {
         bail!(Misuse(fault_of_key(fault, &args.lake)));
     }
     let mut rejected = 0;

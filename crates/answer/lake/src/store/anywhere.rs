@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use bytes::Bytes;
 use parquet::errors::Result;
@@ -10,6 +11,12 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::local::{LocalFolder, UnfinishedFile};
 use super::object::{ObjectFile, ObjectLake, ObjectsByProcess, UnfinishedObject};
 use super::storage::{Entry, Storage};
+
+/// Whether a lake is named so that it can only be in an object store.
+#[must_use]
+pub fn is_in_store(lake: &Path) -> bool {
+    lake.as_os_str().as_encoded_bytes().starts_with(b"s3://")
+}
 
 /// One of both.
 #[derive(Debug)]

@@ -258,7 +258,7 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     let client = Client::of(&bucket);
     let served = std::thread::spawn({
         let theirs = theirs.try_clone().unwrap();
-        move || serve(&client, theirs.try_clone().unwrap(), theirs)
+        move || serve(Ok(client), theirs.try_clone().unwrap(), theirs)
     });
     let by_pipes = ObjectsByProcess::over(ours.try_clone().unwrap(), ours.try_clone().unwrap());
     let piped = ObjectLake::change(by_pipes);
@@ -289,6 +289,29 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     assert!(error.to_string().contains("has ended"), "{error}");
     drop(piped);
     let _ = served.join().unwrap();
+}
+
+/// Where there is no store every call is answered by why, also one whose object's bytes follow it.
+#[test]
+fn without_a_store_every_call_says_why() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let served = std::thread::spawn(move || {
+        let no_store: io::Result<Client> = Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        serve(no_store, theirs.try_clone().unwrap(), theirs)
+    });
+    let lake = ObjectLake::change(ObjectsByProcess::over(ours.try_clone().unwrap(), ours));
+    for _ in 0..2 {
+        let mut file = lake.begin().unwrap();
+        io::Write::write_all(&mut file, &[7; 100_000]).unwrap();
+        let refused = [
+            lake.list("v1").unwrap_err(),
+            lake.put(file, "v1/x").unwrap_err(),
+            lake.remove(&["v1/x"]).unwrap_err(),
+        ];
+        assert!(refused.iter().all(|error| error.kind() == io::ErrorKind::PermissionDenied));
+    }
+    drop(lake);
+    served.join().unwrap().unwrap();
 }
 
 /// An object that is too large to be read at once, in blocks.

@@ -38,7 +38,8 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         effects: &args.effect,
         seed: args.seed,
     };
-    let sessions = simulation.write(&template, &storage).context("cannot write the lake")?;
+    let sessions = simulation.write(&template, &storage);
+    let sessions = sessions.with_context(|| format!("cannot write {}", args.lake.display()))?;
     say(&format!("{} of {}", plural(sessions, "session"), plural(u64::from(args.hosts), "host")));
     Ok(())
 }

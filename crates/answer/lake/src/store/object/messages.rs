@@ -46,7 +46,7 @@ pub(super) enum Reply {
     Done {
         version: Option<String>,
     },
-    /// More replies follow the last one's `is_last`.
+    /// More of them follow one that is not the last.
     Listed {
         files: Vec<Entry>,
         is_last: bool,

@@ -8,16 +8,27 @@ use super::messages::{Call, Kind, MOST_LISTED, Reply, read, write};
 use super::{Before, Objects};
 use crate::store::storage::Entry;
 
-/// Answers until the other end closes. An object whose bytes end early is not put.
+/// Answers until the other end closes; where there is no store, by why there is none. An object whose bytes end early is
+/// not put.
 ///
 /// # Errors
 /// When a call can't be read, or its answer not written.
 pub fn serve(
-    objects: &impl Objects,
+    objects: io::Result<impl Objects>,
     mut calls: impl Read,
     mut replies: impl Write,
 ) -> io::Result<()> {
     while let Some(call) = read(&mut calls)? {
+        let objects = match &objects {
+            Ok(objects) => objects,
+            Err(error) => {
+                let left = if let Call::Put { bytes, .. } = call { bytes } else { 0 };
+                skip(&mut calls.by_ref().take(left))?;
+                write(&mut replies, &failed(error))?;
+                replies.flush()?;
+                continue;
+            }
+        };
         match call {
             Call::Put { name, bytes, before } => {
                 let reply = put(objects, &name, bytes, &before, &mut calls)?;
@@ -57,11 +68,17 @@ fn put(
 ) -> io::Result<Reply> {
     let mut body = calls.take(bytes);
     let put = objects.put(name, bytes, &mut body, before);
-    io::copy(&mut body, &mut io::sink())?;
-    if body.limit() > 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    skip(&mut body)?;
     Ok(done(put))
+}
+
+/// Reads what is left of an object's bytes.
+fn skip(body: &mut io::Take<impl Read>) -> io::Result<()> {
+    io::copy(body, &mut io::sink())?;
+    match body.limit() {
+        0 => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 fn list(listed: io::Result<Vec<Entry>>, replies: &mut impl Write) -> io::Result<()> {
