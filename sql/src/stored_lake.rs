@@ -44,12 +44,17 @@ impl StoredLake {
 
     /// The folders that files of a table are in, and whether they are in days there.
     pub(crate) fn folders(&self, table: &Table) -> Vec<(String, bool)> {
-        let root = format!("{}/v1/{}", self.0, table.name);
+        let root = self.root(table);
         match table.name {
             name if name == SESSIONS.name => vec![(root, true)],
             name if name == BUCKETS.name => vec![(root, false)],
             _ => vec![(format!("{root}/hot"), true), (format!("{root}/cold"), true)],
         }
+    }
+
+    /// The folder with all files of a table.
+    pub(crate) fn root(&self, table: &Table) -> String {
+        format!("{}/v1/{}", self.0, table.name)
     }
 
     /// All files that may be of a table, as a pattern.
@@ -59,7 +64,7 @@ impl StoredLake {
             name if name == BUCKETS.name => "*.parquet",
             _ => "*/date=*/*.parquet",
         };
-        format!("{}/v1/{}/{below}", self.0, table.name)
+        format!("{}/{below}", self.root(table))
     }
 
     /// All tables, of which it isn't known what files they have.
@@ -76,7 +81,7 @@ impl StoredLake {
         let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
         listed.sort_unstable();
         let of = |table: &'static Table| {
-            let root = format!("{}/v1/{}/", self.0, table.name);
+            let root = format!("{}/", self.root(table));
             let is_own = |file: &&&str| {
                 let below = file.strip_prefix(&root);
                 below.is_some_and(|below| is_place(table, &below.split('/').collect::<Vec<_>>()))

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use datafusion::error::{DataFusionError, Result};
 use lake::Column;
+use lake::tables::SESSIONS;
 
 use super::{Asked, at_place, failed};
 use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
@@ -47,21 +48,35 @@ fn program() -> Result<PathBuf> {
 /// A table as views: of its files, with the columns that it has by now, and of those of their rows that count.
 fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) -> Vec<String> {
     let view = |rows| view_of(Dialect::Spark, table, rows, *all_count);
-    let path = match store {
-        // Hadoop has another name for it.
-        Some(lake) => lake.pattern(table).replacen("s3://", "s3a://", 1),
-        None if files.is_empty() => return vec![view(None)],
-        None => format!("file:{}", pattern(files)),
-    };
+    if store.is_none() && files.is_empty() {
+        return vec![view(None)];
+    }
     let name = format!("{}_files", table.name);
     let column = |one: &Column| format!("{} {}", one.name, kind_of(Dialect::Spark, one.kind));
-    let columns: Vec<String> = table.columns.iter().map(column).collect();
-    let path = text(&path);
-    let of_files = format!(
-        "CREATE OR REPLACE TEMPORARY VIEW {name} ({}) USING parquet OPTIONS (path {path})",
-        columns.join(", ")
-    );
+    let columns = table.columns.iter().map(column).collect::<Vec<_>>().join(", ");
+    let of_pattern = |path: &str| {
+        let path = text(path);
+        format!(
+            "CREATE OR REPLACE TEMPORARY VIEW {name} ({columns}) USING parquet OPTIONS (path {path})"
+        )
+    };
+    let of_files = match store {
+        None => of_pattern(&format!("file:{}", pattern(files))),
+        // There is no lake where a pattern of its sessions fits nothing, which is an error.
+        Some(lake) if **table == SESSIONS => of_pattern(&in_hadoop(&lake.pattern(table))),
+        // A folder that isn't there is a table without rows.
+        Some(lake) => format!(
+            "CREATE TABLE {name} ({columns}) USING parquet \
+             OPTIONS (recursiveFileLookup 'true', pathGlobFilter '*.parquet') LOCATION {}",
+            text(&in_hadoop(&lake.root(table)))
+        ),
+    };
     vec![of_files, view(Some(&name))]
+}
+
+/// A place in a store by the name that Hadoop has for it.
+fn in_hadoop(place: &str) -> String {
+    place.replacen("s3://", "s3a://", 1)
 }
 
 /// A text in a statement: two quotes are none in it to some versions, and a backslash is no letter to any.
@@ -130,8 +145,6 @@ fn place_in(text: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use lake::tables::SESSIONS;
-
     use super::*;
 
     #[test]

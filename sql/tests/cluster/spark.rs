@@ -63,8 +63,10 @@ fn answers_alike_of_a_lake_in_a_store() {
         variable("HYPERSCOPE_SPARK_JARS").trim_end_matches(',')
     );
     fs::write(settings.join("spark-defaults.conf"), text).unwrap();
-    // A session of Spark for each: questions, and what counts by sessions.
-    for query in queries().iter().skip(3).take(5) {
+    let questions = queries();
+    let some = questions.iter().skip(3).take(5).map(String::as_str);
+    // A session of Spark for each: questions, what counts by sessions, and a table that has no file there.
+    for query in some.chain(["SELECT COUNT(*) AS n, MAX(ts_ns) AS last_ns FROM exit_details"]) {
         let own = output_of(&["sql", "--format", "json", query, here]);
         let asked = ["sql", "--format", "json", query, there, "--engine", &engine()];
         let done = command(&asked).env("SPARK_CONF_DIR", &settings).output().unwrap();
@@ -73,6 +75,12 @@ fn answers_alike_of_a_lake_in_a_store() {
         let rows = assert_alike(&own, &found, query.starts_with('@'), query);
         eprintln!("{rows} rows alike by spark of {there}: {query}");
     }
+    let query = "SELECT COUNT(*) AS n FROM exits";
+    let elsewhere = ["sql", query, "s3://lakes/spark/no-lake", "--engine", &engine()];
+    let done = command(&elsewhere).env("SPARK_CONF_DIR", &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("s3a://lakes/spark/no-lake/v1/sessions/"), "{said}");
 }
 
 /// The same question of 209 million rows, with one executor and with two, which share the work.
