@@ -13,7 +13,7 @@ mod state;
 
 pub(crate) use arrows::ArrowSink;
 pub use arrows::{Arrow, Arrows, LanePlaces};
-pub use merge::{Item, Merged};
+pub use merge::Item;
 pub use of_states::LaneMachine;
 pub(crate) use of_states::LaneSink;
 pub use state::State;
@@ -90,7 +90,7 @@ impl Lane {
 
     /// How much time its spans cover.
     fn covered_ns(&self) -> u64 {
-        self.items().map(|item| item.length_ns).fold(0, u64::saturating_add)
+        self.items.covered_ns()
     }
 
     /// How many spans it has, neighbours that were merged as one.
@@ -110,8 +110,22 @@ impl Lane {
         self.items.iter()
     }
 
+    /// Gives `take` their columns as a page has them (`docs/formats/report.md`), as bytes, piece by piece. Times begin at
+    /// `origin_ns`.
+    ///
+    /// # Errors
+    /// What `take` gives.
+    pub fn columns<E>(
+        &self,
+        origin_ns: u64,
+        take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.items.columns(origin_ns, take)
+    }
+
     /// What is in those that were merged, in their order.
-    pub fn merged(&self) -> impl Iterator<Item = Merged> {
+    #[cfg(test)]
+    fn merged(&self) -> impl Iterator<Item = merge::Merged> {
         self.items.merged()
     }
 

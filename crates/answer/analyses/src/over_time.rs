@@ -13,7 +13,7 @@ use crate::lanes::{ArrowSink, Arrows, LaneMachine, LaneRoom, LaneSet, LaneSink};
 use crate::path::{Paths, paths_and};
 use crate::profile::Profile;
 use crate::profile::{ProfileSums, profile_of};
-use crate::states::{Besides, states_by};
+use crate::states::{Besides, aside, states_by};
 
 /// What is known of recordings before they are read over time.
 #[derive(Clone, Copy, Debug)]
@@ -72,13 +72,14 @@ pub fn over_time(
     let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
     let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
     let mut sinks = ((CpuUseSink::default(), lanes), code);
-    let (states, (paths, arrows)) =
-        states_by(recordings, guests, Besides::GuestPc, &mut sinks, |asked| {
+    let (states, (paths, arrows)) = aside(&mut sinks, |states| {
+        states_by(recordings, guests, Besides::GuestPc, states, |asked| {
             let arrows = ArrowSink::new(room.arrow_bytes);
             let (found, events) =
                 paths_and(recordings, (guests, vms), (room.requests, arrows), asked, tick);
             (events, found)
-        });
+        })
+    });
     let ((sums, lanes), code) = sinks;
     let cpu = sums.answer(recordings, guests, processes, &states);
     let (lanes, arrows, calls) = lanes.answer((recordings, guests), &states, arrows, tick);

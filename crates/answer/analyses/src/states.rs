@@ -31,6 +31,7 @@ use wanted::wanted_of_cpus;
 
 pub(crate) use wanted::{Besides, HandlerEdge, handler_of};
 
+pub(crate) use aside::aside;
 pub use aside::states_aside;
 pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};

@@ -99,10 +99,12 @@ impl PageReport {
             false => out.write_all(head.as_bytes())?,
         }
         let origin_ns = self.origin_ns();
-        let document = document::document(self, origin_ns);
+        let heat_rows = self.latencies.by_row();
+        let document = document::document(self, &heat_rows, origin_ns);
         write_json("hyperscope-report", &document, out)?;
         drop(document);
-        heat::write(&self.latencies, out)?;
+        heat::write(&self.latencies, &heat_rows, out)?;
+        drop(heat_rows);
         for list in &self.each_exit {
             each_exit::write(list, out)?;
         }

@@ -5,7 +5,7 @@ use printable::line;
 use raw_bytes::ByteOrder;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sources::{CpuMode, Guest, Recording};
+use sources::{CpuMode, Guest, Recording, Tracer};
 use timeline::Vm;
 
 use crate::Report;
@@ -69,6 +69,11 @@ fn byte_order(recording: &Recording) -> &'static str {
     }
 }
 
+/// Of the recorded kernel; none: it was a program that recorded.
+fn long_bytes(recording: &Recording) -> Option<usize> {
+    (recording.info().tracer != Tracer::Program).then(|| recording.abi().long.bytes())
+}
+
 fn file_json(file: &FileInfo) -> Value {
     let (recording, contents) = (&file.recording, &file.contents);
     let ns = recording.is_nanoseconds();
@@ -90,7 +95,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("format", recording.info().format.clone())
         .set("compression", recording.info().compression.clone())
         .set("byte_order", byte_order(recording))
-        .set("long_bytes", recording.abi().long.bytes())
+        .set("long_bytes", long_bytes(recording))
         .set("uname", recording.info().uname.clone())
         .set("clock", recording.info().clock.clone())
         .set("clock_unit", unit(ns))
@@ -110,6 +115,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("faults", file.faults.clone())
         .set("claims_unmet", contents.unmet.iter().map(claim_json).collect::<Vec<_>>())
         .set("guests", guests_json(recording))
+        .set("notes", recording.info().notes.clone())
         .set("unknown_options", recording.info().unknown_options.clone())
         .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
         .done()
@@ -166,7 +172,7 @@ fn file_text(file: &FileInfo, width: Option<usize>) -> String {
     for (name, value) in facts(file) {
         out += &sentences::after_label(&format!("  {name:<12}"), &line(&value), width);
     }
-    for note in warnings(file) {
+    for note in file.recording.info().notes.iter().cloned().chain(warnings(file)) {
         out += &sentences::after_label("  ! ", &line(&note), width);
     }
     let (text, _) = events_table(&file.contents).draw(width);
@@ -176,16 +182,16 @@ fn file_text(file: &FileInfo, width: Option<usize>) -> String {
 fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let (recording, contents) = (&file.recording, &file.contents);
     let ns = recording.is_nanoseconds();
-    let abi = recording.abi();
     let compression = recording.info().compression.as_deref();
     let mut facts = vec![(
         "format",
         format!(
-            "{}{}, {} endian, {}-bit kernel",
+            "{}{}, {} endian{}",
             recording.info().format,
             compression.map_or_else(String::new, |name| format!(" ({name})")),
             byte_order(recording),
-            abi.long.bytes() * 8
+            long_bytes(recording)
+                .map_or_else(String::new, |bytes| format!(", {}-bit kernel", bytes * 8))
         ),
     )];
     facts.extend(recording.info().uname.clone().map(|uname| ("machine", uname)));

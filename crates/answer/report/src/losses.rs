@@ -2,7 +2,7 @@
 
 use printable::line;
 use serde_json::Value;
-use sources::Doubt;
+use sources::{Doubt, Tracer};
 use timeline::Losses;
 
 use crate::json::Object;
@@ -32,13 +32,15 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
             time(ns, true)
         ));
     }
+    notes.extend(losses.notes.iter().map(|note| line(note).into_owned()));
     if losses.events_lost > 0 || losses.uncounted_losses > 0 {
         let uncounted = match losses.uncounted_losses {
             0 => String::new(),
             places => format!(" and, at {}, uncounted ones", plural(places, "place")),
         };
+        let (who, option) = dropper(losses.tracer);
         notes.push(format!(
-            "the kernel dropped {}{uncounted}: larger buffers (trace-cmd record -b) keep more",
+            "{who} dropped {}{uncounted}: larger buffers{option} keep more",
             plural(losses.events_lost, "event")
         ));
     }
@@ -64,6 +66,16 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Who dropped events, and what gives it larger buffers.
+const fn dropper(tracer: Tracer) -> (&'static str, &'static str) {
+    match tracer {
+        Tracer::Kernel => ("the kernel", " (hyperscope record --buffer, trace-cmd record -b)"),
+        Tracer::Perf => ("the kernel", " (perf record --mmap-pages)"),
+        Tracer::Lttng => ("LTTng", " (lttng enable-channel --subbuf-size)"),
+        Tracer::Program => ("the program's tracer", ""),
+    }
 }
 
 /// What a reader of the table must know of buffers that hold the same exits.

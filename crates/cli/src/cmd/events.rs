@@ -46,17 +46,23 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
-    report(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
+    report(&summary, &recordings);
     Ok(())
 }
 
 /// Reports on standard error what the lines do not show.
-pub(super) fn report(summary: &EventsSummary, damaged_outside: u64) {
+pub(super) fn report(summary: &EventsSummary, recordings: &[Recording]) {
     let mut err = messages();
+    for recording in recordings {
+        for note in &recording.info().notes {
+            let _ = writeln!(err, "hyperscope: {}: {note}", recording.path().display());
+        }
+    }
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
     }
-    let damaged = summary.damaged + damaged_outside;
+    let outside: u64 = recordings.iter().map(|one| one.damage().len() as u64).sum();
+    let damaged = summary.damaged + outside;
     if damaged > 0 {
         let _ = writeln!(
             err,

@@ -109,7 +109,7 @@ fn events(
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
-    events::report(&summary, recordings.iter().map(|one| one.damage().len() as u64).sum());
+    events::report(&summary, recordings);
     Ok(())
 }
 

@@ -109,10 +109,19 @@ fn a_program_traced_by_barectf_is_what_it_says() {
     let lost = truth["lost"].as_u64().unwrap();
     assert_eq!(came as u64 + lost, sum);
     let info = json(&["info", "--format", "json", BARECTF]);
-    assert_eq!(info["files"][0]["losses"]["events_lost"], lost, "{info}");
+    let info = &info["files"][0];
+    assert_eq!(info["losses"]["events_lost"], lost, "{info}");
+    assert_eq!(
+        (&info["losses"]["known"], &info["losses"]["pages_damaged"]),
+        (&true.into(), &0.into())
+    );
+    assert_eq!((&info["long_bytes"], info["notes"].as_array().unwrap().len()), (&Value::Null, 1));
+    assert!(run.err.contains("each is called a CPU of its own"), "{}", run.err);
     let (losses, events): (Vec<_>, Vec<_>) = events.iter().partition(|one| one["event"].is_null());
     assert!(losses.len() == 1 && losses[0]["lost"] == lost, "{losses:?}");
     for event in events {
+        // Nothing says who ran: that is not the idle thread.
+        assert!(event["pid"].as_u64().unwrap() >= 1 << 30 && event["comm"].is_null(), "{event}");
         let (fields, task) = (&event["fields"], event["fields"]["context_task"].as_i64().unwrap());
         if event["event"] == "unknown:started" {
             assert_eq!(

@@ -40,7 +40,7 @@ pub use open::{OpenError, is_ctf, open, open_bytes};
 pub use part::TimeRange;
 pub use perf_data::SampleCounts;
 pub use perfdata::CpuMode;
-pub use recording::{BufferInfo, Recording, RecordingInfo};
+pub use recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 pub use records::Packet;
 pub use samples::{SampleAt, SampledCode, Samples, WeighedSample, WeightUnit, kernel_code_file};
 pub use session_member::guest_named;

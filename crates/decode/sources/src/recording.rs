@@ -45,8 +45,26 @@ pub struct RecordingInfo {
     pub time_shifts: Vec<TimeShift>,
     /// Numbers of options whose meaning is not known.
     pub unknown_options: Vec<u16>,
+    /// What recorded the events.
+    pub tracer: Tracer,
+    /// What its reader has to know, and is no damage.
+    pub notes: Vec<String>,
     /// Samples that are no events, by what made them and the mode that the kernel says the CPU was in.
     pub samples: SampleCounts,
+}
+
+/// What records events, and drops them where its buffers are full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracer {
+    /// The kernel's own ring buffers, however they were read.
+    #[default]
+    Kernel,
+    /// The kernel's perf.
+    Perf,
+    /// The kernel modules of LTTng.
+    Lttng,
+    /// A program that records what it does itself.
+    Program,
 }
 
 /// What is known of a buffer besides its events.

@@ -1,7 +1,7 @@
 //! What a recording lost, counted: losses are data and stand next to every result.
 
 use ringbuf::Missed;
-use sources::{Damage, Damages, Doubt, Recording};
+use sources::{Damage, Damages, Doubt, Recording, RecordingInfo, Tracer};
 
 /// Losses of one recording.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,10 @@ pub struct Losses {
     pub doubt: Option<Doubt>,
     /// What times are rounded to, in nanoseconds, where the recording is a text that shows no more.
     pub resolution_ns: Option<u64>,
+    /// What recorded, and may have dropped, its events.
+    pub tracer: Tracer,
+    /// What a reader of the recording has to know besides.
+    pub notes: Vec<String>,
     /// Events the kernel dropped by its counts of whole CPUs.
     counted_at_end: u64,
 }
@@ -27,8 +31,10 @@ impl Losses {
     pub(crate) fn of_container(recording: &Recording) -> Self {
         let ending = recording.ending();
         let (doubt, counted_at_end) = (ending.doubt.clone(), ending.lost());
-        let resolution_ns = recording.info().resolution_ns;
-        let mut losses = Self { doubt, counted_at_end, resolution_ns, ..Self::default() };
+        let RecordingInfo { resolution_ns, tracer, notes, .. } = recording.info();
+        let (resolution_ns, tracer, notes) = (*resolution_ns, *tracer, notes.clone());
+        let mut losses =
+            Self { doubt, counted_at_end, resolution_ns, tracer, notes, ..Self::default() };
         losses.damage.extend(recording.damage().iter().cloned());
         losses
     }

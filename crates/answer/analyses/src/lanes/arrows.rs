@@ -3,6 +3,7 @@
 //! A recording of hours has more of them than a page can hold: beyond what there is room for those are left out
 //! that took least time, and how many that were is kept.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{LaneKind, LaneSet, Subject};
@@ -192,22 +193,29 @@ fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
         .enumerate()
         .flat_map(|(at, one)| [(one.from_lane, one.from_ns, at), (one.to_lane, one.to_ns, at)])
         .collect();
-    ends.sort_unstable();
+    ends.par_sort_unstable();
+    let lanes: Vec<&[(u32, u64, usize)]> = ends.chunk_by(|one, other| one.0 == other.0).collect();
+    let outside: Vec<usize> = lanes.into_par_iter().flat_map_iter(|of| outside(set, of)).collect();
     let mut shown = vec![true; list.len()];
-    for of_lane in ends.chunk_by(|one, other| one.0 == other.0) {
-        let Some(lane) = of_lane.first().and_then(|one| set.lanes().get(one.0 as usize)) else {
-            continue;
-        };
-        let mut items = lane.items().peekable();
-        let begins_ns = items.peek().map_or(u64::MAX, |item| item.from_ns);
-        for &(_, ns, at) in of_lane {
-            while items.next_if(|item| item.to_ns() < ns).is_some() {}
-            let is_cpu = lane.kind == LaneKind::Cpu && begins_ns <= ns;
-            let is_within = items.peek().is_some_and(|item| is_cpu || item.from_ns <= ns);
-            if let Some(shown) = shown.get_mut(at) {
-                *shown &= is_within;
-            }
+    for at in outside {
+        if let Some(shown) = shown.get_mut(at) {
+            *shown = false;
         }
     }
     shown
+}
+
+/// Of ends in one lane, in the order of time, the arrows whose end the lane doesn't show.
+fn outside(set: &LaneSet, ends: &[(u32, u64, usize)]) -> Vec<usize> {
+    let Some(lane) = ends.first().and_then(|one| set.lanes().get(one.0 as usize)) else {
+        return Vec::new();
+    };
+    let mut items = lane.items().peekable();
+    let begins_ns = items.peek().map_or(u64::MAX, |item| item.from_ns);
+    let is_outside = |&&(_, ns, _): &&(u32, u64, usize)| {
+        while items.next_if(|item| item.to_ns() < ns).is_some() {}
+        let is_cpu = lane.kind == LaneKind::Cpu && begins_ns <= ns;
+        !items.peek().is_some_and(|item| is_cpu || item.from_ns <= ns)
+    };
+    ends.iter().filter(is_outside).map(|one| one.2).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Span;
-use super::packed::{Packed, Sums};
+use super::packed::{COLUMNS, Chunk, Packed, Sums};
 use super::state::State;
 
 /// A span, or several that were merged.
@@ -29,7 +29,7 @@ impl Item {
 
 /// What was merged into one item. Where its states don't add up to its length there were gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
+pub(super) struct Merged {
     /// Spans in it.
     pub count: u64,
     /// Time by state, in the order of [`State::ALL`].
@@ -75,9 +75,16 @@ pub(super) struct Items {
     sums_bytes: usize,
     /// What was merged into the last item.
     last_sums: Option<Box<Merged>>,
+    /// How long all of them last.
+    covered_ns: u64,
 }
 
 impl Items {
+    /// How long all of them last, together.
+    pub(super) fn covered_ns(&self) -> u64 {
+        self.covered_ns
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.packed.len() + self.recent.len()
@@ -99,10 +106,43 @@ impl Items {
     }
 
     /// What was merged into those that are not single spans.
+    #[cfg(test)]
     pub(super) fn merged(&self) -> impl Iterator<Item = Merged> {
         let packed = self.packed.iter().filter(|(item, _)| item.state.is_none());
         let sums = packed.map(|(_, sums)| sums).chain(self.recent_sums.iter().map(|one| &**one));
         sums.map(Merged::unpacked).chain(self.last_sums.as_deref().copied())
+    }
+
+    /// Gives `take` the bytes of all columns of a page, in order and piece by piece; the first one begins so long after
+    /// `origin_ns`.
+    ///
+    /// # Errors
+    /// What `take` gives.
+    pub(super) fn columns<E>(
+        &self,
+        origin_ns: u64,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let last_sums = self.last_sums.as_ref().map(|merged| merged.packed());
+        let mut sums = self.recent_sums.iter().chain(&last_sums);
+        let recent = self.recent.iter().map(|item| {
+            let sums = if item.state.is_none() { sums.next() } else { None };
+            (*item, sums.map_or(&[][..], |sums| &**sums))
+        });
+        let recent = Chunk::of(recent, self.packed.end_ns());
+        let chunks = || self.packed.chunks().chain([&recent]);
+        for column in 0..COLUMNS {
+            let mut chunks = chunks();
+            if column == 0
+                && let Some(first) = chunks.next()
+            {
+                let (begin, others) = first.begins_after(origin_ns);
+                take(&begin)?;
+                take(others)?;
+            }
+            chunks.try_for_each(|chunk| take(chunk.column(column)))?;
+        }
+        Ok(())
     }
 
     /// Adds a span, merged with the one before if both are short; false if it is empty.
@@ -137,6 +177,7 @@ impl Items {
         }
         let (length_ns, state) = (to_ns - from_ns, Some(span.state));
         self.recent.insert(at, Item { from_ns, length_ns, state, label: span.label });
+        self.covered_ns = self.covered_ns.saturating_add(length_ns);
         self.pack_old();
         true
     }
@@ -156,9 +197,13 @@ impl Items {
             });
             merged.add(&item, sums);
             (last.state, last.label) = (None, 0);
-            last.length_ns = item.to_ns().saturating_sub(last.from_ns);
+            let length_ns = item.to_ns().saturating_sub(last.from_ns);
+            self.covered_ns =
+                self.covered_ns.saturating_add(length_ns.saturating_sub(last.length_ns));
+            last.length_ns = length_ns;
             return;
         }
+        self.covered_ns = self.covered_ns.saturating_add(item.length_ns);
         if let Some(merged) = self.last_sums.take() {
             let packed = merged.packed();
             self.sums_bytes += sums_cost(&packed);
@@ -177,11 +222,13 @@ impl Items {
         if self.recent.len() < LATEST + PACKED_AT_ONCE {
             return;
         }
+        let mut old = Vec::with_capacity(PACKED_AT_ONCE);
         for item in self.recent.drain(..PACKED_AT_ONCE) {
             let sums = if item.state.is_none() { self.recent_sums.pop_front() } else { None };
             self.sums_bytes -= sums.as_deref().map_or(0, sums_cost);
-            self.packed.push(&item, sums.as_deref().unwrap_or(&[]));
+            old.push((item, sums));
         }
+        self.packed.push(&old);
     }
 
     /// Merges what is shorter than this now. Of two neighbours one is long afterwards, or the gap

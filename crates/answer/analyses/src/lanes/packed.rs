@@ -1,8 +1,8 @@
-//! Spans of a lane in few bytes each, in chunks that are never moved.
+//! Spans of a lane in few bytes each, as a page carries them: column by column, in chunks that are never moved.
 //!
 //! A page may hold millions of spans, and most are short and follow each other closely: as numbers of
-//! seven bits a byte they take 6 to 10 bytes in place of 24. Chunks of one size grow without the moment
-//! in which a vector doubles, when half of the memory would do.
+//! seven bits a byte they take 6 to 10 bytes in place of 24. Chunks are as long as what is in them: memory grows
+//! without the moment in which a vector doubles. What a page writes are these bytes, so they are not unpacked for it.
 
 use std::collections::{VecDeque, vec_deque};
 
@@ -10,12 +10,10 @@ use super::merge::{Item, Merged};
 use super::state::State;
 use raw_bytes::seven_bits::{NUMBER_BYTES, put, take, take_byte};
 
-/// Bytes of a chunk.
-const CHUNK_BYTES: usize = 16 << 10;
-
-/// Bytes of an item at most: its state, where it begins, how long it lasts, and its label or what was
-/// merged into it.
-const MOST_IN_ITEM: usize = 1 + 2 * NUMBER_BYTES + MOST_IN_SUMS;
+/// Columns of items, in the order of the page's: how long after the end of the one before it an item begins, its length,
+/// its state, its label, and what was merged into it.
+pub(super) const COLUMNS: usize = 5;
+const BEGINS: usize = 0;
 
 /// Bytes of what was merged at most: a count of spans, one of states, and the time of each.
 const MOST_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES);
@@ -23,16 +21,109 @@ const MOST_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES)
 /// In place of a state: several spans, merged.
 const SEVERAL: u8 = u8::MAX;
 
-/// Items of a lane, in time order. Each is found only by those before it.
+/// What was merged into an item, as bytes; none for a single span.
+pub(super) type Sums<'p> = &'p [u8];
+
+/// Items that were packed together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Packed {
-    chunks: VecDeque<Vec<u8>>,
-    items: usize,
+pub(super) struct Chunk {
+    /// The columns, one after the other.
+    bytes: Box<[u8]>,
+    /// Where each of them ends.
+    ends: [u32; COLUMNS],
+}
+
+impl Chunk {
+    /// Packs items, the first of which follows one that ended at `end_ns`.
+    pub(super) fn of<'s>(items: impl Iterator<Item = (Item, Sums<'s>)>, mut end_ns: u64) -> Self {
+        let mut columns = <[Vec<u8>; COLUMNS]>::default();
+        let [begins, lengths, states, labels, merged] = &mut columns;
+        for (item, sums) in items {
+            put(begins, item.from_ns.saturating_sub(end_ns));
+            put(lengths, item.length_ns);
+            states.push(item.state.map_or(SEVERAL, State::number));
+            put(labels, item.state.map_or(0, |_| item.label.into()));
+            merged.extend_from_slice(sums);
+            end_ns = item.to_ns();
+        }
+        let mut end = 0;
+        let ends = columns.each_ref().map(|column| {
+            end += column.len();
+            u32::try_from(end).unwrap_or(u32::MAX)
+        });
+        Self { bytes: columns.concat().into_boxed_slice(), ends }
+    }
+
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> usize {
+        self.bytes.len() + size_of::<Self>()
+    }
+
+    /// One of its columns.
+    pub(super) fn column(&self, at: usize) -> &[u8] {
+        let end = |at: usize| self.ends.get(at).map_or(0, |&end| end as usize);
+        let from = at.checked_sub(1).map_or(0, end);
+        self.bytes.get(from..end(at)).unwrap_or_default()
+    }
+
+    /// The column of begins with its first number for another moment that items follow: that number, and the others.
+    pub(super) fn begins_after(&self, origin_ns: u64) -> (Vec<u8>, &[u8]) {
+        let (mut rest, mut first) = (self.column(BEGINS), Vec::new());
+        if let Some(from_ns) = take(&mut rest) {
+            put(&mut first, from_ns.saturating_sub(origin_ns));
+        }
+        (first, rest)
+    }
+
+    /// Its items, the first of which follows one that ended at `end_ns`.
+    fn items(&self, end_ns: u64) -> ChunkItems<'_> {
+        ChunkItems { rest: std::array::from_fn(|at| self.column(at)), end_ns }
+    }
+}
+
+/// See [`Chunk::items`].
+#[derive(Clone, Debug, Default)]
+struct ChunkItems<'c> {
+    /// What is left of each column.
+    rest: [&'c [u8]; COLUMNS],
     end_ns: u64,
 }
 
-/// What was merged into an item, as bytes; none for a single span.
-pub(super) type Sums<'p> = &'p [u8];
+impl<'c> Iterator for ChunkItems<'c> {
+    type Item = (Item, Sums<'c>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let [begins, lengths, states, labels, merged] = &mut self.rest;
+        let state = State::ALL.get(usize::from(take_byte(states)?)).copied();
+        let from_ns = self.end_ns.saturating_add(take(begins)?);
+        let length_ns = take(lengths)?;
+        let label = u32::try_from(take(labels)?).unwrap_or(0);
+        let sums = if state.is_some() { &[] } else { take_sums(merged)? };
+        let item = Item { from_ns, length_ns, state, label };
+        self.end_ns = item.to_ns();
+        Some((item, sums))
+    }
+}
+
+/// What was merged into one item, at the beginning of `rest`.
+fn take_sums<'p>(rest: &mut &'p [u8]) -> Option<Sums<'p>> {
+    let all = *rest;
+    take(rest)?;
+    for _ in 0..take_byte(rest)? {
+        take_byte(rest)?;
+        take(rest)?;
+    }
+    all.get(..all.len() - rest.len())
+}
+
+/// Items of a lane, in time order. Each is found only by those before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packed {
+    chunks: VecDeque<Chunk>,
+    items: usize,
+    bytes: usize,
+    end_ns: u64,
+}
 
 impl Packed {
     /// How many items there are.
@@ -42,42 +133,43 @@ impl Packed {
 
     /// Bytes of memory that they take.
     pub(super) fn bytes(&self) -> usize {
-        self.chunks.len() * CHUNK_BYTES
+        self.bytes
     }
 
-    /// Appends an item that begins no earlier than the one before ends. `sums` is what was merged into
-    /// it, if it is not a single span.
-    pub(super) fn push(&mut self, item: &Item, sums: Sums<'_>) {
-        let is_full = |chunk: &Vec<u8>| CHUNK_BYTES - chunk.len() < MOST_IN_ITEM;
-        if self.chunks.back().is_none_or(is_full) {
-            self.chunks.push_back(Vec::with_capacity(CHUNK_BYTES));
-        }
-        let Some(chunk) = self.chunks.back_mut() else { return };
-        chunk.push(item.state.map_or(SEVERAL, State::number));
-        put(chunk, item.from_ns.saturating_sub(self.end_ns));
-        put(chunk, item.length_ns);
-        match item.state {
-            Some(_) => put(chunk, item.label.into()),
-            None => chunk.extend_from_slice(sums),
-        }
-        self.items += 1;
-        self.end_ns = item.to_ns();
+    /// The moment that the last one ends.
+    pub(super) const fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    /// Appends items that begin no earlier than the one before ends, each with what was merged into it, if it is not a
+    /// single span.
+    pub(super) fn push(&mut self, items: &[(Item, Option<Box<[u8]>>)]) {
+        let Some((last, _)) = items.last() else { return };
+        let each = items.iter().map(|(item, sums)| (*item, sums.as_deref().unwrap_or_default()));
+        let chunk = Chunk::of(each, self.end_ns);
+        self.items += items.len();
+        self.bytes += chunk.memory();
+        self.end_ns = last.to_ns();
+        self.chunks.push_back(chunk);
+    }
+
+    /// The chunks, in order.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter()
     }
 
     /// All items, with what was merged into each.
     pub(super) fn iter(&self) -> Items<'_> {
-        Items { chunks: self.chunks.iter(), rest: &[], end_ns: 0 }
+        Items { chunks: self.chunks.iter(), items: ChunkItems::default() }
     }
 
     /// Gives all items away; each chunk is freed when its items have been taken.
     pub(super) fn drain(mut self, mut take: impl FnMut(Item, Sums<'_>)) {
         let mut end_ns = 0;
         while let Some(chunk) = self.chunks.pop_front() {
-            let mut rest = chunk.as_slice();
-            while let Some((item, sums)) = take_item(&mut rest, end_ns) {
-                end_ns = item.to_ns();
-                take(item, sums);
-            }
+            let mut items = chunk.items(end_ns);
+            items.by_ref().for_each(|(item, sums)| take(item, sums));
+            end_ns = items.end_ns;
         }
     }
 }
@@ -85,9 +177,8 @@ impl Packed {
 /// See [`Packed::iter`].
 #[derive(Clone, Debug)]
 pub(super) struct Items<'p> {
-    chunks: vec_deque::Iter<'p, Vec<u8>>,
-    rest: &'p [u8],
-    end_ns: u64,
+    chunks: vec_deque::Iter<'p, Chunk>,
+    items: ChunkItems<'p>,
 }
 
 impl<'p> Iterator for Items<'p> {
@@ -95,32 +186,12 @@ impl<'p> Iterator for Items<'p> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(found) = take_item(&mut self.rest, self.end_ns) {
-                self.end_ns = found.0.to_ns();
+            if let Some(found) = self.items.next() {
                 return Some(found);
             }
-            self.rest = self.chunks.next()?;
+            self.items = self.chunks.next()?.items(self.items.end_ns);
         }
     }
-}
-
-/// The item at the beginning of `rest`, which follows one that ended at `end_ns`.
-fn take_item<'p>(rest: &mut &'p [u8], end_ns: u64) -> Option<(Item, Sums<'p>)> {
-    let state = State::ALL.get(usize::from(take_byte(rest)?)).copied();
-    let from_ns = end_ns.saturating_add(take(rest)?);
-    let length_ns = take(rest)?;
-    if state.is_some() {
-        let label = u32::try_from(take(rest)?).unwrap_or(0);
-        return Some((Item { from_ns, length_ns, state, label }, &[]));
-    }
-    let all = *rest;
-    take(rest)?;
-    for _ in 0..take_byte(rest)? {
-        take_byte(rest)?;
-        take(rest)?;
-    }
-    let sums = all.get(..all.len() - rest.len())?;
-    Some((Item { from_ns, length_ns, state, label: 0 }, sums))
 }
 
 impl Merged {
@@ -166,18 +237,20 @@ mod tests {
             let label = state.map_or(0, |_| u32::MAX - number);
             let item = Item { from_ns: at_ns, length_ns, state, label };
             at_ns = item.to_ns() + u64::from(number % 3) * 1000;
-            let sums = if state.is_none() { merged.packed() } else { Box::default() };
-            packed.push(&item, &sums);
-            expected.push((item, sums));
+            expected.push((item, state.is_none().then(|| merged.packed())));
         }
-        assert_eq!(packed.len(), expected.len());
-        assert!(packed.bytes() > 3 * CHUNK_BYTES);
-        let pairs = expected.iter().map(|(item, sums)| (*item, &**sums));
-        assert!(packed.iter().eq(pairs));
+        expected.chunks(300).for_each(|some| packed.push(some));
+        assert_eq!((packed.len(), packed.chunks().count()), (expected.len(), 67));
+        let sizes: usize = packed.chunks().map(|one| one.bytes.len()).sum();
+        assert!(packed.bytes() > sizes && packed.bytes() < sizes + 67 * 64);
+        let sums = |sums: &Option<Box<[u8]>>| sums.clone().unwrap_or_default();
+        let pairs = packed.iter().map(|(item, sums)| (item, Box::from(sums)));
+        assert!(pairs.eq(expected.iter().map(|(item, merged)| (*item, sums(merged)))));
         assert_eq!(Merged::unpacked(&merged.packed()), merged);
         let mut left = expected.iter();
-        packed.drain(|item, sums| {
-            assert!(left.next().is_some_and(|one| one.0 == item && *one.1 == *sums));
+        packed.drain(|item, found| {
+            let one = left.next().unwrap();
+            assert_eq!((one.0, &*sums(&one.1)), (item, found));
         });
         assert_eq!(left.next(), None);
     }

@@ -1,7 +1,9 @@
 //! However few spans are kept, no time is lost or moved from one state to another.
 
+use super::merge::Merged;
 use super::*;
 use proptest::prelude::*;
+use raw_bytes::seven_bits::{take, take_byte};
 
 fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
     let (mut sums, mut count) = ([0; State::COUNT], 0);
@@ -22,7 +24,33 @@ fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
         }
     }
     assert_eq!(all_merged.next(), None);
+    let covered_ns: u64 = lane.items().map(|item| item.length_ns).sum();
+    assert_eq!(lane.covered_ns(), covered_ns);
     (sums, count)
+}
+
+/// The columns that a page has of a lane say what its items are.
+fn assert_columns(lane: &Lane, origin_ns: u64) {
+    let mut bytes = Vec::new();
+    let all = lane.columns(origin_ns, |piece| {
+        bytes.extend_from_slice(piece);
+        Ok::<_, ()>(())
+    });
+    all.unwrap();
+    let mut rest = bytes.as_slice();
+    let mut number = || take(&mut rest).unwrap();
+    let begins: Vec<u64> = lane.items().map(|_| number()).collect();
+    let lengths: Vec<u64> = lane.items().map(|_| number()).collect();
+    let states: Vec<u8> = lane.items().map(|_| take_byte(&mut rest).unwrap()).collect();
+    let mut end_ns = origin_ns;
+    for (at, item) in lane.items().enumerate() {
+        assert_eq!((end_ns + begins[at], lengths[at]), (item.from_ns, item.length_ns));
+        assert_eq!(states[at], item.state.map_or(255, State::number));
+        assert_eq!(take(&mut rest), Some(u64::from(item.label)));
+        end_ns = item.to_ns();
+    }
+    let merged: Vec<u8> = lane.merged().flat_map(|one: Merged| one.packed()).collect();
+    assert_eq!(rest, merged);
 }
 
 proptest! {
@@ -44,6 +72,7 @@ proptest! {
         prop_assert!(lane.len() <= most);
         prop_assert_eq!(sums(lane), (expected, steps.len() as u64));
         prop_assert_eq!(set.spans(), steps.len() as u64);
+        assert_columns(lane, steps[0].0 / 100 * 100);
         let ends: Vec<_> = lane.items().map(|item| (item.from_ns, item.to_ns())).collect();
         prop_assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         let below_ns = set.merged_below_ns();
@@ -94,6 +123,7 @@ fn lanes_stay_within_their_bytes() {
     let mut all = [0; State::COUNT];
     for lane in set.lanes() {
         assert!(lane.len() > 100, "{}", lane.len());
+        assert_columns(lane, 0);
         for (all, one) in all.iter_mut().zip(sums(lane).0) {
             *all += one;
         }
@@ -120,4 +150,5 @@ fn late_spans_find_their_place_among_many() {
     assert_eq!(items.len(), 20_000 + 4_000, "the last came too late");
     assert!(items.windows(2).all(|pair| pair[0].1 <= pair[1].0));
     assert!(items.contains(&(17_000 * 100 + 50, 17_000 * 100 + 90)));
+    assert_columns(&set.lanes()[0], 7);
 }

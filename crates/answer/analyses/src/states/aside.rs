@@ -9,7 +9,7 @@ use super::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, state
 use crate::align::GuestAlignment;
 
 /// What is handed over at a time, some 100 bytes each.
-const BATCH: usize = 8192;
+const BATCH: usize = 1024;
 /// Batches under way at most: whoever makes more waits.
 const UNDER_WAY: usize = 3;
 
@@ -20,6 +20,11 @@ pub fn states_aside<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
+    aside(sink, |sender| states(recordings, guests, sender, tick))
+}
+
+/// Calls `read` with a sink whose spans are given to `sink`, on another thread and in the same order; events and gaps are not.
+pub(crate) fn aside<R>(sink: &mut impl StateSink, read: impl FnOnce(&mut Sender) -> R) -> R {
     thread::scope(|scope| {
         let (out, batches) = sync_channel::<Vec<Taken>>(UNDER_WAY);
         let (give_back, spent) = channel();
@@ -31,7 +36,7 @@ pub fn states_aside<S: StateSink>(
             }
         });
         let mut sender = Sender { batch: Vec::with_capacity(BATCH), out, spent, runs: None };
-        let found = states(recordings, guests, &mut sender, tick);
+        let found = read(&mut sender);
         sender.send();
         found
     })
@@ -57,7 +62,7 @@ impl Taken {
 }
 
 /// Hands calls over in batches.
-struct Sender {
+pub(crate) struct Sender {
     batch: Vec<Taken>,
     out: SyncSender<Vec<Taken>>,
     /// Batches whose memory can be used again.

@@ -42,6 +42,18 @@ impl<'o> Columns<'o> {
         self.pack_if_full()
     }
 
+    /// Numbers that are bytes already.
+    pub(super) fn bytes(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let fits = bytes.len().min(PIECE_BYTES - self.bytes.len());
+            let (now, rest) = bytes.split_at(fits);
+            self.bytes.extend_from_slice(now);
+            self.pack_if_full()?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
     /// Ends the element.
     pub(super) fn end(mut self) -> io::Result<()> {
         self.packed.put(self.bytes)?;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::findings::{self, Finding};
+use super::heat::HeatRows;
 use super::{PageReport, arrows, critical, each_exit, heat, lanes, requests};
 use crate::calls::Most;
 use crate::column::Definition;
@@ -58,7 +59,11 @@ struct Document<'p, N, A, D> {
     served: bool,
 }
 
-pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
+pub(super) fn document<'p>(
+    page: &'p PageReport,
+    heat_rows: &HeatRows,
+    origin_ns: u64,
+) -> impl Serialize + use<'p> {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
     let mut all = page.exits.sources.iter().map(|one| &one.exits);
     let end_ns = page.lanes.range_ns().map_or(0, |(_, end_ns)| end_ns);
@@ -84,7 +89,7 @@ pub(super) fn document(page: &PageReport, origin_ns: u64) -> impl Serialize {
             .flat_map(|align| &align.guests)
             .map(align_summary)
             .collect(),
-        heat: heat::json(&page.latencies, &sources, origin_ns),
+        heat: heat::json((&page.latencies, heat_rows), &sources, origin_ns),
         each_exit: each_exit::json(&page.each_exit, &sources, origin_ns),
         timeline: lanes::json(&page.lanes),
         arrows: arrows::json(page, MOST_PATHS),

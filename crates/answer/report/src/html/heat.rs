@@ -1,23 +1,30 @@
 //! The map of latencies over time, as the page carries it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use analyses::latencies::{LATENCY_ROWS_PER_OCTAVE, Latencies};
+use analyses::latencies::{HeatCell, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies};
 use serde_json::{Value, json};
 
 use super::columns::Columns;
 use crate::json::code_json;
 
+/// Cells by row of the exits report.
+pub(super) type HeatRows = BTreeMap<HeatName, Vec<HeatCell>>;
+
 /// The element that has the cells.
 const ID: &str = "hyperscope-heat";
 
 /// What the cells are about; `null` where no exit has a duration.
-pub(super) fn json(latencies: &Latencies, sources: &[&str], origin_ns: u64) -> Value {
+pub(super) fn json(
+    (latencies, rows): (&Latencies, &HeatRows),
+    sources: &[&str],
+    origin_ns: u64,
+) -> Value {
     let Some((first, last)) = latencies.heat.columns() else { return Value::Null };
     let log2 = latencies.heat.column_log2();
-    let groups: Vec<Value> = latencies
-        .by_row()
-        .into_iter()
+    let groups: Vec<Value> = rows
+        .iter()
         .map(|(name, cells)| {
             json!({
                 "source": sources.get(name.recording as usize),
@@ -42,10 +49,10 @@ pub(super) fn json(latencies: &Latencies, sources: &[&str], origin_ns: u64) -> V
 }
 
 /// The cells of all groups, one group after the other.
-pub(super) fn write(latencies: &Latencies, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(latencies: &Latencies, rows: &HeatRows, out: &mut dyn Write) -> io::Result<()> {
     let Some((first, _)) = latencies.heat.columns() else { return Ok(()) };
     let mut columns = Columns::begin(ID, out)?;
-    for cells in latencies.by_row().values() {
+    for cells in rows.values() {
         let mut before = first;
         for cell in cells {
             columns.number(cell.column - before)?;

@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use super::columns::Columns;
 
-/// In place of a state: several spans, merged.
-const MERGED: u8 = 255;
-
 /// The element that has the spans of a lane.
 fn id(at: usize) -> String {
     format!("hyperscope-lane-{at}")
@@ -46,28 +43,6 @@ pub(super) fn json(set: &LaneSet) -> Value {
 /// The spans of a lane, column by column.
 pub(super) fn write(at: usize, lane: &Lane, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
     let mut columns = Columns::begin(&id(at), out)?;
-    let mut end_ns = origin_ns;
-    for item in lane.items() {
-        columns.number(item.from_ns.saturating_sub(end_ns))?;
-        end_ns = item.to_ns();
-    }
-    for item in lane.items() {
-        columns.number(item.length_ns)?;
-    }
-    for item in lane.items() {
-        columns.byte(item.state.map_or(MERGED, State::number))?;
-    }
-    for item in lane.items() {
-        columns.number(item.state.map_or(0, |_| u64::from(item.label)))?;
-    }
-    for merged in lane.merged() {
-        columns.number(merged.count)?;
-        let states = || (0u8..).zip(merged.state_ns).filter(|(_, ns)| *ns > 0);
-        columns.byte(states().count() as u8)?;
-        for (state, ns) in states() {
-            columns.byte(state)?;
-            columns.number(ns)?;
-        }
-    }
+    lane.columns(origin_ns, |bytes| columns.bytes(bytes))?;
     columns.end()
 }

@@ -36,7 +36,7 @@ use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::Names;
 use crate::open::OpenError;
-use crate::recording::{BufferInfo, Recording, RecordingInfo};
+use crate::recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 use crate::stream::{Stream, StreamRecords};
 use crate::text::{HEADER_EVENT, HEADER_PAGE};
 use crate::{Damage, Ending, FormatTable, KernelCount};
@@ -136,7 +136,12 @@ fn order_of(layout: &Layout) -> ByteOrder {
 }
 
 /// The shapes of all events, by classes of streams and of events.
-fn shapes(layout: &Layout, order: ByteOrder, damage: &mut Vec<Damage>) -> Vec<Vec<Shape>> {
+fn shapes(
+    layout: &Layout,
+    order: ByteOrder,
+    damage: &mut Vec<Damage>,
+    notes: &mut Vec<String>,
+) -> Vec<Vec<Shape>> {
     let tracer = layout.env("tracer_name").unwrap_or_default();
     let (mut first, mut more, mut all) = (1_usize, 0, Vec::new());
     for stream in &layout.streams {
@@ -150,10 +155,10 @@ fn shapes(layout: &Layout, order: ByteOrder, damage: &mut Vec<Damage>) -> Vec<Ve
             ids.zip(&stream.events).map(|(id, event)| Shape::new(id, event, &of)).collect()
         };
         let mut shapes = make(true);
-        let has = |shape: &Shape| shape.thread_at.is_some() || shape.switch_at.is_some();
-        if shapes.iter().any(|shape| shape.system == "kvm") && !shapes.iter().any(has) {
+        let is_of_kvm = shapes.iter().any(|shape| shape.system == "kvm");
+        if is_of_kvm && !shapes.iter().any(Shape::says_thread) {
             shapes = make(false);
-            damage.push(Damage::at(0, NO_THREADS.to_owned()));
+            notes.push(NO_THREADS.to_owned());
         }
         first += shapes.len();
         more += stream.events.len() - shapes.len();
@@ -168,6 +173,10 @@ fn shapes(layout: &Layout, order: ByteOrder, damage: &mut Vec<Damage>) -> Vec<Ve
 /// Said of a trace whose exits can't be put together.
 const NO_THREADS: &str = "its events have no ids of threads and no sched_switch says which ran, so exits can't be put \
     together; record with `lttng add-context -k -t tid`, or sched_switch in the same channel";
+
+/// Said of a trace whose packets don't say which CPU they are from.
+const NO_CPUS: &str =
+    "its streams don't say which CPU they are from: each is called a CPU of its own";
 
 fn format_table(shapes: &[Vec<Shape>], damage: &mut Vec<Damage>) -> FormatTable {
     let mut table = FormatTable::default();
@@ -194,7 +203,7 @@ fn format_texts(shapes: &[Vec<Shape>]) -> Formats {
     Formats { header_page, header_event, events, ..Formats::default() }
 }
 
-fn info(layout: &Layout, buffers: Vec<BufferInfo>) -> RecordingInfo {
+fn info(layout: &Layout, buffers: Vec<BufferInfo>, notes: Vec<String>) -> RecordingInfo {
     let env = |name: &str| layout.env(name).filter(|text| !text.is_empty());
     let number = |name: &str| {
         layout.env.iter().find(|(one, _)| one == name).and_then(|(_, value)| match value {
@@ -216,7 +225,19 @@ fn info(layout: &Layout, buffers: Vec<BufferInfo>) -> RecordingInfo {
         clock: layout.clocks.first().map(|clock| clock_name(&clock.name).to_owned()),
         uname: (!parts.is_empty()).then(|| parts.join(" ")),
         buffers,
+        tracer: tracer(layout),
+        notes,
         ..RecordingInfo::default()
+    }
+}
+
+/// By the environment that the metadata have: LTTng of programs is no tracer of the kernel.
+fn tracer(layout: &Layout) -> Tracer {
+    match (layout.env("tracer_name"), layout.env("domain")) {
+        (Some("perf"), _) => Tracer::Perf,
+        (Some(name), Some("kernel")) if name.starts_with("lttng") => Tracer::Lttng,
+        (_, Some("kernel") | None) => Tracer::Kernel,
+        (_, Some(_)) => Tracer::Program,
     }
 }
 
@@ -243,9 +264,9 @@ fn recording(
     files: Vec<FileMap>,
     names: &[std::path::PathBuf],
 ) -> Recording {
-    let mut damage = Vec::new();
+    let (mut damage, mut notes) = (Vec::new(), Vec::new());
     let order = order_of(&layout);
-    let shapes = shapes(&layout, order, &mut damage);
+    let shapes = shapes(&layout, order, &mut damage, &mut notes);
     let table = format_table(&shapes, &mut damage);
     let formats = format_texts(&shapes);
     let found = packets(&layout, &files, &mut damage);
@@ -253,17 +274,14 @@ fn recording(
     let trace = Arc::new(Trace { layout, files, shapes, order });
     let mut channels: Vec<String> = Vec::new();
     let (mut streams, mut sources, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut is_counted = true;
+    let (mut is_counted, mut without_cpus) = (true, 0);
     for (number, (key, packets)) in found.into_iter().enumerate() {
         let of = channel(packets.first().and_then(|(file, _)| names.get(*file)));
         let buffer = channels.iter().position(|one| *one == of).unwrap_or_else(|| {
             channels.push(of);
             channels.len() - 1
         });
-        if key.cpu.is_none() {
-            let what = format!("the CPU of a stream is not recorded: it is called {number} here");
-            damage.push(Damage::at(0, what));
-        }
+        without_cpus += u64::from(key.cpu.is_none());
         let cpu = key.cpu.unwrap_or(number as u64);
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
         let (parts, lost) = parts::ordered(packets, is_lttng);
@@ -275,6 +293,9 @@ fn recording(
         sources.push(Arc::clone(&source));
         streams.push(Stream { cpu, buffer, records: StreamRecords::Listed(source), cut: false });
     }
+    if without_cpus > 0 {
+        notes.push(NO_CPUS.to_owned());
+    }
     // One channel is the recording's only buffer, and needs no name.
     if channels.len() <= 1 {
         channels = vec![String::new()];
@@ -283,7 +304,7 @@ fn recording(
         count.buffer = channels.get(*buffer).cloned().unwrap_or_default();
     }
     let named = |name: String| BufferInfo { name, ..BufferInfo::default() };
-    let info = info(&trace.layout, channels.into_iter().map(named).collect());
+    let info = info(&trace.layout, channels.into_iter().map(named).collect(), notes);
     let container = Container::Ctf(Box::new(formats));
     let ending = if is_counted && damage.is_empty() {
         let counts = counts.into_iter().map(|(_, count)| count).collect();

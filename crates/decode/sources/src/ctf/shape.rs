@@ -126,6 +126,11 @@ struct Builder<'t> {
 }
 
 impl Shape {
+    /// Whether its events say which thread ran.
+    pub(super) fn says_thread(&self) -> bool {
+        self.thread_at.is_some() || self.switch_at.is_some()
+    }
+
     pub(super) fn new(id: u16, event: &EventClass, of: &Of<'_>) -> Self {
         let (mut system, name) = aliases::event(&event.name, of.tracer);
         if !of.has_threads && system == "kvm" {

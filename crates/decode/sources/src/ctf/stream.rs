@@ -9,7 +9,7 @@ use sys::FileMap;
 
 use super::parts::Part;
 use super::shape::{HEAD_BYTES, How, PID_AT, Piece, Plan, Shape};
-use super::threads::Threads;
+use super::threads::{Threads, never_known};
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
@@ -76,6 +76,7 @@ impl CtfStream {
         }
         let of_classes = trace.shapes.get(part.packet.stream).map_or(&[][..], Vec::as_slice);
         let has_switches = of_classes.iter().any(|shape| shape.switch_at.is_some());
+        let is_never_known = !of_classes.iter().any(Shape::says_thread);
         let mut thread = state.thread.take();
         let mut last_ns = begin_ns;
         let order = trace.order;
@@ -100,6 +101,8 @@ impl CtfStream {
                     });
                     thread = Some(switch.map_or(ran, |(_, after)| after));
                     put(record, PID_AT, &bytes4(order, ran));
+                } else if is_never_known {
+                    put(record, PID_AT, &bytes4(order, never_known(self.cpu)));
                 }
             });
             read

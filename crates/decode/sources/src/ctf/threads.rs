@@ -8,6 +8,9 @@ use super::parts::Part;
 /// Ids that no thread has: the kernel's end at 2^22 (`PID_MAX_LIMIT`).
 const UNKNOWN: u32 = 1 << 30;
 
+/// The same of a stream of which nothing ever says who runs, with the CPU's number below it.
+const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
+
 /// Parts that are looked at in each direction, at most.
 const MOST_LOOKED_AT: usize = 1 << 10;
 
@@ -68,6 +71,11 @@ impl Threads {
         let number = (cpu & 0x3ff) << 18 | (begin as u32 & 0x3_ffff);
         (UNKNOWN | number).cast_signed()
     }
+}
+
+/// The thread of all events of a CPU whose stream never says which one runs.
+pub(super) fn never_known(cpu: u32) -> i32 {
+    (NEVER_KNOWN | cpu & 0x3fff).cast_signed()
 }
 
 /// Whether an id is one of those that stand for a thread whose own isn't known.

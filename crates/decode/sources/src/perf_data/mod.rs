@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text};
 use crate::open::OpenError;
-use crate::recording::{BufferInfo, Recording, RecordingInfo};
+use crate::recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 use crate::stream::{Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};
 
@@ -181,6 +181,7 @@ fn info(perf: &PerfData, look: &mut FirstLook) -> RecordingInfo {
         uname: (!parts.is_empty()).then(|| parts.join(" ")),
         buffers: vec![BufferInfo::default()],
         cpu_count: features.cpus_available.filter(|&cpus| cpus > 0 && cpus <= MOST_CPUS),
+        tracer: Tracer::Perf,
         samples: std::mem::take(&mut look.samples),
         ..RecordingInfo::default()
     }
