@@ -53,6 +53,12 @@ pub fn fit_into_memory(bytes: u64) {
     ROUND_BYTES.store((bytes / 32).max(LEAST_ROUND_BYTES), Relaxed);
 }
 
+/// Bytes of pages that a round decodes at most, by the memory that this process may take.
+#[must_use]
+pub fn round_bytes() -> u64 {
+    ROUND_BYTES.load(Relaxed)
+}
+
 /// One stream to read, and the recording it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'r> {
@@ -228,7 +234,7 @@ impl<'r> Rounds<'r> {
         let progress = inputs.iter().map(begin).collect();
         let workers = rayon::current_num_threads() as u64;
         let budget = ROUND_BYTES_PER_WORKER * workers.max(1);
-        let round_bytes = (ROUND_BYTES.load(Relaxed) / decoders.max(1)).max(1);
+        let round_bytes = (round_bytes() / decoders.max(1)).max(1);
         let readers = ReaderPool::default();
         Self { inputs, progress, step: 1, budget, round_bytes, readers }
     }

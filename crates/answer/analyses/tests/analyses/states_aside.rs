@@ -56,5 +56,5 @@ fn it_is_given_the_same_in_the_same_order() {
         most = most.max(here.0.len());
     }
     // More batches than are under way at once.
-    assert!(most > 4 * 1024, "{most}");
+    assert!(most > 4 * 8192, "{most}");
 }
