@@ -11,7 +11,7 @@ use crate::align::GuestAlignment;
 
 /// What is handed over at a time, at most; smaller batches cost `export --to perfetto` a twentieth to a tenth.
 const MOST_IN_BATCH: usize = 8192;
-/// A batch takes one in so many bytes of what a round of reading may.
+/// Of what a round of reading may take, a batch takes one in eight bytes.
 const PART_OF_ROUND: u64 = 8;
 /// Batches under way at most: whoever makes more waits.
 const UNDER_WAY: usize = 3;
