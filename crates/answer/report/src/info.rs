@@ -5,7 +5,7 @@ use printable::line;
 use raw_bytes::ByteOrder;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sources::{CpuMode, Guest, Recording, Tracer};
+use sources::{CpuMode, Guest, Recording};
 use timeline::Vm;
 
 use crate::Report;
@@ -71,7 +71,7 @@ fn byte_order(recording: &Recording) -> &'static str {
 
 /// Of the recorded kernel; none: it was a program that recorded.
 fn long_bytes(recording: &Recording) -> Option<usize> {
-    (recording.info().tracer != Tracer::Program).then(|| recording.abi().long.bytes())
+    recording.info().tracer.is_of_kernel().then(|| recording.abi().long.bytes())
 }
 
 fn file_json(file: &FileInfo) -> Value {

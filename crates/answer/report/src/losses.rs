@@ -73,7 +73,9 @@ const fn dropper(tracer: Tracer) -> (&'static str, &'static str) {
     match tracer {
         Tracer::Kernel => ("the kernel", " (hyperscope record --buffer, trace-cmd record -b)"),
         Tracer::Perf => ("the kernel", " (perf record --mmap-pages)"),
-        Tracer::Lttng => ("LTTng", " (lttng enable-channel --subbuf-size)"),
+        Tracer::Lttng | Tracer::LttngOfPrograms => {
+            ("LTTng", " (lttng enable-channel --subbuf-size)")
+        }
         Tracer::Program => ("the program's tracer", ""),
     }
 }

@@ -13,6 +13,9 @@ const CONTEXT: &str = "fixtures/x86-svm/lttng-context";
 const LOSSY: &str = "fixtures/x86-svm/lttng-lossy";
 /// [`CONTEXT`], as babeltrace2 2.1.1 wrote it down.
 const SECOND: &str = "fixtures/x86-svm/lttng-ctf2";
+/// LTTng's own CTF 2, by the session's folder.
+const PROGRAM: &str = "fixtures/lttng-program/trace";
+const PROGRAM_LOSSY: &str = "fixtures/lttng-program/lossy";
 const BARECTF: &str = "fixtures/barectf/trace";
 const PERF: &str = "fixtures/arm64/D.perf.data";
 const OF_PERF: &str = "fixtures/arm64/D.ctf";
@@ -143,6 +146,75 @@ fn a_program_traced_by_barectf_is_what_it_says() {
     }
 }
 
+/// By task and step, what `fixtures/lttng-program/program.c` sorts: each of its threads has half of the tasks.
+fn sorted_samples() -> Vec<Vec<Vec<u64>>> {
+    let (mut all, mut state) = (Vec::new(), 1_u32);
+    for task in 0..80 {
+        if task == 40 {
+            state = 1;
+        }
+        let mut draw = || {
+            state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            u64::from(state >> 16)
+        };
+        let mut steps: Vec<Vec<u64>> =
+            (0..10).map(|step| (0..step).map(|_| draw()).collect()).collect();
+        steps.iter_mut().for_each(|samples| samples.sort_unstable());
+        all.push(steps);
+    }
+    all
+}
+
+/// LTTng's own CTF 2 of a program that knows what it asked for: all of it, and what buffers that were too small kept.
+#[test]
+fn a_program_traced_by_lttng_is_what_it_says() {
+    let expected = sorted_samples();
+    for trace in [PROGRAM, PROGRAM_LOSSY] {
+        let truth = truth(&format!("{trace}.truth.json"));
+        let lost = truth["lost"].as_u64().unwrap();
+        let info = &json(&["info", "--format", "json", trace])["files"][0];
+        assert_eq!((&info["format"], &info["long_bytes"]), (&"CTF 2".into(), &Value::Null));
+        assert_eq!(info["losses"]["events_lost"], lost, "{info}");
+        assert_eq!(info["losses"]["known"], true, "{info}");
+        let text = output_of(&["events", "--format", "jsonl", trace]);
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let (losses, events): (Vec<_>, Vec<_>) = lines.partition(|one| one["event"].is_null());
+        let of_losses: u64 = losses.iter().map(|one| one["lost"].as_u64().unwrap()).sum();
+        assert_eq!((of_losses, events.len() as u64 + lost), (lost, 960), "{losses:?}");
+        for (name, count) in truth["events"].as_object().unwrap() {
+            assert_eq!(&info["events"][format!("sorter:{name}")], count);
+        }
+        for event in &events {
+            let fields = &event["fields"];
+            assert_eq!(
+                (&event["pid"], &event["comm"]),
+                (&fields["context_vtid"], &"program".into())
+            );
+            let task = fields["task"].as_i64().unwrap();
+            if event["event"] == "sorter:started" {
+                let name = if task % 2 == 1 { "odd" } else { "even: \"q\"" };
+                let ratio = format!("{:?}", task as f64 / 8.0);
+                assert_eq!(
+                    [&fields["delta"], &fields["ratio"], &fields["name"]],
+                    [&(-task).into(), &ratio.into(), &Value::from(name)]
+                );
+            }
+            if event["event"] == "sorter:step" {
+                let step = fields["small"].as_i64().unwrap() + 5;
+                assert_eq!(
+                    [&fields["mask"], &fields["state"], &fields["address"]],
+                    [&(1 << step).into(), &(step % 6).into(), &Value::from(0x0100_007f)]
+                );
+                assert_eq!(fields["mac"], serde_json::json!([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
+                assert_eq!(
+                    fields["samples"],
+                    serde_json::json!(expected[task as usize][step as usize])
+                );
+            }
+        }
+    }
+}
+
 /// A thread that a switch says is the one that the context says.
 #[test]
 fn threads_of_switches_are_those_of_contexts() {
@@ -219,13 +291,13 @@ fn what_can_not_be_read_is_said() {
     };
     let stream = repository().join(LTTNG).join("kernel/chan_0");
     assert!(said(&stream, 1).contains("is part of a CTF trace; give the folder"));
-    // A session of programs alone: which is wanted isn't known.
+    // A session of programs: of several traces it isn't known which is wanted.
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/64-bit"));
+    assert!(said(&at("session"), 0).contains("6,927"));
+    copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/32-bit"));
     let text = said(&at("session"), 1);
-    assert!(
-        text.contains("none of them in its kernel folder") && text.contains("64-bit"),
-        "{text}"
-    );
+    let names = ["none of them in its kernel folder", "32-bit", "64-bit"];
+    assert!(names.iter().all(|name| text.contains(name)), "{text}");
     assert!(said(&at("session/ust/uid/0/64-bit"), 0).contains("6,927"));
     // Metadata without a stream, and streams without metadata.
     copy("fixtures/x86-svm/lttng/kernel", &at("bare"));

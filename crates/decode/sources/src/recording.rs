@@ -63,8 +63,18 @@ pub enum Tracer {
     Perf,
     /// The kernel modules of LTTng.
     Lttng,
+    /// LTTng in programs.
+    LttngOfPrograms,
     /// A program that records what it does itself.
     Program,
+}
+
+impl Tracer {
+    /// Whether it records what a kernel does.
+    #[must_use]
+    pub const fn is_of_kernel(self) -> bool {
+        matches!(self, Self::Kernel | Self::Perf | Self::Lttng)
+    }
 }
 
 /// What is known of a buffer besides its events.

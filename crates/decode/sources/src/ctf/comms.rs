@@ -34,6 +34,9 @@ const NAMED: [(&[&str], &[&str]); 4] = [
     (&["child_pid"], &["child_comm"]),
 ];
 
+/// The same of contexts, which any event may have: they name the thread that ran.
+const CONTEXT: (&[&str], &[&str]) = (&["context_tid", "context_vtid"], &["context_procname"]);
+
 /// Where an event has a thread's id and its name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NameAt {
@@ -41,14 +44,16 @@ pub(super) struct NameAt {
     name: Behind,
 }
 
-/// The names that events of a shape have; `field` finds a field's place.
+/// The names that events of a shape have, which may be events of threads; the others find a field's place.
 pub(super) fn names_at(
+    is_of_threads: bool,
     id_at: impl Fn(&[&str]) -> Option<u16>,
     name_at: impl Fn(&[&str]) -> Option<Behind>,
 ) -> Vec<NameAt> {
     let place =
         |(ids, names): &(&[&str], &[&str])| Some(NameAt { id: id_at(ids)?, name: name_at(names)? });
-    NAMED.iter().filter_map(place).collect()
+    let of_threads = if is_of_threads { &NAMED[..] } else { &[] };
+    [CONTEXT].iter().chain(of_threads).filter_map(place).collect()
 }
 
 impl ThreadNames for Comms {

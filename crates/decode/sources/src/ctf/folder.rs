@@ -11,11 +11,11 @@ const MOST_DEPTH: usize = 5;
 /// Traces of a session that are named.
 const MOST_NAMED: usize = 4;
 
-/// The folder of the trace that `path` stands for: itself, or the `kernel` of a session. None: it is
+/// The folder of the trace that `path` stands for: itself, or that of a session: the `kernel`, or the only one. None: it is
 /// neither a trace nor a session.
 ///
 /// # Errors
-/// When it is a session without a trace of the kernel, whose others have to be named.
+/// When it is a session with several traces, none of the kernel.
 pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     if path.join(METADATA).is_file() {
         return Ok(Some(path.to_owned()));
@@ -26,8 +26,8 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     }
     let mut found = Vec::new();
     below(path, MOST_DEPTH, &mut found);
-    if found.is_empty() {
-        return Ok(None);
+    if found.len() < 2 {
+        return Ok(found.pop());
     }
     found.sort();
     let names = found.iter().take(MOST_NAMED).map(|one| one.display().to_string());

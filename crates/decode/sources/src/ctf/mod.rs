@@ -231,13 +231,16 @@ fn info(layout: &Layout, buffers: Vec<BufferInfo>, notes: Vec<String>) -> Record
     }
 }
 
-/// By the environment that the metadata have: LTTng of programs is no tracer of the kernel.
+/// By the environment that the metadata have.
 fn tracer(layout: &Layout) -> Tracer {
-    match (layout.env("tracer_name"), layout.env("domain")) {
-        (Some("perf"), _) => Tracer::Perf,
-        (Some(name), Some("kernel")) if name.starts_with("lttng") => Tracer::Lttng,
-        (_, Some("kernel") | None) => Tracer::Kernel,
-        (_, Some(_)) => Tracer::Program,
+    let name = layout.env("tracer_name").unwrap_or_default();
+    let is_of_kernel = layout.env("domain").is_none_or(|domain| domain == "kernel");
+    match (name, is_of_kernel) {
+        ("perf", _) => Tracer::Perf,
+        (name, true) if name.starts_with("lttng") => Tracer::Lttng,
+        (name, false) if name.starts_with("lttng") => Tracer::LttngOfPrograms,
+        (_, true) => Tracer::Kernel,
+        (_, false) => Tracer::Program,
     }
 }
 

@@ -236,16 +236,13 @@ impl Builder<'_> {
         // Other events have such fields, too: names of files, processes.
         let is_of_threads = self.system == "sched"
             || matches!(event, "perf_comm" | "lttng_statedump_process_state");
-        if !is_of_threads {
-            return Vec::new();
-        }
         let name_at = |names: &[&str]| {
             let field = names.iter().find_map(|name| self.field(name))?;
             let is_text = matches!(field.print, Print::Text);
             let len = field.count.map(|_| field.size);
             is_text.then_some(Behind { at: field.at, len })
         };
-        comms::names_at(|names| self.place_of(names), name_at)
+        comms::names_at(is_of_threads, |names| self.place_of(names), name_at)
     }
 
     fn field(&self, name: &str) -> Option<&Known> {
