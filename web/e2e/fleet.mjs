@@ -80,6 +80,8 @@ async function effectsAreShown(browser) {
   const io = rows.find((row) => row.metric === "mean_ns" && row.reason === "io" && row.level === 2 && row.stratum === null);
   assert.deepEqual(io.carried_by, ODD);
   await view.locator("#hosts .behind > summary").click();
+  // The table is made once it is opened.
+  await view.locator("#hosts tbody tr").nth(23).waitFor();
   const titles = await view.$$eval("#hosts thead th", (all) => all.map((one) => one.textContent));
   const table = new Map((await cells(view, "#hosts")).map((line) => [line[0], line[titles.indexOf("io (level 2)")]]));
   assert.equal(table.size, 24);

@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -14,7 +14,7 @@ export function program() {
   const built = ["release", "debug"].map((profile) => join(target, profile, "hyperscope"));
   const found = [process.env.HYPERSCOPE, ...built].find((path) => path && existsSync(path));
   if (!found) throw new Error("hyperscope is not built: cargo build --release");
-  return found;
+  return resolve(found);
 }
 
 export function hyperscope(...args) {
