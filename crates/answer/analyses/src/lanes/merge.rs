@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Span;
-use super::packed::{COLUMNS, Chunk, Packed, Sums};
+use super::packed::{BEGINS, COLUMNS, Chunk, Packed, Sums};
 use super::state::State;
 
 /// A span, or several that were merged.
@@ -124,23 +124,20 @@ impl Items {
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let last_sums = self.last_sums.as_ref().map(|merged| merged.packed());
-        let mut sums = self.recent_sums.iter().chain(&last_sums);
-        let recent = self.recent.iter().map(|item| {
-            let sums = if item.state.is_none() { sums.next() } else { None };
-            (*item, sums.map_or(&[][..], |sums| &**sums))
-        });
+        let sums = self.recent_sums.iter().chain(&last_sums).map(|sums| &**sums);
+        let recent = with_sums(self.recent.iter().copied(), sums);
+        let recent = recent.map(|(item, sums)| (item, sums.unwrap_or_default()));
         let recent = Chunk::of(recent, self.packed.end_ns());
-        let chunks = || self.packed.chunks().chain([&recent]);
         for column in 0..COLUMNS {
-            let mut chunks = chunks();
-            if column == 0
-                && let Some(first) = chunks.next()
-            {
-                let (begin, others) = first.begins_after(origin_ns);
-                take(&begin)?;
-                take(others)?;
+            for (at, chunk) in self.packed.chunks().chain([&recent]).enumerate() {
+                if (column, at) == (BEGINS, 0) {
+                    let (first, others) = chunk.begins_after(origin_ns);
+                    take(&first)?;
+                    take(others)?;
+                } else {
+                    take(chunk.column(column))?;
+                }
             }
-            chunks.try_for_each(|chunk| take(chunk.column(column)))?;
         }
         Ok(())
     }
@@ -222,12 +219,10 @@ impl Items {
         if self.recent.len() < LATEST + PACKED_AT_ONCE {
             return;
         }
-        let mut old = Vec::with_capacity(PACKED_AT_ONCE);
-        for item in self.recent.drain(..PACKED_AT_ONCE) {
-            let sums = if item.state.is_none() { self.recent_sums.pop_front() } else { None };
-            self.sums_bytes -= sums.as_deref().map_or(0, sums_cost);
-            old.push((item, sums));
-        }
+        let sums = std::iter::from_fn(|| self.recent_sums.pop_front());
+        let old: Vec<_> = with_sums(self.recent.drain(..PACKED_AT_ONCE), sums).collect();
+        let sums = old.iter().filter_map(|(_, sums)| sums.as_deref());
+        self.sums_bytes -= sums.map(sums_cost).sum::<usize>();
         self.packed.push(&old);
     }
 
@@ -237,11 +232,18 @@ impl Items {
         let Self { packed, recent, mut recent_sums, last_sums, .. } = std::mem::take(self);
         recent_sums.extend(last_sums.map(|merged| merged.packed()));
         packed.drain(|item, sums| self.append(item, sums, merge_below_ns));
-        for item in recent {
-            let sums = if item.state.is_none() { recent_sums.pop_front() } else { None };
+        for (item, sums) in with_sums(recent.into_iter(), recent_sums.into_iter()) {
             self.append(item, sums.as_deref().unwrap_or(&[]), merge_below_ns);
         }
     }
+}
+
+/// Each item with what was merged into it: `sums` has that of those that are not single spans, in their order.
+fn with_sums<S>(
+    items: impl Iterator<Item = Item>,
+    mut sums: impl Iterator<Item = S>,
+) -> impl Iterator<Item = (Item, Option<S>)> {
+    items.map(move |item| (item, if item.state.is_none() { sums.next() } else { None }))
 }
 
 /// Memory of what was merged into an item that is not packed yet: its bytes, the pointer to them, and

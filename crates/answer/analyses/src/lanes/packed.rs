@@ -13,7 +13,7 @@ use raw_bytes::seven_bits::{NUMBER_BYTES, put, take, take_byte};
 /// Columns of items, in the order of the page's: how long after the end of the one before it an item begins, its length,
 /// its state, its label, and what was merged into it.
 pub(super) const COLUMNS: usize = 5;
-const BEGINS: usize = 0;
+pub(super) const BEGINS: usize = 0;
 
 /// Bytes of what was merged at most: a count of spans, one of states, and the time of each.
 const MOST_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES);
@@ -25,7 +25,7 @@ const SEVERAL: u8 = u8::MAX;
 pub(super) type Sums<'p> = &'p [u8];
 
 /// Items that were packed together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Chunk {
     /// The columns, one after the other.
     bytes: Box<[u8]>,
