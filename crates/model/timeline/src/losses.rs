@@ -1,7 +1,7 @@
 //! What a recording lost, counted: losses are data and stand next to every result.
 
 use ringbuf::Missed;
-use sources::{Damage, Damages, Doubt, Recording, RecordingInfo, Tracer};
+use sources::{Damage, Damages, Doubt, Recording, Tracer};
 
 /// Losses of one recording.
 #[derive(Clone, Debug, Default)]
@@ -29,12 +29,15 @@ pub struct Losses {
 impl Losses {
     /// What a recording says of its losses outside the pages, before any was read.
     pub(crate) fn of_container(recording: &Recording) -> Self {
-        let ending = recording.ending();
-        let (doubt, counted_at_end) = (ending.doubt.clone(), ending.lost());
-        let RecordingInfo { resolution_ns, tracer, notes, .. } = recording.info();
-        let (resolution_ns, tracer, notes) = (*resolution_ns, *tracer, notes.clone());
-        let mut losses =
-            Self { doubt, counted_at_end, resolution_ns, tracer, notes, ..Self::default() };
+        let (ending, info) = (recording.ending(), recording.info());
+        let mut losses = Self {
+            doubt: ending.doubt.clone(),
+            counted_at_end: ending.lost(),
+            resolution_ns: info.resolution_ns,
+            tracer: info.tracer,
+            notes: info.notes.clone(),
+            ..Self::default()
+        };
         losses.damage.extend(recording.damage().iter().cloned());
         losses
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracedat::Cmdlines;
 
-use super::shape::Behind;
+use super::shape::{Behind, THREADS};
 use super::stream::{CtfStream, Trace};
 use super::threads::is_unknown;
 use crate::names::ThreadNames;
@@ -35,7 +35,7 @@ const NAMED: [(&[&str], &[&str]); 4] = [
 ];
 
 /// The same of contexts, which any event may have: they name the thread that ran.
-const CONTEXT: (&[&str], &[&str]) = (&["context_tid", "context_vtid"], &["context_procname"]);
+const CONTEXT: (&[&str], &[&str]) = (&THREADS, &["context_procname"]);
 
 /// Where an event has a thread's id and its name.
 #[derive(Clone, Copy, Debug)]

@@ -273,18 +273,20 @@ fn recording(
     let table = format_table(&shapes, &mut damage);
     let formats = format_texts(&shapes);
     let found = packets(&layout, &files, &mut damage);
-    let is_lttng = layout.env("tracer_name").is_some_and(|name| name.starts_with("lttng"));
+    if found.keys().any(|key| key.cpu.is_none()) {
+        notes.push(NO_CPUS.to_owned());
+    }
+    let is_lttng = matches!(tracer(&layout), Tracer::Lttng | Tracer::LttngOfPrograms);
     let trace = Arc::new(Trace { layout, files, shapes, order });
     let mut channels: Vec<String> = Vec::new();
     let (mut streams, mut sources, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut is_counted, mut without_cpus) = (true, 0);
+    let mut is_counted = true;
     for (number, (key, packets)) in found.into_iter().enumerate() {
         let of = channel(packets.first().and_then(|(file, _)| names.get(*file)));
         let buffer = channels.iter().position(|one| *one == of).unwrap_or_else(|| {
             channels.push(of);
             channels.len() - 1
         });
-        without_cpus += u64::from(key.cpu.is_none());
         let cpu = key.cpu.unwrap_or(number as u64);
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
         let (parts, lost) = parts::ordered(packets, is_lttng);
@@ -295,9 +297,6 @@ fn recording(
         let source = Arc::new(CtfStream::new(cpu, Arc::clone(&trace), parts));
         sources.push(Arc::clone(&source));
         streams.push(Stream { cpu, buffer, records: StreamRecords::Listed(source), cut: false });
-    }
-    if without_cpus > 0 {
-        notes.push(NO_CPUS.to_owned());
     }
     // One channel is the recording's only buffer, and needs no name.
     if channels.len() <= 1 {

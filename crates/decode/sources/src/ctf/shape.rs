@@ -115,6 +115,9 @@ pub(super) struct Of<'t> {
     pub(super) exits_have_vcpus: bool,
 }
 
+/// Fields of any event that have the thread that ran.
+pub(super) const THREADS: [&str; 3] = ["context_tid", "context_vtid", "perf_tid"];
+
 struct Builder<'t> {
     of: &'t Of<'t>,
     is_entry: bool,
@@ -147,7 +150,7 @@ impl Shape {
             common_at: [None; 2],
         };
         let plans: Vec<Plan> = event.steps.iter().map(|step| builder.plan(step)).collect();
-        let thread_at = builder.place_of(&["context_tid", "context_vtid", "perf_tid"]);
+        let thread_at = builder.place_of(&THREADS);
         let is_switch = name == "sched_switch";
         let before = builder.place_of(&["prev_pid"]);
         let switch_at = before.zip(builder.place_of(&["next_pid"])).filter(|_| is_switch);
