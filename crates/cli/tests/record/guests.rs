@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::agent::{Agent, signal};
 use crate::samples::{BUSY, counted, perf_counts};
 use crate::tool::{
-    OWN, Ran, TRACEFS, command, count_started, file_info, left_in_tracefs, lock_tracing,
-    own_program, run, session_json, start_programs, wait_until,
+    OWN, Ran, TRACEFS, command, count_started, file_info, kept_bytes, left_in_tracefs,
+    lock_tracing, own_program, run, session_json, start_programs, wait_until,
 };
 
 pub(crate) struct Setup {
@@ -79,6 +79,16 @@ impl Setup {
         // A signal that came before the recorder has heard of it, too, would stop the start.
         thread::sleep(Duration::from_millis(200));
         child
+    }
+
+    /// Makes system calls until so much of what the guest records of them is in the session. How many it takes is
+    /// the machine's affair: a small buffer loses those that nobody reads in time.
+    fn make_calls_until_kept(&self, bytes: u64) {
+        let pages = self.folder.path().join("s/guest-g.pages");
+        wait_until("too few pages came", || {
+            make_calls(10_000);
+            kept_bytes(&pages) >= bytes
+        });
     }
 
     /// Another recording of the same guest.
@@ -237,6 +247,9 @@ fn counted_by_trace_cmd(file: &Path) -> Option<u64> {
     Some(text.lines().filter(|line| line.contains("sched_process_exec")).count() as u64)
 }
 
+/// Pages with more than ten thousand system calls: an event as one begins and one as it ends take a hundred bytes.
+const KEPT: u64 = 2 << 20;
+
 #[test]
 fn an_agent_that_is_killed_leaves_what_it_sent() {
     let Some(_lock) = lock_tracing() else { return };
@@ -244,7 +257,7 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     let agent = Agent::start(&setup.channel());
     let more = ["--guest-event", "raw_syscalls", "--guest-buffer", "64"];
     let recorder = setup.begin(&more);
-    make_calls(40_000);
+    setup.make_calls_until_kept(KEPT);
     agent.signal("KILL");
     start_programs(5);
     let (code, messages) = ended(recorder);
@@ -281,9 +294,7 @@ fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on()
     let setup = Setup::new();
     let agent = Agent::start(&setup.channel());
     let mut recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
-    make_calls(40_000);
-    // What came stays in memory for a moment only.
-    std::thread::sleep(Duration::from_millis(500));
+    setup.make_calls_until_kept(KEPT);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     wait_until("instances stay", || left_in_tracefs().is_empty());

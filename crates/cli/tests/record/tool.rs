@@ -101,6 +101,13 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// What is in the files of pages of a recording that goes on.
+pub(crate) fn kept_bytes(pages: &Path) -> u64 {
+    let files = fs::read_dir(pages).unwrap().map(|file| file.unwrap());
+    let cpus = files.filter(|file| file.file_name().to_str().unwrap().starts_with("cpu"));
+    cpus.map(|file| file.metadata().unwrap().len()).sum()
+}
+
 /// The end of the path of [`own_program`].
 pub(crate) const OWN: &str = "started_by_record_tests/true";
 

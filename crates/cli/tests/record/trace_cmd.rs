@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::agent::{Agent, signal};
 use crate::tool::{
-    TRACEFS, command, file_info, left_in_tracefs, lock_tracing, run, start_programs, wait_until,
+    TRACEFS, command, file_info, kept_bytes, left_in_tracefs, lock_tracing, run, start_programs,
+    wait_until,
 };
 
 /// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
@@ -98,14 +99,9 @@ fn what_an_agent_sent_before_it_was_killed_is_kept() {
     let child = command(&strs(&words)).stderr(Stdio::piped()).spawn().unwrap();
     let pages = session.join("guest-g.pages");
     wait_until("it did not begin", || pages.join("trace_clock").exists());
-    let bytes = || {
-        let files = fs::read_dir(&pages).unwrap().map(|file| file.unwrap());
-        let pages = files.filter(|file| file.file_name().to_str().unwrap().starts_with("cpu"));
-        pages.map(|file| file.metadata().unwrap().len()).sum::<u64>()
-    };
     wait_until("no pages came", || {
         start_programs(20);
-        bytes() > 0
+        kept_bytes(&pages) > 0
     });
     // An agent that is gone in the first moments has not begun.
     std::thread::sleep(Duration::from_millis(500));
