@@ -180,7 +180,7 @@ test-lab:
 # Programs that tests compare against. Only root can install them; without them tests are skipped.
 .PHONY: tools
 tools:
-	@for tool in trace-cmd debuginfod; do \
+	@for tool in trace-cmd babeltrace2 debuginfod; do \
 		if ! command -v $$tool >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			(apt-get update -qq && apt-get install -y -qq --no-install-recommends $$tool) >/dev/null || true; \
 		fi; \
