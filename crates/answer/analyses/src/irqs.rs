@@ -7,25 +7,22 @@
 
 mod names;
 mod open_handlers;
+mod search;
 mod sink;
 mod sources;
 mod sums;
-
-use std::cmp::Reverse;
 
 use ::sources::Recording;
 use timeline::Losses;
 use timeline::trace_events::each_trace_event_and_names;
 
-use self::names::Names;
-use self::sink::IrqSink;
-use self::sources::{IRQ_NAMES, Sources};
+use self::sources::Sources;
 use crate::align::GuestAlignment;
-use crate::machine_names::machine_names;
 use crate::states::{Besides, states_by};
 
+pub(crate) use self::search::{HandlerSearch, WithHandlers};
 pub use self::sources::HandlerKind;
-pub(crate) use self::sources::softirq_name;
+pub(crate) use self::sources::{IRQ_NAMES, softirq_name};
 pub use self::sums::HandlerSums;
 
 /// What rows are of, within a machine.
@@ -95,27 +92,12 @@ pub fn irqs(
     by: By,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Irqs {
-    let sources = Sources::new(recordings);
-    let mut sink = IrqSink::new(guests, by);
-    let source_of = |format: &eventfmt::EventFormat| sources.of(format);
-    let besides = Besides::Handlers(&source_of);
+    let search = HandlerSearch::new(recordings, by);
+    let mut sink = search.sink(guests);
+    let source_of = |format: &eventfmt::EventFormat| search.source_of(format);
+    let besides = Besides { handlers: Some(&source_of), ..Besides::default() };
     let (states, names) = states_by(recordings, guests, besides, &mut sink, |asked| {
         each_trace_event_and_names(recordings, asked, IRQ_NAMES, tick)
     });
-    let (sums, ends_alone) = sink.finish();
-    let named = Names { recordings, sources: &sources, irqs: &names, threads: &states.pass.names };
-    let left_out = sums.left_out;
-    let mut rows: Vec<HandlerRow> =
-        sums.rows.into_iter().map(|(key, sums)| named.row(by, key, sums)).collect();
-    rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.begun))));
-    Irqs {
-        rows,
-        machines: machine_names(recordings, guests),
-        spans_ns: states.pass.spans_ns,
-        is_recorded: recordings.iter().map(has_handlers).collect(),
-        ends_alone,
-        left_out,
-        losses: states.pass.losses,
-        nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
-    }
+    search.answer(sink, (&states, &names), (recordings, guests))
 }

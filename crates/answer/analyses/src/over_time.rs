@@ -1,14 +1,16 @@
 //! What a page shows over time, of one reading: who used the CPUs, the timeline of all lanes, the code that ran,
-//! and the paths of requests.
+//! the paths of requests, and handlers of interrupts.
 
 use std::collections::HashMap;
 
+use eventfmt::EventFormat;
 use sources::{Recording, Samples};
 use timeline::Vm;
 
 use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
 use crate::cpu::{CpuUse, CpuUseSink};
+use crate::irqs::{self, HandlerSearch, IRQ_NAMES, Irqs, WithHandlers, has_handlers};
 use crate::lanes::{ArrowSink, Arrows, LaneMachine, LaneRoom, LaneSet, LaneSink};
 use crate::path::{Paths, paths_and};
 use crate::profile::Profile;
@@ -58,6 +60,8 @@ pub struct OverTime {
     pub profile: Profile,
     /// As [`crate::path::paths`] gives them, between the ends that recordings have by themselves.
     pub paths: Paths,
+    /// As [`crate::irqs::irqs`] gives them by handler; `None`: no recording can have any.
+    pub irqs: Option<Irqs>,
 }
 
 /// Reads recordings for all of this within `room`; `tick` hears of the bytes done.
@@ -72,17 +76,32 @@ pub fn over_time(
     let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
     let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
     let mut sinks = ((CpuUseSink::default(), lanes), code);
-    let (states, (paths, arrows)) = aside(&mut sinks, |states| {
-        states_by(recordings, guests, Besides::GuestPc, states, |asked| {
+    let are_recorded = recordings.iter().any(has_handlers);
+    let search = are_recorded.then(|| HandlerSearch::new(recordings, irqs::By::Handler));
+    let source_of = |format: &EventFormat| search.as_ref()?.source_of(format);
+    let besides = Besides { guest_pc: true, handlers: are_recorded.then_some(&source_of) };
+    let ((states, ((paths, arrows), names)), handlers) = aside(&mut sinks, |states| {
+        let handlers = search.as_ref().map(|search| search.sink(guests));
+        let mut states = WithHandlers { states, handlers };
+        let read = states_by(recordings, guests, besides, &mut states, |asked| {
             let arrows = ArrowSink::new(room.arrow_bytes);
-            let (found, events) =
-                paths_and(recordings, (guests, vms), (room.requests, arrows), asked, tick);
-            (events, found)
-        })
+            let (found, (events, names)) = paths_and(
+                recordings,
+                (guests, vms),
+                (room.requests, arrows),
+                (asked, IRQ_NAMES),
+                tick,
+            );
+            (events, (found, names))
+        });
+        (read, states.handlers)
     });
+    let irqs = search
+        .zip(handlers)
+        .map(|(search, handlers)| search.answer(handlers, (&states, &names), (recordings, guests)));
     let ((sums, lanes), code) = sinks;
     let cpu = sums.answer(recordings, guests, processes, &states);
     let (lanes, arrows, calls) = lanes.answer((recordings, guests), &states, arrows, tick);
     let profile = profile_of(code, states, recordings, guests, samples);
-    OverTime { cpu, lanes, arrows, calls, profile, paths }
+    OverTime { cpu, lanes, arrows, calls, profile, paths, irqs }
 }

@@ -32,7 +32,7 @@ use timeline::trace_events::{
     Asked, Gap, TraceEvent, TraceEventPass, TraceEventSink, each_trace_event,
     each_trace_event_for_two,
 };
-use timeline::{Losses, Vm};
+use timeline::{Losses, NamedNumber, NumberedNames, Vm};
 
 use crate::align::GuestAlignment;
 use crate::distribution::Distribution;
@@ -260,26 +260,27 @@ pub fn paths(
 }
 
 /// [`paths`] between the ends that recordings have by themselves, whose VMs are known, with a list of all requests where
-/// there are no more than `most_listed`; and hand-overs for a sink, which is handed back. `other` takes events of the
-/// same reading.
+/// there are no more than `most_listed`; and hand-overs for a sink, which is handed back. `other` takes
+/// events of the same reading, which also gives the names that `named` has for numbers.
 pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
     recordings: &[Recording],
     (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
     (most_listed, handovers): (usize, H),
-    other: Asked<'_, S>,
+    (other, named): (Asked<'_, S>, NamedNumber),
     tick: &(dyn Fn(u64) + Sync),
-) -> ((Paths, H), TraceEventPass) {
+) -> ((Paths, H), (TraceEventPass, NumberedNames)) {
     let events = Events::by_themselves(recordings, guests);
     let machines = Machines::with_vms(recordings, guests, vms);
     let follower = Follower::new(&events, &machines, PathTable::listing(most_listed));
     let mut both = Both(follower, Handovers::new(&events, &machines, handovers));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let asked = Asked { wanted: &wanted, sink: &mut both };
-    let (pass, of_other) = each_trace_event_for_two(recordings, (asked, other), tick);
+    let ((pass, of_other), names) =
+        each_trace_event_for_two(recordings, (asked, other), named, tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     let Both(follower, handovers) = both;
     let found = follower.finish(nanoseconds, pass.losses);
-    ((table::paths(found, &machines), handovers.sink), of_other)
+    ((table::paths(found, &machines), handovers.sink), (of_other, names))
 }
 
 /// Two sinks that take the same events.

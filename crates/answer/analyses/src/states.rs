@@ -65,7 +65,7 @@ pub fn states<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    read_states(recordings, guests, Besides::Nothing, sink, tick)
+    read_states(recordings, guests, Besides::default(), sink, tick)
 }
 
 /// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
@@ -113,7 +113,8 @@ pub(crate) fn states_with_pc<S: StateSink>(
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    read_states(recordings, guests, Besides::GuestPc, sink, tick)
+    let besides = Besides { guest_pc: true, ..Besides::default() };
+    read_states(recordings, guests, besides, sink, tick)
 }
 
 fn read_states<S: StateSink>(

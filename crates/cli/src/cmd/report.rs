@@ -13,7 +13,7 @@ use analyses::each_exit::{EachExitOf, ExitList, ListRoom, MOST_LISTED_EXITS};
 use analyses::exit_question::ask;
 use analyses::exits::{Exits, ExitsBy};
 use analyses::group::By;
-use analyses::irqs::{self, has_handlers, irqs};
+use analyses::irqs::Irqs;
 use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::{Latencies, LatenciesOf};
 use analyses::machine_names::MachineName;
@@ -69,7 +69,7 @@ const MOST_ARROW_BYTES: usize = 8 << 20;
 /// The part for a list of all requests.
 const REQUESTS_PART: u64 = 32;
 
-/// Times that a recording is read; those of calls, boots and interrupts are read for these, too.
+/// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
@@ -126,13 +126,13 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         processes: &processes,
         machines: &machines,
     };
-    let OverTime { cpu, lanes, arrows, calls, profile, paths } =
+    let OverTime { cpu, lanes, arrows, calls, profile, paths, irqs } =
         over_time(&recordings, known, room, &tick);
     let advice = advice_of(&evidence, nested.as_ref(), &cpu.taken);
     let cpu = cpu_report(&recordings, &exits, cpu);
     let path = path_report(&recordings, &guests, paths);
     let calls = calls_of(&recordings, &machines, calls);
-    let irqs = irqs_report(&recordings, &guests, &tick);
+    let irqs = irqs.map(|irqs| irqs_report(&recordings, irqs));
     let critical = critical_of(args, &recordings, &guests, &tick)?;
     progress.finish();
     let sources: Vec<String> = recordings.iter().map(shown_path).collect();
@@ -323,20 +323,15 @@ fn cpu_report(recordings: &[Recording], exits: &ExitsReport, cpu: CpuUse) -> Cpu
     }
 }
 
-/// Handlers of interrupts, where their events were recorded.
-fn irqs_report(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    tick: &(dyn Fn(u64) + Sync),
-) -> Option<IrqsReport> {
-    let is_recorded = recordings.iter().any(has_handlers);
-    is_recorded.then(|| IrqsReport {
+/// Handlers of interrupts.
+fn irqs_report(recordings: &[Recording], irqs: Irqs) -> IrqsReport {
+    IrqsReport {
         sources: recordings.iter().map(shown_path).collect(),
-        irqs: irqs(recordings, guests, irqs::By::Handler, tick),
+        irqs,
         top: usize::MAX,
         histogram: false,
         recorder_cost: None,
-    })
+    }
 }
 
 /// The samples of each recording. Without those that can't be read a page has all the rest.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::pages::Page;
 use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, hyperscope, output_of, recordings};
 
@@ -184,6 +185,17 @@ fn every_recording_keeps_the_schema() {
     }
     for pair in PAIRS {
         check(&validator, &json(&[&["--by", "thread"], pair.as_slice()].concat()), pair[0]);
+    }
+}
+
+/// A page finds them in the reading that it makes for its timeline, too.
+#[test]
+fn a_page_has_the_same_rows() {
+    let alone = ["fixtures/x86-vmx/smp.dat"];
+    for files in PAIRS.iter().map(|pair| pair.as_slice()).chain([&alone[..]]) {
+        let page = Page::of(files);
+        assert!(!handlers(&page.report["irqs"]).is_empty(), "{files:?}");
+        assert_eq!(page.report["irqs"], json(files), "{files:?}");
     }
 }
 

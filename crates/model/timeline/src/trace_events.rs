@@ -173,12 +173,13 @@ pub fn each_trace_event<S: TraceEventSink>(
     TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
 }
 
-/// [`each_trace_event`] for two sinks, of one reading.
+/// [`each_trace_event`] for two sinks, with the names that `named` has for numbers, of one reading.
 pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
     recordings: &[Recording],
     (a, b): (Asked<'_, A>, Asked<'_, B>),
+    named: NamedNumber,
     tick: &(dyn Fn(u64) + Sync),
-) -> (TraceEventPass, TraceEventPass) {
+) -> ((TraceEventPass, TraceEventPass), NumberedNames) {
     let (inputs, owners) = inputs(recordings);
     let decoders = [
         Decoder::new::<A>(recordings, &owners, a.wanted),
@@ -186,12 +187,17 @@ pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
     ];
     let mut for_a = Merger::new(&inputs, &owners, nothing_yet(recordings), a.sink);
     let mut for_b = Merger::new(&inputs, &owners, nothing_yet(recordings), b.sink);
+    let name_decoder = NameDecoder::new(recordings, &owners, named);
+    let mut gatherer = NameGatherer::new(&owners);
     let [of_a, of_b] = &decoders;
-    rounds::run(&inputs, &(of_a, of_b), &mut (&mut for_a, &mut for_b), tick);
-    (
+    let mut for_both = (&mut for_a, &mut for_b);
+    let all = (&(of_a, of_b), &name_decoder);
+    rounds::run(&inputs, &all, &mut (&mut for_both, &mut gatherer), tick);
+    let passes = (
         TraceEventPass { event_ids: of_a.seen(), ..for_a.finish() },
         TraceEventPass { event_ids: of_b.seen(), ..for_b.finish() },
-    )
+    );
+    (passes, gatherer.names)
 }
 
 /// [`each_trace_event`], with the names that `named` has for numbers, of one reading.

@@ -14,7 +14,7 @@ use crate::states::{
 };
 
 /// Takes events of handlers, and states of vCPUs.
-pub(super) struct IrqSink {
+pub(crate) struct IrqSink {
     cpus: FxHashMap<GuestCpu, OpenHandlers>,
     /// By CPU and number of a soft interrupt: since when it is due.
     due: FxHashMap<GuestCpu, [Option<u64>; MOST_SOFTIRQS]>,

@@ -40,7 +40,7 @@ pub(crate) fn softirq_name(number: u64) -> Option<&'static str> {
 }
 
 /// Where devices' interrupts have the names of their handlers.
-pub(super) const IRQ_NAMES: NamedNumber =
+pub(crate) const IRQ_NAMES: NamedNumber =
     NamedNumber { event: "irq:irq_handler_entry", number: "irq", name: "name" };
 
 const IRQ: u8 = 0;

@@ -59,13 +59,12 @@ const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
 pub(crate) type SourceOf<'h> = dyn Fn(&EventFormat) -> Option<(u8, &'static [&'static str])> + 'h;
 
 /// What is wanted besides what states are made of.
-#[derive(Clone, Copy)]
-pub(crate) enum Besides<'h> {
-    Nothing,
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Besides<'h> {
     /// Where the guest was when it exited.
-    GuestPc,
+    pub(crate) guest_pc: bool,
     /// Handlers of interrupts, by their sources.
-    Handlers(&'h SourceOf<'h>),
+    pub(crate) handlers: Option<&'h SourceOf<'h>>,
 }
 
 /// What is wanted of an event: of a guest's, what shows what it does.
@@ -75,7 +74,7 @@ pub(super) fn wanted(
     of_guest: bool,
     besides: Besides<'_>,
 ) -> Option<Wanted> {
-    if let Besides::Handlers(source_of) = besides
+    if let Some(source_of) = besides.handlers
         && let Some((sign, (source, fields))) = sign(format).zip(source_of(format))
     {
         let work = if is_host_work(format) { WORK } else { 0 };
@@ -90,16 +89,14 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
-        None if matches!(besides, Besides::GuestPc) => {
-            VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds())
-        }
+        None if besides.guest_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
 }
 
 /// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
 pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
-    let wanted = wanted(recording, format, false, Besides::Nothing)?;
+    let wanted = wanted(recording, format, false, Besides::default())?;
     let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
     Some(if says_more { wanted } else { Wanted { fields: &[], ..wanted } })
 }
@@ -118,7 +115,7 @@ pub(crate) enum HandlerEdge {
     Ends,
 }
 
-/// The source of the handler that a tag speaks of, see [`Besides::Handlers`].
+/// The source of the handler that a tag speaks of, see [`Besides::handlers`].
 pub(crate) fn handler_of(tag: u16) -> Option<(u8, HandlerEdge)> {
     let source = (tag.checked_sub(OWN_TAGS)? / SOURCE).checked_sub(1)?;
     let edge = match sign_of(tag)? {

@@ -7,6 +7,7 @@ use analyses::cpu::cpu;
 use analyses::exit_question::ask;
 use analyses::exits::{ExitsBy, exits};
 use analyses::group::By;
+use analyses::irqs::{self, has_handlers, irqs};
 use analyses::lanes::{LaneMachine, LaneRoom};
 use analyses::latencies::LatenciesOf;
 use analyses::nested::{OfLevelTwo, nested};
@@ -56,6 +57,8 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
         assert!(latencies.unwrap().heat.columns().is_some(), "{name}");
         let all = std::slice::from_ref(&recording);
         assert_eq!(shown(&found.cpu), shown(&cpu(all, &[], &[], &quiet)), "{name}");
+        let alone = has_handlers(&recording).then(|| irqs(all, &[], irqs::By::Handler, &quiet));
+        assert_eq!(shown(&found.irqs), shown(&alone), "{name}");
         let mut alone = profile(all, &[], &[], &[], GuestStacks::Corrected, &quiet);
         assert!(alone.slices.is_none(), "{name}");
         alone.slices.clone_from(&found.profile.slices);
