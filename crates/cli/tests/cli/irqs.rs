@@ -193,7 +193,7 @@ fn every_recording_keeps_the_schema() {
 fn a_page_has_the_same_rows() {
     let alone = ["fixtures/x86-vmx/smp.dat"];
     for files in PAIRS.iter().map(|pair| pair.as_slice()).chain([&alone[..]]) {
-        let page = Page::of(files);
+        let page = Page::of(&[&["--full-paths"], files].concat());
         assert!(!handlers(&page.report["irqs"]).is_empty(), "{files:?}");
         assert_eq!(page.report["irqs"], json(files), "{files:?}");
     }
