@@ -6,10 +6,11 @@
 //! a vCPU was in comes from the same states that [`crate::cpu::cpu`] adds up: so both have the same sums.
 
 mod code;
+mod coverage;
 mod found;
 mod guest_stacks;
+mod guest_symbols;
 mod instruction;
-mod nested;
 mod rows;
 mod sample_log;
 mod samples;
@@ -33,8 +34,8 @@ use timeline::Losses;
 
 use self::found::Found;
 pub use self::guest_stacks::GuestStacks;
+pub use self::guest_symbols::GuestSymbols;
 pub use self::instruction::InstructionAt;
-pub use self::nested::NestedSymbols;
 use self::rows::VcpuRows;
 use self::slices::SliceGrid;
 pub(crate) use self::sums::ProfileSums;
@@ -81,7 +82,7 @@ pub struct CodeFrame {
     pub module: Option<String>,
     /// The file's build id.
     pub build_id: Option<BuildId>,
-    /// Where no function is known, the offset in the file, or the address of the kernel's.
+    /// Where no function is known, the offset in the file, or the address: of the kernel's, or of a program's.
     pub address: Option<u64>,
     /// It is no kernel's code.
     pub user_space: bool,
@@ -89,7 +90,8 @@ pub struct CodeFrame {
     pub instruction: Option<Box<InstructionAt>>,
 }
 
-/// Code in user space of which no file is known: guests' always, since a recording of a kernel has no programs.
+/// Code in user space of which no file is known: guests' where they were not sampled from inside, since a recording of a
+/// kernel has no programs.
 pub const USER_MODULE: &str = "[user]";
 
 /// Code of a guest of which nothing is recorded.
@@ -99,6 +101,18 @@ impl CodeFrame {
     /// Somewhere in user space.
     fn of_user_space() -> Self {
         Self { module: Some(USER_MODULE.to_owned()), user_space: true, ..Self::default() }
+    }
+
+    /// At an address of a program of which no file is known.
+    fn of_user_space_at(address: u64) -> Self {
+        Self { address: Some(address), ..Self::of_user_space() }
+    }
+
+    /// Whether it is code of a program of which the address alone is known.
+    #[must_use]
+    pub fn is_user_address(&self) -> bool {
+        let is_nameless = self.symbol.is_none() && self.address.is_some();
+        is_nameless && self.module.as_deref() == Some(USER_MODULE)
     }
 
     /// Somewhere in a guest of this machine's.
@@ -261,36 +275,38 @@ pub struct Profile {
 }
 
 /// The code that the vCPUs of `recordings` ran; `guests` says which recording is whose guest, and must have
-/// been applied; `samples` are those that were taken with each recording, and `nested` names the code of guests inside
-/// guests. `tick` gets the bytes done.
+/// been applied; `samples` are those that were taken with each recording, and `given` names the code of guests of whose
+/// kernel no recording has the symbols. `tick` gets the bytes done.
 #[must_use]
 pub fn profile(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
-    nested: &[NestedSymbols],
+    given: &[GuestSymbols],
     guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let mut found = Found::gather(recordings, guests, samples, tick);
-    found.nested = nested;
+    found.give_symbols(given, recordings);
     rows_of(found, recordings, guest_stacks)
 }
 
-/// As [`profile`] without corrections, with the instruction that each sample saw; `code_and_before` has, by recording, the
-/// code of that machine's kernel, and how many instructions before that are wanted, too.
+/// As [`profile`], with the instruction that each sample saw; `code_and_before` has, by recording, the code of that
+/// machine's kernel, and how many instructions before that are wanted, too.
 #[must_use]
 pub fn profile_of_instructions(
     recordings: &[Recording],
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
-    nested: &[NestedSymbols],
+    given: &[GuestSymbols],
     code_and_before: (&[Option<KernelCode>], usize),
+    guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let mut found = Found::gather(recordings, guests, samples, tick);
-    (found.nested, found.kept_code) = (nested, Some(code_and_before));
-    rows_of(found, recordings, GuestStacks::Raw)
+    found.give_symbols(given, recordings);
+    found.kept_code = Some(code_and_before);
+    rows_of(found, recordings, guest_stacks)
 }
 
 /// As [`profile`], of sums that took the `states` of recordings.
@@ -329,8 +345,8 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
     for (recording, vms) in states.vms.iter().enumerate() {
         for vm in vms {
             let guest = found.guest_of(recording, vm);
-            if let Some(guest) = guest.and_then(|at| recordings.get(at)) {
-                profile.symbols.insert(vm.name.clone(), guest.kallsyms().coverage());
+            if let Some(kernel) = found.kernel_of(recording, vm) {
+                profile.symbols.insert(vm.name.clone(), kernel.coverage());
             }
             let code = found.code(recording, Some(vm));
             let of = VcpuRows { states, recording, guest, code, guest_stacks, grid: found.grid };

@@ -1,6 +1,7 @@
 //! The report of `hyperscope profile`: which code vCPUs ran, in rows that add up to their time.
 
 mod columns;
+mod evidence;
 mod flame;
 mod lines;
 mod notes;

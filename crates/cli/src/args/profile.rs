@@ -60,6 +60,12 @@ pub(crate) struct ProfileArgs {
     /// that runs with interrupts off.
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Name the kernel's code of a guest that was not recorded itself by this list of its symbols, or recording of it
+    ///
+    /// The list is the guest's /proc/kallsyms, read by its root. VM=FILE says whose it is, where there are several VMs. A
+    /// guest's own recording, given next to its host's, comes first.
+    #[arg(long, value_name = "[VM=]FILE", alias = "guestkallsyms")]
+    pub(crate) guest_kallsyms: Vec<String>,
     /// Name the kernel's code of a guest inside a guest by this list of its symbols, or recording of it
     ///
     /// The list is its /proc/kallsyms, read by its root. VM=FILE says whose guest's guest it is, where there are

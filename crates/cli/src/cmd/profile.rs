@@ -11,9 +11,9 @@ use symbols::KernelCode;
 use crate::aligned::{align_guests, report_unaligned};
 use crate::args::profile::ProfileArgs;
 use crate::debug_files;
+use crate::guest_symbols::{each_names_a_vm, guest_symbols};
 use crate::inputs::{file_names, open_all};
 use crate::misuse::Misuse;
-use crate::nested_symbols::{each_names_a_vm, nested_symbols};
 use crate::output::{self, Output, create_extra, write_extra};
 use crate::part::Part;
 use crate::progress::Progress;
@@ -37,8 +37,9 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     report_unaligned(&guests);
     let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
     debug_files::fetch(args.debug_files);
-    let nested = args.nested.iter().map(|named| nested_symbols(named));
-    let nested = nested.collect::<anyhow::Result<Vec<_>>>()?;
+    let of_guests = args.guest_kallsyms.iter().map(|named| guest_symbols(named, 1));
+    let of_nested = args.nested.iter().map(|named| guest_symbols(named, 2));
+    let given = of_guests.chain(of_nested).collect::<anyhow::Result<Vec<_>>>()?;
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let stacks = if args.raw { GuestStacks::Raw } else { GuestStacks::Corrected };
     let tick = |bytes| progress.advance(bytes);
@@ -46,12 +47,12 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         ProfileBy::Instruction => {
             let code = recordings.iter().map(kernel_code).collect::<anyhow::Result<Vec<_>>>()?;
             let code = (code.as_slice(), args.context.unwrap_or(0).into());
-            profile_of_instructions(&recordings, &guests, &samples, &nested, code, &tick)
+            profile_of_instructions(&recordings, &guests, &samples, &given, code, stacks, &tick)
         }
-        _ => profile(&recordings, &guests, &samples, &nested, stacks, &tick),
+        _ => profile(&recordings, &guests, &samples, &given, stacks, &tick),
     };
     progress.finish();
-    each_names_a_vm(&nested, &profile)?;
+    each_names_a_vm(&given, &profile)?;
     let report = ProfileReport {
         sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
         profile,
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         top: if args.top == 0 { usize::MAX } else { args.top },
         idle: args.idle,
         threads: args.threads,
-        raw: args.raw || args.by.0 == ProfileBy::Instruction,
+        raw: args.raw,
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
     if let Some(symbol) = args.symbol.as_deref().filter(|symbol| !report.has_function(symbol)) {

@@ -10,9 +10,9 @@ use crate::tool::hyperscope;
 
 const NESTED: &str = "fixtures/x86-svm/nested.dat";
 
-/// The innermost frame of a row.
+/// The innermost frame of a row, where that is of a kernel.
 fn leaf(row: &Value) -> Option<&Value> {
-    row["stack"].as_array().unwrap().last()
+    row["stack"].as_array().unwrap().last().filter(|leaf| leaf["module"] != "[user]")
 }
 
 fn with(nested: &str) -> Value {

@@ -264,6 +264,79 @@ fn tables_and_csv_are_as_expected() {
     assert_eq!(whole, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>());
 }
 
+/// Code of guests' programs is told apart by its addresses, which exits have; tables put those together that have little
+/// time each.
+#[test]
+fn code_of_guests_programs_is_known_by_its_addresses() {
+    for path in
+        ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-vmx/smp.dat", "fixtures/arm64/D.dat"]
+    {
+        let profile = json("profile", &[path]);
+        let of_programs = rows(&profile).iter().filter(|row| row["state"] == "guest_user");
+        let leaves = of_programs.filter(|row| row["evidence"] == "exits");
+        let addresses: Vec<u64> =
+            leaves.map(|row| row["stack"][0]["offset"].as_u64().unwrap()).collect();
+        let places: BTreeSet<u64> = addresses.iter().copied().collect();
+        assert!(places.len() > 1, "{path}: {addresses:?}");
+        let table = output_of(&["profile", "--top", "0", path]);
+        let scattered = table.lines().filter(|line| line.contains(" [user] ")).count();
+        let vms: BTreeSet<&str> =
+            rows(&profile).iter().map(|row| row["vm"].as_str().unwrap()).collect();
+        assert!(scattered <= 2 * vms.len(), "{table}");
+        let by_instruction = output_of(&["profile", "--by", "instruction", "--top", "0", path]);
+        for address in places {
+            let name = format!("[user]+{address:#x} ");
+            assert!(by_instruction.contains(&name), "{path}: {name}");
+        }
+    }
+}
+
+/// Functions of a guest that was not recorded itself, by a list in which each address that was seen begins a function.
+#[test]
+fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
+    let path = "fixtures/x86-svm/nested.dat";
+    let plain = json("profile", &[path]);
+    let seen = |level: u64| -> BTreeMap<u64, u64> {
+        let mut times = BTreeMap::new();
+        let of_level = rows(&plain).iter().filter(|row| row["level"] == level);
+        for row in of_level.filter(|row| row["state"] == "guest_kernel") {
+            let address =
+                row["stack"].as_array().unwrap().last().and_then(|leaf| leaf["offset"].as_u64());
+            if let Some(address) = address {
+                *times.entry(address).or_default() += amount(row, "time");
+            }
+        }
+        times
+    };
+    let (own, inner) = (seen(1), seen(2));
+    assert!(own.len() > 20 && !inner.is_empty(), "{own:?} {inner:?}");
+    let begin = own.keys().next().unwrap() - 1;
+    let symbols = own.keys().map(|address| format!("{address:016x} t fn_{address:x}\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("kallsyms");
+    fs::write(&list, format!("{begin:016x} T _stext\n{}", symbols.collect::<String>())).unwrap();
+    let list = list.to_str().unwrap();
+    for given in [list.to_owned(), format!("vm-102={list}")] {
+        let named = json("profile", &["--guest-kallsyms", &given, path]);
+        let mut times = BTreeMap::new();
+        for row in rows(&named) {
+            let leaf = row["stack"].as_array().unwrap().last();
+            if let Some(symbol) = leaf.and_then(|leaf| leaf["symbol"].as_str()) {
+                assert_eq!(row["level"], 1, "{row}");
+                *times.entry(symbol.to_owned()).or_default() += amount(row, "time");
+            }
+        }
+        let expected: BTreeMap<String, u64> =
+            own.iter().map(|(address, ns)| (format!("fn_{address:x}"), *ns)).collect();
+        assert_eq!(times, expected);
+    }
+    let unknown = hyperscope(&["profile", "--guest-kallsyms", &format!("web={list}"), path]);
+    assert!(unknown.code == 1 && unknown.err.contains("no VM is called web"), "{}", unknown.err);
+    // A guest's own recording comes first.
+    let with_own = output_of(&["profile", "--guest-kallsyms", list, PAIRS[0][0], PAIRS[0][1]]);
+    assert_eq!(with_own, output_of(&["profile", PAIRS[0][0], PAIRS[0][1]]));
+}
+
 #[test]
 fn what_has_no_vcpus_says_what_it_takes() {
     let out = output_of(&["profile", "fixtures/x86-svm/functions.dat"]);

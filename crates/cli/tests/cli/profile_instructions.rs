@@ -33,7 +33,7 @@ fn instructions_add_up_to_their_functions_and_lie_in_them() {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let by_instruction = json("profile", &[&["--by", "instruction"], &files[..]].concat());
         check(&validator, &by_instruction, &files.join(" "));
-        let functions = json("profile", &[&["--raw"], &files[..]].concat());
+        let functions = json("profile", &files);
         // The time of a state is shared out to places of code, in whole nanoseconds: by one more or less each.
         let rows = by_instruction["rows"].as_array().unwrap();
         let (found, expected) = (by_function(&by_instruction), by_function(&functions));

@@ -43,6 +43,11 @@ impl<'k> Machine<'k> {
         Self { kernel, processes, is_here: false }
     }
 
+    /// Names its kernel's code by these symbols from now on.
+    pub const fn set_kernel(&mut self, kernel: &'k Kallsyms) {
+        self.kernel = kernel;
+    }
+
     /// Its kernel's symbols.
     #[must_use]
     pub const fn kernel(&self) -> &'k Kallsyms {

@@ -28,6 +28,9 @@ const BLOCK_SHIFT: u32 = 28;
 const MOST_FUNCTIONS: usize = 2000;
 /// What those are called.
 const OTHERS: &str = "[other functions]";
+/// The place of a program's code in its page: programs are loaded at the beginning of a page, so it is the same in each run.
+/// Functions begin at multiples of 16 bytes.
+const PLACE_IN_PAGE: u64 = 0xff0;
 /// Calls that are kept, of all functions.
 const MOST_CALLS: usize = 1 << 18;
 
@@ -132,7 +135,15 @@ fn block(at_ns: u64) -> usize {
 fn names(stack: &[CodeFrame]) -> Vec<String> {
     let mut frames: Vec<&CodeFrame> = stack.iter().collect();
     frames.dedup_by(|one, other| one.symbol.is_none() && one.function() == other.function());
-    frames.into_iter().map(CodeFrame::function).collect()
+    let mut names: Vec<String> = frames.iter().map(|frame| frame.function()).collect();
+    names.extend(frames.last().and_then(|leaf| place(leaf)));
+    names
+}
+
+/// Where in its page the code of a program is that nothing names, so that two runs of it can be compared.
+fn place(frame: &CodeFrame) -> Option<String> {
+    let address = frame.address.filter(|_| frame.is_user_address())?;
+    Some(format!("{} at …{:03x}", frame.function(), address & PLACE_IN_PAGE))
 }
 
 /// From the first event of the first recording to its last; of samples without events, from the first of them.

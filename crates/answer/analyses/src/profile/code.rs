@@ -20,7 +20,9 @@ const MOST_FRAMES: usize = 254;
 pub(super) struct Code<'r> {
     pub(super) guest: Option<&'r Machine<'r>>,
     pub(super) host: Option<&'r Machine<'r>>,
-    /// The kernel's symbols of the guest inside the guest.
+    /// The kernel's symbols of the guest.
+    pub(super) guest_kernel: Option<&'r Kallsyms>,
+    /// Those of the guest inside the guest.
     pub(super) nested: Option<&'r Kallsyms>,
     /// The guest's threads, with their processes.
     pub(super) processes: Option<&'r HashMap<u32, u32>>,
@@ -50,7 +52,8 @@ impl Code<'_> {
                 CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
             }
             Place::GuestStack(number) => {
-                let stack = self.stack(number, self.guest, self.kept.map(KeptCode::of_guest));
+                let mut stack = self.stack(number, self.guest, self.kept.map(KeptCode::of_guest));
+                self.address_leaf(number, &mut stack);
                 let in_kernel = stack.last().map(|leaf| !leaf.user_space);
                 let state = guest_state(of.state, in_kernel);
                 CodeAt { state, host_code: false, stack }
@@ -74,14 +77,17 @@ impl Code<'_> {
         if !is_kernel(address) && address != 0 {
             let process = of.task.and_then(|task| self.processes?.get(&task));
             let Some((guest, &process)) = self.guest.zip(process) else {
-                return CodeFrame::of_user_space();
+                return CodeFrame::of_user_space_at(address);
             };
             // The host's samples don't have the guest's clock: by what it had mapped last.
             let place = guest.user_place(process, u64::MAX, address);
+            if let symbols::Place::User(_) = place {
+                return CodeFrame::of_user_space_at(address);
+            }
             let kernel = self.kept.map(KeptCode::of_none);
             return code_frame(&mut self.names.borrow_mut(), guest, place, kernel);
         }
-        frame(address, self.guest.map(Machine::kernel), self.kept.map(KeptCode::of_guest))
+        frame(address, self.guest_kernel, self.kept.map(KeptCode::of_guest))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
@@ -90,6 +96,15 @@ impl Code<'_> {
         match place {
             Place::Host(number) => self.stack(number, self.host, self.kept.map(KeptCode::of_host)),
             Place::Guest(_) | Place::GuestStack(_) => Vec::new(),
+        }
+    }
+
+    /// Where the innermost frame of a guest's stack is of a program of which no file is known, its address says where.
+    fn address_leaf(&self, number: Option<u32>, frames: &mut [CodeFrame]) {
+        let at = number.and_then(|number| usize::try_from(number).ok());
+        let innermost = at.and_then(|at| self.stacks.get(at)?.first());
+        if let (Some(symbols::Place::User(address)), Some(leaf)) = (innermost, frames.last_mut()) {
+            *leaf = CodeFrame::of_user_space_at(*address);
         }
     }
 
@@ -154,7 +169,7 @@ fn code_frame(
 
 fn frame(address: u64, kallsyms: Option<&Kallsyms>, code: Option<Listing<'_>>) -> CodeFrame {
     if !is_kernel(address) && address != 0 {
-        return CodeFrame::of_user_space();
+        return CodeFrame::of_user_space_at(address);
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let symbol = kallsyms.and_then(|one| one.function(address));

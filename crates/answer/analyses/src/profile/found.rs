@@ -2,14 +2,15 @@
 
 use std::cell::RefCell;
 
+use eventfmt::{Coverage, Kallsyms};
 use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
 use symbols::{KernelCode, Machine, Names, Processes};
 use timeline::Vm;
 
 use super::code::Code;
+use super::guest_symbols::GuestSymbols;
 use super::instruction::KeptCode;
-use super::nested::NestedSymbols;
 use super::sample_log::SampleLog;
 use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
@@ -38,8 +39,8 @@ pub(super) struct Found<'s> {
     pub(super) without_vcpus: Vec<MachineWeights>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
-    /// What names the code of guests inside guests.
-    pub(super) nested: &'s [NestedSymbols],
+    /// Symbols of guests' kernels besides those in their recordings.
+    given: &'s [GuestSymbols],
     /// By recording: those that were sampled, and guests.
     machines: Vec<Option<Machine<'s>>>,
     /// By number: frames, innermost first.
@@ -120,12 +121,33 @@ impl<'s> Found<'s> {
             without_vcpus: Vec::new(),
             guests,
             samples,
-            nested: &[],
+            given: &[],
             machines,
             stacks,
             names,
             kept_code: None,
         }
+    }
+
+    /// Names guests' code by these symbols, where no recording has any.
+    pub(super) fn give_symbols(&mut self, given: &'s [GuestSymbols], recordings: &'s [Recording]) {
+        self.given = given;
+        for one in self.guests {
+            let Some(kernel) = GuestSymbols::of(given, &one.vm, 1) else { continue };
+            let own = recordings.get(one.guest).map(|guest| guest.kallsyms().coverage());
+            if let Some(Some(machine)) = self.machines.get_mut(one.guest)
+                && own != Some(Coverage::Whole)
+            {
+                machine.set_kernel(kernel);
+            }
+        }
+    }
+
+    /// The symbols of the kernel of a VM's guest that was not recorded itself, or whose recording has not all.
+    pub(super) fn kernel_of(&self, recording: usize, vm: &Vm) -> Option<&Kallsyms> {
+        let guest = self.guest_of(recording, vm);
+        let recorded = guest.and_then(|at| self.machines.get(at)?.as_ref()).map(Machine::kernel);
+        recorded.or_else(|| GuestSymbols::of(self.given, &vm.name, 1))
     }
 
     /// The recording of the guest in a VM of a host's recording.
@@ -146,7 +168,8 @@ impl<'s> Found<'s> {
         Code {
             guest: guest.and_then(machine),
             host: machine(recording),
-            nested: vm.and_then(|vm| NestedSymbols::of(self.nested, &vm.name)),
+            guest_kernel: vm.and_then(|vm| self.kernel_of(recording, vm)),
+            nested: vm.and_then(|vm| GuestSymbols::of(self.given, &vm.name, 2)),
             processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
             names: &self.names,
             stacks: &self.stacks,

@@ -15,6 +15,8 @@ use crate::states::VcpuState;
 
 /// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
 const LEAST_SAMPLES: u64 = 200;
+/// With fewer of them a stack says more than its function's share, even if the guest has no more samples either.
+const LEAST_OF_FEW: u64 = 30;
 /// Stacks of a function are given no more than this multiple of what the guest saw of them: the few samples that a guest
 /// has of code that mostly runs with interrupts off come from other places than the rest.
 const MOST_TIMES: f64 = 3.0;
@@ -35,15 +37,17 @@ pub enum GuestStacks {
 pub(super) type SeenCode = SeenBy<CodeAt>;
 
 /// What the end of a stack is known by, with the state: a function, else the file that it is in. A place in a file is no
-/// function, and a timer of the guest and one of the host stop at different places of one.
-type Leaf<'c> = (VcpuState, Option<&'c str>, Option<&'c str>, Option<u64>);
+/// function, and a timer of the guest and one of the host stop at different places of one. Where instructions are asked
+/// for, the instruction, too: code with interrupts off may be a part of a function.
+type Leaf<'c> = (VcpuState, Option<&'c str>, Option<&'c str>, Option<u64>, Option<u64>);
 
 fn leaf(code: &CodeAt) -> Leaf<'_> {
     let frame = code.stack.last();
     let (symbol, module) =
         frame.map_or((None, None), |one| (one.symbol.as_deref(), one.module.as_deref()));
     let address = frame.and_then(|one| one.address).filter(|_| symbol.or(module).is_none());
-    (code.state, symbol, module, address)
+    let into = frame.and_then(|one| Some(one.instruction.as_ref()?.into));
+    (code.state, symbol, module, address, into)
 }
 
 /// The share of each leaf in all weights.
@@ -60,9 +64,9 @@ fn share(of: &BTreeMap<Leaf<'_>, f64>, leaf: &Leaf<'_>) -> f64 {
     of.get(leaf).copied().unwrap_or(0.0)
 }
 
-/// Whether the host saw enough to correct what the guest sampled.
-pub(super) fn is_enough(host: &SeenCode) -> bool {
-    host.samples >= LEAST_SAMPLES
+/// Whether the host saw enough to correct what the guest sampled: much, or no less than the guest did.
+pub(super) fn is_enough(guest: &SeenCode, host: &SeenCode) -> bool {
+    host.samples >= LEAST_SAMPLES || host.samples >= LEAST_OF_FEW && host.samples >= guest.samples
 }
 
 /// How far what the guest sampled differs from what the host saw.

@@ -101,9 +101,10 @@ impl VcpuRows<'_> {
         let code = |place| self.code.at(of, place);
         let by_host = sum.seen_by_host();
         let [host, guest] = [by_host, SampleKind::Agent].map(|kind| SeenBy::of(sum.of(kind), code));
-        let is_compared = guest.samples > 0 && is_enough(&host);
+        let is_compared = guest.samples > 0 && is_enough(&guest, &host);
         let difference = is_compared.then(|| difference(sum.time_ns, &guest, &host));
-        let parts = self.parts(of, sum.time_ns, &guest, (&host, by_host));
+        let times = (sum.time_ns, sum.agent.most_ns());
+        let parts = self.parts(of, times, &guest, (&host, by_host));
         let by_slice = self.by_slice(sum, &parts, &guest, &host);
         for ((code, evidence, time), by_slice) in parts.into_iter().zip(by_slice) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
@@ -132,25 +133,27 @@ impl VcpuRows<'_> {
         sum.by_slice.clone().shared_out(&times, weights.collect())
     }
 
-    /// The parts of a stratum's time.
+    /// The parts of a stratum's time; `most_ns` is as much of it as the guest's own samples can stand for.
     fn parts(
         &self,
         of: &Stratum,
-        time_ns: u64,
+        (time_ns, most_ns): (u64, u64),
         guest: &SeenCode,
         (host, by_host): (&SeenCode, SampleKind),
     ) -> Vec<Part> {
-        let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(host);
-        let (seen, kind) = match (guest.samples, host.samples) {
-            (0, 0) => {
-                let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
-                return vec![(unknown, Evidence::None, SampledTime::known(time_ns))];
-            }
-            (0, _) => (host, by_host),
-            _ if is_corrected => return corrected(time_ns, guest, host),
-            _ => (guest, SampleKind::Agent),
-        };
-        seen.shares(time_ns).map(|(code, time)| (code.clone(), kind.evidence(), time)).collect()
+        let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(guest, host);
+        if guest.samples == 0 {
+            return seen_by_host(of, time_ns, (host, by_host));
+        }
+        if is_corrected {
+            return corrected(time_ns, guest, host);
+        }
+        let own_ns = time_ns.min(most_ns);
+        let mut parts = shared(guest, own_ns, Evidence::Agent);
+        if own_ns < time_ns {
+            parts.extend(seen_by_host(of, time_ns - own_ns, (host, by_host)));
+        }
+        parts
     }
 
     fn row(
@@ -174,4 +177,18 @@ impl VcpuRows<'_> {
     fn name(&self, recording: usize, thread: u32) -> Option<String> {
         self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
     }
+}
+
+/// A time shared out to the code that samples saw.
+fn shared(seen: &SeenCode, time_ns: u64, evidence: Evidence) -> Vec<Part> {
+    seen.shares(time_ns).map(|(code, time)| (code.clone(), evidence, time)).collect()
+}
+
+/// A time shared out to what the host saw in a stratum; to nothing known, where it saw nothing.
+fn seen_by_host(of: &Stratum, time_ns: u64, (host, by_host): (&SeenCode, SampleKind)) -> Vec<Part> {
+    if host.samples == 0 {
+        let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
+        return vec![(unknown, Evidence::None, SampledTime::known(time_ns))];
+    }
+    shared(host, time_ns, by_host.evidence())
 }

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use sources::{CpuMode, Recording, SampleAt, SampledCode, Samples};
 use symbols::{Machine, ProcessLog};
 
+use super::coverage::{Coverage, Covered};
 use crate::align::GuestAlignment;
 use crate::states::{GuestCpu, VcpuRef};
 
@@ -41,12 +42,14 @@ struct Cursor {
 }
 
 /// How far the samples that a guest took of a vCPU were looked at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct GuestCursor {
     guest: GuestCpu,
     /// How far off the guest's clock may be.
     bound_ns: u64,
     next: usize,
+    /// When there are any.
+    coverage: Coverage,
 }
 
 /// Samples of the machines of all recordings.
@@ -95,24 +98,33 @@ impl<'s> MachineSamples<'s> {
 
     /// A vCPU runs in that thread of the host's.
     pub(super) fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
-        if let Some(&(guest, bound_ns)) = self.guest_cpus.get(&(vcpu.recording, thread)) {
-            let begun = GuestCursor { guest, bound_ns, next: 0 };
-            self.guest_cursors.entry(vcpu).or_insert(begun);
+        if let Some(&(guest, bound_ns)) = self.guest_cpus.get(&(vcpu.recording, thread))
+            && !self.guest_cursors.contains_key(&vcpu)
+        {
+            let coverage = Coverage::of(self.of_guest(guest).iter().map(|at| at.time_ns));
+            self.guest_cursors.insert(vcpu, GuestCursor { guest, bound_ns, next: 0, coverage });
         }
         if self.of(vcpu.recording).is_some() {
             self.cursors.entry(vcpu).or_insert(Cursor { thread, next: 0 }).thread = thread;
         }
     }
 
-    /// When the guest of a vCPU took its first sample, if it took any.
-    pub(super) fn first_of_guest_ns(&self, vcpu: VcpuRef) -> Option<u64> {
-        Some(self.of_guest(self.guest_cursors.get(&vcpu)?).first()?.time_ns)
+    /// The part of a span that begins at `from_ns` in which the guest of a vCPU sampled itself throughout, or did not; with
+    /// the usual time between its samples. `None`: it is no guest that was sampled. Spans must come in order.
+    pub(super) fn covered(
+        &mut self,
+        vcpu: VcpuRef,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Option<(Covered, u64)> {
+        let coverage = &mut self.guest_cursors.get_mut(&vcpu)?.coverage;
+        Some((coverage.part(from_ns, to_ns), coverage.period_ns))
     }
 
-    /// Those that a guest took of a vCPU.
-    fn of_guest(&self, of: &GuestCursor) -> &'s [SampleAt] {
-        let samples = self.of(of.guest.recording);
-        samples.map_or(&[], |samples| samples.of_cpu(of.guest.cpu.into()))
+    /// Those that a guest took of one of its CPUs.
+    fn of_guest(&self, of: GuestCpu) -> &'s [SampleAt] {
+        let samples = self.of(of.recording);
+        samples.map_or(&[], |samples| samples.of_cpu(of.cpu.into()))
     }
 
     /// The next sample that the guest of a vCPU took in a span of time; see [`MachineSamples::next`]. With the number of
@@ -123,7 +135,7 @@ impl<'s> MachineSamples<'s> {
         from_ns: u64,
         to_ns: u64,
     ) -> Option<(SampleAt, u16)> {
-        let all = self.of_guest(self.guest_cursors.get(&vcpu)?);
+        let all = self.of_guest(self.guest_cursors.get(&vcpu)?.guest);
         let cursor = self.guest_cursors.get_mut(&vcpu)?;
         // The guest's clock may be off by as much: it ran then, or took no sample.
         let from_ns = from_ns.saturating_sub(cursor.bound_ns);

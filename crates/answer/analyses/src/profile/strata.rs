@@ -22,7 +22,8 @@ impl Strata {
     pub(super) fn of(&mut self, stratum: Stratum) -> &mut StratumSum {
         let code = stratum.exit.map_or(0, |(_, code)| (code as usize).wrapping_add(1));
         let of_vcpu = stratum.vcpu.index as usize * 11 + stratum.state as usize * 5;
-        let slot = of_vcpu.wrapping_add(code) % RECENT;
+        let sampled = usize::from(stratum.is_self_sampled);
+        let slot = of_vcpu.wrapping_add(code).wrapping_add(sampled) % RECENT;
         let recent = self.recent[slot];
         let place = match self.all.get(recent) {
             Some((known, _)) if *known == stratum => recent,

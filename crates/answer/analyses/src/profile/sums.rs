@@ -30,6 +30,8 @@ pub(super) struct Stratum {
     pub(super) exit: Option<(u8, u64)>,
     /// The guest's thread, while it ran.
     pub(super) task: Option<u32>,
+    /// The guest sampled itself then.
+    pub(super) is_self_sampled: bool,
 }
 
 /// The samples at one place.
@@ -45,6 +47,8 @@ pub(super) struct Seen {
 /// Samples of a stratum that are of one kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSamples {
+    /// The usual time between two samples, where there is one.
+    period_ns: u64,
     /// Since the last one.
     pending_ns: u64,
     /// That by slices, where those are asked for.
@@ -87,6 +91,16 @@ impl StratumSamples {
         seen.weight_ns = seen.weight_ns.saturating_add(weight_ns);
         seen.by_slice.take(&mut self.pending_by_slice);
         weight_ns
+    }
+
+    /// The longest time that so few samples can stand for: where a timer comes each period, there are fewer than that in a
+    /// longer time once in some hundreds (Poisson). `u64::MAX`: there is no usual time between samples.
+    pub(super) fn most_ns(&self) -> u64 {
+        if self.period_ns == 0 {
+            return u64::MAX;
+        }
+        let samples = self.count as f64;
+        ((samples + 3.0 * samples.sqrt() + 4.0) * self.period_ns as f64) as u64
     }
 
     /// All times by slices.
@@ -277,18 +291,20 @@ impl<'s> ProfileSums<'s> {
         self.wait(stratum, from_ns, span.to_ns);
     }
 
-    /// Takes the samples that the guest of a vCPU took in a span in which it ran.
-    fn guest_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
-        // Before the first one the guest was not sampled: that one doesn't stand for it.
-        let first_ns = self.samples.first_of_guest_ns(vcpu).filter(|&first| first < span.to_ns);
-        let Some(first_ns) = first_ns else { return };
+    /// Takes the samples that the guest of a vCPU took in a span in which it ran and was sampled.
+    fn guest_samples(
+        &mut self,
+        vcpu: VcpuRef,
+        span: &StateSpan,
+        (stratum, period_ns): (Stratum, u64),
+    ) {
         // A timer took the sample: that interrupt's own code is not what it saw.
         let last = self.last.entry(vcpu).or_default();
         if span.state != VcpuState::GuestIrq {
             last.task = Some(stratum);
         }
-        let seen = last.task.unwrap_or(stratum);
-        let mut from_ns = span.from_ns.max(first_ns);
+        let seen = last.task.map_or(stratum, |task| Stratum { is_self_sampled: true, ..task });
+        let mut from_ns = span.from_ns;
         while let Some((at, guest)) = self.samples.next_of_guest(vcpu, span.from_ns, span.to_ns) {
             let agent = &mut self.strata.of(stratum).agent;
             agent.wait(from_ns, at.time_ns, self.grid.as_mut());
@@ -299,6 +315,31 @@ impl<'s> ProfileSums<'s> {
         }
         let agent = &mut self.strata.of(stratum).agent;
         agent.wait(from_ns, span.to_ns, self.grid.as_mut());
+        agent.period_ns = period_ns;
+    }
+
+    /// Adds a piece of time in which a vCPU was in one state; `period_ns`: the guest sampled itself so often then.
+    fn piece(&mut self, vcpu: VcpuRef, span: &StateSpan, period_ns: Option<u64>) {
+        let in_guest = span.state.is_guest();
+        let stratum = Stratum {
+            vcpu,
+            level: span.level,
+            state: span.state,
+            exit: span.exit.map(|exit| (exit.isa, exit.code)),
+            task: span.task.filter(|_| in_guest),
+            is_self_sampled: period_ns.is_some(),
+        };
+        let sum = self.strata.of(stratum);
+        sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
+        if in_guest {
+            sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());
+            let last = self.last.entry(vcpu).or_default();
+            (last.guest, last.unended) = (Some(stratum), Some(stratum));
+        }
+        self.host_samples(vcpu, span, stratum);
+        if let Some(period_ns) = period_ns {
+            self.guest_samples(vcpu, span, (stratum, period_ns));
+        }
     }
 
     fn wait(&mut self, stratum: Stratum, from_ns: u64, to_ns: u64) {
@@ -340,25 +381,19 @@ impl StateSink for ProfileSums<'_> {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         self.reach(span.from_ns, span.to_ns);
         self.exit(vcpu, span);
-        let in_guest = span.state.is_guest();
-        let stratum = Stratum {
-            vcpu,
-            level: span.level,
-            state: span.state,
-            exit: span.exit.map(|exit| (exit.isa, exit.code)),
-            task: span.task.filter(|_| in_guest),
-        };
-        let sum = self.strata.of(stratum);
-        sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
-        if in_guest {
-            sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());
-            let last = self.last.entry(vcpu).or_default();
-            (last.guest, last.unended) = (Some(stratum), Some(stratum));
+        let mut from_ns = span.from_ns;
+        while span.state.is_guest() && span.level == 1 {
+            let Some((part, period_ns)) = self.samples.covered(vcpu, from_ns, span.to_ns) else {
+                break;
+            };
+            let piece = StateSpan { from_ns, to_ns: part.to_ns, ..*span };
+            self.piece(vcpu, &piece, Some(period_ns).filter(|_| part.is_sampled));
+            from_ns = part.to_ns;
+            if from_ns >= span.to_ns {
+                return;
+            }
         }
-        self.host_samples(vcpu, span, stratum);
-        if in_guest && span.level == 1 {
-            self.guest_samples(vcpu, span, stratum);
-        }
+        self.piece(vcpu, &StateSpan { from_ns, ..*span }, None);
     }
 
     fn task(&mut self, _: GuestCpu, _: u32, _: &StateSpan) {}

@@ -44,6 +44,7 @@ impl<'s> ThreadSamples<'s> {
         let names = RefCell::new(Names::of_files_here());
         let code = Code {
             guest: None,
+            guest_kernel: None,
             nested: None,
             host: machines.first().and_then(Option::as_ref),
             processes: None,

@@ -15,6 +15,7 @@ mod machinery;
 mod oracle;
 mod path;
 mod profile;
+mod profile_mixtures;
 mod readings;
 mod states_aside;
 mod vmm;

@@ -63,7 +63,10 @@ fn a_sample_stands_for_the_time_in_the_guest_since_the_last_one() {
     assert_eq!(at(&found, KERNEL + 0x10).time.ns, 300);
     assert_eq!(at(&found, KERNEL).state, VcpuState::GuestKernel);
     let user = found.rows.iter().find(|row| row.state == VcpuState::GuestUser).unwrap();
-    assert_eq!((user.time.ns, user.stack.last().unwrap().name()), (400, "[user]".to_owned()));
+    assert_eq!(
+        (user.time.ns, user.stack.last().unwrap().name()),
+        (400, "[user]+0x1234".to_owned())
+    );
     let none = found.rows.iter().filter(|row| row.evidence == Evidence::None);
     assert_eq!(none.map(|row| row.time.ns).sum::<u64>(), 4 * EXIT_NS);
     assert_eq!(found.vcpus[0].time_ns, 1_000 + 4 * EXIT_NS);

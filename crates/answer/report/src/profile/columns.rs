@@ -1,6 +1,6 @@
 //! The columns of a profile.
 
-use analyses::profile::{CodeFrame, Evidence};
+use analyses::profile::CodeFrame;
 
 use super::lines::{Line, Modes};
 use crate::column::{self, Column, Unit};
@@ -182,14 +182,14 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         .only_in_tables()
         .shown(TABLE, 0),
         Column::ratio(("from", "from"), "Lower end of the share's interval.", |one: &Line<'_>| {
-            column::ratio(one.time.low_ns, one.whole_ns).filter(|_| one.evidence != Evidence::None)
+            column::ratio(one.time.low_ns, one.whole_ns).filter(|_| one.evidence.has_samples())
         })
         .only_in_tables()
         .shown_if_known(TABLE, 2)
         .missing("-"),
         Column::ratio(("to", "to"), "Its upper end.", |one: &Line<'_>| {
             let share = column::ratio(one.time.high_ns, one.whole_ns).map(|share| share.min(1.0));
-            share.filter(|_| one.evidence != Evidence::None)
+            share.filter(|_| one.evidence.has_samples())
         })
         .only_in_tables()
         .shown_if_known(TABLE, 2)
@@ -206,8 +206,9 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         Column::time(("ci_high", "to"), "Its upper end.", |one: &Line<'_>| Some(one.time.high_ns)),
         Column::text(
             ("evidence", "evidence"),
-            "What says which code ran: samples of the host, exits, or none.",
-            |one: &Line<'_>| Some(one.evidence.name().to_owned()),
+            "What says which code ran: samples of the guest's agent, exits, samples of the host, or none; several of \
+             rows put together, as agent+host.",
+            |one: &Line<'_>| Some(one.evidence.name()),
         ),
     ]
 }

@@ -1,12 +1,15 @@
 //! The lines of a profile: its rows as they are, or put together by what was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use analyses::profile::{
     CodeFrame, Evidence, InstructionAt, ProfileRow, ProfileVcpu, SampledMachine, SampledTime,
+    USER_MODULE,
 };
 use analyses::states::{Part, VcpuState};
 
+use super::evidence::EvidenceSet;
 use super::{ProfileBy, ProfileReport};
 use crate::column;
 
@@ -21,7 +24,7 @@ pub(super) struct Line<'r> {
     pub(super) stack: &'r [CodeFrame],
     /// Whose code it is.
     pub(super) host_code: bool,
-    pub(super) evidence: Evidence,
+    pub(super) evidence: EvidenceSet,
     pub(super) time: SampledTime,
     pub(super) modes: Modes,
 }
@@ -130,7 +133,7 @@ pub(super) fn of_machine<'r>(
             },
             stack,
             host_code: !machine.is_guest,
-            evidence: machine.evidence_of(stack),
+            evidence: machine.evidence_of(stack).into(),
             time,
             modes: match state {
                 Some(state) => Modes::of(state, time.ns),
@@ -155,7 +158,7 @@ fn of_threads(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Lin
             },
             stack,
             host_code: true,
-            evidence: *evidence,
+            evidence: (*evidence).into(),
             time: *time,
             modes: Modes::of_stack(stack, time.ns),
         })
@@ -181,6 +184,9 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
     let is_shown = |line: &Line<'_>| report.idle || !line.key.state.is_some_and(VcpuState::is_idle);
     let shown = |line: &Line<'_>| is_shown(line) && line.is_asked_for(report);
     let mut lines = put_together(report, all(report).into_iter().filter(shown).collect());
+    if report.by == ProfileBy::Symbol {
+        lines = put_places_together(report, lines);
+    }
     add_those_before(&mut lines);
     if report.symbol.is_some() {
         let whole_ns = lines.iter().map(|line| line.time.ns).fold(0, u64::saturating_add);
@@ -201,24 +207,58 @@ fn add_those_before<'r>(lines: &mut Vec<Line<'r>>) {
         for frame in line.instruction().map_or(&[][..], |at| &at.before) {
             if there.insert((line.key, frame, line.host_code)) {
                 let (time, modes) = (SampledTime::default(), Modes::default());
-                let stack = std::slice::from_ref(frame);
-                added.push(Line { stack, evidence: Evidence::None, time, modes, ..*line });
+                let (stack, evidence) = (std::slice::from_ref(frame), Evidence::None.into());
+                added.push(Line { stack, evidence, time, modes, ..*line });
             }
         }
     }
     lines.extend(added);
 }
 
+/// What code of lines is told apart by: of a function that is known by name, whatever its file's build is.
+type CodeKey<'r> = (Option<&'r str>, Option<&'r str>, Option<&'r CodeFrame>);
+
+fn code_key<'r>(line: &Line<'r>) -> (CodeKey<'r>, bool) {
+    let Some(frame) = line.function() else { return ((None, None, None), false) };
+    let is_whole = frame.symbol.is_none() || frame.instruction.is_some();
+    let key = (frame.symbol.as_deref(), frame.module.as_deref(), Some(frame).filter(|_| is_whole));
+    (key, line.host_code)
+}
+
 fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
-    let mut sums: BTreeMap<(Key<'_>, &[CodeFrame], bool, Evidence), Line<'_>> = BTreeMap::new();
+    let mut sums: BTreeMap<(Key<'_>, (CodeKey<'_>, bool)), Line<'_>> = BTreeMap::new();
     for line in lines {
         let line = line.by(report.by);
-        let sum = sums.entry((line.key, line.stack, line.host_code, line.evidence));
+        let sum = sums.entry((line.key, code_key(&line)));
         sum.and_modify(|sum| sum.add(&line)).or_insert(line);
     }
     let mut lines: Vec<Line<'_>> = sums.into_values().collect();
     lines.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
     lines
+}
+
+/// Places in programs that have less than one of this many parts of the time are one line in tables of functions.
+const SCATTERED: u64 = 100;
+
+/// Code of programs of which no file is known, wherever it is.
+static SOMEWHERE: LazyLock<[CodeFrame; 1]> = LazyLock::new(|| {
+    let module = Some(USER_MODULE.to_owned());
+    [CodeFrame { module, user_space: true, ..CodeFrame::default() }]
+});
+
+/// Whether a line is of one of many places in programs, each of which has little time.
+pub(super) fn is_scattered(line: &Line<'_>) -> bool {
+    let is_little = line.time.ns.saturating_mul(SCATTERED) < line.whole_ns;
+    is_little && line.function().is_some_and(CodeFrame::is_user_address)
+}
+
+/// Puts places in programs that have little time each into one line.
+fn put_places_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
+    let place = |line: Line<'r>| match is_scattered(&line) {
+        true => Line { stack: &*SOMEWHERE, ..line },
+        false => line,
+    };
+    put_together(report, lines.into_iter().map(place).collect())
 }
 
 impl<'r> Line<'r> {
@@ -239,7 +279,7 @@ impl<'r> Line<'r> {
             },
             stack: &row.stack,
             host_code: row.host_code || !row.state.is_guest(),
-            evidence: row.evidence,
+            evidence: row.evidence.into(),
             time: row.time,
             modes: Modes::of(row.state, row.time.ns),
         }
@@ -259,7 +299,7 @@ impl<'r> Line<'r> {
         self.stack = self.stack.get(self.stack.len().saturating_sub(1)..).unwrap_or(&[]);
         if !matches!(by, ProfileBy::Symbol | ProfileBy::Instruction) {
             // Together these are the time of the state, which needs no sample.
-            (self.stack, self.evidence, self.host_code) = (&[], Evidence::None, false);
+            (self.stack, self.evidence, self.host_code) = (&[], Evidence::None.into(), false);
             self.time =
                 SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
         }
@@ -284,7 +324,11 @@ impl<'r> Line<'r> {
     }
 
     fn add(&mut self, other: &Self) {
+        self.evidence = self.evidence.with(other.evidence);
         self.time.add(&other.time);
         self.modes.add(&other.modes);
     }
 }
+
+#[cfg(test)]
+mod tests;

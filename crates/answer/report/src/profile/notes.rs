@@ -1,6 +1,6 @@
 //! What a reader of a profile must know: what samples are, how many, and what they can't say.
 
-use analyses::profile::{Evidence, SampledMachine};
+use analyses::profile::{CodeFrame, Evidence, SampledMachine};
 use eventfmt::Coverage;
 use sources::WeightUnit;
 
@@ -34,6 +34,7 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     }
     if report.by == ProfileBy::Symbol {
         notes.extend(unnamed_notes(report));
+        notes.extend(place_notes(report));
     }
     notes
 }
@@ -152,12 +153,23 @@ fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     [skid, guest, unread].into_iter().flatten()
 }
 
+/// Where code of programs is that no file names.
+fn place_notes(report: &ProfileReport) -> Option<String> {
+    let in_guest = report.profile.rows.iter().filter(|row| row.state.is_guest());
+    let mut leaves = in_guest.filter_map(|row| row.stack.last());
+    leaves.any(CodeFrame::is_user_address).then(|| {
+        "[user]+address: code of guests' programs of which no file is known (record --guest-sample knows files); \
+         [user] are all such places that have less than 1% each, csv and json have them"
+            .to_owned()
+    })
+}
+
 /// What keeps functions of VMs from having names.
 fn unnamed_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let reasons = [
         (
             Coverage::Missing,
-            "functions need the guest's own recording, which has its kernel's symbols",
+            "functions need the guest's own recording, which has its kernel's symbols, or --guest-kallsyms",
         ),
         (
             Coverage::Hidden,
@@ -183,7 +195,7 @@ fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
         let Some(vcpu) = report.profile.vcpus.get(row.vcpu) else { continue };
         let is_unnamed = row.level == 1
             && !row.host_code
-            && row.stack.last().is_some_and(|frame| frame.address.is_some())
+            && row.stack.last().is_some_and(|one| one.address.is_some() && !one.user_space)
             && report.profile.symbols.get(&vcpu.vm).copied().unwrap_or_default() == coverage;
         let name = printable::line(&vcpu.vm).into_owned();
         if is_unnamed && !names.contains(&name) {

@@ -1,18 +1,18 @@
-//! `--nested`: the symbols of guests inside guests, from a list or a recording.
+//! `--guest-kallsyms` and `--nested`: symbols of guests' kernels, from a list or a recording.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use analyses::profile::{NestedSymbols, Profile};
+use analyses::profile::{GuestSymbols, Profile};
 use anyhow::{Context, bail};
 use eventfmt::{Coverage, Kallsyms};
 
 /// Bytes of a list that are read at most: those of kernels have some 15 MB.
 const MOST_LIST_BYTES: u64 = 64 << 20;
 
-/// Reads what is named as `FILE` or `VM=FILE`.
-pub(crate) fn nested_symbols(named: &str) -> anyhow::Result<NestedSymbols> {
+/// Reads what is named as `FILE` or `VM=FILE`, of the kernel of guests at a level.
+pub(crate) fn guest_symbols(named: &str, level: u8) -> anyhow::Result<GuestSymbols> {
     let (vm, path) = match named.split_once('=') {
         Some((vm, path)) if !Path::new(named).exists() => (Some(vm.to_owned()), Path::new(path)),
         _ => (None, Path::new(named)),
@@ -20,7 +20,7 @@ pub(crate) fn nested_symbols(named: &str) -> anyhow::Result<NestedSymbols> {
     let kallsyms = kallsyms(path)?;
     let path = path.display();
     match kallsyms.coverage() {
-        Coverage::Whole => Ok(NestedSymbols { vm, kallsyms }),
+        Coverage::Whole => Ok(GuestSymbols { vm, level, kallsyms }),
         Coverage::Missing => bail!("{path} has no symbols of a kernel"),
         Coverage::Hidden => bail!(
             "symbols in {path} have no addresses: read /proc/kallsyms as root of that guest, with \
@@ -51,10 +51,10 @@ fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
 }
 
 /// Refuses symbols of VMs that there are none of.
-pub(crate) fn each_names_a_vm(nested: &[NestedSymbols], profile: &Profile) -> anyhow::Result<()> {
+pub(crate) fn each_names_a_vm(given: &[GuestSymbols], profile: &Profile) -> anyhow::Result<()> {
     let mut names: Vec<&str> = profile.vcpus.iter().map(|vcpu| vcpu.vm.as_str()).collect();
     names.dedup();
-    let unknown = nested.iter().filter_map(|one| one.vm.as_deref());
+    let unknown = given.iter().filter_map(|one| one.vm.as_deref());
     match unknown.into_iter().find(|vm| !names.contains(vm)) {
         Some(vm) => bail!("no VM is called {vm}; there are: {}", names.join(", ")),
         None => Ok(()),

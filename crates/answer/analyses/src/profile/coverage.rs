@@ -1,0 +1,131 @@
+//! When a guest sampled one of its CPUs: from its first sample to its last, without gaps in which it took none.
+
+/// A gap that is longer than this many times the usual time between two samples is not sampled.
+const MOST_PERIODS: u64 = 8;
+
+/// The times in which a CPU of a guest was sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Coverage {
+    /// The usual time from one sample to the next.
+    pub(super) period_ns: u64,
+    /// From a first sample to right after a last one, in order.
+    intervals: Vec<(u64, u64)>,
+    /// The first interval that is not over yet.
+    next: usize,
+}
+
+/// A part of a span of time, and whether the guest sampled itself then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Covered {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+    pub(super) is_sampled: bool,
+}
+
+impl Coverage {
+    /// That of samples at these times, which are in order.
+    pub(super) fn of(times: impl Iterator<Item = u64> + Clone) -> Self {
+        let period_ns = usual_ns(times.clone());
+        let most_ns = period_ns.saturating_mul(MOST_PERIODS);
+        let mut intervals: Vec<(u64, u64)> = Vec::new();
+        for at_ns in times {
+            let end_ns = at_ns.saturating_add(1);
+            match intervals.last_mut() {
+                Some((_, last)) if at_ns.saturating_sub(*last) < most_ns => *last = end_ns,
+                _ => intervals.push((at_ns, end_ns)),
+            }
+        }
+        Self { period_ns, intervals, next: 0 }
+    }
+
+    /// The part of a span that begins at `from_ns`: up to where sampling begins or ends, `to_ns` at most. Spans must come
+    /// in order.
+    pub(super) fn part(&mut self, from_ns: u64, to_ns: u64) -> Covered {
+        while self.intervals.get(self.next).is_some_and(|(_, end_ns)| *end_ns <= from_ns) {
+            self.next += 1;
+        }
+        match self.intervals.get(self.next) {
+            Some((begin_ns, _)) if *begin_ns > from_ns => {
+                Covered { from_ns, to_ns: to_ns.min(*begin_ns), is_sampled: false }
+            }
+            Some((_, end_ns)) => Covered { from_ns, to_ns: to_ns.min(*end_ns), is_sampled: true },
+            None => Covered { from_ns, to_ns, is_sampled: false },
+        }
+    }
+}
+
+/// The median of the times from one sample to the next; 0 of fewer than two samples.
+fn usual_ns(times: impl Iterator<Item = u64> + Clone) -> u64 {
+    let pairs = times.clone().zip(times.skip(1));
+    let mut periods: Vec<u64> = pairs.map(|(at, next)| next.saturating_sub(at)).collect();
+    let middle = periods.len() / 2;
+    if periods.is_empty() { 0 } else { *periods.select_nth_unstable(middle).1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn coverage(times: &[u64]) -> Coverage {
+        Coverage::of(times.iter().copied())
+    }
+
+    fn parts(of: &mut Coverage, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, bool)> {
+        let (mut parts, mut at_ns) = (Vec::new(), from_ns);
+        while at_ns < to_ns {
+            let part = of.part(at_ns, to_ns);
+            parts.push((part.from_ns, part.to_ns, part.is_sampled));
+            at_ns = part.to_ns;
+        }
+        parts
+    }
+
+    #[test]
+    fn what_lies_outside_the_samples_and_in_a_long_gap_is_not_sampled() {
+        let mut coverage = coverage(&[100, 110, 120, 199, 300, 310, 320]);
+        assert_eq!(coverage.period_ns, 10);
+        let found = parts(&mut coverage, 50, 400);
+        let expected = [
+            (50, 100, false),
+            (100, 200, true),
+            (200, 300, false),
+            (300, 321, true),
+            (321, 400, false),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_single_sample_stands_for_no_time() {
+        let mut coverage = coverage(&[100]);
+        let found = parts(&mut coverage, 0, 200);
+        assert_eq!(found, [(0, 100, false), (100, 101, true), (101, 200, false)]);
+        let mut none = Coverage::default();
+        assert_eq!(parts(&mut none, 0, 200), [(0, 200, false)]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_span_and_samples_lie_in_sampled_ones(
+            mut times in prop::collection::vec(0..10_000_u64, 0..40),
+            cuts in prop::collection::vec(0..12_000_u64, 1..20),
+        ) {
+            times.sort_unstable();
+            let mut cuts = cuts;
+            cuts.extend([0, 12_000]);
+            cuts.sort_unstable();
+            let mut coverage = super::tests::coverage(&times);
+            let mut all = Vec::new();
+            for pair in cuts.windows(2) {
+                all.extend(parts(&mut coverage, pair[0], pair[1]));
+            }
+            prop_assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            prop_assert_eq!((all[0].0, all[all.len() - 1].1), (0, 12_000));
+            for time in times {
+                prop_assert!(all.iter().any(|&(from, to, is_sampled)| from <= time && time < to && is_sampled));
+            }
+        }
+    }
+}
