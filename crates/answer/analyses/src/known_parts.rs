@@ -51,7 +51,7 @@ impl KnownParts {
 
     /// `doubt`: the return from user space was not seen; the polling could not be separated from the rest.
     #[inline]
-    fn of(
+    pub(crate) fn of(
         parts: &Parts,
         before_exit_ns: u64,
         (user_return_unseen, poll_unknown): (bool, bool),

@@ -12,13 +12,15 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
-use timeline::{ExitSink, ExitSpan, Losses, Outcome, Vm};
+use timeline::{ExitSink, ExitSpan, Losses, Outcome, Parts, Vm};
 
 use crate::distribution::Distribution;
 use crate::exit_question::{ExitQuestion, FoundExits, ask};
+use crate::known_parts::KnownParts;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
 use crate::reasons::{Code, ReasonNames};
+use crate::recorded::Recorded;
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,7 @@ struct Level2 {
     injected_as: BTreeMap<RawReason, u64>,
     /// Exit to entry, of paired exits.
     durations: Distribution,
+    spent: Spent,
     /// Reflected exits whose way back into level 2 was seen whole.
     round_trips: Distribution,
     ancillary: BTreeMap<RawReason, Ancillary>,
@@ -42,7 +45,61 @@ struct Level2 {
 struct Ancillary {
     count: u64,
     durations: Distribution,
+    spent: Spent,
     touches: Touches,
+}
+
+/// What paired exits spent their time on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    parts: Parts,
+    before_exit_ns: u64,
+    /// Some halted, and when they stopped polling was not recorded.
+    poll_unknown: bool,
+}
+
+impl Spent {
+    fn add(&mut self, span: &ExitSpan) {
+        let of_span = Self {
+            parts: span.parts,
+            before_exit_ns: span.before_exit_ns,
+            poll_unknown: span.poll_unknown,
+        };
+        self.merge(&of_span);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.parts.add(&other.parts);
+        self.before_exit_ns = self.before_exit_ns.saturating_add(other.before_exit_ns);
+        self.poll_unknown |= other.poll_unknown;
+    }
+
+    fn known(&self, recorded: &Recorded) -> ExitCost {
+        let doubt = (false, self.poll_unknown);
+        let known = KnownParts::of(&self.parts, self.before_exit_ns, doubt, recorded);
+        let polled_ns = known.halt_poll_ns.unwrap_or(0);
+        let waited_ns = known.off_cpu_ns.map(|off_cpu_ns| off_cpu_ns.saturating_add(polled_ns));
+        ExitCost { cost_ns: known.cost_ns, waited_ns }
+    }
+}
+
+/// What exits cost and what they waited; `None`: the recording doesn't separate the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitCost {
+    /// Time in which the CPU worked on them, the work before the exit event included.
+    pub cost_ns: Option<u64>,
+    /// Time in which nothing ran for them: off the CPU, and polling before that.
+    pub waited_ns: Option<u64>,
+}
+
+impl ExitCost {
+    fn with(self, other: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        Self {
+            cost_ns: sum(self.cost_ns, other.cost_ns),
+            waited_ns: sum(self.waited_ns, other.waited_ns),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +151,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
             level2.count += 1;
             if paired {
                 level2.durations.add(span.duration_ns());
+                level2.spent.add(span);
             }
             if reflected {
                 level2.reflected += 1;
@@ -105,6 +163,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
             ancillary.count += 1;
             if paired {
                 ancillary.durations.add(span.duration_ns());
+                ancillary.spent.add(span);
             }
             ancillary.touches.add(span.detail);
         }
@@ -120,7 +179,8 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
 /// The nested exits of one recording.
 #[derive(Debug)]
 pub struct Nested {
-    /// One per VM and level-2 reason, the costliest first; reasons that ended level 2 come last.
+    /// One per VM and level-2 reason, the costliest first; after them those that mean waiting for work, and last reasons that
+    /// ended level 2.
     pub rows: Vec<NestedRow>,
     /// Exits per VM and level.
     pub levels: Vec<LevelCount>,
@@ -162,6 +222,10 @@ pub struct NestedRow {
     pub reflected: u64,
     /// What they were injected as, most frequent first.
     pub injected_as: Vec<(String, Code, u64)>,
+    /// Its exits mean waiting for work: what they take is how long level 1 and the host idle, and no cost.
+    pub waiting: bool,
+    /// What the level-2 exits themselves cost.
+    pub own_cost: ExitCost,
     /// Exit to entry of the level-2 exits themselves.
     pub durations: Distribution,
     /// Reflected exits from the exit until level 2 runs again.
@@ -186,6 +250,8 @@ pub struct AncillaryRow {
     pub count: u64,
     /// Their durations.
     pub durations: Distribution,
+    /// What they cost.
+    pub cost: ExitCost,
     /// Numbers of the model-specific registers that they read or wrote, with how many exits each,
     /// most frequent first; as far as `kvm_msr` was recorded, and the first 256 that were seen.
     pub msrs: Vec<(u64, u64)>,
@@ -211,6 +277,17 @@ impl NestedRow {
     #[must_use]
     pub fn factor(&self) -> Option<f64> {
         (self.count > 0).then(|| (self.count + self.ancillary_count()) as f64 / self.count as f64)
+    }
+
+    /// What the level-2 exits cost together with the level-1 exits they brought about.
+    #[must_use]
+    pub fn cost(&self) -> ExitCost {
+        self.ancillary.iter().fold(self.own_cost, |sum, one| sum.with(one.cost))
+    }
+
+    /// What rows are ranked by: their cost, or their time where the recording doesn't separate it from waiting.
+    fn rank_ns(&self) -> u64 {
+        self.cost().cost_ns.unwrap_or_else(|| self.time_ns())
     }
 
     /// Time of the level-2 exits and of the level-1 exits they brought about.
@@ -248,17 +325,21 @@ impl ExitQuestion for OfLevelTwo {
         let FoundExits { recording, vms, pass } = found;
         exits.vcpus.values_mut().for_each(OneVcpu::finish);
         let mut names = ReasonNames::new(recording);
+        let recorded = Recorded::new(recording, pass.seen);
         let mut rows = Vec::new();
         let mut levels = Vec::new();
         for vm in vms {
             let (reasons, level1) = of_vm(vm, &exits);
             let level2 = reasons.values().map(|reason| reason.count).sum();
             levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
-            rows.extend(reasons.into_iter().map(|(raw, sums)| row(vm, raw, sums, &mut names)));
+            let of = |(raw, sums)| row((vm, &recorded), raw, sums, &mut names);
+            rows.extend(reasons.into_iter().map(of));
         }
         // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
         // cost of an exit, so such rows come last.
-        rows.sort_by_key(|row| (row.never_returned(), std::cmp::Reverse(row.time_ns())));
+        rows.sort_by_key(|row| {
+            (row.never_returned(), row.waiting, std::cmp::Reverse(row.rank_ns()))
+        });
         Nested {
             rows,
             levels,
@@ -288,6 +369,7 @@ impl Level2 {
         self.count += other.count;
         self.reflected += other.reflected;
         self.durations.merge(&other.durations);
+        self.spent.merge(&other.spent);
         self.round_trips.merge(&other.round_trips);
         self.unfinished += other.unfinished;
         self.level1_ns = self.level1_ns.saturating_add(other.level1_ns);
@@ -298,12 +380,18 @@ impl Level2 {
             let mine = self.ancillary.entry(*raw).or_default();
             mine.count += ancillary.count;
             mine.durations.merge(&ancillary.durations);
+            mine.spent.merge(&ancillary.spent);
             mine.touches.merge(&ancillary.touches);
         }
     }
 }
 
-fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -> NestedRow {
+fn row(
+    (vm, recorded): (&Vm, &Recorded),
+    (isa, code): RawReason,
+    sums: Level2,
+    names: &mut ReasonNames,
+) -> NestedRow {
     let mut named =
         |(isa, code): RawReason| (names.name(isa, code), Code::new(names.isa(isa), code));
     let (reason, shown) = named((isa, code));
@@ -322,7 +410,8 @@ fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -
         .map(|(raw, one)| {
             let (reason, code) = named(raw);
             let (msrs, vmcb) = one.touches.into_parts();
-            AncillaryRow { reason, code, count: one.count, durations: one.durations, msrs, vmcb }
+            let (durations, cost) = (one.durations, one.spent.known(recorded));
+            AncillaryRow { reason, code, count: one.count, durations, cost, msrs, vmcb }
         })
         .collect();
     ancillary.sort_by_key(|row| std::cmp::Reverse(row.count));
@@ -334,6 +423,8 @@ fn row(vm: &Vm, (isa, code): RawReason, sums: Level2, names: &mut ReasonNames) -
         count: sums.count,
         reflected: sums.reflected,
         injected_as,
+        waiting: names.isa(isa).waits(code),
+        own_cost: sums.spent.known(recorded),
         durations: sums.durations,
         round_trips: sums.round_trips,
         ancillary,

@@ -69,6 +69,14 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     out += &text;
     out += "\nper exit: level-1 exits per level-2 exit reflected to level 1, until level 2 runs again\n\
             factor: exits the host took for each level-2 exit, itself included\n";
+    let waiting: Vec<_> =
+        nested.rows.iter().filter(|row| row.waiting).map(|row| line(&row.reason)).collect();
+    if !waiting.is_empty() {
+        out += &format!(
+            "{}: level 2 waits for work, so that is how long level 1 idles, and no cost: below the others\n",
+            waiting.join(", ")
+        );
+    }
     for row in nested.rows.iter().filter(|row| row.unfinished > 0) {
         out += &format!(
             "{}: after {} of them level 2 was not seen to run again; all exits up to there count\n",

@@ -32,7 +32,8 @@ static SPARED: [Spared; 3] = [
 
 /// At most all exits of level 1 that exits of level 2 bring about.
 pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let reflected = |row: &&&NestedRow| row.reflected > 0 && !row.never_returned();
+    // What level 1 does while its guest waits for work is no cost of an exit.
+    let reflected = |row: &&&NestedRow| row.reflected > 0 && !row.never_returned() && !row.waiting;
     let rows: Vec<&NestedRow> = measured.nested.iter().filter(reflected).copied().collect();
     let brought: Vec<&AncillaryRow> = rows.iter().flat_map(|row| &row.ancillary).collect();
     let time = |all: &mut dyn Iterator<Item = &AncillaryRow>| {

@@ -12,6 +12,7 @@ mod critical;
 mod diff;
 mod hypertrace;
 mod machinery;
+mod nested;
 mod oracle;
 mod path;
 mod profile;

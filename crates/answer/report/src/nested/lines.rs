@@ -2,7 +2,7 @@
 //! it, and their columns.
 
 use analyses::msr_names::msr_name;
-use analyses::nested::{AncillaryRow, Nested, NestedRow};
+use analyses::nested::{AncillaryRow, ExitCost, Nested, NestedRow};
 
 use super::per_exit;
 use crate::column::{self, Column, Unit};
@@ -55,6 +55,10 @@ impl<'n> Line<'n> {
 
     fn per_exit(&self) -> Option<f64> {
         per_exit(self.row, self.under?)
+    }
+
+    fn cost(&self) -> ExitCost {
+        self.under.map_or_else(|| self.row.cost(), |one| one.cost)
     }
 }
 
@@ -140,7 +144,9 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
             move |line: &Line<'_>| factor(line).map(|factor| format!("{factor:.4}")),
         )
         .drawn_as(move |line| {
-            factor(line).map_or_else(String::new, |factor| format!("{factor:.2}x"))
+            // While level 2 waits, exits come of whatever else level 1 does.
+            let factor = factor(line).filter(|_| !line.row.waiting);
+            factor.map_or_else(String::new, |factor| format!("{factor:.2}x"))
         })
         .at_the_right()
         .shown(TABLE, 1),
@@ -158,6 +164,24 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
         )
         .only_in_tables()
         .shown(TABLE, 3)
+        .missing(""),
+        Column::time(
+            ("cost", "cost"),
+            "Of it and of the work before the exit event, what the CPU worked.",
+            |line: &Line<'_>| line.cost().cost_ns,
+        )
+        .null("The recording doesn't separate it from waiting.")
+        .after("time")
+        .shown_if_known(TABLE, 1)
+        .missing(""),
+        Column::time(
+            ("waited", "waited"),
+            "Of the time, off the CPU and polling before that.",
+            |line: &Line<'_>| line.cost().waited_ns,
+        )
+        .null("The recording doesn't show it.")
+        .after("cost")
+        .shown_if_known(TABLE, 2)
         .missing(""),
     ]
 }
