@@ -118,7 +118,7 @@ pub struct CriticalWait {
     pub to_ns: u64,
     /// What it waited for, in order.
     pub steps: Vec<CriticalStep>,
-    /// There are more steps before these.
+    /// There are more steps, shorter ones: between these are gaps.
     pub is_cut: bool,
 }
 

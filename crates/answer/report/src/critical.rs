@@ -18,8 +18,8 @@ use crate::{RecorderCost, Report, losses};
 /// Threads that people are shown.
 const MOST_THREADS: usize = 10;
 
-/// Steps of the longest wait that people are shown.
-const MOST_STEPS: usize = 24;
+/// Steps of the longest wait that people are shown: of more the longest.
+const MOST_STEPS: usize = 100;
 
 /// What tasks waited for.
 #[derive(Debug)]
@@ -138,18 +138,19 @@ impl CriticalReport {
     /// The longest wait, step by step.
     fn wait_text(&self, wait: &CriticalWait, width: Option<usize>) -> String {
         let (ns, length_ns) = (self.ns(), wait.to_ns.saturating_sub(wait.from_ns));
-        let cut = wait.steps.len().saturating_sub(MOST_STEPS);
-        let steps = wait.steps.get(cut..).unwrap_or_default();
+        let lines = wait_lines(wait);
         let mut table = Table::default();
-        let cells = |of: &dyn Fn(&CriticalStep) -> String| steps.iter().map(of).collect();
-        let after = |step: &CriticalStep| time(step.from_ns.saturating_sub(wait.from_ns), ns);
-        table.numbers("after", 0, cells(&after));
-        table.numbers("took", 0, cells(&|step| time(step.to_ns - step.from_ns, ns)));
-        table.names("machine", 0, cells(&|step| step.part.machine.clone()));
-        table.names("thread", 0, cells(&|step| step.part.thread.clone()));
-        table.names("state", 0, cells(&|step| words(step.part.state).to_owned()));
-        let reason = |step: &CriticalStep| step.part.reason.clone().unwrap_or_else(|| "-".into());
-        table.names("reason", 0, cells(&reason));
+        let cells = |of: &dyn Fn(&WaitLine<'_>) -> String| lines.iter().map(of).collect();
+        let part = |of: &'static dyn Fn(&CriticalStep) -> String| {
+            cells(&move |line| line.step.map_or_else(|| "…".to_owned(), of))
+        };
+        table.numbers("after", 0, cells(&|line| time(line.from_ns - wait.from_ns, ns)));
+        table.numbers("took", 0, cells(&|line| time(line.to_ns - line.from_ns, ns)));
+        table.names("machine", 0, part(&|step| step.part.machine.clone()));
+        table.names("thread", 0, part(&|step| step.part.thread.clone()));
+        table.names("state", 0, part(&|step| words(step.part.state).to_owned()));
+        let reason = &|step: &CriticalStep| step.part.reason.clone().unwrap_or_else(|| "-".into());
+        table.names("reason", 0, part(reason));
         let at = if ns { format!(" at {:.9}", wait.from_ns as f64 / 1e9) } else { String::new() };
         let mut out = format!(
             "\nThe longest: {} of {} thread {}{at}\n{}",
@@ -158,8 +159,12 @@ impl CriticalReport {
             wait.tid,
             table.draw(width).0
         );
-        if cut > 0 || wait.is_cut {
-            out += &format!("its last {} are shown\n", plural(steps.len() as u64, "step"));
+        let shown = lines.iter().filter(|line| line.step.is_some()).count();
+        if wait.is_cut || shown < wait.steps.len() {
+            let steps = plural(shown as u64, "step");
+            out += &format!(
+                "its {steps} that took longest are shown; … stands for those between them\n"
+            );
         }
         out
     }
@@ -188,5 +193,76 @@ impl CriticalReport {
         notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
         self.critical.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
         notes
+    }
+}
+
+/// A line of a wait: a step, or the time of those that are left out between two of them.
+struct WaitLine<'w> {
+    from_ns: u64,
+    to_ns: u64,
+    step: Option<&'w CriticalStep>,
+}
+
+/// The steps of a wait that took longest, in order, and what lies between them: together the whole wait.
+fn wait_lines(wait: &CriticalWait) -> Vec<WaitLine<'_>> {
+    let length = |step: &CriticalStep| step.to_ns.saturating_sub(step.from_ns);
+    let mut longest: Vec<&CriticalStep> = wait.steps.iter().collect();
+    longest.sort_by_key(|step| std::cmp::Reverse(length(step)));
+    longest.truncate(MOST_STEPS);
+    longest.sort_by_key(|step| step.from_ns);
+    let (mut lines, mut now_ns) = (Vec::new(), wait.from_ns);
+    for step in longest {
+        if step.from_ns > now_ns {
+            lines.push(WaitLine { from_ns: now_ns, to_ns: step.from_ns, step: None });
+        }
+        let from_ns = step.from_ns.max(wait.from_ns);
+        lines.push(WaitLine { from_ns, to_ns: step.to_ns.max(from_ns), step: Some(step) });
+        now_ns = step.to_ns.max(from_ns);
+    }
+    if wait.to_ns > now_ns {
+        lines.push(WaitLine { from_ns: now_ns, to_ns: wait.to_ns, step: None });
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use analyses::critical::{CriticalPart, CriticalState};
+    use analyses::path::Actor;
+
+    use super::*;
+
+    fn step(from_ns: u64, to_ns: u64) -> CriticalStep {
+        let part = CriticalPart {
+            machine: "host".to_owned(),
+            thread: "t".to_owned(),
+            on: Actor::Host,
+            state: CriticalState::Running,
+            reason: None,
+            time_ns: to_ns - from_ns,
+            count: 1,
+        };
+        CriticalStep { from_ns, to_ns, part, of_thread: None }
+    }
+
+    /// The longest step is the first of 300: it is shown, and all lines are the wait.
+    #[test]
+    fn the_longest_steps_are_shown_wherever_they_are_and_lines_add_up() {
+        let steps =
+            (0..300).map(|at| step(1000 + at * 10 + u64::from(at > 0) * 5000, 6010 + at * 10));
+        let wait = CriticalWait {
+            machine: "host".to_owned(),
+            tid: 1,
+            of_thread: (0, 1),
+            from_ns: 1000,
+            to_ns: 9000,
+            steps: steps.collect(),
+            is_cut: false,
+        };
+        let lines = wait_lines(&wait);
+        assert_eq!(lines.iter().filter(|line| line.step.is_some()).count(), MOST_STEPS);
+        assert_eq!((lines[0].from_ns, lines[0].to_ns), (1000, 6010));
+        assert!(lines.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+        assert_eq!(lines.iter().map(|line| line.to_ns - line.from_ns).sum::<u64>(), 8000);
     }
 }

@@ -12,8 +12,8 @@ const MOST_PARTS: usize = 1 << 16;
 /// Waits that are kept piece by piece.
 pub(super) const MOST_LONGEST: usize = 5;
 
-/// Pieces that are kept of one wait: its last ones.
-const MOST_PIECES: usize = 256;
+/// Pieces that are kept of one wait: the longest.
+const MOST_PIECES: usize = 1024;
 
 /// Time, and how many intervals it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,51 @@ pub(super) struct Wait {
     pub(super) to_ns: u64,
     /// The last piece first.
     pub(super) pieces: Vec<Piece>,
-    /// There were more pieces before these.
+    /// There were more pieces: shorter ones, between these.
     pub(super) is_cut: bool,
+}
+
+impl Wait {
+    /// Adds the piece before those that are there. The last one that was added is kept as it is, as it may grow.
+    fn keep(&mut self, piece: &Piece) {
+        match self.pieces.last_mut() {
+            Some(last) if last.spent == piece.spent && last.from_ns == piece.to_ns => {
+                last.from_ns = piece.from_ns;
+            }
+            _ => {
+                self.pieces.push(*piece);
+                // Each piece is looked at again once for `MOST_PIECES` that are added.
+                if self.pieces.len() >= 2 * MOST_PIECES {
+                    self.leave_out_short(MOST_PIECES);
+                }
+            }
+        }
+    }
+
+    /// Leaves out all but `most` pieces, the shortest first, and never the one that was added last.
+    fn leave_out_short(&mut self, most: usize) {
+        if self.pieces.len() <= most {
+            return;
+        }
+        let last = self.pieces.pop();
+        let length = |piece: &Piece| piece.to_ns.saturating_sub(piece.from_ns);
+        let mut lengths: Vec<u64> = self.pieces.iter().map(length).collect();
+        let room = most.saturating_sub(1);
+        let at_least = match lengths.len().checked_sub(room) {
+            Some(left_out) if left_out < lengths.len() => *lengths.select_nth_unstable(left_out).1,
+            _ => u64::MAX,
+        };
+        // Of several of one length the later ones.
+        let longer = self.pieces.iter().filter(|piece| length(piece) > at_least).count();
+        let mut alike = room.saturating_sub(longer);
+        self.pieces.retain(|piece| {
+            let is_alike = length(piece) == at_least && alike > 0;
+            alike -= usize::from(is_alike);
+            is_alike || length(piece) > at_least
+        });
+        self.pieces.extend(last);
+        self.is_cut = true;
+    }
 }
 
 /// All sums.
@@ -64,24 +107,13 @@ impl Sums {
     /// The wait that the pieces were of is over.
     pub(super) fn end_interval(&mut self) {
         self.last = None;
-        let Some(wait) = self.now.take().filter(|_| self.is_wait) else { return };
+        let Some(mut wait) = self.now.take().filter(|_| self.is_wait) else { return };
         let length = |wait: &Wait| wait.to_ns - wait.from_ns;
         let at = self.longest.partition_point(|one| length(one) >= length(&wait));
         if at < MOST_LONGEST {
+            wait.leave_out_short(MOST_PIECES);
             self.longest.insert(at, wait);
             self.longest.truncate(MOST_LONGEST);
-        }
-    }
-
-    fn keep(&mut self, piece: &Piece) {
-        let Some(now) = &mut self.now else { return };
-        let has_room = now.pieces.len() < MOST_PIECES;
-        match now.pieces.last_mut() {
-            Some(last) if last.spent == piece.spent && last.from_ns == piece.to_ns => {
-                last.from_ns = piece.from_ns;
-            }
-            _ if has_room => now.pieces.push(*piece),
-            _ => now.is_cut = true,
         }
     }
 }
@@ -109,7 +141,7 @@ impl PieceSink for Sums {
             Counts::Unknown => own.unknown_ns += time_ns,
             Counts::Waited => own.waited_ns += time_ns,
         }
-        self.keep(piece);
+        self.now.iter_mut().for_each(|now| now.keep(piece));
         if piece.counts != Counts::Waited {
             self.last = None;
             return;
@@ -123,5 +155,43 @@ impl PieceSink for Sums {
         };
         sum.time_ns += time_ns;
         sum.count += u64::from(!continues);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::piece::{CriticalState, Who, Why};
+    use super::*;
+
+    fn piece(from_ns: u64, to_ns: u64, thread: u32) -> Piece {
+        let spent = Spent {
+            who: Who::Thread((0, thread)),
+            state: CriticalState::Running,
+            why: Why::Nothing,
+        };
+        Piece { from_ns, to_ns, counts: Counts::Waited, spent }
+    }
+
+    /// A wait of very many short pieces with some long ones anywhere between them: those are kept.
+    #[test]
+    fn the_longest_pieces_are_kept_wherever_they_are() {
+        let mut sums = Sums::default();
+        let (many, long) = (10_000_u64, 700);
+        let length = |at: u64| if at % 977 == 5 { long } else { 1 + at % 3 };
+        let whole: u64 = (0..many).map(length).sum();
+        sums.interval((0, 1), 0, whole, true);
+        let mut end_ns = whole;
+        for at in 0..many {
+            let from_ns = end_ns - length(at);
+            sums.piece(&piece(from_ns, end_ns, 2 + (at % 2) as u32));
+            end_ns = from_ns;
+        }
+        sums.end_interval();
+        let wait = &sums.longest[0];
+        assert!(wait.is_cut && wait.pieces.len() == MOST_PIECES);
+        let kept = wait.pieces.iter().filter(|one| one.to_ns - one.from_ns == long).count();
+        assert_eq!(kept as u64, (0..many).filter(|at| length(*at) == long).count() as u64);
+        let is_ordered = |pair: &[Piece]| pair[1].to_ns <= pair[0].from_ns;
+        assert!(wait.pieces.windows(2).all(is_ordered));
     }
 }
