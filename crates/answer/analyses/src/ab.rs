@@ -58,6 +58,19 @@ pub struct AbRun {
     pub values: Vec<f64>,
 }
 
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbFailure {
+    /// Its configuration.
+    pub side: AbSide,
+    /// Its block, from 1; 0 while it warmed up.
+    pub block: usize,
+    /// Which run it was, from 1.
+    pub run: usize,
+    /// How it failed, with the end of what it printed.
+    pub text: String,
+}
+
 /// A metric under A and one other configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbMetric {
@@ -108,6 +121,10 @@ pub struct Ab {
     pub runs: Vec<AbRun>,
     /// It ended before it was done.
     pub is_interrupted: bool,
+    /// The run that failed, and how, where it ended because of that.
+    pub ended_by: Option<String>,
+    /// Runs that failed, where that is ignored.
+    pub failures: Vec<AbFailure>,
 }
 
 impl Ab {
@@ -137,7 +154,8 @@ pub fn ab(names: &[String], runs: Vec<AbRun>, sides: usize) -> Ab {
     for metric in metrics.iter_mut().filter(|metric| metric.change.is_some()) {
         metric.p_adjusted = adjusted.next();
     }
-    Ab { metrics, sides, runs, is_interrupted: false }
+    let (ended_by, failures) = (None, Vec::new());
+    Ab { metrics, sides, runs, is_interrupted: false, ended_by, failures }
 }
 
 fn metric(name: &str, (place, other): (usize, AbSide), runs: &[AbRun]) -> AbMetric {

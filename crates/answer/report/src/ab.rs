@@ -3,7 +3,7 @@
 mod columns;
 mod page;
 
-use analyses::ab::{Ab, AbMetric, AbRun, AbSide};
+use analyses::ab::{Ab, AbFailure, AbMetric, AbRun, AbSide};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
@@ -60,6 +60,8 @@ impl Report for AbReport {
             workload: &self.workload,
             seed: self.seed,
             interrupted: self.ab.is_interrupted,
+            ended_by: self.ab.ended_by.as_deref(),
+            failures: self.ab.failures.iter().map(failure_json).collect(),
             configurations: self.sides().map(configuration).collect(),
             metrics: Rows { columns: columns(self.ab.sides), rows: self.rows() },
             runs: self.ab.runs.iter().enumerate().map(|run| self.run_json(run)).collect(),
@@ -83,10 +85,21 @@ struct Document<'r> {
     workload: &'r [String],
     seed: u64,
     interrupted: bool,
+    ended_by: Option<&'r str>,
+    failures: Vec<Value>,
     configurations: Vec<Value>,
     metrics: Rows<Row<'r>>,
     runs: Vec<Value>,
 }
+
+fn failure_json(failure: &AbFailure) -> Value {
+    let mut object = Object::default();
+    object.set("configuration", failure.side.name()).set("block", failure.block);
+    object.set("run", failure.run).set("error", failure.text.clone()).done()
+}
+
+/// Failures that people are shown.
+const MOST_FAILURES: usize = 5;
 
 impl AbReport {
     /// Configurations and how they are set up.
@@ -164,6 +177,10 @@ impl AbReport {
         if self.ab.is_interrupted {
             notes.push("it was interrupted: these are the blocks that were whole".to_owned());
         }
+        if let Some(failed) = &self.ab.ended_by {
+            notes.push(format!("{}; these are the blocks that were whole before", line(failed)));
+        }
+        notes.extend(self.failure_notes());
         for metric in &self.ab.metrics {
             if !metric.outliers.is_empty() {
                 let runs = plural(metric.outliers.len() as u64, "run");
@@ -184,9 +201,39 @@ impl AbReport {
     }
 }
 
+impl AbReport {
+    /// Which runs failed, where that is ignored.
+    fn failure_notes(&self) -> Vec<String> {
+        let failures = &self.ab.failures;
+        let shown = failures.iter().take(MOST_FAILURES);
+        let mut notes: Vec<String> = shown
+            .map(|one| {
+                let (side, text) = (capital(one.side), line(&one.text));
+                format!(
+                    "failed, which is ignored: run {} ({side}, block {}): {text}",
+                    one.run, one.block
+                )
+            })
+            .collect();
+        let more = failures.len().saturating_sub(MOST_FAILURES);
+        if more > 0 {
+            notes.push(format!("{} failed, too", plural(more as u64, "more run")));
+        }
+        notes
+    }
+}
+
 /// A configuration as tables have it.
 fn capital(side: AbSide) -> String {
     side.name().to_uppercase()
+}
+
+/// How many times another number one is; of a few runs, the ends of its interval may be far away.
+fn times(value: f64, digits: usize) -> String {
+    match value {
+        value if (0.001..1000.0).contains(&value) => format!("{value:.digits$}x"),
+        value => format!("{value:.0e}x"),
+    }
 }
 
 /// A metric's number as people read it.

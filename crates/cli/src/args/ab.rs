@@ -72,6 +72,10 @@ pub(crate) struct AbArgs {
     /// The longest that one command may take; it is ended then with all that it started
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = some_time)]
     pub(crate) timeout: Duration,
+    /// Go on when the workload fails: such a run counts as others do. Where it takes too long, or has no number for a
+    /// --metric, its block is left out
+    #[arg(long, short = 'i', visible_alias = "ignore-failure")]
+    pub(crate) ignore_failures: bool,
     /// A number that the workload prints: NAME=REGEX, whose first group it is, or NAME=json:a.b.0; may be given
     /// several times
     #[arg(long, value_name = "NAME=WHERE", value_parser = Metric::parse)]

@@ -61,6 +61,9 @@ pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     if report.ab.is_interrupted {
         bail!("interrupted");
     }
+    if let Some(failed) = &report.ab.ended_by {
+        bail!("{failed}; --ignore-failures goes on");
+    }
     Ok(conclude(&report.ab, &args.fail_if))
 }
 
@@ -80,6 +83,7 @@ fn experiment(args: &AbArgs, setups: &[String], labs: Option<&Labs>) -> anyhow::
         stop: args.stop(),
         budget: args.budget(),
         seed: args.seed,
+        ignores_failures: args.ignore_failures,
     })
 }
 

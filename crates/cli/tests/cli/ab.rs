@@ -119,6 +119,67 @@ fn wrong_usage_is_said() {
     assert!(run.code == 1 && run.err.contains("exit status: 7"), "{}", run.err);
 }
 
+/// A workload that fails in its ninth run: two warm up, so it is the seventh that counts.
+fn flaky(folder: &std::path::Path) -> String {
+    let count = folder.join("count");
+    let count = count.display();
+    format!(
+        "n=$(cat {count} 2>/dev/null || echo 0); n=$((n + 1)); echo $n > {count}; \
+         if [ $n = 9 ]; then echo boom >&2; exit 7; fi; echo n=$n"
+    )
+}
+
+#[test]
+fn blocks_before_a_run_that_fails_are_kept_and_the_run_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["ab", "--a", "true", "--b", "true", "--runs", "6", "--format", "json", "--"];
+    let run = hyperscope(&[&args[..], &[&flaky(folder.path())]].concat());
+    assert_eq!(run.code, 1);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    check(&closed("ab"), &report, "ab");
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(6));
+    let failed = report["ended_by"].as_str().unwrap();
+    let is_named = ["run 7 (A, block 4): ", "run 7 (B, block 4): "]
+        .iter()
+        .any(|name| failed.starts_with(name));
+    assert!(is_named && failed.contains("exit status: 7: boom"), "{failed}");
+    assert!(run.err.contains("exit status: 7: boom; --ignore-failures goes on"), "{}", run.err);
+    std::fs::remove_file(folder.path().join("count")).unwrap();
+    let table = hyperscope(&[&args[..6], &["6", "--"], &[&flaky(folder.path())]].concat());
+    assert!(table.out.contains("3 blocks of one run each"), "{}", table.out);
+    assert!(table.out.contains("these are the blocks that were whole before"), "{}", table.out);
+}
+
+#[test]
+fn failures_are_ignored_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["ab", "--a", "true", "--b", "true", "--runs", "6", "-i", "--format", "json"];
+    let failed_in = |more: &[&str], runs: usize| {
+        let _ = std::fs::remove_file(folder.path().join("count"));
+        let run = hyperscope(&[&args[..], more, &["--", &flaky(folder.path())]].concat());
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        check(&closed("ab"), &report, "ab");
+        assert_eq!(report["runs"].as_array().map(Vec::len), Some(runs));
+        assert_eq!(report["ended_by"], Value::Null);
+        let [failure] = &report["failures"].as_array().unwrap()[..] else { panic!("{report}") };
+        assert_eq!((failure["run"].as_u64(), failure["block"].as_u64()), (Some(7), Some(4)));
+        failure["error"].as_str().unwrap().to_owned()
+    };
+    // As such, and where the run has no number, without its block.
+    assert!(failed_in(&[], 12).contains("exit status: 7: boom"));
+    let missing = failed_in(&["--metric", "n=n=([0-9]+)"], 10);
+    assert!(missing.contains("no number for the metric n: boom"), "{missing}");
+    let all = ["--runs", "2", "-i", "--metric", "m=m=([0-9]+)", "--", "echo n=1"];
+    let none = hyperscope(&[&["ab", "--a", "true", "--b", "true"], &all[..]].concat());
+    assert!(
+        none.code == 1 && none.err.contains("no block of one run each was whole"),
+        "{}",
+        none.err
+    );
+    assert!(none.err.contains("no number for the metric m: n=1"), "{}", none.err);
+}
+
 /// An interrupt ends what runs, takes the setup back and leaves nothing behind.
 #[test]
 fn an_interrupt_ends_all() {

@@ -37,7 +37,7 @@ pub enum CommandError {
     /// It could not be started, or watched.
     #[error("cannot run {0}: {1}")]
     NotStarted(String, io::Error),
-    /// It failed.
+    /// It failed; with the end of what it printed.
     #[error("{0} ended with {1}{2}")]
     Failed(String, ExitStatus, String),
     /// It took too long, and was ended with all that it had started.
@@ -51,9 +51,12 @@ pub enum CommandError {
     Interrupted,
 }
 
-/// A command that ended well.
+/// A command that ended by itself.
 #[derive(Debug)]
 pub(crate) struct Done {
+    name: String,
+    status: ExitStatus,
+    errors: String,
     pub(crate) wall_ns: u64,
     /// CPU time of it and of what it waited for.
     pub(crate) user_ns: u64,
@@ -62,7 +65,24 @@ pub(crate) struct Done {
     pub(crate) output: String,
 }
 
-/// Runs `argv`; one word alone is a line for the shell. What it prints is read if `reads`.
+impl Done {
+    /// Why it failed, if it did.
+    pub(crate) fn failure(&self) -> Option<CommandError> {
+        let said = || self.said();
+        let failed = || CommandError::Failed(self.name.clone(), self.status, said());
+        (!self.status.success()).then(failed)
+    }
+
+    /// The end of what it printed, for messages: empty if that is nothing.
+    pub(crate) fn said(&self) -> String {
+        let ends = [&self.output, &self.errors].map(|text| end(text));
+        let said: Vec<&str> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+        if said.is_empty() { String::new() } else { format!(": {}", said.join("\n")) }
+    }
+}
+
+/// Runs `argv`; one word alone is a line for the shell. What it prints is read if `reads`. Whether it succeeded the caller
+/// sees.
 pub(crate) fn run(
     argv: &[String],
     variables: &[(&str, &str)],
@@ -93,10 +113,6 @@ pub(crate) fn run(
         Ended::Interrupted => return Err(CommandError::Interrupted),
     };
     let after = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
-    if !status.success() {
-        let said = said(&mut errors);
-        return Err(CommandError::Failed(name, status, said));
-    }
     let spent = |of: fn(&Usage) -> i64| match (&before, &after) {
         (Some(before), Some(after)) => u64::try_from(of(after) - of(before)).unwrap_or(0),
         _ => 0,
@@ -104,7 +120,8 @@ pub(crate) fn run(
     let user_ns = spent(|usage| usage.user_time().num_nanoseconds());
     let sys_ns = spent(|usage| usage.system_time().num_nanoseconds());
     let output = text(&mut output).map_err(not_started)?;
-    Ok(Done { wall_ns, user_ns, sys_ns, output })
+    let errors = text(&mut errors).unwrap_or_default();
+    Ok(Done { name, status, errors, wall_ns, user_ns, sys_ns, output })
 }
 
 fn command(argv: &[String]) -> Command {
@@ -134,18 +151,14 @@ fn text(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The end of what a command said of its failure.
-fn said(errors: &mut File) -> String {
-    let text = text(errors).unwrap_or_default();
+/// The end of a text, for messages.
+fn end(text: &str) -> &str {
     let text = text.trim_end();
     let mut from = text.len().saturating_sub(MOST_SAID);
     while !text.is_char_boundary(from) {
         from += 1;
     }
-    match text.get(from..) {
-        Some(said) if !said.is_empty() => format!(": {said}"),
-        _ => String::new(),
-    }
+    text.get(from..).unwrap_or_default()
 }
 
 enum Ended {

@@ -11,7 +11,7 @@ mod watch;
 
 pub use command::{CommandError, Group, Limits, MOST_OUTPUT};
 pub use experiment::{
-    Configuration, Experiment, ExperimentError, OWN_METRICS, Progress, Stop, run,
+    Configuration, Experiment, ExperimentError, OWN_METRICS, Progress, RunPlace, Stop, run,
 };
 pub use metric::{Metric, MetricError};
 pub use watch::{Count, RunOf, Unwatched, Watch};

@@ -24,6 +24,7 @@ fn experiment(a: &str, b: &str, workload: &str) -> Experiment {
         stop: Stop::Blocks(4),
         budget: None,
         seed: 7,
+        ignores_failures: false,
     }
 }
 
@@ -133,13 +134,27 @@ fn failures_say_what_failed() {
     assert!(workload.contains("workload") && workload.contains("exit status: 3"), "{workload}");
     assert!(workload.contains("broken pipe"), "{workload}");
     let setup = said(experiment("exit 1", "exit 1", "true"));
-    assert!(setup.starts_with("setup: "), "{setup}");
+    let names = ["warm-up run 1 (A): setup: ", "warm-up run 1 (B): setup: "];
+    assert!(names.iter().any(|name| setup.starts_with(name)), "{setup}");
     let metrics = vec![Metric::parse("rate=rate=([0-9]+)").unwrap()];
     let missing = said(Experiment { metrics, ..experiment("", "", "echo none") });
-    assert!(missing.contains("rate"), "{missing}");
+    assert!(missing.contains("for the metric rate: none"), "{missing}");
     let program = vec!["/nonexistent/program".to_owned(), "x".to_owned()];
     let none = said(Experiment { workload: program, ..experiment("", "", "") });
     assert!(none.contains("/nonexistent/program"), "{none}");
+}
+
+/// A run that fails ends it, and whole blocks before it stay; the runs of its own block don't.
+#[test]
+fn a_failure_keeps_whole_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let line = format!("echo >> {0}; [ $(wc -l < {0}) -lt 8 ] || exit 3", count.display());
+    let all = Experiment { warmup: 0, stop: Stop::Blocks(10), ..experiment("", "", &line) };
+    let found = done(&all, MINUTE).unwrap();
+    assert_eq!((found.blocks(), found.is_interrupted), (3, false));
+    let said = found.ended_by.unwrap();
+    assert!(said.starts_with("run 8 (") && said.contains(", block 4): workload: "), "{said}");
 }
 
 /// A signal ends the run that is under way, not what was measured before.

@@ -79,7 +79,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
             Some(of(change))
         }
     };
-    let times = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}x"));
+    let times = |value: Option<f64>| value.map_or("-".to_owned(), |value| super::times(value, 4));
     let none = "There were less than two blocks, or a number of zero or less.";
     let less = "There were less than two blocks.";
     vec![
@@ -129,7 +129,12 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
 }
 
 fn chance(p: Option<f64>) -> String {
-    p.map_or("-".to_owned(), |p| if p < 0.001 { format!("{p:.0e}") } else { format!("{p:.3}") })
+    p.map_or("-".to_owned(), |p| match p {
+        // Smaller ones are what the double's range makes of them.
+        p if p < 1e-99 => "<1e-99".to_owned(),
+        p if p < 0.001 => format!("{p:.0e}"),
+        p => format!("{p:.3}"),
+    })
 }
 
 fn runs<'r>() -> Vec<Column<Row<'r>>> {

@@ -184,7 +184,7 @@ fn ratio(metric: &AbMetric) -> Option<&Comparison> {
 }
 
 fn times(ratio: f64) -> String {
-    format!("{ratio:.3}×")
+    super::times(ratio, 3).replace('x', "×")
 }
 
 #[cfg(test)]
