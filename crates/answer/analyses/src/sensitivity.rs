@@ -154,7 +154,10 @@ impl ReasonSensitivity {
         let share = ratio(free.handled_ns, free.duration_ns).filter(|_| free.handled > 0.0);
         Self {
             slope,
-            max_gain: slope.zip(share).map(|(slope, share)| slope.map(|slope| slope * share)),
+            // A slope below 0 is chance's: nobody gains by longer exits, nor loses by shorter ones.
+            max_gain: slope
+                .zip(share)
+                .map(|(slope, share)| slope.map(|slope| (slope * share.min(1.0)).max(0.0))),
             exits_a_unit: ratio(free.handled, free.units),
             exit_ns: ratio(free.handled_ns, free.handled),
             points: points(all, reason, &free),
@@ -177,7 +180,7 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
     let squares: f64 = units.iter().map(|(_, added)| (added - mean_added_ns).powi(2)).sum();
     let products: f64 =
         units.iter().map(|(ns, added)| (ns - mean_ns) * (added - mean_added_ns)).sum();
-    (squares > 0.0).then(|| products / squares)
+    (squares > 0.0).then(|| products / squares).filter(|slope| slope.is_finite())
 }
 
 /// `free` is what there was without delays.
@@ -220,11 +223,13 @@ impl Sums {
     }
 
     fn point(&self, delay_ns: u64, free: &Self) -> DelayPoint {
-        let is_known = free.units > 0.0 && self.units > 0.0 && self.delayed > 0;
+        let is_known = delay_ns > 0 && free.units > 0.0 && self.units > 0.0 && self.delayed > 0;
         let paid = is_known.then(|| {
             let longer_ns = self.duration_ns / self.units - free.duration_ns / free.units;
-            longer_ns / (self.delay_ns / self.units - free.delay_ns / free.units)
+            let added_ns = self.delay_ns / self.units - free.delay_ns / free.units;
+            (added_ns > 0.0).then(|| longer_ns / added_ns)
         });
+        let paid = paid.flatten().filter(|paid| paid.is_finite());
         DelayPoint {
             delay_ns,
             slices: self.slices,
@@ -305,6 +310,30 @@ mod tests {
         assert_eq!(delays, [0, 1_000, 2_000, 5_000]);
         assert_eq!(one.points[0].paid, None);
         assert!((one.points[3].paid.unwrap() - 1.0).abs() < 0.01, "{:?}", one.points[3]);
+    }
+
+    /// Slices whose exits had the same delay as those without: nothing can be said, and no number is made up.
+    #[test]
+    fn what_cannot_be_known_is_no_number() {
+        let mut slices = blocks(3, (10_000.0, 1.0, 1.0), 0.0);
+        for slice in &mut slices {
+            let of = &mut slice.counts.by_reason[0];
+            (of.delayed, of.delay_ns) = (7, slice.counts.progress * 100);
+        }
+        let one = &sensitivity(&slices, 1, A_BLOCK).reasons[0];
+        assert!(one.points.iter().all(|point| point.paid.is_none_or(f64::is_finite)), "{one:?}");
+        assert_eq!(one.points[0].paid, None);
+        assert!(one.slope.is_none_or(|slope| slope.mean.is_finite()), "{one:?}");
+    }
+
+    /// A workload that got faster in slices with longer exits, by chance: nothing is gained by shorter ones, and nothing lost.
+    #[test]
+    fn nothing_is_gained_is_not_less_than_nothing() {
+        let found = sensitivity(&blocks(20, (10_000.0, 2.0, -0.2), 0.05), 1, A_BLOCK);
+        let one = &found.reasons[0];
+        assert!(one.slope.unwrap().mean < 0.0);
+        let gain = one.max_gain.unwrap();
+        assert!(gain.mean >= 0.0 && gain.low >= Some(0.0) && gain.high >= Some(0.0), "{gain:?}");
     }
 
     #[test]

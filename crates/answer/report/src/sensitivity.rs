@@ -8,10 +8,10 @@ use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::Report;
 use crate::column::{self, Column, Rows, Unit};
 use crate::table::Table;
 use crate::units::{plural, time};
+use crate::{RecorderCost, Report};
 
 /// The one table there is.
 const TABLE: &str = "points";
@@ -31,6 +31,8 @@ pub struct SensitivityReport {
     pub seed: u64,
     /// The numbers.
     pub sensitivity: Sensitivity,
+    /// What the experiment itself took of the machine's processors, besides the delays.
+    pub recorder_cost: Option<RecorderCost>,
 }
 
 /// A delay of a reason.
@@ -48,7 +50,7 @@ impl column::Row for Row<'_> {
 fn columns<'r>() -> Vec<Column<Row<'r>>> {
     let none = "No exit was delayed.";
     let shown = |value: Option<f64>, digits: usize| {
-        value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+        value.map_or("-".to_owned(), |value| fixed(value, digits))
     };
     vec![
         Column::text(("reason", "reason"), "The reason of the exits.", |row: &Row<'_>| {
@@ -121,10 +123,17 @@ impl Report for SensitivityReport {
                 plural(without_progress as u64, "slice")
             );
         }
-        out + &format!(
+        out += &format!(
             "\n{} of other threads meanwhile; none was delayed\n",
             plural(foreign, "exit")
-        )
+        );
+        let cost = self.recorder_cost.as_ref();
+        out + &cost.map_or_else(String::new, |cost| {
+            format!(
+                "the experiment took {} of CPU time besides the delays\n",
+                time(cost.cpu_ns, true)
+            )
+        })
     }
 
     fn document(&self) -> impl Serialize {
@@ -139,7 +148,7 @@ impl Report for SensitivityReport {
             without_progress: self.sensitivity.without_progress,
             foreign_exits: self.sensitivity.foreign,
             reasons: pairs.map(|(reason, one)| reason_json(reason, one)).collect(),
-            recorder_cost: None,
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
         }
     }
 
@@ -164,11 +173,12 @@ fn sentence(reason: &str, one: &ReasonSensitivity) -> String {
     let Some(slope) = one.slope else {
         return format!("{reason}: not known: no exit was delayed, or there was no progress");
     };
-    let paid = format!("{:.2} ns is paid for each ns{}", slope.mean, interval(slope, 1.0, "", 2));
+    let interval_of_slope = interval(slope, 1.0, "", 2);
+    let paid = format!("{} ns is paid for each ns{interval_of_slope}", fixed(slope.mean, 2));
     let gain = one.max_gain.map(|gain| {
-        let percent = gain.mean * 100.0;
+        let percent = fixed(gain.mean * 100.0, 1);
         let interval = interval(gain, 100.0, "%", 1);
-        format!("; exits that took no time would save {percent:.1}% of the time at most{interval}")
+        format!("; exits that took no time would save {percent}% of the time at most{interval}")
     });
     let exit = one.exit_ns.map(|ns| format!("; one takes {}", time(ns.round() as u64, true)));
     format!("{reason}: {paid}{}{}", gain.unwrap_or_default(), exit.unwrap_or_default())
@@ -176,8 +186,16 @@ fn sentence(reason: &str, one: &ReasonSensitivity) -> String {
 
 fn interval(of: Estimate, scale: f64, unit: &str, digits: usize) -> String {
     of.low.zip(of.high).map_or(String::new(), |(low, high)| {
-        format!(" [{:.digits$}{unit}, {:.digits$}{unit}]", low * scale, high * scale)
+        let [low, high] = [low, high].map(|end| fixed(end * scale, digits));
+        format!(" [{low}{unit}, {high}{unit}]")
     })
+}
+
+/// A number with `digits` digits; what is rounded to nothing has no sign.
+fn fixed(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    let is_nothing = text.chars().all(|one| matches!(one, '-' | '0' | '.'));
+    text.strip_prefix('-').filter(|_| is_nothing).map_or(text.clone(), str::to_owned)
 }
 
 /// The document of `hyperscope sensitivity`.
@@ -262,6 +280,12 @@ mod tests {
             slice_ns: 100_000_000,
             seed: 1,
             sensitivity: sensitivity(&slices, 1, 2),
+            recorder_cost: Some(RecorderCost {
+                cpu_ns: 5_000_000,
+                duration_ns: 800_000_000,
+                cpus: 2,
+                agents: Vec::new(),
+            }),
         }
     }
 
@@ -274,6 +298,12 @@ mod tests {
         assert!(text.contains("8 exits of other threads meanwhile; none was delayed"), "{text}");
         let narrow = report().render(Format::Table { width: Some(60) });
         assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+    }
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let shown = [-0.001, 0.0, -0.0, -0.126, 0.004].map(|value| fixed(value, 2));
+        assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.13", "0.00"]);
     }
 
     /// A unit takes 10 us without a delay, and 5 us more with one, all of which is paid.
@@ -311,6 +341,7 @@ mod tests {
         let point = &reason["points"]["items"]["properties"];
         let first = &document["reasons"][0];
         assert_eq!(keys(&document), keys(&schema["properties"]));
+        assert_eq!(document["recorder_cost"]["cpu_ns"], 5_000_000);
         assert_eq!(keys(first), keys(reason));
         assert_eq!(keys(&first["points"][0]), keys(point));
     }

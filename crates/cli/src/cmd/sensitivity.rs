@@ -3,13 +3,14 @@
 use std::io;
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use analyses::sensitivity::sensitivity;
+use analyses::sensitivity::{DelaySlice, sensitivity};
 use anyhow::{Context, bail};
 use delayer::{CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan};
 use experiment::Group;
-use report::SensitivityReport;
+use report::{RecorderCost, SensitivityReport};
 use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     let vms = vms::running();
     let vm = vm(&vms, &args.vm)?;
     let plan = plan(args, vm)?;
-    let mut delayer = Delayer::begin(&plan)?;
+    let (mut delayer, begun) = (Delayer::new(&plan)?, Instant::now());
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let mut workload = Workload::start(&args.workload)?;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     };
     let mut wait = |time| is_done(time, end, &is_over, &mut workload);
     let slices = delayer::run(&mut delayer, &slice_plan, &mut wait)?;
+    let recorder_cost = cost(&mut delayer, &slices, begun.elapsed());
     drop(delayer);
     workload.end()?;
     let report = SensitivityReport {
@@ -53,6 +55,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
         slice_ns: args.slice.as_nanos() as u64,
         seed: args.seed,
         sensitivity: sensitivity(&slices, plan.reasons.len(), slice_plan.slices_a_block()),
+        recorder_cost: Some(recorder_cost),
     };
     if report.sensitivity.blocks == 0 {
         bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
@@ -60,6 +63,22 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     match args.output.is_page() {
         true => output::write_page(&report.page(), out),
         false => output::write(&report, &args.output, out),
+    }
+}
+
+/// What this process and its programs took besides the delays, as far as the kernel counts that.
+fn cost(delayer: &mut Delayer, slices: &[DelaySlice], duration: Duration) -> RecorderCost {
+    let of_slice = |slice: &DelaySlice| {
+        let (reason, _) = slice.delay_ns?;
+        Some(slice.counts.by_reason.get(reason)?.delay_ns)
+    };
+    let delays_ns = slices.iter().filter_map(of_slice).fold(0, u64::saturating_add);
+    let programs_ns = delayer.run_time_ns().unwrap_or(0).saturating_sub(delays_ns);
+    RecorderCost {
+        cpu_ns: sys::process_cpu_ns().saturating_add(programs_ns),
+        duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+        cpus: available_parallelism().map_or(1, usize::from) as u64,
+        agents: Vec::new(),
     }
 }
 

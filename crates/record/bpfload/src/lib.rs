@@ -6,7 +6,11 @@
 mod error;
 mod kernel_types;
 mod object;
+mod run_times;
 
 pub use error::{LoadError, Result};
 pub use kernel_types::kernel_types;
-pub use object::{attach, attach_optional, load_object, load_program, program, take_map};
+pub use object::{
+    attach, attach_for, attach_optional, load_object, load_program, program, take_map,
+};
+pub use run_times::RunTimes;

@@ -1,6 +1,7 @@
 //! An object of programs, from its bytes to programs that run.
 
 use aya::maps::{Map, MapError};
+use aya::programs::raw_trace_point::RawTracePointLink;
 use aya::programs::{ProgramError, RawTracePoint};
 use aya::{Ebpf, EbpfLoader};
 
@@ -38,6 +39,20 @@ pub fn load_program(object: &mut Ebpf, name: &'static str) -> Result<()> {
 pub fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &'static str) -> Result<()> {
     let attached = program(object, name)?.attach(tracepoint);
     attached.map(|_| ()).map_err(|error| LoadError::of_attaching(tracepoint, error))
+}
+
+/// As [`attach`], for as long as what is returned is there.
+///
+/// # Errors
+/// As [`attach`].
+pub fn attach_for(
+    object: &mut Ebpf,
+    name: &'static str,
+    tracepoint: &'static str,
+) -> Result<RawTracePointLink> {
+    let program = program(object, name)?;
+    let link = program.attach(tracepoint).and_then(|link| program.take_link(link));
+    link.map_err(|error| LoadError::of_attaching(tracepoint, error))
 }
 
 /// [`attach`], where the kernel has the tracepoint with these arguments; whether it has.

@@ -14,5 +14,5 @@ mod slices;
 
 pub use codes::{CodeTable, NoSuchReason};
 pub use error::{DelayError, Result};
-pub use programs::{DelayPlan, DelayedThread, Delayer, MOST_CODES, MOST_DELAY};
+pub use programs::{DelayPlan, DelayedThread, Delayer, MOST_CODES, MOST_DELAY, SliceNumber};
 pub use slices::{Progress, SlicePlan, run};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use analyses::sensitivity::{DelayCounts, ReasonCounts};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
+use aya::programs::raw_trace_point::RawTracePointLink;
 use aya::{Ebpf, EbpfLoader};
-use bpfload::{attach, kernel_types, load_object, load_program, take_map};
+use bpfload::{RunTimes, attach, attach_for, kernel_types, load_object, load_program, take_map};
 
 use crate::error::{DelayError, Result};
 
@@ -23,13 +24,20 @@ static OBJECT: Option<&[u8]> = None;
 pub const MOST_CODES: usize = 8;
 /// The programs delay no exit for longer, whatever they are asked for.
 pub const MOST_DELAY: Duration = Duration::from_micros(100);
-/// Programs by their names, with their tracepoints.
-const PROGRAMS: [(&str, &str); 2] = [("on_entry", "kvm_entry"), ("on_exit", "kvm_exit")];
+/// Programs by their names, with their tracepoints: what sees that an exit is over, and what waits.
+const ON_ENTRY: (&str, &str) = ("on_entry", "kvm_entry");
+const ON_EXIT: (&str, &str) = ("on_exit", "kvm_exit");
 /// `enum count` in the programs.
 const PROGRESS: u32 = 0;
 const FOREIGN: u32 = 1;
 const OF_CODES: u32 = 2;
 const A_CODE: u32 = 4;
+/// `OF_SLOT` and `SLOTS`: counts of a slice, and slices whose counts are kept apart.
+const A_SLOT: u32 = OF_CODES + A_CODE * MOST_CODES as u32;
+const SLOTS: u32 = 4;
+/// `SLICE_SHIFT` and `SLICE_MASK`: where the word has the number of the slice.
+const SLICE_SHIFT: u32 = 40;
+const SLICE_MASK: u32 = 0xff_ffff;
 /// `struct thread` in the programs: whether it is delayed, and two words of their own.
 type ThreadValue = [u64; 3];
 
@@ -64,11 +72,18 @@ impl DelayPlan {
     }
 }
 
+/// A slice of time, by the number that the programs know it by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SliceNumber(u32);
+
 /// Programs that run.
 pub struct Delayer {
     /// Holds the programs.
-    #[cfg_attr(not(test), expect(dead_code, reason = "they run for as long as it is there"))]
     object: Ebpf,
+    /// Has the program run that waits.
+    waits: Option<RawTracePointLink>,
+    run_times: RunTimes,
+    slice: SliceNumber,
     setting: Array<MapData, u64>,
     counts: PerCpuArray<MapData, u64>,
     /// By reason, a bit for each of its codes.
@@ -80,7 +95,7 @@ impl Delayer {
     ///
     /// # Errors
     /// When this kernel or this user has no way to it, or there are too many codes.
-    pub fn begin(plan: &DelayPlan) -> Result<Self> {
+    pub fn new(plan: &DelayPlan) -> Result<Self> {
         let object = OBJECT.ok_or(DelayError::Architecture)?;
         let codes = plan.codes();
         if codes.len() > MOST_CODES {
@@ -101,45 +116,76 @@ impl Delayer {
             .override_global("progress_places", &progress_places, true)
             .override_global("host_isa", &isa, cfg!(target_arch = "x86_64"));
         let mut object = load_object(&mut loader, object)?;
-        for (name, _) in PROGRAMS {
+        for (name, _) in [ON_ENTRY, ON_EXIT] {
             load_program(&mut object, name)?;
         }
         write_threads(take_map(&mut object, "threads")?, &plan.threads)?;
         let (setting, counts) =
             (take_map(&mut object, "setting")?, take_map(&mut object, "counts")?);
-        for (name, tracepoint) in PROGRAMS {
-            attach(&mut object, name, tracepoint)?;
-        }
-        Ok(Self { object, setting, counts, places })
+        let run_times = RunTimes::count();
+        attach(&mut object, ON_ENTRY.0, ON_ENTRY.1)?;
+        let waits = Some(attach_for(&mut object, ON_EXIT.0, ON_EXIT.1)?);
+        let slice = SliceNumber::default();
+        Ok(Self { object, waits, run_times, slice, setting, counts, places })
     }
 
-    /// From now on exits of this reason, by its place in the plan, are longer by this time; `None`: no exits are.
+    /// Has the programs wait after all others that see an exit, such as those that began meanwhile: programs see an event in
+    /// the order in which they were attached, and to one that comes after the wait the delay is the guest's time. Nothing is
+    /// to be delayed or counted meanwhile.
     ///
     /// # Errors
     /// When the kernel refuses it.
-    pub fn set(&mut self, delay: Option<(usize, Duration)>) -> Result<()> {
+    pub fn come_last(&mut self) -> Result<()> {
+        self.waits = None;
+        self.waits = Some(attach_for(&mut self.object, ON_EXIT.0, ON_EXIT.1)?);
+        Ok(())
+    }
+
+    /// CPU time that the programs took, their waits included, where the kernel counts that.
+    pub fn run_time_ns(&mut self) -> Option<u64> {
+        self.run_times.of(&mut self.object, &[ON_ENTRY.0, ON_EXIT.0])
+    }
+
+    /// The slice that begins next.
+    #[must_use]
+    pub const fn next_slice(&self) -> SliceNumber {
+        SliceNumber(self.slice.0.wrapping_add(1) & SLICE_MASK)
+    }
+
+    /// Begins a slice: from now on exits of this reason, by its place in the plan, are longer by this time; `None`: no
+    /// exits are.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn begin(&mut self, delay: Option<(usize, Duration)>) -> Result<SliceNumber> {
+        let slice = self.next_slice();
         let word = delay.map_or(0, |(reason, delay)| {
             let ns = delay.min(MOST_DELAY).as_nanos() as u64;
             self.places.get(reason).map_or(0, |places| places << 32 | ns)
         });
-        Ok(self.setting.set(0, word, 0)?)
+        self.setting.set(0, word | u64::from(slice.0) << SLICE_SHIFT, 0)?;
+        self.slice = slice;
+        Ok(slice)
     }
 
-    /// What was counted since the programs began.
+    /// What was counted in a slice, and in those before it that had its place. An exit counts in the slice in which it came,
+    /// until the slice after that one is over.
     ///
     /// # Errors
     /// When it can't be read.
-    pub fn counts(&self) -> Result<DelayCounts> {
+    pub fn counts(&self, slice: SliceNumber) -> Result<DelayCounts> {
+        let first = slice.0 % SLOTS * A_SLOT;
         let mut counts = DelayCounts {
-            progress: self.sum(PROGRESS)?,
-            foreign: self.sum(FOREIGN)?,
+            progress: self.sum(first + PROGRESS)?,
+            foreign: self.sum(first + FOREIGN)?,
             by_reason: Vec::new(),
         };
         for places in &self.places {
             let mut sums = [0_u64; A_CODE as usize];
             for place in (0..MOST_CODES as u32).filter(|place| places >> place & 1 == 1) {
                 for (at, sum) in (0..).zip(&mut sums) {
-                    *sum = sum.saturating_add(self.sum(OF_CODES + place * A_CODE + at)?);
+                    let count = self.sum(first + OF_CODES + place * A_CODE + at)?;
+                    *sum = sum.saturating_add(count);
                 }
             }
             let [delayed, delay_ns, handled, handled_ns] = sums;

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use analyses::sensitivity::{DelayCounts, DelaySlice};
 use stats::Chance;
 
 use crate::error::{DelayError, Result};
-use crate::programs::Delayer;
+use crate::programs::{Delayer, SliceNumber};
 
 /// Bytes of a file with a counter that are read.
 const MOST_COUNTER: usize = 64;
@@ -53,6 +54,13 @@ impl SlicePlan {
     }
 }
 
+/// How often the programs come last again: whoever begins to look at exits meanwhile sees delays as the guest's time until
+/// then.
+const COME_LAST: Duration = Duration::from_secs(1);
+
+/// What exits of a last slice are waited for, until they are counted: longer than any delay.
+const LAST_ENDS: Duration = Duration::from_millis(5);
+
 /// Runs blocks of slices until `wait`, which waits for so long at most, says that it is over; what was not
 /// whole then is left out.
 ///
@@ -63,48 +71,122 @@ pub fn run(
     plan: &SlicePlan,
     wait: &mut dyn FnMut(Duration) -> bool,
 ) -> Result<Vec<DelaySlice>> {
-    let mut slices = Vec::new();
-    let mut chance = Chance::new(plan.seed);
+    let mut slices = Slices::default();
+    let (mut chance, mut came_last) = (Chance::new(plan.seed), Instant::now());
     loop {
         let mut order = plan.block();
         chance.shuffle(&mut order);
         for delay in order {
-            let Some(slice) = slice(delayer, plan, delay, wait)? else {
-                delayer.set(None)?;
-                return Ok(slices);
-            };
-            slices.push(slice);
+            slices.begin(delayer, plan, delay)?;
+            if wait(plan.slice) {
+                slices.running = None;
+                slices.pause(delayer, plan)?;
+                return Ok(slices.whole);
+            }
+        }
+        if came_last.elapsed() >= COME_LAST {
+            slices.pause(delayer, plan)?;
+            delayer.come_last()?;
+            came_last = Instant::now();
         }
     }
 }
 
-/// One slice; `None` when it is over.
-fn slice(
-    delayer: &mut Delayer,
-    plan: &SlicePlan,
+/// A slice that goes on.
+struct Running {
+    number: SliceNumber,
+    /// What its place had counted before.
+    before: DelayCounts,
+    begun: Instant,
+    /// What the file with the progress had then, if one shows it.
+    progress: Option<u64>,
     delay: Option<(usize, Duration)>,
-    wait: &mut dyn FnMut(Duration) -> bool,
-) -> Result<Option<DelaySlice>> {
-    delayer.set(delay)?;
-    let (begin, before) = (Instant::now(), counts(delayer, &plan.progress)?);
-    if wait(plan.slice) {
-        return Ok(None);
-    }
-    let (after, duration) = (counts(delayer, &plan.progress)?, begin.elapsed());
-    Ok(Some(DelaySlice {
-        delay_ns: delay.map(|(reason, delay)| (reason, delay.as_nanos() as u64)),
-        duration_ns: duration.as_nanos() as u64,
-        counts: after.since(&before),
-    }))
 }
 
-fn counts(delayer: &Delayer, progress: &Progress) -> Result<DelayCounts> {
-    let mut counts = delayer.counts()?;
-    if let Progress::Counter(path) = progress {
-        counts.progress =
-            counter(path).map_err(|error| DelayError::Counter(path.clone(), error))?;
+/// A slice that is over, and of whose exits some may still go on.
+struct Ended {
+    number: SliceNumber,
+    before: DelayCounts,
+    /// Of a file with the progress.
+    progress: Option<u64>,
+    slice: DelaySlice,
+}
+
+/// The slices that were run.
+#[derive(Default)]
+struct Slices {
+    whole: Vec<DelaySlice>,
+    running: Option<Running>,
+    ended: Option<Ended>,
+}
+
+impl Slices {
+    /// Begins one; the one that goes on is over with that.
+    fn begin(
+        &mut self,
+        delayer: &mut Delayer,
+        plan: &SlicePlan,
+        delay: Option<(usize, Duration)>,
+    ) -> Result<()> {
+        let number = delayer.next_slice();
+        let (before, progress) = (delayer.counts(number)?, progress(plan)?);
+        let begun = Instant::now();
+        delayer.begin(delay)?;
+        // All exits of the one before have ended by now, or are left out.
+        self.take_ended(delayer)?;
+        let running = Running { number, before, begun, progress, delay };
+        self.ended = self.running.replace(running).map(|over| over.end(begun, progress));
+        Ok(())
     }
-    Ok(counts)
+
+    /// Ends the one that goes on: nothing is delayed until the next begins.
+    fn pause(&mut self, delayer: &mut Delayer, plan: &SlicePlan) -> Result<()> {
+        self.begin(delayer, plan, None)?;
+        self.running = None;
+        thread::sleep(LAST_ENDS);
+        self.take_ended(delayer)
+    }
+
+    /// Counts what came of the slice that is over.
+    fn take_ended(&mut self, delayer: &Delayer) -> Result<()> {
+        let Some(Ended { number, before, progress, mut slice }) = self.ended.take() else {
+            return Ok(());
+        };
+        slice.counts = delayer.counts(number)?.since(&before);
+        if let Some(progress) = progress {
+            slice.counts.progress = progress;
+        }
+        self.whole.push(slice);
+        Ok(())
+    }
+}
+
+impl Running {
+    fn end(self, end: Instant, progress: Option<u64>) -> Ended {
+        let Self { number, before, begun, progress: began_with, delay } = self;
+        let duration = end.duration_since(begun);
+        Ended {
+            number,
+            before,
+            progress: progress.zip(began_with).map(|(now, then)| now.saturating_sub(then)),
+            slice: DelaySlice {
+                delay_ns: delay.map(|(reason, delay)| (reason, delay.as_nanos() as u64)),
+                duration_ns: duration.as_nanos() as u64,
+                counts: DelayCounts::default(),
+            },
+        }
+    }
+}
+
+/// What a file says of the progress, where one shows it.
+fn progress(plan: &SlicePlan) -> Result<Option<u64>> {
+    match &plan.progress {
+        Progress::Exits => Ok(None),
+        Progress::Counter(path) => {
+            let found = counter(path);
+            found.map(Some).map_err(|error| DelayError::Counter(path.clone(), error))
+        }
+    }
 }
 
 /// The number in a file.

@@ -1,11 +1,9 @@
 //! The accounting while it goes on: programs that add up, and intervals that are taken out of them.
 
 use std::collections::HashSet;
-use std::fs;
-use std::os::fd::OwnedFd;
 
 use analyses::reasons::ReasonNames;
-use aya::sys::{Stats, enable_stats};
+use bpfload::RunTimes;
 use sys::{ClockId, clock_ns, process_cpu_ns};
 use timeline::arch::Isa;
 
@@ -35,13 +33,6 @@ impl Default for Limits {
     }
 }
 
-/// Whether somebody has the kernel count run times all the time (`sysctl kernel.bpf_stats_enabled=1`): then this needs
-/// no right of its own.
-fn all_programs_are_timed() -> bool {
-    let setting = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled");
-    setting.is_ok_and(|text| text.trim() == "1")
-}
-
 /// Exits are added up while this is there.
 #[derive(Debug)]
 pub struct Accounting {
@@ -52,10 +43,8 @@ pub struct Accounting {
     begin_ns: u64,
     process_ns: u64,
     programs_ns: Option<u64>,
-    /// The kernel counts what its programs take.
-    is_timed: bool,
-    // The kernel counts run times while somebody holds this.
-    _run_times: Option<OwnedFd>,
+    /// What its programs take, where that is asked for.
+    run_times: Option<RunTimes>,
 }
 
 /// Names of VMs and reasons.
@@ -87,7 +76,7 @@ impl Accounting {
     pub fn begin(limits: Limits) -> Result<Self> {
         let reasons = reason_names()?;
         let mut programs = Programs::load(Room::new(limits.rows))?;
-        let run_times = if limits.own_cost { enable_stats(Stats::RunTime).ok() } else { None };
+        let run_times = limits.own_cost.then(RunTimes::count);
         let begin_ns = clock_ns(ClockId::Monotonic);
         programs.begin_interval(begin_ns, 0)?;
         programs.attach()?;
@@ -99,8 +88,7 @@ impl Accounting {
             begin_ns,
             process_ns: 0,
             programs_ns: None,
-            is_timed: limits.own_cost && (run_times.is_some() || all_programs_are_timed()),
-            _run_times: run_times,
+            run_times,
         };
         // What came while the programs were attached one by one is in no interval.
         accounting.close()?;
@@ -142,7 +130,8 @@ impl Accounting {
     /// CPU times of this process and the programs since they were last asked for.
     fn measure(&mut self) -> (u64, Option<u64>) {
         let process_ns = process_cpu_ns();
-        let programs_ns = if self.is_timed { self.programs.run_time_ns() } else { None };
+        let run_times = self.run_times.as_ref();
+        let programs_ns = run_times.and_then(|times| self.programs.run_time_ns(times));
         let since = (
             process_ns.saturating_sub(self.process_ns),
             programs_ns.zip(self.programs_ns).map(|(now, before)| now.saturating_sub(before)),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
 use bpfload::{
-    attach, attach_optional, kernel_types, load_object, load_program, program, take_map,
+    RunTimes, attach, attach_optional, kernel_types, load_object, load_program, take_map,
 };
 
 use crate::error::{LiveError, Result};
@@ -267,13 +267,8 @@ impl Programs {
     }
 
     /// How long they have run, where the kernel counts that.
-    pub(crate) fn run_time_ns(&mut self) -> Option<u64> {
-        let mut all: u64 = 0;
-        for name in LOADED {
-            let info = program(&mut self.object, name).ok()?.info().ok()?;
-            all = all.saturating_add(u64::try_from(info.run_time().as_nanos()).ok()?);
-        }
-        Some(all)
+    pub(crate) fn run_time_ns(&mut self, run_times: &RunTimes) -> Option<u64> {
+        run_times.of(&mut self.object, &LOADED)
     }
 }
 
