@@ -7,6 +7,7 @@
 
 mod buffers;
 mod by_thread;
+mod disk_names;
 mod disk_requests;
 mod events;
 mod packets;
@@ -17,7 +18,7 @@ use timeline::Losses;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
 
 use self::buffers::AddedBuffer;
-use self::disk_requests::DiskRequests;
+use self::disk_requests::{DiskRequest, DiskRequests};
 use self::events::{Kind, Parts, is_of_queue, kind, wanted};
 use self::packets::Packets;
 use self::queues::{Driver, Queues, Returned};
@@ -87,12 +88,15 @@ impl VirtioSink {
     /// A buffer is handed over.
     fn add(&mut self, event: &TraceEvent, mut buffer: AddedBuffer) {
         let key = (event.recording, event.thread);
-        match self.queues.driver(event.recording, &buffer) {
+        let disk = match self.queues.driver(event.recording, &buffer) {
             Some(Driver::Disk) => self.disk_requests.complete(key, &mut buffer),
-            Some(Driver::Network) => self.packets.complete(key, &mut buffer),
-            None => {}
-        }
-        self.queues.add(event.recording, event.stamp_ns, &buffer);
+            Some(Driver::Network) => {
+                self.packets.complete(key, &mut buffer);
+                None
+            }
+            None => None,
+        };
+        self.queues.add(event.recording, event.stamp_ns, &buffer, disk);
     }
 }
 
@@ -120,7 +124,10 @@ impl TraceEventSink for VirtioSink {
             }
             Some(Kind::DiskRequest) => {
                 let key = (event.recording, event.thread);
-                event.value(0).into_iter().for_each(|bytes| self.disk_requests.begin(key, bytes));
+                if let Some(bytes) = event.value(0) {
+                    let disk = event.value(1).and_then(|dev| u32::try_from(dev).ok());
+                    self.disk_requests.begin(key, DiskRequest { bytes, disk });
+                }
             }
             Some(Kind::Packet) => {
                 if let Some((bytes, elsewhere)) = event.value(0).zip(event.value(1)) {

@@ -40,7 +40,8 @@ impl Report for VirtioReport {
         let span = self
             .span_ns()
             .map_or_else(String::new, |ns| format!(" in {}", time(ns, self.virtio.nanoseconds)));
-        out += &format!("{} of virtio{span}\n\n", plural(queues.len() as u64, "queue"));
+        let queues = plural(queues.len() as u64, "queue");
+        out += &format!("{queues} of virtio{span}{}\n\n", self.disks());
         let mut table = Table::default();
         column::draw(&columns(), &mut table, TABLE, &self.rows());
         let (drawn, left_out) = table.draw(width);
@@ -82,7 +83,31 @@ struct Document<'r> {
     queues: Rows<Row<'r>>,
 }
 
+/// Disks that are named in the first line.
+const MOST_DISKS: usize = 8;
+
 impl VirtioReport {
+    /// The disks, each with its device: `; disks: vda (virtio3)`.
+    fn disks(&self) -> String {
+        let mut named: Vec<String> = Vec::new();
+        for queue in &self.virtio.queues {
+            let device = queue.device.as_deref().unwrap_or("?");
+            for disk in &queue.disks {
+                let disk = line(&format!("{disk} ({device})")).into_owned();
+                if named.len() <= MOST_DISKS && !named.contains(&disk) {
+                    named.push(disk);
+                }
+            }
+        }
+        let more = if named.len() > MOST_DISKS { ", …" } else { "" };
+        named.truncate(MOST_DISKS);
+        match named.len() {
+            0 => String::new(),
+            1 => format!("; disk: {}", named.concat()),
+            _ => format!("; disks: {}{more}", named.join(", ")),
+        }
+    }
+
     fn rows(&self) -> Vec<Row<'_>> {
         self.virtio.queues.iter().map(|queue| Row { virtio: &self.virtio, queue }).collect()
     }

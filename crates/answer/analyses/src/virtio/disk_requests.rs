@@ -16,46 +16,56 @@ const MOST_THREADS: usize = 1 << 12;
 /// Lists of a request that has data: its head, the data, and what the device says in the end.
 const LISTS: u64 = 3;
 
-/// Requests that were begun and not handed over yet: their bytes.
+/// A request that a driver begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DiskRequest {
+    pub(super) bytes: u64,
+    /// The disk's number, `dev_t`.
+    pub(super) disk: Option<u32>,
+}
+
+/// Requests that were begun and not handed over yet.
 #[derive(Debug, Default)]
 pub(super) struct DiskRequests {
-    begun: ByThread<VecDeque<u64>, MOST_THREADS>,
+    begun: ByThread<VecDeque<DiskRequest>, MOST_THREADS>,
 }
 
 impl DiskRequests {
     /// A thread begins a request. One without data is none here.
-    pub(super) fn begin(&mut self, key: ThreadKey, bytes: u64) {
-        if bytes == 0 {
+    pub(super) fn begin(&mut self, key: ThreadKey, request: DiskRequest) {
+        if request.bytes == 0 {
             return;
         }
         let begun = self.begun.of(key);
         if begun.len() >= MOST_BEGUN {
             begun.pop_front();
         }
-        begun.push_back(bytes);
+        begun.push_back(request);
     }
 
     /// A thread hands a buffer to a queue of a disk: the bytes that were not recorded of it are those of the oldest request
-    /// that it may be.
-    pub(super) fn complete(&mut self, key: ThreadKey, buffer: &mut AddedBuffer) {
+    /// that it may be. The disk that this one is for.
+    pub(super) fn complete(&mut self, key: ThreadKey, buffer: &mut AddedBuffer) -> Option<u32> {
         let [out, in_] = buffer.lists;
         if out.saturating_add(in_) != LISTS {
-            return;
+            return None;
         }
-        let Some(begun) = self.begun.get_mut(key) else { return };
-        let fits = |bytes: &u64| match buffer.is_cut {
-            true => buffer.may_have(*bytes),
-            false => buffer.has_list_of(*bytes),
+        let begun = self.begun.get_mut(key)?;
+        let fits = |request: &DiskRequest| match buffer.is_cut {
+            true => buffer.may_have(request.bytes),
+            false => buffer.has_list_of(request.bytes),
         };
         // One that has been given up is not handed over. Of another kind, such as to discard sectors, bytes are not its data's.
         let before = begun.iter().position(fits).unwrap_or(0);
         begun.drain(..before);
-        if let Some(bytes) = begun.pop_front() {
+        let request = begun.pop_front();
+        if let Some(DiskRequest { bytes, .. }) = request {
             buffer.complete(bytes);
         }
         if begun.is_empty() {
             self.begun.take(key);
         }
+        request?.disk
     }
 
     /// Events of a recording are missing: what comes next may not be what was begun.
@@ -70,6 +80,10 @@ mod tests {
 
     const KEY: ThreadKey = (0, 7);
 
+    fn of(bytes: u64) -> DiskRequest {
+        DiskRequest { bytes, disk: Some(254 << 20) }
+    }
+
     /// A read: a head, data of which the first parts have this many bytes, and whether those are all; a byte of status.
     fn read(recorded: u64, is_whole: bool) -> AddedBuffer {
         AddedBuffer::made([1, 2], [Some((16, true)), Some((recorded, is_whole)), Some((1, true))])
@@ -83,8 +97,8 @@ mod tests {
     #[test]
     fn requests_are_handed_over_in_the_order_in_which_they_began() {
         let mut requests = DiskRequests::default();
-        [0, 65_536, 4096, 131_072].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
-        requests.begin((1, 7), 1 << 20);
+        [0, 65_536, 4096, 131_072].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
+        requests.begin((1, 7), of(1 << 20));
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
         assert_eq!(completed(&mut requests, read(4096, true)), (4097, false));
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
@@ -97,13 +111,13 @@ mod tests {
     fn what_does_not_fit_completes_nothing() {
         let mut requests = DiskRequests::default();
         // The first was given up; what fits is the second.
-        [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
+        [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
         assert_eq!(completed(&mut requests, read(8192, false)), (12_289, false));
         // A request to discard a gigabyte has sixteen bytes of data: it is the one that began, and no other has its bytes.
-        [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, bytes));
+        [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
         assert_eq!(completed(&mut requests, read(24, true)), (25, false));
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
-        requests.begin(KEY, 65_536);
+        requests.begin(KEY, of(65_536));
         requests.lost(0);
         assert_eq!(completed(&mut requests, read(8192, false)), (8193, true));
     }
@@ -112,9 +126,9 @@ mod tests {
     fn what_is_never_handed_over_takes_little_room() {
         let mut requests = DiskRequests::default();
         for thread in 0..2 * MOST_THREADS as u32 {
-            requests.begin((0, thread), 512);
+            requests.begin((0, thread), of(512));
         }
-        (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, 512));
+        (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
         assert!(requests.begun.values().len() <= MOST_THREADS);
         assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
     }

@@ -37,7 +37,7 @@ pub(super) enum Kind {
     Add,
     Call(Call),
     Return(Call),
-    /// A driver of a disk begins a request: its bytes.
+    /// A driver of a disk begins a request: its bytes, and the disk's number.
     DiskRequest,
     /// A packet in several places of memory goes to a network's driver: its bytes, and those of them that are not in the first.
     Packet,
@@ -65,7 +65,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         return format.field("vq").map(|_| Wanted { tag: 0, fields: ADD_FIELDS });
     }
     if name == DISK_EVENT {
-        return Some(Wanted { tag: DISK_TAG, fields: &["bytes"] });
+        return Some(Wanted { tag: DISK_TAG, fields: &["bytes", "dev"] });
     }
     if name == PACKET_EVENT {
         return Some(Wanted { tag: PACKET_TAG, fields: &["len", "data_len"] });

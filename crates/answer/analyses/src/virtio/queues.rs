@@ -6,6 +6,7 @@ use raw_bytes::ByteOrder;
 use rustc_hash::FxHashMap;
 
 use super::buffers::AddedBuffer;
+use super::disk_names::disk_name;
 use super::events::Call;
 use crate::distribution::Distribution;
 
@@ -13,6 +14,9 @@ use crate::distribution::Distribution;
 const MOST_QUEUES: usize = 1 << 14;
 /// Buffers that are remembered while the device has them, of all queues together: times of others are not known.
 const MOST_BUFFERS: usize = 1 << 20;
+
+/// Disks of one queue that are told apart.
+const MOST_DISKS: usize = 64;
 
 /// A queue: its recording, and the lower half of its address in the guest.
 type QueueKey = (u16, u64);
@@ -26,6 +30,8 @@ pub struct VirtQueue {
     pub device: Option<String>,
     /// The name that the driver gave the queue (`input.0`).
     pub name: Option<String>,
+    /// The disks that it is of, as the guest's kernel calls them (`vda`); none: it is of none, or that was not recorded.
+    pub disks: Vec<String>,
     /// Lower half of its address in the guest.
     pub vq: u64,
     /// Buffers that were handed to the device, each of one or more lists of parts.
@@ -82,6 +88,8 @@ pub(super) struct Returned {
 #[derive(Debug, Default)]
 struct Live {
     sums: VirtQueue,
+    /// Numbers of the disks that its requests were for, and how many.
+    disks: BTreeMap<u32, u64>,
     /// Buffers more than at the beginning, of which nothing is known but what comes back.
     level: i64,
     greatest: i64,
@@ -104,6 +112,23 @@ impl Live {
         self.last_ns = at_ns.max(self.last_ns);
         self.level = self.level.saturating_add(by);
         self.greatest = self.greatest.max(self.level);
+    }
+
+    /// A request was for that disk.
+    fn for_disk(&mut self, disk: u32) {
+        if self.disks.len() < MOST_DISKS || self.disks.contains_key(&disk) {
+            *self.disks.entry(disk).or_default() += 1;
+        }
+    }
+
+    /// Names of its disks. A queue of virtio-blk has one: that of most requests, as a thread may begin some of several
+    /// disks before it hands them over.
+    fn disks(&self) -> Vec<String> {
+        let Some(queue) = &self.sums.name else { return Vec::new() };
+        let most = self.disks.iter().max_by_key(|(_, count)| **count).map(|(disk, _)| *disk);
+        let is_its = |disk: u32| !queue.starts_with("req.") || Some(disk) == most;
+        let disks = self.disks.keys().copied().filter(|disk| is_its(*disk));
+        disks.filter_map(|disk| disk_name(queue, disk)).collect()
     }
 
     fn depth(&self) -> Option<VirtQueueDepth> {
@@ -150,12 +175,19 @@ impl Queues {
         self.orders.get(usize::from(recording)).copied().unwrap_or(ByteOrder::Little)
     }
 
-    /// A buffer is handed over.
-    pub(super) fn add(&mut self, recording: u16, at_ns: u64, buffer: &AddedBuffer) {
+    /// A buffer is handed over, of a request for that disk.
+    pub(super) fn add(
+        &mut self,
+        recording: u16,
+        at_ns: u64,
+        buffer: &AddedBuffer,
+        disk: Option<u32>,
+    ) {
         let key = (recording, buffer.vq);
         let order = self.order(recording);
         let Some(queue) = self.queue(key) else { return };
         queue.change(at_ns, 1);
+        disk.into_iter().for_each(|disk| queue.for_disk(disk));
         let sums = &mut queue.sums;
         sums.added += 1;
         sums.cut += u64::from(buffer.is_cut);
@@ -209,8 +241,8 @@ impl Queues {
     /// The queues that did anything, by recording, device and name.
     pub(super) fn finish(self) -> Vec<VirtQueue> {
         let queue = |((recording, vq), live): (QueueKey, Live)| {
-            let depth = live.depth();
-            VirtQueue { recording: usize::from(recording), vq, depth, ..live.sums }
+            let (depth, disks) = (live.depth(), live.disks());
+            VirtQueue { recording: usize::from(recording), vq, depth, disks, ..live.sums }
         };
         let did = |one: &VirtQueue| {
             let sums = [one.added, one.taken, one.kicks, one.kicks_avoided, one.interrupts];

@@ -44,6 +44,14 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         })
         .null("Not recorded: no buffer was handed over, or the guest's kernel doesn't describe its types.")
         .shown(TABLE, 0),
+        Column::text(
+            ("disk", "disk"),
+            "The disk that it is of, as the guest's kernel calls it; of several, all of them.",
+            |row: &Row<'_>| Some(row.queue.disks.join(", ")).filter(|disks| !disks.is_empty()),
+        )
+        .null("It is of no disk, or block:block_rq_issue was not recorded.")
+        .shown_if_known(TABLE, 0)
+        .missing(""),
         Column::text(("queue", "queue"), "The name that the driver gave it.", |row: &Row<'_>| {
             row.queue.name.clone()
         })
