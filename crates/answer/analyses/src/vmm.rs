@@ -140,6 +140,8 @@ pub struct Vmm {
     pub threads: Vec<VmmThread>,
     /// Whether running in user space is known from running in the kernel, and both from waiting.
     pub is_split: bool,
+    /// Whether exits of vCPUs were recorded: a guest's own recording has none.
+    pub has_exits: bool,
     /// Whether system calls were recorded.
     pub has_calls: bool,
     /// Whether switches of threads were recorded.
@@ -189,6 +191,7 @@ pub fn vmm(
         locks: Vec::new(),
         threads: Vec::new(),
         is_split: can_split(recording),
+        has_exits: !vms.is_empty(),
         has_calls,
         has_switches: has_switches(recording),
         has_owners: !processes.is_empty(),

@@ -8,6 +8,8 @@ mod page;
 mod row;
 mod threads;
 
+use std::path::Path;
+
 use analyses::vmm::Vmm;
 use printable::line;
 use serde::Serialize;
@@ -113,7 +115,7 @@ impl VmmReport {
 
     fn source(&self, source: &VmmSource, width: Option<usize>) -> String {
         let vmm = &source.vmm;
-        let mut out = format!("{}: {}\n", line(&source.path), head(vmm));
+        let mut out = format!("{}: {}\n", line(&source.path), head(source));
         let (top, exits) = (self.top, exits::columns());
         out += &table(source, &vmm.exits, (&exits, exits::TABLE), top, width);
         let code = code::columns();
@@ -162,11 +164,24 @@ fn table<'r, T>(
     out
 }
 
+/// Why there are no exits.
+fn without_exits(source: &VmmSource) -> String {
+    if !source.vmm.has_exits {
+        let host = match sources::guest_named(Path::new(&source.path)) {
+            Some(_) => "give that of its host: host.dat, next to it",
+            None => "give the recording of the host whose VMMs are asked about",
+        };
+        return format!("no exits of vCPUs are in it, as in a guest's own recording: {host}");
+    }
+    "no VMM handled an exit".to_owned()
+}
+
 /// What all exits come to.
-fn head(vmm: &Vmm) -> String {
+fn head(source: &VmmSource) -> String {
+    let vmm = &source.vmm;
     let exits: u64 = vmm.exits.iter().map(|one| one.exits).sum();
     if exits == 0 {
-        return "no VMM handled an exit".to_owned();
+        return without_exits(source);
     }
     let exits = plural(exits, "exit");
     if !vmm.is_split {

@@ -123,3 +123,16 @@ fn damaged_samples_are_left_out() {
     assert_eq!(found["exits"], json("vmm", QEMU)["exits"]);
     assert_eq!(found["samples_recorded"], serde_json::json!([false]));
 }
+
+/// A guest's own recording has no exits: the host's has.
+#[test]
+fn a_guests_own_recording_is_known_and_its_hosts_is_asked_for() {
+    const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+    let run = hyperscope(&["vmm", GUEST]);
+    assert!(run.out.contains("give the recording of the host"), "{}", run.out);
+    let folder = tempfile::tempdir().unwrap();
+    let of_session = folder.path().join("guest-web.dat");
+    std::fs::copy(repository().join(GUEST), &of_session).unwrap();
+    let run = hyperscope(&["vmm", of_session.to_str().unwrap()]);
+    assert!(run.out.contains("give that of its host: host.dat, next to it"), "{}", run.out);
+}

@@ -49,7 +49,7 @@ impl VmmReport {
         }
         for source in &self.sources {
             page.heading(&source.path);
-            page.paragraph("lead", &head(&source.vmm));
+            page.paragraph("lead", &head(source));
             self.exits_figure(&mut page, source);
             self.threads_figure(&mut page, source);
             self.numbers(&mut page, source);
