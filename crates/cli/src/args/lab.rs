@@ -1,8 +1,11 @@
 //! Arguments of `lab`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+
+use super::record::some_time;
 
 /// Arguments of `lab`.
 #[derive(Debug, Args)]
@@ -186,8 +189,8 @@ pub(crate) struct LabExecArgs {
     #[arg(short = 'i', long)]
     pub(crate) stdin: bool,
     /// End the command after this time, with code 124
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) timeout: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) timeout: Option<Duration>,
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,

@@ -116,7 +116,10 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
         argv: args.command.clone(),
         env: std::collections::BTreeMap::new(),
         stdin: args.stdin,
-        timeout_ms: args.timeout.map(|seconds| seconds.saturating_mul(1000)),
+        // The lab counts milliseconds, and 0 of them is no time.
+        timeout_ms: args
+            .timeout
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)),
         detach_to: None,
     };
     session.start(&request)?;

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod times;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,15 +47,15 @@ reads wherever it is taken.
   --boot                  what the kernel has recorded since it booted, in place of events
   --clock CLOCK           the trace clock
   --buffer KIB            size of each CPU's buffer in the kernel
-  --for SECONDS           end after so long [until it gets a signal]
+  --for TIME              end after so long: 10s, 2m [until it gets a signal]
 
 What the host does with this guest's vCPUs, where it publishes that (hyperscope publish on the host):
 hyperscope-agent steal shows their exits, and when they are kept from running.
   --memory DEVICE         PCI address of the memory shared with the host, or a file
-  --interval SECONDS      show what happened since so often [1]
+  --interval TIME         show what happened since so often [1s]
   --format FORMAT         table or jsonl [table]
   --record FILE           write a recording of it, too (a trace.dat)
-  --for SECONDS           end after so long
+  --for TIME              end after so long
 
 Options:
   --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
@@ -181,9 +183,9 @@ fn arguments() -> Result<Asked, String> {
             Long("clock") => arguments.start.clock = Some(value(&mut parser)?),
             Long("buffer") => arguments.start.buffer_kib = Some(value(&mut parser)?),
             Long("sample") => arguments.sample_hz = Some(value::<NonZeroU32>(&mut parser)?.get()),
-            Long("for") => arguments.time = Some(seconds(&mut parser)?),
+            Long("for") => arguments.time = Some(time(&mut parser)?),
             Long("memory") => arguments.steal.memory = Some(value(&mut parser)?),
-            Long("interval") => arguments.steal.interval = Some(seconds(&mut parser)?),
+            Long("interval") => arguments.steal.interval = Some(time(&mut parser)?),
             Long("record") => arguments.steal.record = Some(value::<String>(&mut parser)?.into()),
             Long("format") => {
                 arguments.steal.is_jsonl = Some(match value::<String>(&mut parser)?.as_str() {
@@ -204,8 +206,9 @@ fn value<T: FromStr>(parser: &mut lexopt::Parser) -> Result<T, String> {
     text.parse().map_err(|_| format!("{text:?} is no such value"))
 }
 
-fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(value(parser)?).map_err(|error| error.to_string())
+fn time(parser: &mut lexopt::Parser) -> Result<Duration, String> {
+    let text = parser.value().map_err(|error| error.to_string())?;
+    times::time(&text.to_string_lossy())
 }
 
 fn asked(arguments: Arguments) -> Result<Asked, String> {
