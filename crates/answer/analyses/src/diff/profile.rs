@@ -190,3 +190,26 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         stacks: functions.stacks,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::USER_MODULE;
+
+    fn names_at(address: u64) -> Vec<String> {
+        let module = Some(USER_MODULE.to_owned());
+        let leaf =
+            CodeFrame { module, address: Some(address), user_space: true, ..CodeFrame::default() };
+        names(&[leaf])
+    }
+
+    /// Wherever a program was loaded; two functions of it are two places, and both are below the program's code.
+    #[test]
+    fn places_in_programs_are_the_same_in_each_run() {
+        assert_eq!(names_at(0x40_1136), ["[user]", "[user] at …130"]);
+        assert_eq!(names_at(0x40_1136), names_at(0x5555_5555_513a));
+        assert_ne!(names_at(0x40_1136), names_at(0x40_1146));
+        let kernel = CodeFrame { address: Some(0xffff_ffff_8100_0000), ..CodeFrame::default() };
+        assert_eq!(names(&[kernel]), ["[kernel]"]);
+    }
+}
