@@ -8,7 +8,7 @@ use std::sync::{Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
-use bpfload::LoadError;
+use bpfload::{LoadError, program};
 use rustix::thread::gettid;
 use sys::{ClockId, clock_ns};
 
