@@ -8,7 +8,7 @@ use printable::messages;
 use sources::Recording;
 
 use crate::args::MethodArg;
-use crate::misuse::Misuse;
+use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 
 /// Corrects the times of all guests among `recordings`.
 ///
@@ -25,8 +25,8 @@ pub(crate) fn align_guests(
     if method.is_some() && guests.is_empty() {
         bail!("--method takes the recording of a guest and that of its host");
     }
+    refuse_strangers(&guests, recordings)?;
     for guest in &guests {
-        refuse_foreign(guest, recordings)?;
         if let Some(MethodArg(wanted)) = method.filter(|_| guest.chosen.is_none()) {
             let result = guest.methods.iter().find(|one| one.method == wanted);
             let reason = result.and_then(|one| one.reason.as_deref()).unwrap_or("nothing to go by");
@@ -39,19 +39,23 @@ pub(crate) fn align_guests(
     Ok(guests)
 }
 
-/// Refuses a guest that says it was measured against another host than those given: its times would
-/// be read on a clock that they are not of.
-fn refuse_foreign(guest: &GuestAlignment, recordings: &[Recording]) -> anyhow::Result<()> {
-    let Some(recording) = recordings.get(guest.guest) else { return Ok(()) };
-    let Some(peer) = recording.peer().filter(|_| guest.chosen.is_none()) else { return Ok(()) };
-    if recordings.iter().any(|one| one.trace_id() == Some(peer)) {
-        return Ok(());
+/// Refuses guests that can't run on the hosts that they were taken for.
+///
+/// # Errors
+/// At the first such guest.
+pub(crate) fn refuse_strangers(
+    guests: &[GuestAlignment],
+    recordings: &[Recording],
+) -> anyhow::Result<()> {
+    for guest in guests {
+        let (of_guest, of_host) = (recordings.get(guest.guest), recordings.get(guest.host));
+        let Some((of_guest, of_host)) = of_guest.zip(of_host) else { continue };
+        refuse_other_processor(of_guest, of_host)?;
+        if guest.chosen.is_none() {
+            refuse_guest_of_another(of_guest, recordings)?;
+        }
     }
-    bail!(Misuse(format!(
-        "{} is of a guest of another host: the recorder measured its clock against a recording that is \
-         not among those given; give that host's recording with it",
-        recording.path().display()
-    )))
+    Ok(())
 }
 
 /// Reports on standard error which guests keep the times of their own clock.

@@ -1,5 +1,6 @@
 //! The command line: verbs, their options and their help.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use analyses::align::Method;
@@ -9,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use timeline::event_filter::{Condition, CpuSet};
 
+use crate::notice::say;
 use crate::seconds::{When, ends_before_it_begins};
 
 pub(crate) use lab::{LabArgs, LabVerb};
@@ -230,7 +232,9 @@ impl Verb {
 impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
-        let mut matches = groups::grouped(Self::command()).get_matches();
+        let mut matches = with_negative_times(groups::grouped(Self::command()))
+            .try_get_matches()
+            .unwrap_or_else(|error| Self::end(&error));
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let cli = Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
         if ends_before_it_begins(cli.verb.range()) {
@@ -247,6 +251,25 @@ impl Cli {
         cli
     }
 
+    /// Prints help, or what is wrong with the command line, and ends the process; with code 1 where help can't
+    /// be written.
+    fn end(error: &clap::Error) -> ! {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        let code = match printed {
+            _ if error.use_stderr() => error.exit_code(),
+            Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
+                say(&format!("cannot write the help: {fault}"));
+                1
+            }
+            _ if sys::standard_output_was_closed() => {
+                say("standard output is closed: redirect it to read the help");
+                1
+            }
+            _ => error.exit_code(),
+        };
+        std::process::exit(code)
+    }
+
     /// Ends the process with code 2: the arguments of this verb make no sense together.
     pub(crate) fn refuse(verb: &str, what: &str) -> ! {
         let mut command = Self::command();
@@ -254,6 +277,16 @@ impl Cli {
         let of_verb = command.find_subcommand_mut(verb);
         of_verb.unwrap_or(&mut Self::command()).error(ErrorKind::ArgumentConflict, what).exit()
     }
+}
+
+/// The command, in which a time that begins with a minus is a wrong time and not an option.
+fn with_negative_times(command: clap::Command) -> clap::Command {
+    let is_time = |arg: &clap::Arg| {
+        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TIME"))
+    };
+    command.mut_subcommands(|verb| {
+        verb.mut_args(|arg| if is_time(&arg) { arg.allow_negative_numbers(true) } else { arg })
+    })
 }
 
 /// Arguments of `completions`.

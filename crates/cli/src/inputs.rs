@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use printable::messages;
 use sources::{Recording, guest_named};
 
+use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 use crate::misuse::Misuse;
 use crate::notice::say;
 
@@ -25,14 +26,25 @@ const OF_PERF: &str = "data";
 /// Opens all files, in their order; those of a session in the order host, guests.
 ///
 /// # Errors
-/// At the first that can't be read as a recording, or that is named twice.
+/// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
 pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
     let mut expanded = Vec::new();
     for path in paths {
         expanded.extend(expand(path)?);
     }
     refuse_twice(&expanded)?;
-    expanded.iter().map(|path| Ok(sources::open(path)?)).collect()
+    expanded.iter().map(|path| open_readable(path)).collect()
+}
+
+/// Opens a recording of which something can be read.
+fn open_readable(path: &Path) -> anyhow::Result<Recording> {
+    let recording = sources::open(path)?;
+    // A recorder that was killed early leaves a folder, and has recorded nothing yet.
+    let has_begun = !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
+    match recording.nothing_readable().filter(|_| has_begun) {
+        Some(why) => bail!("{}: {why}", path.display()),
+        None => Ok(recording),
+    }
 }
 
 /// The recordings' names without their folders, for a title.
@@ -145,7 +157,9 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
         }
     }
     // Recordings that know nothing of each other, given as "host guest".
-    if pairs.is_empty() && recordings.len() == 2 {
+    if let ([], [host, guest]) = (pairs.as_slice(), &*recordings) {
+        refuse_other_processor(guest, host)?;
+        refuse_guest_of_another(guest, recordings)?;
         pairs.push((0, 1));
     }
     if pairs.is_empty() {

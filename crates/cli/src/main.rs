@@ -21,6 +21,7 @@ use crate::misuse::Misuse;
 
 mod aligned;
 mod args;
+mod belonging;
 mod boots;
 mod channel_exits;
 mod cmd;
@@ -30,6 +31,7 @@ mod guest_symbols;
 mod inputs;
 mod lab_steps;
 mod lake_place;
+mod losses;
 mod machines;
 mod misuse;
 mod notice;
@@ -127,6 +129,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
 /// Says on standard error what went wrong; when that is gone, too, nothing can be said.
 fn report(error: &anyhow::Error) {
     let text = format!("hyperscope: {error:#}");
+    let text = printable::without_error_numbers(&text);
     // Only the lab shows several lines: of its own machines' consoles.
     let of_lab = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<lab::LabError>() || cause.is::<::bench::BenchError>()

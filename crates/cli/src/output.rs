@@ -40,8 +40,22 @@ pub(crate) fn open<'r>(
 ) -> anyhow::Result<Output> {
     match path {
         Some(path) => create(path, recordings),
-        None => Ok(Output(Kind::Stdout(io::stdout()))),
+        None => {
+            refuse_closed_output()?;
+            Ok(Output(Kind::Stdout(io::stdout())))
+        }
     }
+}
+
+/// Refuses to print where nobody can read it.
+///
+/// # Errors
+/// When standard output was closed before this program began.
+pub(crate) fn refuse_closed_output() -> anyhow::Result<()> {
+    if sys::standard_output_was_closed() {
+        bail!("standard output is closed: redirect it, or write to a file");
+    }
+    Ok(())
 }
 
 /// A new file.
@@ -189,11 +203,27 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     sys::check_mapped_files()?;
     let mut text = report.render(format(args));
-    if args.format == FormatArg::Csv && args.output.is_none() && io::stdout().is_terminal() {
-        text = printable::lines(&text).into_owned();
+    if args.output.is_none() && io::stdout().is_terminal() {
+        text = for_terminal(args.format, text);
     }
     out.write_all(text.as_bytes()).context("cannot write the report")?;
     out.complete()
+}
+
+/// A report as a terminal may show it: CSV without what it would obey, tables without what it has no
+/// characters for.
+fn for_terminal(format: FormatArg, text: String) -> String {
+    match format {
+        FormatArg::Csv => printable::lines(&text).into_owned(),
+        FormatArg::Table => {
+            let set = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os);
+            match printable::locale_has_utf8(set.iter().map(Option::as_deref)) {
+                true => text,
+                false => printable::ascii(&text),
+            }
+        }
+        FormatArg::Json => text,
+    }
 }
 
 fn format(args: &OutputArgs) -> Format {

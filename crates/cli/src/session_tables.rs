@@ -23,6 +23,7 @@ use crate::args::MethodArg;
 use crate::args::tables::TableArgs;
 use crate::cmd::events::check_names;
 use crate::inputs::open_all;
+use crate::losses::say_losses;
 use crate::machines::machines;
 use crate::misuse::Misuse;
 use crate::part::Part;
@@ -115,8 +116,13 @@ impl SessionTables {
     }
 
     /// Places of the recordings that could not be read.
-    pub(crate) fn damaged_places(&self) -> usize {
+    fn damaged_places(&self) -> usize {
         self.recordings.iter().map(|one| one.damage().len()).sum()
+    }
+
+    /// Says what the recordings lost.
+    pub(crate) fn say_losses(&self) {
+        say_losses(&self.recordings);
     }
 
     fn origin(&self, args: &TableArgs) -> Origin {

@@ -70,6 +70,8 @@ export interface Losses {
   events_lost: number;
   uncounted_losses: number;
   pages_damaged: number;
+  /** Events that the kernel counted and the recording does not hold. */
+  events_missing: number;
   pairs_dropped: number;
   /** Whether the recording says how much is missing, at its end too. */
   known: boolean;

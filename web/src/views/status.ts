@@ -19,14 +19,15 @@ type Said = ["good" | "warn" | "plain", string, string, string];
 type Report = Context["report"];
 
 function losses({ exits }: Report): Said {
-  const { events_lost, uncounted_losses, pages_damaged, pairs_dropped, known } = exits.losses;
-  if (events_lost + uncounted_losses + pages_damaged + pairs_dropped === 0) {
+  const { events_lost, uncounted_losses, events_missing, pages_damaged, pairs_dropped, known } = exits.losses;
+  if (events_lost + uncounted_losses + events_missing + pages_damaged + pairs_dropped === 0) {
     if (!known) return ["plain", "Losses", "none seen", "The recording does not say whether events are missing at its end"];
     return ["good", "Losses", "none", "No event was lost, every page could be read"];
   }
   const parts = [
     events_lost ? `${count(events_lost)} events` : "",
     uncounted_losses ? `${count(uncounted_losses)} uncounted` : "",
+    events_missing ? `${count(events_missing)} events missing` : "",
     pages_damaged ? `${count(pages_damaged)} places unreadable` : "",
     pairs_dropped ? `${count(pairs_dropped)} exits left out` : "",
   ];

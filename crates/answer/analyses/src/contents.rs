@@ -9,7 +9,7 @@ use ringbuf::{Missed, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Packet, Recording, Stream};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::stamps::{self, BlockStamps, StreamStamps};
-use timeline::{Vm, each_exit_and, group_vms};
+use timeline::{Losses, Vm, each_exit_and, group_vms};
 
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Contents {
     }
 
     /// Holds what pages say against the kernel's counts.
-    fn compare(&mut self, ending: &Ending) {
+    fn compare(&mut self, ending: &Ending, is_whole: bool) {
         for cpu in &mut self.cpus {
             cpu.unexplained_losses = cpu.uncounted_losses;
             let Some(count) = ending.of_cpu(cpu.cpu, &cpu.buffer) else { continue };
@@ -114,7 +114,7 @@ impl Contents {
         for count in &ending.counts {
             let of = |cpu: &&CpuContents| cpu.cpu == count.cpu && cpu.buffer == count.buffer;
             let found = self.cpus.iter().find(of).map_or(0, |cpu| cpu.events);
-            let kept = count.kept.filter(|kept| *kept > found);
+            let kept = count.kept.filter(|kept| is_whole && *kept > found);
             self.unmet.extend(kept.map(|kept| (count.cpu, kept, found)));
         }
         let all_kept = ending.counts.iter().all(|count| count.kept.is_some());
@@ -284,7 +284,7 @@ impl Sums {
             let name = format.map_or_else(|| format!("unknown:{id}"), EventFormat::full_name);
             self.contents.events.insert(name, *count);
         }
-        self.contents.compare(recording.ending());
+        self.contents.compare(recording.ending(), recording.is_whole());
         self.contents
     }
 }
@@ -295,6 +295,22 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
     let mut sums = Sums::new(recording);
     rounds::run(&Input::all_of(recording), &Counter::new(recording), &mut sums, tick);
     sums.finish(recording)
+}
+
+/// What a recording lost, by a reading of its own. None where nothing says that events are missing, and
+/// every page could be read so far.
+#[must_use]
+pub fn losses(recording: &Recording) -> Option<Losses> {
+    if !recording.may_lack_events() {
+        return None;
+    }
+    let found = contents(recording, &|_| ());
+    let mut losses = Losses::of_container(recording);
+    losses.events_lost = found.events_lost();
+    losses.uncounted_losses = found.unexplained_losses();
+    losses.events_missing = found.events_missing();
+    losses.damage.extend(found.damage.kept().iter().cloned());
+    Some(losses)
 }
 
 /// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.

@@ -24,8 +24,8 @@ pub use condition::{Condition, ConditionError, Judged, MatchingRow, judge};
 pub use grid::MOST_SLICES;
 pub use moved::{Moved, MovedFrom};
 pub use question::{
-    CallTime, Estimator, KeyValue, Measure, MeasuredGroup, Metric, Question, Run, RunInput, RunVm,
-    Unit,
+    CallTime, Estimator, KeyValue, Lost, Measure, MeasuredGroup, Metric, Question, Run, RunInput,
+    RunVm, Unit,
 };
 pub use series::{SUMS, Series, Sums};
 pub use stack_changes::{ChangedStack, StackChanges, stack_changes};

@@ -65,6 +65,7 @@ pub mod nested_steps;
 pub mod nested_touches;
 pub mod over_time;
 pub mod path;
+pub mod processor;
 pub mod profile;
 pub mod reasons;
 pub mod recorded;

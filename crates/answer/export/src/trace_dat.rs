@@ -126,10 +126,20 @@ impl TraceDatExport<'_> {
         });
     }
 
+    /// Whether no event is left out on purpose.
+    fn is_whole(&self) -> bool {
+        let Filter { events, cpus, from_ns, to_ns, conditions } = self.filter;
+        let has_all_times = from_ns.is_none() && to_ns.is_none();
+        let has_all_events = events.is_empty() && conditions.is_empty() && cpus.is_none();
+        has_all_times && has_all_events && self.recording.is_whole()
+    }
+
     fn kept_of(&self, order: ByteOrder, options: &[RawOption]) -> Vec<(u16, Vec<u8>)> {
         let keeps = |option: &&RawOption| {
             let of_times = self.on_clock.is_some() && OF_TIMES.contains(&option.id);
-            KEPT.contains(&option.id) && !of_times
+            // Counts of all that the kernel kept: by them a part would lack what was left out.
+            let of_whole = option.id == id::CPUSTAT && !self.is_whole();
+            KEPT.contains(&option.id) && !of_times && !of_whole
         };
         let kept = options.iter().filter(keeps);
         let mut options: Vec<_> = kept.map(|option| (option.id, option.data.clone())).collect();

@@ -6,13 +6,14 @@ use analyses::align::{GuestAlignment, MethodResult};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
+use timeline::Losses;
 
 use self::columns::{Row, TABLE, columns};
-use crate::Report;
 use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;
 use crate::units::{count, time};
+use crate::{Report, losses};
 
 /// All guests among the recordings given.
 #[derive(Debug)]
@@ -21,22 +22,27 @@ pub struct AlignReport {
     pub sources: Vec<String>,
     /// The guests.
     pub guests: Vec<GuestAlignment>,
+    /// What recordings lost.
+    pub losses: Vec<Losses>,
 }
 
 impl Report for AlignReport {
     fn text(&self, width: Option<usize>) -> String {
-        if self.guests.is_empty() {
-            return "no recording of a guest with one of its host\n".to_owned();
-        }
         let texts: Vec<String> =
             self.guests.iter().map(|guest| self.guest_text(guest, width)).collect();
-        texts.join("\n")
+        let text = match texts.is_empty() {
+            true => "no recording of a guest with one of its host\n".to_owned(),
+            false => texts.join("\n"),
+        };
+        let lost = self.losses.iter().flat_map(|one| losses::lost(one, 0));
+        text + &lost.map(|note| format!("{note}\n")).collect::<String>()
     }
 
     fn document(&self) -> impl Serialize {
         Document {
             schema: "hyperscope.align/1",
             sources: &self.sources,
+            losses: losses::json(self.losses.iter(), 0),
             guests: self.guests.iter().map(|guest| self.guest_json(guest)).collect(),
             rows: Rows { columns: columns(true), rows: self.rows_of_chosen() },
         }
@@ -54,6 +60,7 @@ impl Report for AlignReport {
 struct Document<'r> {
     schema: &'static str,
     sources: &'r [String],
+    losses: Value,
     guests: Vec<Value>,
     rows: Rows<Row<'r>>,
 }

@@ -51,6 +51,7 @@ pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};
 pub use irqs::IrqsReport;
+pub use losses::lost as losses_notes;
 pub use nested::NestedReport;
 pub use part::{OfPart, PartRead, RangeRead};
 pub use path::PathReport;

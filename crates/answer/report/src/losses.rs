@@ -18,6 +18,7 @@ pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped
         .set("events_lost", sum(|one| one.events_lost))
         .set("uncounted_losses", sum(|one| one.uncounted_losses))
         .set("pages_damaged", sum(Losses::pages_damaged))
+        .set("events_missing", sum(|one| one.events_missing))
         .set("pairs_dropped", dropped)
         .set("known", losses.clone().all(Losses::is_known))
         .done()
@@ -33,6 +34,14 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
         ));
     }
     notes.extend(losses.notes.iter().map(|note| line(note).into_owned()));
+    notes.extend(lost(losses, dropped));
+    notes
+}
+
+/// What a recording lost, as [`notes`] has it; empty when nothing is known to be lost.
+#[must_use]
+pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
+    let mut notes = Vec::new();
     if losses.events_lost > 0 || losses.uncounted_losses > 0 {
         let uncounted = match losses.uncounted_losses {
             0 => String::new(),
@@ -42,6 +51,12 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
         notes.push(format!(
             "{who} dropped {}{uncounted}: larger buffers{option} keep more",
             plural(losses.events_lost, "event")
+        ));
+    }
+    if losses.events_missing > 0 {
+        notes.push(format!(
+            "{} that the kernel counted and the recording does not hold",
+            plural(losses.events_missing, "event")
         ));
     }
     // Most recordings of guests by trace-cmd have no counts: that is no news to their readers.

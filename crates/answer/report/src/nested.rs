@@ -55,11 +55,11 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
         );
     }
     if nested.rows.is_empty() {
-        return out
-            + &format!(
-                "{path}: no exits of nested guests. Record kvm:kvm_nested_vmexit, \
-                 kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter to see them.\n"
-            );
+        out += &format!(
+            "{path}: no exits of nested guests. Record kvm:kvm_nested_vmexit, \
+             kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter to see them.\n"
+        );
+        return out + &losses_text(nested);
     }
     let mut table = Table::default();
     let lines: Vec<Line<'_>> = lines(&path, nested).collect();
@@ -87,9 +87,11 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     if !left_out.is_empty() {
         out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
     }
+    out + &losses_text(nested)
+}
+
+fn losses_text(nested: &Nested) -> String {
     let repeats = losses::repeats(&nested.repeated_buffers);
-    for note in repeats.into_iter().chain(losses::notes(&nested.losses, nested.dropped)) {
-        out += &format!("{}\n", line(&note));
-    }
-    out
+    let notes = repeats.into_iter().chain(losses::notes(&nested.losses, nested.dropped));
+    notes.map(|note| format!("{}\n", line(&note))).collect()
 }

@@ -60,6 +60,9 @@ pub(crate) struct DiffArgs {
     /// --fail-if goes by the numbers alone, even where chance may have made the change
     #[arg(long, requires = "fail_if")]
     pub(crate) fail_on_estimate: bool,
+    /// --fail-if also judges recordings that lost events or could not be read everywhere
+    #[arg(long, requires = "fail_if")]
+    pub(crate) allow_losses: bool,
     /// Write the stacks of both sides as one flame graph to this file, coloured where they differ: of profile
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,

@@ -4,8 +4,10 @@ use analyses::align::align;
 use report::AlignReport;
 use sources::Recording;
 
+use crate::aligned::refuse_strangers;
 use crate::args::AlignArgs;
 use crate::inputs::open_all;
+use crate::losses::losses_of;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -18,6 +20,8 @@ pub(crate) fn run(args: &AlignArgs) -> anyhow::Result<()> {
     let method = args.method.method.map(|method| method.0);
     let guests = align(&recordings, method, &|bytes| progress.advance(bytes));
     progress.finish();
+    refuse_strangers(&guests, &recordings)?;
+    let losses = losses_of(&recordings);
     let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
-    output::write_part(&AlignReport { sources, guests }, &part, &args.output, out)
+    output::write_part(&AlignReport { sources, guests, losses }, &part, &args.output, out)
 }

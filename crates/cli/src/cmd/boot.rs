@@ -11,6 +11,7 @@ use crate::aligned::align_guests;
 use crate::args::boot::BootArgs;
 use crate::boots;
 use crate::inputs::open_all;
+use crate::losses::losses_of;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -25,7 +26,11 @@ pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = boots::found(&recordings, &guests, &marks, &|bytes| progress.advance(bytes))?;
     progress.finish();
-    let report = BootReport { top: args.top, ..found };
+    let mut report = BootReport { top: args.top, ..found };
+    // Where no machine boots, recordings were not read for it.
+    if report.boot.losses.is_empty() {
+        report.boot.losses = losses_of(&recordings);
+    }
     if let Some(mut svg) = svg {
         svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the picture")?;
         svg.complete()?;

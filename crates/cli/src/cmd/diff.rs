@@ -8,11 +8,12 @@ use analyses::align::GuestAlignment;
 use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge, stack_changes};
 use anyhow::bail;
 use printable::messages;
-use report::{DiffReport, PartRead, diff_verdict};
+use report::{DiffReport, PartRead, diff_verdict, plural};
 use sources::{Recording, Samples};
 
 use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
+use crate::belonging::refuse_to_compare_processors;
 use crate::debug_files;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::inputs::{file_names, is_of_guest, open_all, refuse_twice};
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
     let all = || a.iter().chain(&b).flat_map(|run| &run.recordings);
+    refuse_to_compare_processors(all())?;
     let out = output::open(args.output.output.as_deref(), all())?;
     let created = |path: &Option<PathBuf>| create_extra(path.as_deref(), all());
     let (flame, folded) = (created(&args.flame)?, created(&args.folded)?);
@@ -81,7 +83,25 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let mut part = PartRead::default();
     a.iter().chain(&b).for_each(|run| part.add(run.part.clone()));
     output::write_part(&report, &part, &args.output, out)?;
+    if !args.fail_if.is_empty() && !args.allow_losses {
+        refuse_losses(&report.diff)?;
+    }
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
+}
+
+/// Refuses to judge by recordings of which something is missing.
+fn refuse_losses(diff: &Diff) -> anyhow::Result<()> {
+    for (side, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
+        if lost.is_any() {
+            bail!(
+                "--fail-if: {side} lacks {} and {} could not be read: a condition may hold for what is \
+                 missing; record again, or give --allow-losses",
+                plural(lost.events, "event"),
+                plural(lost.places, "place")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// A run that was opened.

@@ -15,6 +15,7 @@ use crate::aligned::{self, align_guests};
 use crate::args::part::VmArgs;
 use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::open_all;
+use crate::losses::say_losses;
 use crate::machines::machines;
 use crate::output;
 use crate::part::Part;
@@ -61,14 +62,9 @@ pub(super) fn report(summary: &EventsSummary, recordings: &[Recording]) {
     for (name, count) in &summary.unprintable {
         let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
     }
-    let outside: u64 = recordings.iter().map(|one| one.damage().len() as u64).sum();
-    let damaged = summary.damaged + outside;
-    if damaged > 0 {
-        let _ = writeln!(
-            err,
-            "hyperscope: places that could not be read: {damaged}; hyperscope info lists them"
-        );
-    }
+    drop(err);
+    say_losses(recordings);
+    let mut err = messages();
     if summary.printed == 0 {
         let _ = writeln!(err, "hyperscope: no event to print; hyperscope info shows what there is");
     }

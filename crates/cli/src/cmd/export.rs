@@ -24,6 +24,7 @@ use crate::args::export::{ExportArgs, ExportFormatArg};
 use crate::cmd::critical::critical_of_task;
 use crate::cmd::events;
 use crate::inputs::open_all;
+use crate::losses::say_losses;
 use crate::machines::machines;
 use crate::output;
 use crate::part::Part;
@@ -151,6 +152,7 @@ fn tracks(
     progress.finish();
     let exported = exported.context("cannot write the export")?;
     out.complete()?;
+    say_losses(recordings);
     report(&exported);
     Ok(())
 }

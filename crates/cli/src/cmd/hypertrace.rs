@@ -15,6 +15,7 @@ use sources::{Collected, Recording};
 use crate::args::EventsFormatArg;
 use crate::args::hypertrace::{HypertraceArgs, SourceArg};
 use crate::inputs::open_all;
+use crate::losses::say_losses;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -52,6 +53,7 @@ pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     progress.finish();
     writer.finish().context("cannot write the events")?;
     out.complete()?;
+    say_losses(&recordings);
     report(&summary);
     collected.iter().flatten().for_each(report_collected);
     for (frames, stored) in frames.iter().zip(&stored) {
@@ -202,9 +204,7 @@ fn report_collected(collected: &Collected) {
 
 fn losses(summary: &HypertraceSummary) -> Vec<(&'static str, u64)> {
     let sum = summary.sum();
-    let lost: u64 = summary.losses.iter().map(|losses| losses.events_lost).sum();
     vec![
-        ("events that the host's recorder lost, of any kind", lost),
         ("frames that are missing", sum.frames_lost),
         ("frames before the first that says how to read them", sum.frames_early),
         ("frames that make no sense", sum.frames_damaged),

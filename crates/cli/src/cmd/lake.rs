@@ -14,7 +14,7 @@ use lake::store::{
     gc, list, reject, unreject, verify,
 };
 use lake::{Pseudonyms, hash_sources};
-use printable::messages;
+use printable::{messages, without_error_numbers};
 use report::plural;
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
@@ -77,7 +77,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                     bail!("{shown}: not added: cannot write to {}: {fault}", args.lake.display());
                 }
                 let hash = hash_sources(&[file]).ok().map(|hash| hash.sha256);
-                let why = format!("{error:#}");
+                let why = without_error_numbers(&format!("{error:#}")).into_owned();
                 let noted_why = if pseudonyms.is_some() { WHY_NOT_NOTED } else { &why };
                 reject(&storage, &noted, hash.as_deref(), noted_why)?;
                 let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why);
@@ -121,6 +121,7 @@ fn add_one(
     let outcome = addition.outcome();
     if matches!(outcome, Added::New | Added::Replaced) {
         convert(&tables, &args.tables, (None, &args.events), &mut addition)?;
+        tables.say_losses();
         if tables.clock_is_unknown(&args.tables) {
             say(&format!(
                 "{}: when it was recorded is not known, so its day is 1970-01-01, by its trace clock: add recordings of trace-cmd with --begun",

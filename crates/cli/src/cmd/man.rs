@@ -16,6 +16,7 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     // The pages of "help" would repeat the others.
     let command = Cli::command().disable_help_subcommand(true);
     let Some(folder) = &args.output else {
+        output::refuse_closed_output()?;
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page).context("cannot make the page")?;
         return io::stdout().write_all(&page).context("cannot write the page");

@@ -28,14 +28,17 @@ use report::{
     ExitsReport, IrqsReport, NestedReport, PathReport, Source, TreeLimits, align_summary,
 };
 use sources::{Recording, Samples};
+use timeline::Losses;
 
 use crate::aligned::align_guests;
 use crate::args::PageArgs;
+use crate::belonging::refuse_to_compare_processors;
 use crate::boots;
 use crate::cmd::critical::critical_of_task;
 use crate::cmd::diff::open_run;
 use crate::debug_files;
 use crate::inputs::{is_of_guest, note_guests_alone, open_all};
+use crate::losses::{say_losses, say_losses_of};
 use crate::output;
 use crate::page_names::leave_out_folders;
 use crate::part::{Part, clocks, set_clocks};
@@ -136,12 +139,17 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     let critical = critical_of(args, &recordings, &guests, &tick)?;
     progress.finish();
     let sources: Vec<String> = recordings.iter().map(shown_path).collect();
+    let losses: Vec<Losses> = exits.sources.iter().map(|one| one.exits.losses.clone()).collect();
     let mut page = PageReport {
         title: args.title.clone().unwrap_or_else(|| title(&recordings, &part)),
         exits,
         nested,
         advice,
-        align: (!guests.is_empty()).then_some(AlignReport { sources: sources.clone(), guests }),
+        align: (!guests.is_empty()).then(|| AlignReport {
+            sources: sources.clone(),
+            guests,
+            losses: losses.clone(),
+        }),
         latencies: over_time_of.latencies,
         each_exit: over_time_of.each_exit,
         lanes,
@@ -156,6 +164,9 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
         diff,
         served: args.serve,
     };
+    for (recording, losses) in recordings.iter().zip(&losses) {
+        say_losses_of(recording.path(), losses);
+    }
     if !args.full_paths {
         leave_out_folders(&mut page);
     }
@@ -292,14 +303,18 @@ fn diff_of(
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
-    let mut before = open_run(baseline)?;
-    Part::from(&args.part).for_clocks_of_their_own("--baseline")?.set_on_own_clocks(&mut before)?;
+    let mut baseline_run = open_run(baseline)?;
+    refuse_to_compare_processors(baseline_run.iter().chain(recordings))?;
+    Part::from(&args.part)
+        .for_clocks_of_their_own("--baseline")?
+        .set_on_own_clocks(&mut baseline_run)?;
     let input = |recordings| RunInput { recordings, guests: &[], samples: &[] };
-    let before = (question.measure)(input(before.as_slice()), tick);
+    let before = (question.measure)(input(baseline_run.as_slice()), tick);
     let now = (question.measure)(input(recordings), tick);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());
     }
+    say_losses(&baseline_run);
     let options = Options { alpha: ALPHA, seed: 1 };
     let names: Vec<String> = recordings.iter().map(shown_path).collect();
     Ok(Some(DiffReport {

@@ -81,3 +81,134 @@ fn a_guest_that_has_sent_no_page_yet_keeps_nobody_from_reading_its_host() {
     let events = hyperscope(&["events", path]);
     assert!(events.code == 0 && events.out.contains("kvm_exit"), "{}", events.err);
 }
+
+/// A recording of a host, a part of whose compressed pages is overwritten.
+const DAMAGED: &str = "fixtures/x86-svm/host-guest.dat";
+const DAMAGE_AT: usize = 1_000_000;
+/// Events that were on those pages, by the kernel's count.
+const MISSING: u64 = 942;
+
+fn damaged(folder: &Path, at: usize) -> String {
+    let mut bytes = fs::read(repository().join(DAMAGED)).unwrap();
+    bytes[at..at + 2000].fill(0xa5);
+    let path = folder.join(format!("damaged-{at}.dat"));
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_verb_says_what_a_damaged_recording_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = damaged(folder.path(), DAMAGE_AT);
+    assert_eq!(losses(&path)["events_missing"], MISSING);
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (page, lake, tables) = (out("page.html"), out("lake"), out("tables"));
+    let mut verbs: Vec<Vec<&str>> = vec![
+        vec!["report", "-o", &page],
+        vec!["lake", "add", &lake],
+        vec!["export", "--to", "parquet", "-o", &tables],
+    ];
+    for verb in [
+        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "calls", "boot",
+        "path", "align", "events",
+    ] {
+        verbs.push(vec![verb]);
+    }
+    let trace = out("trace");
+    for to in ["csv", "jsonl", "chrome", "firefox", "perfetto", "tracedat"] {
+        verbs.push(vec!["export", "--to", to, "-o", &trace]);
+    }
+    for verb in &verbs {
+        let run = hyperscope(&[&verb[..], &[&path]].concat());
+        let said = format!("{}{}", run.out, run.err);
+        assert_eq!(run.code, 0, "{verb:?}: {said}");
+        assert!(said.contains("942 events that the kernel counted"), "{verb:?}: {said}");
+        assert!(said.contains("1 place could not be read"), "{verb:?}: {said}");
+    }
+}
+
+/// By number, wherever a document has a place for losses.
+#[test]
+fn documents_have_what_a_damaged_recording_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = damaged(folder.path(), DAMAGE_AT);
+    for verb in [
+        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "calls", "boot",
+        "path", "align",
+    ] {
+        let run = hyperscope(&[verb, "--format", "json", &path]);
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["losses"]["events_missing"], MISSING, "{verb}");
+        assert_eq!(report["losses"]["pages_damaged"], 1, "{verb}");
+        assert_eq!(report["losses"]["known"], false, "{verb}");
+    }
+    for question in ["exits", "nested", "path", "cpu", "profile", "boot"] {
+        let run = hyperscope(&["diff", question, "--format", "json", &path, COUNTED]);
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        let of = |key: &str| report[key].clone();
+        assert_eq!((of("a_lost"), of("b_lost")), (json!(MISSING), json!(0)), "{question}");
+        assert_eq!((of("a_damaged"), of("b_damaged")), (json!(1), json!(0)), "{question}");
+        let text = hyperscope(&["diff", question, &path, COUNTED]).out;
+        assert!(text.contains("A lost 942 events and 1 place that could not be read"), "{text}");
+    }
+}
+
+/// A part that is read lacks nothing because of what was left out on purpose.
+#[test]
+fn what_is_left_out_on_purpose_is_not_missing() {
+    for part in [&["--to", "+2"][..], &["--vcpu", "0"]] {
+        for verb in ["exits", "info", "cpu"] {
+            let run = hyperscope(&[&[verb, "--format", "json"], part, &[DAMAGED]].concat());
+            let report: Value = serde_json::from_str(&run.out).unwrap();
+            let losses =
+                if verb == "info" { &report["files"][0]["losses"] } else { &report["losses"] };
+            assert_eq!(losses["events_missing"], 0, "{verb} {part:?}");
+        }
+    }
+}
+
+/// Counts of the whole recording are not those of a part that is a file of its own.
+#[test]
+fn a_part_that_was_exported_lacks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part.dat");
+    let part = part.to_str().unwrap();
+    for of in [&["-e", "kvm_exit"][..], &["--cpu", "1"], &["--from", "+1"], &["--vcpu", "0"]] {
+        let run =
+            hyperscope(&[&["export", "--to", "tracedat", "-o", part], of, &[DAMAGED]].concat());
+        assert_eq!(run.code, 0, "{of:?}: {}", run.err);
+        assert_eq!(losses(part)["events_missing"], 0, "{of:?}");
+    }
+}
+
+/// A build must neither pass nor fail by what damage took.
+#[test]
+fn conditions_are_not_judged_by_damaged_recordings() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = damaged(folder.path(), DAMAGE_AT);
+    let condition = ["diff", "--fail-if", "count > +0.5%", "--fail-on-estimate"];
+    for sides in [[path.as_str(), DAMAGED], [DAMAGED, &path]] {
+        let refused = hyperscope(&[&condition[..], &sides].concat());
+        assert_eq!(refused.code, 1, "{}", refused.err);
+        assert!(refused.err.contains("942 events"), "{}", refused.err);
+        assert!(refused.err.contains("--allow-losses"), "{}", refused.err);
+        let judged = hyperscope(&[&condition[..], &["--allow-losses"], &sides].concat());
+        assert!([0, 3].contains(&judged.code), "{}", judged.err);
+    }
+    let sound = hyperscope(&[&condition[..], &[DAMAGED, "fixtures/x86-vmx/smp.dat"]].concat());
+    assert!([0, 3].contains(&sound.code), "{}", sound.err);
+}
+
+/// Names of the kernel's functions are then missing, in whatever uses them.
+#[test]
+fn damage_to_the_table_of_symbols_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for at in [150_000, 400_000, 700_000] {
+        let path = damaged(folder.path(), at);
+        for verb in ["info", "exits", "events", "cpu"] {
+            let run = hyperscope(&[verb, &path]);
+            let said = format!("{}{}", run.out, run.err);
+            assert!(run.code == 0 && said.contains("kernel's symbols"), "{verb} {at}: {}", run.err);
+        }
+    }
+}

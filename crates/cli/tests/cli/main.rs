@@ -45,6 +45,7 @@ mod spool;
 mod sums;
 mod tables;
 mod tool;
+mod unreadable;
 mod virtio;
 mod vmm;
 mod without_vcpus;

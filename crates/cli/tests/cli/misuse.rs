@@ -3,11 +3,13 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::tool::{hyperscope, output_of, repository};
+use crate::tool::{command, hyperscope, output_of, repository};
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
 const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
@@ -131,9 +133,112 @@ fn what_unpacks_to_too_much_or_twice_is_refused() {
         fails(&["exits", &twice], 1, &[&twice, "compressed"]);
         let cut = folder.path().join(format!("cut.{kind}"));
         fs::write(&cut, &once[..once.len() / 2]).unwrap();
-        fails(&["exits", cut.to_str().unwrap()], 1, &["cannot read", cut.to_str().unwrap()]);
+        fails(&["exits", cut.to_str().unwrap()], 1, &["cut short", cut.to_str().unwrap()]);
     }
     let other = folder.path().join("trace.dat.xz");
     fs::write(&other, b"\xfd7zXZ\0 and more").unwrap();
     fails(&["exits", other.to_str().unwrap()], 1, &["xz -dc", "hyperscope VERB -"]);
+}
+
+/// Addresses of one guest are no functions of another.
+#[test]
+fn functions_of_another_hosts_guest_are_code_2() {
+    fails(&["exits", "--by", "symbol", HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
+    let run = hyperscope(&["exits", "--by", "symbol", HOST, GUEST]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+#[test]
+fn a_guest_of_another_host_or_architecture_is_not_aligned() {
+    fails(&["align", HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
+    // One that names no host: it is of another architecture.
+    let arm = "fixtures/arm64/D.dat";
+    let guest = "fixtures/x86-svm/virtio.guest.dat";
+    for verb in ["align", "cpu", "path", "events"] {
+        fails(&[verb, arm, guest], 2, &[guest, "x86", arm, "arm64"]);
+    }
+    fails(&["exits", "--by", "symbol", arm, guest], 2, &["x86", "arm64"]);
+}
+
+#[test]
+fn recordings_of_different_architectures_are_not_compared() {
+    let arm = "fixtures/arm64/A.dat";
+    for report in ["exits", "nested", "path", "cpu", "profile", "boot"] {
+        fails(&["diff", report, HOST, arm], 2, &[HOST, "x86", arm, "arm64", "can't be compared"]);
+    }
+    // Intel and AMD name their exits differently, and are one architecture.
+    assert_eq!(hyperscope(&["diff", HOST, "fixtures/x86-vmx/smp.dat"]).code, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let args = ["report", "-o", page.to_str().unwrap(), "--baseline", arm, HOST];
+    fails(&args, 2, &["x86", "arm64"]);
+    assert!(!page.exists());
+}
+
+/// What is below the root of a file system is not one session's.
+#[test]
+fn folders_are_not_searched_without_end() {
+    let begun = Instant::now();
+    fails(&["exits", "/"], 1, &["/: no recording", "host.dat"]);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let folder = tempfile::tempdir().unwrap();
+    for trace in ["ust/uid/1000/64-bit", "ust/uid/0/64-bit"] {
+        let trace = folder.path().join(trace);
+        fs::create_dir_all(&trace).unwrap();
+        fs::write(trace.join("metadata"), "").unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    fails(&["exits", path], 1, &[path, "give one of them: ust/uid/0/64-bit, ust/uid/1000/64-bit"]);
+}
+
+/// Help that nobody can read is no success, as no other output is.
+#[test]
+fn help_that_cannot_be_written_is_code_1() {
+    for args in [&["--help"][..], &["exits", "--help"], &["--version"], &["help", "exits"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let run = command().args(args).stdout(full).output().unwrap();
+        let err = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(1), "{args:?}: {err}");
+        assert!(err.contains("cannot write the help: No space left on device\n"), "{err}");
+    }
+}
+
+/// A program can't see later that its output was closed when it began.
+#[test]
+fn a_closed_output_is_code_1() {
+    let tool = env!("CARGO_BIN_EXE_hyperscope");
+    for args in ["--help", "--version", "man", "completions bash", &format!("exits {HOST}")] {
+        let script = format!("exec {tool} {args} >&-");
+        let run = Command::new("sh").args(["-c", &script]).current_dir(repository()).output();
+        let run = run.unwrap();
+        let err = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(1), "{args}: {err}");
+        assert!(err.contains("standard output is closed"), "{args}: {err}");
+    }
+    // Python and others open /dev/null to read and write.
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    assert!(command().args(["exits", HOST]).stdout(null).status().unwrap().success());
+}
+
+#[test]
+fn a_negative_time_is_a_wrong_time_and_no_option() {
+    for verb in ["exits", "events", "boot", "cpu"] {
+        let run = hyperscope(&[verb, "--from", "-5", HOST]);
+        assert_eq!(run.code, 2, "{}", run.err);
+        let is_understood = run.err.contains("'-5' for '--from <TIME>'");
+        assert!(is_understood && run.err.contains("seconds"), "{}", run.err);
+    }
+}
+
+#[test]
+fn errors_of_the_system_are_words() {
+    let run = hyperscope(&["exits", "/nowhere/trace.dat"]);
+    let expected = "hyperscope: cannot read /nowhere/trace.dat: No such file or directory\n";
+    assert_eq!((run.code, run.err.as_str()), (1, expected));
+}
+
+#[test]
+fn a_refusal_names_the_kinds_of_recordings_there_are() {
+    let kinds = ["is not a recording", "trace.dat", "perf.data", "text of", "CTF", "session"];
+    fails(&["exits", "/bin/sh"], 1, &kinds);
 }

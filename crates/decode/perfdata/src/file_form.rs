@@ -1,6 +1,6 @@
 //! The file form: events and features are in sections.
 
-use raw_bytes::{ByteOrder, Cursor, Damages};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated};
 
 use crate::attr::Attr;
 use crate::features::Reader;
@@ -21,8 +21,9 @@ pub(crate) fn read_events(
 ) {
     let Range { offset, size } = sections.attrs;
     let mut cursor = Cursor::new(sections.attrs.of(file), order, offset);
-    if size > cursor.rest().len() as u64 {
-        damages.note(offset, format!("events: {size} bytes wanted, {} left", cursor.rest().len()));
+    let have = cursor.rest().len() as u64;
+    if size > have {
+        damages.add(Damage::short("events", Truncated { offset, wanted: size, have }));
     }
     let attr_size = sections.attr_size.saturating_sub(IDS_BYTES);
     if attr_size < 64 {
@@ -57,7 +58,9 @@ pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> R
     }
     if size > left {
         let what = "the file ends before what its header says that it has";
-        damages.note(offset, format!("{what}: {left} of {size} bytes of records; copy it again"));
+        let what = format!("{what}: {left} of {size} bytes of records; copy it again");
+        let cut = Truncated { offset, wanted: size, have: left };
+        damages.add(Damage::new(offset, what).of_cut(cut));
     }
     Range { offset, size: size.min(left) }
 }
@@ -77,9 +80,12 @@ pub(crate) fn read_features(file: &[u8], sections: &Sections, reader: &mut Reade
         let Some(section) = reader.damages.keep(section) else { return };
         let bytes = section.of(file);
         if section.size > bytes.len() as u64 {
-            let (size, left) = (section.size, bytes.len());
-            let what = format!("feature {number}: {size} bytes wanted, {left} left");
-            reader.damages.note(section.offset, what);
+            let cut = Truncated {
+                offset: section.offset,
+                wanted: section.size,
+                have: bytes.len() as u64,
+            };
+            reader.damages.add(Damage::short(&format!("feature {number}"), cut));
         }
         reader.read(number, bytes, section.offset);
     }

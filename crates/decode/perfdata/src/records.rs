@@ -149,13 +149,17 @@ impl<'f> Records<'f> {
             let what = if zeros { "nothing but zeros" } else { "no record" };
             return Err(bad(format!("{left} bytes from here are {what} (a size of {size} bytes)")));
         }
-        let cut = |_| bad(format!("a record of {size} bytes, of which {left} are there"));
+        let cut =
+            |cut| bad(format!("a record of {size} bytes, of which {left} are there")).of_cut(cut);
         self.cursor.take(size.saturating_sub(HEAD_BYTES)).map_err(cut)?;
         let bytes = slice::range(start, 0, size);
         let mut record = Record { offset, kind, misc, bytes, payload: &[], order: self.order };
         let follows = payload_len(&record);
         let have = self.cursor.rest().len();
-        let cut = |_| bad(format!("{follows} bytes follow the record, of which {have} are there"));
+        let cut = |cut| {
+            let what = format!("{follows} bytes follow the record, of which {have} are there");
+            bad(what).of_cut(cut)
+        };
         record.payload = self.cursor.take(follows).map_err(cut)?;
         Ok(record)
     }

@@ -10,19 +10,43 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong there and what was done about it.
     pub what: String,
+    /// Where bytes ended, if that is what is wrong.
+    pub cut: Option<Truncated>,
+}
+
+/// A length that damaged bytes claim is believed up to here: no recording is longer.
+const MOST_CLAIMED: u64 = 1 << 48;
+
+/// The length of a file by what it says of its parts, where it ends earlier: the greatest that one of its
+/// damages shows. None: nothing shows that bytes are missing at its end.
+#[must_use]
+pub fn claimed_len<'d>(damages: impl IntoIterator<Item = &'d Damage>, len: u64) -> Option<u64> {
+    let claim = |cut: Truncated| {
+        // Offsets in what was unpacked are others: those bytes do not end where the file does.
+        let is_at_end = cut.offset >= len || cut.offset.saturating_add(cut.have) == len;
+        let end = cut.offset.saturating_add(cut.wanted);
+        (is_at_end && end > len && end <= MOST_CLAIMED).then_some(end)
+    };
+    damages.into_iter().filter_map(|damage| claim(damage.cut?)).max()
 }
 
 impl Damage {
     /// Damage at an offset.
     pub fn new(offset: u64, what: impl Into<String>) -> Self {
-        Self { offset, what: what.into() }
+        Self { offset, what: what.into(), cut: None }
     }
 
     /// Bytes that ended within `what`.
     #[must_use]
     pub fn short(what: &str, cut: Truncated) -> Self {
         let Truncated { offset, wanted, have } = cut;
-        Self::new(offset, format!("{what}: {wanted} bytes wanted, {have} left"))
+        Self::new(offset, format!("{what}: {wanted} bytes wanted, {have} left")).of_cut(cut)
+    }
+
+    /// The same, where it is that bytes ended.
+    #[must_use]
+    pub fn of_cut(self, cut: Truncated) -> Self {
+        Self { cut: Some(cut), ..self }
     }
 }
 
@@ -64,5 +88,21 @@ impl Damages {
             self.kept.push(Damage::new(last, format!("{} further damages not listed", self.more)));
         }
         self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_reaches_furthest_past_the_end_says_how_long_a_file_was() {
+        let cut = |offset, wanted, have| Damage::short("part", Truncated { offset, wanted, have });
+        let claimed = |damages: &[Damage]| claimed_len(damages, 100);
+        assert_eq!(claimed(&[cut(90, 20, 10), cut(400, 16, 0)]), Some(416));
+        // Within what was unpacked; longer than anything; no cut at all.
+        assert_eq!(claimed(&[cut(10, 200, 5)]), None);
+        assert_eq!(claimed(&[cut(90, u64::MAX, 10)]), None);
+        assert_eq!(claimed(&[Damage::new(100, "bad")]), None);
     }
 }

@@ -7,7 +7,8 @@ use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
 use crate::recording::Recording;
-use crate::{ctf, perf_data, raw_pages, text, trace_dat, unpacked};
+use crate::unpacked::{self, Unpacked};
+use crate::{Damage, ctf, perf_data, raw_pages, text, trace_dat};
 
 /// An input that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,31 @@ pub enum OpenError {
     Empty {
         /// The file.
         path: PathBuf,
+    },
+    /// A file of no kind that is read.
+    #[error(
+        "{} is not a recording; give a trace.dat (trace-cmd record), a perf.data (perf record), text of \
+         trace-cmd report or perf script, each as it is or compressed with gzip or zstd; or a folder: a \
+         session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder",
+        path.display()
+    )]
+    NotARecording {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A compressed file that ends early or is damaged, so that nothing readable comes out of it.
+    #[error(
+        "{}: cut short or damaged: {program} unpacks {unpacked_bytes} bytes of it, in which nothing can be \
+         read; copy it again",
+        path.display()
+    )]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// The program whose format it has.
+        program: &'static str,
+        /// Bytes that could be unpacked.
+        unpacked_bytes: usize,
     },
     /// A trace.dat that is damaged beyond use.
     #[error("{}", path.display())]
@@ -38,7 +64,7 @@ pub enum OpenError {
         source: PerfDataError,
     },
     /// A CTF trace whose metadata can't be understood.
-    #[error("{}", path.display())]
+    #[error("{} is cut short or damaged, copy the trace again", path.display())]
     Ctf {
         /// The metadata.
         path: PathBuf,
@@ -136,7 +162,30 @@ pub fn open_bytes(name: &Path, bytes: Vec<u8>) -> Result<Recording, OpenError> {
 }
 
 fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
-    let file = unpacked::unpacked(path, file)?;
+    let Unpacked { file, fault } = unpacked::unpacked(path, file)?;
+    let unpacked_bytes = file.len();
+    let opened = open_unpacked(path, file);
+    let Some(program) = fault else { return opened };
+    match opened {
+        Ok(recording) if recording.nothing_readable().is_none() => {
+            Ok(damaged_archive(recording, program, unpacked_bytes))
+        }
+        // What is in it can't be told from what is missing.
+        Ok(_) | Err(_) => Err(OpenError::Packed { path: path.to_owned(), program, unpacked_bytes }),
+    }
+}
+
+/// A recording out of a compressed file of which not all could be unpacked.
+fn damaged_archive(mut recording: Recording, program: &str, unpacked_bytes: usize) -> Recording {
+    let what = format!(
+        "the compressed file is cut short or damaged: {program} unpacks no more than {unpacked_bytes} bytes \
+         of it; copy it again"
+    );
+    recording.damage.insert(0, Damage::at(unpacked_bytes as u64, what));
+    recording
+}
+
+fn open_unpacked(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     if file.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
@@ -151,8 +200,10 @@ fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
     if text::is_text(&file) {
         return checked(text::recording(path, file));
     }
-    let dat = TraceDat::parse(&file)
-        .map_err(|source| OpenError::TraceDat { path: path.to_owned(), source })?;
+    let dat = TraceDat::parse(&file).map_err(|source| match source {
+        TraceDatError::NotTraceDat => OpenError::NotARecording { path: path.to_owned() },
+        source => OpenError::TraceDat { path: path.to_owned(), source },
+    })?;
     checked(trace_dat::recording(path, file, dat))
 }
 
@@ -168,5 +219,8 @@ fn checked(mut recording: Recording) -> Result<Recording, OpenError> {
     let most_bytes = FIRST_BLOCKS_BYTES / count.max(1);
     let most_bytes = u32::try_from(most_bytes).unwrap_or(u32::MAX);
     recording.streams.iter_mut().for_each(|stream| stream.part(most_bytes));
+    if let Some(cut) = recording.info.cut {
+        recording.damage.insert(0, Damage::at(cut.has_bytes, cut.to_string()));
+    }
     Ok(recording)
 }

@@ -253,6 +253,12 @@ impl Recording {
         self.part = Some(RecordingPart { left_out: Some(left_out), ..part });
     }
 
+    /// Whether all of it is read.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.part.is_none()
+    }
+
     /// Whether what this thread did as a vCPU is not read.
     #[must_use]
     pub fn leaves_out_vcpu(&self, thread: u32) -> bool {

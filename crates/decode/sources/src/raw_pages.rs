@@ -11,7 +11,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use eventfmt::{EventFormat, HeaderPage};
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -65,6 +65,11 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     for (_, path) in &pages {
         files.push(FileMap::open(path)?);
     }
+    if files.iter().all(|file| file.is_empty()) && SessionMember::of(dir).is_none() {
+        return Err(folder(
+            "all its files of pages are empty; was the recording stopped before it wrote anything?",
+        ));
+    }
     let order = byte_order(&files, long, page_size);
     let layout = PageLayout { order, commit: long, page_size };
     let streams: Vec<Stream> = pages
@@ -108,6 +113,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         ending,
         part: None,
         bytes_read: AtomicU64::new(0),
+        lacks_events: AtomicBool::new(false),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use eventfmt::{Kallsyms, PrintkFormats};
 use raw_bytes::Abi;
@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::part::RecordingPart;
 use crate::perf_data::SampleCounts;
 use crate::stream::{Block, BlockReader, Stream};
-use crate::{Damage, Ending, FormatTable};
+use crate::{CutFile, Damage, Doubt, Ending, FormatTable};
 
 /// What is known of a recording besides its events.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,8 @@ pub struct RecordingInfo {
     pub tracer: Tracer,
     /// What its reader has to know, and is no damage.
     pub notes: Vec<String>,
+    /// Its file ends early.
+    pub cut: Option<CutFile>,
     /// Samples that are no events, by what made them and the mode that the kernel says the CPU was in.
     pub samples: SampleCounts,
 }
@@ -104,6 +106,7 @@ pub struct Recording {
     pub(crate) ending: Ending,
     pub(crate) part: Option<RecordingPart>,
     pub(crate) bytes_read: AtomicU64,
+    pub(crate) lacks_events: AtomicBool,
 }
 
 impl Recording {
@@ -312,6 +315,21 @@ impl Recording {
     ) -> Result<Block<'a>, Damage> {
         self.bytes_read.fetch_add(stream.block_len(index), Relaxed);
         let part = self.part.as_ref().map(|part| part.of_stream(stream));
-        Ok(reader.read(&self.files, stream, index)?.within(part))
+        match reader.read(&self.files, stream, index) {
+            Ok(block) => Ok(block.within(part).noting_gaps(&self.lacks_events)),
+            Err(damage) => {
+                self.lacks_events.store(true, Relaxed);
+                Err(damage)
+            }
+        }
+    }
+
+    /// Whether events may be missing: by what the recording says of itself, and by the pages that have been
+    /// read since it was opened.
+    #[must_use]
+    pub fn may_lack_events(&self) -> bool {
+        let is_counted = self.ending.counts.iter().any(|one| one.lost > 0 || one.kept.is_some());
+        let is_doubted = self.ending.doubt.as_ref().is_some_and(|doubt| *doubt != Doubt::NoCounts);
+        is_counted || is_doubted || !self.damage.is_empty() || self.lacks_events.load(Relaxed)
     }
 }

@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::slice::Chunks;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use ringbuf::{Page, PageDamage, PageLayout};
+use ringbuf::{Missed, Page, PageDamage, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, ChunkReader};
 
@@ -45,6 +47,8 @@ pub struct Block<'a> {
     contents: Contents<'a>,
     /// Of its records, those that it has; `None`: all.
     part: Option<StreamPart<'a>>,
+    /// Set where a packet can't be read, or events were lost before one.
+    gap_seen: Option<&'a AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +122,13 @@ impl<'a> Block<'a> {
             Contents::Pages(pages) => Packets::Pages(pages.packets()),
             Contents::Listed(list) => Packets::Listed(ListedPackets::new(list)),
         };
-        InPart::new(self.part, packets)
+        let gap_seen = self.gap_seen;
+        InPart::new(self.part, packets).inspect(move |(_, packet)| {
+            let is_whole = packet.as_ref().is_ok_and(|packet| packet.missed == Missed::Nothing);
+            if let (false, Some(gap_seen)) = (is_whole, gap_seen) {
+                gap_seen.store(true, Relaxed);
+            }
+        })
     }
 
     /// [`Block::packets`], each with the stamp of the packet behind it where that can be read: by that
@@ -141,6 +151,11 @@ impl<'a> Block<'a> {
             Contents::Pages(pages) if self.part.is_none() => Some(pages),
             _ => None,
         }
+    }
+
+    /// The same, which notes whether events are missing in what is read of it.
+    pub(crate) fn noting_gaps(self, gap_seen: &'a AtomicBool) -> Self {
+        Self { gap_seen: Some(gap_seen), ..self }
     }
 
     /// Those of its records that are in a part of the recording.
@@ -169,7 +184,11 @@ impl BlockReader {
             StreamRecords::Listed(source) => {
                 self.list.clear();
                 source.read(index, &mut self.list)?;
-                return Ok(Block { contents: Contents::Listed(&self.list), part: None });
+                return Ok(Block {
+                    contents: Contents::Listed(&self.list),
+                    part: None,
+                    gap_seen: None,
+                });
             }
         };
         let missing = |what: &str| Damage::on_cpu(stream.cpu, 0, what.to_owned());
@@ -185,7 +204,7 @@ impl BlockReader {
         };
         let layout = &pages.layout;
         let pages = PageBlock { bytes, layout, offset: chunk.offset, stored };
-        Ok(Block { contents: Contents::Pages(pages), part: None })
+        Ok(Block { contents: Contents::Pages(pages), part: None, gap_seen: None })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A trace.dat file as a recording.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use eventfmt::EventFormat;
 use raw_bytes::Abi;
@@ -14,7 +14,7 @@ use crate::container::Container;
 use crate::names::{Names, Text};
 use crate::recording::Recording;
 use crate::stream::{Pages, Stream, StreamRecords};
-use crate::{Damage, Ending, FormatTable};
+use crate::{CutFile, Damage, Ending, FormatTable};
 
 /// Makes a recording of a parsed file.
 pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording {
@@ -34,7 +34,9 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
             None
         }
     });
-    let info = Container::info(&dat);
+    damage.extend(symbols_damage(&file, &dat));
+    let mut info = Container::info(&dat);
+    info.cut = CutFile::of(&dat.damage, file.len());
     let names = Names::new(
         cmdlines.unwrap_or_default(),
         Text::in_file(dat.kallsyms.as_ref()),
@@ -56,7 +58,36 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
         ending,
         part: None,
         bytes_read: AtomicU64::new(0),
+        lacks_events: AtomicBool::new(false),
     }
+}
+
+/// What is wrong with the table of the kernel's symbols, which is read when it is needed: what it does not
+/// name is then shown by address, and nothing else would say why.
+fn symbols_damage(file: &FileMap, dat: &TraceDat) -> Option<Damage> {
+    let section = dat.kallsyms.as_ref()?;
+    let what = match section.read(file) {
+        Err(bad) => bad.what,
+        Ok(text) if are_symbols(&text) => return None,
+        Ok(_) => "some of its lines name no address".to_owned(),
+    };
+    let what = format!("the table of the kernel's symbols: {what}; functions are shown by address");
+    Some(Damage::at(section.offset, what))
+}
+
+/// Bytes from one line of a table of symbols that is looked at to the next: a table has megabytes.
+const SYMBOLS_STEP: usize = 4096;
+
+/// Whether a text is a table of symbols: ASCII, of lines that begin with an address.
+fn are_symbols(text: &[u8]) -> bool {
+    let places = (0..text.len()).step_by(SYMBOLS_STEP).filter_map(|at| text.get(at..));
+    let lines = places.filter_map(|rest| rest.split(|&byte| byte == b'\n').nth(1));
+    text.is_ascii() && lines.take_while(|line| !line.is_empty()).all(is_symbol)
+}
+
+fn is_symbol(line: &[u8]) -> bool {
+    let address = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    address >= 8 && line.get(address) == Some(&b' ')
 }
 
 fn formats(dat: &TraceDat, damage: &mut Vec<Damage>) -> FormatTable {

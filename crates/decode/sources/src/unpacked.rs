@@ -1,7 +1,7 @@
 //! Recordings and texts that a program for compression packed as a whole: they are unpacked once, into a
 //! temporary file as what comes from a pipe is.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -17,23 +17,63 @@ const MOST_ZSTD_WINDOW_LOG: u32 = 27;
 const OTHERS: [(&[u8], &str); 2] = [(b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
 
 /// What is in a compressed file; the file itself if it isn't compressed.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    pub(crate) file: FileMap,
+    /// The program that can't unpack the rest of it: it is cut short or damaged.
+    pub(crate) fault: Option<&'static str>,
+}
+
+impl Unpacked {
+    fn whole(file: FileMap) -> Self {
+        Self { file, fault: None }
+    }
+}
+
+/// Unpacks a compressed file, up to where it is damaged.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than may be spooled, or is compressed with something else. What is
-/// compressed twice is not unpacked twice.
-pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<FileMap, OpenError> {
+/// When nothing of it can be unpacked, when it unpacks to more than may be spooled, or is compressed with
+/// something else. What is compressed twice is not unpacked twice.
+pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError> {
     let refused = |program| OpenError::Compressed { path: path.to_owned(), program };
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| file.starts_with(magic)) {
         return Err(refused(program));
     }
-    let unpacked = match kind(&file) {
-        None => return Ok(file),
-        Some(Kind::Gzip) => FileMap::spooled(MultiGzDecoder::new(&file[..]), path)?,
-        Some(Kind::Zstd) => FileMap::spooled(zstd(&file, path)?, path)?,
+    let Some(packed) = kind(&file) else { return Ok(Unpacked::whole(file)) };
+    let program = packed.program();
+    let (unpacked, is_whole) = match packed {
+        Kind::Gzip => spooled(MultiGzDecoder::new(&file[..]), path)?,
+        Kind::Zstd => spooled(zstd(&file, path)?, path)?,
     };
+    if let (true, false) = (unpacked.is_empty(), is_whole) {
+        return Err(OpenError::Packed { path: path.to_owned(), program, unpacked_bytes: 0 });
+    }
     match kind(&unpacked) {
-        None => Ok(unpacked),
+        None => Ok(Unpacked { file: unpacked, fault: (!is_whole).then_some(program) }),
         Some(kind) => Err(refused(kind.program())),
+    }
+}
+
+/// What a decompressor gives before its first error, and whether there was none.
+fn spooled(from: impl Read, path: &Path) -> Result<(FileMap, bool), OpenError> {
+    let mut until_fault = UntilFault { from, is_whole: true };
+    let file = FileMap::spooled(&mut until_fault, path)?;
+    Ok((file, until_fault.is_whole))
+}
+
+/// Ends where its reader fails.
+struct UntilFault<R> {
+    from: R,
+    is_whole: bool,
+}
+
+impl<R: Read> Read for UntilFault<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer);
+        // A decompressor of bytes in memory fails for nothing but those bytes.
+        self.is_whole &= read.is_ok();
+        Ok(read.unwrap_or(0))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Damage;
 use crate::compression::Compression;
 use crate::header::Header;
 use crate::options::{RawOption, SectionHeader, id};
-use raw_bytes::{ByteOrder, Cursor, Damages, slice};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, slice};
 use std::collections::HashSet;
 
 /// A ring buffer of the recording: the top one or an instance.
@@ -74,7 +74,9 @@ impl<'a> FileFacts<'a> {
             return range;
         }
         let lost = range.len.saturating_sub(have);
-        damages.note(range.offset, format!("{what}: {lost} bytes are past the end of the file"));
+        let cut = Truncated { offset: range.offset, wanted: range.len, have };
+        let what = format!("{what}: {lost} bytes are past the end of the file");
+        damages.add(Damage::new(range.offset, what).of_cut(cut));
         DataRange { len: have, cut: true, ..range }
     }
 }

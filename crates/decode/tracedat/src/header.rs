@@ -3,7 +3,7 @@
 use crate::TraceDatError;
 use crate::buffers::sane_page_size;
 use crate::compression::Compression;
-use raw_bytes::{ByteOrder, Cursor, Damages, LongSize};
+use raw_bytes::{ByteOrder, Cursor, Damages, LongSize, Truncated};
 
 /// What every trace.dat begins with.
 pub(crate) const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
@@ -55,7 +55,7 @@ impl Header {
         file: &'a [u8],
         damages: &mut Damages,
     ) -> Result<(Self, Cursor<'a>), TraceDatError> {
-        let rest = file.strip_prefix(&MAGIC).ok_or(TraceDatError::NotTraceDat)?;
+        let rest = file.strip_prefix(&MAGIC).ok_or_else(|| not_begun(file))?;
         let mut cursor = Cursor::new(rest, ByteOrder::Little, MAGIC.len() as u64);
         let short = TraceDatError::short("header");
         let version = version(&mut cursor)?;
@@ -81,6 +81,16 @@ impl Header {
         let header =
             Self { version, order, user_long, page_size, compression, compression_version };
         Ok((header, cursor))
+    }
+}
+
+/// A file of fewer bytes than the mark may have been cut there.
+fn not_begun(file: &[u8]) -> TraceDatError {
+    let have = file.len() as u64;
+    let source = Truncated { offset: 0, wanted: MAGIC.len() as u64, have };
+    match have > 0 && MAGIC.starts_with(file) {
+        true => TraceDatError::Short { what: "header", source },
+        false => TraceDatError::NotTraceDat,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Damage;
 use crate::compression::Compression;
 use crate::section::{Framing, Section};
-use raw_bytes::{ByteOrder, Cursor, Damages, slice};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, slice};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -191,7 +191,12 @@ pub(crate) struct SectionHeader {
 
 impl SectionHeader {
     pub(crate) fn read(file: &[u8], order: ByteOrder, at: u64) -> Result<Self, Damage> {
-        let short = |cut| Damage::short("section header", cut);
+        // Of a section past the end nothing is known but where it begins.
+        let is_past_end = at > file.len() as u64;
+        let short = |cut: Truncated| match Damage::short("section header", cut) {
+            damage if is_past_end => damage.of_cut(Truncated { wanted: 0, ..cut }),
+            damage => damage,
+        };
         let mut cursor = Cursor::new(slice::from(file, at), order, at);
         let id = cursor.u16().map_err(short)?;
         let flags = cursor.u16().map_err(short)?;

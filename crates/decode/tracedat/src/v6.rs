@@ -7,6 +7,9 @@ use crate::section::{Framing, Section};
 use crate::{Compression, Damage, TraceDat, TraceDatError};
 use raw_bytes::{ByteOrder, Cursor, Damages, slice};
 
+/// What follows the header.
+const FIRST: &[u8] = b"header_page\0";
+
 /// Reads what follows the header into `out`. There is no way past a damaged part: what follows it
 /// stays unread.
 pub(crate) fn read<'a>(
@@ -15,8 +18,11 @@ pub(crate) fn read<'a>(
     out: &mut TraceDat,
     damages: &mut Damages,
 ) -> Result<(), TraceDatError> {
-    if !cursor.rest().starts_with(b"header_page\0") {
+    if !cursor.rest().starts_with(FIRST) {
         let offset = cursor.offset();
+        if FIRST.starts_with(cursor.rest()) {
+            cursor.take(FIRST.len() as u64).map_err(TraceDatError::short("header"))?;
+        }
         return Err(TraceDatError::Missing { offset, expected: "header_page" });
     }
     let read = parts(file, &mut cursor, out, damages);

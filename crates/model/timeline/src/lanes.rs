@@ -47,6 +47,7 @@ struct Lane {
     last_ns: Option<u64>,
     stamps: StreamStamps,
     cpu: u32,
+    buffer: usize,
     tail_gap: bool,
     /// Blocks of the stream that have not been taken.
     blocks_left: usize,
@@ -57,8 +58,8 @@ struct Lane {
 impl Lane {
     fn new(number: u16, input: Input<'_>) -> Self {
         let (blocks_left, cut) = (input.stream.block_count(), input.stream.is_cut());
-        let cpu = input.stream.cpu();
-        let mut lane = Self { blocks_left, cut, cpu, ..Self::default() };
+        let (cpu, buffer) = (input.stream.cpu(), input.stream.buffer());
+        let mut lane = Self { blocks_left, cut, cpu, buffer, ..Self::default() };
         if cut && blocks_left == 0 {
             let mut batch = ThreadBatch::default();
             batch.events.push(ThreadEvent::lost(number, 0, u64::MAX));
@@ -297,7 +298,9 @@ impl<F: Follow + Send> Consume<ThreadBatch> for Lanes<F> {
     fn take(&mut self, stream: usize, mut batch: ThreadBatch) {
         let step = self.lanes.get_mut(stream).and_then(|lane| lane.order(stream, &mut batch));
         batch.losses.damage.extend(step);
-        self.losses.merge(std::mem::take(&mut batch.losses));
+        if let Some(lane) = self.lanes.get(stream) {
+            self.losses.merge(std::mem::take(&mut batch.losses), lane.cpu, lane.buffer);
+        }
         self.seen.merge(batch.seen);
         for thread in &batch.vcpu_threads {
             self.runs.add_thread(*thread);

@@ -22,13 +22,47 @@ pub struct Losses {
     pub tracer: Tracer,
     /// What a reader of the recording has to know besides.
     pub notes: Vec<String>,
+    /// Events that the kernel kept, by its counts of whole CPUs, and that are not in the recording.
+    pub events_missing: u64,
     /// Events the kernel dropped by its counts of whole CPUs.
     counted_at_end: u64,
+    /// Events that it kept, by CPU and buffer, and those found.
+    kept: Vec<Kept>,
+}
+
+/// Events of one CPU in one buffer.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    cpu: u32,
+    buffer: usize,
+    /// By the kernel's count.
+    counted: u64,
+    found: u64,
+}
+
+impl Kept {
+    /// The counts of all CPUs whose streams are read; none where a part of the recording is.
+    fn of(recording: &Recording) -> Vec<Self> {
+        let buffers = &recording.info().buffers;
+        let is_elsewhere = |cpu, buffer| {
+            let mut streams = recording.streams().iter();
+            let stream = streams.find(|one| one.cpu() == cpu && one.buffer() == buffer);
+            stream.is_some_and(|one| !recording.correction(one).is_on_recording_clock())
+        };
+        let counts = recording.ending().counts.iter().filter(|_| recording.is_whole());
+        let kept = counts.filter_map(|count| {
+            let buffer = buffers.iter().position(|buffer| buffer.name == count.buffer)?;
+            let (cpu, counted) = (count.cpu, count.kept?);
+            (!is_elsewhere(cpu, buffer)).then_some(Self { cpu, buffer, counted, found: 0 })
+        });
+        kept.collect()
+    }
 }
 
 impl Losses {
     /// What a recording says of its losses outside the pages, before any was read.
-    pub(crate) fn of_container(recording: &Recording) -> Self {
+    #[must_use]
+    pub fn of_container(recording: &Recording) -> Self {
         let (ending, info) = (recording.ending(), recording.info());
         let mut losses = Self {
             doubt: ending.doubt.clone(),
@@ -36,6 +70,7 @@ impl Losses {
             resolution_ns: info.resolution_ns,
             tracer: info.tracer,
             notes: info.notes.clone(),
+            kept: Kept::of(recording),
             ..Self::default()
         };
         losses.damage.extend(recording.damage().iter().cloned());
@@ -46,6 +81,16 @@ impl Losses {
     /// kernel's counts of whole CPUs have those, too.
     pub(crate) fn finish(&mut self) {
         self.events_lost = self.events_lost.max(self.counted_at_end);
+        let missing = self.kept.iter().map(|one| one.counted.saturating_sub(one.found));
+        self.events_missing = missing.fold(0, u64::saturating_add);
+    }
+
+    /// Events that are not in the recording, as far as that is known; of places where the kernel dropped an
+    /// unknown number, each counts as one.
+    #[must_use]
+    pub fn events_gone(&self) -> u64 {
+        let dropped = self.events_lost.saturating_add(self.uncounted_losses);
+        dropped.saturating_add(self.events_missing)
     }
 
     /// Whether it is known that nothing but this was lost.
@@ -54,8 +99,12 @@ impl Losses {
         self.doubt.is_none() && self.damage.count() == 0
     }
 
-    /// Adds the losses of a block.
-    pub(crate) fn merge(&mut self, batch: BatchLosses) {
+    /// Adds the losses of a block of this CPU and buffer.
+    pub(crate) fn merge(&mut self, batch: BatchLosses, cpu: u32, buffer: usize) {
+        let mut kept = self.kept.iter_mut();
+        if let Some(kept) = kept.find(|one| one.cpu == cpu && one.buffer == buffer) {
+            kept.found = kept.found.saturating_add(batch.records);
+        }
         self.events_lost = self.events_lost.saturating_add(batch.events_lost);
         self.uncounted_losses += batch.uncounted_losses;
         self.records += batch.records;

@@ -16,14 +16,16 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod ascii;
 mod causes;
 mod forms;
 mod hidden;
 mod label;
 mod messages;
 
+pub use ascii::{ascii, locale_has_utf8};
 pub use causes::with_causes;
 pub use forms::{csv_cell, json, line, line_of_bytes, lines};
 pub use hidden::escape_event;
 pub use label::label;
-pub use messages::{Messages, messages, print_message};
+pub use messages::{Messages, messages, print_message, without_error_numbers};

@@ -1,9 +1,35 @@
 //! Messages to people on standard error, each in a line of its own.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::forms::line;
+
+/// How the standard library ends errors of the system: a number that says no more than the words before it.
+const ERROR_NUMBER: &str = " (os error ";
+
+/// An error's text without the system's number for it.
+#[must_use]
+pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    if !text.contains(ERROR_NUMBER) {
+        return text.into();
+    }
+    let mut parts = text.split(ERROR_NUMBER);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
+                out += rest;
+            }
+            _ => {
+                out += ERROR_NUMBER;
+                out += part;
+            }
+        }
+    }
+    out.into()
+}
 
 /// Writes messages by `writeln!`: each becomes one printable line, whatever is in it.
 #[derive(Debug)]
@@ -37,7 +63,8 @@ impl<W: Write> Write for Messages<W> {
 
     fn write_fmt(&mut self, message: fmt::Arguments<'_>) -> io::Result<()> {
         let text = message.to_string();
-        let (text, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |text| (text, "\n"));
+        let text = without_error_numbers(&text);
+        let (text, end) = text.strip_suffix('\n').map_or((&*text, ""), |text| (text, "\n"));
         // In one piece, so that messages of several threads and processes don't mix.
         self.0.write_all(format!("{}{end}", line(text)).as_bytes())
     }
@@ -50,6 +77,20 @@ impl<W: Write> Write for Messages<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_the_system_have_words_and_no_numbers() {
+        let error = io::Error::from_raw_os_error(2);
+        let text = format!("cannot read a: {error}, b: {error}");
+        let plain = "cannot read a: No such file or directory, b: No such file or directory";
+        assert_eq!(without_error_numbers(&text), plain);
+        for kept in ["", "plain", "a (os error x)", "a (os error "] {
+            assert_eq!(without_error_numbers(kept), kept);
+        }
+        let mut out = Vec::new();
+        writeln!(Messages::to(&mut out), "{error}").unwrap();
+        assert_eq!(out, b"No such file or directory\n");
+    }
 
     #[test]
     fn a_message_is_one_line() {

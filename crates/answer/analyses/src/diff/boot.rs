@@ -5,10 +5,11 @@ use sources::Collected;
 
 use super::exits::metric;
 use super::question::{
-    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
+use crate::contents;
 
 /// Groups of all phases up to the mark, and of all on the way down.
 const BOOT: &str = "boot";
@@ -82,10 +83,13 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
             (from_ns, to_ns) => (from_ns.min(first_ns), to_ns.max(last_ns)),
         };
         let lost = machine.phases.iter().filter_map(|one| one.guest.as_ref());
-        run.lost = lost.map(|one| one.weight.lost).fold(run.lost, u64::saturating_add);
+        let events = lost.map(|one| one.weight.lost).fold(0, u64::saturating_add);
+        run.lost = run.lost.with(Lost { events, places: 0 });
     }
-    let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));
-    run.lost = lost.fold(run.lost, u64::saturating_add);
+    // Where no machine boots, recordings were not read for it.
+    let read_again = || recordings.iter().filter_map(contents::losses).collect::<Vec<_>>();
+    let losses = if found.losses.is_empty() { read_again() } else { found.losses };
+    run.lost = run.lost.with(Lost::of(&losses));
     run
 }
 

@@ -11,7 +11,7 @@ use stats::{
 use super::estimate::Resampled;
 use super::matching::Matching;
 use super::moved::{Moved, moved};
-use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run};
+use super::question::{Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run};
 
 /// How runs are compared.
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +78,8 @@ pub struct Diff {
     pub runs: (usize, usize),
     /// Seconds that the runs of either side lasted.
     pub seconds: (Vec<f64>, Vec<f64>),
-    /// Events lost on either side.
-    pub lost: (u64, u64),
+    /// What the runs of either side lost.
+    pub lost: (Lost, Lost),
     /// The smallest p that parting the runs again can give.
     pub least_p: Option<f64>,
     /// Whether times are nanoseconds.
@@ -114,7 +114,7 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
     });
     let seconds: Vec<f64> = resampled.iter().map(Resampled::seconds).collect();
     let (of_a, of_b) = seconds.split_at(a.len().min(seconds.len()));
-    let lost = |runs: &[Run]| runs.iter().map(|run| run.lost).fold(0, u64::saturating_add);
+    let lost = |runs: &[Run]| runs.iter().map(|run| run.lost).fold(Lost::default(), Lost::with);
     Diff {
         question,
         least_p: rows.iter().filter_map(|row| Some(row.permutation?.least)).reduce(f64::min),

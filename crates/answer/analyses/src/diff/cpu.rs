@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::exits::metric;
 use super::question::{
-    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
@@ -74,15 +74,14 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(host) = input.recordings.first() else { return Run::empty() };
     let mut sums = CpuSeries::default();
     let states = states(std::slice::from_ref(host), &[], &mut sums, tick);
-    let lost = states.pass.losses.iter();
-    let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    let lost = Lost::of(&states.pass.losses);
     Run {
         vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
         span_ns: states.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
         groups: groups(&states, &sums),
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),
-        lost: lost.fold(0, u64::saturating_add),
+        lost,
         calls: Vec::new(),
         stacks: Stacks::default(),
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
 
 use super::question::{
-    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
@@ -173,7 +173,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         groups: measured,
         wholes,
         nanoseconds: recording.is_nanoseconds(),
-        lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
+        lost: Lost::of([&pass.losses]),
         calls: Vec::new(),
         stacks: Stacks::default(),
     }
@@ -252,7 +252,7 @@ impl Run {
             groups: Vec::new(),
             wholes: Vec::new(),
             nanoseconds: true,
-            lost: 0,
+            lost: Lost::default(),
             calls: Vec::new(),
             stacks: Stacks::default(),
         }

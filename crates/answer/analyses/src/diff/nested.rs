@@ -8,7 +8,7 @@ use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
 use super::exits::{Span, metric, vm_of};
 use super::question::{
-    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
@@ -154,7 +154,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         groups: measured(&groups),
         wholes: Vec::new(),
         nanoseconds: recording.is_nanoseconds(),
-        lost: pass.losses.events_lost.saturating_add(pass.losses.uncounted_losses),
+        lost: Lost::of([&pass.losses]),
         calls: Vec::new(),
         stacks: Stacks::default(),
     }

@@ -5,7 +5,7 @@ use timeline::Vm;
 
 use super::exits::metric;
 use super::question::{
-    Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
@@ -79,14 +79,14 @@ impl RequestSeries {
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.recordings.first() else { return Run::empty() };
     let (found, vms) = each_request(recording, RequestSeries::default(), tick);
-    let lost = found.losses.iter().map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    let lost = Lost::of(&found.losses);
     Run {
         vms: vms.iter().map(RunVm::of).collect(),
         span_ns: found.sink.span_ns.unwrap_or((0, 0)),
         groups: groups(&found, &vms),
         wholes: Vec::new(),
         nanoseconds: found.nanoseconds,
-        lost: lost.fold(0, u64::saturating_add),
+        lost,
         calls: Vec::new(),
         stacks: Stacks::default(),
     }

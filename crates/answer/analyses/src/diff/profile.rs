@@ -6,7 +6,8 @@ use sources::TimeRange;
 
 use super::exits::metric;
 use super::question::{
-    CallTime, Estimator, KeyValue, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
+    CallTime, Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm,
+    Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
@@ -163,8 +164,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let mut functions = Functions::default();
     let states =
         each_sample(recordings, guests, samples, tick, &mut |sample| functions.add(sample));
-    let lost = states.pass.losses.iter();
-    let lost = lost.map(|one| one.events_lost.saturating_add(one.uncounted_losses));
+    let lost = Lost::of(&states.pass.losses);
     let group = |((vm, state, function), series): (Key, Series)| MeasuredGroup {
         key: vec![
             vm.map_or(KeyValue::None, KeyValue::Vm),
@@ -185,7 +185,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         groups: functions.series.into_iter().map(group).collect(),
         wholes: Vec::new(),
         nanoseconds: host.is_nanoseconds(),
-        lost: lost.fold(0, u64::saturating_add),
+        lost,
         calls: functions.calls.into_iter().map(call).collect(),
         stacks: functions.stacks,
     }

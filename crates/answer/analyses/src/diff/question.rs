@@ -2,6 +2,7 @@
 //! measured. A report that can be compared is one [`Question`].
 
 use sources::{Recording, Samples};
+use timeline::Losses;
 
 use super::series::Series;
 use super::stacks::Stacks;
@@ -100,12 +101,43 @@ pub struct Run {
     pub wholes: Vec<Series>,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
-    /// Events lost, and exits left out of the times for that.
-    pub lost: u64,
+    /// What its recordings lost.
+    pub lost: Lost,
     /// Who calls what, where the question is about that.
     pub calls: Vec<CallTime>,
     /// The stacks, where the question is about that.
     pub stacks: Stacks,
+}
+
+/// What a run, or all runs of a side, lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Events that are not in the recordings, as far as that is known.
+    pub events: u64,
+    /// Places that could not be read.
+    pub places: u64,
+}
+
+impl Lost {
+    /// What recordings lost.
+    pub(super) fn of<'l>(losses: impl IntoIterator<Item = &'l Losses>) -> Self {
+        let of_one = |one: &Losses| Self { events: one.events_gone(), places: one.pages_damaged() };
+        losses.into_iter().map(of_one).fold(Self::default(), Self::with)
+    }
+
+    /// Both together.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self {
+            events: self.events.saturating_add(other.events),
+            places: self.places.saturating_add(other.places),
+        }
+    }
+
+    /// Whether anything is missing.
+    #[must_use]
+    pub fn is_any(self) -> bool {
+        self != Self::default()
+    }
 }
 
 /// Time in a function that was called by another one.

@@ -16,9 +16,8 @@ pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
         report.sources.iter().map(|source| format!("{}\n", line(source))).collect();
     report.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
     if report.boot.machines.is_empty() {
-        return out
-            + "\nno machine boots or goes down here: it takes events of a guest's kernel from its \
-               command line on (trace_event=initcall:*), or a host's exits of it\n";
+        out += "\nno machine boots or goes down here: it takes events of a guest's kernel from its \
+                command line on (trace_event=initcall:*), or a host's exits of it\n";
     }
     for machine in &report.boot.machines {
         out += &machine_text(report, machine, width);

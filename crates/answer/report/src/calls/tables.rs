@@ -6,6 +6,7 @@ use printable::line;
 use super::stacks::Stacks;
 use super::{CallsReport, CallsSource, TreeLimits, functions, threads};
 use crate::column;
+use crate::losses;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 
@@ -15,7 +16,8 @@ impl CallsReport {
         let mut out = heading(source);
         let Some(tracer) = calls.tracer else {
             out += "no calls are recorded: trace-cmd record -p function_graph, or -p function\n";
-            return out;
+            let lost = losses::notes(&calls.losses, 0);
+            return out + &lost.iter().map(|note| format!("{note}\n")).collect::<String>();
         };
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);

@@ -5,7 +5,7 @@ use printable::line;
 
 use super::words::metric_of;
 use super::{DiffReport, moved};
-use crate::units::count;
+use crate::units::{count, plural};
 
 fn is_of_vm(row: &DiffRow) -> bool {
     row.key.iter().any(|value| matches!(value, KeyValue::Vm(_)))
@@ -56,10 +56,14 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
         ));
     }
     for (name, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
-        if lost > 0 {
+        let events = (lost.events > 0).then(|| format!("{} events", count(lost.events)));
+        let places = (lost.places > 0)
+            .then(|| format!("{} that could not be read", plural(lost.places, "place")));
+        let parts: Vec<String> = events.into_iter().chain(places).collect();
+        if !parts.is_empty() {
             notes.push(format!(
-                "{name} lost {} events: its counts are too low, its times are of what is left",
-                count(lost)
+                "{name} lost {}: its counts are too low, its times are of what is left",
+                parts.join(" and ")
             ));
         }
     }

@@ -13,6 +13,7 @@ use sources::Recording;
 use timeline::event_filter::Filter;
 
 use crate::args::export::ExportArgs;
+use crate::losses::say_losses;
 use crate::machines::machines;
 use crate::output;
 use crate::progress::Progress;
@@ -45,10 +46,10 @@ pub(super) fn write(
         let export = TraceDatExport { recording, filter, on_clock };
         let written = one(&export, path, recordings, &|bytes| progress.advance(bytes))?;
         all.events += written.events;
-        all.damaged += written.damaged;
         all.losses_at_end += written.losses_at_end;
     }
     progress.finish();
+    say_losses(recordings);
     report(&all);
     Ok(())
 }
@@ -110,13 +111,6 @@ fn in_a_path(name: &str) -> String {
 /// Reports on standard error what the files do not show.
 fn report(written: &Written) {
     let mut err = messages();
-    if written.damaged > 0 {
-        let _ = writeln!(
-            err,
-            "hyperscope: places that could not be read: {}; hyperscope info lists them",
-            written.damaged
-        );
-    }
     if written.losses_at_end > 0 {
         let _ = writeln!(
             err,

@@ -18,9 +18,9 @@ use crate::session_tables::{SessionTables, convert, convert_needed_events};
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let Some(folder) = args.output.as_deref() else { bail!("--to parquet takes -o") };
     refuse_source(folder, &args.files)?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let part = Part::new(args.from, args.until, &args.vms);
     let mut sources = SessionTables::open(&args.files, args.method.method, &part)?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);
     if only == Some(&EVENTS) && args.events.is_empty() && !args.needed.is_all_events() {
@@ -41,12 +41,7 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let rows: u64 = written.rows.iter().map(|(_, rows)| rows).sum();
     let tables = written.rows.len();
     let _ = writeln!(err, "hyperscope: {rows} rows in {tables} tables, in {}", folder.display());
-    match sources.damaged_places() {
-        0 => {}
-        places => {
-            say(&format!("places that could not be read: {places}; hyperscope info lists them"))
-        }
-    }
+    sources.say_losses();
     if sources.clock_is_unknown(&args.tables) {
         say("when it was recorded is not known: times are the trace clock's; --begun says when");
     }

@@ -1,5 +1,6 @@
 //! Where a trace is: the folder with its metadata, which LTTng has below that of a session.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::open::OpenError;
@@ -8,6 +9,8 @@ use crate::open::OpenError;
 const METADATA: &str = "metadata";
 /// Folders below a session that are looked into for other traces.
 const MOST_DEPTH: usize = 5;
+/// Entries of folders that are looked at for them: a session of LTTng has a few dozen.
+const MOST_ENTRIES: usize = 4096;
 /// Traces of a session that are named.
 const MOST_NAMED: usize = 4;
 
@@ -24,13 +27,18 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     if kernel.join(METADATA).is_file() {
         return Ok(Some(kernel));
     }
-    let mut found = Vec::new();
-    below(path, MOST_DEPTH, &mut found);
+    if is_root(path) {
+        return Ok(None);
+    }
+    let mut walk = Walk { found: Vec::new(), entries_left: MOST_ENTRIES };
+    walk.below(path, MOST_DEPTH);
+    let Walk { mut found, .. } = walk;
     if found.len() < 2 {
         return Ok(found.pop());
     }
     found.sort();
-    let names = found.iter().take(MOST_NAMED).map(|one| one.display().to_string());
+    let inside = |trace: &PathBuf| trace.strip_prefix(path).unwrap_or(trace).display().to_string();
+    let names = found.iter().take(MOST_NAMED).map(inside);
     let more = if found.len() > MOST_NAMED { ", …" } else { "" };
     let what = format!(
         "several CTF traces, none of them in its kernel folder; give one of them: {}{more}",
@@ -39,18 +47,37 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     Err(OpenError::Folder { path: path.to_owned(), what })
 }
 
-/// Folders with metadata below one.
-fn below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = folder.read_dir() else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if found.len() > MOST_NAMED || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if path.join(METADATA).is_file() {
-            found.push(path);
-        } else if depth > 0 {
-            below(&path, depth - 1, found);
+/// Whether a folder is the root of a file system: what lies below it is not one session's.
+fn is_root(path: &Path) -> bool {
+    let device = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
+    let Ok(path) = path.canonicalize() else { return false };
+    path.parent().is_none_or(|parent| device(parent) != device(&path))
+}
+
+/// A look for traces below a folder.
+struct Walk {
+    found: Vec<PathBuf>,
+    entries_left: usize,
+}
+
+impl Walk {
+    /// Finds folders with metadata below one.
+    fn below(&mut self, folder: &Path, depth: usize) {
+        let Ok(entries) = folder.read_dir() else { return };
+        for entry in entries.flatten() {
+            if self.found.len() > MOST_NAMED || self.entries_left == 0 {
+                return;
+            }
+            self.entries_left -= 1;
+            let path = entry.path();
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if path.join(METADATA).is_file() {
+                self.found.push(path);
+            } else if depth > 0 {
+                self.below(&path, depth - 1);
+            }
         }
     }
 }
@@ -73,4 +100,25 @@ pub(super) fn streams(trace: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// The file with what a trace's streams hold.
 pub(super) fn metadata(trace: &Path) -> PathBuf {
     trace.join(METADATA)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::*;
+
+    #[test]
+    fn the_walk_for_traces_ends_after_so_many_entries_and_leaves_roots_alone() {
+        let folder = env::temp_dir().join(format!("hyperscope-walk-{}", process::id()));
+        for number in 0..8 {
+            fs::create_dir_all(folder.join(format!("{number}/deeper"))).unwrap();
+        }
+        let mut walk = Walk { found: Vec::new(), entries_left: 10 };
+        walk.below(&folder, MOST_DEPTH);
+        let is_root_of_all = is_root(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((walk.entries_left, is_root_of_all), (0, false));
+        assert!(is_root(Path::new("/")) && trace(Path::new("/")).unwrap().is_none());
+    }
 }

@@ -19,7 +19,7 @@ mod threads;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ::ctf::{ByteOrder, FieldType, Layout, Packet, Packets};
 use eventfmt::EventFormat;
@@ -65,6 +65,9 @@ pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
     }
     let layout = Layout::parse(&metadata)
         .map_err(|source| OpenError::Ctf { path: folder::metadata(dir), source })?;
+    if layout.streams.iter().all(|stream| stream.events.is_empty()) {
+        return Err(failed("the metadata of this CTF trace describe no event: they are cut short or damaged, copy the trace again".into()));
+    }
     let names = folder::streams(dir).map_err(|error| failed(error.to_string()))?;
     if names.is_empty() {
         return Err(failed(
@@ -74,6 +77,11 @@ pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
     let mut files = Vec::new();
     for name in &names {
         files.push(FileMap::open(name)?);
+    }
+    if files.iter().all(|file| file.is_empty()) {
+        return Err(failed(
+            "a CTF trace whose streams are empty; was the recording stopped before it wrote anything?".into(),
+        ));
     }
     Ok(recording(path, layout, files, &names))
 }
@@ -329,5 +337,6 @@ fn recording(
         ending,
         part: None,
         bytes_read: AtomicU64::new(0),
+        lacks_events: AtomicBool::new(false),
     }
 }

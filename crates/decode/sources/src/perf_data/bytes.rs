@@ -18,6 +18,8 @@ pub(crate) struct Bytes {
     order: ByteOrder,
     /// Of unpacked records, where they come from.
     places: Vec<Place>,
+    /// Bytes of the file.
+    pub(super) file_len: usize,
 }
 
 impl Bytes {
@@ -31,10 +33,10 @@ impl Bytes {
         perf: &PerfData,
         damage: &mut Vec<Damage>,
     ) -> Result<Self, OpenError> {
-        let order = perf.order;
+        let (order, file_len) = (perf.order, file.len());
         let is_packed = |packed: u32| matches!(packed, kind::COMPRESSED | kind::COMPRESSED2);
         if !perf.records(&file).flatten().any(|record| is_packed(record.kind)) {
-            return Ok(Self { data: perf.data, map: file, order, places: Vec::new() });
+            return Ok(Self { data: perf.data, map: file, order, places: Vec::new(), file_len });
         }
         let io = |source| sys::OpenError::Io { path: path.to_owned(), source };
         let mut unpacked = perf.unpacked(&file).map_err(io)?;
@@ -42,7 +44,7 @@ impl Bytes {
         let (places, lost) = unpacked.finish();
         damage.extend(lost.into_iter().map(Damage::from));
         let data = perfdata::Range { offset: 0, size: map.len() as u64 };
-        Ok(Self { map, data, order, places })
+        Ok(Self { map, data, order, places, file_len })
     }
 
     pub(crate) fn records(&self) -> Records<'_> {
@@ -60,6 +62,11 @@ impl Bytes {
     pub(super) fn get(&self, offset: u64, len: u32) -> Option<&[u8]> {
         let from = usize::try_from(offset).ok()?;
         self.map.get(from..from.checked_add(usize::try_from(len).ok()?)?)
+    }
+
+    /// Whether the records lie in the file as they are.
+    pub(super) fn are_stored(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// Where in the file something lies; of what was unpacked, the compressed record or one before it.

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use perfdata::{Attr, Body, CpuMode, Events, Record, Sample, kind};
+use perfdata::{Attr, Body, CpuMode, Events, PerfData, Record, Sample, kind};
 
 use super::SampleCounts;
 use super::bytes::Bytes;
 use super::losses::{LossAt, Losses};
 use super::running_kernel;
 use super::stream::CpuSamples;
-use crate::{Damage, KernelCount};
+use crate::{CutFile, Damage, KernelCount};
 
 /// Threads whose names are kept, at most.
 const MOST_THREADS: usize = 1 << 20;
@@ -26,6 +26,8 @@ pub(super) struct FirstLook {
     pub(super) damage: Vec<Damage>,
     /// A symbol of the kernel, and where that was.
     pub(super) kernel: Option<(Vec<u8>, u64)>,
+    /// The record within which the file ends, where records lie in it as they are.
+    cut_record: Option<raw_bytes::Damage>,
     losses: Losses,
     rounds: Rounds,
     unreadable: Faults,
@@ -83,7 +85,10 @@ impl FirstLook {
         for record in bytes.records() {
             match record {
                 Ok(record) => look.record(events, &record, bytes),
-                Err(bad) => look.damage.push(Damage::at(bytes.in_file(bad.offset), bad.what)),
+                Err(bad) => {
+                    look.damage.push(Damage::at(bytes.in_file(bad.offset), bad.what.clone()));
+                    look.cut_record = Some(bad).filter(|_| bytes.are_stored());
+                }
             }
         }
         look.finish();
@@ -97,6 +102,11 @@ impl FirstLook {
             KernelCount { cpu, lost, ..KernelCount::default() }
         };
         self.cpus.keys().map(count).collect()
+    }
+
+    /// Whether the file ends early.
+    pub(super) fn cut(&self, perf: &PerfData, file_len: usize) -> Option<CutFile> {
+        CutFile::of(perf.damage.iter().chain(&self.cut_record), file_len)
     }
 
     fn record(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) {

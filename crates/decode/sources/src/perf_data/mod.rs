@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use eventfmt::EventFormat;
 use perfdata::{BuildId, CpuMode, Events, Form, PerfData};
@@ -88,7 +88,7 @@ pub(crate) fn recording(
             (abi, Formats::default(), FormatTable::default())
         }
     };
-    let info = info(perf, &mut look);
+    let info = RecordingInfo { cut: look.cut(perf, bytes.file_len), ..info(perf, &mut look) };
     let is_counted = losses::are_counted(perf) && look.damage.is_empty();
     let counts = is_counted.then(|| look.lost_by_cpu());
     let FirstLook { cpus, comms, mut damage, kernel, .. } = look;
@@ -138,6 +138,7 @@ pub(crate) fn recording(
         ending,
         part: None,
         bytes_read: AtomicU64::new(0),
+        lacks_events: AtomicBool::new(false),
     })
 }
 

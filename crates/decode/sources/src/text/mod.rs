@@ -16,7 +16,7 @@ mod template;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sys::FileMap;
@@ -262,6 +262,7 @@ pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
         ending,
         part: None,
         bytes_read: AtomicU64::new(0),
+        lacks_events: AtomicBool::new(false),
     }
 }
 

@@ -243,7 +243,7 @@ impl StreamQueues {
             batch.losses.damage.extend(step);
         }
         if let Some(losses) = self.pass.losses.get_mut(recording) {
-            losses.merge(std::mem::take(&mut batch.losses));
+            losses.merge(std::mem::take(&mut batch.losses), lane.cpu.into(), lane.buffer);
         }
         if let Some(names) = self.pass.names.get_mut(recording) {
             batch.names.iter().for_each(|(thread, comm)| names.set(thread, comm));

@@ -1,8 +1,8 @@
 //! Runs made by chance: exits that come in bursts and last longer for a while, as real ones do.
 
 use analyses::diff::{
-    Diff, DiffRow, Estimator, KeyValue, MeasuredGroup, Metric, Options, Question, Run, RunInput,
-    RunVm, Series, Stacks, Sums, Unit, diff,
+    Diff, DiffRow, Estimator, KeyValue, Lost, MeasuredGroup, Metric, Options, Question, Run,
+    RunInput, RunVm, Series, Stacks, Sums, Unit, diff,
 };
 use stats::Chance;
 
@@ -32,7 +32,7 @@ pub(crate) static QUESTION: Question = Question {
         groups: Vec::new(),
         wholes: Vec::new(),
         nanoseconds: true,
-        lost: 0,
+        lost: Lost::default(),
         calls: Vec::new(),
         stacks: Stacks::default(),
     },
@@ -127,7 +127,7 @@ pub(crate) fn run(groups: Vec<(KeyValue, Series)>, whole: Series, span_ns: (u64,
         groups: groups.collect(),
         wholes: vec![whole],
         nanoseconds: true,
-        lost: 0,
+        lost: Lost::default(),
         calls: Vec::new(),
         stacks: Stacks::default(),
     }

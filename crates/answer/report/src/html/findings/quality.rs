@@ -44,6 +44,12 @@ fn losses(page: &PageReport) -> Vec<Finding> {
         let sentence = "*{} events were lost* by the kernel's count, and at {} places an unknown number; {} exits lasted over a loss and are left out of all times.";
         findings.push(Finding::new(Weight::Warning, sentence, &values));
     }
+    let missing: u64 = all().map(|one| one.losses.events_missing).sum();
+    if missing > 0 {
+        let sentence =
+            "*{} events are missing* that the kernel counted and the recording does not hold.";
+        findings.push(Finding::new(Weight::Warning, sentence, &[count(missing)]));
+    }
     if damaged > 0 {
         let sentence = "*{} places* of the recording could not be read.";
         findings.push(Finding::new(Weight::Warning, sentence, &[count(damaged)]));

@@ -1,0 +1,101 @@
+//! The architecture of a recorded machine's processors, as far as its recording shows it.
+
+use sources::Recording;
+use timeline::arch::Isa;
+
+use crate::reasons::ReasonNames;
+
+/// An architecture; those of 32 and 64 bits are one, as a host may run guests of either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// Intel and AMD.
+    X86,
+    /// arm and arm64.
+    Arm,
+    /// RISC-V.
+    Riscv,
+    /// IBM Z.
+    S390,
+    /// POWER.
+    Powerpc,
+    /// LoongArch.
+    Loongarch,
+}
+
+/// How `uname -m` calls machines, by how the word begins.
+const MACHINES: [(&str, Processor); 12] = [
+    ("x86_64", Processor::X86),
+    ("i386", Processor::X86),
+    ("i486", Processor::X86),
+    ("i586", Processor::X86),
+    ("i686", Processor::X86),
+    ("aarch64", Processor::Arm),
+    ("arm64", Processor::Arm),
+    ("armv", Processor::Arm),
+    ("riscv", Processor::Riscv),
+    ("s390", Processor::S390),
+    ("ppc", Processor::Powerpc),
+    ("loongarch", Processor::Loongarch),
+];
+
+impl Processor {
+    /// That of the machine on which a recording was made; None: nothing in it shows that.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Option<Self> {
+        Self::of_exits(ReasonNames::new(recording).isa(0))
+            .or_else(|| Self::of_uname(recording.info().uname.as_deref()?))
+            .or_else(|| Self::of_events(recording))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86 => "x86",
+            Self::Arm => "arm64",
+            Self::Riscv => "riscv",
+            Self::S390 => "s390",
+            Self::Powerpc => "powerpc",
+            Self::Loongarch => "loongarch",
+        }
+    }
+
+    /// Exits of x86 have the instruction set in each event.
+    const fn of_exits(isa: Isa) -> Option<Self> {
+        match isa {
+            Isa::Vmx | Isa::Svm => Some(Self::X86),
+            Isa::Arm64 => Some(Self::Arm),
+            Isa::Riscv => Some(Self::Riscv),
+            Isa::S390 => Some(Self::S390),
+            Isa::Powerpc => Some(Self::Powerpc),
+            Isa::Loongarch => Some(Self::Loongarch),
+            Isa::Text | Isa::Unknown => None,
+        }
+    }
+
+    /// System, host name, release and machine, of which a host may be called anything.
+    fn of_uname(uname: &str) -> Option<Self> {
+        let machine = uname.split_whitespace().last()?;
+        MACHINES.iter().find(|(begin, _)| machine.starts_with(begin)).map(|(_, found)| *found)
+    }
+
+    /// Events that one architecture alone has.
+    fn of_events(recording: &Recording) -> Option<Self> {
+        let has = |system: &str| recording.formats().iter().any(|(_, one)| one.system() == system);
+        (has("irq_vectors") || has("msr") || has("exceptions")).then_some(Self::X86)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_uname_is_the_machine() {
+        let of = |uname| Processor::of_uname(uname);
+        assert_eq!(of("Linux x86_64 6.1.0 aarch64"), Some(Processor::Arm));
+        assert_eq!(of("Linux host 5.10.0-amd64 x86_64\n"), Some(Processor::X86));
+        assert_eq!(of("Linux host 6.6 sparc64"), None);
+        assert_eq!(of(""), None);
+    }
+}

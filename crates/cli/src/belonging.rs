@@ -1,0 +1,68 @@
+//! Whether recordings can belong together: a guest and its host, the sides of a comparison.
+
+use analyses::processor::Processor;
+use anyhow::bail;
+use sources::Recording;
+
+use crate::misuse::Misuse;
+
+/// Refuses a guest that says it was measured against another host than those given: its times would
+/// be read on a clock that they are not of.
+///
+/// # Errors
+/// When it says so.
+pub(crate) fn refuse_guest_of_another(
+    guest: &Recording,
+    recordings: &[Recording],
+) -> anyhow::Result<()> {
+    let Some(peer) = guest.peer() else { return Ok(()) };
+    if recordings.iter().any(|one| one.trace_id() == Some(peer)) {
+        return Ok(());
+    }
+    bail!(Misuse(format!(
+        "{} is of a guest of another host: the recorder measured its clock against a recording that is \
+         not among those given; give that host's recording with it",
+        guest.path().display()
+    )))
+}
+
+/// Refuses a guest and a host whose processors are of different architectures.
+///
+/// # Errors
+/// When both are known and differ.
+pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> anyhow::Result<()> {
+    match (Processor::of(guest), Processor::of(host)) {
+        (Some(of_guest), Some(of_host)) if of_guest != of_host => bail!(Misuse(format!(
+            "{} is of a guest of another host: it was recorded on {}, and {} on {}; give the recording of its \
+             own host with it",
+            guest.path().display(),
+            of_guest.name(),
+            host.path().display(),
+            of_host.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to compare recordings of different architectures: no exit of one means what one of the other
+/// does.
+///
+/// # Errors
+/// When there are such.
+pub(crate) fn refuse_to_compare_processors<'r>(
+    recordings: impl IntoIterator<Item = &'r Recording>,
+) -> anyhow::Result<()> {
+    let known = recordings.into_iter().filter_map(|one| Some((one, Processor::of(one)?)));
+    let known: Vec<_> = known.collect();
+    let Some((first, of_first)) = known.first() else { return Ok(()) };
+    match known.iter().find(|(_, processor)| processor != of_first) {
+        None => Ok(()),
+        Some((other, of_other)) => bail!(Misuse(format!(
+            "{} is of {} and {} of {}: exits of different architectures can't be compared",
+            first.path().display(),
+            of_first.name(),
+            other.path().display(),
+            of_other.name()
+        ))),
+    }
+}

@@ -1,0 +1,142 @@
+//! Recordings that are cut or damaged, in every container, given to every verb that reads them.
+
+mod containers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use self::containers::{Fault, containers};
+use crate::tool::{Run, hyperscope, repository};
+
+const SOUND: &str = "fixtures/x86-vmx/smp.dat";
+
+/// Verbs that read one recording; FILE stands for it, OUT for a place where nothing is yet.
+const VERBS: [&[&str]; 33] = [
+    &["info", "FILE"],
+    &["exits", "FILE"],
+    &["exits", "--by", "symbol", "FILE"],
+    &["advice", "FILE"],
+    &["cpu", "FILE"],
+    &["profile", "FILE"],
+    &["irqs", "FILE"],
+    &["virtio", "FILE"],
+    &["vmm", "FILE"],
+    &["path", "FILE"],
+    &["nested", "FILE"],
+    &["calls", "FILE"],
+    &["boot", "FILE"],
+    &["align", "FILE"],
+    &["events", "FILE"],
+    &["hypertrace", "FILE"],
+    &["critical", "--task", "qemu", "FILE"],
+    &["diff", "exits", "FILE", "SOUND"],
+    &["diff", "cpu", "SOUND", "FILE"],
+    &["diff", "profile", "FILE", "SOUND"],
+    &["diff", "path", "FILE", "SOUND"],
+    &["diff", "nested", "FILE", "SOUND"],
+    &["diff", "boot", "FILE", "SOUND"],
+    &["report", "-o", "OUT", "FILE"],
+    &["report", "-o", "OUT", "--baseline", "FILE", "SOUND"],
+    &["export", "--to", "csv", "-o", "OUT", "FILE"],
+    &["export", "--to", "jsonl", "-o", "OUT", "FILE"],
+    &["export", "--to", "chrome", "-o", "OUT", "FILE"],
+    &["export", "--to", "firefox", "-o", "OUT", "FILE"],
+    &["export", "--to", "perfetto", "-o", "OUT", "FILE"],
+    &["export", "--to", "tracedat", "-o", "OUT", "FILE"],
+    &["export", "--to", "parquet", "-o", "OUT", "FILE"],
+    &["lake", "add", "OUT", "FILE"],
+];
+
+fn run(verb: &[&str], file: &Path, out: &Path) -> Run {
+    let word = |word: &&str| match *word {
+        "FILE" => file.to_str().unwrap().to_owned(),
+        "OUT" => out.to_str().unwrap().to_owned(),
+        "SOUND" => SOUND.to_owned(),
+        word => word.to_owned(),
+    };
+    let args: Vec<String> = verb.iter().map(word).collect();
+    hyperscope(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Every verb on one recording, several at a time.
+fn run_all(file: &Path, folder: &Path) -> Vec<(&'static [&'static str], PathBuf, Run)> {
+    let (next, done) = (Mutex::new(VERBS.iter().enumerate()), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let Some((at, verb)) = next.lock().unwrap().next() else { return };
+            let out = folder.join(format!("out-{at}"));
+            let run = run(verb, file, &out);
+            done.lock().unwrap().push((*verb, out, run));
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    done.into_inner().unwrap()
+}
+
+/// Whether a verb ends with code 1 and a sentence that names the file, and writes nothing.
+fn is_refused(name: &str, verb: &[&str], out: &Path, run: &Run) -> bool {
+    let Run { code, out: printed, err } = run;
+    let is_lake = verb.first() == Some(&"lake");
+    let why = ["cut short", "damaged", "is empty", "are empty", "is not a recording"];
+    // A lake says in a second line how many files it could not take.
+    err.lines().count() == if is_lake { 2 } else { 1 }
+        && (*code, printed.as_str()) == (1, "")
+        && (is_lake || !out.exists())
+        && err.contains(name)
+        && !err.contains("os error")
+        && why.iter().any(|why| err.contains(why))
+}
+
+/// Whether what is left is shown, and what is missing is said in words.
+fn is_read(verb: &[&str], run: &Run, shows_cut: bool) -> bool {
+    let said = format!("{}{}", run.out, run.err);
+    let words = ["cut short", "could not be read", "lost", "missing"];
+    // What these ask for may be in no sound recording either; some is of another architecture.
+    let asks_for_more = ["hypertrace", "critical", "diff"].contains(verb.first().unwrap())
+        || verb.contains(&"--baseline");
+    match run.code {
+        0 => !shows_cut || words.iter().any(|word| said.contains(word)),
+        code => asks_for_more && [1, 2].contains(&code) && !said.contains("panicked"),
+    }
+}
+
+#[test]
+fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
+    let (place, mut wrong) = (tempfile::tempdir().unwrap(), Vec::new());
+    for container in containers(place.path()) {
+        for fault in Fault::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            container.write_with(fault);
+            let name = container.name;
+            let is_readable = container.is_readable_with(fault);
+            for (verb, out, run) in run_all(&container.path, folder.path()) {
+                let is_right = match is_readable {
+                    // A text does not say how long it is.
+                    true => is_read(verb, &run, name != "text.txt"),
+                    false => is_refused(name, verb, &out, &run),
+                };
+                if !is_right {
+                    wrong.push(format!("{name}, {fault:?}, {verb:?}: {run:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The lengths are those of the file and of what its header says.
+#[test]
+fn a_recording_that_is_cut_says_how_much_of_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("third.dat");
+    let whole = fs::read(repository().join("fixtures/x86-svm/host-guest.dat")).unwrap();
+    fs::write(&path, &whole[..200_000]).unwrap();
+    let run = hyperscope(&["exits", path.to_str().unwrap()]);
+    let sentence = "third.dat: cut short: 200,000 of at least 909,441 bytes; copy it again";
+    assert!(run.code == 1 && run.err.contains(sentence), "{}", run.err);
+}

@@ -1,0 +1,79 @@
+//! Text for terminals whose locale has no more than ASCII.
+
+use std::ffi::OsStr;
+
+/// What stands for characters that tables and sentences have.
+const STANDS_FOR: [(char, &str); 16] = [
+    ('\u{251c}', "|"),
+    ('\u{2514}', "`"),
+    ('\u{2502}', "|"),
+    ('\u{2500}', "-"),
+    ('\u{2192}', "->"),
+    ('\u{2190}', "<-"),
+    ('\u{2026}', "..."),
+    ('\u{b1}', "+-"),
+    ('\u{d7}', "x"),
+    ('\u{b5}', "u"),
+    ('\u{3bc}', "u"),
+    ('\u{2264}', "<="),
+    ('\u{2265}', ">="),
+    ('\u{2013}', "-"),
+    ('\u{2588}', "#"),
+    ('\u{b7}', "."),
+];
+
+/// Whether text in UTF-8 is shown as it is under a locale: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set.
+/// Without any of them it is taken to be: terminals show UTF-8 unless somebody chose otherwise.
+#[must_use]
+pub fn locale_has_utf8<'v>(variables: impl IntoIterator<Item = Option<&'v OsStr>>) -> bool {
+    let set = variables.into_iter().flatten().find(|value| !value.is_empty());
+    set.is_none_or(|locale| {
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// The same text in ASCII; columns stay where they are as far as there is room before them.
+#[must_use]
+pub fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // Characters by which the line is longer than it was.
+    let mut longer = 0_usize;
+    for one in text.chars() {
+        if one == ' ' && longer > 0 && out.ends_with(' ') {
+            longer = longer.saturating_sub(1);
+            continue;
+        }
+        if one == '\n' {
+            longer = 0;
+        }
+        if one.is_ascii() {
+            out.push(one);
+            continue;
+        }
+        let instead = STANDS_FOR.iter().find(|(of, _)| *of == one).map_or("?", |(_, text)| text);
+        out.push_str(instead);
+        longer = longer.saturating_add(instead.len().saturating_sub(1));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_keep_their_columns() {
+        let table = "a → b    12 \u{b1}3\n\u{251c}\u{2500} größe…  7\n";
+        assert_eq!(ascii(table), "a -> b   12 +-3\n|- gr??e... 7\n");
+        assert_eq!(ascii("plain  text\n"), "plain  text\n");
+    }
+
+    #[test]
+    fn the_first_variable_that_is_set_says_it() {
+        let has = |all: [&str; 3]| locale_has_utf8(all.map(|one| Some(OsStr::new(one))));
+        assert!(has(["", "", ""]) && has(["", "C.UTF-8", "C"]) && has(["de_DE.utf8", "C", "C"]));
+        assert!(!has(["C", "C.UTF-8", ""]) && !has(["", "", "POSIX"]) && !has(["", "", "en_US"]));
+        assert!(locale_has_utf8([None, None, None]));
+    }
+}
