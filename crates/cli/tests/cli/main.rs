@@ -41,6 +41,7 @@ mod reports;
 mod schemas;
 mod sensitivity;
 mod served;
+mod small_inputs;
 mod spool;
 mod sums;
 mod tables;

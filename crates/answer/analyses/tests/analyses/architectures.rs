@@ -125,6 +125,25 @@ fn loongarch_names_exceptions_and_waits_when_idle() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn riscv_has_the_names_of_the_kernels_causes() {
+    let irq = |number: u64| 1 << 63 | number;
+    let codes = [23, irq(5), 22, irq(13), 18, 1 << 31 | 9];
+    let exits: Vec<[(&str, u64); 1]> = codes.iter().map(|code| [("scause", *code)]).collect();
+    let events: Vec<(&str, &[(&str, u64)])> =
+        exits.iter().flat_map(|exit| [("kvm_exit", &exit[..]), ("kvm_entry", &[])]).collect();
+    let found = reasons(Machine::Riscv, &events);
+    let expected = [
+        reason("riscv", "0x12", "18", false),
+        reason("riscv", "EXC_STORE_GUEST_PAGE_FAULT", "23", false),
+        reason("riscv", "EXC_VIRTUAL_INST_FAULT", "22", false),
+        reason("riscv", "IRQ_PMU_OVF", "9223372036854775821", false),
+        reason("riscv", "IRQ_S_EXT", "2147483657", false),
+        reason("riscv", "IRQ_S_TIMER", "9223372036854775813", false),
+    ];
+    assert_eq!(found, expected);
+}
+
 /// The events by which a vCPU enters its guest, writes to a device, and enters it again; and what its
 /// first exit is called.
 type Kick = (

@@ -1,0 +1,29 @@
+//! Small inputs that were read wrong once, each with what is right.
+
+use serde_json::Value;
+
+use crate::tool::output_of;
+
+fn input(name: &str) -> String {
+    format!("crates/cli/tests/inputs/{name}")
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&output_of(&[args, &["--format", "json"]].concat())).unwrap()
+}
+
+#[test]
+fn riscv_exits_of_every_input_have_the_kernels_names() {
+    let text = input("text-riscv.txt");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.dat");
+    let copy = copy.to_str().unwrap();
+    output_of(&["export", "--to", "tracedat", "-o", copy, &text]);
+    for path in [text.as_str(), copy] {
+        let exits = json(&["exits", path]);
+        let rows = exits["rows"].as_array().unwrap().iter();
+        let mut reasons: Vec<&str> = rows.map(|row| row["reason"].as_str().unwrap()).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, ["EXC_STORE_GUEST_PAGE_FAULT", "IRQ_S_TIMER"], "{path}");
+    }
+}
