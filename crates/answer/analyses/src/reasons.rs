@@ -102,7 +102,11 @@ impl ReasonNames {
             return name.clone();
         }
         let of = self.isa(isa);
-        let symbol = self.symbol(isa, code).map(|symbol| symbol + of.suffix(code));
+        let symbol = self.symbol(isa, code).map(|symbol| {
+            let flags = if of.has_flags(code) { self.flags(isa, code) } else { String::new() };
+            let space = if flags.is_empty() { "" } else { " " };
+            symbol + space + &flags + of.suffix(code)
+        });
         let own = || of.name_without_symbol(code).map(str::to_owned);
         let name = symbol.or_else(own).unwrap_or_else(|| match Code::new(of, code) {
             Code::Number(code) => format!("{code:#x}"),
@@ -118,26 +122,50 @@ impl ReasonNames {
         let exits = self.exits.as_ref()?;
         exits.symbol(self.isa(isa).symbol_in(code), isa, code, self.abi)
     }
+
+    /// The flags of a code, as the event's print fmt writes them. Where it has none of them, they are named all the same:
+    /// they tell reasons apart.
+    fn flags(&self, isa: u8, code: u64) -> String {
+        let written = self.exits.as_ref().and_then(|exits| exits.flags(isa, code, self.abi));
+        written
+            .filter(|flags| !flags.is_empty())
+            .unwrap_or_else(|| self.isa(isa).flags_without_table(code))
+    }
 }
 
 impl Exits {
     /// The symbol of the first of `fields` that there is (empty: the field with the code), in an
     /// event with this code.
     fn symbol(&self, fields: &str, isa: u8, code: u64, abi: Abi) -> Option<String> {
-        let first =
-            |names: &'static str| names.split('|').find(|name| self.format.field(name).is_some());
+        let record = self.record(isa, code, abi);
+        let named = if fields.is_empty() { self.field(VALUE)? } else { fields };
+        let symbol = self.print.as_ref()?.symbol_of(&self.format, named, &record)?;
+        Some(String::from_utf8_lossy(symbol).into_owned())
+    }
+
+    /// The flags that the print fmt writes of an event with this code; none: it has no table of flags.
+    fn flags(&self, isa: u8, code: u64, abi: Abi) -> Option<String> {
+        let record = self.record(isa, code, abi);
+        self.print.as_ref()?.flags_of(&self.format, self.field(VALUE)?, &record)
+    }
+
+    /// The field that the format has at a place of the rule.
+    fn field(&self, place: usize) -> Option<&'static str> {
+        self.rule.field(place).split('|').find(|name| self.format.field(name).is_some())
+    }
+
+    /// An event with this code.
+    fn record(&self, isa: u8, code: u64, abi: Abi) -> Vec<u8> {
         let mut record = self.format.blank_record();
         let mut poke = |name: Option<&str>, value: u64| {
             if let Some(field) = name.and_then(|name| self.format.field(name)) {
                 field.poke(&mut record, abi.order, value);
             }
         };
-        let (low, high) = (first(self.rule.field(VALUE)), first(self.rule.field(HIGH)));
+        let (low, high) = (self.field(VALUE), self.field(HIGH));
         poke(Some("isa"), u64::from(isa));
         poke(high, code >> 32);
         poke(low, if high.is_some() { code & u64::from(u32::MAX) } else { code });
-        let named = if fields.is_empty() { low? } else { fields };
-        let symbol = self.print.as_ref()?.symbol_of(&self.format, named, &record)?;
-        Some(String::from_utf8_lossy(symbol).into_owned())
+        record
     }
 }

@@ -13,6 +13,24 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
+fn exit_reasons_have_their_flags() {
+    let exits = json(&["exits", &input("raw-exit-flags")]);
+    let row = |row: &Value| {
+        let reason = row["reason"].as_str().unwrap().to_owned();
+        (reason, row["count"].as_u64().unwrap(), row["waiting"].as_bool().unwrap())
+    };
+    let mut rows: Vec<_> = exits["rows"].as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    let expected = [
+        ("EPT_VIOLATION", 2, false),
+        ("EPT_VIOLATION BUS_LOCK_DETECTED", 1, false),
+        ("HLT", 1, true),
+        ("HLT FAILED_VMENTRY", 1, false),
+    ];
+    assert_eq!(rows, expected.map(|(name, count, waits)| (name.to_owned(), count, waits)));
+}
+
+#[test]
 fn riscv_exits_of_every_input_have_the_kernels_names() {
     let text = input("text-riscv.txt");
     let folder = tempfile::tempdir().unwrap();

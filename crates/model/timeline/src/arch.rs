@@ -97,6 +97,10 @@ struct IsaCodes {
     suffix: fn(u64) -> &'static str,
     /// Names of codes for which the kernel's print fmt has no symbol.
     names: &'static [(u64, &'static str)],
+    /// The bits of a code that are flags beside the reason.
+    flag_bits: u64,
+    /// Names of flags, for kernels whose print fmt leaves them out.
+    flags: &'static [(u64, &'static str)],
 }
 
 /// What a guest reaches for.
@@ -159,6 +163,8 @@ impl IsaCodes {
             symbol_in: |_| "",
             suffix: |_| "",
             names: &[],
+            flag_bits: 0,
+            flags: &[],
         }
     }
 }
@@ -204,6 +210,27 @@ impl Isa {
     #[must_use]
     pub fn suffix(self, code: u64) -> &'static str {
         self.codes().map_or("", |codes| (codes.suffix)(code))
+    }
+
+    /// Whether a code has flags beside its reason.
+    #[must_use]
+    pub fn has_flags(self, code: u64) -> bool {
+        self.codes().is_some_and(|codes| code & codes.flag_bits != 0)
+    }
+
+    /// The flags of a code for which the kernel's print fmt has no table, as one would be written; those without a name in
+    /// hex.
+    #[must_use]
+    pub fn flags_without_table(self, code: u64) -> String {
+        let Some(codes) = self.codes() else { return String::new() };
+        let mut left = code & codes.flag_bits;
+        let mut names = Vec::new();
+        for (flag, name) in codes.flags.iter().filter(|(flag, _)| code & flag != 0) {
+            names.push((*name).to_owned());
+            left &= !flag;
+        }
+        names.extend((left != 0).then(|| format!("{left:#x}")));
+        names.join(" ")
     }
 
     /// The name of a code for which the kernel's print fmt has no symbol.

@@ -144,6 +144,27 @@ fn riscv_has_the_names_of_the_kernels_causes() {
     assert_eq!(found, expected);
 }
 
+/// What stands above the reason is part of its name: two rows of one name could not be told apart. A guest that was not
+/// entered does not wait.
+#[test]
+fn vmx_reasons_have_their_flags_and_a_failed_entry_is_no_wait() {
+    let code = |code: u64| [("exit_reason", code), ("isa", 1)];
+    let codes = [48, 0x0400_0000 | 48, 12, 0x8000_0000 | 12, 0x8400_0000 | 33, 0x8000_0000 | 999];
+    let exits: Vec<[(&str, u64); 2]> = codes.map(code).to_vec();
+    let events: Vec<(&str, &[(&str, u64)])> =
+        exits.iter().flat_map(|exit| [("kvm_exit", &exit[..]), ("kvm_entry", &[])]).collect();
+    let found = reasons(Machine::X86, &events);
+    let expected = [
+        reason("vmx", "0x800003e7", "2147484647", false),
+        reason("vmx", "0x84000021", "2214592545", false),
+        reason("vmx", "EPT_VIOLATION", "48", false),
+        reason("vmx", "EPT_VIOLATION 0x4000000", "67108912", false),
+        reason("vmx", "HLT", "12", true),
+        reason("vmx", "HLT FAILED_VMENTRY", "2147483660", false),
+    ];
+    assert_eq!(found, expected);
+}
+
 /// The events by which a vCPU enters its guest, writes to a device, and enters it again; and what its
 /// first exit is called.
 type Kick = (

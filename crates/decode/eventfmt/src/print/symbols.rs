@@ -1,10 +1,13 @@
-//! The kernel's own names for values: the tables of `__print_symbolic`.
+//! The kernel's own names for values: the tables of `__print_symbolic` and `__print_flags`.
 
-use super::PrintProgram;
 use super::eval::Record;
-use super::ir::{ConversionKind, Num, Piece, Symbolic, Text};
+use super::ir::{ConversionKind, Flags, Num, Piece, Symbolic, Text};
+use super::writer::Writer;
+use super::{PrintContext, PrintProgram, texts};
 use crate::format::EventFormat;
+use crate::kallsyms::Kallsyms;
 use crate::number::NumberAt;
+use crate::printk_formats::PrintkFormats;
 
 impl PrintProgram {
     /// The kernel's name for what `field` holds in `record`: that of the first table over the
@@ -14,8 +17,29 @@ impl PrintProgram {
         let at = format.field(field)?.number()?;
         let record = Record::new(record, self.abi);
         let mut texts = self.texts();
-        let table = texts.find_map(|text| chosen(text, at, record))?;
+        let table = texts.find_map(|text| match chosen(text, at, record) {
+            Some(Table::Symbolic(table)) => Some(table),
+            _ => None,
+        })?;
         table.name(table.kind.fit(record.eval(&table.value).ok()?))
+    }
+
+    /// The flags in what `field` holds in `record`, as the print fmt writes them: by the first table of flags over the
+    /// field that it would use for this record. `None`: it uses none; an empty text: no flag is set.
+    #[must_use]
+    pub fn flags_of(&self, format: &EventFormat, field: &str, record: &[u8]) -> Option<String> {
+        let at = format.field(field)?.number()?;
+        let record = Record::new(record, self.abi);
+        let mut texts = self.texts();
+        let table = texts.find_map(|text| match chosen(text, at, record) {
+            Some(Table::Flags(table)) => Some(table),
+            _ => None,
+        })?;
+        let (kallsyms, printk) = (Kallsyms::default(), PrintkFormats::default());
+        let context = PrintContext { kallsyms: &kallsyms, printk: &printk };
+        let mut out = Vec::new();
+        texts::flags(Writer { record, context }, table, &mut out).ok()?;
+        Some(String::from_utf8_lossy(&out).into_owned())
     }
 
     /// All values of `field` that the print fmt has names for, table by table.
@@ -41,10 +65,18 @@ impl PrintProgram {
     }
 }
 
+/// A table with names.
+#[derive(Clone, Copy)]
+enum Table<'p> {
+    Symbolic(&'p Symbolic),
+    Flags(&'p Flags),
+}
+
 /// The table over the field at `at` that `record` chooses.
-fn chosen<'p>(text: &'p Text, at: NumberAt, record: Record<'_>) -> Option<&'p Symbolic> {
+fn chosen<'p>(text: &'p Text, at: NumberAt, record: Record<'_>) -> Option<Table<'p>> {
     match text {
-        Text::Symbol(table) if uses(&table.value, at) => Some(table),
+        Text::Symbol(table) if uses(&table.value, at) => Some(Table::Symbolic(table)),
+        Text::Flags(table) if uses(&table.value, at) => Some(Table::Flags(table)),
         Text::Choice(parts) => {
             let (condition, yes, no) = &**parts;
             let holds = record.eval(condition).ok()? != 0;

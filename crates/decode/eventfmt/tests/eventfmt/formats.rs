@@ -103,6 +103,21 @@ fn x86_exit_reasons_come_from_the_table_of_the_isa() {
 }
 
 #[test]
+fn flags_beside_a_reason_are_those_of_the_print_fmt() {
+    let format = format("formats-6.18/kvm.kvm_exit.format");
+    let program = PrintProgram::compile(&format, ABI).unwrap();
+    let flags = |isa, reason| {
+        let record = record(&format, &[("isa", isa), ("exit_reason", reason)]);
+        program.flags_of(&format, "exit_reason", &record)
+    };
+    assert_eq!(flags(1, 0x8000_0021).as_deref(), Some("FAILED_VMENTRY"));
+    assert_eq!(flags(1, 0x8400_0021).as_deref(), Some("FAILED_VMENTRY 0x4000000"));
+    assert_eq!(flags(1, 48).as_deref(), Some(""));
+    // Of the other instruction set no flags are written.
+    assert_eq!(flags(2, 0x400), None);
+}
+
+#[test]
 fn arm64_exits_have_two_tables() {
     let format = format("formats-6.1/arm64.kvm_exit.format");
     let program = PrintProgram::compile(&format, ABI).unwrap();

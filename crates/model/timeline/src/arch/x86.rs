@@ -45,7 +45,9 @@ pub(super) const ARCH: Arch = Arch {
         IsaCodes {
             flag: 1,
             waits: vmx_waits,
-            interrupts: |code| code & 0xffff == VMX_EXTERNAL_INTERRUPT,
+            interrupts: |code| code & (VMX_FAILED_VMENTRY | 0xffff) == VMX_EXTERNAL_INTERRUPT,
+            flag_bits: !0xffff,
+            flags: VMX_FLAGS,
             ..IsaCodes::new(Isa::Vmx, "vmx")
         },
         IsaCodes {
@@ -57,6 +59,16 @@ pub(super) const ARCH: Arch = Arch {
     ],
 };
 
+/// `VMX_EXIT_REASONS_FAILED_VMENTRY` (`arch/x86/include/uapi/asm/vmx.h`): the guest did not run.
+const VMX_FAILED_VMENTRY: u64 = 0x8000_0000;
+/// What stands above the reason (`arch/x86/include/uapi/asm/vmx.h`; the third is the bit of `union vmx_exit_reason` of
+/// `arch/x86/kvm/vmx/vmx.h`), under the names of newer print fmts.
+const VMX_FLAGS: &[(u64, &str)] = &[
+    (VMX_FAILED_VMENTRY, "FAILED_VMENTRY"),
+    (0x0800_0000, "SGX_ENCLAVE_MODE"),
+    (0x0400_0000, "BUS_LOCK_DETECTED"),
+];
+
 /// `EXIT_REASON_EXTERNAL_INTERRUPT` (`arch/x86/include/uapi/asm/vmx.h`).
 const VMX_EXTERNAL_INTERRUPT: u64 = 1;
 /// `SVM_EXIT_INTR` (`arch/x86/include/uapi/asm/svm.h`).
@@ -64,9 +76,9 @@ const SVM_INTR: u64 = 0x060;
 /// `SVM_EXIT_NMI`, as [`SVM_INTR`].
 const SVM_NMI: u64 = 0x061;
 
-/// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`).
+/// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`), of a guest that ran.
 fn vmx_waits(code: u64) -> bool {
-    matches!(code & 0xffff, 12 | 36)
+    matches!(code & (VMX_FAILED_VMENTRY | 0xffff), 12 | 36)
 }
 
 /// `SVM_EXIT_HLT`, `SVM_EXIT_MWAIT`, `SVM_EXIT_MWAIT_COND` (`arch/x86/include/uapi/asm/svm.h`).
