@@ -42,7 +42,7 @@ impl Parser<'_> {
     fn flags(&mut self, kind: Kind) -> Result<Text, PrintError> {
         let value = self.number()?.cast(kind)?;
         self.expect(",")?;
-        let delimiter = if self.at_null() { Box::default() } else { self.literal()? };
+        let delimiter = if self.at_null()? { Box::default() } else { self.literal()? };
         let mut names = self.entries(kind)?;
         // A flag without bits would be in every value.
         names.retain(|entry| entry.0 != 0);
@@ -50,17 +50,27 @@ impl Parser<'_> {
         Ok(Text::Flags(Box::new(Flags { value: value.num, kind, delimiter, names })))
     }
 
-    fn at_null(&mut self) -> bool {
-        let null = matches!(self.peek(), Some(TokenKind::Word("NULL")));
-        if null {
+    /// Takes a null pointer if it is next: `NULL`, `0`, or what the preprocessor makes of the first, `((void *)0)`.
+    fn at_null(&mut self) -> Result<bool, PrintError> {
+        if matches!(self.peek(), Some(TokenKind::Word("NULL"))) {
             self.advance();
+            return Ok(true);
         }
-        null
+        if matches!(self.peek(), Some(TokenKind::Text(_))) {
+            return Ok(false);
+        }
+        let start = self.position();
+        let is_zero = self.number().is_ok_and(|number| matches!(number.num, Num::Const(0)));
+        if !is_zero {
+            self.rewind(start);
+            return Err(self.unexpected("a string"));
+        }
+        Ok(true)
     }
 
-    /// `, { value, "name" }` as often as it comes.
+    /// `, { value, "name" }` as often as it comes. The kernel looks no further than to the first entry without a name.
     fn entries(&mut self, kind: Kind) -> Result<Vec<Entry>, PrintError> {
-        let mut names = Vec::new();
+        let (mut names, mut is_over) = (Vec::new(), false);
         while self.take(",") {
             if !self.take("{") {
                 // Some tables end with a comma.
@@ -72,9 +82,10 @@ impl Parser<'_> {
             }
             let value = self.entry_value(kind)?;
             self.expect(",")?;
-            let name = if self.at_null() { None } else { Some(self.literal()?) };
+            let name = if self.at_null()? { None } else { Some(self.literal()?) };
             self.expect("}")?;
-            names.extend(value.zip(name));
+            is_over |= name.is_none();
+            names.extend(value.zip(name).filter(|_| !is_over));
         }
         Ok(names)
     }

@@ -117,6 +117,25 @@ fn flags_beside_a_reason_are_those_of_the_print_fmt() {
     assert_eq!(flags(2, 0x400), None);
 }
 
+/// Tables of the kernel's xdp events end in a value without a name, which the preprocessor writes in several ways.
+#[test]
+fn tables_may_end_in_an_entry_without_a_name() {
+    for end in ["{ -1, 0 }", "{ -1, NULL }", "{ -1, ((void *)0) }", "{ -1, 0 }, { 2, \"PASS\" }"] {
+        let text = format!(
+            "name: e\nID: 7\nformat:\n\
+             \tfield:u32 act;\toffset:0;\tsize:4;\tsigned:0;\n\
+             \nprint fmt: \"action=%s %s\", \
+             __print_symbolic(REC->act, {{ 0, \"ABORTED\" }}, {{ 1, \"DROP\" }}, {end}), \
+             __print_flags(REC->act, ((void *)0), {{ 1, \"a\" }}, {end})\n"
+        );
+        let format = EventFormat::parse("xdp", text.as_bytes()).unwrap();
+        let program = PrintProgram::compile(&format, ABI).unwrap();
+        let line = |act| self::text(&program, &record(&format, &[("act", act)]));
+        assert_eq!(line(1), "action=DROP a", "{end}");
+        assert_eq!(line(2), "action=0x2 0x2", "{end}");
+    }
+}
+
 #[test]
 fn arm64_exits_have_two_tables() {
     let format = format("formats-6.1/arm64.kvm_exit.format");
