@@ -13,6 +13,19 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
+fn a_stack_has_as_many_frames_as_its_record() {
+    let path = input("raw-kernel-stack");
+    let lines = output_of(&["events", &path]);
+    let frames: Vec<&str> =
+        lines.lines().filter_map(|line| line.split_once("=> ")).map(|one| one.1).collect();
+    assert_eq!(frames, ["alpha", "beta", "0xffffffff81000340"]);
+    let event: Value =
+        serde_json::from_str(&output_of(&["events", "--format", "jsonl", &path])).unwrap();
+    let addresses = [0xffff_ffff_8100_0120_u64, 0xffff_ffff_8100_0230, 0xffff_ffff_8100_0340];
+    assert_eq!(event["fields"]["caller"], serde_json::json!(addresses));
+}
+
+#[test]
 fn exit_reasons_have_their_flags() {
     let exits = json(&["exits", &input("raw-exit-flags")]);
     let row = |row: &Value| {

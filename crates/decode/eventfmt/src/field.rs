@@ -26,6 +26,8 @@ pub struct Field {
     pub signed: bool,
     /// What the bytes mean.
     pub kind: FieldKind,
+    /// Whether it goes on to the end of the record, whatever its size says.
+    pub open_ended: bool,
 }
 
 /// What a field's bytes mean.
@@ -115,6 +117,7 @@ impl Field {
             size,
             signed,
             kind: kind(declaration, size),
+            open_ended: false,
         }
     }
 
@@ -163,7 +166,7 @@ impl Field {
         match self.kind {
             FieldKind::Dynamic(_) => located(record, order, self.offset, 0),
             FieldKind::Relative(_) => located(record, order, self.offset, self.end()),
-            _ if self.size == 0 => record.get(start..),
+            _ if self.size == 0 || self.open_ended => record.get(start..),
             _ => record.get(start..start.saturating_add(self.size as usize)),
         }
     }

@@ -1,7 +1,7 @@
 //! The `format` text of an event: name, id, fields and print fmt.
 
 use crate::error::FormatError;
-use crate::field::Field;
+use crate::field::{Field, FieldKind};
 use crate::glob::glob;
 use crate::text;
 
@@ -45,6 +45,7 @@ impl EventFormat {
                 return Err(FormatError::TooManyFields(MAX_FIELDS));
             }
         }
+        end_last_array(system, &mut own);
         let common_count = common.len();
         common.append(&mut own);
         Ok(Self {
@@ -125,6 +126,14 @@ impl EventFormat {
     #[must_use]
     pub fn blank_record(&self) -> Vec<u8> {
         vec![0; self.record_size()]
+    }
+}
+
+/// The last array of an event of ftrace itself takes what is left of the record: a stack has as many frames as it has,
+/// whatever `caller[8]` says (`__ftrace_trace_stack` of `kernel/trace/trace.c`).
+fn end_last_array(system: &str, fields: &mut [Field]) {
+    if let Some(last) = fields.last_mut().filter(|_| system == "ftrace") {
+        last.open_ended = matches!(last.kind, FieldKind::Array(_));
     }
 }
 

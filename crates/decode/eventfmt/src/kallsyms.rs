@@ -116,6 +116,16 @@ impl Kallsyms {
         })
     }
 
+    /// [`Kallsyms::lookup`], but of the last symbol of a list that isn't whole its own address alone: nothing says how long
+    /// it is, nor what would come after it.
+    #[must_use]
+    pub fn lookup_within(&self, address: u64) -> Option<Symbol<'_>> {
+        let last = self.symbols.last().map(|entry| entry.address);
+        let is_past_end = last.is_none_or(|last| address > last);
+        let is_known = self.coverage == Coverage::Whole || !is_past_end;
+        self.lookup(address).filter(|_| is_known)
+    }
+
     /// Symbols by address, each with that; several may have the same.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.symbols.iter().map(|entry| (entry.address, self.slice(entry.name)))
@@ -263,6 +273,12 @@ mod tests {
         assert_eq!((part.coverage(), whole.coverage()), (Coverage::Partial, Coverage::Whole));
         assert!(part.lookup(0xffff_0001).is_some() && part.function(0xffff_0001).is_none());
         assert_eq!(part.function(0xffff_0010).unwrap().name, b"second");
+        assert_eq!(part.lookup_within(0xffff_0011).unwrap().name, b"second");
+        let last = part.iter().last().unwrap().0;
+        assert!(
+            part.lookup_within(last).is_some()
+                && part.lookup_within(last.wrapping_add(1)).is_none()
+        );
         assert_eq!(whole.function(0xffff_ffff_8100_0001).unwrap().name, b"_text");
     }
 }

@@ -19,6 +19,7 @@ mod quick;
 mod raw_like;
 mod remembered;
 mod spec;
+mod stack;
 mod steps;
 mod symbols;
 mod tables;
@@ -57,7 +58,28 @@ pub struct PrintProgram {
     steps: Box<[Step]>,
     is_always_plain: bool,
     needs_kernel: bool,
-    binary: Option<binary_print::BinaryPrint>,
+    special: Option<Special>,
+}
+
+/// What is written otherwise than the pieces say.
+#[derive(Clone, Copy, Debug)]
+enum Special {
+    Binary(binary_print::BinaryPrint),
+    Stack(stack::StackPrint),
+}
+
+impl Special {
+    fn of(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
+        let stack = || stack::StackPrint::of(format, pieces).map(Self::Stack);
+        binary_print::BinaryPrint::of(format).map(Self::Binary).or_else(stack)
+    }
+
+    const fn needs_kernel(self) -> bool {
+        match self {
+            Self::Binary(_) => true,
+            Self::Stack(stack) => stack.needs_kernel(),
+        }
+    }
 }
 
 impl PrintProgram {
@@ -71,11 +93,12 @@ impl PrintProgram {
         if parser.peek().is_some() {
             return Err(parser.unexpected("the end"));
         }
-        let binary = binary_print::BinaryPrint::of(format);
-        let is_always_plain = binary.is_none() && plain::is_always_plain(&pieces);
-        let needs_kernel = binary.is_some() || plain::needs_kernel(&pieces);
+        let special = Special::of(format, &pieces);
+        let is_always_plain = special.is_none() && plain::is_always_plain(&pieces);
+        let needs_kernel =
+            special.map_or_else(|| plain::needs_kernel(&pieces), Special::needs_kernel);
         let steps = steps::steps_of(&pieces);
-        Ok(Self { abi, steps, pieces, is_always_plain, needs_kernel, binary })
+        Ok(Self { abi, steps, pieces, is_always_plain, needs_kernel, special })
     }
 
     /// Whether [`write`](Self::write) appends ASCII's printable characters and tabs alone, whatever is in
@@ -104,8 +127,9 @@ impl PrintProgram {
         let start = out.len();
         let record = Record::new(record, self.abi);
         let writer = Writer { record, context: *context };
-        let result = match &self.binary {
-            Some(binary) => binary.write(writer, self.abi, out),
+        let result = match &self.special {
+            Some(Special::Binary(binary)) => binary.write(writer, self.abi, out),
+            Some(Special::Stack(stack)) => stack.write(writer, self.abi, out),
             None => steps::write(&self.steps, writer, out),
         };
         if result.is_err() {

@@ -240,6 +240,7 @@ impl<'t> Parser<'t> {
         let place = match field.kind {
             FieldKind::Dynamic(_) => ByteRange::Located { at: field.offset, base: 0 },
             FieldKind::Relative(_) => ByteRange::Located { at: field.offset, base: field.end() },
+            _ if field.open_ended => ByteRange::Fixed { offset: field.offset, len: 0 },
             _ => ByteRange::Fixed { offset: field.offset, len: field.size },
         };
         let size = match field.kind {
