@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tool::output_of;
+use crate::tool::{hyperscope, output_of};
 
 fn input(name: &str) -> String {
     format!("crates/cli/tests/inputs/{name}")
@@ -10,6 +10,23 @@ fn input(name: &str) -> String {
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&output_of(&[args, &["--format", "json"]].concat())).unwrap()
+}
+
+#[test]
+fn a_threads_name_is_the_one_that_it_had_last() {
+    let path = input("renamed-thread-that-moved.dat");
+    let cpu = output_of(&["cpu", "--idle", &path]);
+    assert!(cpu.contains("gcc-719") && !cpu.contains("bash-719"), "{cpu}");
+    let critical = hyperscope(&["critical", "--task", "gcc", &path]);
+    assert_eq!(critical.code, 0, "{}", critical.err);
+    // Each line has the name of its time.
+    let lines = output_of(&["events", &path]);
+    let renamed = lines.lines().position(|line| line.contains("gcc:719"));
+    let of_thread = |line: &&str| line.trim_start().split(" [").next().unwrap().contains("-719");
+    for (at, line) in lines.lines().enumerate().filter(|(_, line)| of_thread(line)) {
+        let name = if Some(at) < renamed { "bash-719" } else { "gcc-719" };
+        assert!(line.trim_start().starts_with(name), "{line}");
+    }
 }
 
 #[test]

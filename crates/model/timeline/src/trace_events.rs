@@ -10,6 +10,7 @@ mod batch;
 mod decode;
 mod live;
 mod merge;
+mod name_fields;
 mod names;
 mod sightings;
 mod with_vcpus;

@@ -35,8 +35,13 @@ const TELLERS: &[(&str, &[Pair])] = &[
     ("sched:sched_process_exit", OWN),
     ("sched:sched_process_free", OWN),
     ("task:task_newtask", OWN),
-    ("task:task_rename", &[("pid", "newcomm")]),
+    // Since Linux 6.15 it has no id but that of the thread that ran.
+    ("task:task_rename", &[("pid|common_pid", "newcomm")]),
+    // A program that begins has the name of its file.
+    (EXEC, &[("pid", "filename")]),
 ];
+
+const EXEC: &str = "sched:sched_process_exec";
 
 /// The events of one recording that name threads.
 #[derive(Debug)]
@@ -76,11 +81,15 @@ const COMM_BYTES: usize = 16;
 pub(super) struct Teller<'r> {
     pid: NumberAt,
     comm: &'r Field,
+    /// The field has a path, of which the last part is the name.
+    is_path: bool,
 }
 
 impl<'r> Teller<'r> {
     fn new(format: &'r EventFormat, (pid, comm): &Pair) -> Option<Self> {
-        Some(Self { pid: format.field(pid)?.number()?, comm: format.field(comm)? })
+        let pid = pid.split('|').find_map(|pid| format.field(pid))?.number()?;
+        let is_path = format.full_name() == EXEC;
+        Some(Self { pid, comm: format.field(comm)?, is_path })
     }
 
     /// The thread; 0, the idle one, when the record is cut short.
@@ -98,11 +107,16 @@ impl<'r> Teller<'r> {
 
     /// Its name; `None` when the record has none.
     pub(super) fn comm<'p>(&self, record: &'p [u8], order: ByteOrder) -> Option<&'p [u8]> {
-        match self.comm.value(record, order)? {
-            Value::Text(comm) if !comm.is_empty() => Some(comm),
-            _ => None,
-        }
+        let Value::Text(comm) = self.comm.value(record, order)? else { return None };
+        let comm = if self.is_path { name_of_file(comm)? } else { comm };
+        (!comm.is_empty()).then_some(comm)
     }
+}
+
+/// What the kernel calls a thread that runs a file; `None`: the path doesn't say it.
+fn name_of_file(path: &[u8]) -> Option<&[u8]> {
+    let name = path.rsplit(|&byte| byte == b'/').next().filter(|_| !path.starts_with(b"/dev/fd/"));
+    name.map(|name| name.get(..COMM_BYTES - 1).unwrap_or(name))
 }
 
 /// A name that an event has.

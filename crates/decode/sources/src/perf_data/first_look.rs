@@ -21,7 +21,7 @@ pub(super) const MOST_CPUS: u32 = 1 << 14;
 #[derive(Debug, Default)]
 pub(super) struct FirstLook {
     pub(super) cpus: BTreeMap<u32, CpuSamples>,
-    pub(super) comms: HashMap<u32, String>,
+    pub(super) comms: HashMap<u32, NameSince>,
     pub(super) samples: SampleCounts,
     pub(super) damage: Vec<Damage>,
     /// A symbol of the kernel, and where that was.
@@ -33,6 +33,13 @@ pub(super) struct FirstLook {
     unreadable: Faults,
     /// Samples of tracepoints that have no time, or no CPU.
     nowhere: Faults,
+}
+
+/// What a thread is called from a moment on.
+#[derive(Clone, Debug)]
+pub(super) struct NameSince {
+    pub(super) name: String,
+    time_ns: u64,
 }
 
 /// Faults of one kind: how many, and where the first is.
@@ -126,7 +133,10 @@ impl FirstLook {
             self.lost(loss, offset);
         }
         match body {
-            Body::Comm(comm) => self.comm(comm.tid, comm.name),
+            Body::Comm(comm) => {
+                let time_ns = events.sample_id(record).ok().and_then(|id| id.time);
+                self.comm(comm.tid, comm.name, time_ns.unwrap_or(0));
+            }
             Body::Mapping(mapping) if self.kernel.is_none() => {
                 self.kernel = running_kernel::placed(&mapping);
             }
@@ -156,9 +166,17 @@ impl FirstLook {
         Some(())
     }
 
-    fn comm(&mut self, thread: u32, name: &[u8]) {
-        if thread != 0 && (self.comms.len() < MOST_THREADS || self.comms.contains_key(&thread)) {
-            self.comms.insert(thread, String::from_utf8_lossy(name).into_owned());
+    /// Keeps a thread's name, of several the last in time: the buffers of CPUs lie one after another in the file.
+    fn comm(&mut self, thread: u32, name: &[u8], time_ns: u64) {
+        let room = self.comms.len() < MOST_THREADS;
+        let name = || String::from_utf8_lossy(name).into_owned();
+        match self.comms.get_mut(&thread) {
+            Some(known) if known.time_ns > time_ns => {}
+            Some(known) => *known = NameSince { name: name(), time_ns },
+            None if thread != 0 && room => {
+                self.comms.insert(thread, NameSince { name: name(), time_ns });
+            }
+            None => {}
         }
     }
 

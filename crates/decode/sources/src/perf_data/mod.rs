@@ -27,7 +27,7 @@ use sys::FileMap;
 use tracedat::{Cmdlines, Correction, Formats, TracingData};
 
 pub(crate) use self::bytes::Bytes;
-use self::first_look::{FirstLook, MOST_CPUS};
+use self::first_look::{FirstLook, MOST_CPUS, NameSince};
 use self::running_kernel::RecordedKernel;
 use self::stream::PerfStream;
 use crate::clock::Clock;
@@ -204,13 +204,13 @@ fn clock(perf: &PerfData) -> &'static str {
 }
 
 /// Names by the kernel's own list, and over it those that threads had in the recording.
-fn cmdlines(saved: &[u8], comms: &HashMap<u32, String>) -> Cmdlines {
+fn cmdlines(saved: &[u8], comms: &HashMap<u32, NameSince>) -> Cmdlines {
     let mut text = saved.to_vec();
     if !text.is_empty() && !text.ends_with(b"\n") {
         text.push(b'\n');
     }
     for (thread, comm) in comms {
-        let comm = comm.replace('\n', " ");
+        let comm = comm.name.replace('\n', " ");
         text.extend_from_slice(format!("{thread} {comm}\n").as_bytes());
     }
     Cmdlines::parse(&text)

@@ -8,24 +8,11 @@ use ringbuf::{PageTime, Record, RecordDamage};
 use sources::{Block, Damage, FormatTable, Packet, Recording};
 
 use super::batch::{TraceEventBatch, Walk};
-use super::names::COMM_BYTES;
+use super::name_fields::{NameAt, names_of, renames};
 use super::{MOST_FIELDS, TraceEvent, TraceEventSink, Wanted};
 use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::stamps;
-
-/// Fields with a thread's name, each with the one that has its id.
-const NAME_FIELDS: [(&str, &str); 5] = [
-    ("prev_pid", "prev_comm"),
-    ("next_pid", "next_comm"),
-    ("child_pid", "child_comm"),
-    ("pid", "comm"),
-    ("pid", "newcomm"),
-];
-
-/// Events with a `pid` and a `comm` that are not of one thread: the kernel's `sched_process_wait`
-/// has the name of the thread that waits, and the id of the one waited for.
-const NAMELESS: [&str; 1] = ["sched_process_wait"];
 
 /// Where the fields of one [`TraceEvent`] stand: those that the event has, each with its place.
 #[derive(Debug, Default)]
@@ -69,11 +56,13 @@ fn number(format: &EventFormat, name: &str) -> Option<NumberAt> {
 #[derive(Debug)]
 struct Event {
     tag: u16,
+    /// Else it is read for the names that it has alone.
+    is_wanted: bool,
     fields: Fields,
     /// What is given with the tags that follow, where more fields are wanted than one has room for.
     more: Vec<Fields>,
-    /// Where a thread's id stands, and where 16 bytes of its name begin.
-    names: Vec<(Load, usize)>,
+    /// Where a thread's id stands, and its name.
+    names: Vec<(Load, NameAt)>,
 }
 
 impl Event {
@@ -81,22 +70,30 @@ impl Event {
         let mut parts = wanted.fields.chunks(MOST_FIELDS).map(|part| Fields::new(format, part));
         let fields = parts.next().unwrap_or_default();
         let more = parts.collect();
-        let nameless = NAMELESS.contains(&format.name());
-        let pairs = NAME_FIELDS.iter().filter(|_| !nameless);
-        let names = pairs.filter_map(|(pid, comm)| {
-            let comm = format.field(comm).filter(|comm| comm.size as usize == COMM_BYTES)?;
-            Some((Load::new(format.field(pid)?.number()?), comm.offset as usize))
-        });
-        Self { tag: wanted.tag, fields, more, names: names.collect() }
+        Self { tag: wanted.tag, is_wanted: true, fields, more, names: names_of(format) }
+    }
+
+    /// An event that nobody wants, if it renames threads: their names would be old ones.
+    fn of_names(format: &EventFormat) -> Option<Self> {
+        let names = if renames(format) { names_of(format) } else { Vec::new() };
+        let fields = Fields::default();
+        let event = Self { tag: 0, is_wanted: false, fields, more: Vec::new(), names };
+        (!event.names.is_empty()).then_some(event)
     }
 
     /// Notes the names of threads that a record has.
     #[inline]
-    fn note_names<const BIG: bool>(&self, payload: &[u8], batch: &mut TraceEventBatch) {
+    fn note_names<const BIG: bool>(
+        &self,
+        stamp_ns: u64,
+        payload: &[u8],
+        batch: &mut TraceEventBatch,
+    ) {
+        let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
         for (pid, comm) in &self.names {
-            let comm = payload.get(*comm..).and_then(|bytes| bytes.first_chunk::<COMM_BYTES>());
+            let comm = comm.comm(payload, order);
             if let (Some(pid), Some(comm)) = (pid.read::<BIG>(payload), comm) {
-                batch.names.set(pid as u32, comm);
+                batch.names.set(pid as u32, &comm, stamp_ns);
             }
         }
     }
@@ -106,6 +103,8 @@ impl Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventUse {
     Nothing,
+    /// Names of threads, and nothing else.
+    NamesAlone,
     /// The thread that ran.
     Thread,
     /// Names of threads, too.
@@ -135,10 +134,14 @@ impl Reader {
         let (mut by_id, mut seen) = (Vec::new(), Vec::new());
         for (id, format) in formats.iter() {
             seen.resize_with(usize::from(id) + 1, AtomicBool::default);
-            let Some(wanted) = wanted(format) else { continue };
+            let event = match wanted(format) {
+                Some(wanted) => Some(Event::new(format, &wanted)),
+                None => Event::of_names(format),
+            };
+            let Some(event) = event else { continue };
             by_id.resize_with(usize::from(id) + 1, || None);
             if let Some(place) = by_id.last_mut() {
-                *place = Some(Event::new(format, &wanted));
+                *place = Some(event);
             }
         }
         let (type_at, pid_at) = (Load::new(formats.type_at()), Load::new(formats.pid_at()));
@@ -150,6 +153,7 @@ impl Reader {
     pub(super) fn use_of(&self, id: u16) -> EventUse {
         match self.by_id.get(usize::from(id)).and_then(Option::as_ref) {
             None => EventUse::Nothing,
+            Some(event) if !event.is_wanted => EventUse::NamesAlone,
             Some(event) if !event.fields.0.is_empty() => EventUse::Fields,
             Some(event) if !event.names.is_empty() => EventUse::Names,
             Some(_) => EventUse::Thread,
@@ -216,8 +220,11 @@ impl Reader {
         self.note_seen(id);
         let Some(event) = self.by_id.get(id).and_then(Option::as_ref) else { return };
         let Some(thread) = self.pid_at.read::<BIG>(payload) else { return };
-        event.note_names::<BIG>(payload, batch);
         let (stamp_ns, thread, tag) = (stamp_ns(), thread as u32, event.tag);
+        event.note_names::<BIG>(stamp_ns, payload, batch);
+        if !event.is_wanted {
+            return;
+        }
         let (values, has, cut) = ([0; MOST_FIELDS], 0, 0);
         // Values are written where they stay: to copy what was just written in parts is slow.
         batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, cut, values });
@@ -233,12 +240,13 @@ impl Reader {
     pub(super) fn note_names<const BIG: bool>(
         &self,
         id: u16,
+        stamp_ns: u64,
         payload: &[u8],
         batch: &mut TraceEventBatch,
     ) {
         self.note_seen(id.into());
         if let Some(event) = self.by_id.get(usize::from(id)).and_then(Option::as_ref) {
-            event.note_names::<BIG>(payload, batch);
+            event.note_names::<BIG>(stamp_ns, payload, batch);
         }
     }
 

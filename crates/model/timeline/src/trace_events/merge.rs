@@ -246,7 +246,7 @@ impl StreamQueues {
             losses.merge(std::mem::take(&mut batch.losses), lane.cpu.into(), lane.buffer);
         }
         if let Some(names) = self.pass.names.get_mut(recording) {
-            batch.names.iter().for_each(|(thread, comm)| names.set(thread, comm));
+            batch.names.iter().for_each(|named| names.set(&named));
         }
         if let (Some(first_ns), Some(last_ns)) = (batch.first_ns, batch.last_ns) {
             if let Some(span_ns) = self.pass.spans_ns.get_mut(recording) {

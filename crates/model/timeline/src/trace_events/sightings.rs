@@ -84,6 +84,10 @@ impl Aside for Sightings<'_> {
         let of = self.of;
         match of.uses[usize::from(id)] {
             EventUse::Nothing => of.reader.note_seen(usize::from(id)),
+            EventUse::NamesAlone => {
+                let batch = &mut *self.walk.batch;
+                of.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
+            }
             EventUse::Thread => {
                 let thread = Some(of.reader.thread::<BIG>(payload));
                 if thread != self.thread {
@@ -99,7 +103,8 @@ impl Aside for Sightings<'_> {
                     self.thread = thread;
                     self.take::<BIG>(stamp_ns(), payload);
                 } else {
-                    of.reader.note_names::<BIG>(id, payload, self.walk.batch);
+                    let batch = &mut *self.walk.batch;
+                    of.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
                 }
             }
             EventUse::Fields => {
