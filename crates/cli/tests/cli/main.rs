@@ -23,6 +23,7 @@ mod inputs;
 mod irqs;
 mod lake;
 mod losses;
+mod made_ctf;
 mod manual;
 mod misuse;
 mod nested_symbols;

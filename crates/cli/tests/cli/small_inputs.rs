@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::made_ctf::{self, CpuIn, MadeOrder};
 use crate::tool::{hyperscope, output_of};
 
 fn input(name: &str) -> String {
@@ -10,6 +11,72 @@ fn input(name: &str) -> String {
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&output_of(&[args, &["--format", "json"]].concat())).unwrap()
+}
+
+/// The document of a verb without the input's name.
+fn without_name(verb: &str, path: &str) -> String {
+    output_of(&[verb, "--format", "json", path]).replace(path, "INPUT")
+}
+
+#[test]
+fn a_thread_that_perf_says_was_woken_is_the_one_that_runs() {
+    let (ctf, text) = (input("perf-ctf-wakeups"), input("perf-ctf-wakeups.same.txt"));
+    for path in [&ctf, &text] {
+        let printed = output_of(&["cpu", path]);
+        assert!(printed.contains("31.42%") && printed.contains("39.43%"), "{path}: {printed}");
+        let paths = json(&["path", path]);
+        assert_eq!(paths["requests"], 5, "{path}");
+    }
+    let critical = hyperscope(&["critical", "--task", "200", &ctf]);
+    assert!(!critical.out.contains("no wake-up event"), "{}", critical.out);
+}
+
+#[test]
+fn the_cpu_that_events_say_is_theirs() {
+    let expected = without_name("cpu", &input("perf-ctf-cpu-in-packets"));
+    assert_eq!(without_name("cpu", &input("perf-ctf-cpu-in-events")), expected);
+    let printed = output_of(&["cpu", "--by", "cpu", &input("perf-ctf-cpu-in-events")]);
+    assert!(printed.contains("76.92%") && printed.contains("23.08%"), "{printed}");
+}
+
+#[test]
+fn cpus_are_found_wherever_a_trace_has_them() {
+    for order in [MadeOrder::Little, MadeOrder::Big] {
+        let folder = tempfile::tempdir().unwrap();
+        let made = |cpu_in| {
+            let path = folder.path().join(format!("{cpu_in:?}"));
+            made_ctf::of_two_cpus(&path, order, cpu_in);
+            path.to_str().unwrap().to_owned()
+        };
+        let lines = |path: &str| {
+            let text = output_of(&["events", path]);
+            text.replace("context_cpu_id=0 ", "")
+                .replace("context_cpu_id=1 ", "")
+                .replace("perf_cpu=0 ", "")
+                .replace("perf_cpu=1 ", "")
+        };
+        let expected = lines(&made(CpuIn::Packets));
+        assert_eq!(expected.lines().count(), 21);
+        assert!(expected.starts_with("cpus=2\n") && expected.contains("[001]"), "{expected}");
+        for cpu_in in
+            [CpuIn::Events, CpuIn::Context, CpuIn::MixedStreams, CpuIn::EventsAgainstPackets]
+        {
+            assert_eq!(lines(&made(cpu_in)), expected, "{cpu_in:?} {order:?}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_beyond_64_bits_counts_from_its_own_zero() {
+    let (beyond, plain) = (input("ctf-clock-beyond"), input("perf-ctf-cpu-in-packets"));
+    for verb in ["cpu", "exits"] {
+        assert_eq!(without_name(verb, &beyond), without_name(verb, &plain), "{verb}");
+    }
+    let info = output_of(&["info", &beyond]);
+    assert!(info.contains("1351530929945824323 s, does not fit 64 bits of nanoseconds"), "{info}");
+    let events = hyperscope(&["events", &beyond]);
+    assert_eq!((events.code, events.out), (0, output_of(&["events", &plain])));
+    assert!(events.err.contains("times count from the clock's own zero"), "{}", events.err);
 }
 
 #[test]

@@ -102,17 +102,18 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The time of a reading, in nanoseconds from where its offset counts; times before that are zero.
-    #[inline]
+    /// Where its zero is, in nanoseconds.
     #[must_use]
-    pub fn ns(&self, cycles: u64) -> u64 {
-        const BILLION: u64 = 1_000_000_000;
-        let offset = i128::from(self.offset_s) * i128::from(BILLION);
-        let ns = offset + self.cycles_ns(self.offset_cycles) + self.cycles_ns(cycles);
-        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+    pub fn offset_ns(&self) -> i128 {
+        // A second of every clock has as many nanoseconds.
+        let seconds = i128::from(self.offset_s) * 1_000_000_000;
+        seconds.saturating_add(self.cycles_ns(self.offset_cycles))
     }
 
-    fn cycles_ns(&self, cycles: u64) -> i128 {
+    /// How long some cycles take, in nanoseconds.
+    #[inline]
+    #[must_use]
+    pub fn cycles_ns(&self, cycles: u64) -> i128 {
         if self.frequency == 1_000_000_000 {
             return cycles.into();
         }

@@ -16,6 +16,7 @@ mod damage;
 mod enabled;
 mod ending;
 mod format_table;
+mod identifier;
 mod names;
 mod open;
 mod part;

@@ -32,7 +32,8 @@ fn metadata() -> Vec<u8> {
 fn fields_of_each_class_are_read() {
     let layout = Layout::parse(&metadata()).unwrap();
     assert_eq!((layout.version, layout.env("tracer_name")), ("2", Some("made")));
-    assert_eq!(layout.clocks.first().map(|clock| clock.ns(1)), Some(7_000_000_006));
+    let ns = layout.clocks.first().map(|clock| clock.offset_ns() + clock.cycles_ns(1));
+    assert_eq!(ns, Some(7_000_000_006));
     let first = [10, 3, b'a', b'b', b'c', 1, 42, 0x7f, 8, 9];
     let second = [11, 0, 2, b'x', 0, 77, 0x80, 0x7f, 8, 9];
     let file = [&first[..], &second].concat();

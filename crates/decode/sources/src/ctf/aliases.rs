@@ -1,5 +1,6 @@
 //! What tracers call events and fields, and what the kernel calls them: LTTng has names of its own.
 
+use crate::identifier::identifier;
 use crate::text::system_of;
 
 /// System and name of an event, as the kernel has them where it has the event.
@@ -85,33 +86,30 @@ const KVM_X86: &[(&str, &str)] = &[
     ("kvm_x86_vcpu_match_mmio", "vcpu_match_mmio"),
 ];
 
-/// The kernel's name of a field. LTTng calls the id of a thread `tid`, and has `pid` for the process.
-pub(super) fn field<'n>(system: &str, name: &'n str) -> &'n str {
-    if system != "sched" {
-        return name;
-    }
-    match name {
-        "tid" => "pid",
-        "prev_tid" => "prev_pid",
-        "next_tid" => "next_pid",
-        "parent_tid" => "parent_pid",
-        "child_tid" => "child_pid",
-        "pid" => "tgid",
-        "parent_pid" => "parent_tgid",
-        "child_pid" => "child_tgid",
-        other => other,
-    }
-}
+/// LTTng's names of ids of threads, the kernel's, and what the process is called that LTTng calls as the kernel does the
+/// thread.
+const IDS: [(&str, &str, &str); 6] = [
+    ("tid", "pid", "tgid"),
+    ("prev_tid", "prev_pid", "prev_tgid"),
+    ("next_tid", "next_pid", "next_tgid"),
+    ("parent_tid", "parent_pid", "parent_tgid"),
+    ("child_tid", "child_pid", "child_tgid"),
+    ("old_tid", "old_pid", "old_tgid"),
+];
 
-/// A name of nothing but letters, digits and underscores.
-pub(super) fn identifier(name: &str) -> String {
-    let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
-    let name: String = name.chars().map(plain).collect();
-    match name.chars().next() {
-        None => "unnamed".to_owned(),
-        Some(first) if first.is_ascii_digit() => format!("_{name}"),
-        Some(_) => name,
+/// The kernel's name of a field of an event that has others, too. LTTng calls the id of a thread `tid`, and where it has that,
+/// `pid` is the process; perf has the kernel's `pid`.
+pub(super) fn field<'n>(system: &str, name: &'n str, has: impl Fn(&str) -> bool) -> &'n str {
+    let ids = IDS.iter().filter(|_| system == "sched");
+    for &(thread, kernels, process) in ids {
+        if name == thread {
+            return kernels;
+        }
+        if name == kernels && has(thread) {
+            return process;
+        }
     }
+    name
 }
 
 #[cfg(test)]
@@ -138,6 +136,12 @@ mod tests {
             assert_eq!(event(theirs, "lttng-modules"), expected, "{theirs}");
         }
         let of = |name, tracer| event(name, tracer);
+        let names = ["tid", "pid", "parent_pid"];
+        let field = |name| field("sched", name, |other| names.contains(&other));
+        assert_eq!(
+            [field("tid"), field("pid"), field("parent_pid")],
+            ["pid", "tgid", "parent_pid"]
+        );
         assert_eq!(of("kvm:kvm_exit", "perf"), ("kvm".to_owned(), "kvm_exit".to_owned()));
         assert_eq!(of("my app:1st", "lttng-ust"), ("my_app".to_owned(), "_1st".to_owned()));
     }

@@ -99,7 +99,7 @@ impl Comms {
         for part in &stream.parts {
             let clock = self.trace.clock(part);
             self.trace.each_record(part, &mut record, |shape, record, cycles| {
-                let ns = clock.ns(cycles);
+                let ns = clock.nearest_ns(cycles);
                 for place in &shape.names_at {
                     let Some(thread) = order.u32_at(record, place.id.into()) else { continue };
                     let Some(name) = place.name.of(record, order) else { continue };

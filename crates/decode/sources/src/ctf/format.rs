@@ -23,32 +23,38 @@ pub(super) struct Known {
 /// How the print fmt has a field.
 pub(super) enum Print {
     Number(&'static str),
-    Labels(String),
+    /// By the names of values, of which these bits count.
+    Labels(String, u64),
     Text,
-    Bytes,
+    /// Numbers of this many bytes each.
+    Numbers(u32),
+    /// Numbers that libtraceevent would print otherwise: it takes arrays for those of the machine that it runs on.
+    Nothing,
 }
 
 /// The format of an event with these fields; `has_flags`: its head has `common_flags`.
 pub(super) fn text(id: u16, name: &str, fields: &[Known], has_flags: bool) -> String {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
-    let mut field = |declared: &str, at: u16, size: u16, signed: bool| {
+    let field = |text: &mut String, declared: &str, at: u16, size: u16, signed: bool| {
         let signed = u8::from(signed);
         // Writing to memory can't fail.
         let _ = writeln!(text, "\tfield:{declared};\toffset:{at};\tsize:{size};\tsigned:{signed};");
     };
-    field("unsigned short common_type", 0, 2, false);
+    field(&mut text, "unsigned short common_type", 0, 2, false);
     if has_flags {
-        field("unsigned char common_flags", 2, 1, false);
+        field(&mut text, "unsigned char common_flags", 2, 1, false);
     }
-    field("unsigned char common_preempt_count", 3, 1, false);
-    field("int common_pid", 4, 4, true);
+    field(&mut text, "unsigned char common_preempt_count", 3, 1, false);
+    field(&mut text, "int common_pid", 4, 4, true);
+    // libtraceevent takes fields for common ones up to an empty line.
+    text.push('\n');
     for known in fields {
         let Known { name, declared, at, size, signed, .. } = known;
         let declared = match known.count {
             Some(count) => format!("{declared} {name}[{count}]"),
             None => format!("{declared} {name}"),
         };
-        field(&declared, *at, *size, *signed);
+        field(&mut text, &declared, *at, *size, *signed);
     }
     text + "\nprint fmt: " + &print_fmt(name, fields) + "\n"
 }
@@ -64,10 +70,16 @@ fn print_fmt(name: &str, fields: &[Known]) -> String {
         let name = &field.name;
         let (how, argument) = match &field.print {
             Print::Number(how) => (*how, format!("REC->{name}")),
-            Print::Labels(labels) => ("%s", format!("__print_symbolic(REC->{name}, {labels})")),
+            Print::Labels(labels, u64::MAX) => {
+                ("%s", format!("__print_symbolic(REC->{name}, {labels})"))
+            }
+            Print::Labels(labels, bits) => {
+                ("%s", format!("__print_symbolic(REC->{name} & {bits:#x}, {labels})"))
+            }
             Print::Text if field.count.is_some() => ("%s", format!("REC->{name}")),
             Print::Text => ("%s", format!("__get_str({name})")),
-            Print::Bytes => continue,
+            Print::Numbers(size) => ("%s", numbers(name, field.count, *size)),
+            Print::Nothing => continue,
         };
         format.push(format!("{name}={how}"));
         arguments.push(argument);
@@ -78,6 +90,22 @@ fn print_fmt(name: &str, fields: &[Known]) -> String {
         print.push_str(&argument);
     }
     print
+}
+
+/// An array as the kernel's own print fmts have some: bytes in hex, larger numbers between braces.
+fn numbers(name: &str, count: Option<u32>, size: u32) -> String {
+    let (place, count) = match count {
+        Some(count) => (format!("REC->{name}"), count.to_string()),
+        None => {
+            let len = format!("__get_dynamic_array_len({name})");
+            let count = if size == 1 { len } else { format!("{len} / {size}") };
+            (format!("__get_dynamic_array({name})"), count)
+        }
+    };
+    match size {
+        1 => format!("__print_hex({place}, {count})"),
+        _ => format!("__print_array({place}, {count}, {size})"),
+    }
 }
 
 /// The type of a field as C has it, and whether it is signed.
@@ -95,21 +123,40 @@ pub(super) fn declared(of: &Integer, bytes: u32) -> (&'static str, bool) {
     (declared, of.signed)
 }
 
-/// How a number is printed: by the names of its values, if it has any.
-pub(super) fn number(one: &Integer) -> Print {
-    let single = |label: &&ctf::Label| label.from == label.to && label.from >= 0;
-    let labels = one.labels.iter().flat_map(|labels| labels.iter()).filter(single);
-    let plain = |name: &str| name.replace(['"', '\\'], "'");
-    let labels: Vec<String> = labels
+/// How a number of this many bytes is printed: by the names of its values, if it has any.
+pub(super) fn number(one: &Integer, bytes: u32) -> Print {
+    let single = |label: &&ctf::Label| label.from == label.to;
+    let labels = || one.labels.iter().flat_map(|labels| labels.iter()).filter(single);
+    // libtraceevent reads no number below zero, and doesn't extend the sign of a field.
+    let is_below = labels().take(MOST_LABELS).any(|label| label.from < 0) && bytes < 8;
+    let bits = if is_below { (1 << (bytes * 8)) - 1 } else { u64::MAX };
+    let value = |label: &ctf::Label| label.from as u64 & bits;
+    let labels: Vec<String> = labels()
         .take(MOST_LABELS)
-        .map(|label| format!("{{ {:#x}, \"{}\" }}", label.from, plain(&label.name)))
+        .map(|label| format!("{{ {:#x}, \"{}\" }}", value(label), plain(&label.name)))
         .collect();
     if !labels.is_empty() {
-        return Print::Labels(labels.join(", "));
+        return Print::Labels(labels.join(", "), bits);
     }
-    Print::Number(match one {
-        Integer { base: 16, .. } => "0x%llx",
-        Integer { signed: true, .. } => "%lld",
-        _ => "%llu",
+    // libtraceevent doesn't extend the sign of what is shorter than its conversion.
+    Print::Number(match (one, bytes) {
+        (Integer { base: 16, .. }, 8) => "0x%llx",
+        (Integer { base: 16, .. }, _) => "0x%x",
+        (Integer { signed: true, .. }, 1) => "%hhd",
+        (Integer { signed: true, .. }, 2) => "%hd",
+        (Integer { signed: true, .. }, 4) => "%d",
+        (Integer { signed: true, .. }, _) => "%lld",
+        (_, 8) => "%llu",
+        _ => "%u",
     })
+}
+
+/// A name that can stand in a print fmt.
+fn plain(name: &str) -> String {
+    let plain = |one: char| match one {
+        '"' | '\\' => '\'',
+        ' '..='~' => one,
+        _ => '?',
+    };
+    name.chars().map(plain).collect()
 }

@@ -4,10 +4,12 @@
 //! Metadata say which events there are; each gets a format of its own, as a kernel would write it, under the
 //! kernel's name (`aliases.rs`, `shape.rs`). Heads of all packets are read when the trace is opened, the
 //! packets become records when they are asked for (`stream.rs`). Threads are those of contexts, else of
-//! the switches on the CPU (`threads.rs`).
+//! the switches on the CPU (`threads.rs`); CPUs are those that events say, else their packets (`cpus.rs`).
 
 mod aliases;
+mod clocks;
 mod comms;
+mod cpus;
 mod folder;
 mod format;
 mod parts;
@@ -27,9 +29,11 @@ use raw_bytes::{Abi, LongSize};
 use sys::FileMap;
 use tracedat::{Correction, EventFormat as EventText, Formats};
 
+use self::clocks::Clocks;
 use self::comms::Comms;
+use self::cpus::Parted;
 pub(crate) use self::folder::trace;
-use self::parts::Lost;
+use self::parts::{Lost, Part};
 use self::shape::{Of, Shape};
 use self::stream::{CtfStream, Trace};
 use crate::clock::Clock;
@@ -269,6 +273,63 @@ fn channel(path: Option<&std::path::PathBuf>) -> String {
     if plain.is_empty() { name.into_owned() } else { plain.to_owned() }
 }
 
+/// A channel's streams, which are those of one buffer.
+#[derive(Default)]
+struct Channel {
+    name: String,
+    streams: Vec<Parted>,
+    /// Whether events say which CPU they were recorded on.
+    says_cpus: bool,
+    /// Events that were lost, by the CPU that packets say, and whether all packets have such a count.
+    lost: Vec<(u32, u64)>,
+    is_uncounted: bool,
+}
+
+/// The channels of a trace, in the order of their streams.
+fn channels(
+    found: BTreeMap<StreamKey, Found>,
+    trace: &Trace,
+    names: &[std::path::PathBuf],
+    is_lttng: bool,
+) -> Vec<Channel> {
+    let mut channels: Vec<Channel> = Vec::new();
+    for (number, (key, packets)) in found.into_iter().enumerate() {
+        let name = channel(packets.first().and_then(|(file, _)| names.get(*file)));
+        let at = channels.iter().position(|one| one.name == name).unwrap_or_else(|| {
+            channels.push(Channel { name, ..Channel::default() });
+            channels.len() - 1
+        });
+        let Some(channel) = channels.get_mut(at) else { continue };
+        let cpu = key.cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        let (parts, lost) = parts::ordered(packets, is_lttng);
+        let parts = parts::parted(parts, &trace.layout, &trace.files);
+        let Lost { events, is_counted } = lost;
+        channel.is_uncounted |= !is_counted;
+        let shown = cpu.unwrap_or(u32::try_from(number).unwrap_or(u32::MAX));
+        channel.lost.push((shown, events));
+        let says_cpus = cpus::are_said(&trace.shapes, key.class);
+        channel.says_cpus |= says_cpus;
+        let cpu = if says_cpus { cpu } else { Some(shown) };
+        channel.streams.push(Parted { cpu, parts });
+    }
+    channels
+}
+
+impl Channel {
+    /// Its parts by the CPUs that events say, else by those of packets; and what each lost.
+    fn by_cpu(&mut self, trace: &Trace) -> Vec<(u32, Vec<Part>, u64)> {
+        let said = if self.says_cpus { cpus::by_cpu(trace, &self.streams) } else { None };
+        let Some(said) = said else {
+            let streams = std::mem::take(&mut self.streams).into_iter().zip(&self.lost);
+            return streams.map(|(stream, &(cpu, lost))| (cpu, stream.parts, lost)).collect();
+        };
+        // Nobody knows which of them lost what packets of all of them did: one of them has the count.
+        let mut lost = self.lost.iter().map(|(_, lost)| *lost).fold(0, u64::saturating_add);
+        let with_lost = |(cpu, parts)| (cpu, parts, std::mem::take(&mut lost));
+        said.into_iter().map(with_lost).collect()
+    }
+}
+
 fn recording(
     path: &Path,
     layout: Layout,
@@ -281,31 +342,31 @@ fn recording(
     let table = format_table(&shapes, &mut damage);
     let formats = format_texts(&shapes);
     let found = packets(&layout, &files, &mut damage);
-    if found.keys().any(|key| key.cpu.is_none()) {
+    let is_without = |key: &StreamKey| key.cpu.is_none() && !cpus::are_said(&shapes, key.class);
+    if found.keys().any(is_without) {
         notes.push(NO_CPUS.to_owned());
     }
+    let (clocks, note) = Clocks::new(&layout, &files, found.values());
+    notes.extend(note);
     let is_lttng = matches!(tracer(&layout), Tracer::Lttng | Tracer::LttngOfPrograms);
-    let trace = Arc::new(Trace { layout, files, shapes, order });
-    let mut channels: Vec<String> = Vec::new();
+    let trace = Arc::new(Trace { layout, files, shapes, order, clocks });
+    let mut channels = channels(found, &trace, names, is_lttng);
     let (mut streams, mut sources, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut is_counted = true;
-    for (number, (key, packets)) in found.into_iter().enumerate() {
-        let of = channel(packets.first().and_then(|(file, _)| names.get(*file)));
-        let buffer = channels.iter().position(|one| *one == of).unwrap_or_else(|| {
-            channels.push(of);
-            channels.len() - 1
-        });
-        let cpu = key.cpu.unwrap_or(number as u64);
-        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-        let (parts, lost) = parts::ordered(packets, is_lttng);
-        let parts = parts::parted(parts, &trace.layout, &trace.files);
-        let Lost { events, is_counted: counted } = lost;
-        is_counted &= counted;
-        counts.push((buffer, KernelCount { cpu, lost: events, ..KernelCount::default() }));
-        let source = Arc::new(CtfStream::new(cpu, Arc::clone(&trace), parts));
-        sources.push(Arc::clone(&source));
-        streams.push(Stream { cpu, buffer, records: StreamRecords::Listed(source), cut: false });
+    for (buffer, channel) in channels.iter_mut().enumerate() {
+        for (cpu, parts, lost) in channel.by_cpu(&trace) {
+            counts.push((buffer, KernelCount { cpu, lost, ..KernelCount::default() }));
+            let source = Arc::new(CtfStream::new(cpu, Arc::clone(&trace), parts));
+            sources.push(Arc::clone(&source));
+            streams.push(Stream {
+                cpu,
+                buffer,
+                records: StreamRecords::Listed(source),
+                cut: false,
+            });
+        }
     }
+    let is_counted = !channels.iter().any(|channel| channel.is_uncounted);
+    let mut channels: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
     // One channel is the recording's only buffer, and needs no name.
     if channels.len() <= 1 {
         channels = vec![String::new()];

@@ -1,6 +1,7 @@
 //! The packets of a stream in order, with what is missing between them, and parted where they are long.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ctf::{Events, Layout, Packet};
 use ringbuf::Missed;
@@ -16,7 +17,7 @@ const BLOCK_BYTES: u64 = 256 << 10;
 pub(super) struct Part {
     /// Index among the trace's files.
     pub(super) file: usize,
-    pub(super) packet: Packet,
+    pub(super) packet: Arc<Packet>,
     /// Bits of the packet that are this part's.
     pub(super) bits: Range<u64>,
     /// The clock before its first event.
@@ -89,6 +90,7 @@ pub(super) fn ordered(mut packets: Vec<(usize, Packet)>, is_lttng: bool) -> (Vec
             }
         };
         let (bits, cycles) = (packet.events_at..packet.content, packet.begin.unwrap_or(0));
+        let packet = Arc::new(packet);
         parts.push(Part { file, packet, bits, cycles, before, behind });
     }
     (parts, lost)

@@ -12,6 +12,7 @@ use ctf::{ByteOrder, EventClass, FixedField, FixedType, Float, Integer, Scope, S
 use super::aliases;
 use super::comms::{self, NameAt};
 use super::format::{self, Known, Print, declared, number};
+use crate::identifier::identifier;
 
 /// Bytes before an event's own fields: `common_type` to `common_pid`.
 pub(super) const HEAD_BYTES: u16 = 8;
@@ -62,6 +63,8 @@ pub(super) struct Shape {
     pub(super) size: u16,
     /// Where the record has the id of the thread it is of.
     pub(super) thread_at: Option<u16>,
+    /// Where the record has the CPU that it was recorded on.
+    pub(super) cpu_at: Option<u16>,
     /// Of a switch: where it has the thread before and the one after.
     pub(super) switch_at: Option<(u16, u16)>,
     /// Where it has names of threads.
@@ -79,6 +82,8 @@ pub(super) enum Plan {
     Pieces(Vec<Piece>),
     /// Bytes go behind the record, whose place stands at this byte; a text gets a NUL.
     Behind { at: u16, is_text: bool },
+    /// A thread's name stands at this byte, filled up with NULs.
+    Comm { at: u16 },
     /// It is left out.
     Nothing,
 }
@@ -117,11 +122,21 @@ pub(super) struct Of<'t> {
 
 /// Fields of any event that have the thread that ran.
 pub(super) const THREADS: [&str; 3] = ["context_tid", "context_vtid", "perf_tid"];
+/// The same of the CPU.
+const CPUS: [&str; 2] = ["perf_cpu", "context_cpu_id"];
+
+/// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
+pub(super) const COMM_BYTES: u16 = 16;
+/// Names of threads as the kernel's events have them. libtraceevent's plugins look for them in arrays of [`COMM_BYTES`].
+const COMMS: [&str; 7] =
+    ["comm", "prev_comm", "next_comm", "parent_comm", "child_comm", "oldcomm", "newcomm"];
 
 struct Builder<'t> {
     of: &'t Of<'t>,
     is_entry: bool,
     system: String,
+    /// What the event calls its own fields.
+    payload: BTreeSet<&'t str>,
     fields: Vec<Known>,
     names: BTreeSet<String>,
     end: u32,
@@ -144,13 +159,14 @@ impl Shape {
             of,
             is_entry: event.name == "kvm_x86_entry",
             system,
+            payload: own_fields(event),
             fields: Vec::new(),
             names: BTreeSet::new(),
             end: HEAD_BYTES.into(),
             common_at: [None; 2],
         };
         let plans: Vec<Plan> = event.steps.iter().map(|step| builder.plan(step)).collect();
-        let thread_at = builder.place_of(&THREADS);
+        let (thread_at, cpu_at) = (builder.place_of(&THREADS), builder.place_of(&CPUS));
         let is_switch = name == "sched_switch";
         let before = builder.place_of(&["prev_pid"]);
         let switch_at = before.zip(builder.place_of(&["next_pid"])).filter(|_| is_switch);
@@ -170,12 +186,19 @@ impl Shape {
             run,
             size,
             thread_at,
+            cpu_at,
             switch_at,
             names_at,
             names_threads,
             common_at,
         }
     }
+}
+
+/// What an event calls its own fields.
+fn own_fields(event: &EventClass) -> BTreeSet<&str> {
+    let fields = event.payload.iter().flat_map(|payload| &payload.fields);
+    fields.map(|field| field.name.as_str()).collect()
 }
 
 /// The bytes of an event's only step that are all of its record but the head.
@@ -214,8 +237,10 @@ impl Builder<'_> {
             Scope::Payload if self.is_entry && self.of.exits_have_vcpus && name == "vcpu_id" => {
                 "vcpu_pointer".to_owned()
             }
-            Scope::Payload => aliases::identifier(aliases::field(&self.system, name)),
-            _ => format!("context_{}", aliases::identifier(name)),
+            Scope::Payload => {
+                identifier(aliases::field(&self.system, name, |one| self.payload.contains(one)))
+            }
+            _ => format!("context_{}", identifier(name)),
         };
         // `common_…` are the record's own.
         let name = name.strip_prefix("common_").map_or(name.clone(), |rest| format!("own_{rest}"));
@@ -259,29 +284,54 @@ impl Builder<'_> {
                     fields.iter().filter_map(|field| self.fixed(field)).collect();
                 Plan::Pieces(joined(pieces))
             }
+            Step::Text { name, scope: Scope::Payload } if self.is_comm(name) => self.comm(name),
             Step::Text { name, scope } | Step::Other { name, scope, .. } => {
-                self.behind(name, *scope, "__data_loc char[]", true)
+                self.behind(name, *scope, "__data_loc char[]", Print::Text)
             }
             Step::Sequence { name, scope, element, is_text, .. } => {
                 let is_plain = element.bits == 8 || element.order == self.of.order;
-                let declared = match element.bits {
+                let declared = match (element.bits, element.signed) {
                     _ if *is_text => "__data_loc char[]",
-                    8 => "__data_loc u8[]",
+                    (8, false) => "__data_loc u8[]",
+                    (8, true) => "__data_loc s8[]",
                     _ if !is_plain => return Plan::Nothing,
-                    16 => "__data_loc u16[]",
-                    32 => "__data_loc u32[]",
-                    _ => "__data_loc u64[]",
+                    (16, false) => "__data_loc u16[]",
+                    (16, true) => "__data_loc s16[]",
+                    (32, false) => "__data_loc u32[]",
+                    (32, true) => "__data_loc s32[]",
+                    (_, false) => "__data_loc u64[]",
+                    (_, true) => "__data_loc s64[]",
                 };
-                self.behind(name, *scope, declared, *is_text)
+                let print = if *is_text { Print::Text } else { self.numbers(element.bits / 8) };
+                self.behind(name, *scope, declared, print)
             }
         }
     }
 
-    fn behind(&mut self, name: &str, scope: Scope, declared: &'static str, is_text: bool) -> Plan {
+    /// How an array of numbers is printed.
+    fn numbers(&self, size: u32) -> Print {
+        let is_printed = size == 1 || self.of.order == ByteOrder::Little;
+        if is_printed { Print::Numbers(size) } else { Print::Nothing }
+    }
+
+    /// Whether a field is the name of a thread, in an event of the kernel's.
+    fn is_comm(&self, name: &str) -> bool {
+        matches!(self.system.as_str(), "sched" | "task") && COMMS.contains(&name)
+    }
+
+    fn comm(&mut self, name: &str) -> Plan {
+        let Some(at) = self.room(COMM_BYTES.into()) else { return Plan::Nothing };
+        let name = self.name(name, Scope::Payload);
+        let (declared, count, signed) = ("char", Some(COMM_BYTES.into()), false);
+        let (size, print) = (COMM_BYTES, Print::Text);
+        self.fields.push(Known { name, declared, count, at, size, signed, print });
+        Plan::Comm { at }
+    }
+
+    fn behind(&mut self, name: &str, scope: Scope, declared: &'static str, print: Print) -> Plan {
         let Some(at) = self.room(4) else { return Plan::Nothing };
-        let name = self.name(name, scope);
-        let print = if is_text { Print::Text } else { Print::Bytes };
-        let (count, signed) = (None, false);
+        let (name, is_text) = (self.name(name, scope), matches!(print, Print::Text));
+        let (count, signed) = (None, declared.starts_with("__data_loc s"));
         self.fields.push(Known { name, declared, count, at, size: 4, signed, print });
         Plan::Behind { at, is_text }
     }
@@ -308,8 +358,8 @@ impl Builder<'_> {
         let is_text = of.is_text && each == 1 && count.is_some();
         let print = match count {
             _ if is_text => Print::Text,
-            Some(_) => Print::Bytes,
-            None => number(of),
+            Some(_) => self.numbers(each),
+            None => number(of, each),
         };
         let name = self.name(&field.name, field.scope);
         let size = u16::try_from(bytes).ok()?;

@@ -7,8 +7,9 @@ use ctf::{ByteOrder, Cursor, Events, Layout, Step, Taken};
 use ringbuf::Missed;
 use sys::FileMap;
 
+use super::clocks::{Clocks, ToNs};
 use super::parts::Part;
-use super::shape::{HEAD_BYTES, How, PID_AT, Piece, Plan, Shape};
+use super::shape::{COMM_BYTES, HEAD_BYTES, How, PID_AT, Piece, Plan, Shape};
 use super::threads::{Threads, never_known};
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
@@ -21,6 +22,7 @@ pub(super) struct Trace {
     /// By class of streams and of events.
     pub(super) shapes: Vec<Vec<Shape>>,
     pub(super) order: ByteOrder,
+    pub(super) clocks: Clocks,
 }
 
 /// One CPU of a trace.
@@ -68,7 +70,7 @@ impl CtfStream {
     fn part(&self, at: usize, part: &Part, state: &mut State<'_>) -> Result<(), Damage> {
         let trace = &*self.trace;
         let clock = trace.clock(part);
-        let begin_ns = clock.ns(part.cycles);
+        let begin_ns = clock.nearest_ns(part.cycles);
         let offset = part.packet.offset.saturating_add(part.bits.start / 8);
         if part.before != Missed::Nothing {
             state.list.missed(part.before, begin_ns, offset);
@@ -81,7 +83,8 @@ impl CtfStream {
         let mut last_ns = begin_ns;
         let order = trace.order;
         let read = trace.each(part, |shape, cycles, event_at, events| {
-            let ns = clock.ns(cycles);
+            let beyond = "an event's time does not fit 64 bits of nanoseconds";
+            let ns = clock.ns(cycles).ok_or(ctf::Short { at: event_at, what: beyond })?;
             last_ns = ns;
             let offset = part.packet.offset.saturating_add(event_at / 8);
             let mut read = Ok(());
@@ -158,14 +161,8 @@ impl RecordSource for CtfStream {
 }
 
 impl Trace {
-    pub(super) fn clock(&self, part: &Part) -> Clock {
-        let stream = self.layout.streams.get(part.packet.stream);
-        let clock = stream.and_then(|stream| self.layout.clocks.get(stream.clock?));
-        match clock {
-            Some(clock) if clock.frequency == 1_000_000_000 => Clock::Offset(clock.ns(0)),
-            Some(clock) => Clock::Any(clock.clone()),
-            None => Clock::Offset(0),
-        }
+    pub(super) fn clock(&self, part: &Part) -> ToNs {
+        self.clocks.of(&self.layout, part.packet.stream)
     }
 
     /// The events of a part, with the shapes of their classes.
@@ -177,7 +174,7 @@ impl Trace {
     }
 
     /// Calls `take` with the events of a part, whose fields it has to take.
-    fn each<'t>(
+    pub(super) fn each<'t>(
         &'t self,
         part: &Part,
         mut take: impl FnMut(&Shape, u64, u64, &mut Events<'t>) -> Result<(), ctf::Short>,
@@ -216,28 +213,10 @@ impl Trace {
     }
 }
 
-/// Cycles to nanoseconds.
-#[derive(Clone, Debug)]
-pub(super) enum Clock {
-    /// Cycles are nanoseconds, from this one on.
-    Offset(u64),
-    Any(ctf::Clock),
-}
-
-impl Clock {
-    #[inline]
-    pub(super) fn ns(&self, cycles: u64) -> u64 {
-        match self {
-            Self::Offset(offset) => offset.saturating_add(cycles),
-            Self::Any(clock) => clock.ns(cycles),
-        }
-    }
-}
-
 impl Shape {
     /// Appends the record of the last event.
     #[inline]
-    fn write<'t>(
+    pub(super) fn write<'t>(
         &self,
         events: &mut Events<'t>,
         order: ByteOrder,
@@ -266,6 +245,10 @@ impl Shape {
                     }
                     self.common(step, &cursor, at, begin, out);
                 }
+                (Plan::Comm { at }, Taken::Bytes(bytes)) => {
+                    let most = usize::from(COMM_BYTES) - 1;
+                    put(out, begin + usize::from(*at), bytes.get(..most).unwrap_or(bytes));
+                }
                 (Plan::Behind { at, is_text }, Taken::Bytes(bytes)) => {
                     behind(out, begin, *at, bytes, *is_text, order);
                 }
@@ -292,6 +275,11 @@ impl Shape {
             });
             put(out, begin + to, &[value.unwrap_or(0) as u8]);
         }
+    }
+
+    /// The CPU that an event says it was recorded on.
+    pub(super) fn cpu(&self, record: &[u8], order: ByteOrder) -> Option<u32> {
+        order.u32_at(record, self.cpu_at?.into())
     }
 
     /// The thread that an event says it is of.

@@ -8,7 +8,7 @@ pub(super) fn printed(name: &str, has: impl Fn(&str) -> bool) -> Option<(&'stati
     match name {
         "kvm_exit" | "kvm_nested_vmexit" | "kvm_nested_vmexit_inject" if has("isa") => {
             let field = ["exit_reason", "exit_code"].into_iter().find(|field| has(field))?;
-            Some(("reason %s", x86(field)))
+            Some(("reason %s%s%s", x86(field)))
         }
         "kvm_exit" if has("ret") && has("esr_ec") => {
             let arguments =
@@ -22,12 +22,19 @@ pub(super) fn printed(name: &str, has: impl Fn(&str) -> bool) -> Option<(&'stati
     }
 }
 
-/// `isa` says which of two tables a reason is of.
+/// `isa` says which of two tables a reason is of. VMX has flags above it.
 fn x86(field: &str) -> String {
     let vmx = symbolic(&format!("REC->{field} & 0xffff"), VMX);
     let svm = symbolic(&format!("REC->{field}"), SVM);
-    format!("(REC->isa == 1) ? {vmx} : {svm}")
+    format!(
+        "(REC->isa == 1) ? {vmx} : {svm}, (REC->isa == 1 && REC->{field} & ~0xffff) ? \" \" : \"\", \
+         (REC->isa == 1) ? __print_flags(REC->{field} & ~0xffff, \" \", {VMX_FLAGS}) : \"\""
+    )
 }
+
+/// `VMX_EXIT_REASONS_*` (`arch/x86/include/uapi/asm/vmx.h`), and the bit of a lock of the bus (`union vmx_exit_reason`).
+const VMX_FLAGS: &str = "{ 0x80000000, \"FAILED_VMENTRY\" }, { 0x08000000, \"SGX_ENCLAVE_MODE\" }, \
+    { 0x04000000, \"BUS_LOCK_DETECTED\" }";
 
 fn symbolic(value: &str, table: &[(u64, &str)]) -> String {
     let mut text = format!("__print_symbolic({value}");

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn part(before: Missed) -> Part {
-        let packet = Packet::default();
+        let packet = std::sync::Arc::new(Packet::default());
         Part { file: 0, packet, bits: 0..0, cycles: 0, before, behind: Missed::Nothing }
     }
 

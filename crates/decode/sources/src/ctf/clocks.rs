@@ -1,0 +1,193 @@
+//! Cycles of a trace's clocks to nanoseconds of one clock, which have 64 bits.
+//!
+//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant, for one. Such a
+//! trace is read on its clock's own zero, and a note says so; times that don't fit even so are damage.
+
+use ::ctf::{Clock, Events, Layout, Packet};
+use sys::FileMap;
+
+use super::Found;
+
+/// A trace's clocks, by their places in its layout.
+#[derive(Debug)]
+pub(super) struct Clocks {
+    clocks: Vec<Clock>,
+    /// Subtracted from all times.
+    zero_ns: i128,
+}
+
+/// Cycles of one stream's clock to nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) enum ToNs {
+    /// Cycles are nanoseconds, from this one on.
+    Offset(i128),
+    Any(Clock, i128),
+}
+
+impl ToNs {
+    /// The time of a reading; none: it doesn't fit.
+    #[inline]
+    pub(super) fn ns(&self, cycles: u64) -> Option<u64> {
+        match self {
+            Self::Offset(offset) => u64::try_from(offset.saturating_add(cycles.into())).ok(),
+            Self::Any(clock, offset) => {
+                u64::try_from(offset.saturating_add(clock.cycles_ns(cycles))).ok()
+            }
+        }
+    }
+
+    /// The same for what is no event, such as a loss.
+    pub(super) fn nearest_ns(&self, cycles: u64) -> u64 {
+        let is_below = match self {
+            Self::Offset(offset) | Self::Any(_, offset) => *offset < 0,
+        };
+        self.ns(cycles).unwrap_or(if is_below { 0 } else { u64::MAX })
+    }
+}
+
+/// Readings of a clock that a trace has: the least and the greatest that its packets say.
+#[derive(Clone, Copy, Debug)]
+struct Readings {
+    least: u64,
+    greatest: u64,
+}
+
+impl Clocks {
+    /// Those of a trace whose packets were found, with what has to be said of them.
+    pub(super) fn new<'f>(
+        layout: &Layout,
+        files: &[FileMap],
+        found: impl Iterator<Item = &'f Found>,
+    ) -> (Self, Option<String>) {
+        let mut readings: Vec<Option<Readings>> = layout.clocks.iter().map(|_| None).collect();
+        for (file, packet) in found.flatten() {
+            let stream = layout.streams.get(packet.stream);
+            let clock = stream.and_then(|stream| stream.clock);
+            let Some(known) = clock.and_then(|clock| readings.get_mut(clock)) else { continue };
+            let file: &[u8] = files.get(*file).map_or(&[], |file| file);
+            for reading in readings_of(layout, file, packet).into_iter().flatten() {
+                let now = known.get_or_insert(Readings { least: reading, greatest: reading });
+                now.least = now.least.min(reading);
+                now.greatest = now.greatest.max(reading);
+            }
+        }
+        let mut clocks = Self { clocks: layout.clocks.clone(), zero_ns: 0 };
+        let bad = clocks.first_that_does_not_fit(&readings);
+        let Some(bad) = bad.and_then(|at| layout.clocks.get(at)) else { return (clocks, None) };
+        let note = clocks.count_from_own_zero(bad, &readings);
+        (clocks, Some(note))
+    }
+
+    /// Of a stream of this class.
+    pub(super) fn of(&self, layout: &Layout, stream: usize) -> ToNs {
+        let stream = layout.streams.get(stream);
+        let clock = stream.and_then(|stream| self.clocks.get(stream.clock?));
+        let Some(clock) = clock else { return ToNs::Offset(0) };
+        let offset = clock.offset_ns().saturating_sub(self.zero_ns);
+        match clock.frequency {
+            1_000_000_000 => ToNs::Offset(offset),
+            _ => ToNs::Any(clock.clone(), offset),
+        }
+    }
+
+    /// The place of a clock of which some reading has no time of 64 bits.
+    fn first_that_does_not_fit(&self, readings: &[Option<Readings>]) -> Option<usize> {
+        let fits = |(clock, readings): (&Clock, &Option<Readings>)| {
+            let offset = clock.offset_ns().saturating_sub(self.zero_ns);
+            let (least, greatest) = readings.map_or((0, 0), |all| (all.least, all.greatest));
+            let begin = offset.saturating_add(clock.cycles_ns(least));
+            let end = offset.saturating_add(clock.cycles_ns(greatest));
+            begin >= 0 && end <= u64::MAX.into()
+        };
+        self.clocks.iter().zip(readings).position(|one| !fits(one))
+    }
+
+    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the first reading.
+    fn count_from_own_zero(&mut self, bad: &Clock, readings: &[Option<Readings>]) -> String {
+        let offset = bad.offset_ns();
+        let offset = match offset % 1_000_000_000 {
+            0 => format!("{} s", offset / 1_000_000_000),
+            _ => format!("{offset} ns"),
+        };
+        let zeros = self.clocks.iter().map(Clock::offset_ns);
+        self.zero_ns = zeros.min().unwrap_or(0);
+        let mut from = "the clock's own zero";
+        if self.first_that_does_not_fit(readings).is_some() {
+            let first = |(clock, readings): (&Clock, &Option<Readings>)| {
+                let least = readings.as_ref()?.least;
+                Some(clock.offset_ns().saturating_add(clock.cycles_ns(least)))
+            };
+            self.zero_ns = self.clocks.iter().zip(readings).filter_map(first).min().unwrap_or(0);
+            from = "the first packet";
+        }
+        format!(
+            "the offset of its clock {}, {offset}, does not fit 64 bits of nanoseconds: times count from {from}",
+            bad.name
+        )
+    }
+}
+
+/// Readings of a packet's clock: those of its head, or of its first event.
+fn readings_of(layout: &Layout, file: &[u8], packet: &Packet) -> [Option<u64>; 2] {
+    let Packet { begin, end, .. } = *packet;
+    if begin.is_some() || end.is_some() {
+        return [begin.or(end), end.or(begin)];
+    }
+    let bytes = raw_bytes::slice::range(file, packet.offset, packet.len);
+    let first = Events::new(layout, packet, bytes).and_then(|mut events| events.next_event());
+    [first.and_then(Result::ok).map(|event| event.cycles), None]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(offset_s: i64, offset_cycles: u64, frequency: u64) -> Clock {
+        Clock { name: "c".to_owned(), offset_s, offset_cycles, frequency, ..Clock::default() }
+    }
+
+    /// What becomes of readings of one clock.
+    fn times(clock: Clock, least: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
+        let mut clocks = Clocks { clocks: vec![clock.clone()], zero_ns: 0 };
+        let readings = [Some(Readings { least, greatest })];
+        let bad = clocks.first_that_does_not_fit(&readings);
+        let note = bad.map(|_| clocks.count_from_own_zero(&clock, &readings));
+        let offset = clock.offset_ns() - clocks.zero_ns;
+        let to_ns = ToNs::Any(clock, offset);
+        ([to_ns.ns(least), to_ns.ns(greatest)], note)
+    }
+
+    #[test]
+    fn offsets_that_fit_are_kept() {
+        let day = 1_700_000_000;
+        let (found, note) = times(clock(day, 5, 1_000_000_000), 7, 9);
+        let base = day as u64 * 1_000_000_000 + 5;
+        assert_eq!((found, note), ([Some(base + 7), Some(base + 9)], None));
+        // A zero before that of the day is none, as long as no event is.
+        let (found, note) = times(clock(-2, 0, 1_000_000_000), 2_000_000_007, 2_000_000_009);
+        assert_eq!((found, note), ([Some(7), Some(9)], None));
+    }
+
+    #[test]
+    fn offsets_beyond_64_bits_or_before_zero_are_left_out() {
+        for offset_s in [1_351_530_929_945_824_323, i64::MAX, i64::MIN, -5] {
+            let (found, note) = times(clock(offset_s, 0, 1_000_000_000), 7, 9);
+            assert_eq!(found, [Some(7), Some(9)], "{offset_s}");
+            let note = note.unwrap();
+            assert!(note.contains(&format!("{offset_s} s, does not fit 64 bits")), "{note}");
+            assert!(note.ends_with("the clock's own zero"), "{note}");
+        }
+        let (found, _) = times(clock(0, u64::MAX, 1), 3, 4);
+        assert_eq!(found, [Some(3_000_000_000), Some(4_000_000_000)]);
+    }
+
+    #[test]
+    fn readings_beyond_64_bits_count_from_the_first() {
+        let first = u64::MAX - 1;
+        let (found, note) = times(clock(0, 0, 1_000), first, u64::MAX);
+        assert_eq!(found, [Some(0), Some(1_000_000)]);
+        assert!(note.unwrap().ends_with("the first packet"));
+        let (found, note) = times(clock(0, 0, 1_000), 0, u64::MAX);
+        assert_eq!((found, note.is_some()), ([Some(0), None], true));
+    }
+}

@@ -1,0 +1,12 @@
+//! Names as C has them: other programs read no others.
+
+/// A name of nothing but letters, digits and underscores.
+pub(crate) fn identifier(name: &str) -> String {
+    let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    match name.chars().next() {
+        None => "unnamed".to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("_{name}"),
+        Some(_) => name,
+    }
+}
