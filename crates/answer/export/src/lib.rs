@@ -18,6 +18,7 @@ mod flows;
 mod json;
 mod perfetto;
 mod raw_events;
+mod readable_format;
 mod repack;
 mod scene;
 mod timeline_writer;

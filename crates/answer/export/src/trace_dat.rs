@@ -1,5 +1,6 @@
 //! A recording, or a part of one, as a trace.dat of version 7 for trace-cmd and KernelShark.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Seek, Write};
 
@@ -11,6 +12,7 @@ use tracedat::{
     option,
 };
 
+use crate::readable_format::readable;
 use crate::repack::{PAGE_SIZE, Pages, Part};
 
 /// What to write of a recording.
@@ -53,6 +55,10 @@ const KEPT: [u16; 13] = [
     id::TSC2NSEC,
     id::LAST_BOOT_INFO,
 ];
+
+/// Clocks of a kernel that count nanoseconds (`trace_clocks` of `kernel/trace/trace.c`).
+const KERNELS_CLOCKS: [&str; 8] =
+    ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// Options that say how recorded times become others.
 const OF_TIMES: [u16; 4] = [id::DATE, id::OFFSET, id::TSC2NSEC, id::TRACECLOCK];
@@ -98,12 +104,19 @@ impl TraceDatExport<'_> {
         let recording = self.recording;
         let Texts { mut formats, kallsyms, printk, cmdlines } = recording.texts();
         self.leave_out(&mut formats);
+        for event in &mut formats.events {
+            if let Cow::Owned(text) = readable(&event.text) {
+                event.text = text;
+            }
+        }
         let streams = recording.streams().iter();
         let cpus = streams.map(|stream| stream.cpu().saturating_add(1)).max().unwrap_or(0);
         let recorded = u32::try_from(recording.cpus()).unwrap_or(0);
         let cpus = cpus.max(if cpus > 0 { recorded.min(1 << 16) } else { 0 });
         let (header, options) = match recording.trace_dat_head() {
-            Some((header, options)) => (header_of(header), self.kept_of(header.order, options)),
+            Some((header, options)) => {
+                (header_of(header), self.kept_of(header.order, options, cpus))
+            }
             None => (self.own_header(), self.own_options(cpus)),
         };
         let buffers = self.buffers(header.page_size);
@@ -134,7 +147,7 @@ impl TraceDatExport<'_> {
         has_all_times && has_all_events && self.recording.is_whole()
     }
 
-    fn kept_of(&self, order: ByteOrder, options: &[RawOption]) -> Vec<(u16, Vec<u8>)> {
+    fn kept_of(&self, order: ByteOrder, options: &[RawOption], cpus: u32) -> Vec<(u16, Vec<u8>)> {
         let keeps = |option: &&RawOption| {
             let of_times = self.on_clock.is_some() && OF_TIMES.contains(&option.id);
             // Counts of all that the kernel kept: by them a part would lack what was left out.
@@ -143,6 +156,10 @@ impl TraceDatExport<'_> {
         };
         let kept = options.iter().filter(keeps);
         let mut options: Vec<_> = kept.map(|option| (option.id, option.data.clone())).collect();
+        // Version 6 can do without it: CPUs without events stand in its table.
+        if !options.iter().any(|(id, _)| *id == id::CPUCOUNT) {
+            options.push((id::CPUCOUNT, option::cpu_count(order, cpus)));
+        }
         match self.on_clock {
             Some(clock) => options.push((id::TRACECLOCK, clock_line(clock))),
             None => {
@@ -165,7 +182,16 @@ impl TraceDatExport<'_> {
     }
 
     fn clock(&self) -> &str {
-        self.on_clock.or(self.recording.info().clock.as_deref()).unwrap_or("local")
+        let own = self.recording.info().clock.as_deref().filter(|clock| self.keeps(clock));
+        self.on_clock.or(own).unwrap_or("local")
+    }
+
+    /// Whether a clock is called so in the file. Of clocks that a kernel doesn't have, as those of other tracers, trace-cmd
+    /// would not know that they count nanoseconds.
+    fn keeps(&self, clock: &str) -> bool {
+        let recording = self.recording;
+        let is_kernels = recording.trace_dat_head().is_some() || KERNELS_CLOCKS.contains(&clock);
+        is_kernels || !recording.is_nanoseconds()
     }
 
     fn own_header(&self) -> Header {

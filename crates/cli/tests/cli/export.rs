@@ -13,6 +13,7 @@ use crate::tool::{hyperscope, output_of, repository};
 mod calls;
 mod events;
 mod files;
+mod readers;
 mod tracks;
 
 pub(crate) const HOST: &str = "fixtures/x86-svm/host-guest.dat";

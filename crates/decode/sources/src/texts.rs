@@ -7,6 +7,7 @@ use tracedat::{EventFormat, Formats};
 
 use crate::Recording;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text, sorted_entries};
+use crate::text::HEADER_EVENT;
 
 /// The texts that make a recording readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,11 @@ impl Recording {
     #[must_use]
     pub fn texts(&self) -> Texts {
         let own = self.container.formats().cloned();
-        let formats = own.unwrap_or_else(|| of_folder(&self.path.join("events")));
+        let mut formats = own.unwrap_or_else(|| of_folder(&self.path.join("events")));
+        // Folders of pages rarely have a copy of it, and readers of a trace.dat want it.
+        if formats.header_event.is_empty() {
+            HEADER_EVENT.clone_into(&mut formats.header_event);
+        }
         let file = self.files.first();
         Texts {
             formats,

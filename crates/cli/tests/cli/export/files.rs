@@ -40,7 +40,14 @@ fn a_whole_recording_stays_what_it_is() {
             assert!(of(copy) == of(&recording), "{args:?} {recording}");
         }
         let Some(theirs) = report(&[&file]) else { continue };
-        assert!(Some(theirs) == report(&[&repository().join(&recording)]), "{recording}");
+        let original = report(&[&repository().join(&recording)]).unwrap();
+        assert_eq!(theirs.lines().count(), original.lines().count(), "{recording}");
+        // What trace-cmd can't parse in the original has a print fmt in the copy that it can.
+        let pairs = theirs.lines().zip(original.lines());
+        let other = |(theirs, original): &(&str, &str)| {
+            theirs != original && !original.contains("[FAILED TO PARSE]")
+        };
+        assert_eq!(pairs.into_iter().find(other), None, "{recording}");
     }
 }
 
@@ -81,7 +88,9 @@ fn pages_become_a_file() {
     let exits = output_of(&["exits", file.to_str().unwrap()]);
     assert_eq!(exits.replace(file.to_str().unwrap(), SMP), output_of(&["exits", SMP]));
     if let Some(theirs) = report(&[&file]) {
-        assert!(Some(theirs) == report(&[&repository().join(SMP)]));
+        let original = report(&[&repository().join(SMP)]).unwrap();
+        let mut pairs = theirs.lines().zip(original.lines());
+        assert!(pairs.all(|(one, other)| one == other || other.contains("[FAILED TO PARSE]")));
     }
 }
 

@@ -9,6 +9,7 @@ use super::known::{self, TEXT_REASON};
 use super::line::EventLine;
 use super::reasons::Reasons;
 use super::template::{self, Captured};
+use crate::identifier::identifier;
 
 /// Fields of one event, at most: a line has no room for many.
 const MOST_FIELDS: usize = 32;
@@ -145,13 +146,19 @@ impl Event {
 
     /// The event's format, as the kernel would write it.
     pub(super) fn format(&self, reasons: &Reasons) -> Option<EventFormat> {
-        EventFormat::parse(&self.system, self.format_text(reasons).as_bytes()).ok()
+        let text = self.format_text(&self.name, reasons);
+        EventFormat::parse(&self.system, text.as_bytes()).ok()
     }
 
-    /// The text of [`Event::format`].
-    pub(super) fn format_text(&self, reasons: &Reasons) -> String {
-        let mut text = format!("name: {}\nID: {}\nformat:\n", self.name, self.id);
-        let mut field = |declared: &str, offset: u16, size: u16, signed: bool| {
+    /// [`Event::format`] for files that other programs read: libtraceevent takes no event whose name is not that of a C
+    /// function.
+    pub(super) fn exported_format_text(&self, reasons: &Reasons) -> String {
+        self.format_text(&identifier(&self.name), reasons)
+    }
+
+    fn format_text(&self, name: &str, reasons: &Reasons) -> String {
+        let mut text = format!("name: {name}\nID: {}\nformat:\n", self.id);
+        let field = |text: &mut String, declared: &str, offset: u16, size: u16, signed: bool| {
             let signed = u8::from(signed);
             // Writing to memory can't fail.
             let _ = writeln!(
@@ -159,12 +166,14 @@ impl Event {
                 "\tfield:{declared};\toffset:{offset};\tsize:{size};\tsigned:{signed};"
             );
         };
-        field("unsigned short common_type", 0, 2, false);
+        field(&mut text, "unsigned short common_type", 0, 2, false);
         if self.has_flags {
-            field("unsigned char common_flags", 2, 1, false);
+            field(&mut text, "unsigned char common_flags", 2, 1, false);
         }
-        field("unsigned char common_preempt_count", 3, 1, false);
-        field("int common_pid", 4, 4, true);
+        field(&mut text, "unsigned char common_preempt_count", 3, 1, false);
+        field(&mut text, "int common_pid", 4, 4, true);
+        // libtraceevent takes fields for common ones up to an empty line.
+        text.push('\n');
         for Field { name, offset, kind } in &self.fields {
             let (declared, signed) = match kind {
                 Kind::Number { signed: true } => (format!("s64 {name}"), true),
@@ -172,7 +181,7 @@ impl Event {
                 Kind::Comm => (format!("char {name}[{COMM_BYTES}]"), false),
                 Kind::Text => (format!("__data_loc char[] {name}"), false),
             };
-            field(&declared, *offset, kind.bytes(), signed);
+            field(&mut text, &declared, *offset, kind.bytes(), signed);
         }
         text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
     }

@@ -270,7 +270,7 @@ pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
 fn format_texts(text: &Text) -> Formats {
     let event = |event: &Event| EventText {
         system: event.system().into(),
-        text: event.format_text(&text.reasons),
+        text: event.exported_format_text(&text.reasons),
     };
     let events = text.events.list.iter().map(event).collect();
     let (header_page, header_event) = (HEADER_PAGE.to_owned(), HEADER_EVENT.to_owned());

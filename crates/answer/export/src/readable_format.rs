@@ -1,0 +1,125 @@
+//! Print fmts in a form that libtraceevent takes: what it doesn't take it shows as `[FAILED TO PARSE]`, and trace-cmd and
+//! KernelShark with it.
+//!
+//! Two things that kernels write mean something to C alone: `a ?: b`, and tables without an entry. Both have a longer form.
+
+use std::borrow::Cow;
+
+/// What begins the print fmt in a format.
+const PRINT_FMT: &str = "\nprint fmt:";
+/// In place of a table's missing entry: one whose value no number of less than 64 bits has.
+const NO_ENTRY: &str = "{ -1, \"\" }";
+
+/// The text of a format whose print fmt libtraceevent takes, as far as it can be told.
+pub(crate) fn readable(format: &str) -> Cow<'_, str> {
+    let Some((head, print)) = format.split_once(PRINT_FMT) else { return format.into() };
+    let mut rest = Rest { text: print, out: String::with_capacity(print.len()) };
+    let mut is_changed = false;
+    while let Some(next) = rest.text.chars().next() {
+        match next {
+            '"' => rest.take(literal_len(rest.text)),
+            '{' => is_changed |= rest.table(),
+            '?' => is_changed |= rest.choice(),
+            _ => rest.take(next.len_utf8()),
+        }
+    }
+    if is_changed { format!("{head}{PRINT_FMT}{}", rest.out).into() } else { format.into() }
+}
+
+/// What is left of a print fmt, and what was made of it so far.
+struct Rest<'t> {
+    text: &'t str,
+    out: String,
+}
+
+impl Rest<'_> {
+    /// Takes some bytes as they are.
+    fn take(&mut self, bytes: usize) {
+        let (taken, rest) = self.text.split_at_checked(bytes).unwrap_or((self.text, ""));
+        self.out.push_str(taken);
+        self.text = rest;
+    }
+
+    /// At `{`: whether it is an entry without anything.
+    fn table(&mut self) -> bool {
+        let inner = self.text.strip_prefix('{').unwrap_or(self.text).trim_start();
+        match inner.strip_prefix('}') {
+            Some(rest) => {
+                self.out.push_str(NO_ENTRY);
+                self.text = rest;
+                true
+            }
+            None => {
+                self.take(1);
+                false
+            }
+        }
+    }
+
+    /// At `?`: whether what stands before it is also what is chosen where it holds, and can be written again.
+    fn choice(&mut self) -> bool {
+        let behind = self.text.strip_prefix('?').unwrap_or(self.text).trim_start();
+        let operand = operand(self.out.trim_end()).to_owned();
+        if !behind.starts_with(':') || operand.is_empty() {
+            self.take(1);
+            return false;
+        }
+        self.out.push_str(&format!("? {operand} "));
+        self.text = behind;
+        true
+    }
+}
+
+/// Bytes of the string literal that a text begins with.
+fn literal_len(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, one) in text.char_indices().skip(1) {
+        match one {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The field that a text ends with: `REC->name`.
+fn operand(text: &str) -> &str {
+    let name_at = |text: &str| {
+        text.trim_end_matches(|one: char| one.is_ascii_alphanumeric() || one == '_').len()
+    };
+    let field = name_at(text);
+    let record = text.get(..field).and_then(|before| before.strip_suffix("->"));
+    let Some(record) = record.filter(|_| field < text.len()) else { return "" };
+    text.get(name_at(record)..).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_libtraceevent_does_not_take_has_its_longer_form() {
+        let made = |print: &str| readable(&format!("name: e\nprint fmt: {print}\n")).into_owned();
+        let whole = |print: &str| format!("name: e\nprint fmt: {print}\n");
+        for (print, expected) in [
+            (
+                r#""%s %d", REC->name ?: "UNKN", REC->x"#,
+                r#""%s %d", REC->name ? REC->name : "UNKN", REC->x"#,
+            ),
+            (
+                r#""%s", __print_symbolic(REC->x, { })"#,
+                r#""%s", __print_symbolic(REC->x, { -1, "" })"#,
+            ),
+            (r#""{} ?: \"{}", REC->x"#, r#""{} ?: \"{}", REC->x"#),
+            (r#""%s", REC->x ? "a" : "b""#, r#""%s", REC->x ? "a" : "b""#),
+            (r#""%s", f(1) ?: "b""#, r#""%s", f(1) ?: "b""#),
+            (r#""%s", { 1, "a" }, {"#, r#""%s", { 1, "a" }, {"#),
+            (r#""open"#, r#""open"#),
+        ] {
+            assert_eq!(made(print), whole(expected));
+        }
+        assert_eq!(readable("name: e\n"), "name: e\n");
+    }
+}
