@@ -97,6 +97,19 @@ fn a_threads_name_is_the_one_that_it_had_last() {
 }
 
 #[test]
+fn cpus_without_events_are_counted() {
+    let path = input("six-cpus-four-idle.dat");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.dat");
+    let copy = copy.to_str().unwrap();
+    output_of(&["export", "--to", "tracedat", "-o", copy, &path]);
+    for path in [path.as_str(), copy] {
+        assert_eq!(json(&["info", path])["files"][0]["cpus"], 6, "{path}");
+        assert!(output_of(&["events", path]).starts_with("cpus=6\n"));
+    }
+}
+
+#[test]
 fn a_stack_has_as_many_frames_as_its_record() {
     let path = input("raw-kernel-stack");
     let lines = output_of(&["events", &path]);

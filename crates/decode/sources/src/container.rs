@@ -3,7 +3,7 @@
 use tracedat::{CpuStat, Formats, Header, RawOption, TraceDat};
 
 use crate::perf_data::PerfDataParts;
-use crate::recording::{BufferInfo, RecordingInfo};
+use crate::recording::{BufferInfo, MOST_CPUS, RecordingInfo};
 
 /// What a recording was read from. What others ask of it is in [`RecordingInfo`].
 #[derive(Debug)]
@@ -29,6 +29,9 @@ impl Container {
             page_size: Some(buffer.page_size),
         };
         let metadata = &dat.metadata;
+        // CPUs without events are listed, too, by version 6 and by most programs that write version 7.
+        let listed = dat.buffers.iter().flat_map(|buffer| &buffer.cpus);
+        let listed = listed.map(|cpu| cpu.cpu.saturating_add(1)).max();
         RecordingInfo {
             format: format!("trace.dat v{}", dat.header.version.number()),
             compression: Some(dat.header.compression.name().to_owned()),
@@ -36,7 +39,7 @@ impl Container {
             clock: dat.clock().map(str::to_owned),
             buffers: dat.buffers.iter().map(buffer).collect(),
             uname: metadata.uname.clone(),
-            cpu_count: metadata.cpu_count,
+            cpu_count: metadata.cpu_count.max(listed.filter(|&cpus| u64::from(cpus) <= MOST_CPUS)),
             trace_id: metadata.trace_id,
             guests: metadata.guests.clone(),
             time_shifts: metadata.time_shifts.clone(),

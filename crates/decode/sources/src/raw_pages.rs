@@ -96,6 +96,8 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         format: "ring-buffer pages".to_owned(),
         clock,
         buffers: vec![BufferInfo { page_size, ..BufferInfo::default() }],
+        // A file without pages is that of a CPU without events.
+        cpu_count: pages.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
         ..RecordingInfo::default()
     };
     let ending = Ending::of(dir, &container, &streams, &info.buffers);

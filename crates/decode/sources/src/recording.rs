@@ -1,6 +1,5 @@
 //! A recording of one machine: formats, clock, names, streams.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -90,6 +89,9 @@ pub struct BufferInfo {
     pub page_size: Option<u32>,
 }
 
+/// More CPUs than a kernel has are none: the number was damaged.
+pub(crate) const MOST_CPUS: u64 = 1 << 16;
+
 /// A recording of one machine.
 #[derive(Debug)]
 pub struct Recording {
@@ -140,11 +142,13 @@ impl Recording {
         &self.streams
     }
 
-    /// Number of CPUs of the recorded machine; those with pages where the recording does not say.
+    /// Number of CPUs of the recorded machine, with and without events; where the recording does not say it, there are as many
+    /// as the highest number of one with events tells.
     #[must_use]
     pub fn cpus(&self) -> u64 {
-        let with_pages = || self.streams.iter().map(Stream::cpu).collect::<BTreeSet<_>>().len();
-        self.info.cpu_count.map_or_else(|| with_pages() as u64, u64::from)
+        let seen = self.streams.iter().map(|stream| u64::from(stream.cpu()) + 1);
+        let seen = seen.filter(|&cpus| cpus <= MOST_CPUS).max();
+        self.info.cpu_count.map_or(0, u64::from).max(seen.unwrap_or(0))
     }
 
     /// Name of the buffer that a stream is of; that of the top one is empty.
