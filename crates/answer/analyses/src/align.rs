@@ -12,8 +12,10 @@ mod time_shift;
 mod tsc_offset;
 mod tsc_writes;
 
+use std::collections::HashMap;
+
 use sources::Recording;
-use timeline::align::{Piece, Unsolved};
+use timeline::align::{Budget, Piece, Unsolved};
 
 use host::Host;
 use judge::Relation;
@@ -154,21 +156,22 @@ pub fn align(
     method: Option<Method>,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vec<GuestAlignment> {
-    let mut hosts: Vec<(usize, Host)> = Vec::new();
+    let mut hosts: HashMap<usize, Host> = HashMap::new();
     let mut all = Vec::new();
-    for pair in guests(recordings, tick) {
+    // One for all guests, whatever their recordings hold.
+    let mut budget = Budget::default();
+    let pairs = guests(recordings, tick);
+    for (at, pair) in pairs.iter().enumerate() {
         let (Some(host_recording), Some(guest_recording)) =
             (recordings.get(pair.host), recordings.get(pair.guest))
         else {
             continue;
         };
-        if !hosts.iter().any(|(at, _)| *at == pair.host) {
-            hosts.push((pair.host, Host::read(host_recording, tick)));
-        }
-        let Some((_, host)) = hosts.iter().find(|(at, _)| *at == pair.host) else { continue };
+        let host = hosts.entry(pair.host).or_insert_with(|| Host::read(host_recording, tick));
         let guest = GuestStamps::read(guest_recording, tick);
         let question = Question { host_recording, guest_recording, host, guest: &guest };
-        all.push(question.answer(&pair, method));
+        let answer = |budget: &mut Budget| question.answer(pair, method, budget);
+        all.push(budget.share(pairs.len() - at, answer));
     }
     all
 }
@@ -182,10 +185,15 @@ struct Question<'r> {
 }
 
 impl Question<'_> {
-    fn answer(&self, pair: &GuestOf, method: Option<Method>) -> GuestAlignment {
+    fn answer(
+        &self,
+        pair: &GuestOf,
+        method: Option<Method>,
+        budget: &mut Budget,
+    ) -> GuestAlignment {
         let same_unit =
             self.host_recording.is_nanoseconds() == self.guest_recording.is_nanoseconds();
-        let solved = mapping::solve(self, pair, same_unit);
+        let solved = mapping::solve(self, pair, same_unit, budget);
         let relations = [
             tsc_offset::relation(self, &solved.cpus),
             time_shift::relation(self, &solved.cpus),
@@ -282,6 +290,10 @@ fn why(unsolved: Unsolved) -> &'static str {
         Unsolved::SeveralOffsetsFit => "several offsets, far apart, fit all events",
         Unsolved::TooFewEvents => {
             "too few events: an offset that fits them could be found by chance"
+        }
+        Unsolved::OverBudget => {
+            "the search for an offset was ended: it took as many steps as one command may; --vm NAME tries the \
+             vCPUs of one VM alone, --from and --to a shorter time"
         }
     }
 }

@@ -12,6 +12,7 @@ mod crashes;
 mod extent;
 mod failing_disk;
 mod folders;
+mod growth;
 mod identities;
 #[cfg(target_arch = "x86_64")]
 mod kills;

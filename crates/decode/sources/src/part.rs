@@ -266,10 +266,11 @@ impl Recording {
         left_out.is_some_and(|left_out| left_out.threads.contains(&thread))
     }
 
-    /// Name of the VM and number of a vCPU that was named when others were left out.
-    pub(crate) fn kept_vcpu(&self, thread: u32) -> Option<(&str, u32)> {
-        let (vm, vcpu) = self.part.as_ref()?.left_out.as_ref()?.kept.get(&thread)?;
-        Some((vm, *vcpu))
+    /// Threads of vCPUs that were named when others were left out: name of the VM, number of the vCPU.
+    pub(crate) fn kept_vcpus(&self) -> impl Iterator<Item = (u32, (&str, u32))> {
+        let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
+        let kept = left_out.into_iter().flat_map(|left_out| &left_out.kept);
+        kept.map(|(thread, (vm, vcpu))| (*thread, (&**vm, *vcpu)))
     }
 
     /// The times of its first and last record, or without events of its samples; `None`: it has none. Takes a few pages

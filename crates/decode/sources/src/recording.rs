@@ -1,5 +1,6 @@
 //! A recording of one machine: formats, clock, names, streams.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -252,14 +253,16 @@ impl Recording {
         idle.into_iter().chain(self.names.cmdlines().iter().filter(|(thread, _)| *thread != 0))
     }
 
-    /// Guest name and vCPU number of a host thread, where the recording names its guests.
+    /// Guest name and vCPU number of host threads, where the recording names its guests.
     #[must_use]
-    pub fn guest_of_thread(&self, thread: u32) -> Option<(&str, u32)> {
-        let of_guest = self.info.guests.iter().find_map(|guest| {
-            let vcpu = guest.vcpus.iter().find(|vcpu| vcpu.pid == thread && thread != 0)?;
-            Some((guest.name.as_str(), vcpu.cpu))
-        });
-        self.kept_vcpu(thread).or(of_guest)
+    pub fn guests_by_thread(&self) -> HashMap<u32, (&str, u32)> {
+        let mut by_thread: HashMap<u32, (&str, u32)> = self.kept_vcpus().collect();
+        for guest in &self.info.guests {
+            for vcpu in guest.vcpus.iter().filter(|vcpu| vcpu.pid != 0) {
+                by_thread.entry(vcpu.pid).or_insert((guest.name.as_str(), vcpu.cpu));
+            }
+        }
+        by_thread
     }
 
     /// All threads of guests that the recording names, with their guests' names.

@@ -39,6 +39,7 @@ mod exits;
 mod extract;
 mod gaps;
 mod lanes;
+mod least_tree;
 mod load;
 mod losses;
 mod numbered_names;

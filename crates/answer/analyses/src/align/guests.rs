@@ -1,6 +1,8 @@
 //! Which recording was made in a guest of which.
 
-use sources::Recording;
+use std::collections::{HashMap, HashSet};
+
+use sources::{Guest, Recording};
 
 use crate::vms::find_vms;
 
@@ -22,21 +24,11 @@ pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> V
     if recordings.len() < 2 {
         return Vec::new();
     }
-    let mut pairs: Vec<GuestOf> = Vec::new();
-    for (guest, recording) in recordings.iter().enumerate() {
-        let hosts = recordings.iter().enumerate().filter(|(host, _)| *host != guest);
-        let pair = hosts.clone().find_map(|(host, one)| named_pair(one, recording, host, guest));
-        let by_peer = || {
-            let aims =
-                |one: &Recording| recording.peer().is_some() && recording.peer() == one.trace_id();
-            let (host, _) = hosts.clone().find(|(_, one)| aims(one))?;
-            Some(GuestOf { host, guest, named: None })
-        };
-        pairs.extend(pair.or_else(by_peer));
-    }
-    let unknown: Vec<usize> = (0..recordings.len())
-        .filter(|at| pairs.iter().all(|pair| pair.guest != *at && pair.host != *at))
-        .collect();
+    let identities = Identities::of(recordings);
+    let of = |(guest, recording): (usize, &Recording)| identities.pair(recording, guest);
+    let mut pairs: Vec<GuestOf> = recordings.iter().enumerate().filter_map(of).collect();
+    let known: HashSet<usize> = pairs.iter().flat_map(|pair| [pair.host, pair.guest]).collect();
+    let unknown: Vec<usize> = (0..recordings.len()).filter(|at| !known.contains(at)).collect();
     if !unknown.is_empty() {
         let runs_guests = |at: &usize| {
             recordings.get(*at).is_some_and(|one| has_exits(one) && !find_vms(one, tick).is_empty())
@@ -54,17 +46,43 @@ pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> V
     pairs
 }
 
-fn named_pair(
-    host: &Recording,
-    guest: &Recording,
-    host_at: usize,
-    guest_at: usize,
-) -> Option<GuestOf> {
-    let id = guest.trace_id()?;
-    let named = host.info().guests.iter().find(|guest| guest.trace_id == id)?;
-    let vcpus = named.vcpus.iter().filter(|vcpu| vcpu.pid != 0);
-    let vcpus = vcpus.map(|vcpu| (vcpu.cpu, vcpu.pid)).collect();
-    Some(GuestOf { host: host_at, guest: guest_at, named: Some((named.name.clone(), vcpus)) })
+/// What recordings call themselves and their guests.
+struct Identities<'r> {
+    /// Recordings by their own identity, the first given first.
+    hosts: HashMap<u64, Vec<usize>>,
+    /// By a guest's identity who names it, and what it says of it.
+    named: HashMap<u64, Vec<(usize, &'r Guest)>>,
+}
+
+impl<'r> Identities<'r> {
+    fn of(recordings: &'r [Recording]) -> Self {
+        let (mut hosts, mut named) = (HashMap::new(), HashMap::new());
+        for (at, recording) in recordings.iter().enumerate() {
+            if let Some(id) = recording.trace_id() {
+                hosts.entry(id).or_insert_with(Vec::new).push(at);
+            }
+            for guest in &recording.info().guests {
+                named.entry(guest.trace_id).or_insert_with(Vec::new).push((at, guest));
+            }
+        }
+        Self { hosts, named }
+    }
+
+    fn pair(&self, recording: &Recording, guest: usize) -> Option<GuestOf> {
+        let named = || {
+            let all = self.named.get(&recording.trace_id()?)?;
+            let (host, named) = *all.iter().find(|(host, _)| *host != guest)?;
+            let vcpus = named.vcpus.iter().filter(|vcpu| vcpu.pid != 0);
+            let vcpus = vcpus.map(|vcpu| (vcpu.cpu, vcpu.pid)).collect();
+            Some(GuestOf { host, guest, named: Some((named.name.clone(), vcpus)) })
+        };
+        let by_peer = || {
+            let all = self.hosts.get(&recording.peer()?)?;
+            let host = *all.iter().find(|host| **host != guest)?;
+            Some(GuestOf { host, guest, named: None })
+        };
+        named().or_else(by_peer)
+    }
 }
 
 /// Whether it can hold exits at all: spares reading one without.

@@ -1,6 +1,8 @@
 //! Holds a relation of clocks against what is known for certain: where events lie in the windows
 //! of their vCPUs.
 
+use std::collections::HashMap;
+
 use timeline::align::{Away, Line, Piece};
 
 use super::mapping::CpuOnVcpu;
@@ -66,8 +68,10 @@ pub(super) fn rows(
     relation: &Relation,
 ) -> Vec<AlignRow> {
     let mut rows = Vec::new();
+    let by_number: HashMap<u32, &CpuOnVcpu> =
+        cpus.iter().rev().map(|cpu| (cpu.guest_cpu, cpu)).collect();
     for (guest_cpu, segments) in &relation.cpus {
-        let Some(cpu) = cpus.iter().find(|cpu| cpu.guest_cpu == *guest_cpu) else { continue };
+        let Some(cpu) = by_number.get(guest_cpu).copied() else { continue };
         let Some(stamps) = question.guest.of(*guest_cpu) else { continue };
         let away = question.host.away(cpu.index);
         rows.extend(segments.iter().map(|segment| row(cpu, stamps, away, segment)));
@@ -115,13 +119,20 @@ fn row(
 /// How far a relation is from the windows' one where both are known, and whether that is within
 /// the bounds.
 pub(super) fn compare(relation: &Relation, windows: &Relation) -> Option<(u64, bool)> {
+    let by_cpu: HashMap<u32, &[LineSegment]> =
+        windows.cpus.iter().map(|(cpu, segments)| (*cpu, segments.as_slice())).collect();
     let mut found: Option<(u64, bool)> = None;
     for (cpu, segments) in &relation.cpus {
-        let known = windows.cpus.iter().filter(|(other, _)| other == cpu);
-        for (one, other) in known.flat_map(|(_, known)| {
-            segments.iter().flat_map(move |one| known.iter().map(move |other| (one, other)))
-        }) {
+        let known = by_cpu.get(cpu).copied().unwrap_or_default();
+        // Segments of both are in order: the one that ends first meets no later one of the other.
+        let (mut at, mut at_known) = (0, 0);
+        while let Some((one, other)) = segments.get(at).zip(known.get(at_known)) {
             let (from_ns, to_ns) = (one.from_ns.max(other.from_ns), one.to_ns.min(other.to_ns));
+            if one.to_ns <= other.to_ns {
+                at += 1
+            } else {
+                at_known += 1
+            }
             if from_ns > to_ns {
                 continue;
             }

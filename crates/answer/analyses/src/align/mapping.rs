@@ -1,8 +1,10 @@
 //! Which vCPU each CPU of a guest is, found by where its events fit, and the lines from clock to
 //! clock that come with it.
 
+use std::collections::{HashMap, HashSet};
+
 use timeline::VmVcpu;
-use timeline::align::{Away, Piece, Unsolved};
+use timeline::align::{Away, Budget, Piece, Unsolved};
 
 use super::stamps::CpuStamps;
 use super::{GuestOf, Question};
@@ -30,14 +32,20 @@ pub(super) struct Solved {
     pub(super) unsolved: Option<Unsolved>,
     /// CPUs of the guest that fit no vCPU.
     lonely: Vec<u32>,
+    /// Whether the search for these ended before all vCPUs were tried.
+    gave_up: bool,
 }
 
 impl Solved {
     /// What the answer lacks.
     pub(super) fn reason(&self) -> Option<String> {
         let lonely: Vec<String> = self.lonely.iter().map(u32::to_string).collect();
-        let some = (!lonely.is_empty()).then(|| lonely.join(", "));
-        some.map(|cpus| format!("no vCPU fits CPU {cpus} of the guest"))
+        let cpus = (!lonely.is_empty()).then(|| lonely.join(", "))?;
+        Some(if self.gave_up {
+            format!("no vCPU was found for CPU {cpus} of the guest before the search was ended")
+        } else {
+            format!("no vCPU fits CPU {cpus} of the guest")
+        })
     }
 }
 
@@ -49,15 +57,22 @@ const LEAST_COVERED: f64 = 0.5;
 const MOST_OUTSIDE: f64 = 0.002;
 
 /// Finds the vCPUs of a guest, and how its clock relates to theirs.
-pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf) -> Solved {
-    let vms = candidates(question, pair);
+pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf, budget: &mut Budget) -> Solved {
+    let vms: Vec<VmVcpus<'_>> = candidates(question, pair)
+        .into_iter()
+        .filter_map(|vm| VmVcpus::new(question, pair, vm))
+        .collect();
     let mut busiest: Vec<&CpuStamps> = question.guest.cpus().collect();
     busiest.sort_by_key(|cpu| std::cmp::Reverse(cpu.own_ns.len()));
+    let anchors = busiest.get(..MOST_ANCHORS).unwrap_or(&busiest);
+    let vcpus: usize = vms.iter().map(|vm| vm.all.len()).sum();
+    let mut left = anchors.len() * vcpus;
     let mut unsolved = Unsolved::NothingRecorded;
-    for anchor in busiest.iter().take(MOST_ANCHORS) {
-        for &vm in &vms {
-            match place_anchor(question, pair, anchor, vm) {
-                Ok(mapped) => return place_others(question, pair, vm, mapped, &busiest),
+    for anchor in anchors {
+        for vm in &vms {
+            match place_anchor(question, anchor, vm, (&mut left, budget)) {
+                Ok(mapped) => return place_others(question, vm, mapped, &busiest, budget),
+                Err(_) if unsolved == Unsolved::OverBudget => {}
                 Err(why) => unsolved = why,
             }
         }
@@ -66,44 +81,86 @@ pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf) -> Solved {
 }
 
 /// [`solve_guest`]; where the clocks can't be compared, CPUs are matched by number.
-pub(super) fn solve(question: &Question<'_>, pair: &GuestOf, comparable: bool) -> Solved {
-    if comparable { solve_guest(question, pair) } else { by_number(question, pair) }
+pub(super) fn solve(
+    question: &Question<'_>,
+    pair: &GuestOf,
+    comparable: bool,
+    budget: &mut Budget,
+) -> Solved {
+    if comparable { solve_guest(question, pair, budget) } else { by_number(question, pair) }
 }
 
 /// Numbers of the VMs the guest may be: the one that the host names, else all.
 fn candidates(question: &Question<'_>, pair: &GuestOf) -> Vec<usize> {
     let vms = question.host.vms.iter().enumerate();
     let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
-    let is_named = |thread| threads.iter().any(|(_, named)| *named == thread);
+    let threads: HashSet<u32> = threads.iter().map(|(_, thread)| *thread).collect();
     let named: Vec<usize> = vms
         .clone()
-        .filter(|(_, vm)| vm.vcpus.iter().any(|vcpu| is_named(vcpu.thread)))
+        .filter(|(_, vm)| vm.vcpus.iter().any(|vcpu| threads.contains(&vcpu.thread)))
         .map(|(at, _)| at)
         .collect();
     if named.is_empty() { vms.map(|(at, _)| at).collect() } else { named }
 }
 
-/// vCPUs of a VM in the order in which they are likely to be a CPU of the guest.
-fn likely(question: &Question<'_>, pair: &GuestOf, vm: usize, cpu: u32) -> Vec<VmVcpu> {
-    let vcpus = question.host.vms.get(vm).map(|vm| vm.vcpus.clone()).unwrap_or_default();
-    let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
-    let named = threads.iter().find(|(named, _)| *named == cpu).map(|(_, thread)| *thread);
-    let mut likely = vcpus;
-    likely.sort_by_key(|vcpu| (Some(vcpu.thread) != named, vcpu.vcpu != cpu));
-    likely
+/// The vCPUs of a VM, and which of them is likely to be a CPU of the guest.
+struct VmVcpus<'q> {
+    name: &'q str,
+    all: &'q [VmVcpu],
+    by_number: HashMap<u32, VmVcpu>,
+    /// By CPU of the guest the vCPU that the host's recording names.
+    named: HashMap<u32, VmVcpu>,
 }
 
+impl<'q> VmVcpus<'q> {
+    fn new(question: &Question<'q>, pair: &GuestOf, vm: usize) -> Option<Self> {
+        let vm = question.host.vms.get(vm)?;
+        let mut by_number = HashMap::new();
+        for vcpu in &vm.vcpus {
+            by_number.entry(vcpu.vcpu).or_insert(*vcpu);
+        }
+        let by_thread: HashMap<u32, VmVcpu> =
+            vm.vcpus.iter().map(|vcpu| (vcpu.thread, *vcpu)).collect();
+        let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
+        let mut named = HashMap::new();
+        for (cpu, thread) in threads {
+            if let Some(vcpu) = by_thread.get(thread) {
+                named.entry(*cpu).or_insert(*vcpu);
+            }
+        }
+        Some(Self { name: &vm.name, all: &vm.vcpus, by_number, named })
+    }
+
+    /// The vCPU that is named as a CPU of the guest, and the one with its number.
+    fn expected(&self, cpu: u32) -> impl Iterator<Item = VmVcpu> {
+        let named = self.named.get(&cpu).copied();
+        let by_number = self.by_number.get(&cpu).copied();
+        named.into_iter().chain(by_number.filter(move |one| Some(*one) != named))
+    }
+
+    /// All, in the order in which they are likely to be that CPU, and whether they are expected to be.
+    fn likely(&self, cpu: u32) -> impl Iterator<Item = (VmVcpu, bool)> {
+        let expected: Vec<VmVcpu> = self.expected(cpu).collect();
+        let others = self.all.iter().copied();
+        let first = expected.clone().into_iter().map(|vcpu| (vcpu, true));
+        first.chain(others.filter(move |one| !expected.contains(one)).map(|vcpu| (vcpu, false)))
+    }
+}
+
+/// `left` counts the searches that may still come, this one's included.
 fn place_anchor(
     question: &Question<'_>,
-    pair: &GuestOf,
     anchor: &CpuStamps,
-    vm: usize,
+    vm: &VmVcpus<'_>,
+    (left, budget): (&mut usize, &mut Budget),
 ) -> Result<CpuOnVcpu, Unsolved> {
     let mut unsolved = Unsolved::NothingRecorded;
     let mut best: Option<(f64, CpuOnVcpu)> = None;
-    for vcpu in likely(question, pair, vm, anchor.cpu) {
+    for (vcpu, _) in vm.likely(anchor.cpu) {
+        let count = *left;
+        *left = left.saturating_sub(1);
         let Some(away) = question.host.away(vcpu.index) else { continue };
-        match solve_one(&anchor.own_ns, away) {
+        match budget.share(count, |budget| solve_one(&anchor.own_ns, away, budget)) {
             Ok((covered, pieces)) => {
                 if best.as_ref().is_none_or(|(most, _)| covered > *most) {
                     best = Some((covered, on(anchor.cpu, vcpu, pieces)));
@@ -112,6 +169,7 @@ fn place_anchor(
                     break;
                 }
             }
+            Err(_) if unsolved == Unsolved::OverBudget => {}
             Err(why) => unsolved = why,
         }
     }
@@ -123,8 +181,12 @@ fn on(guest_cpu: u32, vcpu: VmVcpu, pieces: Vec<Piece>) -> CpuOnVcpu {
 }
 
 /// The lines, and which part of the events they cover.
-fn solve_one(stamps: &[i64], away: &Away) -> Result<(f64, Vec<Piece>), Unsolved> {
-    let pieces = timeline::align::solve(stamps, away)?;
+fn solve_one(
+    stamps: &[i64],
+    away: &Away,
+    budget: &mut Budget,
+) -> Result<(f64, Vec<Piece>), Unsolved> {
+    let pieces = timeline::align::solve(stamps, away, budget)?;
     let covered = |piece: &Piece| {
         stamps.partition_point(|&stamp| stamp <= piece.to_ns)
             - stamps.partition_point(|&stamp| stamp < piece.from_ns)
@@ -137,47 +199,83 @@ fn solve_one(stamps: &[i64], away: &Away) -> Result<(f64, Vec<Piece>), Unsolved>
 /// CPUs of a guest that have found their vCPUs.
 struct MappedCpus<'q> {
     question: &'q Question<'q>,
+    vm: &'q VmVcpus<'q>,
     /// The clock that CPUs of a guest share, mostly.
     shared: Vec<Piece>,
     sharing: Vec<CpuOnVcpu>,
     /// CPUs with clocks of their own.
     others: Vec<CpuOnVcpu>,
     lonely: Vec<u32>,
+    /// Indexes of vCPUs that are the CPU of the guest that they were found to be.
+    taken: HashSet<usize>,
+    gave_up: bool,
 }
 
-impl MappedCpus<'_> {
-    fn is_taken(&self, vcpu: &VmVcpu) -> bool {
-        self.sharing.iter().chain(&self.others).any(|cpu| cpu.index == vcpu.index)
+impl<'q> MappedCpus<'q> {
+    fn away(&self, vcpu: VmVcpu) -> Option<&'q Away> {
+        self.question.host.away(vcpu.index)
     }
 
-    /// Gives a CPU one of these vCPUs: what is known of the clock is tried first, and made more
-    /// exact by all that it fits.
-    fn place(&mut self, cpu: &CpuStamps, free: &[VmVcpu]) {
-        let away = |vcpu: &VmVcpu| self.question.host.away(vcpu.index);
-        let fits = |vcpu: &&VmVcpu| {
-            away(vcpu).is_some_and(|away| outside(cpu, away, &self.shared) <= MOST_OUTSIDE)
-        };
-        if let Some(vcpu) = free.iter().find(fits) {
-            if let Some(away) = away(vcpu) {
-                for piece in &mut self.shared {
-                    // A segment whose line the CPU contradicts somewhere stays as wide as it is.
-                    let _ = piece.narrow_by(&cpu.own_ns, away);
+    /// Gives a CPU a vCPU: what is known of the clock is tried first, and made more exact by all that it
+    /// fits.
+    fn place(&mut self, cpu: &CpuStamps, budget: &mut Budget) {
+        if let Some((vcpu, away)) = self.on_shared_clock(cpu, budget) {
+            for piece in &mut self.shared {
+                // A segment whose line the CPU contradicts somewhere stays as wide as it is.
+                let _ = piece.narrow_by(&cpu.own_ns, away);
+            }
+            self.taken.insert(vcpu.index);
+            self.sharing.push(on(cpu.cpu, vcpu, Vec::new()));
+        } else if let Some(mapped) = self.on_own_clock(cpu, budget) {
+            self.taken.insert(mapped.index);
+            self.others.push(mapped);
+        } else {
+            self.gave_up |= budget.is_spent();
+            self.lonely.push(cpu.cpu);
+        }
+    }
+
+    /// The vCPU whose windows the CPU's events lie in by the clock that is known. Looking at those that
+    /// are expected is free: there are two for each CPU.
+    fn on_shared_clock(&self, cpu: &CpuStamps, budget: &mut Budget) -> Option<(VmVcpu, &'q Away)> {
+        for (vcpu, is_expected) in self.vm.likely(cpu.cpu) {
+            let is_taken = self.taken.contains(&vcpu.index);
+            if !is_expected {
+                budget.spend(if is_taken { 1 } else { cpu.own_ns.len() });
+                if budget.is_spent() {
+                    break;
                 }
             }
-            self.sharing.push(on(cpu.cpu, *vcpu, Vec::new()));
-            return;
+            let Some(away) = self.away(vcpu).filter(|_| !is_taken) else { continue };
+            if outside(cpu, away, &self.shared) <= MOST_OUTSIDE {
+                return Some((vcpu, away));
+            }
         }
-        let own_clock = free.iter().find_map(|vcpu| {
-            let (_, pieces) = solve_one(&cpu.own_ns, away(vcpu)?).ok()?;
-            Some(on(cpu.cpu, *vcpu, pieces))
-        });
-        match own_clock {
-            Some(mapped) => self.others.push(mapped),
-            None => self.lonely.push(cpu.cpu),
-        }
+        None
     }
 
-    fn finish(mut self, vm: String) -> Solved {
+    fn on_own_clock(&self, cpu: &CpuStamps, budget: &mut Budget) -> Option<CpuOnVcpu> {
+        let mut left = self.vm.all.len().saturating_sub(self.taken.len());
+        for (vcpu, _) in self.vm.likely(cpu.cpu) {
+            budget.spend(1);
+            if budget.is_spent() {
+                break;
+            }
+            if self.taken.contains(&vcpu.index) {
+                continue;
+            }
+            let count = left;
+            left = left.saturating_sub(1);
+            let Some(away) = self.away(vcpu) else { continue };
+            let solved = budget.share(count, |budget| solve_one(&cpu.own_ns, away, budget));
+            if let Ok((_, pieces)) = solved {
+                return Some(on(cpu.cpu, vcpu, pieces));
+            }
+        }
+        None
+    }
+
+    fn finish(mut self) -> Solved {
         for cpu in &mut self.sharing {
             cpu.pieces.clone_from(&self.shared);
         }
@@ -185,32 +283,35 @@ impl MappedCpus<'_> {
         cpus.extend(self.others);
         cpus.sort_by_key(|cpu| cpu.guest_cpu);
         self.lonely.sort_unstable();
-        Solved { vm, cpus, unsolved: None, lonely: self.lonely }
+        let (vm, lonely, gave_up) = (self.vm.name.to_owned(), self.lonely, self.gave_up);
+        Solved { vm, cpus, unsolved: None, lonely, gave_up }
     }
 }
 
 /// Gives the other CPUs of the guest their vCPUs.
 fn place_others(
     question: &Question<'_>,
-    pair: &GuestOf,
-    vm: usize,
+    vm: &VmVcpus<'_>,
     anchor: CpuOnVcpu,
     busiest: &[&CpuStamps],
+    budget: &mut Budget,
 ) -> Solved {
     let first = anchor.guest_cpu;
     let mut mapped = MappedCpus {
         question,
+        vm,
         shared: anchor.pieces.clone(),
+        taken: HashSet::from([anchor.index]),
         sharing: vec![anchor],
         others: Vec::new(),
         lonely: Vec::new(),
+        gave_up: false,
     };
-    for cpu in busiest.iter().filter(|cpu| cpu.cpu != first) {
-        let mut free = likely(question, pair, vm, cpu.cpu);
-        free.retain(|vcpu| !mapped.is_taken(vcpu));
-        mapped.place(cpu, &free);
+    let others: Vec<&CpuStamps> = busiest.iter().copied().filter(|cpu| cpu.cpu != first).collect();
+    for (at, cpu) in others.iter().enumerate() {
+        budget.share(others.len() - at, |budget| mapped.place(cpu, budget));
     }
-    mapped.finish(question.host.vms.get(vm).map(|vm| vm.name.clone()).unwrap_or_default())
+    mapped.finish()
 }
 
 /// Which part of a CPU's events lie where the vCPU was away, by more than the bounds.
@@ -233,18 +334,24 @@ fn outside(cpu: &CpuStamps, away: &Away, pieces: &[Piece]) -> f64 {
 
 /// CPUs and vCPUs matched as the host names them or by number, in the VM that it names or the only one.
 fn by_number(question: &Question<'_>, pair: &GuestOf) -> Solved {
-    let empty = Solved { vm: String::new(), cpus: Vec::new(), unsolved: None, lonely: Vec::new() };
+    let empty = Solved {
+        vm: String::new(),
+        cpus: Vec::new(),
+        unsolved: None,
+        lonely: Vec::new(),
+        gave_up: false,
+    };
     let vms = candidates(question, pair);
-    let [vm] = vms.as_slice() else {
+    let only = match vms.as_slice() {
+        [vm] => VmVcpus::new(question, pair, *vm),
+        _ => None,
+    };
+    let Some(vm) = only else {
         let name = pair.named.as_ref().map(|(name, _)| name.clone());
         return Solved { vm: name.unwrap_or_default(), ..empty };
     };
-    let name = question.host.vms.get(*vm).map(|vm| vm.name.clone()).unwrap_or_default();
-    let by_name = |cpu: &CpuStamps| {
-        likely(question, pair, *vm, cpu.cpu)
-            .into_iter()
-            .next()
-            .map(|vcpu| on(cpu.cpu, vcpu, Vec::new()))
-    };
-    Solved { vm: name, cpus: question.guest.cpus().filter_map(by_name).collect(), ..empty }
+    let found =
+        |cpu: &CpuStamps| vm.likely(cpu.cpu).next().map(|(vcpu, _)| on(cpu.cpu, vcpu, Vec::new()));
+    let cpus = question.guest.cpus().filter_map(found).collect();
+    Solved { vm: vm.name.to_owned(), cpus, ..empty }
 }

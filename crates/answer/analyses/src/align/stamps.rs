@@ -1,5 +1,6 @@
 //! The times of a guest's events, per CPU, as far as they are readings of its clock.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use sources::{Block, Damage, Recording};
@@ -27,17 +28,19 @@ pub(super) struct CpuStamps {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GuestStamps {
     cpus: Vec<CpuStamps>,
+    /// Places in `cpus`, by number of the CPU.
+    places: HashMap<u32, usize>,
 }
 
 impl GuestStamps {
     /// Reads the buffer with most pages among those on the recording's clock.
     pub(super) fn read(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
         let inputs = Input::on_clock_of(recording);
-        let pages = |buffer: usize| -> u64 {
-            let of_it = inputs.iter().filter(|input| input.stream.buffer() == buffer);
-            of_it.map(|input| input.stream.stored_len()).sum()
-        };
-        let largest = inputs.iter().map(|input| input.stream.buffer()).max_by_key(|&at| pages(at));
+        let mut pages: BTreeMap<usize, u64> = BTreeMap::new();
+        for input in &inputs {
+            *pages.entry(input.stream.buffer()).or_default() += input.stream.stored_len();
+        }
+        let largest = pages.iter().max_by_key(|(_, bytes)| **bytes).map(|(buffer, _)| *buffer);
         let inputs: Vec<Input<'_>> =
             inputs.iter().copied().filter(|one| Some(one.stream.buffer()) == largest).collect();
         let empty =
@@ -51,7 +54,8 @@ impl GuestStamps {
             stamps.own_ns = stamps.raw.iter().map(on_own).collect();
         }
         gather.cpus.retain(|cpu| cpu.own_ns.is_sorted() && !cpu.raw.is_empty());
-        Self { cpus: gather.cpus }
+        let places = gather.cpus.iter().enumerate().rev().map(|(at, cpu)| (cpu.cpu, at)).collect();
+        Self { cpus: gather.cpus, places }
     }
 
     pub(super) fn cpus(&self) -> impl Iterator<Item = &CpuStamps> {
@@ -59,7 +63,7 @@ impl GuestStamps {
     }
 
     pub(super) fn of(&self, cpu: u32) -> Option<&CpuStamps> {
-        self.cpus.iter().find(|one| one.cpu == cpu)
+        self.cpus.get(*self.places.get(&cpu)?)
     }
 }
 

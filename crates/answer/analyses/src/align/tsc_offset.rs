@@ -1,6 +1,8 @@
 //! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
 //! reports whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
 
+use std::collections::HashMap;
+
 use sources::Recording;
 use timeline::align::Away;
 
@@ -47,21 +49,24 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         }
     }
     let writes = writes(question.host_recording);
-    let recorded = recorded_offsets(question.guest_recording);
+    let mut by_thread: HashMap<u32, Vec<Write>> = HashMap::new();
+    let mut by_vcpu: HashMap<u32, Vec<Write>> = HashMap::new();
+    for write in writes {
+        by_thread.entry(write.thread).or_default().push(write);
+        by_vcpu.entry(write.vcpu).or_default().push(write);
+    }
+    let recorded: HashMap<u32, (i64, Scaling)> = recorded_offsets(question.guest_recording);
     let mut related = Vec::new();
     for cpu in cpus {
         let Some(stamps) = question.guest.of(cpu.guest_cpu) else { continue };
-        let of = |concerns: &dyn Fn(&Write) -> bool| -> Vec<Write> {
-            writes.iter().copied().filter(|write| concerns(write)).collect()
-        };
-        let mut own = of(&|write| write.thread == cpu.thread);
+        let mut own = by_thread.get(&cpu.thread).cloned().unwrap_or_default();
         // The numbers of vCPUs tell those of one VM apart.
         if own.is_empty() && question.host.vms.len() == 1 {
-            own = of(&|write| write.vcpu == cpu.vcpu);
+            own = by_vcpu.get(&cpu.vcpu).cloned().unwrap_or_default();
         }
-        let known = recorded.iter().find(|(guest_cpu, ..)| *guest_cpu == cpu.guest_cpu);
-        let scaling = known.map_or(Scaling::NONE, |(_, _, scaling)| *scaling);
-        let initial = own.first().map(|write| write.before).or(known.map(|(_, offset, _)| *offset));
+        let known = recorded.get(&cpu.guest_cpu);
+        let scaling = known.map_or(Scaling::NONE, |(_, scaling)| *scaling);
+        let initial = own.first().map(|write| write.before).or(known.map(|(offset, _)| *offset));
         let Some(initial) = initial else { continue };
         let away = question.host.away(cpu.index);
         let created = creation(question, away, &own);
@@ -82,9 +87,9 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
 /// Offset and scaling per guest CPU as trace-cmd's `kvm` protocol noted them: TIME_SHIFT samples
 /// that are not to be interpolated, of a guest on `x86-tsc`. It stores what is to be *added* to the
 /// guest's scaled time, so the offset's sign is turned.
-fn recorded_offsets(guest: &Recording) -> Vec<(u32, i64, Scaling)> {
+fn recorded_offsets(guest: &Recording) -> HashMap<u32, (i64, Scaling)> {
     let steps = guest.info().time_shifts.iter().rev().find(|shift| !shift.interpolates());
-    let Some(shift) = steps else { return Vec::new() };
+    let Some(shift) = steps else { return HashMap::new() };
     (0_u32..)
         .zip(&shift.cpus)
         .filter_map(|(cpu, samples)| {
@@ -96,7 +101,7 @@ fn recorded_offsets(guest: &Recording) -> Vec<(u32, i64, Scaling)> {
             let offset = sample.offset.checked_neg()?;
             // What the file adds is in the host's ticks, what KVM adds in the guest's.
             let offset = if plain { offset } else { scaled(offset, scaling)? };
-            Some((cpu, offset, scaling))
+            Some((cpu, (offset, scaling)))
         })
         .collect()
 }

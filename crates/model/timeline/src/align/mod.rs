@@ -14,11 +14,13 @@
 //! line with a drift, and finds where it breaks.
 
 mod away;
+mod budget;
 mod lines;
 mod piece;
 mod search;
 mod solve;
 
 pub use away::Away;
+pub use budget::Budget;
 pub use piece::{Line, Piece};
 pub use solve::{Unsolved, solve};

@@ -5,7 +5,7 @@
 //! drifted. It starts as everything that lets the recordings overlap, and ends as one place or
 //! several. Only one place is an answer.
 
-use super::Away;
+use super::{Away, Budget};
 
 /// Clocks differ in speed by no more than this: a wrong calibration of a TSC reaches some hundred
 /// parts in a million.
@@ -26,10 +26,6 @@ pub(super) const ENOUGH_BITS: f64 = 20.0;
 /// Events looked at to separate evidence from chance; of more, evenly spread ones.
 const MOST_WEIGHED: usize = 1 << 16;
 
-/// Intervals looked at in all searches for one answer: some seconds. Clocks and windows that repeat
-/// in step could keep more busy without end.
-pub(super) const MOST_STEPS: u64 = 1 << 29;
-
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SearchResult {
@@ -41,6 +37,8 @@ pub(super) enum SearchResult {
     Several,
     /// One place is left, but chance could leave one.
     Weak,
+    /// The budget was spent before that was known.
+    OverBudget,
 }
 
 /// Offsets are no candidates if they put less than this part of the events into the host's
@@ -95,12 +93,11 @@ fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
 }
 
 /// Searches for the offset of guest events among `candidates`, ranges in order and apart.
-/// `steps` are those left of [`MOST_STEPS`].
 pub(super) fn search(
     stamps: &[i64],
     away: &Away,
     candidates: &[(i64, i64)],
-    steps: &mut u64,
+    budget: &mut Budget,
 ) -> SearchResult {
     let Some(&first) = stamps.first() else { return SearchResult::Several };
     let mut offsets = candidates.to_vec();
@@ -111,25 +108,30 @@ pub(super) fn search(
         before = stamp;
         remove_away(&offsets, grown, stamp, away, &mut spare);
         std::mem::swap(&mut offsets, &mut spare);
-        *steps = steps.saturating_sub(spare.len().max(offsets.len()) as u64);
-        if *steps == 0 {
-            return SearchResult::Several;
+        budget.spend(spare.len().max(offsets.len()));
+        if budget.is_spent() {
+            return SearchResult::OverBudget;
         }
         let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
             return SearchResult::Nothing { event };
         };
         let (low, high) = (first.0, last.1);
         if high.saturating_sub(low) <= NARROW_NS
-            && evidence.is_enough(stamps.get(..=event).unwrap_or_default(), low, high)
+            && evidence.is_enough(stamps.get(..=event).unwrap_or_default(), (low, high), budget)
         {
             return SearchResult::At { event, low, high };
         }
     }
-    choose(stamps, &offsets, &evidence)
+    choose(stamps, &offsets, &evidence, budget)
 }
 
 /// Of the places left after all events, the one that is no coincidence while all others would be.
-fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> SearchResult {
+fn choose(
+    stamps: &[i64],
+    offsets: &[(i64, i64)],
+    evidence: &Evidence<'_>,
+    budget: &mut Budget,
+) -> SearchResult {
     let mut places: Vec<(i64, i64)> = Vec::new();
     for &(low, high) in offsets {
         match places.last_mut() {
@@ -140,6 +142,7 @@ fn choose(stamps: &[i64], offsets: &[(i64, i64)], evidence: &Evidence<'_>) -> Se
     if places.len() > MOST_PLACES {
         return SearchResult::Several;
     }
+    budget.spend(places.len().saturating_mul(stamps.len().min(MOST_WEIGHED)));
     let bits = |&(low, high): &(i64, i64)| evidence.now(stamps, low, high);
     let mut weighed: Vec<(f64, (i64, i64))> =
         places.iter().map(|place| (bits(place), *place)).collect();
@@ -233,11 +236,12 @@ impl<'a> Evidence<'a> {
         Self { away, searched_ns: lengths.fold(0, i64::saturating_add), next: 0 }
     }
 
-    fn is_enough(&mut self, stamps: &[i64], low: i64, high: i64) -> bool {
+    fn is_enough(&mut self, stamps: &[i64], (low, high): (i64, i64), budget: &mut Budget) -> bool {
         if stamps.len() < self.next {
             return false;
         }
         self.next = stamps.len() + stamps.len() / 8 + 1;
+        budget.spend(stamps.len().min(MOST_WEIGHED));
         self.now(stamps, low, high) >= ENOUGH_BITS
     }
 

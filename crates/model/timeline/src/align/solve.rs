@@ -1,9 +1,9 @@
 //! From guest events and the times their vCPU was away to lines from clock to clock: finds a place
 //! to begin, follows the line in both directions until it breaks, and goes on after the break.
 
-use super::Away;
 use super::piece::{Piece, Possible};
-use super::search::{ENOUGH_BITS, MOST_STEPS, SearchResult, overlapping, search};
+use super::search::{ENOUGH_BITS, SearchResult, overlapping, search};
+use super::{Away, Budget};
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Unsolved {
     /// An offset fits, but so would one by chance: the guest's CPU had too little to do, or its
     /// vCPU was hardly ever away.
     TooFewEvents,
+    /// What the command may spend on searches was spent before there was one.
+    OverBudget,
 }
 
 /// Tries to find a beginning, at different places of the recording.
@@ -39,48 +41,25 @@ const MOST_PIECES: usize = 512;
 /// Pieces are in order and apart: a break lies somewhere between one's end and the next's begin.
 ///
 /// # Errors
-/// When the events do not determine the offset.
-pub fn solve(stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
-    solve_in(MOST_STEPS, stamps, away)
-}
-
-fn solve_in(steps: u64, stamps: &[i64], away: &Away) -> Result<Vec<Piece>, Unsolved> {
+/// When the events do not determine the offset, or `budget` is too small to find that out.
+pub fn solve(stamps: &[i64], away: &Away, budget: &mut Budget) -> Result<Vec<Piece>, Unsolved> {
     if away.is_empty() || stamps.len() < FEWEST_EVENTS {
         return Err(Unsolved::NothingRecorded);
     }
-    let mut solver = Solver { stamps, away, steps };
-    let mut grown: Vec<Grown> = Vec::new();
-    let mut why = Unsolved::NoOffsetFits;
-    let mut open = vec![(0, stamps.len(), None)];
-    while let Some((begin, end, near)) = open.pop() {
-        if grown.len() >= MOST_PIECES || solver.steps == 0 {
-            break;
-        }
-        match solver.begin(begin, end, near) {
-            Ok(seed) => {
-                let piece = solver.grow(seed);
-                solver.steps = solver.steps.saturating_sub((piece.last - piece.first) as u64);
-                open.push((
-                    begin,
-                    piece.first,
-                    Some(piece.possible.offsets(piece.stamp(stamps)).0),
-                ));
-                open.push((piece.last + 1, end, Some(piece.possible.offsets(piece.end(stamps)).1)));
-                grown.push(piece);
-            }
-            Err(unsolved) => why = unsolved,
-        }
+    // What is found until the search has taken its half still counts.
+    let (grown, why) = budget.share(2, |budget| Solver { stamps, away, budget }.all());
+    let mut solver = Solver { stamps, away, budget };
+    match solver.cores(grown) {
+        _ if solver.budget.is_spent() => Err(Unsolved::OverBudget),
+        pieces if pieces.is_empty() => Err(why),
+        pieces => Ok(pieces),
     }
-    grown.sort_by_key(|piece| (piece.first, piece.last));
-    let pieces = solver.cores(grown);
-    if pieces.is_empty() { Err(why) } else { Ok(pieces) }
 }
 
 struct Solver<'a> {
     stamps: &'a [i64],
     away: &'a Away,
-    /// What searches may still take.
-    steps: u64,
+    budget: &'a mut Budget,
 }
 
 /// Where a line is known to go through.
@@ -115,6 +94,36 @@ impl Grown {
 }
 
 impl Solver<'_> {
+    /// All lines that are found, in order, and why there are no more.
+    fn all(&mut self) -> (Vec<Grown>, Unsolved) {
+        let mut grown: Vec<Grown> = Vec::new();
+        let mut why = Unsolved::NoOffsetFits;
+        let mut open = vec![(0, self.stamps.len(), None)];
+        while let Some((begin, end, near)) = open.pop() {
+            if grown.len() >= MOST_PIECES {
+                break;
+            }
+            match self.begin(begin, end, near) {
+                Ok(seed) => {
+                    let piece = self.grow(seed);
+                    self.budget.spend(piece.last - piece.first);
+                    let before = piece.possible.offsets(piece.stamp(self.stamps)).0;
+                    let after = piece.possible.offsets(piece.end(self.stamps)).1;
+                    open.push((begin, piece.first, Some(before)));
+                    open.push((piece.last + 1, end, Some(after)));
+                    grown.push(piece);
+                }
+                Err(unsolved) => why = unsolved,
+            }
+            if self.budget.is_spent() {
+                why = Unsolved::OverBudget;
+                break;
+            }
+        }
+        grown.sort_by_key(|piece| (piece.first, piece.last));
+        (grown, why)
+    }
+
     /// Looks for a seed among the events from `begin` up to `end`, near an offset at first.
     fn begin(&mut self, begin: usize, end: usize, near: Option<i64>) -> Result<Seed, Unsolved> {
         let events = self.stamps.get(begin..end).unwrap_or_default();
@@ -124,7 +133,7 @@ impl Solver<'_> {
         if let Some(near) = near {
             let nearby = [(near.saturating_sub(NEARBY_NS), near.saturating_add(NEARBY_NS))];
             if let SearchResult::At { event, low, high } =
-                search(events, self.away, &nearby, &mut self.steps)
+                search(events, self.away, &nearby, self.budget)
             {
                 return Ok(Seed { from: begin, event: begin + event, low, high });
             }
@@ -133,22 +142,24 @@ impl Solver<'_> {
         for attempt in 1..=MOST_TRIES {
             let rest = events.get(from..).filter(|rest| rest.len() >= FEWEST_EVENTS);
             let Some(rest) = rest else { break };
-            let contradicted =
-                match search(rest, self.away, &overlapping(rest, extent), &mut self.steps) {
-                    SearchResult::At { event, low, high } => {
-                        let from = begin + from;
-                        return Ok(Seed { from, event: from + event, low, high });
-                    }
-                    SearchResult::Several => {
-                        why = Unsolved::SeveralOffsetsFit;
-                        0
-                    }
-                    SearchResult::Weak => {
-                        why = Unsolved::TooFewEvents;
-                        0
-                    }
-                    SearchResult::Nothing { event } => event + 1,
-                };
+            self.budget.spend(rest.len());
+            let candidates = overlapping(rest, extent);
+            let contradicted = match search(rest, self.away, &candidates, self.budget) {
+                SearchResult::At { event, low, high } => {
+                    let from = begin + from;
+                    return Ok(Seed { from, event: from + event, low, high });
+                }
+                SearchResult::Several => {
+                    why = Unsolved::SeveralOffsetsFit;
+                    0
+                }
+                SearchResult::Weak => {
+                    why = Unsolved::TooFewEvents;
+                    0
+                }
+                SearchResult::OverBudget => return Err(Unsolved::OverBudget),
+                SearchResult::Nothing { event } => event + 1,
+            };
             from = (from + contradicted).max(attempt * events.len() / MOST_TRIES);
         }
         Err(why)
@@ -187,22 +198,11 @@ impl Solver<'_> {
 
     /// Leaves to each piece the events that no other one claims, and solves it by those alone: of
     /// an event near a break it isn't known on which side of it it lies.
-    fn cores(&self, mut grown: Vec<Grown>) -> Vec<Piece> {
+    fn cores(&mut self, mut grown: Vec<Grown>) -> Vec<Piece> {
         loop {
-            let mut cores = Vec::new();
-            for (at, piece) in grown.iter().enumerate() {
-                let before = grown.get(..at).unwrap_or_default().iter().map(|one| one.last + 1);
-                let after = grown.get(at + 1..).unwrap_or_default().iter().map(|one| one.first);
-                let (before, after) =
-                    (before.max().unwrap_or(0), after.min().unwrap_or(usize::MAX));
-                let (mut first, mut end) = (piece.first.max(before), (piece.last + 1).min(after));
-                if piece.breaks.0 && before < piece.first {
-                    first = self.sure(piece, piece.first..end);
-                }
-                if piece.breaks.1 && after > piece.last + 1 {
-                    end = self.sure(piece, (first..end).rev());
-                }
-                cores.push((first, end));
+            let cores = self.unclaimed(&grown);
+            if self.budget.is_spent() {
+                return Vec::new();
             }
             let thin = |core: &(usize, usize)| core.1 < core.0 + FEWEST_EVENTS / 2;
             // The least of those that have nothing of their own goes first.
@@ -217,9 +217,32 @@ impl Solver<'_> {
         }
     }
 
+    /// Per piece the first of the events that it alone claims, and the end of them.
+    fn unclaimed(&mut self, grown: &[Grown]) -> Vec<(usize, usize)> {
+        let mut afters = vec![usize::MAX; grown.len()];
+        let mut first = usize::MAX;
+        for (after, piece) in afters.iter_mut().zip(grown).rev() {
+            *after = first;
+            first = first.min(piece.first);
+        }
+        let (mut cores, mut before) = (Vec::new(), 0);
+        for (piece, after) in grown.iter().zip(afters) {
+            let (mut first, mut end) = (piece.first.max(before), (piece.last + 1).min(after));
+            if piece.breaks.0 && before < piece.first {
+                first = self.sure(piece, piece.first..end);
+            }
+            if piece.breaks.1 && after > piece.last + 1 {
+                end = self.sure(piece, (first..end).rev());
+            }
+            cores.push((first, end));
+            before = before.max(piece.last + 1);
+        }
+        cores
+    }
+
     /// The first of these events that surely lies on this side of a break. Behind a break some
     /// events fit by chance; as many as it takes to rule that out are not to be relied on.
-    fn sure(&self, piece: &Grown, events: impl Iterator<Item = usize>) -> usize {
+    fn sure(&mut self, piece: &Grown, events: impl Iterator<Item = usize>) -> usize {
         let place = |event: usize| {
             let stamp = self.stamps.get(event).copied().unwrap_or_default();
             let (low, high) = piece.possible.offsets(stamp);
@@ -228,8 +251,9 @@ impl Solver<'_> {
         let share =
             self.away.share_possible(place(piece.first), place(piece.last)).clamp(1e-6, 1.0);
         let (mut bits, mut window, mut reached) = (0.0, None, piece.first);
+        let mut looked_at = 0;
         for event in events {
-            reached = event;
+            (reached, looked_at) = (event, looked_at + 1);
             let here = self.away.window(place(event));
             if window != Some(here) {
                 window = Some(here);
@@ -239,6 +263,7 @@ impl Solver<'_> {
                 break;
             }
         }
+        self.budget.spend(looked_at);
         reached
     }
 
@@ -278,9 +303,7 @@ mod tests {
         (0..100_000).for_each(|at| away.push(at * 1000, at * 1000 + 500));
         let stamps: Vec<i64> = (0..100_000).map(|at| at * 1000 + 750).collect();
         // Each of the events would look at some hundred thousand intervals.
-        let begun = std::time::Instant::now();
-        let solved = solve_in(1 << 22, &stamps, &away);
-        assert_eq!(solved.err(), Some(Unsolved::SeveralOffsetsFit));
-        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+        let mut budget = Budget::of(1 << 22);
+        assert_eq!(solve(&stamps, &away, &mut budget).err(), Some(Unsolved::OverBudget));
     }
 }

@@ -4,7 +4,7 @@
 mod history;
 
 use proptest::prelude::*;
-use timeline::align::{Away, Piece, Unsolved, solve};
+use timeline::align::{Away, Budget, Piece, Unsolved, solve};
 
 use self::history::{History, Spec, random};
 
@@ -28,7 +28,7 @@ fn check(history: &History, pieces: &[Piece]) -> usize {
 
 fn solved(spec: &Spec) -> (History, Result<Vec<Piece>, Unsolved>) {
     let history = spec.history();
-    let pieces = solve(&history.stamps, &history.away);
+    let pieces = solve(&history.stamps, &history.away, &mut Budget::default());
     (history, pieces)
 }
 
@@ -118,13 +118,16 @@ fn a_guest_on_another_vcpu_has_no_place() {
     for seed in 0..20 {
         let one = Spec { seed, ..Spec::default() }.history();
         let other = Spec { seed: seed + 1000, ..Spec::default() }.history();
-        assert!(solve(&one.stamps, &other.away).is_err(), "seed {seed}");
+        assert!(solve(&one.stamps, &other.away, &mut Budget::default()).is_err(), "seed {seed}");
     }
 }
 
 #[test]
 fn what_says_too_little_is_no_answer() {
-    assert_eq!(solve(&[1, 2, 3], &Away::default()).err(), Some(Unsolved::NothingRecorded));
+    assert_eq!(
+        solve(&[1, 2, 3], &Away::default(), &mut Budget::default()).err(),
+        Some(Unsolved::NothingRecorded)
+    );
     // Exits at regular times fit at every turn.
     let (mut away, mut random) = (Away::default(), random(5));
     (0..2000).for_each(|at| away.push(at * 1_000_000, at * 1_000_000 + 500_000));
@@ -133,7 +136,10 @@ fn what_says_too_little_is_no_answer() {
         .collect();
     stamps.sort_unstable();
     stamps.dedup();
-    assert_eq!(solve(&stamps, &away).err(), Some(Unsolved::SeveralOffsetsFit));
+    assert_eq!(
+        solve(&stamps, &away, &mut Budget::default()).err(),
+        Some(Unsolved::SeveralOffsetsFit)
+    );
 }
 
 #[test]
@@ -150,11 +156,11 @@ fn times_of_damaged_recordings_do_no_harm() {
         spans.iter().for_each(|&(from, to)| away.push(from, to));
         for step in [1, 1 << 20, i64::MAX / 40] {
             let mut stamps: Vec<i64> = (0..40).map(|at| at * step).collect();
-            let _ = solve(&stamps, &away);
+            let _ = solve(&stamps, &away, &mut Budget::default());
             stamps.extend([i64::MAX - 1, i64::MAX]);
-            let _ = solve(&stamps, &away);
+            let _ = solve(&stamps, &away, &mut Budget::default());
             let negative: Vec<i64> = stamps.iter().rev().map(|stamp| -stamp).collect();
-            let _ = solve(&negative, &away);
+            let _ = solve(&negative, &away, &mut Budget::default());
         }
     }
 }

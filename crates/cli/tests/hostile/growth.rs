@@ -1,0 +1,237 @@
+//! Recordings that grow: eight times as much of anything takes at most twelve times the work, whatever
+//! grows. A loop within a loop would take sixty-four times as much.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::extent::extent;
+
+/// How much a shape grows, and the work that this may take.
+const GROWTH: usize = 8;
+const MOST_WORK: f64 = 12.0;
+/// Times below this say little: programs start, and clocks tick.
+const LEAST_SECONDS: f64 = 0.1;
+/// A machine that does other work next to this makes processes look slower: one good run shows what a
+/// verb takes.
+const ATTEMPTS: usize = 4;
+
+/// A text of some shape, written line by line.
+#[derive(Default)]
+struct Text {
+    lines: String,
+    micros: u64,
+}
+
+impl Text {
+    /// An event at the next moment.
+    fn event(&mut self, thread: (&str, usize), cpu: usize, event: &str) {
+        self.micros += 3;
+        let (seconds, micros) = (100 + self.micros / 1_000_000, self.micros % 1_000_000);
+        let (comm, pid) = thread;
+        writeln!(self.lines, "{comm}-{pid} [{cpu:03}] {seconds}.{micros:06}: {event}").unwrap();
+    }
+
+    fn exit(&mut self, thread: (&str, usize), cpu: usize, vcpu: usize, reason: &str) {
+        self.event(thread, cpu, &format!("kvm_exit: vcpu {vcpu} reason {reason} rip 0x1000"));
+        self.event(thread, cpu, &format!("kvm_entry: vcpu {vcpu}, rip 0x1000"));
+    }
+}
+
+/// What grows.
+type Shape = (&'static str, usize, fn(&mut Text, usize));
+
+/// Shapes, each with how much of it is little. All shapes have exits: verbs have something to do.
+const SHAPES: [Shape; 11] = [
+    ("events", 2000, |text, count| {
+        (0..count).for_each(|_| text.exit(("CPU 0/KVM", 10), 0, 0, "HLT"));
+    }),
+    ("VMs", 1000, |text, count| {
+        (0..count).for_each(|at| text.exit(("CPU 0/KVM", 10 + at), at % 4, 0, "HLT"));
+    }),
+    ("VMs, one vCPU after the other", 500, |text, count| {
+        for vcpu in 0..2 {
+            let comm = format!("CPU {vcpu}/KVM");
+            (0..count).for_each(|at| text.exit((&comm, 10 + 2 * at + vcpu), at % 4, vcpu, "MSR"));
+        }
+    }),
+    ("vCPUs", 1000, |text, count| {
+        for vcpu in 0..count {
+            text.exit((&format!("CPU {vcpu}/KVM"), 10 + vcpu), vcpu % 4, vcpu, "HLT");
+        }
+    }),
+    ("threads", 2000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let (pid, next) = (100 + at, 101 + at);
+            let switch = format!(
+                "sched_switch: prev_comm=t{pid} prev_pid={pid} prev_prio=120 prev_state=S ==> \
+                 next_comm=t{next} next_pid={next} next_prio=120"
+            );
+            text.event((&format!("t{pid}"), pid), 1, &switch);
+        }
+    }),
+    ("wake-ups", 2000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let woken = 100 + (at * 7919) % count;
+            let waking = format!("sched_waking: comm=t{woken} pid={woken} prio=120 target_cpu=001");
+            text.event((&format!("t{}", 100 + at), 100 + at), at % 4, &waking);
+        }
+    }),
+    ("losses", 1000, |text, count| {
+        for at in 0..count {
+            text.exit(("CPU 0/KVM", 10 + at % 50), at % 4, 0, "HLT");
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
+        }
+    }),
+    ("VMs and losses", 500, |text, count| {
+        for at in 0..count {
+            text.exit(("CPU 0/KVM", 10 + at), at % 4, 0, "HLT");
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
+        }
+    }),
+    ("CPUs", 60, |text, count| {
+        (0..8 * count).for_each(|at| text.exit(("CPU 0/KVM", 10), at % count, 0, "HLT"));
+    }),
+    ("reasons and names", 1000, |text, count| {
+        for at in 0..count {
+            text.exit((&format!("vmm{at}x"), 10 + at % 8), 0, 0, &format!("R{at}"));
+        }
+    }),
+    ("interrupts", 1000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let thread = ("CPU 0/KVM", 10);
+            text.event(thread, 0, &format!("irq_handler_entry: irq={at} name=dev{at}"));
+            text.event(thread, 0, &format!("irq_handler_exit: irq={at} ret=handled"));
+        }
+    }),
+];
+
+/// Verbs that read, each with its arguments; `{}` is the file, `{copy}` the same again, `{out}` a file to
+/// write.
+const VERBS: [&str; 16] = [
+    "info {}",
+    "exits {}",
+    "exits --by reason,task --format json {}",
+    "cpu {}",
+    "path {}",
+    "events --format jsonl {}",
+    "diff {} {copy}",
+    "nested {}",
+    "vmm {}",
+    "irqs {}",
+    "critical --task t101 {}",
+    "advice {}",
+    "profile {}",
+    "virtio {}",
+    "report -o {out} {}",
+    "export --to perfetto -o {out} {}",
+];
+
+fn program() -> PathBuf {
+    let other = std::env::var_os("HYPERSCOPE_UNDER_TEST");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
+}
+
+/// The work of a verb: seconds of CPU time that its process had, which depends on other work of the machine
+/// far less than how long it took.
+fn work(verb: &str, folder: &Path) -> f64 {
+    let file = |name: &str| folder.join(name);
+    let arguments = verb.split(' ').map(|word| match word {
+        "{}" => file("text.txt"),
+        "{copy}" => file("copy.txt"),
+        "{guest}" => file("guest.txt"),
+        "{out}" => file("out.html"),
+        word => PathBuf::from(word),
+    });
+    let script = "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" > /dev/null 2> messages";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .arg(program())
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let messages = fs::read_to_string(file("messages")).unwrap();
+    let code = output.status.code();
+    assert!(
+        matches!(code, Some(0 | 1)) && !messages.contains("Usage:"),
+        "{verb}: {code:?} {messages}"
+    );
+    assert!(!messages.contains("memory"), "{verb}: {messages}");
+    let times = String::from_utf8_lossy(&output.stderr).into_owned();
+    times.split_whitespace().map(|seconds| seconds.parse::<f64>().unwrap()).sum()
+}
+
+fn write(shape: Shape, count: usize, folder: &Path) {
+    let mut text = Text::default();
+    shape.2(&mut text, count);
+    fs::write(folder.join("text.txt"), &text.lines).unwrap();
+    fs::write(folder.join("copy.txt"), &text.lines).unwrap();
+}
+
+/// What is wrong with how the work of a verb grows, if anything is.
+fn fault(shape: Shape, verb: &str, folders: (&Path, &Path)) -> Option<String> {
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let (little, much) = (work(verb, folders.0), work(verb, folders.1));
+        if much <= MOST_WORK * little.max(LEAST_SECONDS) {
+            return None;
+        }
+        seen.push(format!("{little:.2} s to {much:.2} s"));
+    }
+    Some(format!("{}: {verb}: {}", shape.0, seen.join(", ")))
+}
+
+#[test]
+fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
+    let (little, much) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let mut faults = Vec::new();
+    for (number, shape) in SHAPES.into_iter().enumerate() {
+        let count = shape.1 * extent(1, 4);
+        write(shape, count, little.path());
+        write(shape, GROWTH * count, much.path());
+        for (at, verb) in VERBS.into_iter().enumerate() {
+            // A sample reads each shape with one verb, mostly another.
+            if extent((5 * number + 1) % 13 == at, true) {
+                faults.extend(fault(shape, verb, (little.path(), much.path())));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A guest's recording next to that of a host with many VMs, of which it is none: however many there are,
+/// the search for its offset ends, and says that it was ended.
+#[test]
+fn a_guest_that_fits_none_of_many_vms_is_not_aligned_in_time() {
+    let folder = TempDir::new().unwrap();
+    let (mut host, mut guest) = (Text::default(), Text::default());
+    // All of it takes as many steps as a command may.
+    let (vms, rounds, interrupts) = extent((8, 20, 100), (200, 400, 5000));
+    for _ in 0..rounds {
+        for vm in 0..vms {
+            host.exit(("CPU 0/KVM", 10 + vm), vm % 4, 0, "HLT");
+        }
+    }
+    for at in 0..interrupts {
+        guest.event(("task", 7), 0, &format!("irq_handler_entry: irq={} name=dev", at % 9));
+        guest.event(("task", 7), 0, &format!("irq_handler_exit: irq={} ret=handled", at % 9));
+    }
+    fs::write(folder.path().join("text.txt"), &host.lines).unwrap();
+    fs::write(folder.path().join("guest.txt"), &guest.lines).unwrap();
+    let seconds = work("align {} {guest}", folder.path());
+    assert!(seconds < 120.0, "{seconds}");
+    let table = Command::new(program())
+        .arg("align")
+        .args(["text.txt", "guest.txt"])
+        .current_dir(folder.path())
+        .output();
+    let table = String::from_utf8(table.unwrap().stdout).unwrap();
+    assert!(table.contains(extent("windows: ", "the search for an offset was ended")), "{table}");
+}
