@@ -1,10 +1,13 @@
 //! Connections that say nothing, or say it slowly, keep nobody from recording.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use wire::{Message, Start, encode};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
@@ -150,4 +153,57 @@ fn a_host_that_asks_for_nothing_has_to_leave() {
     host.write_all(&wire::encode(5, &wire::Message::HostHello).unwrap()).unwrap();
     std::thread::sleep(Duration::from_secs(70));
     record(&format!("tcp-plain:{at}"), &folder, 1);
+}
+
+/// What a host sends first: it greets, and asks for a recording.
+fn request() -> Vec<u8> {
+    let start = Start { events: vec!["sched_process_exec".into()], ..Start::default() };
+    let start = Message::Start(Box::new(start));
+    [Message::HostHello, start].iter().flat_map(|one| encode(5, one).unwrap()).collect()
+}
+
+/// Until an agent answers a host that greets it.
+fn answered(mut host: impl Read + Write) -> Duration {
+    let begun = Instant::now();
+    host.write_all(&encode(7, &Message::HostHello).unwrap()).unwrap();
+    host.read_exact(&mut [0; 16]).unwrap();
+    begun.elapsed()
+}
+
+/// Each asks, and is gone before the answer. A busy machine is slower than this one alone, where it takes some
+/// milliseconds; each of them once took the agent half a second at least, and some ten.
+#[test]
+fn hosts_that_go_away_at_once_keep_nobody_waiting() {
+    let Some(_lock) = lock_tracing() else { return };
+    let (folder, at) = (tempfile::tempdir().unwrap(), free_address());
+    let socket = folder.path().join("agent");
+    let (over_tcp, over_unix) = (format!("tcp-plain:{at}"), format!("unix:{}", socket.display()));
+    let _agents = [&over_tcp, &over_unix].map(|channel| Agent::start(channel));
+    for _ in 0..1000 {
+        TcpStream::connect(&at).unwrap().write_all(&request()).unwrap();
+        UnixStream::connect(&socket).unwrap().write_all(&request()).unwrap();
+    }
+    let waited = answered(TcpStream::connect(&at).unwrap());
+    assert!(waited < Duration::from_secs(8), "{waited:?}");
+    let waited = answered(UnixStream::connect(&socket).unwrap());
+    assert!(waited < Duration::from_secs(8), "{waited:?}");
+    record(&over_tcp, &folder, 1);
+    record(&over_unix, &folder, 1);
+}
+
+#[test]
+fn hosts_that_go_away_at_once_keep_nobody_waiting_by_trace_cmds_protocol() {
+    use wire::trace_cmd::{Message, Request, encode};
+    let Some(_lock) = lock_tracing() else { return };
+    let (folder, at) = (tempfile::tempdir().unwrap(), free_address());
+    let _agent = Agent::start_with(&["--trace-cmd", &format!("tcp:{at}")]);
+    let arguments = ["-e", "sched_process_exec"].map(str::to_owned).to_vec();
+    let request = Request { arguments, ..Request::default() };
+    let request = encode(&Message::Request(request)).unwrap();
+    for _ in 0..1000 {
+        TcpStream::connect(&at).unwrap().write_all(&request).unwrap();
+    }
+    let begun = Instant::now();
+    record(&format!("trace-cmd:tcp:{at}"), &folder, 1);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

@@ -68,9 +68,13 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
         }
         session.guard.note(0);
         busy.set(false);
+        let is_caller = host.is_caller();
         drop(host);
-        // One that sends everybody away is not asked all the time.
-        std::thread::sleep(BETWEEN_HOSTS.saturating_sub(begun.elapsed()));
+        // One that sends everybody away is not asked all the time. Of those that connect here the next may
+        // wait already, and whoever is gone again at once is not to keep it waiting.
+        if !is_caller {
+            std::thread::sleep(BETWEEN_HOSTS.saturating_sub(begun.elapsed()));
+        }
     }
     Ok(())
 }

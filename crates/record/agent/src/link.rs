@@ -1,7 +1,7 @@
 //! A channel as the agent uses it: who may speak, and where page streams come from.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl Link {
             leave,
             control,
             session: 0,
-            waiting: None,
+            heard: VecDeque::new(),
             caller,
             attached: BTreeMap::new(),
             rings,
@@ -201,8 +201,8 @@ pub(crate) struct Host<'l> {
     control: Control,
     /// The session that page streams may belong to: its number, which others can't know.
     session: u64,
-    /// A message that was heard while something else was waited for.
-    waiting: Option<Heard>,
+    /// What was heard and not given to whoever answers yet.
+    heard: VecDeque<Heard>,
     /// Who it is, where hosts connect.
     caller: Option<Caller>,
     /// Connections that are page streams, by session and number.
@@ -213,6 +213,8 @@ pub(crate) struct Host<'l> {
 
 /// Connections that may wait to be used.
 const MOST_ATTACHED: usize = 1024;
+/// Messages that may wait: the rest stays in the channel.
+const MOST_HEARD: usize = 256;
 
 impl Host<'_> {
     /// Whether the agent got a signal to end.
@@ -238,27 +240,55 @@ impl Host<'_> {
         Ok(self.control.send(session, message)?)
     }
 
+    /// Whether its host is one of many that connect here, of which the next may wait already.
+    pub(crate) fn is_caller(&self) -> bool {
+        self.caller.is_some()
+    }
+
     /// Waits for a message, for at most this time.
     pub(crate) fn receive(&mut self, most: Duration) -> Result<Heard> {
-        if let Some(heard) = self.waiting.take() {
-            return Ok(heard);
-        }
         if let Some(session) = self.caller.as_mut().and_then(|caller| caller.greeting.take()) {
-            return Ok(Heard::Message(session, Message::HostHello));
+            self.keep(Heard::Message(session, Message::HostHello));
         }
         let end = Instant::now() + most;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let heard = self.listen(left)?;
-            self.note(&heard);
+            self.look()?;
+            if let Some(heard) = self.heard.pop_front() {
+                self.note(&heard);
+                return Ok(heard);
+            }
             if self.is_late() {
                 return Err(AgentError::Refused("a host connected and asked for nothing".into()));
             }
-            if heard != Heard::Nothing || Instant::now() >= end || self.leave.is_given() {
+            let left = end.saturating_duration_since(Instant::now());
+            let heard = self.listen(left)?;
+            let is_over = Instant::now() >= end || self.leave.is_given();
+            if heard == Heard::Nothing && is_over {
                 return Ok(heard);
             }
+            self.keep(heard);
             self.admit();
         }
+    }
+
+    /// Hears all that has come, without waiting: of a host that is gone nothing is begun any more.
+    fn look(&mut self) -> Result<()> {
+        while self.heard.len() < MOST_HEARD && self.heard.back() != Some(&Heard::End) {
+            let Some(heard) = self.control.look()? else { break };
+            self.keep(heard);
+        }
+        Ok(())
+    }
+
+    /// Keeps what was heard. A host that has closed its end, or after which another one greets, wants
+    /// nothing any more that it asked for before.
+    fn keep(&mut self, heard: Heard) {
+        match heard {
+            Heard::Nothing => return,
+            Heard::End | Heard::Message(_, Message::HostHello) => self.heard.clear(),
+            Heard::Message(..) => {}
+        }
+        self.heard.push_back(heard);
     }
 
     /// Waits for a message, or until somebody connects.
@@ -367,21 +397,24 @@ impl Host<'_> {
     fn attached_stream(&mut self, session: u64, at: u32) -> Result<Stream> {
         let end = Instant::now() + STREAMS;
         loop {
+            self.admit();
             if let Some(stream) = self.attached.remove(&(session, at)) {
                 return Ok(stream);
             }
-            if Instant::now() >= end {
+            self.look()?;
+            let is_gone =
+                |heard: &Heard| matches!(heard, Heard::End | Heard::Message(_, Message::HostHello));
+            if self.heard.iter().any(is_gone) {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            let is_over = Instant::now() >= end || self.heard.len() >= MOST_HEARD;
+            if is_over || self.leave.is_given() {
                 let text =
                     format!("{}: page stream {at} was not attached in time", self.link.address);
                 return Err(AgentError::Refused(text));
             }
-            match self.receive(LOOK)? {
-                Heard::Nothing => {}
-                heard => self.waiting = Some(heard),
-            }
-            if self.waiting == Some(Heard::End) {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            }
+            let heard = self.listen(LOOK)?;
+            self.keep(heard);
         }
     }
 }

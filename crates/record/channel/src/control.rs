@@ -14,6 +14,8 @@ use waits::Wait;
 const READ_BYTES: usize = 8 << 10;
 /// How long the other side may take for a message before it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Reads of one look: whoever sends bytes without end is not listened to without end.
+const READS_A_LOOK: usize = 16;
 /// Bytes that may come before the first message is whole: twice the longest.
 const MOST_FIRST_BYTES: usize = 64 << 10;
 
@@ -163,6 +165,30 @@ impl Control {
         }
     }
 
+    /// What has come, without waiting; none: nothing whole. A part of a message stays.
+    ///
+    /// # Errors
+    /// When the stream fails.
+    pub fn look(&mut self) -> io::Result<Option<Heard>> {
+        let at_once = Wait::at_most(Duration::ZERO);
+        for _ in 0..READS_A_LOOK {
+            if let Some((session, message)) = self.decoder.next() {
+                return Ok(Some(Heard::Message(session, message)));
+            }
+            let read = match &mut self.carrier {
+                Carrier::Stream(stream) => stream.read(&mut *self.buffer, at_once),
+                Carrier::Rings(rings) => rings.read(&mut *self.buffer, at_once),
+            };
+            match read {
+                Ok(0) => return Ok(Some(Heard::End)),
+                Ok(read) => self.decoder.push(self.buffer.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
     /// The rest of a message that does not come was somebody's who is gone.
     fn after_silence(&mut self) -> Heard {
         self.decoder.give_up();
@@ -268,6 +294,22 @@ mod tests {
         let wait = Duration::from_secs(60);
         let heard = control.receive(Wait::at_most(wait).or(&[stop.fd()])).unwrap();
         assert_eq!(heard, Heard::Nothing);
+    }
+
+    #[test]
+    fn a_look_keeps_a_part_of_a_message_and_sees_the_end() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut control = Control::new(Stream::new(here).unwrap());
+        let message = Message::Refused("busy".into());
+        let bytes = encode(7, &message).unwrap();
+        there.write_all(&bytes[..5]).unwrap();
+        assert_eq!(control.look().unwrap(), None);
+        there.write_all(&bytes[5..]).unwrap();
+        drop(there);
+        assert_eq!(control.look().unwrap(), Some(Heard::Message(7, message)));
+        assert_eq!(control.look().unwrap(), Some(Heard::End));
+        let mut flooded = spoken_to(&[b'x'; 4096], Duration::ZERO);
+        assert_eq!(flooded.look().unwrap(), None);
     }
 
     #[test]

@@ -39,5 +39,5 @@ pub use shmring::{
     frame_rings,
 };
 pub use sink::{PageSink, Sent, StreamSink};
-pub use stream::Stream;
+pub use stream::{Stream, is_closed};
 pub use trace_cmd::TraceCmd;

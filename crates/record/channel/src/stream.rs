@@ -195,6 +195,16 @@ impl Stream {
     }
 }
 
+/// Whether the other side has closed its end of a connection: an agent's host that sends nothing any more
+/// is gone.
+#[must_use]
+pub fn is_closed(connection: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(connection, PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    poll(&mut fds, Some(&at_once)).is_ok() && fds.iter().any(|fd| fd.revents().intersects(gone))
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -46,6 +46,37 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// One that waits for its page streams hears at once that its host is gone; messages that came before change nothing.
+#[test]
+fn a_host_that_is_gone_is_not_waited_for() {
+    let (link, path) = link("gone");
+    let leave = Signal::new().unwrap();
+    let mut control = connect(&path);
+    control.send(7, &Message::HostHello).unwrap();
+    control.send(7, &Message::Alive).unwrap();
+    let mut host = link.host(&GuestHello::default(), &leave).unwrap();
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
+    host.begin_session(7);
+    let begun = Instant::now();
+    let caller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(control);
+    });
+    assert!(host.attached_stream(7, 0).is_err());
+    assert!(begun.elapsed() < STREAMS, "{:?}", begun.elapsed());
+    caller.join().unwrap();
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::End);
+    drop(host);
+    // Of one that is gone by the time it is served nothing is begun.
+    let mut control = connect(&path);
+    control.send(8, &Message::HostHello).unwrap();
+    control.send(8, &Message::Alive).unwrap();
+    drop(control);
+    let mut host = link.host(&GuestHello::default(), &leave).unwrap();
+    assert_eq!(host.receive(WAIT).unwrap(), Heard::End);
+    std::fs::remove_file(path).unwrap();
+}
+
 /// One that looks at this machine: it asks, and gets a view each time.
 struct Looker(Control);
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use channel::{Listener, Peer, Stream};
@@ -32,17 +32,29 @@ fn port(listener: &Listener) -> io::Result<u32> {
     }
 }
 
-/// Waits for a connection from this peer. Those of others are closed.
-pub(super) fn accept_from(listener: &Listener, peer: &Peer, most: Duration) -> io::Result<Stream> {
+/// Waits for a connection from this peer, as long as the one that it has is not closed. Those of others are
+/// closed.
+pub(super) fn accept_from(
+    listener: &Listener,
+    (peer, host): (&Peer, BorrowedFd<'_>),
+    most: Duration,
+) -> io::Result<Stream> {
     let end = Instant::now() + most;
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let mut fds = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+        let mut fds = [
+            PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(host, PollFlags::RDHUP),
+        ];
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
             Err(error) => return Err(error.into()),
+        }
+        let [connected, _] = &fds;
+        if connected.revents().is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let (stream, from) = listener.accept()?;
         if from == *peer {

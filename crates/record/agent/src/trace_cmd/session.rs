@@ -1,6 +1,7 @@
 //! A host is served: from its request to the last page.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -37,6 +38,10 @@ pub(super) fn serve(
     let Arrival { control: mut host, first, peer, .. } = arrival;
     let peer = &peer;
     let Some(request) = request(&mut host, first)? else { return Ok(false) };
+    // Whoever is gone again keeps nobody else waiting.
+    if channel::is_closed(host.as_fd()) {
+        return Ok(false);
+    }
     report(&format!("{} asks for: {}", name(peer), request.arguments.join(" ")));
     let session = match Session::prepare(&request, listener) {
         Ok(session) => session,
@@ -147,7 +152,7 @@ impl Session {
     /// Records until the host ends it, or it is time to leave.
     fn run(self, host: &mut TraceCmd, peer: &Peer, leave: &Signal) -> Result<Vec<CpuEnd>> {
         host.send(&Message::Response(self.response()))?;
-        let sync = self.sync.map(|sync| sync.begin(peer)).transpose()?;
+        let sync = self.sync.map(|sync| sync.begin((peer, host.as_fd()))).transpose()?;
         let cpus = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         let texts = self.prepared.texts();
         let file = metadata::file(texts, self.prepared.clock(), cpus, self.trace_id)?;
@@ -161,7 +166,7 @@ impl Session {
         host.send(&Message::EndOfData)?;
         let page_size = texts.page_size() as usize;
         let sinks = self.pages.into_iter().map(|(listener, _)| {
-            let stream = ports::accept_from(&listener, peer, ANSWER)?;
+            let stream = ports::accept_from(&listener, (peer, host.as_fd()), ANSWER)?;
             Ok(PageSink::Stream(Box::new(StreamSink::bare(stream, page_size)?)))
         });
         let sinks = sinks.collect::<io::Result<Vec<_>>>().map_err(|error| {
@@ -207,9 +212,9 @@ struct Syncing {
 }
 
 impl Sync {
-    fn begin(self, peer: &Peer) -> Result<Syncing> {
+    fn begin(self, host: (&Peer, BorrowedFd<'_>)) -> Result<Syncing> {
         let Self { guest, listener, .. } = self;
-        let stream = ports::accept_from(&listener, peer, ANSWER).map_err(|error| {
+        let stream = ports::accept_from(&listener, host, ANSWER).map_err(|error| {
             AgentError::Refused(format!("the host did not begin time synchronisation: {error}"))
         })?;
         let stop = Signal::new()?;
