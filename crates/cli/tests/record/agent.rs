@@ -25,6 +25,7 @@ impl Agent {
 
     /// An agent that a command becomes.
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        crate::tool::mark(command);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::process::Stdio;
+use std::time::Duration;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, signal};
 use crate::tool::{command, left_in_tracefs, lock_tracing, run, start_programs, wait_until};
 
 #[test]
@@ -26,12 +27,15 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
         recorder.args(["--guest", &guest, "--guest-event", "sched_switch"]);
         recorder.stderr(Stdio::piped()).spawn().unwrap()
     };
-    let child = begin("s", "6s");
+    let child = begin("s", "60s");
     let begun = folder.path().join("s").join("guest-g.pages/trace_clock");
     wait_until("it did not begin", || begun.exists());
     start_programs(20);
     // The header stays, most rings go.
     resize(64 << 10);
+    // Its host looks every few milliseconds; at its end at the latest.
+    std::thread::sleep(Duration::from_secs(1));
+    signal(child.id(), "INT");
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{err}");

@@ -14,6 +14,7 @@ mod flight;
 mod guests;
 mod killed_agents;
 mod least_rights;
+mod next_to_others;
 mod ports;
 mod recordings;
 mod refusals;

@@ -57,27 +57,64 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
         return None;
     };
     fs::remove_dir(&probe).unwrap();
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = all_in_tracefs();
     Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
+
+/// What tells processes that this program of tests starts, and those that they start, from other recorders of
+/// this machine.
+const MARK: &str = "HYPERSCOPE_STARTED_BY_TESTS";
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     command.args(arguments).env_remove("DEBUGINFOD_URLS");
+    mark(&mut command);
     command
+}
+
+/// Marks a process that is to be started as one of these tests'.
+pub(crate) fn mark(command: &mut Command) {
+    command.env(MARK, std::process::id().to_string());
+}
+
+/// Whether a recorder runs that these tests did not start.
+fn is_others(pid: u32) -> bool {
+    let Ok(variables) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let mark = format!("{MARK}={}", std::process::id());
+    // One that has ended and was not waited for has none.
+    !variables.is_empty() && variables.split(|byte| *byte == 0).all(|one| one != mark.as_bytes())
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Ran {
     command(arguments).output().unwrap().into()
 }
 
-/// What recorders have in tracefs now: instances, and probes.
+/// What recorders that these tests started have in tracefs now: instances, and probes. What others have, who
+/// record this machine meanwhile, is none of theirs.
 pub(crate) fn left_in_tracefs() -> Vec<String> {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut left = all_in_tracefs();
+    left.retain(|name| !owner(name).is_some_and(is_others) && !before.contains(name));
+    left
+}
+
+/// What was there when these tests had leave to record: others', whether they still run or not.
+static BEFORE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What recorders have in tracefs now.
+fn all_in_tracefs() -> Vec<String> {
     let entries = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut left: Vec<String> = names.filter(|name| name.starts_with("hyperscope-")).collect();
     let probes = fs::read_to_string(Path::new(TRACEFS).join("kprobe_events")).unwrap_or_default();
     left.extend(probes.lines().filter(|line| line.contains("hyperscope_")).map(str::to_owned));
     left
+}
+
+/// The process whose an instance or a probe is, by its name.
+fn owner(name: &str) -> Option<u32> {
+    let rest = name.split_once("hyperscope").map(|(_, rest)| rest.get(1..).unwrap_or_default())?;
+    rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// What `hyperscope info` says of a session's host.

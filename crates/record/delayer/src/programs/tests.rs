@@ -88,7 +88,8 @@ fn chosen_exits_of_a_chosen_thread_wait_for_as_long_as_asked() {
     assert!(counts.delay_ns >= asked_ns, "{counts:?}");
     // What handling an exit took is without its delay, whoever else had the CPU meanwhile.
     assert!(counts.handled_ns <= took_ns - asked_ns, "{counts:?} {took_ns}");
-    assert!(counts.delay_ns < 2 * asked_ns, "{counts:?}");
+    // A delay takes longer where the thread loses its CPU meanwhile, as on a machine that is busy.
+    assert!(counts.delay_ns <= took_ns, "{counts:?} {took_ns}");
 
     // An exit that is not one of them, and one that shows progress only.
     exits(&mut delayer, 0x485c);
