@@ -63,7 +63,7 @@ pub(crate) const NEVER: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// What a thread needs that reads and writes descriptors it was given.
+/// What a thread needs that reads and writes descriptors it was given; some commands of fcntl are allowed apart.
 pub(crate) const READER: &[i64] = &[
     // Descriptors.
     libc::SYS_read,
@@ -77,7 +77,6 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_fsync,
     libc::SYS_fdatasync,
     libc::SYS_fstat,
-    libc::SYS_fcntl,
     libc::SYS_dup,
     libc::SYS_close,
     libc::SYS_ppoll,

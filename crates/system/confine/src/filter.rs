@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    SeccompRule, apply_filter, sock_filter,
 };
 
 use crate::calls;
@@ -90,12 +90,38 @@ impl Filter {
         let here = std::env::consts::ARCH.try_into().map_err(|error| format!("{error}"))?;
         let filter = SeccompFilter::new(rules, of_others, of_these, here);
         let program = filter.and_then(TryInto::try_into);
-        program.map_err(|error: seccompiler::BackendError| error.to_string())
+        let program = program.map_err(|error: seccompiler::BackendError| error.to_string())?;
+        Ok(without_other_numbers(program))
     }
+}
+
+/// Numbers of calls from here on are those of another table, as the x32 ABI has it for the same processor:
+/// there `execve` has a number that no rule names.
+const OTHER_TABLE: u32 = 0x4000_0000;
+
+/// The program behind a look at the number alone: no thread here has a reason for calls of another table, and
+/// whoever makes one ends the process.
+fn without_other_numbers(program: BpfProgram) -> BpfProgram {
+    let load = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    let is_other = sock_filter { code: 0x35, jt: 0, jf: 1, k: OTHER_TABLE };
+    let kill = sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_KILL_PROCESS };
+    [load, is_other, kill].into_iter().chain(program).collect()
 }
 
 /// As `asm-generic/ioctls.h` has it; its type differs between C libraries.
 const FIONBIO: u64 = 0x5421;
+
+/// What readers may ask of a descriptor that they were given.
+const FCNTL: [libc::c_int; 8] = [
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_SETFL,
+    libc::F_GETPIPE_SZ,
+    libc::F_SETPIPE_SZ,
+];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -122,8 +148,12 @@ fn reader() -> Result<Rules, String> {
     // Memory that can be run is not made.
     rules.insert(libc::SYS_mmap, bits(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, bits(2, libc::PROT_EXEC, 0)?);
-    // C libraries look at an open file this way, too.
-    rules.insert(libc::SYS_newfstatat, bits(3, libc::AT_EMPTY_PATH, libc::AT_EMPTY_PATH)?);
+    // Not F_SETOWN and F_SETSIG, which have the kernel send any process any signal.
+    let commands = FCNTL
+        .iter()
+        .map(|&command| argument(1, SeccompCmpOp::Eq, u64::from(command.cast_unsigned())));
+    let commands: Result<Vec<_>, _> = commands.collect();
+    rules.insert(libc::SYS_fcntl, commands?.into_iter().flatten().collect());
     // Sockets that are not to wait.
     rules.insert(libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, FIONBIO)?);
     // What a panic that aborts ends with.
@@ -137,4 +167,91 @@ fn listener() -> Result<Rules, String> {
     rules.extend(whole(calls::LISTENER));
     rules.insert(libc::SYS_clone, bits(0, libc::CLONE_THREAD, libc::CLONE_THREAD)?);
     Ok(rules)
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
+    const KILLED: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+    const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+
+    /// What a filter answers to a call: the few instructions of such programs, as the kernel runs them.
+    fn answer(filter: Filter, call: i64, arguments: &[u64]) -> u32 {
+        let mut data = Vec::from((call as u32).to_ne_bytes());
+        data.extend(0xc000_003e_u32.to_ne_bytes());
+        data.extend(0_u64.to_ne_bytes());
+        (0..6).for_each(|at| data.extend(arguments.get(at).unwrap_or(&0).to_ne_bytes()));
+        let program = filter.program().unwrap();
+        let (mut at, mut value) = (0, 0_u32);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at].clone();
+            at += 1;
+            let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+            match code {
+                0x20 => {
+                    let word = &data[k as usize..k as usize + 4];
+                    value = u32::from_ne_bytes(word.try_into().unwrap());
+                }
+                0x05 => at += k as usize,
+                0x15 => at += jump(value == k),
+                0x25 => at += jump(value > k),
+                0x35 => at += jump(value >= k),
+                0x45 => at += jump(value & k != 0),
+                0x54 => value &= k,
+                0x06 => return k,
+                other => panic!("instruction {other:#x}"),
+            }
+        }
+    }
+
+    const ALL: [Filter; 6] = [
+        Filter::Never,
+        Filter::NeverButMounts,
+        Filter::NoMounts,
+        Filter::NoClone3,
+        Filter::Reader,
+        Filter::Listener,
+    ];
+
+    #[test]
+    fn calls_of_another_table_end_the_process() {
+        for filter in ALL {
+            for call in [libc::SYS_execve, libc::SYS_read, 520, 1000] {
+                let of_x32 = call | i64::from(OTHER_TABLE);
+                assert_eq!(answer(filter, of_x32, &[]), KILLED, "{filter:?} {call}");
+            }
+            assert_eq!(answer(filter, -1, &[]), KILLED, "{filter:?}");
+        }
+        assert_eq!(answer(Filter::Never, libc::SYS_execve, &[]), KILLED);
+        assert_eq!(answer(Filter::Never, libc::SYS_read, &[]), ALLOWED);
+    }
+
+    #[test]
+    fn readers_have_nobody_sent_signals() {
+        let fcntl = |command: libc::c_int| u64::from(command.cast_unsigned());
+        for filter in [Filter::Reader, Filter::Listener] {
+            // F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG, F_SETOWN_EX, and their lower halves alone.
+            for command in [8, 9, 10, 11, 15, 8 | 1 << 32, 4 | 1 << 32] {
+                assert_eq!(answer(filter, libc::SYS_fcntl, &[3, command]), REFUSED, "{command}");
+            }
+            for command in FCNTL {
+                let arguments = [3, fcntl(command)];
+                assert_eq!(answer(filter, libc::SYS_fcntl, &arguments), ALLOWED, "{command}");
+            }
+        }
+    }
+
+    #[test]
+    fn readers_look_at_open_files_alone() {
+        for filter in [Filter::Reader, Filter::Listener] {
+            for flags in [0, libc::AT_EMPTY_PATH, libc::AT_SYMLINK_NOFOLLOW] {
+                let arguments = [0, 0, 0, u64::from(flags.cast_unsigned())];
+                assert_eq!(answer(filter, libc::SYS_newfstatat, &arguments), REFUSED);
+                assert_eq!(answer(filter, libc::SYS_statx, &[0, 0, arguments[3]]), REFUSED);
+            }
+            assert_eq!(answer(filter, libc::SYS_fstat, &[3]), ALLOWED);
+        }
+    }
 }
