@@ -4,15 +4,16 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ureq::Agent;
+use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
 
 /// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
 const STEP_BYTES: u64 = 100 << 10;
 /// How long a connection may take to come about.
 const MOST_CONNECT_TIME: Duration = Duration::from_secs(15);
-/// Servers that one sends us on to, one after the other.
-const MOST_REDIRECTS: u32 = 5;
+/// Addresses that a server sends us on to, one after the other.
+const MOST_REDIRECTS: usize = 5;
 /// Bytes that are read at once.
 const PART_BYTES: usize = 64 << 10;
 
@@ -52,7 +53,8 @@ pub(crate) fn agent() -> Agent {
     let config = Agent::config_builder()
         .tls_config(tls)
         .http_status_as_error(false)
-        .max_redirects(MOST_REDIRECTS)
+        // Followed by hand: to no other server.
+        .max_redirects(0)
         .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")))
         .build();
     config.new_agent()
@@ -68,18 +70,8 @@ pub(crate) fn download(
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(), Failure> {
     let begun = Instant::now();
-    let request = agent
-        .get(url)
-        .config()
-        .timeout_global(Some(bounds.time))
-        .timeout_resolve(Some(bounds.timeout.min(MOST_CONNECT_TIME)))
-        .timeout_connect(Some(bounds.timeout.min(MOST_CONNECT_TIME)))
-        .timeout_per_read(Some(bounds.timeout))
-        .timeout_per_write(Some(bounds.timeout))
-        .build();
-    let limit = bounds.bytes.to_string();
     let failed = |error: ureq::Error| failure(&error, begun, bounds);
-    let response = request.header("X-DEBUGINFOD-MAXSIZE", limit).call().map_err(failed)?;
+    let response = answer(agent, url, bounds, begun).map_err(failed)??;
     match response.status().as_u16() {
         200 => {}
         404 => return Err(Failure::NotThere),
@@ -115,6 +107,71 @@ pub(crate) fn download(
     }
 }
 
+/// The answer of a server, also where it sends us on to another address of its own.
+fn answer(
+    agent: &Agent,
+    url: &str,
+    bounds: &Bounds,
+    begun: Instant,
+) -> Result<Result<Response<Body>, Failure>, ureq::Error> {
+    let mut url = url.to_owned();
+    for _ in 0..=MOST_REDIRECTS {
+        let connect = bounds.timeout.min(MOST_CONNECT_TIME);
+        let request = agent
+            .get(&url)
+            .config()
+            .timeout_global(Some(bounds.time.saturating_sub(begun.elapsed())))
+            .timeout_resolve(Some(connect))
+            .timeout_connect(Some(connect))
+            .timeout_recv_response(Some(bounds.timeout))
+            .timeout_per_read(Some(bounds.timeout))
+            .timeout_per_write(Some(bounds.timeout))
+            .build();
+        let response = request.header("X-DEBUGINFOD-MAXSIZE", bounds.bytes.to_string()).call()?;
+        if !response.status().is_redirection() {
+            return Ok(Ok(response));
+        }
+        let location = response.headers().get("location").and_then(|to| to.to_str().ok());
+        match location.and_then(|to| of_same_server(&url, to)) {
+            Some(next) => url = next,
+            None => {
+                let text = "it sends on to another server, which isn't asked unless DEBUGINFOD_URLS names it";
+                return Ok(Err(Failure::Server(text.into())));
+            }
+        }
+    }
+    let text = format!("it sends on to more than {MOST_REDIRECTS} addresses");
+    Ok(Err(Failure::Server(text)))
+}
+
+/// The address that a server at `url` sends on to, if it is one of its own: what others have, such as services of
+/// inner networks, is not asked for on a server's word.
+fn of_same_server(url: &str, to: &str) -> Option<String> {
+    let (scheme, host) = origin(url)?;
+    let path = to.strip_prefix('/').filter(|rest| !rest.starts_with(['/', '\\']));
+    if path.is_some() {
+        let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
+        return Some(format!("{scheme}://{authority}{to}"));
+    }
+    let (to_scheme, to_host) = origin(to)?;
+    let is_upgraded = scheme == "http" && to_scheme == "https" && !host.contains(':');
+    ((is_upgraded || scheme == to_scheme) && host == to_host).then(|| to.to_owned())
+}
+
+/// Scheme and host with its port, where it isn't the usual one, of an address.
+fn origin(url: &str) -> Option<(String, String)> {
+    let uri: Uri = url.parse().ok()?;
+    let scheme = uri.scheme_str()?.to_ascii_lowercase();
+    let usual = match &*scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    let host = uri.host()?.to_ascii_lowercase();
+    let port = uri.port_u16().filter(|port| *port != usual);
+    Some((scheme, port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))))
+}
+
 fn failure(error: &ureq::Error, begun: Instant, bounds: &Bounds) -> Failure {
     let timed_out = match error {
         ureq::Error::Timeout(_) => true,
@@ -145,5 +202,40 @@ impl Pace {
             return Err(Failure::Server(format!("it sent less than 100 KiB in {seconds} s")));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_send_on_to_addresses_of_their_own_alone() {
+        let from = "http://user:secret@a.example:8002/x";
+        let own = [
+            ("/y?z", "http://user:secret@a.example:8002/y?z"),
+            ("http://A.example:8002/y", "http://A.example:8002/y"),
+        ];
+        for (to, expected) in own {
+            assert_eq!(of_same_server(from, to).as_deref(), Some(expected), "{to}");
+        }
+        let others = [
+            "http://a.example/y",
+            "https://a.example:8002/y",
+            "http://a.example:8002@127.0.0.1/y",
+            "http://127.0.0.1:8002/y",
+            "http://[fe80::1]/y",
+            "//b.example/y",
+            "/\\b.example/y",
+            "y",
+            "",
+            "file:///etc/passwd",
+        ];
+        for to in others {
+            assert_eq!(of_same_server(from, to), None, "{to}");
+        }
+        let encrypted = "https://a.example/y";
+        assert_eq!(of_same_server("http://a.example:80/x", encrypted).as_deref(), Some(encrypted));
+        assert_eq!(of_same_server("https://a.example/x", "http://a.example/y"), None);
     }
 }

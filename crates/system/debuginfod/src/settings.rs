@@ -9,9 +9,9 @@ const MOST_SERVERS: usize = 16;
 /// Bytes of a file; QEMU's debug file has 100 MB, a browser's a few GB.
 const MOST_FILE_BYTES: u64 = 4 << 30;
 /// How long all downloads of a command may take together.
-const MOST_TIME: Duration = Duration::from_secs(10 * 60);
-/// How long a server may be silent, where the environment doesn't say.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(90);
+const MOST_TIME: Duration = Duration::from_secs(4 * 60);
+/// How long a server may take for 100 KiB, where the environment doesn't say.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is asked of whom, and where it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

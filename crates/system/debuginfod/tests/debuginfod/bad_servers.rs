@@ -167,15 +167,24 @@ fn all_downloads_together_have_a_deadline() {
 }
 
 #[test]
-fn servers_may_send_on_but_not_for_ever() {
+fn servers_may_send_on_but_to_themselves_alone_and_not_for_ever() {
     let at = tempfile::tempdir().unwrap();
     let (program, cache) = (build(at.path(), 4), at.path().join("cache"));
     let bytes = fs::read(&program.debug).unwrap();
-    let has = Server::start(move |_, stream| give(stream, "200 OK", &bytes));
-    let to = format!("{}/elsewhere", has.url);
-    let sends_on = Server::start(move |_, stream| send_on(stream, &to));
+    let sends_on = Server::start(move |path, stream| match path {
+        "/elsewhere" => give(stream, "200 OK", &bytes),
+        _ => send_on(stream, "/elsewhere"),
+    });
     let (mut one, _) = client(std::slice::from_ref(&sends_on.url), &cache);
     assert!(one.fetch("p", &program.build_id, Wanted::DebugFile).is_some());
+    // Another server of this machine, as one of an inner network.
+    let inner = Server::start(|_, stream| give(stream, "200 OK", b"secret"));
+    let to = format!("{}/latest", inner.url);
+    let leads = Server::start(move |_, stream| send_on(stream, &to));
+    let (mut led, heard) = client(std::slice::from_ref(&leads.url), &cache);
+    assert_eq!(led.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!((inner.count(), heard.lines().len()), (0, 1), "{heard:?}");
+    assert!(heard.lines()[0].contains("sends on to another server"), "{heard:?}");
     let round = Server::start(|path, stream| send_on(stream, path));
     let (mut other, heard) = client(std::slice::from_ref(&round.url), &cache);
     assert_eq!(other.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
