@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -40,10 +42,10 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The first line of a file that other users can't read.
+    /// The first line of a regular file of this user's or root's that nobody else can read.
     ///
     /// # Errors
-    /// When it can't be read, others can read it, or what it has is short enough to be guessed.
+    /// When it can't be read, others can read it, it is another user's, or what it has is short enough to be guessed.
     pub fn read(path: &Path) -> io::Result<Self> {
         let bytes = secret(path)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -71,7 +73,7 @@ impl Tls {
     /// When a file can't be read, others can read the key, or the two don't belong together.
     pub fn read(certificates: &Path, key: &Path) -> io::Result<Self> {
         let of = |path: &Path, what: &str| invalid(format!("{} has no {what}", path.display()));
-        let text = bounded(File::open(certificates).map_err(|why| at(certificates, &why))?)?;
+        let text = bounded(open(certificates)?)?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let chain = chain.map_err(|_| of(certificates, "certificates in PEM"))?;
         if chain.is_empty() {
@@ -97,16 +99,33 @@ pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// A file that none but its owner and group can read.
+/// A file of this user's or root's that nobody else can read.
 fn secret(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path).map_err(|why| at(path, &why))?;
-    if file.metadata()?.permissions().mode() & 0o007 != 0 {
-        let path = path.display();
+    let file = open(path)?;
+    let metadata = file.metadata()?;
+    let (owner, path) = (metadata.uid(), path.display());
+    if owner != 0 && owner != geteuid().as_raw() {
         return Err(invalid(format!(
-            "{path} is open to every user of this machine: chmod o= {path}"
+            "{path} belongs to another user (id {owner}), who can read and change it: chown root {path}"
+        )));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(invalid(format!(
+            "{path} is open to other users of this machine: chmod go= {path}"
         )));
     }
     bounded(file)
+}
+
+/// Opens a regular file: a pipe would be waited for without end.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(|why| at(path, &why))?;
+    if !file.metadata()?.is_file() {
+        return Err(invalid(format!("{} is no regular file", path.display())));
+    }
+    Ok(file)
 }
 
 fn bounded(file: File) -> io::Result<Vec<u8>> {

@@ -14,11 +14,11 @@
 mod answer;
 mod connection;
 mod guard;
+mod places;
 mod request;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub use answer::{Answer, Body};
@@ -26,12 +26,13 @@ pub use guard::{Guard, Tls, Token};
 pub use request::Query;
 
 use connection::Connection;
+use places::Places;
 use request::{Refusal, Rules};
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections at once; each of more gets that as an answer and is closed.
+    /// Connections at once; each of more gets that as an answer and is closed, unless places become free just then.
     pub connections: usize,
     /// Bytes of JSON that may be posted; 0: only GET is answered. A page in a browser can't post it: browsers ask
     /// before (OPTIONS), and are refused.
@@ -108,30 +109,26 @@ impl Server {
 
     /// Answers requests for what lies below the address, for as long as the process runs.
     pub fn serve(&self, handler: &(dyn Fn(&Query) -> Answer + Sync)) {
-        let open = AtomicUsize::new(0);
+        let places = Places::new(self.bounds.connections);
         std::thread::scope(|scope| {
             loop {
                 let Ok((stream, _)) = self.listener.accept() else {
                     std::thread::sleep(PAUSE);
                     continue;
                 };
-                if open.fetch_add(1, Ordering::AcqRel) >= self.bounds.connections {
+                let Some(place) = places.take() else {
                     // In the middle of an exchange of keys words in clear mean nothing.
                     if self.guard.tls.is_none() {
                         refuse_at_once(stream);
                     }
-                    open.fetch_sub(1, Ordering::AcqRel);
                     continue;
-                }
-                let open = &open;
-                let served = std::thread::Builder::new().spawn_scoped(scope, move || {
+                };
+                // Without a thread the place is free again, and the connection closed.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                     // The client has gone, or was too slow: nobody is left to hear of it.
                     let _ = self.one(stream, handler);
-                    open.fetch_sub(1, Ordering::AcqRel);
+                    drop(place);
                 });
-                if served.is_err() {
-                    open.fetch_sub(1, Ordering::AcqRel);
-                }
             }
         });
     }

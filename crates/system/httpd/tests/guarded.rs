@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -190,7 +191,19 @@ fn an_address_that_others_reach_takes_both() {
 fn secrets_that_others_read_or_guess_are_refused() {
     let secrets = Secrets::new();
     let refused = |path: &Path| Token::read(path).unwrap_err().to_string();
-    assert!(refused(&secrets.put("open", TOKEN, 0o644)).contains("chmod o= "));
+    for mode in [0o644, 0o640, 0o604, 0o620, 0o610] {
+        let error = refused(&secrets.put("open", TOKEN, mode));
+        assert!(error.contains("chmod go= "), "{mode:o}: {error}");
+    }
+    // What is nobody's file is not waited for.
+    let pipe = secrets.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(refused(&pipe).ends_with("is no regular file"));
+    assert!(refused(secrets.folder.path()).ends_with("is no regular file"));
+    let foreign = secrets.put("foreign", TOKEN, 0o600);
+    if std::os::unix::fs::chown(&foreign, Some(65_534), None).is_ok() {
+        assert!(refused(&foreign).contains("belongs to another user (id 65534)"));
+    }
     for text in ["", "short\n", &" ".repeat(40), &format!("{TOKEN}\u{e4}")] {
         let error = refused(&secrets.put("weak", text, 0o600));
         assert!(error.contains("has no token"), "{text}: {error}");
@@ -202,7 +215,7 @@ fn secrets_that_others_read_or_guess_are_refused() {
     secrets.put("key.pem", &other, 0o600);
     assert!(secrets.tls().unwrap_err().to_string().contains("make no identity of a server"));
     secrets.put("key.pem", &other, 0o604);
-    assert!(secrets.tls().unwrap_err().to_string().contains("open to every user"));
+    assert!(secrets.tls().unwrap_err().to_string().contains("open to other users"));
     secrets.put("cert.pem", "nothing", 0o644);
     assert!(secrets.tls().unwrap_err().to_string().ends_with("has no certificate in PEM"));
 }

@@ -203,6 +203,26 @@ fn many_that_say_nothing_keep_nobody_out_for_long() {
     }
 }
 
+/// One program asks without end, over many connections; another asks now and then.
+#[test]
+fn a_flood_of_requests_keeps_nobody_out() {
+    let (host, path) = server();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    get(&host, &path);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let refused = (0..50).filter(|_| status(&get(&host, &path)) != "200").count();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(refused <= 5, "{refused} of 50");
+    });
+}
+
 #[test]
 fn an_address_without_a_token_is_this_machines_alone() {
     let refused = Server::open("0.0.0.0:0".parse().unwrap(), Guard::default(), Bounds::default())

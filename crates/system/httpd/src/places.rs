@@ -1,0 +1,83 @@
+//! Places for connections that are served at once.
+//!
+//! Whoever comes while all are taken waits for one as long as places become free again and again: many short
+//! requests, as of one program that floods the server, are answered in turn, and so is everybody among them.
+//! Where nothing becomes free, as behind clients that say nothing, nobody waits.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A place that became free so recently promises another one soon.
+const TURNOVER: Duration = Duration::from_millis(100);
+
+/// All places.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: usize,
+    state: Mutex<State>,
+    is_free: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: usize,
+    /// When one became free last.
+    freed: Option<Instant>,
+}
+
+/// A place that is taken, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'p>(&'p Places);
+
+impl Places {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, state: Mutex::default(), is_free: Condvar::new() }
+    }
+
+    /// A place, as soon as there is one; none where none is to be had soon.
+    pub(crate) fn take(&self) -> Option<Place<'_>> {
+        let mut state = self.lock();
+        while state.taken >= self.most {
+            let since = state.freed?.elapsed();
+            let left = TURNOVER.checked_sub(since).filter(|left| !left.is_zero())?;
+            let waited = self.is_free.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.taken += 1;
+        Some(Place(self))
+    }
+
+    /// The state is whole whatever happened while the lock was held.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        (state.taken, state.freed) = (state.taken.saturating_sub(1), Some(Instant::now()));
+        self.0.is_free.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_waits_where_places_become_free_and_nowhere_else() {
+        let places = Places::new(2);
+        let (first, second) = (places.take().unwrap(), places.take().unwrap());
+        let begun = Instant::now();
+        assert!(places.take().is_none());
+        drop(first);
+        let again = places.take().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || drop(second));
+            assert!(places.take().is_some());
+        });
+        drop(again);
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}
