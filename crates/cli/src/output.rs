@@ -15,6 +15,7 @@ use sources::Recording;
 
 use self::replacement::Replacement;
 use crate::args::{FormatArg, OutputArgs};
+use crate::misuse::Misuse;
 
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]
@@ -30,11 +31,46 @@ enum Kind {
 }
 
 /// The file named, or standard output. Opened before the work, so that hours of it are not lost to
-/// a slip in a path.
+/// a slip in a path. It is for text: a browser that is given names of threads and files as a page runs what is in
+/// them.
 ///
 /// # Errors
-/// When the file can't be created, or is one of the recordings.
+/// When the file can't be created, or is one of the recordings; when it is called like a page.
 pub(crate) fn open<'r>(
+    path: Option<&Path>,
+    recordings: impl IntoIterator<Item = &'r Recording>,
+) -> anyhow::Result<Output> {
+    if let Some(path) = path.filter(|path| is_called_like_a_page(path)) {
+        let path = path.display();
+        bail!(Misuse(format!(
+            "{path}: this would be text, which a browser takes for a page by the file's name; \
+             hyperscope report FILE… -o {path} makes a page of a recording, and text takes another name"
+        )));
+    }
+    open_any(path, recordings)
+}
+
+/// As [`open`], for a verb that writes a page where `is_page` says so.
+///
+/// # Errors
+/// As those of [`open`].
+pub(crate) fn open_page<'r>(
+    path: Option<&Path>,
+    is_page: bool,
+    recordings: impl IntoIterator<Item = &'r Recording>,
+) -> anyhow::Result<Output> {
+    let misnamed = path.filter(|path| !is_page && is_called_like_a_page(path));
+    if let Some(path) = misnamed {
+        bail!(Misuse(format!(
+            "{}: this would be text, which a browser takes for a page by the file's name; a page takes a name that \
+             ends in .html and no --format, and text another name",
+            path.display()
+        )));
+    }
+    open_any(path, recordings)
+}
+
+fn open_any<'r>(
     path: Option<&Path>,
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Output> {
@@ -56,6 +92,13 @@ pub(crate) fn refuse_closed_output() -> anyhow::Result<()> {
         bail!("standard output is closed: redirect it, or write to a file");
     }
     Ok(())
+}
+
+/// Whether browsers, and servers of files, take it for a page.
+fn is_called_like_a_page(path: &Path) -> bool {
+    let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+    let pages = ["html", "htm", "xhtml", "xht", "shtml", "mhtml", "mht"];
+    pages.iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
 /// A new file.
@@ -223,6 +266,51 @@ fn for_terminal(format: FormatArg, text: String) -> String {
             }
         }
         FormatArg::Json => text,
+    }
+}
+
+/// Text on its way to a terminal: what hides in a line is shown, not done.
+#[derive(Debug)]
+pub(crate) struct ShownLines<W: Write> {
+    to: W,
+    /// The line that is not whole yet.
+    line: Vec<u8>,
+}
+
+impl<W: Write> ShownLines<W> {
+    pub(crate) fn new(to: W) -> Self {
+        Self { to, line: Vec::new() }
+    }
+
+    /// Writes the last line, which has no end.
+    ///
+    /// # Errors
+    /// What the terminal says.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        self.show()
+    }
+
+    fn show(&mut self) -> io::Result<()> {
+        let line = String::from_utf8_lossy(&self.line);
+        let written = self.to.write_all(printable::lines(&line).as_bytes());
+        self.line.clear();
+        written
+    }
+}
+
+impl<W: Write> Write for ShownLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.show()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 

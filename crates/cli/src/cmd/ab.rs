@@ -35,7 +35,7 @@ pub(crate) use self::lab_workload::LabWorkload;
 pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let setups = args.setups()?;
-    let out = output::open(args.output.output.as_deref(), &[])?;
+    let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &[])?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;

@@ -26,7 +26,7 @@ use crate::cmd::events;
 use crate::inputs::open_all;
 use crate::losses::say_losses;
 use crate::machines::machines;
-use crate::output;
+use crate::output::{self, ShownLines};
 use crate::part::Part;
 use crate::progress::Progress;
 
@@ -106,8 +106,15 @@ fn events(
     };
     let mut out = output::open(args.output.as_deref(), recordings)?;
     let machines = machines(recordings, guests);
-    let summary = write_events(recordings, &machines, filter, style, &mut out, &tick)
-        .context("cannot write the events")?;
+    let is_shown = args.output.is_none() && io::stdout().is_terminal();
+    let summary = if is_shown && matches!(style, Style::Csv(_)) {
+        let mut shown = ShownLines::new(&mut out);
+        let written = write_events(recordings, &machines, filter, style, &mut shown, &tick);
+        written.and_then(|summary| shown.end().map(|()| summary))
+    } else {
+        write_events(recordings, &machines, filter, style, &mut out, &tick)
+    };
+    let summary = summary.context("cannot write the events")?;
     progress.finish();
     out.complete()?;
     events::report(&summary, recordings);

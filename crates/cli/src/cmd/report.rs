@@ -84,7 +84,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.serve {
         served::refuse_pipes(&recordings)?;
     }
-    let mut out = output::open(args.output.as_deref(), &recordings)?;
+    let mut out = output::open_page(args.output.as_deref(), true, &recordings)?;
     let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
     debug_files::fetch(args.debug_files);
     let progress = Progress::new(bytes.saturating_mul(PASSES));

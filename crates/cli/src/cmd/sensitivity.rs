@@ -27,7 +27,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     if delays.is_empty() {
         bail!(Misuse("--delays: one of them has to be longer than 0".to_owned()));
     }
-    let out = output::open(args.output.output.as_deref(), &[])?;
+    let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &[])?;
     let vms = vms::running();
     let vm = vm(&vms, &args.vm)?;
     let plan = plan(args, vm)?;

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
     let part = Part::from(&args.part);
     let read = part.set_on_own_clocks(&mut recordings)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
+    let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &recordings)?;
     let samples: Vec<Option<Samples>> = recordings.iter().map(samples).collect();
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let source = |(recording, samples): (&Recording, &Option<Samples>)| VmmSource {

@@ -45,10 +45,11 @@ fn a_page_has_every_run_and_asks_no_network() {
     assert!(html.contains("n is 10 under A, 20 under B: 2.000×"), "{html}");
     let asks = ["http:", "https:", "src=", "<link", "<script", "url("];
     assert_eq!(asks.iter().find(|ask| html.contains(**ask)), None);
-    // What is asked for by name comes first.
+    // What is asked for by name is no page, and does not go where a browser takes it for one.
     let json = [&args[..], &["--format", "json", "-o", page.to_str().unwrap(), "--", PRINTS]];
-    hyperscope(&json.concat());
-    assert!(std::fs::read_to_string(&page).unwrap().starts_with('{'));
+    let refused = hyperscope(&json.concat());
+    assert!(refused.code == 2 && refused.err.contains("takes for a page"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), html);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -103,4 +104,76 @@ fn json_has_names_as_they_were_and_csv_starts_no_formula() {
     let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
     let names: Vec<String> = reader.records().map(|one| one.unwrap()[7].to_owned()).collect();
     assert!(names.contains(&format!("'{name}")) && !names.iter().any(|one| one.starts_with('=')));
+}
+
+#[test]
+fn csv_on_a_terminal_shows_what_hides_in_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = hostile(folder.path());
+    for verb in
+        ["export --to csv -e sched_switch --columns next_comm", "exits --by task --format csv"]
+    {
+        let line = format!("{} {verb} {}", env!("CARGO_BIN_EXE_hyperscope"), pages.display());
+        let shown = Command::new("script").args(["-qec", &line, "/dev/null"]).output();
+        let Ok(shown) = shown else {
+            testkit::skip!("there is no script(1) here");
+            return;
+        };
+        // A terminal ends its lines so.
+        let shown = String::from_utf8_lossy(&shown.stdout).replace("\r\n", "\n");
+        assert!(shown.contains("\\x1b[2J\\u{202e}c9!?"), "{verb}: {}", &shown[..500]);
+        is_visible(&shown);
+    }
+}
+
+/// A browser takes a file for a page by its name, and runs what is in the names of threads and files.
+#[test]
+fn no_text_is_written_under_the_name_of_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let verbs = [
+        "info",
+        "exits",
+        "nested",
+        "cpu",
+        "path",
+        "events",
+        "irqs",
+        "virtio",
+        "critical --task 1",
+        "advice",
+        "profile",
+        "calls",
+        "boot",
+        "hypertrace",
+        "export --to csv",
+        "export --to jsonl",
+        "export --to chrome",
+        "diff",
+        "align",
+        "vmm --format json",
+        "vmm --format csv",
+    ];
+    for (verb, name) in
+        verbs.iter().flat_map(|verb| ["a.html", "b.HTM", "c.xhtml"].map(|name| (verb, name)))
+    {
+        let to = path(name);
+        let mut args: Vec<&str> = verb.split(' ').chain([HOST, "-o", &to]).collect();
+        let copy = path("copy.dat");
+        if matches!(*verb, "diff" | "align") {
+            let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            fs::copy(fixtures.join(HOST), &copy).unwrap();
+            args.push(&copy);
+        }
+        let run = hyperscope(&args);
+        assert_eq!(run.code, 2, "{verb}: {}", run.err);
+        assert!(run.err.contains("takes for a page by the file's name"), "{verb}: {}", run.err);
+        assert!(!folder.path().join(name).exists(), "{verb}");
+    }
+    for verb in ["vmm", "report"] {
+        let to = path("page.html");
+        let run = hyperscope(&[verb, HOST, "-o", &to]);
+        assert_eq!(run.code, 0, "{verb}: {}", run.err);
+        assert!(fs::read_to_string(&to).unwrap().starts_with("<!"), "{verb}");
+    }
 }

@@ -29,7 +29,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
         per_host: args.output.is_page(),
     };
     let storage = lake_place::open(&args.lake)?;
-    let out = output::open(args.output.output.as_deref(), [])?;
+    let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), [])?;
     let diff = found(fleet_diff(&storage, question))?;
     for (side, name) in diff.sides.iter().zip(["--a", "--b"]) {
         if side.hosts == 0 {
