@@ -47,6 +47,8 @@ pub struct Contents {
     pub losses_known: bool,
     /// CPUs for which the kernel kept more events, by its count, than are here: CPU, kept, found.
     pub unmet: Vec<(u32, u64, u64)>,
+    /// Whether more events are here than the kernel counts on some CPU: its counts began again meanwhile.
+    pub has_more_than_counted: bool,
 }
 
 impl Contents {
@@ -116,10 +118,12 @@ impl Contents {
             let found = self.cpus.iter().find(of).map_or(0, |cpu| cpu.events);
             let kept = count.kept.filter(|kept| is_whole && *kept > found);
             self.unmet.extend(kept.map(|kept| (count.cpu, kept, found)));
+            self.has_more_than_counted |= count.kept.is_some_and(|kept| kept < found);
         }
         let all_kept = ending.counts.iter().all(|count| count.kept.is_some());
         self.losses_known = ending.doubt.is_none()
             && self.unexplained_losses() == 0
+            && !self.has_more_than_counted
             && (all_kept || self.damage.count() == 0);
     }
 }

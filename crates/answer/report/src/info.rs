@@ -264,6 +264,10 @@ fn unknown_because(file: &FileInfo) -> Option<String> {
     let doubt = file.recording.ending().doubt.as_ref();
     doubt.map(ToString::to_string).or_else(|| {
         let why = match file.contents.unexplained_losses() {
+            0 if file.contents.has_more_than_counted => {
+                "the file holds more events than the kernel counts, which counted from 0 again, as after a \
+                 program has cleared its buffer"
+            }
             0 => "parts of the file could not be read",
             _ => "pages are marked where events are missing that nobody has counted",
         };

@@ -72,7 +72,7 @@ fn print(event: &ListenEvent) -> anyhow::Result<()> {
         ListenEvent::Refused { from, why } => say(&format!("{from}: {why}")),
         ListenEvent::Left { session, summary } => {
             let summary: &GuestSummary = summary;
-            conclude_guest(summary, &mut messages())?;
+            conclude_guest(summary, None, &mut messages())?;
             say(&format!("session: {}", session.display()));
         }
     }

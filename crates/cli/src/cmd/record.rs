@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use confine::{CapabilitySet, Confined};
@@ -112,6 +112,7 @@ fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyh
         return flight::record(args, plan.clone(), session, &stop);
     }
     let command = Runner::new(&args.command)?;
+    report_start(plan);
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     report(&recording);
     command.map_or(Ok(()), |command| command.run(&stop))?;
@@ -209,6 +210,16 @@ fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
     Ok(Some(Sampling { hz, event: args.sample_event.map(Into::into) }))
 }
 
+/// Says at once what is waited for: setting tracing up takes a second or two, and guests may take longer.
+fn report_start(plan: &RecordPlan) {
+    let guests: Vec<String> = plan.guests.iter().map(|guest| printable::label(guest)).collect();
+    let asked = match guests.as_slice() {
+        [] => String::new(),
+        guests => format!(", and asking the agents of {}", guests.join(", ")),
+    };
+    let _ = writeln!(messages(), "hyperscope: setting up tracing{asked}");
+}
+
 /// Says what is recorded.
 fn report(recording: &Recording) {
     let mut err = messages();
@@ -249,11 +260,13 @@ pub(crate) fn report_unconfined() {
 fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     let shown = io::stderr().is_terminal();
     let mut reported = 0;
+    // From when all guests record that were up: their part is as long as was asked for.
+    let begun = Instant::now();
     loop {
         // Guests that are waited for are few, and reported as they come.
         let is_waiting = recording.guest_names().len() < recording.guests_asked();
         let interval = if shown || is_waiting { LINE } else { LOOK };
-        let left = time.map(|time| time.saturating_sub(recording.progress_time()));
+        let left = time.map(|time| time.saturating_sub(begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) || recording.has_failed() {
             break;
         }
@@ -272,9 +285,10 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
 
 /// Reports guests that are recorded now: at first all, then those that came up meanwhile.
 fn report_guests(recording: &Recording, reported: &mut usize) {
-    let names = recording.guest_names();
-    for name in names.iter().skip(*reported) {
-        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded");
+    let (names, channels) = (recording.guest_names(), recording.guest_channels());
+    for (name, channel) in names.iter().zip(channels).skip(*reported) {
+        let over = channel.map(|channel| format!(" over {channel}")).unwrap_or_default();
+        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded{over}");
     }
     *reported = names.len();
 }
@@ -311,10 +325,28 @@ fn end(recording: Recording, session: &SessionFolder, phase: &Phase) -> anyhow::
     let bar = Progress::new(bytes);
     let mut recorded = recording.end(&|bytes| bar.advance(bytes)).with_context(|| {
         let to = session.path().display();
-        format!("the recording could not be completed; {to} holds what was written, and is readable as it is")
+        match session.place() {
+            Some(place) => format!(
+                "the recording could not be completed; {} holds what was written, and is readable as it is",
+                place.display()
+            ),
+            None => format!("the recording could not be completed: its folder {to} was removed meanwhile"),
+        }
     })?;
     bar.finish();
     phase.is_complete();
+    let Some(place) = session.place() else {
+        let to = session.path().display();
+        bail!("nothing is left of the recording: its folder {to} was removed while it was made");
+    };
+    if place != session.path() {
+        let (to, now) = (session.path().display(), place.display());
+        let _ = writeln!(
+            messages(),
+            "hyperscope: {to} was moved while it was recorded: it is {now} now"
+        );
+        return conclude(&recorded, &place);
+    }
     if let Err(error) = channel_exits::count(&mut recorded, session) {
         let _ = writeln!(messages(), "hyperscope: {error:#}");
     }
@@ -328,14 +360,15 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     for fault in &recorded.faults {
         writeln!(err, "hyperscope: {fault}")?;
     }
-    let lost: u64 = recorded.cpus.iter().map(recorder::CpuLosses::events).sum();
+    let lost =
+        losses(recorded.cpus.iter().map(recorder::CpuLosses::events).sum(), &recorded.faults);
     let bytes: u64 = recorded.cpus.iter().map(|cpu| cpu.bytes).sum();
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let (seconds, cost) =
         (recorded.duration_ns as f64 / 1e9, recorded.recorder_cpu_ns as f64 / 1e6);
     writeln!(
         err,
-        "hyperscope: {seconds:.1} s, {} KiB of pages, {lost} events lost, {cost:.1} ms of CPU time for recording",
+        "hyperscope: {seconds:.1} s, {} KiB of pages, {lost}, {cost:.1} ms of CPU time for recording",
         bytes >> 10
     )?;
     calls::conclude(recorded, &mut err)?;
@@ -352,7 +385,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
         writeln!(err, "hyperscope: {}", samples(sampler))?;
     }
     for guest in &recorded.guests {
-        conclude_guest(guest, &mut err)?;
+        conclude_guest(guest, Some(recorded.duration_ns), &mut err)?;
     }
     for module in &recorded.modules {
         conclude_module(module, &mut err)?;
@@ -367,8 +400,21 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// What is known of events that are missing: as the session says it to whoever reads it.
+fn losses(counted: u64, faults: &[String]) -> String {
+    match (counted, faults) {
+        (0, [_, ..]) => "an unknown number of events lost".to_owned(),
+        (_, []) => format!("{counted} events lost"),
+        _ => format!("{counted} events lost, and an unknown number more"),
+    }
+}
+
 /// Says what came of a guest.
-pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::Result<()> {
+pub(crate) fn conclude_guest(
+    guest: &GuestSummary,
+    of_ns: Option<u64>,
+    err: &mut impl Write,
+) -> io::Result<()> {
     for fault in &guest.faults {
         writeln!(err, "hyperscope: guest {}: {fault}", guest.name)?;
     }
@@ -376,11 +422,13 @@ pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::
         0 => String::new(),
         bytes => format!(", {} KiB of pages missing", bytes.div_ceil(1024)),
     };
-    let lost = guest.events_lost().map(|lost| format!(", {lost} events lost")).unwrap_or_default();
+    let lost = guest.events_lost().map(|lost| lost.saturating_add(guest.events_missing()));
+    let lost = lost.map(|lost| format!(", {}", losses(lost, &guest.faults))).unwrap_or_default();
     writeln!(
         err,
-        "hyperscope: guest {}: {} KiB of pages{lost}{missing}{}",
+        "hyperscope: guest {}: {}{} KiB of pages{lost}{missing}{}",
         guest.name,
+        covered(guest, of_ns),
         guest.bytes() >> 10,
         cost(guest)
     )?;
@@ -389,6 +437,17 @@ pub(crate) fn conclude_guest(guest: &GuestSummary, err: &mut impl Write) -> io::
             writeln!(err, "hyperscope: guest {}: {}", guest.name, samples(sampler))
         }
         _ => Ok(()),
+    }
+}
+
+/// How long a guest was recorded, of the time that its host was.
+fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    match (guest.recorded_ns.map(seconds), of_ns.map(seconds)) {
+        (Some(time), Some(of)) => format!("{time:.1} s of {of:.1} s, "),
+        (Some(time), None) => format!("{time:.1} s, "),
+        (None, _) => String::new(),
     }
 }
 

@@ -12,6 +12,7 @@ mod earlier_programs;
 mod faults;
 mod flight;
 mod guests;
+mod interference;
 mod killed_agents;
 mod least_rights;
 mod next_to_others;

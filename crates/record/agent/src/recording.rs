@@ -208,7 +208,7 @@ impl Recording {
 
     /// Ends it and sends the rest of its pages.
     pub(crate) fn end(mut self) -> Result<Ended> {
-        self.prepared.session.off()?;
+        let mut interference = self.prepared.session.off()?.map(|why| why.to_string());
         self.signals.stop.give();
         let end = Instant::now() + REST;
         while Instant::now() < end && !self.pumps.iter().all(Pump::is_finished) {
@@ -217,16 +217,17 @@ impl Recording {
         let status = self.status();
         self.signals.abort.give();
         let pumped = self.pumps.drain(..).map(Pump::join).collect::<Vec<_>>();
-        let of_cpu = |pumped: Pumped| {
+        let mut of_cpu = |pumped: Pumped| {
             let stats = self.prepared.session.stats(pumped.cpu);
             CpuEnd {
                 cpu: pumped.cpu,
                 sent_bytes: pumped.sent.bytes,
                 stats: stats.map(|(_, text)| text).unwrap_or_default(),
-                fault: pumped.fault,
+                // It is of all CPUs; the first one says it.
+                fault: pumped.fault.or_else(|| interference.take()),
             }
         };
-        let ends = pumped.into_iter().map(of_cpu).collect();
+        let ends = pumped.into_iter().map(&mut of_cpu).collect();
         Ok(Ended {
             cpus: ends,
             names: self.prepared.session.thread_names(),

@@ -16,6 +16,7 @@ use tracefs::{Clock, Texts, TscConversion};
 
 use crate::error::{RecordError, Result};
 use crate::flight::CutPages;
+use crate::page_events::PageEvents;
 use crate::pages_folder::{formats, header, pages};
 
 /// What belongs to a recording in addition to pages and texts.
@@ -83,15 +84,18 @@ pub(crate) enum From<'f> {
     Open(Vec<(u32, CutPages)>),
 }
 
+/// Events that a file holds, by CPU.
+pub(crate) type Held = Vec<(u32, u64)>;
+
 /// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
-/// this returns: pages can be removed then.
+/// this returns: pages can be removed then. The events that it holds.
 pub(crate) fn write(
     texts: Texts,
     about: About<'_>,
     from: &Folder,
     to: (&Folder, &str),
     tick: Tick<'_>,
-) -> Result<()> {
+) -> Result<Held> {
     write_from(texts, about, From::Folder(from), to, tick)
 }
 
@@ -102,10 +106,12 @@ pub(crate) fn write_from(
     from: From<'_>,
     (to, name): (&Folder, &str),
     tick: Tick<'_>,
-) -> Result<()> {
+) -> Result<Held> {
     let unfinished = format!("{name}.new");
-    let written = write_new(texts, about, from, (to, &unfinished), tick).and_then(|()| {
-        to.rename(&unfinished, name).map_err(RecordError::io("write", &to.path().join(name)))
+    let written = write_new(texts, about, from, (to, &unfinished), tick).and_then(|held| {
+        let renamed = to.rename(&unfinished, name);
+        renamed.map_err(RecordError::io("write", &to.path().join(name)))?;
+        Ok(held)
     });
     if written.is_err() {
         // A full disk has better use for the room; the pages are where they were.
@@ -122,7 +128,7 @@ fn write_new(
     from: From<'_>,
     (to, unfinished): (&Folder, &str),
     tick: Tick<'_>,
-) -> Result<()> {
+) -> Result<Held> {
     let path = to.path().join(unfinished);
     let failed = || RecordError::io("write", &path);
     let file = to.create_new(unfinished).map_err(RecordError::io("make", &path))?;
@@ -151,11 +157,12 @@ fn write_into(
     mut about: About<'_>,
     (from, opener): (From<'_>, &Unconfined),
     tick: Tick<'_>,
-) -> Result<()> {
+) -> Result<Held> {
     let out = BufWriter::with_capacity(1 << 20, file);
     let failed = || RecordError::io("write", path);
     // Texts go to the file and are freed before pages are copied: a guest's have tens of megabytes.
     let mut writer = TraceDatWriter::new(out, &contents(texts, &mut about)).map_err(failed())?;
+    let (header, mut held) = (about.header, Held::new());
     match from {
         From::Folder(from) => {
             for cpu in &about.cpus {
@@ -163,28 +170,35 @@ fn write_into(
                 let path = from.path().join(&name);
                 let file = opener.run(move || of.read(&name)).and_then(|opened| opened);
                 let pages = file.map_err(RecordError::io("read", &path))?;
-                writer.write_cpu("", *cpu, Ticking { pages, tick }).map_err(failed())?;
+                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick };
+                writer.write_cpu("", *cpu, &mut pages).map_err(failed())?;
+                held.push((*cpu, pages.events.events()));
             }
         }
         From::Open(cpus) => {
             for (cpu, pages) in cpus {
-                writer.write_cpu("", cpu, Ticking { pages, tick }).map_err(failed())?;
+                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick };
+                writer.write_cpu("", cpu, &mut pages).map_err(failed())?;
+                held.push((cpu, pages.events.events()));
             }
         }
     }
     let mut out = writer.finish().map_err(failed())?;
-    out.flush().and_then(|()| out.get_ref().sync()).map_err(failed())
+    out.flush().and_then(|()| out.get_ref().sync()).map_err(failed())?;
+    Ok(held)
 }
 
-/// Reports bytes read.
+/// Counts the events of what is read, and reports its bytes.
 struct Ticking<'a, P> {
     pages: P,
+    events: PageEvents,
     tick: Tick<'a>,
 }
 
 impl<P: Read> Read for Ticking<'_, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.pages.read(buffer)?;
+        self.events.take(buffer.get(..read).unwrap_or_default());
         (self.tick)(read as u64)?;
         Ok(read)
     }

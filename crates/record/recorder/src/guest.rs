@@ -98,6 +98,32 @@ pub(crate) fn make_pages_folder(session: &Folder, name: &str) -> Result<Folder> 
 }
 
 impl Ready {
+    /// Connects to a guest's agent over the first of its channels where one answers.
+    ///
+    /// # Errors
+    /// When nobody answers on any of them: what each of them says.
+    pub(crate) fn connect_over(
+        first: GuestAddress,
+        others: Vec<HostAddress>,
+        session: u64,
+        limit: &StartLimit,
+    ) -> Result<Self> {
+        let several = !others.is_empty();
+        let name = first.name.clone();
+        let mut whys = Vec::new();
+        for channel in std::iter::once(first.channel.clone()).chain(others) {
+            let address = GuestAddress { channel: channel.clone(), ..first.clone() };
+            match Self::connect(address, session, limit) {
+                Err(RecordError::Guest { source, .. }) if several => {
+                    whys.push(format!("{channel}: {source}"));
+                }
+                other => return other,
+            }
+        }
+        let whys = format!("no agent answers on any of its channels: {}", whys.join("; "));
+        Err(RecordError::Guest { name, source: io::Error::other(whys) })
+    }
+
     /// Connects to a guest's agent and asks who it is, within a limit for all of that.
     ///
     /// # Errors
@@ -254,6 +280,11 @@ impl Recorded {
         &self.name
     }
 
+    /// The channel to its agent.
+    pub(crate) fn channel(&self) -> &HostAddress {
+        &self.channel
+    }
+
     /// Begins new segments, where those are kept, and removes those that ended before a time.
     pub(crate) fn roll(&self, keep_from: Instant) {
         self.files.roll(keep_from);
@@ -286,6 +317,7 @@ impl Recorded {
             samples: None,
             sampled: None,
             tracer: self.tracer.clone(),
+            recorded: None,
             faults: said.faults,
         };
         Ok((parts, kept))
@@ -343,6 +375,7 @@ impl Recorded {
             samples: None,
             sampled,
             tracer: self.tracer,
+            recorded: ended.recorded,
             faults,
         })
     }

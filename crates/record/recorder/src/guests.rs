@@ -183,9 +183,9 @@ pub(crate) fn connect(
                 "{asked}: trace-cmd's agent takes no samples; hyperscope-agent does"
             )));
         }
-        let address = match by_trace_cmd {
-            Some(address) => address,
-            None => GuestAddress::find(asked, &vms)?,
+        let (address, others) = match by_trace_cmd {
+            Some(address) => (address, Vec::new()),
+            None => GuestAddress::find_all(asked, &vms)?,
         };
         if connecting.iter().any(|one| one.name == address.name) {
             return Err(same_name(&address.name));
@@ -197,7 +197,7 @@ pub(crate) fn connect(
         let number = session_number::random()?;
         let task =
             Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || match is_own {
-                true => guest::Ready::connect(address, number, &of_thread)
+                true => guest::Ready::connect_over(address, others, number, &of_thread)
                     .map(|ready| Ready::Own(Box::new(ready))),
                 false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
                     .map(|ready| Ready::TraceCmd(Box::new(ready))),
@@ -283,6 +283,15 @@ impl Guests {
                 guest.begin_end(until);
             }
         }
+    }
+
+    /// The channels over which they answered, in the order of their names; none: trace-cmd's agent has a network alone.
+    pub(crate) fn channels(&self) -> Vec<Option<String>> {
+        let of = |guest: &Recorded| match guest {
+            Recorded::Own(guest) => Some(guest.channel().to_string()),
+            Recorded::TraceCmd(_) => None,
+        };
+        self.0.iter().map(of).collect()
     }
 
     /// The names that they are recorded under.

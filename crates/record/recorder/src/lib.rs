@@ -19,6 +19,7 @@ mod hypercalls;
 mod listen;
 mod losses;
 mod module;
+mod page_events;
 mod pages_folder;
 mod pending_guests;
 mod plan;

@@ -1,5 +1,6 @@
 //! What was lost of each CPU's events, as the kernel counted.
 
+use std::collections::HashMap;
 use std::io;
 
 use folder::Folder;
@@ -21,6 +22,9 @@ pub struct CpuLosses {
     pub bytes: u64,
     /// Events that the kernel kept: those that were read from its buffer, and those left there.
     pub kept: u64,
+    /// Events of those that the recording does not hold: another program read them, or they could not be
+    /// written. None: the pages were not counted.
+    pub missing: Option<u64>,
 }
 
 impl CpuLosses {
@@ -28,14 +32,41 @@ impl CpuLosses {
     #[must_use]
     pub fn new(stats: &CpuStats, bytes: u64) -> Self {
         let CpuStats { cpu, overrun, commit_overrun, dropped, .. } = *stats;
-        Self { cpu, overrun, commit_overrun, dropped, bytes, kept: stats.kept() }
+        let kept = stats.kept();
+        Self { cpu, overrun, commit_overrun, dropped, bytes, kept, missing: None }
     }
 
-    /// All events of the CPU that are not in the recording.
+    /// All events of the CPU that are not in the recording, as far as they were counted.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+        let dropped = self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped);
+        dropped.saturating_add(self.missing.unwrap_or(0))
     }
+
+    /// Notes how many events the recording holds; whether the kernel counts fewer, as it does from 0 when
+    /// another program has cleared its buffer.
+    pub(crate) fn hold(&mut self, held: u64) -> bool {
+        self.missing = Some(self.kept.saturating_sub(held));
+        held > self.kept
+    }
+}
+
+/// Notes how many events a recording holds of each CPU; the fault, where the kernel's counts can't be true.
+pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String> {
+    let held: HashMap<u32, u64> = held.iter().copied().collect();
+    let mut reset = Vec::new();
+    for cpu in cpus {
+        if cpu.hold(held.get(&cpu.cpu).copied().unwrap_or(0)) {
+            reset.push(cpu.cpu.to_string());
+        }
+    }
+    (!reset.is_empty()).then(|| {
+        let cpus = reset.join(", ");
+        format!(
+            "CPU {cpus}: the kernel counts fewer events than were recorded, as after another program has cleared \
+             its buffer: events may be missing that nobody counted"
+        )
+    })
 }
 
 /// Writes the kernel's own counts of a CPU next to the pages of all CPUs, where readers look for them:

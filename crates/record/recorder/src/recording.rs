@@ -201,6 +201,12 @@ impl Recording {
         self.guest_side.guests.lock().names()
     }
 
+    /// The channels over which they answered, in the same order; none: it is trace-cmd's agent.
+    #[must_use]
+    pub fn guest_channels(&self) -> Vec<Option<String>> {
+        self.guest_side.guests.lock().channels()
+    }
+
     /// The folder with the pages while it runs.
     fn pages_folder(&self) -> Result<Folder> {
         let opened = self.to.existing_subfolder(FOLDER);

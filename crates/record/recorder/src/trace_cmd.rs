@@ -260,6 +260,7 @@ impl Recorded {
             samples: result.samples,
             sampled: None,
             tracer,
+            recorded: None,
             faults,
         })
     }

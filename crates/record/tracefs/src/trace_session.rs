@@ -1,12 +1,15 @@
 //! What a recording has of a kernel, set up once: buffers of its own, probes, a tracer of functions, a clock and
 //! the events chosen.
 
+use std::fmt;
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Clock;
 use crate::error::{Result, TracefsError};
 use crate::events::{Available, FilteredEvent};
 use crate::instance::{Instance, usual_buffer_kib};
+use crate::interference::Watch;
 use crate::mounted::Tracefs;
 use crate::probes::{MissedHits, Probes};
 use crate::raw_pages::RawPages;
@@ -37,9 +40,28 @@ pub struct TraceRequest<'r> {
     pub is_another: bool,
 }
 
+/// What other programs did to a session while it was on: they wrote these files of its instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interference {
+    files: Vec<String>,
+}
+
+impl fmt::Display for Interference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.files.join(", ");
+        write!(
+            f,
+            "another program changed the tracing instance while it recorded (it wrote {files}): events may be \
+             missing that nobody counted"
+        )
+    }
+}
+
 /// A kernel's tracing as it was asked for. Nothing of it is left once it is dropped.
 #[derive(Debug)]
 pub struct TraceSession {
+    /// Since it was switched on, until it is switched off.
+    watch: Mutex<Option<Watch>>,
     // Dropped in this order: the instance's events go off before probes and the mount go.
     instance: Instance,
     probes: Probes,
@@ -100,6 +122,7 @@ impl TraceSession {
         let cpus = instance.cpus()?;
         let texts = Texts::read(tracefs.root(), &instance, &events)?;
         Ok(Self {
+            watch: Mutex::new(None),
             instance,
             probes,
             tracefs,
@@ -158,7 +181,7 @@ impl TraceSession {
     /// # Errors
     /// When the kernel refuses.
     pub fn enable_events(&self) -> Result<()> {
-        self.events.iter().try_for_each(|event| self.instance.enable(event))
+        self.change(|| self.events.iter().try_for_each(|event| self.instance.enable(event)))
     }
 
     /// Begins to record.
@@ -166,15 +189,44 @@ impl TraceSession {
     /// # Errors
     /// When the kernel refuses.
     pub fn on(&self) -> Result<()> {
-        self.instance.set("tracing_on", "1")
+        self.change(|| self.instance.set("tracing_on", "1"))?;
+        let mut watch = self.watch();
+        if watch.is_none() {
+            *watch = Some(Watch::begin(&self.instance, &self.cpus, &self.events));
+        }
+        Ok(())
     }
 
-    /// Ends that.
+    /// Ends that; what others did to it meanwhile that may have cost events which nobody counted.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn off(&self) -> Result<()> {
-        self.instance.set("tracing_on", "0")
+    pub fn off(&self) -> Result<Option<Interference>> {
+        let watch = self.watch().take();
+        let files = watch.map_or_else(Vec::new, |watch| watch.end(&self.instance));
+        self.instance.set("tracing_on", "0")?;
+        Ok((!files.is_empty()).then_some(Interference { files }))
+    }
+
+    /// What others did to it since this was asked last, as far as they wrote its files.
+    #[must_use]
+    pub fn interference(&self) -> Option<Interference> {
+        let files = self.watch().as_mut().map(Watch::written)?;
+        (!files.is_empty()).then_some(Interference { files })
+    }
+
+    /// Changes something about a session that may be on; by its own hand nothing is lost.
+    fn change(&self, change: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut watch = self.watch();
+        watch.iter_mut().for_each(Watch::note);
+        let changed = change();
+        watch.iter_mut().for_each(Watch::forget);
+        changed
+    }
+
+    /// What is noted is whole whatever happened while the lock was held.
+    fn watch(&self) -> MutexGuard<'_, Option<Watch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Filters those events among the chosen that a pattern names.
@@ -184,10 +236,8 @@ impl TraceSession {
     pub fn filter(&self, pattern: &str, filter: &str) -> Result<()> {
         let available = Available::list(&self.instance.file("events"))?;
         let named = available.choose(&[""; 0], &[pattern.to_owned()])?;
-        for event in named.iter().filter(|event| self.events.contains(event)) {
-            self.instance.set_filter(event, filter)?;
-        }
-        Ok(())
+        let mut chosen = named.iter().filter(|event| self.events.contains(event));
+        self.change(|| chosen.try_for_each(|event| self.instance.set_filter(event, filter)))
     }
 
     /// Switches a tracing option on, by the kernel's name; one that begins with `no` off.
@@ -195,7 +245,7 @@ impl TraceSession {
     /// # Errors
     /// When the kernel has no such option.
     pub fn set_option(&self, option: &str) -> Result<()> {
-        self.instance.set("trace_options", option)
+        self.change(|| self.instance.set("trace_options", option))
     }
 
     /// The pages of a CPU.

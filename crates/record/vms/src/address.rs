@@ -45,6 +45,28 @@ impl GuestAddress {
         Self::find_by(asked, vms, |_| true)
     }
 
+    /// The same, with the other channels of a VM that is named without one: an agent may wait on any of them. Those
+    /// where it shows at once that there is none come first.
+    ///
+    /// # Errors
+    /// As [`GuestAddress::find`].
+    pub fn find_all(asked: &str, vms: &[Vm]) -> Result<(Self, Vec<HostAddress>), NoGuest> {
+        let found = Self::find(asked, vms)?;
+        let Some(vm) = called(vms, asked)? else { return Ok((found, Vec::new())) };
+        let is_slow = |channel: &HostAddress| matches!(channel, HostAddress::VirtioSerial { .. });
+        let channels = vm.channels.iter().filter_map(|channel| channel.parse().ok());
+        let mut channels: Vec<HostAddress> = channels
+            .filter(|channel| *channel == found.channel || reached(vms, channel).is_ok())
+            .collect();
+        channels.sort_by_key(is_slow);
+        channels.dedup();
+        if channels.is_empty() {
+            return Ok((found, channels));
+        }
+        let channel = channels.remove(0);
+        Ok((Self { channel, ..found }, channels))
+    }
+
     /// The same; of a VM with several channels, the best of those that `fits`, or the best where none does.
     ///
     /// # Errors
@@ -114,6 +136,22 @@ mod tests {
         let vms = [vm("web", Some(3)), vm("db", None)];
         let found = GuestAddress::find(asked, &vms)?;
         Ok((found.name, found.channel.to_string(), found.vm.is_some()))
+    }
+
+    #[test]
+    fn all_channels_of_a_vm_that_is_named_alone_are_tried() {
+        let mut web = vm("web", Some(3));
+        web.channels =
+            ["virtio-serial:/run/web", "shm:/dev/shm/web", "vsock:3"].map(str::to_owned).to_vec();
+        let vms = [web];
+        let all = |asked: &str| {
+            let (first, others) = GuestAddress::find_all(asked, &vms).unwrap();
+            let others = others.iter().map(ToString::to_string);
+            std::iter::once(first.channel.to_string()).chain(others).collect::<Vec<_>>()
+        };
+        assert_eq!(all("web"), ["shm:/dev/shm/web", "vsock:3:8823", "virtio-serial:/run/web"]);
+        assert_eq!(all("web=vsock:3"), ["vsock:3:8823"]);
+        assert_eq!(all("virtio-serial:/run/web"), ["virtio-serial:/run/web"]);
     }
 
     #[test]

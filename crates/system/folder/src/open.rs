@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -218,6 +218,18 @@ impl Folder {
     pub fn is_at_its_path(&self) -> bool {
         let there = statat(CWD, self.path(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
         there.is_ok_and(|there| self.identity().is_ok_and(|own| own == there))
+    }
+
+    /// Where it is now; `None`: it was removed.
+    #[must_use]
+    pub fn place(&self) -> Option<PathBuf> {
+        if self.is_at_its_path() {
+            return Some(self.path().to_owned());
+        }
+        // A folder without a name has no link to itself, and none above it.
+        let is_there = fstat(&self.0.fd).is_ok_and(|stat| stat.st_nlink > 0);
+        let open = format!("/proc/self/fd/{}", self.0.fd.as_raw_fd());
+        std::fs::read_link(open).ok().filter(|_| is_there)
     }
 
     /// Whether an open file is still the one of that name in it.

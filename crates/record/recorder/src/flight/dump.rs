@@ -20,7 +20,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::{GuestRecorded, HostClock, Kept, Parts, make_pages_folder};
 use crate::guests;
 use crate::host_identity::HostIdentity;
-use crate::losses::CpuLosses;
+use crate::losses::{CpuLosses, hold};
 use crate::pages_folder::{header, pages};
 use crate::recording::{Recording, nanoseconds};
 use crate::session::{self, Recorded};
@@ -107,6 +107,7 @@ impl DumpJob {
         let tracing = recording.tracing();
         let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
         let tracer = tracing.tracer().map(|one| TracerSummary::new(one, tracing.traced()));
+        let interference = tracing.interference().map(|why| why.to_string());
         let recorded = Recorded {
             clock: clock.name.clone(),
             events: tracing.events().to_vec(),
@@ -144,7 +145,7 @@ impl DumpJob {
         let plan = rolling.plan().clone();
         let room_bytes = plan.most_bytes.saturating_sub(rolling.bytes());
         let recorded = Recorded {
-            faults: late.chain(guest_faults).collect(),
+            faults: late.chain(guest_faults).chain(interference).collect(),
             ..spanning(begin, Edge::now(&clock), recorded)
         };
         let layout = layout(&texts)?;
@@ -248,10 +249,14 @@ impl DumpJob {
         let options = recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect();
         let about = About::of_host(&texts, &clock, trace_id, options, &stats, names);
         session::write(&recorded, session)?;
-        assemble::write_from(texts, about, From::Open(host_pages), (session, HOST_FILE), tick)?;
+        let from = From::Open(host_pages);
+        let held = assemble::write_from(texts, about, from, (session, HOST_FILE), tick)?;
+        recorded.faults.extend(hold(&mut recorded.cpus, &held));
         for guest in &mut guests {
             guests::write(guest, &host, session, tick)?;
         }
+        recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
+        session::write(&recorded, session)?;
         Ok(recorded)
     }
 }
@@ -346,6 +351,7 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
         dropped: last.dropped.saturating_sub(first.dropped),
         bytes: cut.bytes,
         kept: last.read.saturating_sub(first.read).saturating_sub(cut.events_cut),
+        missing: None,
     }
 }
 

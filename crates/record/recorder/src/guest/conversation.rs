@@ -91,6 +91,8 @@ pub(crate) struct Ended {
     pub(crate) event_cost: Option<EventCost>,
     /// What came of its samples, where it was asked for some.
     pub(crate) sampled: Option<GuestSampled>,
+    /// From when it recorded to when it was asked to stop, or was gone.
+    pub(crate) recorded: Option<Duration>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -160,12 +162,14 @@ impl Conversation {
             ended: Ended::default(),
             heard: Instant::now(),
             said: Instant::now(),
+            begun: None,
             stopping: None,
             left_first: false,
             messages: (Instant::now(), 0),
         };
         let task = Task::spawn("guest".into(), Confined::Reader, move || {
             control_loop.run();
+            control_loop.ended.recorded = control_loop.recorded();
             control_loop.keep_said();
             let fault = control_loop.ended.texts.fault();
             control_loop.ended.faults.extend(fault);
@@ -214,6 +218,8 @@ struct ControlLoop {
     said: Instant,
     /// When the guest was asked to stop.
     stopping: Option<Instant>,
+    /// When it began to record.
+    begun: Option<Instant>,
     /// It had closed the channel by then.
     left_first: bool,
     /// Messages since the second began.
@@ -251,6 +257,11 @@ impl ControlLoop {
             self.fault(format!("its recording ended early: {why}"));
             lock(&self.guest_status).over = Some(why);
         }
+    }
+
+    fn recorded(&self) -> Option<Duration> {
+        let end = self.stopping.unwrap_or_else(Instant::now);
+        self.begun.map(|begun| end.saturating_duration_since(begun))
     }
 
     /// Answers who wants to know what was said by now.
@@ -421,6 +432,7 @@ impl ControlLoop {
             self.fault(format!("what its pages are read with was not written: {error}"));
         }
         self.ended.started = Some(started);
+        self.begun = Some(Instant::now());
         lock(&self.guest_status).started = true;
     }
 

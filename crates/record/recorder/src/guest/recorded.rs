@@ -1,6 +1,8 @@
 //! What came of a guest: its file, what is missing in it, and what recording it cost.
 
+use std::collections::HashMap;
 use std::mem;
+use std::time::Duration;
 
 use folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
@@ -14,6 +16,7 @@ use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::texts::GuestTexts;
+use crate::recording::nanoseconds;
 use crate::relation::to_host;
 use crate::samples::SamplerSummary;
 use crate::trace_cmd::Samples;
@@ -48,6 +51,8 @@ pub(crate) struct Parts {
     pub(crate) sampled: Option<SamplerSummary>,
     /// The tracer of functions that it was asked for.
     pub(crate) tracer: Option<FunctionTracer>,
+    /// From when it recorded to when it was asked to stop, or was gone; none: that is not known.
+    pub(crate) recorded: Option<Duration>,
     pub(crate) faults: Vec<String>,
 }
 
@@ -75,6 +80,8 @@ pub struct GuestSummary {
     pub pid: Option<u32>,
     /// The trace clock.
     pub clock: Option<String>,
+    /// How long it was recorded: its host's recording goes on for longer. None: that is not known.
+    pub recorded_ns: Option<u64>,
     /// How many events were on.
     pub events: u32,
     /// Size of each CPU's buffer in the guest's kernel.
@@ -136,6 +143,8 @@ pub struct GuestCpu {
     pub events_lost: Option<u64>,
     /// Events that the guest's kernel kept, where the agent reports that.
     pub kept: Option<u64>,
+    /// Events of those that did not come, where `kept` is known and the pages were counted.
+    pub missing: Option<u64>,
     /// Bytes of pages that came.
     pub bytes: u64,
     /// Bytes of pages that the guest sent and that did not come.
@@ -201,7 +210,13 @@ impl GuestRecorded {
             stats: &stats,
             cmdlines: texts.cmdlines,
         };
-        assemble::write(texts.texts, about, folder, (to, &self.summary.file), tick)
+        let held = assemble::write(texts.texts, about, folder, (to, &self.summary.file), tick)?;
+        let held: HashMap<u32, u64> = held.into_iter().collect();
+        for cpu in &mut self.summary.cpus {
+            let held = held.get(&cpu.cpu).copied().unwrap_or(0);
+            cpu.missing = cpu.kept.map(|kept| kept.saturating_sub(held));
+        }
+        Ok(())
     }
 
     /// CPUs whose pages came.
@@ -271,6 +286,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         cpu,
         events_lost: counts(cpu).map(|counts| counts.events()),
         kept: counts(cpu).map(|counts| counts.kept()),
+        missing: None,
         bytes: received.written,
         lost_bytes: received.lost,
         over_quota_bytes: received.over_quota,
@@ -288,6 +304,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),
         sampler: parts.sampled.clone(),
         clock: parts.started.as_ref().map(|_| started.clock),
+        recorded_ns: parts.recorded.map(nanoseconds),
         events: started.events,
         buffer_kib: started.buffer_kib,
         cpus: cpus.filter(is_of_use).collect(),
@@ -307,6 +324,12 @@ impl GuestSummary {
     pub fn events_lost(&self) -> Option<u64> {
         let lost = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
         lost.reduce(u64::saturating_add)
+    }
+
+    /// Events that the guest's kernel kept and that did not come, as far as they were counted.
+    #[must_use]
+    pub fn events_missing(&self) -> u64 {
+        self.cpus.iter().filter_map(|cpu| cpu.missing).fold(0, u64::saturating_add)
     }
 
     /// Bytes that came.

@@ -11,7 +11,7 @@ use crate::error::{RecordError, Result};
 use crate::guest::{GuestRecorded, HostClock};
 use crate::guests;
 use crate::host_identity::HostIdentity;
-use crate::losses::{CpuLosses, keep_counts};
+use crate::losses::{CpuLosses, hold, keep_counts};
 use crate::session::{self, Recorded};
 use crate::session_folder::HOST_FILE;
 use crate::tracer::TracerSummary;
@@ -25,14 +25,18 @@ impl Recording {
         self.outside.end();
         let mut faults = self.guest_side.stop();
         let streams = self.streams.stop();
-        self.session.off()?;
+        let interference = self.session.off()?;
         let duration = self.begun.at.elapsed();
         let ended = UnixPair::now(self.session.clock());
         self.pages.stop().give();
         let folder = self.pages_folder()?;
         let (cpus, stats) = self.pages.end(&self.session, &mut faults)?.into_iter().unzip();
         let (cpus, stats): (Vec<CpuLosses>, Vec<String>) = (cpus, stats);
-        let stats: Vec<(u32, String)> = cpus.iter().map(|one| one.cpu).zip(stats).collect();
+        // Counts that are not all are none to whoever reads the file alone.
+        let text = |text| if interference.is_some() { String::new() } else { text };
+        let stats: Vec<(u32, String)> =
+            cpus.iter().map(|one| one.cpu).zip(stats.into_iter().map(text)).collect();
+        faults.extend(interference.iter().map(ToString::to_string));
         let until = self.guest_side.ending.threads_until();
         faults.extend(self.pages.settle(until));
         let mut guests = self.guest_side.guests.lock().end();
@@ -43,14 +47,14 @@ impl Recording {
         let cmdlines = self.session.thread_names();
         // A recording that is read from its folder has names, too.
         let _ = folder.overwrite("saved_cmdlines", &cmdlines);
-        for (cpu, text) in &stats {
+        for (cpu, text) in stats.iter().filter(|(_, text)| !text.is_empty()) {
             // A recorder that is killed from here on leaves them next to the pages; without them it is
             // unknown what was lost, and readers say so.
             let _ = keep_counts(&folder, *cpu, text);
         }
         let Self { pages, session, to, outside, begun, trace_id, .. } = self;
         let tracer = session.tracer().map(|one| TracerSummary::new(one, session.traced()));
-        let recorded = Recorded {
+        let mut recorded = Recorded {
             recorder: Recorded::default().recorder,
             clock: session.clock().name.clone(),
             events: session.events().to_vec(),
@@ -83,11 +87,14 @@ impl Recording {
         if outside.leaves() {
             return Err(RecordError::StoppedAgain);
         }
-        assemble::write(texts, about, &folder, (&to, HOST_FILE), tick)?;
+        let held = assemble::write(texts, about, &folder, (&to, HOST_FILE), tick)?;
+        recorded.faults.extend(hold(&mut recorded.cpus, &held));
         to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
         for guest in &mut guests {
             guests::write(guest, &host, &to, tick)?;
         }
+        recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
+        session::write(&recorded, &to)?;
         Ok(recorded)
     }
 }
