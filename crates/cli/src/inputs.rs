@@ -33,18 +33,25 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
         expanded.extend(expand(path)?);
     }
     refuse_twice(&expanded)?;
-    expanded.iter().map(|path| open_readable(path)).collect()
+    let mut recordings = Vec::new();
+    for path in &expanded {
+        recordings.extend(open_readable(path)?);
+    }
+    Ok(recordings)
 }
 
-/// Opens a recording of which something can be read.
-fn open_readable(path: &Path) -> anyhow::Result<Recording> {
-    let recording = sources::open(path)?;
-    // A recorder that was killed early leaves a folder, and has recorded nothing yet.
-    let has_begun = !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
-    match recording.nothing_readable().filter(|_| has_begun) {
-        Some(why) => bail!("{}: {why}", path.display()),
-        None => Ok(recording),
+/// Opens the recordings at a path, of which something can be read.
+fn open_readable(path: &Path) -> anyhow::Result<Vec<Recording>> {
+    let recordings = sources::open_each(path)?;
+    for recording in &recordings {
+        // A recorder that was killed early leaves a folder, and has recorded nothing yet.
+        let has_begun =
+            !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
+        if let Some(why) = recording.nothing_readable().filter(|_| has_begun) {
+            bail!("{}: {why}", recording.path().display());
+        }
     }
+    Ok(recordings)
 }
 
 /// The recordings' names without their folders, for a title.

@@ -76,5 +76,19 @@ pub fn texts() -> Vec<(String, Vec<u8>)> {
     let bodies = b"\x00\x09vcpu 0 reason EPT_VIOLATION rip 0x10 info1 0x1\n\x01\x05vcpu 0, rip 0x10\n\
         \x3f\x03\n\x0b\x02a:7 [120] S ==> swapper/0:0 [120]\n\x0d\x01comm=CPU 0/KVM pid=7 prio=120\n\
         \x04\x01reason KVM_EXIT_IO (2)\n\x09\x01func 1 idx 0 rax 1\n\x0f\x01a=1 b=0x2 c=text d= =\n";
-    vec![("plain".to_owned(), plain.into()), ("bodies".to_owned(), bodies.to_vec())]
+    let kernel = "# entries-in-buffer/entries-written: 4/904   #P:2\n##### CPU 1 buffer started ####\n\
+        CPU 0/KVM-7 (   5) [001] d.... 81234567890123: sys_ioctl(fd: d, cmd: ae80, arg: 0)\n\
+        CPU 0/KVM-7 (-----) [001] d.... 81234567890124: sys_ioctl -> 0x0\n\
+        CPU 0/KVM-7 [001] d.... 81234567890125: <stack trace>\n => vcpu_run\n\
+        CPU 0/KVM-7 [001] d.... 81234567890126: vcpu_run <-vcpu_ioctl\n";
+    let dump = "[   71.000004] ---------------------------------\n\
+        [   71.000005] CPU 0/KV-7      1d..1. 12345678us : kvm_entry: vcpu 0, rip 0x100\n\
+        [   71.000006][    C1] CPU 0/KV-7      1d..1. 12345778us!: kvm_exit: vcpu 0 reason HLT\n\
+        CPU 0/KVM    7   1 1 00000001 00000002 [4ed97162] 576.379ms (+0.000ms): kvm_entry: vcpu 0\n\
+        sleep 7   1   795.830023: (+36) 1 sched:sched_switch: a:7 [120] S ==> b:8 [120] [12:0x44:36]\n";
+    let machines = "      host.dat: cpus=2\n      host.dat:        CPU 0/KVM-7   [000]  1.0001: kvm_entry: vcpu 0\n\
+        \x20    guest.dat: CPU:0 [7 EVENTS DROPPED]\n            make-558   [000]  1.0002: kvm_cpuid: function=1f\n";
+    let texts = [("plain", plain), ("kernel", kernel), ("dump", dump), ("machines", machines)];
+    let texts = texts.map(|(name, text)| (name.to_owned(), text.into()));
+    texts.into_iter().chain([("bodies".to_owned(), bodies.to_vec())]).collect()
 }

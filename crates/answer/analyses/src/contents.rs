@@ -45,6 +45,8 @@ pub struct Contents {
     pub damage: Damages,
     /// Whether it is known that no more was lost than is counted here.
     pub losses_known: bool,
+    /// Events that the kernel dropped and counted, and nobody knows on which CPU.
+    pub lost_anywhere: u64,
     /// CPUs for which the kernel kept more events, by its count, than are here: CPU, kept, found.
     pub unmet: Vec<(u32, u64, u64)>,
     /// Whether more events are here than the kernel counts on some CPU: its counts began again meanwhile.
@@ -74,7 +76,8 @@ impl Contents {
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         // A damaged page may claim any number.
-        self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add)
+        let counted = self.cpus.iter().map(|cpu| cpu.events_lost).fold(0, u64::saturating_add);
+        counted.max(self.lost_anywhere)
     }
 
     /// Places where the kernel dropped events without a count.
@@ -104,6 +107,7 @@ impl Contents {
 
     /// Holds what pages say against the kernel's counts.
     fn compare(&mut self, ending: &Ending, is_whole: bool) {
+        self.lost_anywhere = ending.lost_anywhere;
         for cpu in &mut self.cpus {
             cpu.unexplained_losses = cpu.uncounted_losses;
             let Some(count) = ending.of_cpu(cpu.cpu, &cpu.buffer) else { continue };

@@ -62,16 +62,18 @@ impl Report for InfoReport {
     }
 }
 
-fn byte_order(recording: &Recording) -> &'static str {
-    match recording.abi().order {
+/// Of the recorded kernel; none: the recording doesn't say.
+fn byte_order(recording: &Recording) -> Option<&'static str> {
+    recording.recorded_abi().map(|abi| match abi.order {
         ByteOrder::Little => "little",
         ByteOrder::Big => "big",
-    }
+    })
 }
 
 /// Of the recorded kernel; none: it was a program that recorded.
 fn long_bytes(recording: &Recording) -> Option<usize> {
-    recording.info().tracer.is_of_kernel().then(|| recording.abi().long.bytes())
+    let abi = recording.recorded_abi().filter(|_| recording.info().tracer.is_of_kernel())?;
+    Some(abi.long.bytes())
 }
 
 fn file_json(file: &FileInfo) -> Value {
@@ -186,10 +188,10 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let mut facts = vec![(
         "format",
         format!(
-            "{}{}, {} endian{}",
+            "{}{}{}{}",
             recording.info().format,
             compression.map_or_else(String::new, |name| format!(" ({name})")),
-            byte_order(recording),
+            byte_order(recording).map_or_else(String::new, |order| format!(", {order} endian")),
             long_bytes(recording)
                 .map_or_else(String::new, |bytes| format!(", {}-bit kernel", bytes * 8))
         ),

@@ -116,7 +116,7 @@ fn what_is_no_recording_is_code_1() {
         let cases: [(&str, &[&str]); 8] = [
             ("missing.dat", &["cannot read", "No such file"]),
             ("empty.dat", &["is empty"]),
-            ("text.dat", &["is not a recording", "trace-cmd record"]),
+            ("text.dat", &["is not a recording", "\"hello world\"", "trace-cmd report"]),
             ("perf.dat", &["perf.data"]),
             ("trace.dat.gz", &["cut short or damaged", "gzip"]),
             ("trace.dat.zst", &["cut short or damaged", "zstd"]),

@@ -44,6 +44,13 @@ pub enum Doubt {
     /// The kernel dropped this many events of the whole recording, of which a range is read: when it did
     /// is known of those alone that its pages have a count of.
     InAll(u64),
+    /// It is a text with this many of the events that its heading counts.
+    Excerpt {
+        /// Events in the text.
+        lines: u64,
+        /// Events that were in the buffer.
+        held: u64,
+    },
     /// It has no counts of the kernel for some of its CPUs.
     NoCounts,
 }
@@ -65,6 +72,9 @@ impl fmt::Display for Doubt {
                 f,
                 "the kernel dropped {count} events of the whole recording, which need not lie in this range"
             ),
+            Self::Excerpt { lines, held } => {
+                write!(f, "the text has {lines} of the {held} events that its heading counts")
+            }
             Self::NoCounts => {
                 f.write_str("the recording has no counts of what the kernel dropped on each CPU")
             }
@@ -77,6 +87,8 @@ impl fmt::Display for Doubt {
 pub struct Ending {
     /// By CPU and buffer, as far as they were counted.
     pub counts: Vec<KernelCount>,
+    /// Events that it dropped besides on CPUs that it doesn't name.
+    pub lost_anywhere: u64,
     /// Why those counts are not all; none: they are.
     pub doubt: Option<Doubt>,
 }
@@ -110,13 +122,13 @@ impl Ending {
             let why = if is_unfinished { Doubt::Unfinished } else { Doubt::NoCounts };
             (!all).then_some(why)
         });
-        Self { counts, doubt }
+        Self { counts, lost_anywhere: 0, doubt }
     }
 
     /// Events that the kernel dropped, by its counts.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.counts.iter().map(|one| one.lost).fold(0, u64::saturating_add)
+        self.counts.iter().map(|one| one.lost).fold(self.lost_anywhere, u64::saturating_add)
     }
 
     /// The count of a CPU in a buffer.

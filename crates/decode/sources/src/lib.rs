@@ -38,7 +38,7 @@ pub use clock::Clock;
 pub use damage::{Damage, Damages};
 pub use ending::{Doubt, Ending, KernelCount};
 pub use format_table::FormatTable;
-pub use open::{OpenError, is_ctf, open, open_bytes};
+pub use open::{OpenError, is_ctf, open, open_bytes, open_each};
 pub use part::TimeRange;
 pub use perf_data::SampleCounts;
 pub use perfdata::CpuMode;

@@ -97,6 +97,32 @@ pub enum OpenError {
         /// What is missing.
         what: String,
     },
+    /// A text in which no trace can be found.
+    #[error(
+        "{} is not a recording: a text, and no trace in it: {first}; {lack}. Expected lines such as \"CPU 0/KVM-102 [000] \
+         42.342151: kvm_exit: reason HLT\", as trace-cmd report, perf script, a kernel's trace file and \
+         hyperscope events print them",
+        path.display()
+    )]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// What it begins with.
+        first: String,
+        /// What its lines lack.
+        lack: &'static str,
+    },
+    /// A text of several recordings, where one is asked for.
+    #[error(
+        "{} holds {} recordings ({}); split it by what its lines begin with",
+        path.display(), names.len(), names.join(", ")
+    )]
+    Several {
+        /// The file.
+        path: PathBuf,
+        /// What the recordings are called in it.
+        names: Vec<String>,
+    },
     /// What a collector wrote, which can't be read.
     #[error("{}: {what}", path.display())]
     Collected {
@@ -129,6 +155,14 @@ pub enum OpenError {
 /// # Errors
 /// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
+    only(path, open_each(path)?)
+}
+
+/// Opens the recordings at `path`, which are several where a text was printed of several.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_each(path: &Path) -> Result<Vec<Recording>, OpenError> {
     if path.is_dir() {
         if perf_data::is_folder(path) {
             let source = PerfDataError::Folder;
@@ -138,9 +172,9 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
         if !path.join("events").is_dir()
             && let Some(trace) = ctf::trace(path)?
         {
-            return checked(ctf::open(path, &trace)?);
+            return checked(vec![ctf::open(path, &trace)?]);
         }
-        return checked(raw_pages::open(path)?);
+        return checked(vec![raw_pages::open(path)?]);
     }
     open_file(path, FileMap::open(path)?)
 }
@@ -158,17 +192,29 @@ pub fn is_ctf(path: &Path) -> Result<bool, OpenError> {
 /// # Errors
 /// As [`open`].
 pub fn open_bytes(name: &Path, bytes: Vec<u8>) -> Result<Recording, OpenError> {
-    open_file(name, FileMap::from(bytes))
+    only(name, open_file(name, FileMap::from(bytes))?)
 }
 
-fn open_file(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
+/// The only one of the recordings at a path.
+fn only(path: &Path, mut recordings: Vec<Recording>) -> Result<Recording, OpenError> {
+    match (recordings.pop(), recordings.len()) {
+        (Some(recording), 0) => Ok(recording),
+        (last, _) => Err(OpenError::Several {
+            path: path.to_owned(),
+            names: recordings.iter().chain(&last).map(|each| each.name_in(path)).collect(),
+        }),
+    }
+}
+
+fn open_file(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
     let Unpacked { file, fault } = unpacked::unpacked(path, file)?;
     let unpacked_bytes = file.len();
     let opened = open_unpacked(path, file);
     let Some(program) = fault else { return opened };
     match opened {
-        Ok(recording) if recording.nothing_readable().is_none() => {
-            Ok(damaged_archive(recording, program, unpacked_bytes))
+        Ok(recordings) if recordings.iter().any(|each| each.nothing_readable().is_none()) => {
+            let damaged = |recording| damaged_archive(recording, program, unpacked_bytes);
+            Ok(recordings.into_iter().map(damaged).collect())
         }
         // What is in it can't be told from what is missing.
         Ok(_) | Err(_) => Err(OpenError::Packed { path: path.to_owned(), program, unpacked_bytes }),
@@ -185,42 +231,45 @@ fn damaged_archive(mut recording: Recording, program: &str, unpacked_bytes: usiz
     recording
 }
 
-fn open_unpacked(path: &Path, file: FileMap) -> Result<Recording, OpenError> {
+fn open_unpacked(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
     if file.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
     if perf_data::is_perf_data(&file) {
         let perf = PerfData::parse(&file)
             .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
-        return checked(perf_data::recording(path, file, &perf)?);
+        return checked(vec![perf_data::recording(path, file, &perf)?]);
     }
     if ctf::is_part(&file) {
         return Err(OpenError::PartOfCtf { path: path.to_owned() });
     }
     if text::is_text(&file) {
-        return checked(text::recording(path, file));
+        return checked(text::recordings(path, file)?);
     }
     let dat = TraceDat::parse(&file).map_err(|source| match source {
         TraceDatError::NotTraceDat => OpenError::NotARecording { path: path.to_owned() },
         source => OpenError::TraceDat { path: path.to_owned(), source },
     })?;
-    checked(trace_dat::recording(path, file, dat))
+    checked(vec![trace_dat::recording(path, file, dat)])
 }
 
 /// Stored pages that are read of all streams before any event is complete, at most: of each, a block.
 const FIRST_BLOCKS_BYTES: usize = 32 << 20;
 
 /// Refuses more streams than a number of 16 bits names; of thousands, each has small blocks.
-fn checked(mut recording: Recording) -> Result<Recording, OpenError> {
-    let count = recording.streams.len();
+fn checked(mut recordings: Vec<Recording>) -> Result<Vec<Recording>, OpenError> {
+    let count: usize = recordings.iter().map(|recording| recording.streams.len()).sum();
     if count > usize::from(u16::MAX) {
-        return Err(OpenError::TooManyStreams { path: recording.path, count });
+        let path = recordings.pop().map(|recording| recording.path).unwrap_or_default();
+        return Err(OpenError::TooManyStreams { path, count });
     }
     let most_bytes = FIRST_BLOCKS_BYTES / count.max(1);
     let most_bytes = u32::try_from(most_bytes).unwrap_or(u32::MAX);
-    recording.streams.iter_mut().for_each(|stream| stream.part(most_bytes));
-    if let Some(cut) = recording.info.cut {
-        recording.damage.insert(0, Damage::at(cut.has_bytes, cut.to_string()));
+    for recording in &mut recordings {
+        recording.streams.iter_mut().for_each(|stream| stream.part(most_bytes));
+        if let Some(cut) = recording.info.cut {
+            recording.damage.insert(0, Damage::at(cut.has_bytes, cut.to_string()));
+        }
     }
-    Ok(recording)
+    Ok(recordings)
 }

@@ -119,6 +119,13 @@ impl Recording {
         &self.path
     }
 
+    /// What it is called in a file of several.
+    pub(crate) fn name_in(&self, file: &Path) -> String {
+        let (own, file) = (self.path.to_string_lossy(), file.to_string_lossy());
+        let name = own.strip_prefix(&*file).and_then(|rest| rest.strip_prefix(':'));
+        name.map_or_else(|| own.to_string(), str::to_owned)
+    }
+
     /// What is known of it besides its events.
     #[must_use]
     pub fn info(&self) -> &RecordingInfo {
@@ -129,6 +136,12 @@ impl Recording {
     #[must_use]
     pub fn abi(&self) -> Abi {
         self.abi
+    }
+
+    /// The same, where the recording says it: a text does not.
+    #[must_use]
+    pub fn recorded_abi(&self) -> Option<Abi> {
+        (!matches!(self.container, Container::Text(_))).then_some(self.abi)
     }
 
     /// Its event formats.

@@ -4,5 +4,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::expect_used, clippy::unwrap_used)]
 
 mod names;
+mod printed_by_kernels;
+mod printed_shapes;
 mod printed_texts;
 mod text_against_trace_cmd;

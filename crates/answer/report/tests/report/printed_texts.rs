@@ -16,20 +16,20 @@ use timeline::event_filter::Filter;
 const RECORDINGS: [&str; 4] =
     ["x86-vmx/smp.dat", "x86-vmx/nested.dat", "x86-svm/host-guest.dat", "arm64/D.dat"];
 
-fn path_of(name: &str) -> PathBuf {
+pub(crate) fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures").join(name)
 }
 
-fn exits_of(recording: &Recording) -> Exits {
+pub(crate) fn exits_of(recording: &Recording) -> Exits {
     exits(recording, &By::DEFAULT, &|_| ())
 }
 
-fn read(text: Vec<u8>) -> Recording {
+pub(crate) fn read(text: Vec<u8>) -> Recording {
     sources::open_bytes(Path::new("text"), text).unwrap()
 }
 
 /// What a recording prints, to the microsecond.
-fn printed(recording: &Recording) -> Vec<u8> {
+pub(crate) fn printed(recording: &Recording) -> Vec<u8> {
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let (filter, mut text) = (Filter::default(), Vec::new());
     let recordings = std::slice::from_ref(recording);
@@ -49,7 +49,7 @@ fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
 }
 
 /// Counts are those of the recording, times differ by no more than `rounding_ns` an exit.
-fn compare(name: &str, text: &Exits, recording: &Exits, rounding_ns: u64) {
+pub(crate) fn compare(name: &str, text: &Exits, recording: &Exits, rounding_ns: u64) {
     let (text, recording) = (sums(text), sums(recording));
     let counts = |of: &BTreeMap<String, (u64, u64, u64)>| -> Vec<(String, u64, u64)> {
         of.iter().map(|(key, sum)| (key.clone(), sum.0, sum.1)).collect()
@@ -62,7 +62,7 @@ fn compare(name: &str, text: &Exits, recording: &Exits, rounding_ns: u64) {
 }
 
 #[test]
-fn exits_of_what_events_prints_are_those_of_the_recording() {
+pub(crate) fn exits_of_what_events_prints_are_those_of_the_recording() {
     for name in RECORDINGS {
         let recording = sources::open(&path_of(name)).unwrap();
         let text = read(printed(&recording));
@@ -79,7 +79,7 @@ fn exits_of_what_events_prints_are_those_of_the_recording() {
 }
 
 #[test]
-fn exits_of_what_trace_cmd_prints_are_those_of_the_recording() {
+pub(crate) fn exits_of_what_trace_cmd_prints_are_those_of_the_recording() {
     for name in RECORDINGS {
         let path = path_of(name);
         let report =

@@ -379,7 +379,7 @@ fn recording(
     let container = Container::Ctf(Box::new(formats));
     let ending = if is_counted && damage.is_empty() {
         let counts = counts.into_iter().map(|(_, count)| count).collect();
-        Ending { counts, doubt: None }
+        Ending { counts, ..Ending::default() }
     } else {
         Ending::of(path, &container, &streams, &info.buffers)
     };

@@ -108,7 +108,7 @@ pub(crate) fn recording(
     let container =
         Container::PerfData(Box::new(PerfDataParts { formats, bytes, events, build_ids }));
     let ending = match counts {
-        Some(counts) => Ending { counts, doubt: None },
+        Some(counts) => Ending { counts, ..Ending::default() },
         None => Ending::of(path, &container, &streams, &info.buffers),
     };
     let tracing = tracing.as_ref();

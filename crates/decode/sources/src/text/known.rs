@@ -14,13 +14,25 @@ const TEMPLATES: &[(&str, &[&str])] = &[
         &[
             "vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}",
             "reason {text_reason:r} rip {guest_rip}",
+            "vcpu {vcpu_id} reason {text_reason:r} info1",
+            "vcpu {vcpu_id} reason {text_reason:r} intr_info",
+            "vcpu {vcpu_id} reason {text_reason:w}",
+            "reason {text_reason:r} info",
+            "reason {text_reason:w}",
             "TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
             "{text_reason:r}: HSR_EC: {esr_ec}",
             "SEPC:{sepc}, SCAUSE:{scause}",
         ],
     ),
-    ("kvm_entry", &["vcpu {vcpu_id}"]),
-    ("kvm_nested_vmexit", &["vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}"]),
+    ("kvm_entry", &["vcpu {vcpu_id}", "PC: {vcpu_pc}"]),
+    (
+        "kvm_nested_vmexit",
+        &[
+            "vcpu {vcpu_id} reason {text_reason:r} rip {guest_rip}",
+            "vcpu {vcpu_id} reason {text_reason:w}",
+            "reason {text_reason:w}",
+        ],
+    ),
     (
         "kvm_nested_vmexit_inject",
         &[
@@ -28,6 +40,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
             "reason: {text_reason:r} ext_inf1",
             "reason {text_reason:r} ext_inf1",
             "reason {text_reason:r} info1",
+            "reason {text_reason:w}",
         ],
     ),
     ("kvm_userspace_exit", &["reason {reason_name:c} ({reason})"]),
@@ -59,11 +72,20 @@ const TEMPLATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("kvm_hypercall", &["nr {nr} a0 {a0} a1 {a1} a2 {a2} a3 {a3}"]),
-    ("kvm_cpuid", &["func {function:x} idx {index:x}", "func {function:x}"]),
+    (
+        "kvm_cpuid",
+        &[
+            "func {function:x} idx {index:x} rax {rax:x} rbx {rbx:x} rcx {rcx:x} rdx {rdx:x}",
+            "func {function:x} idx {index:x}",
+            "func {function:x}",
+        ],
+    ),
     ("kvm_set_irq", &["gsi {gsi} level {level}"]),
     ("kvm_apic_accept_irq", &["apicid {apicid:x} vec {vec}"]),
     ("vgic_update_irq_pending", &["VCPU: {vcpu_id}, IRQ {irq}, level: {level}"]),
-    ("sys_enter_ioctl", &["fd: {fd}, cmd: {cmd}, arg: {arg}"]),
+    ("sys_enter", &["NR {id} ("]),
+    ("sys_exit", &["NR {id} = {ret}"]),
+    ("function", &["{ip:c} <-{parent_ip:c}"]),
     (
         "sched_switch",
         &[
@@ -85,10 +107,16 @@ const WAKEUP: &[&str] = &[
     "{comm:c}:{pid} [{prio}]",
 ];
 
+/// What system calls return.
+pub(super) const SYSCALL_EXIT: &[&str] = &["{ret:x}"];
+
 /// The templates of an event; none: its line is pairs.
 pub(super) fn templates(name: &str) -> &'static [&'static str] {
     TEMPLATES.iter().find(|(of, _)| *of == name).map_or(&[], |(_, templates)| templates)
 }
+
+/// The system of the events of single system calls.
+pub(super) const SYSCALLS: &str = "syscalls";
 
 /// Systems by what the names of their events begin with, the first that fits.
 const PREFIXES: &[(&str, &str)] = &[
@@ -122,6 +150,13 @@ const PREFIXES: &[(&str, &str)] = &[
     ("wakeup_source_", "power"),
     ("psci_", "power"),
     ("guest_halt_", "power"),
+    ("function", "ftrace"),
+    ("func_repeats", "ftrace"),
+    ("funcgraph_", "ftrace"),
+    ("kernel_stack", "ftrace"),
+    ("user_stack", "ftrace"),
+    ("bprint", "ftrace"),
+    ("bputs", "ftrace"),
 ];
 
 /// Interrupts that x86 keeps for itself, as events of the system `irq_vectors` call them, before `_entry` and `_exit`
@@ -140,13 +175,16 @@ pub const X86_VECTORS: &[&str] = &[
     "spurious_apic",
 ];
 
+/// The system of events whose names say none.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// The system of an event, where a line doesn't say it; `unknown` if its name doesn't either.
 pub(crate) fn system_of(name: &str) -> &'static str {
     let vector = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"));
     if vector.is_some_and(|vector| X86_VECTORS.contains(&vector)) || name.starts_with("vector_") {
         return "irq_vectors";
     }
-    PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("unknown", |(_, of)| of)
+    PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(UNKNOWN, |(_, of)| of)
 }
 
 /// Names of reasons for which a guest has nothing to do: it waits for an interrupt.

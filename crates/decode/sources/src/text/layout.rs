@@ -6,7 +6,7 @@ use std::fmt::Write;
 use eventfmt::EventFormat;
 
 use super::known::{self, TEXT_REASON};
-use super::line::EventLine;
+use super::line::{EventLine, Form};
 use super::reasons::Reasons;
 use super::template::{self, Captured};
 use crate::identifier::identifier;
@@ -31,6 +31,8 @@ struct Seen {
     /// Some line has something else than a number there.
     text: bool,
     negative: bool,
+    /// Some line has a number there that is hexadecimal without `0x`: all are.
+    hex: bool,
 }
 
 /// An event of a text.
@@ -39,7 +41,15 @@ pub(super) struct Event {
     pub(super) id: u16,
     system: String,
     name: String,
+    form: Form,
     templates: &'static [&'static str],
+    /// Fields that are hexadecimal in raw forms, too.
+    hex: Vec<&'static str>,
+    /// Lines, and those of them in which no field was found.
+    lines: u64,
+    empty: u64,
+    /// Number of the first of those.
+    first_empty: u64,
     /// Some line has the kernel's flags.
     has_flags: bool,
     seen: BTreeMap<String, Seen>,
@@ -57,7 +67,7 @@ struct Field {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Number { signed: bool },
+    Number { signed: bool, hex: bool },
     Comm,
     Text,
 }
@@ -73,12 +83,21 @@ impl Kind {
 }
 
 impl Event {
-    pub(super) fn new(id: u16, system: &str, name: &str) -> Self {
+    pub(super) fn new(id: u16, system: &str, form: Form, name: &str) -> Self {
+        let templates = match form {
+            Form::SyscallExit => known::SYSCALL_EXIT,
+            Form::SyscallEnter | Form::Plain => known::templates(name),
+        };
         Self {
             id,
             system: system.to_owned(),
-            name: name.to_owned(),
-            templates: known::templates(name),
+            name: form.prefix().to_owned() + name,
+            form,
+            templates,
+            hex: template::hexadecimal_fields(templates),
+            lines: 0,
+            empty: 0,
+            first_empty: 0,
             has_flags: false,
             seen: BTreeMap::new(),
             fields: Vec::new(),
@@ -92,23 +111,54 @@ impl Event {
 
     /// Calls `take` with each field that a line has.
     fn each_field<'t>(&self, body: &'t str, mut take: impl FnMut(&str, Captured<'t>)) {
-        // A plugin of trace-cmd writes this before the kernel's own text.
-        let is_note = body.starts_with("<CANT FIND FIELD ");
-        let body = body.split_once('>').filter(|_| is_note).map_or(body, |(_, body)| body);
-        match self.templates.iter().find_map(|template| template::matched(template, body)) {
+        let body = without_notes(body);
+        // trace-cmd's raw form, and the kernel's with the option `fields`.
+        let is_raw = template::begins_with_pair(body);
+        if self.form == Form::SyscallEnter && !is_raw {
+            return template::arguments(body).for_each(|(name, value)| take(name, value));
+        }
+        let mut templates =
+            self.templates.iter().filter(|form| !is_raw || template::has_pairs(form));
+        match templates.find_map(|template| template::matched(template, body)) {
             Some(captures) => captures.into_iter().for_each(|(name, value)| take(name, value)),
-            None => template::pairs(body).for_each(|(name, value)| take(name, value)),
+            None => {
+                template::pairs(body).for_each(|(name, value)| take(name, self.based(name, value)))
+            }
         }
     }
 
+    /// The value of a pair whose name says that it is hexadecimal.
+    fn based<'t>(&self, name: &str, value: Captured<'t>) -> Captured<'t> {
+        let (Captured::Number(_, shown) | Captured::Text(shown)) = value else { return value };
+        let hex = self.hex.contains(&name).then(|| template::hexadecimal(shown)).flatten();
+        hex.map_or(value, |number| Captured::Number(number.into(), shown))
+    }
+
+    /// What has to be known of lines in which no field was found, though such events have some.
+    pub(super) fn note(&self) -> Option<String> {
+        let Self { system, name, lines, empty, first_empty, .. } = self;
+        let which = match lines.saturating_sub(*empty) {
+            0 => format!("none of the {lines} lines of {system}:{name} could be read"),
+            _ => format!("{empty} of the {lines} lines of {system}:{name} could not be read"),
+        };
+        let note = format!(
+            "{which} beyond thread, CPU and time: no field is where kernels and trace-cmd print it; the \
+             first is line {first_empty}"
+        );
+        let is_known = matches!(system.as_str(), "kvm" | "sched") && !self.templates.is_empty();
+        (*empty > 0 && is_known).then_some(note)
+    }
+
     /// Learns from a line which fields the event has.
-    pub(super) fn look_at(&mut self, line: &EventLine<'_>, reasons: &mut Reasons) {
+    pub(super) fn look_at(&mut self, number: u64, line: &EventLine<'_>, reasons: &mut Reasons) {
         self.has_flags |= line.flags.is_some();
+        let mut found = false;
         let mut seen = std::mem::take(&mut self.seen);
         self.each_field(line.body, |name, value| {
             if name == TEXT || name.starts_with("common_") {
                 return;
             }
+            found = true;
             if let Captured::Reason(reason) = value {
                 reasons.add(reason);
             }
@@ -120,12 +170,18 @@ impl Event {
                 None => seen.entry(name.to_owned()).or_default(),
             };
             match value {
-                Captured::Number(number) => field.negative |= number < 0,
+                Captured::Number(number, _) => field.negative |= number < 0,
                 Captured::Reason(_) => {}
+                Captured::Text(text) if is_bare_hex(text) => field.hex = true,
                 Captured::Comm(_) | Captured::Text(_) => field.text = true,
             }
         });
         self.seen = seen;
+        self.lines += 1;
+        if !found {
+            self.first_empty = if self.empty == 0 { number } else { self.first_empty };
+            self.empty += 1;
+        }
     }
 
     /// All lines were looked at: gives each field its place.
@@ -135,7 +191,9 @@ impl Event {
             let kind = match seen {
                 _ if COMMS.contains(&name.as_str()) => Kind::Comm,
                 Seen { text: true, .. } => Kind::Text,
-                Seen { negative, .. } => Kind::Number { signed: *negative },
+                Seen { negative, hex, .. } => {
+                    Kind::Number { signed: *negative, hex: *hex && !*negative }
+                }
             };
             self.fields.push(Field { name: name.clone(), offset, kind });
             offset = offset.saturating_add(kind.bytes());
@@ -176,8 +234,8 @@ impl Event {
         text.push('\n');
         for Field { name, offset, kind } in &self.fields {
             let (declared, signed) = match kind {
-                Kind::Number { signed: true } => (format!("s64 {name}"), true),
-                Kind::Number { signed: false } => (format!("u64 {name}"), false),
+                Kind::Number { signed: true, .. } => (format!("s64 {name}"), true),
+                Kind::Number { signed: false, .. } => (format!("u64 {name}"), false),
                 Kind::Comm => (format!("char {name}[{COMM_BYTES}]"), false),
                 Kind::Text => (format!("__data_loc char[] {name}"), false),
             };
@@ -230,11 +288,37 @@ impl Event {
     }
 }
 
+/// A body without what trace-cmd's plugins write before the kernel's own text where they miss a field.
+fn without_notes(body: &str) -> &str {
+    let mut rest = body;
+    loop {
+        let behind = rest
+            .strip_prefix("<CANT FIND FIELD ")
+            .and_then(|rest| rest.split_once('>'))
+            .or_else(|| rest.strip_prefix("CAN'T FIND FIELD \"")?.split_once('"'));
+        match behind {
+            Some((_, behind)) => rest = behind,
+            None => return rest.trim_start(),
+        }
+    }
+}
+
+/// Whether a text is a hexadecimal number without `0x`, and no word of such letters.
+fn is_bare_hex(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit()) && template::hexadecimal(text).is_some()
+}
+
 impl Field {
     fn write(&self, value: Captured<'_>, reasons: &Reasons, begin: usize, out: &mut Vec<u8>) {
         let at = begin + usize::from(self.offset);
         match (self.kind, value) {
-            (Kind::Number { .. }, Captured::Number(number)) => {
+            (
+                Kind::Number { hex: true, .. },
+                Captured::Number(_, shown) | Captured::Text(shown),
+            ) => {
+                put(out, at, &template::hexadecimal(shown).unwrap_or(0).to_le_bytes());
+            }
+            (Kind::Number { .. }, Captured::Number(number, _)) => {
                 // The low 64 bits of what is one or the other.
                 let bytes = (number as u64).to_le_bytes();
                 put(out, at, &bytes);
@@ -246,11 +330,13 @@ impl Field {
                 let most = usize::from(COMM_BYTES) - 1;
                 put(out, at, text.as_bytes().get(..most).unwrap_or(text.as_bytes()));
             }
-            (Kind::Comm, Captured::Number(number)) => put(out, at, number.to_string().as_bytes()),
+            (Kind::Comm, Captured::Number(_, shown)) => {
+                self.write(Captured::Comm(shown), reasons, begin, out);
+            }
             (Kind::Text, Captured::Text(text) | Captured::Comm(text)) => {
                 put_text(out, begin, at, text);
             }
-            (Kind::Text, Captured::Number(number)) => put_text(out, begin, at, &number.to_string()),
+            (Kind::Text, Captured::Number(_, shown)) => put_text(out, begin, at, shown),
             _ => {}
         }
     }

@@ -3,9 +3,32 @@
 //! ```text
 //!  qemu-system-x86-102   [000]    42.342151: kvm_exit:             reason HLT rip 0x…      trace-cmd report
 //!  qemu-system-x86-102   [000] d..1.    42.342151: kvm_exit: reason HLT rip 0x…           the kernel's trace
+//! qemu-sys-102     0d..1. 42342151us : kvm_exit: reason HLT rip 0x…                       the same, latency format
 //!  qemu-system-x86   102 [000]    42.342151:            kvm:kvm_exit: reason HLT rip 0x…  perf script
 //! CPU:0 [12 EVENTS DROPPED]                                                               a loss
 //! ```
+
+mod name;
+mod place;
+mod prefix;
+mod remark;
+mod time;
+
+use name::{AfterTime, Named};
+use place::Place;
+
+pub(super) use name::Form;
+pub(super) use time::Time;
+
+/// A line, and what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read<'t> {
+    /// The recording that the line is of, where several were printed as one text.
+    pub(super) recording: Option<&'t str>,
+    /// It is part of a kernel's log, most of whose lines are none of a trace.
+    pub(super) is_of_log: bool,
+    pub(super) line: Line<'t>,
+}
 
 /// What one line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,177 +39,149 @@ pub(super) enum Line<'t> {
     Lost { cpu: u32, count: Option<u64> },
     /// The number of CPUs of the machine.
     Cpus(u32),
+    /// What a heading counts.
+    Head(Head),
+    /// Events of this CPU begin here: older ones were overwritten.
+    BufferStart(u32),
+    /// A kernel's dump of its trace begins or ends.
+    DumpBorder,
     /// It says nothing of an event: it is blank, a remark, or an entry of a stack.
     Nothing,
     /// It should be an event and is none, because of this.
-    Unreadable(&'static str),
+    Unreadable(Why),
+}
+
+/// What the heading of a kernel's `trace` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Events in the buffer, and those that were written to it.
+    pub(super) counts: Option<(u64, u64)>,
+    /// CPUs of the machine.
+    pub(super) cpus: Option<u32>,
+}
+
+/// Why a line can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    /// Nothing in it is of an event.
+    Foreign,
+    Time,
+    Name,
+    Thread,
+    Cpu,
+    NoCpu,
+    /// It is of one recording more than a text is read of.
+    Recording,
+}
+
+impl Why {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Foreign => "no CPU and no time",
+            Self::Time => "no time behind the CPU",
+            Self::Name => "no event's name behind the time",
+            Self::Thread => "no thread id before the CPU",
+            Self::Cpu => "no kernel has a CPU of this number",
+            Self::NoCpu => "no CPU before the time",
+            Self::Recording => "it is of one recording more than can be told apart",
+        }
+    }
 }
 
 /// A line with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EventLine<'t> {
+    /// The thread's name; empty: the line has none.
     pub(super) comm: &'t str,
     pub(super) thread: u32,
     pub(super) cpu: u32,
-    pub(super) stamp_ns: u64,
+    pub(super) time: Time,
     /// What the kernel's flags say of interrupts (`common_flags`), where the line has them.
     pub(super) flags: Option<u8>,
-    /// Digits after the point of the time.
-    pub(super) digits: u32,
+    pub(super) form: Form,
     /// The event's system, where the line has it.
     pub(super) system: Option<&'t str>,
+    /// The event's name without the prefix of its form.
     pub(super) name: &'t str,
     /// What the event says.
     pub(super) body: &'t str,
 }
 
-/// What a name of an event or a system is made of, and its bytes at most.
-const MOST_NAME_BYTES: usize = 64;
+/// Colons of a line that a time is looked for before, at most: names of threads have few.
+const MOST_COLONS: usize = 24;
 
-/// A CPU's number is less: the kernel has no more.
-const MOST_CPUS: u32 = 1 << 14;
-
-impl<'t> Line<'t> {
+impl<'t> Read<'t> {
     /// Reads a line without its end.
-    pub(super) fn read(line: &'t str) -> Self {
-        let text = line.trim();
-        let is_remark = text.is_empty() || text.starts_with('#') || text.starts_with("=> ");
-        if is_remark || is_frame(line) {
-            return Self::Nothing;
+    pub(super) fn new(line: &'t str) -> Self {
+        let line = line.trim_start_matches('\u{feff}').trim_end();
+        let (text, is_of_log) = prefix::without_log_head(line);
+        let whole = |line| Self { recording: None, is_of_log, line };
+        if let Some(line) = remark::remark(text) {
+            return whole(line);
         }
-        if let Some(rest) = text.strip_prefix("cpus=") {
-            return rest.parse().map_or(Self::Nothing, Self::Cpus);
-        }
-        if let Some(lost) = text.strip_prefix("CPU:").and_then(lost) {
-            return lost;
-        }
-        let Some((thread, cpu, rest)) = split_cpu(line) else {
-            return Self::Unreadable("no CPU in brackets");
+        let why = match event(text) {
+            Ok((recording, line)) => return Self { recording, is_of_log, line },
+            Err(why) => why,
         };
-        if cpu >= MOST_CPUS {
-            return Self::Unreadable("no kernel has a CPU of this number");
-        }
-        match thread_of(thread.trim()) {
-            Some((comm, thread)) => event(comm, thread, cpu, rest),
-            None => Self::Unreadable("no thread id before the CPU"),
+        let prefixed = prefix::recording_before(text)
+            .and_then(|(name, rest)| Some((name, remark::remark(rest)?)))
+            .filter(|(_, line)| *line != Line::Nothing || why == Why::Foreign);
+        match prefixed {
+            Some((name, line)) => Self { recording: Some(name), is_of_log, line },
+            None => whole(Line::Unreadable(why)),
         }
     }
 }
 
-/// Whether it is an entry of a call chain, as perf script indents them.
-fn is_frame(line: &str) -> bool {
-    let first = line.strip_prefix('\t').and_then(|line| line.split_whitespace().next());
-    first.is_some_and(|first| first.len() >= 4 && first.bytes().all(|one| one.is_ascii_hexdigit()))
+fn all_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `0 [12 EVENTS DROPPED]`, `0 [EVENTS DROPPED]`, `0 [LOST 12 EVENTS]`.
-fn lost<'t>(text: &str) -> Option<Line<'t>> {
-    let (cpu, rest) = text.split_once(" [")?;
-    if !(rest.contains("DROPPED") || rest.contains("LOST")) {
-        return None;
+/// The event of a line, and the recording that it is of.
+fn event(text: &str) -> Result<(Option<&str>, Line<'_>), Why> {
+    let mut why = Why::Foreign;
+    for (at, _) in text.match_indices(':').take(MOST_COLONS) {
+        let (Some(before), Some(rest)) = (text.get(..at), text.get(at + 1..)) else { continue };
+        if !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
+            continue;
+        }
+        let Some((before, time)) = time::last(before) else { continue };
+        match place::place(before) {
+            Ok(place) => return after(place, time, rest),
+            // Prose has numbers before colons, too.
+            Err(missing) if time.digits.is_some() || missing == Why::Cpu => why = why.max(missing),
+            Err(_) => {}
+        }
     }
-    let mut words = rest.split(|one: char| !one.is_ascii_alphanumeric());
-    let count = words.find_map(|word| word.parse().ok());
-    Some(Line::Lost { cpu: cpu.parse().ok().filter(|cpu| *cpu < MOST_CPUS)?, count })
+    Err(if why == Why::Foreign && has_cpu(text) { Why::Time } else { why })
 }
 
-/// What stands before the CPU, the CPU, and what stands behind.
-fn split_cpu(line: &str) -> Option<(&str, u32, &str)> {
-    line.match_indices('[').find_map(|(at, _)| {
-        let (cpu, rest) = line.get(at + 1..)?.split_once(']')?;
-        let is_number = !cpu.is_empty() && cpu.bytes().all(|one| one.is_ascii_digit());
-        let apart = rest.starts_with(char::is_whitespace);
-        (is_number && apart).then_some(())?;
-        Some((line.get(..at)?, cpu.parse().ok()?, rest))
+/// What a line says whose place and time are known.
+fn after<'t>(
+    place: Place<'t>,
+    time: Time,
+    rest: &'t str,
+) -> Result<(Option<&'t str>, Line<'t>), Why> {
+    let Place { comm, thread, cpu, flags } = place;
+    let (recording, comm) = prefix::recording_of(comm);
+    let line = match name::after_time(rest) {
+        AfterTime::Event(Named { form, system, name, body }) => {
+            Line::Event(EventLine { comm, thread, cpu, time, flags, form, system, name, body })
+        }
+        AfterTime::Lost(count) => Line::Lost { cpu, count },
+        AfterTime::Nothing => Line::Nothing,
+        AfterTime::Unreadable => return Err(Why::Name),
+    };
+    Ok((recording, line))
+}
+
+/// Whether there is a CPU in brackets.
+fn has_cpu(text: &str) -> bool {
+    let mut brackets = text.match_indices('[').take(MOST_COLONS);
+    brackets.any(|(at, _)| {
+        let inner = text.get(at + 1..).and_then(|rest| rest.split_once(']'));
+        inner.is_some_and(|(cpu, _)| cpu.len() >= 3 && all_digits(cpu))
     })
-}
-
-/// `comm-12`, `comm-12 (11)`, `comm 12` or `comm 11/12`, whatever the name is made of.
-fn thread_of(text: &str) -> Option<(&str, u32)> {
-    let text = match text.strip_suffix(')') {
-        Some(inner) => inner.rsplit_once('(')?.0.trim_end(),
-        None => text,
-    };
-    let at = text.rfind(|one: char| !one.is_ascii_digit())?;
-    let thread = text.get(at + 1..)?.parse().ok()?;
-    let before = text.get(..at)?;
-    let comm = match text.as_bytes().get(at)? {
-        b'-' => before,
-        b' ' => before.trim_end(),
-        b'/' => before.trim_end_matches(|one: char| one.is_ascii_digit()).trim_end(),
-        _ => return None,
-    };
-    (!comm.trim().is_empty()).then(|| (comm.trim(), thread))
-}
-
-fn event<'t>(comm: &'t str, thread: u32, cpu: u32, rest: &'t str) -> Line<'t> {
-    let no_time = Line::Unreadable("no time in seconds behind the CPU");
-    let Some((time, rest)) = rest.split_once(": ").or_else(|| rest.split_once(":\t")) else {
-        return no_time;
-    };
-    // Before the time there may be the kernel's flags.
-    let mut words = time.split_whitespace().rev();
-    let time = words.next().unwrap_or("");
-    let flags = words.next().and_then(flags);
-    let Some((stamp_ns, digits)) = nanoseconds(time) else { return no_time };
-    let rest = rest.trim();
-    if let Some(lost) = rest.strip_prefix("PERF_RECORD_LOST") {
-        let count = lost.split_whitespace().find_map(|word| word.parse().ok());
-        return Line::Lost { cpu, count };
-    }
-    let (name, body) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let Some(name) = name.strip_suffix(':') else {
-        return Line::Unreadable("no event's name behind the time");
-    };
-    let (system, name) = match name.split_once(':') {
-        Some((system, name)) => (Some(system), name),
-        None => (None, name),
-    };
-    if !is_name(name) || !system.is_none_or(is_name) {
-        return Line::Unreadable("no event's name behind the time");
-    }
-    let body = body.trim_start();
-    Line::Event(EventLine { comm, thread, cpu, stamp_ns, flags, digits, system, name, body })
-}
-
-/// The kernel's flags of a line (`d..2.`, `dNh1.`): interrupts, whether the thread is to give way, the
-/// kind of interrupt, and depths that don't matter (`trace_print_lat_fmt` of `kernel/trace/trace_output.c`).
-fn flags(word: &str) -> Option<u8> {
-    let &[irqs, _, context, ..] = word.as_bytes() else { return None };
-    let irqs = match irqs {
-        b'd' | b'D' | b'X' => 0x01,
-        b'.' | b'b' => 0,
-        _ => return None,
-    };
-    // TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ, TRACE_FLAG_NMI.
-    let context = match context {
-        b'h' => 0x08,
-        b's' => 0x10,
-        b'H' => 0x18,
-        b'z' => 0x40,
-        b'Z' => 0x48,
-        b'.' => 0,
-        _ => return None,
-    };
-    Some(irqs | context)
-}
-
-fn is_name(name: &str) -> bool {
-    let is_of_name = |one: u8| one.is_ascii_alphanumeric() || matches!(one, b'_' | b'-');
-    !name.is_empty() && name.len() <= MOST_NAME_BYTES && name.bytes().all(is_of_name)
-}
-
-/// Seconds with up to nine digits behind a point, in nanoseconds; and how many digits there are.
-fn nanoseconds(text: &str) -> Option<(u64, u32)> {
-    let (seconds, fraction) = text.split_once('.')?;
-    let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=9).contains(digits))?;
-    let all = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
-    if !all(seconds) || !all(fraction) {
-        return None;
-    }
-    let fraction: u64 =
-        fraction.parse::<u64>().ok()?.checked_mul(10_u64.checked_pow(9 - digits)?)?;
-    Some((seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?, digits))
 }
 
 #[cfg(test)]
@@ -194,59 +189,63 @@ mod tests {
     use super::*;
 
     fn event_of(line: &str) -> EventLine<'_> {
-        match Line::read(line) {
+        match Read::new(line).line {
             Line::Event(event) => event,
-            other => panic!("{line:?} is {other:?}"),
+            other => panic!("{line:?}: {other:?}"),
         }
     }
 
     #[test]
-    fn lines_of_all_three_programs_are_read() {
+    fn lines_of_every_tool_are_read() {
         for line in [
             "       CPU 0/KVM-102   [003]    42.342151: kvm_exit:             reason HLT rip 0x1",
             "       CPU 0/KVM-102   [003] d..1.    42.342151: kvm_exit: reason HLT rip 0x1",
-            "       CPU 0/KVM-102     (    77) [003] d..1.    42.342151: kvm_exit: reason HLT rip 0x1",
-            "       CPU 0/KVM   102 [003]    42.342151:                 kvm:kvm_exit: reason HLT rip 0x1",
-            "       CPU 0/KVM    77/102 [003]    42.342151:  kvm:kvm_exit: reason HLT rip 0x1",
+            "       CPU 0/KVM-102   [003]    42.342151: (+36)    kvm_exit: reason HLT rip 0x1\r",
+            "       CPU 0/KVM   102 [003]    42.342151:             kvm:kvm_exit: reason HLT rip 0x1",
+            "       CPU 0/KVM   99/102  [003] KGg     42.342151: 1  kvm:kvm_exit: reason HLT rip 0x1",
+            "CPU 0/KVM-102     3d.h2. 42342151us+: kvm_exit: reason HLT rip 0x1",
+            "[   99.000001] CPU 0/KVM-102     3d.h2. 42342151us : kvm_exit: reason HLT rip 0x1",
+            "  host.dat:      CPU 0/KVM-102   [003]    42.342151: kvm_exit:   reason HLT rip 0x1",
         ] {
             let event = event_of(line);
             assert_eq!((event.comm, event.thread, event.cpu), ("CPU 0/KVM", 102, 3), "{line}");
-            assert_eq!((event.stamp_ns, event.digits), (42_342_151_000, 6));
+            assert_eq!(event.time, Time { stamp: 42_342_151_000, digits: Some(6) });
             assert_eq!((event.name, event.body), ("kvm_exit", "reason HLT rip 0x1"));
             assert_eq!(event.system.is_some(), line.contains("kvm:"));
+            let recording = line.contains("host.dat").then_some("host.dat");
+            assert_eq!(Read::new(line).recording, recording);
         }
         let odd = event_of("a-1 [x]-7-12 [000] 1.000000001: x: ");
-        assert_eq!(
-            (odd.comm, odd.thread, odd.stamp_ns, odd.body),
-            ("a-1 [x]-7", 12, 1_000_000_001, "")
-        );
+        assert_eq!((odd.comm, odd.thread, odd.body), ("a-1 [x]-7", 12, ""));
+        assert_eq!(odd.time, Time { stamp: 1_000_000_001, digits: Some(9) });
+        let switch =
+            event_of("qemu-sys-119     1d..2.    63.7: sched_switch: a:119 [120] R ==> b:15 [120]");
+        assert_eq!((switch.cpu, switch.name), (1, "sched_switch"));
     }
 
     #[test]
     fn losses_remarks_and_rubbish_are_told_apart() {
-        let lost = |count| Line::Lost { cpu: 2, count };
-        assert_eq!(Line::read("CPU:2 [12 EVENTS DROPPED]"), lost(Some(12)));
-        assert_eq!(Line::read("CPU:2 [LOST 12 EVENTS]"), lost(Some(12)));
-        assert_eq!(Line::read("CPU:2 [EVENTS DROPPED]"), lost(None));
-        assert_eq!(Line::read("perf 1 [002] 4.5: PERF_RECORD_LOST lost 9"), lost(Some(9)));
-        assert_eq!(Line::read("cpus=16"), Line::Cpus(16));
-        for nothing in
-            ["", "# tracer: nop", "\t    ffffffff8107 do_it ([kernel])", " => do_it (ffff)"]
-        {
-            assert_eq!(Line::read(nothing), Line::Nothing, "{nothing:?}");
-        }
-        for rubbish in [
-            "hello",
-            "a-1 [000]",
-            "a-1 [000] 12345: kvm_exit: x",
-            "a-1 [000] 1.0000000001: kvm_exit: x",
-            "a-1 [000] 99999999999999999999.0: kvm_exit: x",
-            "a-1 [99999] 1.0: kvm_exit: x",
-            "a [000] 1.0: kvm_exit: x",
-            "a-1 [000] 1.0: kvm_exit x",
-            "a-1 [000] 1.0: kvm\"exit: x",
+        assert_eq!(
+            Read::new("perf 1 [002] 4.5: PERF_RECORD_LOST lost 9").line,
+            Line::Lost { cpu: 2, count: Some(9) }
+        );
+        let of_guest = Read::new("  guest.dat: cpus=3");
+        assert_eq!((of_guest.recording, of_guest.line), (Some("guest.dat"), Line::Cpus(3)));
+        let lost = Read::new("  guest.dat: CPU:1 [7 EVENTS DROPPED]");
+        assert_eq!(lost.line, Line::Lost { cpu: 1, count: Some(7) });
+        for (rubbish, why) in [
+            ("hello", Why::Foreign),
+            ("note: it took 12: long", Why::Foreign),
+            ("a-1 [000]", Why::Time),
+            ("a-1 [000] 1.0000000001: kvm_exit: x", Why::Time),
+            ("a-1 [000] 99999999999999999999.0: kvm_exit: x", Why::Time),
+            ("a-1 [99999] 1.0: kvm_exit: x", Why::Cpu),
+            ("a [000] 1.0: kvm_exit: x", Why::Thread),
+            ("a 7 1.0: kvm_exit: x", Why::NoCpu),
+            ("a-1 [000] 1.0: kvm_exit x", Why::Name),
+            ("a-1 [000] 1.0: kvm\"exit: x", Why::Name),
         ] {
-            assert!(matches!(Line::read(rubbish), Line::Unreadable(_)), "{rubbish:?}");
+            assert_eq!(Read::new(rubbish).line, Line::Unreadable(why), "{rubbish:?}");
         }
     }
 }

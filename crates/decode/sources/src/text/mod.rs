@@ -1,59 +1,60 @@
 //! Text that trace-cmd report or perf script printed, or the kernel's own `trace` file, as a recording.
 //!
-//! A first look at all lines finds CPUs, events and their fields, and which lines are whose; a CPU's
-//! lines become records when they are asked for (`stream.rs`). Each event gets a format of its own, as
-//! a kernel would write it (`layout.rs`): fields come from the line (`template.rs`, `known.rs`), and the
-//! whole line is kept as one more field, which is what the format prints. What no text has is the
-//! number of an exit's reason: names are numbered as they come (`reasons.rs`).
+//! A first look at all lines finds recordings, CPUs, events and their fields, and which lines are whose
+//! (`machines.rs`, `first_look.rs`); a CPU's lines become records when they are asked for (`stream.rs`).
+//! Each event gets a format of its own, as a kernel would write it (`layout.rs`): fields come from the
+//! line (`template.rs`, `known.rs`), and the whole line is kept as one more field, which is what the
+//! format prints. What no text has is the number of an exit's reason: names are numbered as they come
+//! (`reasons.rs`).
 
+mod events;
+mod first_look;
 mod known;
 mod layout;
 mod line;
+mod machines;
 mod reasons;
+mod refusal;
 mod stream;
 mod template;
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sys::FileMap;
-use tracedat::{Cmdlines, Correction, EventFormat as EventText, Formats};
+use tracedat::{Cmdlines, EventFormat as EventText, Formats, Guest};
 
+use self::events::Events;
+use self::first_look::FirstLook;
 pub(crate) use self::known::system_of;
 pub use self::known::{TEXT_REASON, X86_VECTORS};
 use self::layout::Event;
-use self::line::{EventLine, Line};
+use self::machines::{Machine, Machines};
 use self::reasons::Reasons;
 pub use self::reasons::TEXT_REASON_WAITS;
-use self::stream::{CpuLines, TextStream};
+use self::stream::TextStream;
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text as NameText};
-use crate::recording::{BufferInfo, Recording, RecordingInfo};
+use crate::open::OpenError;
+use crate::recording::Recording;
 use crate::stream::{Stream, StreamRecords};
-use crate::{Damage, Ending, FormatTable};
+use crate::{Ending, FormatTable};
 
 /// A line is read up to here: what follows fits no page of the kernel's.
 const MOST_LINE_BYTES: usize = 2048;
-/// Different events, at most.
-const MOST_EVENTS: usize = 4096;
-/// Threads whose names are kept, at most.
-const MOST_THREADS: usize = 1 << 20;
-/// Lines that can't be read which are reported one by one.
-const MOST_UNREADABLE: usize = 100;
-/// How much of a file is looked at to see whether it is such a text.
+/// How much of a file is looked at to see whether it is text.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// Whether a file begins as such a text: it is text, and has a line that is an event or a loss.
+/// What a trace.dat begins with, however little there is of it.
+const TRACE_DAT: u8 = 0x17;
+
+/// Whether a file begins as text. That it holds a trace is seen when it is read.
 pub(crate) fn is_text(file: &[u8]) -> bool {
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
-    if first.iter().any(|&one| one < b'\t' || one == 0x7f) {
-        return false;
-    }
-    lines(first).any(|line| matches!(Line::read(&line.text()), Line::Event(_) | Line::Lost { .. }))
+    first.first() != Some(&TRACE_DAT) && !first.iter().any(|&one| one < b'\t' || one == 0x7f)
 }
 
 /// A line, and where it stands.
@@ -90,173 +91,74 @@ fn lines(file: &[u8]) -> impl Iterator<Item = LineAt<'_>> {
     })
 }
 
-/// A text whose lines have been looked at.
+/// A recording of a text whose lines have been looked at.
 #[derive(Debug)]
 struct Text {
-    file: FileMap,
+    file: Arc<FileMap>,
     events: Events,
     reasons: Reasons,
 }
 
-/// Events by what lines call them.
-#[derive(Debug, Default)]
-struct Events {
-    list: Vec<Event>,
-    /// Those that some line calls by their name alone, and all by system and name.
-    places: HashMap<String, usize>,
-    with_system: HashMap<String, HashMap<String, usize>>,
+/// Makes recordings of a text: one, or one for each that it was printed of.
+///
+/// # Errors
+/// When it holds no trace.
+pub(crate) fn recordings(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
+    let machines = Machines::read(&file);
+    let (first, lack) = machines.refusal.reason();
+    let machines = machines.traces();
+    if machines.is_empty() {
+        return Err(OpenError::Text { path: path.to_owned(), first, lack });
+    }
+    let several = machines.len() > 1;
+    let (host, file) = (machines::host(&machines), Arc::new(file));
+    let guests: Vec<Guest> = (1_u64..)
+        .zip(&machines)
+        .enumerate()
+        .filter(|(at, _)| several && *at != host)
+        .map(|(_, (trace_id, machine))| Guest {
+            name: machine.vm().to_owned(),
+            trace_id,
+            vcpus: Vec::new(),
+        })
+        .collect();
+    let made = machines.into_iter().enumerate().map(|(at, machine)| {
+        let path = machine.path(path, several);
+        let mut made = recording(path, Arc::clone(&file), machine);
+        made.info.trace_id = several.then_some(at as u64 + 1);
+        if at == host {
+            made.info.guests.clone_from(&guests);
+        }
+        made
+    });
+    Ok(made.collect())
 }
 
-impl Events {
-    fn place(&self, line: &EventLine<'_>) -> Option<usize> {
-        let places = match line.system {
-            None => &self.places,
-            Some(system) => self.with_system.get(system)?,
-        };
-        places.get(line.name).copied()
-    }
-
-    fn get(&self, line: &EventLine<'_>) -> Option<&Event> {
-        self.list.get(self.place(line)?)
-    }
-
-    /// The event of a line, which may be a new one; `None`: there are too many.
-    fn get_or_add(&mut self, line: &EventLine<'_>) -> Option<&mut Event> {
-        let place = match self.place(line) {
-            Some(place) => place,
-            None => self.add(line)?,
-        };
-        self.list.get_mut(place)
-    }
-
-    /// The place of an event that no line called so before; `None`: there are too many.
-    fn add(&mut self, line: &EventLine<'_>) -> Option<usize> {
-        let system = line.system.unwrap_or_else(|| known::system_of(line.name));
-        // Lines that name the system and lines that don't are of one event.
-        let known = self.with_system.get(system).and_then(|places| places.get(line.name)).copied();
-        let place = known.unwrap_or(self.list.len());
-        if known.is_none() {
-            let id = u16::try_from(place + 1).ok().filter(|_| place < MOST_EVENTS)?;
-            self.list.push(Event::new(id, system, line.name));
-            let places = self.with_system.entry(system.to_owned()).or_default();
-            places.insert(line.name.to_owned(), place);
-        }
-        if line.system.is_none() {
-            self.places.insert(line.name.to_owned(), place);
-        }
-        Some(place)
-    }
-}
-
-/// What the first look at all lines finds.
-#[derive(Debug, Default)]
-struct FirstLook {
-    events: Events,
-    reasons: Reasons,
-    cpus: BTreeMap<u32, CpuLines>,
-    comms: HashMap<u32, String>,
-    cpu_count: Option<u32>,
-    /// Digits behind the points of times, the fewest.
-    digits: Option<u32>,
-    damage: Vec<Damage>,
-    /// Lines that can't be read beyond those in `damage`.
-    more: u64,
-}
-
-impl FirstLook {
-    fn new(file: &[u8]) -> Self {
-        let mut look = Self::default();
-        for (number, line) in (1_u64..).zip(lines(file)) {
-            let text = line.text();
-            match Line::read(&text) {
-                Line::Event(event) => look.event(number, &line, &event),
-                Line::Lost { cpu, count } => {
-                    look.cpus.entry(cpu).or_default().lost(line.offset, count);
-                }
-                Line::Cpus(count) => look.cpu_count = Some(count),
-                Line::Nothing => {}
-                Line::Unreadable(why) => look.unreadable(number, &line, why),
-            }
-        }
-        look.events.list.iter_mut().for_each(Event::lay_out);
-        look
-    }
-
-    fn event(&mut self, number: u64, line: &LineAt<'_>, event: &EventLine<'_>) {
-        let Some(known) = self.events.get_or_add(event) else {
-            return self.unreadable(number, line, "it is of one event more than can be told apart");
-        };
-        known.look_at(event, &mut self.reasons);
-        self.cpus.entry(event.cpu).or_default().event(line.offset);
-        self.digits = Some(self.digits.map_or(event.digits, |digits| digits.min(event.digits)));
-        // trace-cmd and perf script write these where they don't know the thread's name.
-        let unknown = event.comm == "<...>"
-            || event.comm.strip_prefix(':').is_some_and(|id| id.parse() == Ok(event.thread));
-        let is_name = !unknown && event.thread != 0;
-        if is_name {
-            let room = self.comms.len() < MOST_THREADS;
-            match self.comms.get_mut(&event.thread) {
-                Some(comm) if comm == event.comm => {}
-                Some(comm) => event.comm.clone_into(comm),
-                None if room => drop(self.comms.insert(event.thread, event.comm.to_owned())),
-                None => {}
-            }
-        }
-        if line.is_cut() {
-            self.unreadable(number, line, "it is longer than 2048 bytes: the rest is left out");
-        }
-    }
-
-    fn unreadable(&mut self, number: u64, line: &LineAt<'_>, why: &str) {
-        if self.damage.len() >= MOST_UNREADABLE {
-            self.more += 1;
-            return;
-        }
-        let shown: String = line.text().chars().take(60).collect();
-        let what = format!("line {number}: {why}: {shown:?}");
-        self.damage.push(Damage::at(line.offset as u64, what));
-    }
-
-    fn info(&self) -> RecordingInfo {
-        let resolution_ns = self.digits.map(|digits| 10_u64.pow(9_u32.saturating_sub(digits)));
-        RecordingInfo {
-            format: "text".to_owned(),
-            buffers: vec![BufferInfo::default()],
-            cpu_count: self.cpu_count,
-            resolution_ns,
-            ..RecordingInfo::default()
-        }
-    }
-}
-
-/// Makes a recording of a text.
-pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
-    let mut look = FirstLook::new(&file);
-    if look.more > 0 {
-        let what = format!("{} more lines can't be read", look.more);
-        look.damage.push(Damage::at(0, what));
-    }
-    let info = look.info();
+fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
+    let look = machine.look;
+    let (info, correction, ending) = (look.info(), look.correction(), look.ending());
     let FirstLook { events, reasons, cpus, comms, damage, .. } = look;
     let formats: FormatTable = events.list.iter().filter_map(|one| one.format(&reasons)).collect();
     let comms: String = comms.iter().map(|(thread, comm)| format!("{thread} {comm}\n")).collect();
     let text = Arc::new(Text { file, events, reasons });
-    let stream = |(cpu, lines)| {
+    let stream = |((buffer, cpu), lines)| {
         let records = Arc::new(TextStream::new(cpu, Arc::clone(&text), lines));
-        Stream { cpu, buffer: 0, records: StreamRecords::Listed(records), cut: false }
+        Stream { cpu, buffer, records: StreamRecords::Listed(records), cut: false }
     };
     let streams: Vec<Stream> = cpus.into_iter().map(stream).collect();
     let container = Container::Text(Box::new(format_texts(&text)));
-    let ending = Ending::of(path, &container, &streams, &info.buffers);
+    let ending = ending.unwrap_or_else(|| Ending::of(&path, &container, &streams, &info.buffers));
+    let corrections = vec![correction; info.buffers.len().max(1)];
     Recording {
-        path: path.to_owned(),
+        path,
         files: Vec::new(),
         container,
         info,
+        // How records are made here; that of the recorded kernel is not known.
         abi: Abi { order: ByteOrder::Little, long: LongSize::Eight },
         formats,
         streams,
-        clock: Clock::new(vec![Correction::identity()]),
+        clock: Clock::new(corrections),
         names: Names::new(Cmdlines::parse(comms.as_bytes()), NameText::Missing, NameText::Missing),
         damage,
         ending,
@@ -265,7 +167,6 @@ pub(crate) fn recording(path: &Path, file: FileMap) -> Recording {
         lacks_events: AtomicBool::new(false),
     }
 }
-
 /// The formats as a trace.dat has them.
 fn format_texts(text: &Text) -> Formats {
     let event = |event: &Event| EventText {

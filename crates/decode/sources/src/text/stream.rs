@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringbuf::Missed;
 
-use super::line::Line;
+use super::line::{Line, Read};
 use super::{LineAt, Text};
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
@@ -33,6 +33,12 @@ struct Loss {
 impl CpuLines {
     pub(super) fn event(&mut self, offset: usize) {
         self.places.push(offset as u64);
+    }
+
+    /// Events were lost before the first one.
+    pub(super) fn begins_after(&mut self, offset: u64, count: u64) {
+        self.places.insert(0, IS_LOSS | self.losses.len() as u64);
+        self.losses.push(Loss { offset, count: Some(count) });
     }
 
     /// Losses one after another are one.
@@ -69,8 +75,8 @@ impl TextStream {
     /// Time of the event at a place; `None`: it is no event.
     fn stamp(&self, place: u64) -> Option<u64> {
         let line = LineAt::at(&self.text.file, usize::try_from(place).ok()?)?;
-        match Line::read(&line.text()) {
-            Line::Event(event) => Some(event.stamp_ns),
+        match Read::new(&line.text()).line {
+            Line::Event(event) => Some(event.time.stamp),
             _ => None,
         }
     }
@@ -83,12 +89,12 @@ impl TextStream {
     fn event(&self, place: u64, list: &mut RecordList, lost: &mut Option<Loss>) -> Option<()> {
         let line = LineAt::at(&self.text.file, usize::try_from(place).ok()?)?;
         let text = line.text();
-        let Line::Event(event) = Line::read(&text) else { return None };
+        let Line::Event(event) = Read::new(&text).line else { return None };
         let known = self.text.events.get(&event)?;
         if let Some(loss) = lost.take() {
-            list.missed(missed(loss), event.stamp_ns, loss.offset);
+            list.missed(missed(loss), event.time.stamp, loss.offset);
         }
-        list.push(event.stamp_ns, place, |out| {
+        list.push(event.time.stamp, place, |out| {
             known.write(&event, &self.text.reasons, out);
         });
         Some(())

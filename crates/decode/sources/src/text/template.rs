@@ -6,7 +6,8 @@
 /// What a capture holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Captured<'t> {
-    Number(i128),
+    /// A number, and how it stands in the line.
+    Number(i128, &'t str),
     /// A name without a number: of an exit's reason.
     Reason(&'t str),
     /// A thread's name.
@@ -39,12 +40,18 @@ fn follow<'t, 'p>(
     let Some((capture, rest)) = rest.split_once('}') else { return false };
     // `{name=1}` is what the literal text says.
     if let Some((name, value)) = capture.split_once('=') {
-        out.push((name, Captured::Number(value.parse().unwrap_or(0))));
+        out.push((name, Captured::Number(value.parse().unwrap_or(0), "")));
         return follow(rest, body, out);
     }
     let (name, kind) = capture.split_once(':').unwrap_or((capture, ""));
     match kind {
         "r" | "c" => follow_name((name, kind), rest, body, out),
+        "w" => {
+            let end = body.find(char::is_whitespace).unwrap_or(body.len());
+            let Some((word, behind)) = body.split_at_checked(end) else { return false };
+            out.push((name, Captured::Reason(word)));
+            !word.is_empty() && word.len() <= MOST_NAME_BYTES && follow(rest, behind, out)
+        }
         _ => {
             let taken = match kind {
                 "s" => task_state(body),
@@ -52,7 +59,8 @@ fn follow<'t, 'p>(
                 _ => number(body, false),
             };
             let Some((value, behind)) = taken else { return false };
-            out.push((name, Captured::Number(value)));
+            let shown = body.get(..body.len() - behind.len()).unwrap_or("");
+            out.push((name, Captured::Number(value, shown)));
             follow(rest, behind, out)
         }
     }
@@ -65,6 +73,10 @@ fn follow_name<'t, 'p>(
     body: &'t str,
     out: &mut Vec<(&'p str, Captured<'t>)>,
 ) -> bool {
+    if rest.is_empty() {
+        out.push((name, Captured::Comm(body.trim())));
+        return !body.trim().is_empty();
+    }
     let at = out.len();
     let ends = body.char_indices().map(|(at, _)| at).chain([body.len()]);
     for end in ends.take_while(|end| *end <= MOST_NAME_BYTES).filter(|end| *end > 0) {
@@ -145,9 +157,50 @@ pub(super) fn pairs(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)> {
 fn value_of(value: &str) -> Captured<'_> {
     let first = value.split_whitespace().next().unwrap_or("").trim_end_matches([',', ';']);
     match number(first, false) {
-        Some((number, "")) => Captured::Number(number),
+        Some((number, "")) => Captured::Number(number, first),
         _ => Captured::Text(value),
     }
+}
+
+/// The arguments of a system call: `fd: d, cmd: ae80`, whose numbers are hexadecimal with or without `0x`;
+/// a type may stand before a name.
+pub(super) fn arguments(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)> {
+    body.split(", ").filter_map(|argument| {
+        let (name, value) = argument.split_once(": ")?;
+        let name = name.rsplit([' ', '*']).next().filter(|name| is_field(name))?;
+        let first = value.split_whitespace().next().unwrap_or("");
+        Some((
+            name,
+            match number(first, true) {
+                Some((number, "")) => Captured::Number(number, first),
+                _ => Captured::Text(value),
+            },
+        ))
+    })
+}
+
+/// A number of hexadecimal digits, with or without `0x`, in small letters as kernels print them.
+pub(super) fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    let is_such = !digits.is_empty() && digits.bytes().all(is_hex);
+    is_such.then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// The fields that templates take as hexadecimal numbers: raw forms print them without `0x`, too.
+pub(super) fn hexadecimal_fields(templates: &[&'static str]) -> Vec<&'static str> {
+    let captures = templates.iter().flat_map(|template| template.split('{').skip(1));
+    captures.filter_map(|capture| capture.split_once(":x}").map(|(name, _)| name)).collect()
+}
+
+/// Whether what a template takes are pairs, too.
+pub(super) fn has_pairs(template: &str) -> bool {
+    template.split('{').next().is_some_and(|literal| literal.ends_with('='))
+}
+
+/// Whether a body begins with a `name=value` pair.
+pub(super) fn begins_with_pair(body: &str) -> bool {
+    next_name(body) == Some(0)
 }
 
 /// The next pair's name, and what follows its `=`.
@@ -185,9 +238,9 @@ mod tests {
         let exit = "vcpu {vcpu_id} reason {reason:r} rip {rip}";
         let found = matched(exit, "vcpu 3 reason EPT VIOLATION rip 0xff info1 0x0").unwrap();
         let expected = [
-            ("vcpu_id", Captured::Number(3)),
+            ("vcpu_id", Captured::Number(3, "3")),
             ("reason", Captured::Reason("EPT VIOLATION")),
-            ("rip", Captured::Number(255)),
+            ("rip", Captured::Number(255, "0xff")),
         ];
         assert_eq!(found, expected);
         assert_eq!(matched(exit, "vcpu x reason HLT rip 0x1"), None);
@@ -195,9 +248,9 @@ mod tests {
         let found = matched(switch, "kworker/0:1:77 [120] R+ ==> a:1 [2]").unwrap();
         let captured: Vec<Captured<'_>> = found.iter().map(|(_, captured)| *captured).collect();
         assert_eq!(captured.first(), Some(&Captured::Comm("kworker/0:1")));
-        assert_eq!(captured.get(1), Some(&Captured::Number(77)));
-        assert_eq!(captured.get(3), Some(&Captured::Number(256)));
-        assert_eq!(matched("load{load=1}", "load"), Some(vec![("load", Captured::Number(1))]));
+        assert_eq!(captured.get(1), Some(&Captured::Number(77, "77")));
+        assert_eq!(captured.get(3), Some(&Captured::Number(256, "R+")));
+        assert_eq!(matched("load{load=1}", "load"), Some(vec![("load", Captured::Number(1, ""))]));
     }
 
     #[test]
@@ -207,12 +260,35 @@ mod tests {
         let number = Captured::Number;
         let expected = [
             ("comm", Captured::Text("CPU 0/KVM")),
-            ("pid", number(12)),
-            ("runtime", number(5)),
-            ("state", number(16)),
-            ("a", number(-4)),
+            ("pid", number(12, "12")),
+            ("runtime", number(5, "5")),
+            ("state", number(16, "0x10")),
+            ("a", number(-4, "-4")),
         ];
         assert_eq!(found, expected);
         assert_eq!(pairs("== ==> = 1=2 a==").count(), 1);
+    }
+
+    #[test]
+    fn hexadecimal_numbers_and_fields_are_known() {
+        assert_eq!(hexadecimal("756e6547"), Some(0x756e_6547));
+        assert_eq!(hexadecimal("0x10"), Some(16));
+        for other in ["", "0x", "D", "12g", "11112222333344445"] {
+            assert_eq!(hexadecimal(other), None, "{other}");
+        }
+        let templates = ["func {function:x} idx {index:x} a {a}", "func {function:x}"];
+        assert_eq!(hexadecimal_fields(&templates), ["function", "index", "function"]);
+    }
+
+    #[test]
+    fn arguments_of_system_calls_are_hexadecimal() {
+        let number = Captured::Number;
+        let found: Vec<_> = arguments("fd: d, cmd: ae80, unsigned long arg: 0").collect();
+        let expected =
+            [("fd", number(13, "d")), ("cmd", number(0xae80, "ae80")), ("arg", number(0, "0"))];
+        assert_eq!(found, expected);
+        let found: Vec<_> =
+            arguments("const char * filename: 0x7f \"/a, b\", flags: 0x10").collect();
+        assert_eq!(found, [("filename", number(0x7f, "0x7f")), ("flags", number(16, "0x10"))]);
     }
 }

@@ -1,0 +1,348 @@
+//! Every shape of text that trace-cmd, perf and `hyperscope events` print recordings in, read again: the
+//! oracle is the recording.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use analyses::contents::contents;
+use analyses::exits::Exits;
+use report::events::{Machine, Style, write_events};
+use serde_json::Value;
+use sources::Recording;
+use timeline::event_filter::Filter;
+
+use crate::printed_texts::{compare, exits_of, path_of, printed, read};
+
+/// Recordings of both kinds of x86 and of a guest.
+const RECORDINGS: [&str; 3] =
+    ["x86-vmx/vmm.dat", "x86-svm/qemu.dat", "x86-svm/host-guest.guest.dat"];
+/// Longer ones, which are printed with some of the options; a plugin of trace-cmd makes one line of two calls.
+const LONGER: [&str; 3] = ["x86-vmx/nested.dat", "arm64/D.dat", "x86-svm/calls.dat"];
+
+/// How times are rounded that a shape prints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Times {
+    /// To this many nanoseconds.
+    Rounded(u64),
+    /// To microseconds, from the first event on.
+    FromFirst,
+    /// The raw stamps, which count nanoseconds or ticks.
+    Raw,
+}
+
+/// Options of `trace-cmd report`, and what they make of times.
+const OPTIONS: &[(&[&str], Times)] = &[
+    (&[], Times::Rounded(1000)),
+    (&["-N"], Times::Rounded(1000)),
+    (&["-t"], Times::Rounded(1)),
+    (&["-l"], Times::Rounded(1000)),
+    (&["-l", "-t", "-N"], Times::Rounded(1)),
+    (&["--ts-diff"], Times::Rounded(1000)),
+    (&["--ts-diff", "-t", "-l"], Times::Rounded(1)),
+    (&["-w", "-N", "-t"], Times::Rounded(1)),
+    (&["-R", "-t"], Times::Rounded(1)),
+    (&["-R", "-l", "--ts-diff"], Times::Rounded(1000)),
+    (&["-r", "kvm_exit", "-t"], Times::Rounded(1)),
+    (&["-n", "kvm_exit", "-t"], Times::Rounded(1)),
+    (&["--debug", "-t"], Times::Rounded(1)),
+    (&["-V"], Times::Rounded(1000)),
+    (&["--align-ts"], Times::FromFirst),
+    (&["--raw-ts"], Times::Raw),
+    (&["--raw-ts", "-l", "--ts-diff", "-N"], Times::Raw),
+];
+
+/// What trace-cmd prints of recordings; `None`: it is not installed.
+fn report(files: &[&str], options: &[&str]) -> Option<Vec<u8>> {
+    let mut command = Command::new("trace-cmd");
+    command.arg("report");
+    files.iter().for_each(|file| _ = command.arg("-i").arg(path_of(file)));
+    match command.args(options).output() {
+        Ok(output) => Some(output.stdout),
+        Err(_) => {
+            testkit::skip!("trace-cmd is not installed");
+            None
+        }
+    }
+}
+
+/// Events by name, without systems: a text mostly doesn't have them.
+fn by_name(recording: &Recording) -> BTreeMap<String, u64> {
+    let mut names = BTreeMap::new();
+    for (name, count) in contents(recording, &|_| ()).events {
+        let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name).to_owned();
+        *names.entry(name).or_default() += count;
+    }
+    names
+}
+
+/// The events of a recording as `hyperscope events --format jsonl` has them.
+fn events_of(recording: Recording) -> Vec<Value> {
+    let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
+    let (filter, mut text) = (Filter::default(), Vec::new());
+    write_events(&[recording], &[machine], &filter, Style::Jsonl, &mut text, &|_| ()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn lines_of<'v>(events: &'v [Value], cpu: u64) -> impl Iterator<Item = &'v Value> {
+    events.iter().filter(move |event| event["cpu"] == cpu)
+}
+
+/// Threads, events and times of a text are those of the recording, CPU by CPU: events of several CPUs at the
+/// same time have no order.
+fn same_events(text: &[Value], recording: &[Value], times: Times, what: &str) {
+    let mut others = BTreeMap::new();
+    assert_eq!(text.len(), recording.len(), "{what}");
+    let first = recording.first().map_or(0, |event| event["ts_ns"].as_u64().unwrap());
+    for cpu in 0..4 {
+        for (found, expected) in lines_of(text, cpu).zip(lines_of(recording, cpu)) {
+            let name = |event: &Value| event["event"].as_str().unwrap().to_owned();
+            let (name, full) = (name(found), name(expected));
+            let own = full.split_once(':').unwrap().1.to_owned();
+            assert!(name.ends_with(&format!(":{own}")), "{what}: {found} is not {expected}");
+            assert_eq!(found["pid"], expected["pid"], "{what}: {found} {expected}");
+            let stamp = |event: &Value| event["ts_ns"].as_u64();
+            let expected_ns = stamp(expected).unwrap();
+            match times {
+                Times::Rounded(to) => {
+                    let off = stamp(found).unwrap().abs_diff(expected_ns);
+                    assert!(off < to, "{what}: {found} {expected}");
+                }
+                Times::FromFirst => {
+                    let off = stamp(found).unwrap().abs_diff(expected_ns - first);
+                    assert!(off <= 1000, "{what}: {found} {expected}");
+                }
+                Times::Raw => assert!(stamp(found).is_none(), "{what}: {found}"),
+            }
+            other_fields(found, expected, &mut others);
+        }
+    }
+    assert_eq!(others, BTreeMap::new(), "{what}");
+}
+
+/// Fields that raw forms print otherwise: of a call in the print fmt they have what it is called with.
+const PRINTED_OTHERWISE: &[&str] = &["kvm:kvm_apic_ipi.icr_low"];
+
+/// Fields of a text that the recording has, too, and that have other numbers there, with an example of each.
+fn other_fields(found: &Value, expected: &Value, others: &mut BTreeMap<String, String>) {
+    let (Some(found_fields), Some(fields)) =
+        (found["fields"].as_object(), expected["fields"].as_object())
+    else {
+        return;
+    };
+    for (name, value) in found_fields {
+        let Some(number) = fields.get(name).filter(|_| name != "common_flags") else { continue };
+        // States have letters in a text, and bits of several kernels in recordings.
+        if !value.is_number() || !number.is_number() || name == "prev_state" {
+            continue;
+        }
+        let bits = |value: &Value| value.as_u64().or(value.as_i64().map(|one| one as u64));
+        let (a, b) = (bits(value).unwrap(), bits(number).unwrap());
+        let field = format!("{}.{name}", expected["event"].as_str().unwrap());
+        // Narrow fields are printed by their own width.
+        if a != b && a != b & 0xffff_ffff && !PRINTED_OTHERWISE.contains(&field.as_str()) {
+            others.entry(field).or_insert_with(|| format!("{found} {expected}"));
+        }
+    }
+}
+
+#[test]
+fn every_option_of_trace_cmd_prints_a_text_that_is_read() {
+    for name in RECORDINGS {
+        read_with_options(name, OPTIONS);
+    }
+    let some: &[(&[&str], Times)] =
+        &[(&["-l", "-t", "-N"], Times::Rounded(1)), (&["-R", "-t"], Times::Rounded(1))];
+    for name in LONGER {
+        read_with_options(name, some);
+    }
+}
+
+/// Prints a recording with each of the options, and compares it with what is read of the text.
+fn read_with_options(name: &str, all: &[(&[&str], Times)]) {
+    let recording = sources::open(&path_of(name)).unwrap();
+    let (counts, exits) = (by_name(&recording), exits_of(&recording));
+    let events = events_of(sources::open(&path_of(name)).unwrap());
+    for (options, times) in all {
+        let what = format!("{name} {options:?}");
+        let Some(printed) = report(&[name], options) else { return };
+        let text = read(printed);
+        let damage: Vec<String> = text.damage().iter().map(ToString::to_string).collect();
+        assert_eq!(damage, [""; 0], "{what}");
+        assert_eq!((text.cpus(), text.recorded_abi()), (recording.cpus(), None), "{what}");
+        assert_eq!(text.is_nanoseconds(), *times != Times::Raw, "{what}");
+        assert_eq!(by_name(&text), counts, "{what}");
+        let is_coded = options.iter().any(|one| ["-R", "-r"].contains(one));
+        match times {
+            Times::Rounded(to) if !is_coded => {
+                let rounding_ns = if *to > 1 { 1000 } else { 0 };
+                compare_times(&what, &exits_of(&text), &exits, rounding_ns, options);
+            }
+            _ => assert_eq!(exit_counts(&exits_of(&text)), exit_counts(&exits), "{what}"),
+        }
+        same_events(&events_of(text), &events, *times, &what);
+    }
+}
+
+fn exit_counts(exits: &Exits) -> Vec<u64> {
+    let mut counts: Vec<u64> = exits.rows.iter().map(|row| row.tally.count).collect();
+    counts.sort_unstable();
+    counts
+}
+
+/// trace-cmd's plugins have names of their own for reasons: sums are compared without names then.
+fn compare_times(what: &str, text: &Exits, recording: &Exits, rounding_ns: u64, options: &[&str]) {
+    if options.contains(&"-N") {
+        return compare(what, text, recording, rounding_ns);
+    }
+    let sums = |exits: &Exits| {
+        let mut sums: Vec<(u64, u64)> = Vec::new();
+        for row in &exits.rows {
+            sums.push((row.tally.count, row.tally.durations.sum()));
+        }
+        sums.sort_unstable();
+        sums
+    };
+    let (text, recording) = (sums(text), sums(recording));
+    let counts = |sums: &[(u64, u64)]| sums.iter().map(|(count, _)| *count).collect::<Vec<_>>();
+    assert_eq!(counts(&text), counts(&recording), "{what}");
+    let total = |sums: &[(u64, u64)]| sums.iter().map(|(_, time)| time).sum::<u64>();
+    let count: u64 = recording.iter().map(|(count, _)| count).sum();
+    assert!(total(&text).abs_diff(total(&recording)) <= count * rounding_ns, "{what}");
+}
+
+#[test]
+fn parts_that_trace_cmd_prints_are_read_as_these_parts() {
+    let name = "x86-svm/host-guest.dat";
+    let recording = sources::open(&path_of(name)).unwrap();
+    let counts = contents(&recording, &|_| ());
+    let Some(of_cpu) = report(&[name], &["--cpu", "1"]) else { return };
+    let found = contents(&read(of_cpu), &|_| ());
+    let events: Vec<(u32, u64)> = found.cpus.iter().map(|cpu| (cpu.cpu, cpu.events)).collect();
+    assert_eq!(events, [(1, counts.cpus[1].events)]);
+    let exits = report(&[name], &["-F", "kvm_exit"]).unwrap();
+    let found = by_name(&read(exits));
+    assert_eq!(found["kvm_exit"], counts.events["kvm:kvm_exit"]);
+}
+
+#[test]
+fn recordings_printed_together_are_read_apart() {
+    let names = ["x86-svm/host-guest.dat", "x86-svm/host-guest.guest.dat"];
+    for options in [&["-t", "-N"][..], &["--ts-diff", "-t", "-l"]] {
+        let Some(printed) = report(&names, options) else { return };
+        let found = read_each(&printed);
+        assert_eq!(found.len(), 2, "{options:?}");
+        for (text, name) in found.iter().zip(names) {
+            let recording = sources::open(&path_of(name)).unwrap();
+            assert_eq!(by_name(text), by_name(&recording), "{options:?}");
+            assert_eq!((text.damage(), text.cpus()), (&[][..], recording.cpus()));
+        }
+        let guests: Vec<&str> =
+            found[0].info().guests.iter().map(|guest| guest.name.as_str()).collect();
+        assert_eq!(guests, ["host-guest.guest"]);
+        let error = sources::open_bytes(Path::new("t.txt"), printed).unwrap_err().to_string();
+        assert!(error.contains("2 recordings (host-guest.dat, host-guest.guest.dat)"), "{error}");
+    }
+}
+
+fn read_each(text: &[u8]) -> Vec<Recording> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text).unwrap();
+    sources::open_each(file.path()).unwrap()
+}
+
+#[test]
+fn what_events_prints_is_read_in_both_forms() {
+    for name in RECORDINGS {
+        let recording = sources::open(&path_of(name)).unwrap();
+        let raw = read(styled(&[&recording], Style::Raw));
+        let text = read(printed(&recording));
+        for text in [&raw, &text] {
+            assert_eq!(by_name(text), by_name(&recording), "{name}");
+            assert_eq!((text.damage(), text.cpus()), (&[][..], recording.cpus()), "{name}");
+        }
+        let events = events_of(recording);
+        same_events(&events_of(raw), &events, Times::Rounded(1000), name);
+        same_events(&events_of(text), &events, Times::Rounded(1000), name);
+    }
+}
+
+fn styled(recordings: &[&Recording], style: Style<'_>) -> Vec<u8> {
+    let paths: Vec<Recording> =
+        recordings.iter().map(|one| sources::open(one.path()).unwrap()).collect();
+    let names = ["host", "web"];
+    let machine =
+        |(level, name): (u32, &&str)| Machine { name: (*name).to_owned(), level, threads: None };
+    let machines: Vec<Machine> = (0..).zip(&names).map(machine).take(paths.len()).collect();
+    let mut text = Vec::new();
+    write_events(&paths, &machines, &Filter::default(), style, &mut text, &|_| ()).unwrap();
+    text
+}
+
+#[test]
+fn machines_that_events_prints_together_are_read_apart() {
+    let names = ["x86-svm/host-guest.dat", "x86-svm/host-guest.guest.dat"];
+    let recordings = names.map(|name| sources::open(&path_of(name)).unwrap());
+    for style in [Style::Text, Style::Raw] {
+        let found = read_each(&styled(&recordings.each_ref(), style));
+        let counts: Vec<_> = found.iter().map(by_name).collect();
+        assert_eq!(counts, recordings.each_ref().map(by_name));
+        assert_eq!(found[0].info().guests[0].name, "web");
+    }
+}
+
+/// Fields of `perf script` that leave what a trace needs.
+const FIELDS: &[&str] = &[
+    "",
+    "-F comm,tid,cpu,time,event,trace",
+    "-F tid,cpu,time,event,trace",
+    "-F comm,pid,tid,cpu,time,period,event,trace",
+    "-F comm,tid,cpu,time,event,ip,sym,dso,symoff,trace",
+    "-F +misc",
+    "-F +flags",
+    "-F +period,+pid,+ip,+sym",
+    "-L",
+    "-I",
+    "--header",
+    "--show-task-events",
+    "--show-mmap-events",
+    "--show-lost-events --show-switch-events --show-round-events --show-namespace-events",
+];
+
+#[test]
+fn every_field_of_perf_script_may_be_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    // Without symbols of a guest perf leaves out what was recorded while a guest's state was loaded.
+    let symbols = folder.path().join("kallsyms");
+    std::fs::write(&symbols, "ffffb26ddfe10000 T _stext\n").unwrap();
+    let script = |fields: &str| {
+        let mut command = Command::new("perf");
+        command.args(["script", "-i"]).arg(path_of("arm64/D.perf.data"));
+        command.arg("--guestkallsyms").arg(&symbols).args(fields.split_whitespace());
+        command.output().ok().map(|output| output.stdout)
+    };
+    let Some(plain) = script("--ns") else { return testkit::skip!("perf is not installed") };
+    let plain = read(plain);
+    let (counts, exits) = (by_name(&plain), exits_of(&plain));
+    assert!(counts["kvm_exit"] > 100, "{counts:?}");
+    for fields in FIELDS {
+        for (ns, rounding_ns) in [("", 1000), (" --ns", 0)] {
+            let text = read(script(&format!("{fields}{ns}")).unwrap());
+            assert_eq!(text.damage(), &[], "{fields}{ns}");
+            assert_eq!(by_name(&text), counts, "{fields}{ns}");
+            compare(fields, &exits_of(&text), &exits, rounding_ns);
+        }
+    }
+    for (fields, lack) in [
+        ("-F comm,tid,time,event,trace", "no CPU"),
+        ("-F comm,cpu,time,event,trace", "no thread's id"),
+        ("-F comm,tid,cpu,event,trace", "no time"),
+        ("-F event,trace", "neither thread nor CPU nor time"),
+    ] {
+        let text = script(fields).unwrap();
+        let error = sources::open_bytes(Path::new("t.txt"), text).unwrap_err().to_string();
+        assert!(error.contains(lack) && error.contains("line 1 is"), "{fields}: {error}");
+    }
+}

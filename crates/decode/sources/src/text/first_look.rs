@@ -1,0 +1,255 @@
+//! The first look at all lines of one recording: CPUs, events and their fields, and whose lines are whose.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tracedat::Correction;
+
+use super::events::Events;
+use super::line::{EventLine, Head, Line, Time, Why};
+use super::reasons::Reasons;
+use super::stream::CpuLines;
+use super::{LineAt, MOST_LINE_BYTES};
+use crate::recording::{BufferInfo, RecordingInfo};
+use crate::{Damage, Doubt, Ending, KernelCount};
+
+/// Threads whose names are kept, at most.
+const MOST_THREADS: usize = 1 << 20;
+/// Lines that can't be read which are reported one by one.
+const MOST_UNREADABLE: usize = 100;
+/// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
+/// CPUs differ a little.
+const MOST_BACKWARDS: u64 = 8;
+/// Characters of a line that are shown.
+const SHOWN: usize = 60;
+
+/// What the first look at all lines finds.
+#[derive(Debug, Default)]
+pub(super) struct FirstLook {
+    pub(super) events: Events,
+    pub(super) reasons: Reasons,
+    /// By buffer and CPU.
+    pub(super) cpus: BTreeMap<(usize, u32), CpuLines>,
+    /// Names of buffers; the top one has none.
+    pub(super) buffers: Vec<String>,
+    pub(super) comms: HashMap<u32, String>,
+    pub(super) cpu_count: Option<u32>,
+    heads: Heads,
+    clock: Option<TextClock>,
+    pub(super) damage: Vec<Damage>,
+    /// Lines that can't be read beyond those in `damage`.
+    more: u64,
+    /// Lines before the first event that have nothing of one.
+    pub(super) before: u64,
+    /// Lines of events.
+    event_lines: u64,
+    /// The time of the last of them, and how many came before the one above them.
+    last: u64,
+    backwards: u64,
+}
+
+/// What headings count.
+#[derive(Debug, Default)]
+struct Heads {
+    /// Where the first one stands.
+    offset: u64,
+    in_buffer: u64,
+    written: u64,
+    found: bool,
+}
+
+/// What times count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextClock {
+    /// Seconds with this many digits behind their points, the fewest.
+    Seconds {
+        digits: u32,
+    },
+    Ticks,
+}
+
+impl FirstLook {
+    /// Whether it has an event or a loss, and so is a trace.
+    pub(super) fn is_trace(&self) -> bool {
+        !self.cpus.is_empty()
+    }
+
+    /// Takes what a line says into account.
+    pub(super) fn line(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, line: &Line<'_>) {
+        match *line {
+            Line::Event(ref event) => self.event(number, at, buffer, event),
+            Line::Lost { cpu, count } => {
+                self.cpus.entry((buffer, cpu)).or_default().lost(at.offset, count);
+            }
+            Line::Cpus(count) => self.cpu_count = Some(count),
+            Line::Head(head) => self.head(at, head),
+            Line::BufferStart(_) | Line::DumpBorder | Line::Nothing => {}
+            Line::Unreadable(Why::Foreign) if self.event_lines == 0 => self.before += 1,
+            Line::Unreadable(why) => self.unreadable(number, at, why.text()),
+        }
+    }
+
+    /// All lines were looked at.
+    pub(super) fn finish(&mut self) {
+        self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
+        if self.more > 0 {
+            let what = format!("{} more lines can't be read", self.more);
+            self.damage.push(Damage::at(0, what));
+        }
+        let (backwards, lines) = (self.backwards, self.event_lines);
+        if backwards > MOST_BACKWARDS && backwards > lines / 4 {
+            let what = format!(
+                "times run back in {backwards} of {lines} lines: if they count from the line before \
+                 (perf script --deltatime), print the text without that"
+            );
+            self.damage.push(Damage::at(0, what));
+        }
+        let overwritten = self.heads.overwritten().filter(|count| *count > 0);
+        let offset = self.heads.offset;
+        if let Some(count) = overwritten.filter(|_| self.only_cpu().is_some()) {
+            self.cpus.values_mut().for_each(|lines| lines.begins_after(offset, count));
+        }
+    }
+
+    fn event(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, event: &EventLine<'_>) {
+        if !self.takes(event.time) {
+            let why = "its time is in other units than those of the lines before";
+            return self.unreadable(number, at, why);
+        }
+        let Some(known) = self.events.get_or_add(event) else {
+            return self.unreadable(number, at, "it is of one event more than can be told apart");
+        };
+        known.look_at(number, event, &mut self.reasons);
+        self.cpus.entry((buffer, event.cpu)).or_default().event(at.offset);
+        self.event_lines += 1;
+        self.backwards += u64::from(event.time.stamp < self.last);
+        self.last = event.time.stamp;
+        self.name(event);
+        if at.is_cut() {
+            let why = format!("it is longer than {MOST_LINE_BYTES} bytes: the rest is left out");
+            self.unreadable(number, at, &why);
+        }
+    }
+
+    /// Whether a time counts what those before did.
+    fn takes(&mut self, time: Time) -> bool {
+        let (clock, fits) = match (self.clock, time.digits) {
+            (None | Some(TextClock::Ticks), None) => (TextClock::Ticks, true),
+            (None, Some(digits)) => (TextClock::Seconds { digits }, true),
+            (Some(TextClock::Seconds { digits: fewest }), Some(digits)) => {
+                (TextClock::Seconds { digits: fewest.min(digits) }, true)
+            }
+            (Some(clock), _) => (clock, false),
+        };
+        self.clock = Some(clock);
+        fits
+    }
+
+    /// Learns the name of a line's thread.
+    fn name(&mut self, event: &EventLine<'_>) {
+        // trace-cmd and perf script write these where they don't know the thread's name.
+        let unknown = matches!(event.comm, "" | "<...>" | ":-1")
+            || event.comm.strip_prefix(':').is_some_and(|id| id.parse() == Ok(event.thread));
+        if unknown || event.thread == 0 {
+            return;
+        }
+        let room = self.comms.len() < MOST_THREADS;
+        match self.comms.get_mut(&event.thread) {
+            Some(comm) if comm == event.comm => {}
+            Some(comm) => event.comm.clone_into(comm),
+            None if room => drop(self.comms.insert(event.thread, event.comm.to_owned())),
+            None => {}
+        }
+    }
+
+    fn head(&mut self, at: &LineAt<'_>, head: Head) {
+        self.cpu_count = head.cpus.or(self.cpu_count);
+        let Some((in_buffer, written)) = head.counts else { return };
+        if !self.heads.found {
+            self.heads.offset = at.offset as u64;
+        }
+        self.heads.found = true;
+        self.heads.in_buffer = self.heads.in_buffer.saturating_add(in_buffer);
+        self.heads.written = self.heads.written.saturating_add(written);
+    }
+
+    fn unreadable(&mut self, number: u64, at: &LineAt<'_>, why: &str) {
+        if self.damage.len() >= MOST_UNREADABLE {
+            self.more += 1;
+            return;
+        }
+        let shown: String = at.text().chars().take(SHOWN).collect();
+        let what = format!("line {number}: {why}: {shown:?}");
+        self.damage.push(Damage::at(at.offset as u64, what));
+    }
+
+    pub(super) fn info(&self) -> RecordingInfo {
+        let resolution_ns = match self.clock {
+            Some(TextClock::Seconds { digits }) => Some(10_u64.pow(9_u32.saturating_sub(digits))),
+            _ => None,
+        };
+        let buffer = |name: &String| BufferInfo { name: name.clone(), ..BufferInfo::default() };
+        RecordingInfo {
+            format: "text".to_owned(),
+            buffers: self.buffers.iter().map(buffer).collect(),
+            cpu_count: self.cpu_count,
+            resolution_ns,
+            notes: self.notes(),
+            ..RecordingInfo::default()
+        }
+    }
+
+    /// What a reader has to know, and is no damage.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.before > 0 {
+            let before = self.before;
+            notes
+                .push(format!("{before} lines before the first event are none, and were left out"));
+        }
+        notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
+        notes
+    }
+
+    /// What times become: nanoseconds as they are, or ticks.
+    pub(super) fn correction(&self) -> Correction {
+        match self.clock {
+            // Any clock that counts something else than nanoseconds.
+            Some(TextClock::Ticks) => Correction::of_clock(Some("counter")),
+            _ => Correction::identity(),
+        }
+    }
+
+    /// What headings say of lost events; `None`: nothing.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        let lost = self.heads.overwritten()?;
+        let cpu = self.only_cpu();
+        let counts = cpu.map(|cpu| {
+            let kept = Some(self.heads.in_buffer);
+            KernelCount { buffer: String::new(), cpu, lost, kept }
+        });
+        let lost_anywhere = if cpu.is_some() { 0 } else { lost };
+        let (lines, held) = (self.event_lines, self.heads.in_buffer);
+        let doubt = self.is_excerpt().then_some(Doubt::Excerpt { lines, held });
+        Some(Ending { counts: counts.into_iter().collect(), lost_anywhere, doubt })
+    }
+
+    /// Whether headings count more events than there are lines.
+    fn is_excerpt(&self) -> bool {
+        self.heads.found && self.event_lines < self.heads.in_buffer
+    }
+
+    /// The CPU that all events are of, where that is known to be of all that were recorded: of several
+    /// nobody knows which one's events were overwritten.
+    fn only_cpu(&self) -> Option<u32> {
+        let mut cpus = self.cpus.keys().map(|(_, cpu)| *cpu);
+        let (first, second) = (cpus.next(), cpus.next());
+        first.filter(|_| second.is_none() && !self.is_excerpt())
+    }
+}
+
+impl Heads {
+    /// Events that were overwritten before the first; `None`: no heading counts them.
+    fn overwritten(&self) -> Option<u64> {
+        self.found.then(|| self.written.saturating_sub(self.in_buffer))
+    }
+}

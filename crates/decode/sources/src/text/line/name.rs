@@ -1,0 +1,231 @@
+//! What stands behind a line's time: the event, and what it says.
+
+use super::all_digits;
+
+/// How a name of an event stands in a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::text) enum Form {
+    /// As it is.
+    #[default]
+    Plain,
+    /// A system call that begins: `sys_enter_ioctl:`, or `sys_ioctl(fd: d)` as the kernel prints it.
+    SyscallEnter,
+    /// One that returns: `sys_exit_ioctl:`, or `sys_ioctl -> 0x0`.
+    SyscallExit,
+}
+
+impl Form {
+    /// What the event's own name begins with.
+    pub(in crate::text) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::SyscallEnter => "sys_enter_",
+            Self::SyscallExit => "sys_exit_",
+        }
+    }
+}
+
+/// An event's name and what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named<'t> {
+    pub(super) form: Form,
+    pub(super) system: Option<&'t str>,
+    /// Without the prefix of its form.
+    pub(super) name: &'t str,
+    pub(super) body: &'t str,
+}
+
+/// What stands behind a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterTime<'t> {
+    Event(Named<'t>),
+    /// Events that were dropped; how many, where the line says so.
+    Lost(Option<u64>),
+    /// A record of perf's that is no event.
+    Nothing,
+    Unreadable,
+}
+
+/// What a name of an event or a system is made of, and its bytes at most.
+const MOST_NAME_BYTES: usize = 64;
+/// Letters behind a colon that tell perf how to count (`cycles:ppp`), and no event's name.
+const PERF_MODIFIERS: &str = "ukhGHpPSDIWeb";
+
+/// Reads what stands behind a time.
+pub(super) fn after_time(rest: &str) -> AfterTime<'_> {
+    let rest = without_period(without_difference(rest.trim()));
+    if rest.starts_with("PERF_RECORD_") {
+        return perf_record(rest);
+    }
+    let named = if let Some(name) = stack(rest) {
+        Some(Named { form: Form::Plain, system: None, name, body: rest })
+    } else {
+        let rest = without_place_in_buffer(rest);
+        with_colon(rest).or_else(|| syscall(rest)).or_else(|| function(rest))
+    };
+    named.map_or(AfterTime::Unreadable, AfterTime::Event)
+}
+
+/// Whether a text can be a name of an event or a system.
+fn is_name(name: &str) -> bool {
+    let is_of_name = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b',' | b'=')
+    };
+    let begins =
+        name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    begins && name.len() <= MOST_NAME_BYTES && name.bytes().all(is_of_name)
+}
+
+/// `(+36)` of trace-cmd's option `--ts-diff`.
+fn without_difference(rest: &str) -> &str {
+    let difference = rest.strip_prefix("(+").or_else(|| rest.strip_prefix("(-"));
+    let behind = difference.and_then(|rest| rest.split_once(')'));
+    match behind {
+        Some((number, behind)) if all_digits(number) => behind.trim_start(),
+        _ => rest,
+    }
+}
+
+/// perf script's field `period` before the name.
+fn without_period(rest: &str) -> &str {
+    match rest.split_once(char::is_whitespace) {
+        Some((number, behind)) if all_digits(number) => behind.trim_start(),
+        _ => rest,
+    }
+}
+
+/// `[152481:0x44:36]` at the end, where `trace-cmd report --debug` says where the record lies.
+fn without_place_in_buffer(rest: &str) -> &str {
+    let Some((before, place)) = rest.strip_suffix(']').and_then(|rest| rest.rsplit_once('['))
+    else {
+        return rest;
+    };
+    let mut parts = place.split(':');
+    let is_place = parts.next().is_some_and(all_digits)
+        && parts.next().is_some_and(|offset| offset.starts_with("0x"))
+        && parts.next().is_some_and(all_digits)
+        && parts.next().is_none();
+    if is_place { before.trim_end() } else { rest }
+}
+
+/// Records of perf's that `perf script --show-…-events` prints.
+fn perf_record(rest: &str) -> AfterTime<'_> {
+    if !rest.starts_with("PERF_RECORD_LOST") {
+        return AfterTime::Nothing;
+    }
+    AfterTime::Lost(rest.split_whitespace().find_map(|word| word.parse().ok()))
+}
+
+/// A stack's heading in the kernel's own `trace`, whose events have no name there.
+fn stack(rest: &str) -> Option<&'static str> {
+    match rest {
+        "<stack trace>" => Some("kernel_stack"),
+        "<user stack trace>" => Some("user_stack"),
+        _ => None,
+    }
+}
+
+/// `kvm_exit: …`, `kvm:kvm_exit: …`.
+fn with_colon(rest: &str) -> Option<Named<'_>> {
+    let (name, body) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let name = name.strip_suffix(':')?;
+    let (system, name) = match name.rsplit_once(':') {
+        Some((name, letters)) if letters.chars().all(|letter| PERF_MODIFIERS.contains(letter)) => {
+            (None, name)
+        }
+        Some((system, name)) => (Some(system), name),
+        None => (None, name),
+    };
+    if !is_name(name) || !system.is_none_or(is_name) {
+        return None;
+    }
+    let is_syscall = system.is_none_or(|system| system == "syscalls");
+    let (form, name) = match name {
+        _ if !is_syscall => (Form::Plain, name),
+        _ => without_form(name),
+    };
+    Some(Named { form, system, name, body: body.trim_start() })
+}
+
+/// A system call's name without what its form says.
+fn without_form(name: &str) -> (Form, &str) {
+    for form in [Form::SyscallEnter, Form::SyscallExit] {
+        if let Some(call) = name.strip_prefix(form.prefix()).filter(|call| !call.is_empty()) {
+            return (form, call);
+        }
+    }
+    (Form::Plain, name)
+}
+
+/// `sys_ioctl(fd: d, cmd: ae80, arg: 0)` and `sys_ioctl -> 0x0`, as the kernel prints system calls.
+fn syscall(rest: &str) -> Option<Named<'_>> {
+    let rest = rest.strip_prefix("sys_")?;
+    let named = |form, name, body| Named { form, system: None, name, body };
+    let found = match rest.split_once(" -> ") {
+        Some((name, body)) if is_name(name) => named(Form::SyscallExit, name, body.trim()),
+        _ => {
+            let (name, body) = rest.split_once('(')?;
+            named(Form::SyscallEnter, name, body.strip_suffix(')').unwrap_or(body))
+        }
+    };
+    is_name(found.name).then_some(found)
+}
+
+/// `kvm_sched_in <-finish_task_switch`, as the kernel prints calls of functions.
+fn function(rest: &str) -> Option<Named<'_>> {
+    let (called, caller) = rest.split_once(" <-")?;
+    let is_call = !called.is_empty() && !called.contains(' ') && !caller.is_empty();
+    let name = "function";
+    is_call.then_some(Named { form: Form::Plain, system: None, name, body: rest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(rest: &str) -> (Form, Option<&str>, &str, &str) {
+        match after_time(rest) {
+            AfterTime::Event(Named { form, system, name, body }) => (form, system, name, body),
+            other => panic!("{rest}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn events_are_named_in_every_form() {
+        let plain = Form::Plain;
+        for (rest, expected) in [
+            (" kvm_exit:   reason HLT", (plain, None, "kvm_exit", "reason HLT")),
+            (" (+36)    kvm_exit: x", (plain, None, "kvm_exit", "x")),
+            ("          kvm_exit: x [45999:0x6c:48]", (plain, None, "kvm_exit", "x")),
+            ("          1  kvm:kvm_exit: x", (plain, Some("kvm"), "kvm_exit", "x")),
+            ("     250000 cpu-clock: ", (plain, None, "cpu-clock", "")),
+            ("     250000 cycles:ppp: ", (plain, None, "cycles", "")),
+            ("     250000 cpu/cycles/u: ", (plain, None, "cpu/cycles/u", "")),
+            (
+                " sys_ioctl(fd: d, cmd: ae80)",
+                (Form::SyscallEnter, None, "ioctl", "fd: d, cmd: ae80"),
+            ),
+            (" sys_ioctl -> 0x0", (Form::SyscallExit, None, "ioctl", "0x0")),
+            (" sys_enter_ioctl: fd: 0xd", (Form::SyscallEnter, None, "ioctl", "fd: 0xd")),
+            (
+                " syscalls:sys_exit_ioctl: 0x0",
+                (Form::SyscallExit, Some("syscalls"), "ioctl", "0x0"),
+            ),
+            (" sys_enter: NR 16 (d)", (plain, None, "sys_enter", "NR 16 (d)")),
+            (" a_call <-its_caller", (plain, None, "function", "a_call <-its_caller")),
+            (" <stack trace>", (plain, None, "kernel_stack", "<stack trace>")),
+        ] {
+            assert_eq!(named(rest), expected, "{rest}");
+        }
+    }
+
+    #[test]
+    fn records_of_perf_are_losses_or_nothing() {
+        assert_eq!(after_time(" PERF_RECORD_LOST lost 9"), AfterTime::Lost(Some(9)));
+        assert_eq!(after_time(" PERF_RECORD_LOST_SAMPLES lost 9"), AfterTime::Lost(Some(9)));
+        assert_eq!(after_time(" PERF_RECORD_COMM: init:1/1"), AfterTime::Nothing);
+        for rest in ["", "kvm_exit x", "kvm\"exit: x", "[a:b]: x", "a b <-c"] {
+            assert_eq!(after_time(rest), AfterTime::Unreadable, "{rest}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Why a text holds no trace that can be read: what its first line looks like, and what is missing.
+
+use super::known;
+use super::line::Why;
+
+/// Characters of the first line that are shown.
+const SHOWN: usize = 80;
+
+/// What lines of a text lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lack {
+    Everything,
+    Context,
+    Graph,
+    Raw,
+    Cpu,
+    Thread,
+    Time,
+    Name,
+}
+
+/// All of them, in the order of their numbers.
+const LACKS: [Lack; 8] = [
+    Lack::Everything,
+    Lack::Context,
+    Lack::Graph,
+    Lack::Raw,
+    Lack::Cpu,
+    Lack::Thread,
+    Lack::Time,
+    Lack::Name,
+];
+
+impl Lack {
+    fn of(line: &str, why: Why) -> Self {
+        match why {
+            Why::NoCpu => Self::Cpu,
+            Why::Thread => Self::Thread,
+            Why::Time => Self::Time,
+            Why::Name | Why::Cpu | Why::Recording => Self::Name,
+            Why::Foreign if is_graph(line) => Self::Graph,
+            Why::Foreign if is_raw(line) => Self::Raw,
+            Why::Foreign if is_event(line) => Self::Context,
+            Why::Foreign => Self::Everything,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Everything => "no line has a thread, a CPU and a time",
+            Self::Context => {
+                "its lines have events and neither thread nor CPU nor time: the kernel prints these with the \
+                 option context-info, and perf script with -F comm,tid,cpu,time,event,trace"
+            }
+            Self::Graph => {
+                "it is of the kernel's function_graph tracer, whose lines have no thread and no time of \
+                 each event: record it with trace-cmd record -p function_graph"
+            }
+            Self::Raw => {
+                "the kernel printed it with an option raw or hex, which leaves out what events say: turn that off"
+            }
+            Self::Cpu => "its lines have no CPU: perf script prints it with -F +cpu",
+            Self::Thread => "its lines have no thread's id: perf script prints it with -F +tid",
+            Self::Time => "its lines have no time: perf script prints it with -F +time",
+            Self::Name => {
+                "its lines have no event's name behind the time: perf script prints it with -F +event"
+            }
+        }
+    }
+}
+
+/// ` 0)   0.5 us    |  schedule();`.
+fn is_graph(line: &str) -> bool {
+    let (head, call) = line.split_once('|').unwrap_or(("", ""));
+    let call = call.trim_end();
+    head.contains(')') && (call.ends_with(';') || call.ends_with('{') || call.ends_with('}'))
+}
+
+/// `10723 0 1318304573868 type: 443`.
+fn is_raw(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let numbers = words.by_ref().take(3);
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    numbers.filter(|word| is_number(word)).count() == 3 && words.next() == Some("type:")
+}
+
+/// `kvm_exit: vcpu 0`, `kvm:kvm_exit: vcpu 0`.
+fn is_event(line: &str) -> bool {
+    let name = line.split_whitespace().next().and_then(|word| word.strip_suffix(':'));
+    name.is_some_and(|name| name.contains(':') || known::system_of(name) != known::UNKNOWN)
+}
+
+/// What is known of a text that may turn out to be no trace.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    first: Option<(u64, String)>,
+    lacks: [u64; LACKS.len()],
+}
+
+impl Refusal {
+    /// Takes a line into account that is no remark.
+    pub(super) fn line(&mut self, line: &str, why: Why) {
+        let lack = Lack::of(line, why);
+        if let Some(count) =
+            LACKS.iter().position(|known| *known == lack).and_then(|at| self.lacks.get_mut(at))
+        {
+            *count += 1;
+        }
+    }
+
+    /// Takes note of the first line that is not blank.
+    pub(super) fn see(&mut self, number: u64, line: &str) {
+        if self.first.is_none() && !line.trim().is_empty() {
+            self.first = Some((number, line.trim_end().chars().take(SHOWN).collect()));
+        }
+    }
+
+    /// What the text begins with, and what its lines lack.
+    pub(super) fn reason(&self) -> (String, &'static str) {
+        let first = self.first.as_ref();
+        let first = first.map_or_else(
+            || "it has blank lines only".to_owned(),
+            |(number, line)| format!("line {number} is {line:?}"),
+        );
+        // Prose around an excerpt says nothing: what most of the other lines lack does.
+        let most = LACKS.iter().zip(self.lacks).skip(1).max_by_key(|(_, count)| *count);
+        let lack = most.filter(|(_, count)| *count > 0).map_or(Lack::Everything, |(lack, _)| *lack);
+        (first, lack.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::line::{Line, Read};
+
+    #[test]
+    fn what_lines_lack_is_told() {
+        for (line, lack) in [
+            (" 0)   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
+            (" 0)               |  vcpu_run() {", Lack::Graph),
+            ("10723 0 1318304573868 type: 443", Lack::Raw),
+            ("00003a5a 00000001 0000013305b9bb17 type: 443", Lack::Raw),
+            ("kvm_exit: vcpu 0 reason HLT", Lack::Context),
+            ("kvm:kvm_entry: PC: 0x4fcbbc", Lack::Context),
+            (" :1237  1237   355.524918: kvm:kvm_entry: PC: 0x4fcbbc", Lack::Cpu),
+            (" :1237 [000]   355.524918: kvm:kvm_entry: PC: 0x4fcbbc", Lack::Thread),
+            (" :1237  1237 [000] kvm:kvm_entry: PC: 0x4fcbbc", Lack::Time),
+            ("Dear all,", Lack::Everything),
+        ] {
+            let Line::Unreadable(why) = Read::new(line).line else { panic!("{line}") };
+            assert_eq!(Lack::of(line, why), lack, "{line}");
+        }
+    }
+}
