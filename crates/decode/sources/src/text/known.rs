@@ -20,6 +20,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
             "reason {text_reason:r} info",
             "reason {text_reason:w}",
             "TRAP: HSR_EC: {esr_ec} ({text_reason:r}), PC: {vcpu_pc}",
+            "{text_reason:r}: HSR_EC: {esr_ec} ({esr_name:c}), PC: {vcpu_pc}",
             "{text_reason:r}: HSR_EC: {esr_ec}",
             "SEPC:{sepc}, SCAUSE:{scause}",
         ],
