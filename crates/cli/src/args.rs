@@ -7,16 +7,18 @@ use analyses::align::Method;
 use analyses::group::By;
 use clap::builder::PossibleValue;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser};
+use report::events::Near;
 use timeline::event_filter::{Condition, CpuSet};
 
 use crate::notice::say;
 use crate::seconds::{When, ends_before_it_begins};
+use crate::vm_names::VmNames;
 
 pub(crate) use lab::{LabArgs, LabVerb};
 pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
-pub(crate) use part::{PartArgs, RangeArgs};
+pub(crate) use part::{NameArgs, PartArgs, RangeArgs, VmName};
 
 pub(crate) mod ab;
 pub(crate) mod bench;
@@ -38,6 +40,7 @@ pub(crate) mod lake;
 pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod memory;
+mod misspelt;
 pub(crate) mod page;
 pub(crate) mod part;
 pub(crate) mod path;
@@ -71,7 +74,7 @@ pub(crate) mod vmm;
         hyperscope boot host.dat guest.dat\n  \
         hyperscope calls trace.dat\n  \
         hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
-        hyperscope export --to perfetto -o out.pftrace host.dat guest.dat\n  \
+        hyperscope export --format perfetto -o out.pftrace host.dat guest.dat\n  \
         hyperscope align host.dat guest.dat\n  \
         hyperscope exits --format json trace.dat\n  \
         hyperscope report host.dat guest.dat -o report.html\n\n\
@@ -206,7 +209,7 @@ impl Verb {
     fn range(&self) -> (Option<When>, Option<When>) {
         let range = match self {
             Self::Boot(args) => return (args.from, args.to),
-            Self::Export(args) => return (args.from, args.until),
+            Self::Export(args) => return (args.from, args.until()),
             Self::Events(args) => args.range,
             Self::Exits(args) => args.part.range,
             Self::Nested(args) | Self::Advice(args) | Self::Info(args) => args.part.range,
@@ -229,17 +232,54 @@ impl Verb {
     }
 }
 
+impl Verb {
+    /// What VMs of recordings are called.
+    fn vm_names(&self) -> &[VmName] {
+        let vms = match self {
+            Self::Events(args) => return &args.names.names,
+            Self::Lake(args) => match &args.verb {
+                lake::LakeVerb::Add(args) => return &args.names.names,
+                _ => return &[],
+            },
+            Self::Boot(args) => &args.vms,
+            Self::Export(args) => &args.vms,
+            Self::Exits(args) => &args.part.vms,
+            Self::Nested(args) | Self::Advice(args) | Self::Info(args) => &args.part.vms,
+            Self::Diff(args) => &args.part.vms,
+            Self::Cpu(args) => &args.part.vms,
+            Self::Profile(args) => &args.part.vms,
+            Self::Irqs(args) => &args.part.vms,
+            Self::Virtio(args) => &args.part.vms,
+            Self::Vmm(args) => &args.part.vms,
+            Self::Calls(args) => &args.part.vms,
+            Self::Path(args) => &args.part.vms,
+            Self::Critical(args) => &args.part.vms,
+            Self::Hypertrace(args) => &args.part.vms,
+            Self::Align(args) => &args.part.vms,
+            Self::Report(args) => &args.part.vms,
+            _ => return &[],
+        };
+        &vms.names.names
+    }
+
+    /// Names for all recordings that the verb opens.
+    pub(crate) fn names_of_vms(&self) -> VmNames {
+        // Recordings that are compared, or added one by one, need not have the same VMs.
+        let are_together = !matches!(self, Self::Diff(_) | Self::Lake(_));
+        VmNames::new(self.vm_names(), are_together)
+    }
+}
+
 impl Cli {
     /// Reads the command line; ends the process with code 2 when it makes no sense.
     pub(crate) fn read() -> Self {
         let mut matches = with_negative_times(groups::grouped(Self::command()))
             .try_get_matches()
-            .unwrap_or_else(|error| Self::end(&error));
+            .unwrap_or_else(|error| Self::end(&misspelt::explained(error)));
         let name = matches.subcommand_name().unwrap_or_default().to_owned();
         let cli = Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
         if ends_before_it_begins(cli.verb.range()) {
-            let end = if matches!(cli.verb, Verb::Export(_)) { "--until" } else { "--to" };
-            Self::refuse(&name, &format!("--from lies after {end}"));
+            Self::refuse(&name, "--from lies after --to");
         }
         let conflict = match &cli.verb {
             Verb::Export(args) => args.conflict().map(|conflict| ("export", conflict)),
@@ -292,9 +332,11 @@ fn with_negative_times(command: clap::Command) -> clap::Command {
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions\n  \
     hyperscope completions bash > ~/.local/share/bash-completion/completions/hyperscope\n  \
     hyperscope completions fish > ~/.config/fish/completions/hyperscope.fish\n  \
-    hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"")]
+    hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"\n\n\
+    The shells look there by themselves: open a new one. With bash, the package bash-completion does that.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
@@ -489,12 +531,27 @@ pub(crate) enum EventsFormatArg {
     Jsonl,
 }
 
+/// Events near one that is asked for, at most.
+const MAX_NEAR: i64 = 100_000;
+
+impl EventsArgs {
+    /// What is printed near events that are asked for; none: nothing.
+    pub(crate) fn near(&self) -> Option<Near> {
+        let Self { before, after, context, .. } = self;
+        let lines = |own: &Option<u32>| own.or(*context).map(|lines| lines as usize);
+        let (before, after) = (lines(before), lines(after));
+        let is_asked = before.is_some() || after.is_some();
+        is_asked.then(|| Near { before: before.unwrap_or(0), after: after.unwrap_or(0) })
+    }
+}
+
 /// Arguments of `events`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope events trace.dat | less\n  \
     hyperscope events -e 'kvm:*' -e sched:sched_switch --cpu 0-1 trace.dat\n  \
     hyperscope events -e kvm:kvm_exit --where 'exit_reason == 12' trace.dat\n  \
+    hyperscope events --where 'reason == EXIT_MSR' -B 2 -A 5 trace.dat   with events before and after\n  \
     hyperscope events --format jsonl host.dat guest.dat")]
 pub(crate) struct EventsArgs {
     /// Recordings, merged by time
@@ -516,15 +573,31 @@ pub(crate) struct EventsArgs {
     /// Only events of this VM's vCPU threads, and of its own recording; named as in exits
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
     /// Only events of the threads of these vCPUs, such as 0,2-3, and of guests' own recordings
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) vcpu: Option<CpuSet>,
-    /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~
+    /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~; a name as events are
+    /// printed with it stands for its number, as in 'reason == EXIT_MSR'
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     pub(crate) conditions: Vec<Condition>,
+    /// Also N events before each of those, of whatever kind, with -- between groups; --cpu, --pid, --vm, --vcpu,
+    /// --from and --to say among which
+    #[arg(short = 'B', long = "before", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) before: Option<u32>,
+    /// The same after each
+    #[arg(short = 'A', long = "after", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) after: Option<u32>,
+    /// The same before and after
+    #[arg(short = 'C', long = "context", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) context: Option<u32>,
     /// Fields as they are recorded in place of the kernel's text
     #[arg(long)]
     pub(crate) raw: bool,
+    /// All events as their kernel prints them, as trace-cmd report -N does
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) numeric: bool,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
     /// How events are printed

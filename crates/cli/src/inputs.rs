@@ -15,6 +15,7 @@ use sources::{Recording, guest_named};
 use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 use crate::misuse::Misuse;
 use crate::notice::say;
+use crate::vm_names::name_vms;
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
@@ -37,6 +38,7 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
     for path in &expanded {
         recordings.extend(open_readable(path)?);
     }
+    name_vms(&mut recordings)?;
     Ok(recordings)
 }
 

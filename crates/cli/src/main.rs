@@ -7,7 +7,7 @@
 //! | 2 | wrong arguments, or recordings that can't belong together |
 //! | 3 | a condition of `--fail-if` held |
 //!
-//! `lab exec` ends with the code of the command that ran.
+//! `lab exec` and `record -- CMD` end with the code of the command that ran.
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +45,7 @@ mod seconds;
 mod session_tables;
 mod sql_program;
 mod stored_frames;
+mod vm_names;
 
 #[global_allocator]
 static MEMORY: sys::CountedMemory = sys::CountedMemory;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     if let Some(memory) = cli.verb.memory() {
         memory.apply();
     }
+    cli.verb.names_of_vms().apply();
     match whole(run(&cli)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -111,7 +113,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Verb::Align(args) => cmd::align::run(args),
         Verb::Report(args) => cmd::report::run(args),
         Verb::Info(args) => cmd::info::run(args),
-        Verb::Record(args) => cmd::record::run(args),
+        // A command that was recorded ends with a code of its own.
+        Verb::Record(args) => return cmd::record::run(args),
         Verb::Bench(args) => cmd::bench::run(args),
         Verb::Listen(args) => cmd::listen::run(args),
         Verb::Publish(args) => cmd::publish::run(args),

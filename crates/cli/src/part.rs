@@ -209,6 +209,7 @@ impl Part {
     }
 
     fn times(&self, recording: &Recording, begin_ns: u64) -> anyhow::Result<TimeRange> {
+        self.refuse_units_of_ticks(recording)?;
         let unit = if recording.is_nanoseconds() { Seconds::ns } else { |one: Seconds| one.whole };
         let ns = |time: When| match time {
             When::At(time) => unit(time),
@@ -220,6 +221,20 @@ impl Part {
             bail!(Misuse("--from lies after --to, by the times of the recording".to_owned()));
         }
         Ok(TimeRange { from_ns, to_ns })
+    }
+}
+
+impl Part {
+    /// A clock of ticks has no seconds, nor any other unit.
+    fn refuse_units_of_ticks(&self, recording: &Recording) -> anyhow::Result<()> {
+        let has_unit = |when: When| when.seconds().has_unit;
+        if !recording.is_nanoseconds() && [self.from, self.to].into_iter().flatten().any(has_unit) {
+            bail!(Misuse(format!(
+                "{}: its clock counts ticks of unknown length: give --from and --to in ticks, without a unit",
+                recording.path().display()
+            )));
+        }
+        Ok(())
     }
 }
 

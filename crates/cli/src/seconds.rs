@@ -1,8 +1,23 @@
-//! A time as people write it: as events are printed, in seconds with a fraction, or in ticks
-//! where the recording's clock has no seconds.
+//! A time as people write it: as events are printed, in seconds with a fraction, or with a unit; in
+//! ticks where the recording's clock has no seconds.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Units of time, in nanoseconds.
+const UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", NS_PER_S),
+    ("m", 60 * NS_PER_S),
+    ("min", 60 * NS_PER_S),
+    ("h", 3600 * NS_PER_S),
+];
+const NS_PER_S: u64 = 1_000_000_000;
+/// Digits after the decimal point: seconds have nine, down to nanoseconds.
+const MAX_FRACTION: usize = 9;
 
 /// A time on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,12 +25,19 @@ pub(crate) struct Seconds {
     /// What stands before the point: seconds or ticks.
     pub(crate) whole: u64,
     nanos: u32,
+    /// Whether a unit was written: then these are seconds, whatever the clock counts.
+    pub(crate) has_unit: bool,
 }
 
 impl Seconds {
     /// The same in nanoseconds.
     pub(crate) fn ns(self) -> u64 {
-        self.whole.saturating_mul(1_000_000_000).saturating_add(u64::from(self.nanos))
+        self.whole.saturating_mul(NS_PER_S).saturating_add(u64::from(self.nanos))
+    }
+
+    /// The same as the length of a time.
+    pub(crate) fn duration(self) -> Duration {
+        Duration::new(self.whole, self.nanos)
     }
 }
 
@@ -29,11 +51,11 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A text that is no time.
+/// A text that is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no time; write seconds with up to nine digits after the decimal point, such as 42.342151, or +1.5 for \
-     1.5 s from the beginning"
+    "not a time: write seconds with up to nine digits after the decimal point, such as 42.342151, or a number \
+     with a unit (ns, us, ms, s, m, h), such as 500ms; + before it counts from the beginning, as in +1.5 or +2m"
 )]
 pub(crate) struct NoTime;
 
@@ -44,6 +66,15 @@ pub(crate) enum When {
     At(Seconds),
     /// This long after the first event: `+` comes before it.
     FromBeginning(Seconds),
+}
+
+impl When {
+    /// The time that was written, from wherever it counts.
+    pub(crate) fn seconds(self) -> Seconds {
+        match self {
+            Self::At(time) | Self::FromBeginning(time) => time,
+        }
+    }
 }
 
 impl fmt::Display for When {
@@ -79,14 +110,49 @@ impl FromStr for Seconds {
     type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, NoTime> {
+        let unit_at = text.find(|one: char| one.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (number, unit) = text.split_at_checked(unit_at).ok_or(NoTime)?;
+        let decimal = Decimal::read(number).ok_or(NoTime)?;
+        if unit.is_empty() {
+            return decimal.seconds().ok_or(NoTime);
+        }
+        let (_, unit_ns) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(NoTime)?;
+        decimal.times(*unit_ns).ok_or(NoTime)
+    }
+}
+
+/// A number as it is written: digits, and digits after the decimal point.
+struct Decimal<'t> {
+    whole: u64,
+    fraction: &'t str,
+}
+
+impl<'t> Decimal<'t> {
+    fn read(text: &'t str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|one| one.is_ascii_digit());
-        if fraction.len() > 9 || !digits(whole) || !digits(fraction) {
-            return Err(NoTime);
+        if fraction.len() > MAX_FRACTION || !digits(whole) || !digits(fraction) {
+            return None;
         }
-        let whole = whole.parse().map_err(|_| NoTime)?;
-        let nanos = format!("{fraction:0<9}").parse().map_err(|_| NoTime)?;
-        Ok(Self { whole, nanos })
+        // .5 is a number, a point alone is none.
+        let whole = if whole.is_empty() && !fraction.is_empty() { "0" } else { whole };
+        Some(Self { whole: whole.parse().ok()?, fraction })
+    }
+
+    /// So many seconds, or ticks.
+    fn seconds(&self) -> Option<Seconds> {
+        let nanos = format!("{:0<MAX_FRACTION$}", self.fraction).parse().ok()?;
+        Some(Seconds { whole: self.whole, nanos, has_unit: false })
+    }
+
+    /// So many of a unit. What is less than a nanosecond is left out.
+    fn times(&self, unit_ns: u64) -> Option<Seconds> {
+        let nanos = u128::from(self.seconds()?.nanos);
+        let whole = u128::from(self.whole).checked_mul(u128::from(unit_ns))?;
+        let fraction = nanos.checked_mul(u128::from(unit_ns))? / u128::from(NS_PER_S);
+        let ns = u64::try_from(whole.checked_add(fraction)?).ok()?;
+        let nanos = u32::try_from(ns % NS_PER_S).ok()?;
+        Some(Seconds { whole: ns / NS_PER_S, nanos, has_unit: true })
     }
 }
 
@@ -94,18 +160,42 @@ impl FromStr for Seconds {
 mod tests {
     use super::*;
 
+    fn ns(text: &str) -> Result<u64, NoTime> {
+        text.parse().map(Seconds::ns)
+    }
+
     #[test]
     fn fractions_have_any_number_of_digits_up_to_nine() {
-        let ns = |text: &str| text.parse().map(Seconds::ns);
         assert_eq!(ns("42"), Ok(42_000_000_000));
         assert_eq!(ns("42.5"), Ok(42_500_000_000));
+        assert_eq!(ns(".5"), Ok(500_000_000));
         assert_eq!(ns("0.000000001"), Ok(1));
         assert_eq!(ns("18446744073709551615"), Ok(u64::MAX));
         let shown = |text: &str| text.parse::<When>().map(|time| time.to_string());
         for text in ["42", "42.000000001", "+0.25"] {
             assert_eq!(shown(text), Ok(text.to_owned()));
         }
-        for wrong in ["", ".5", "abc", "1.0000000001", "-1", "1,5", "99999999999999999999"] {
+        for wrong in ["", ".", "abc", "1.0000000001", "-1", "1,5", "99999999999999999999"] {
+            assert_eq!(ns(wrong), Err(NoTime), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_number_with_a_unit_is_so_many_of_it() {
+        for (text, expected) in [
+            ("250ns", 250),
+            ("1.5us", 1_500),
+            ("500ms", 500_000_000),
+            ("10s", 10_000_000_000),
+            ("2m", 120_000_000_000),
+            ("2min", 120_000_000_000),
+            ("0.5h", 1_800_000_000_000),
+            ("1.9ns", 1),
+        ] {
+            assert_eq!(ns(text), Ok(expected), "{text}");
+        }
+        assert_eq!("+2m".parse::<When>().map(|time| time.to_string()), Ok("+120".to_owned()));
+        for wrong in ["10y", "s", "1.2.3s", "-1s", "9999999999999h", "1e9", "1e999s", "nan"] {
             assert_eq!(ns(wrong), Err(NoTime), "{wrong}");
         }
     }

@@ -7,6 +7,7 @@
 //! run queues are part of it; a guest's interrupt leads to the host's thread that raised it. Nothing is
 //! matched by being near in time, and what no event explains is a part with that name.
 
+mod busiest;
 mod context;
 mod disks;
 mod events;
@@ -36,6 +37,7 @@ use crate::path::{Actor, ExampleStep};
 use crate::path::{Machines, Thread};
 use crate::vms::find_vms;
 
+pub use self::busiest::{Busiest, BusyThread, busiest};
 pub use self::piece::CriticalState;
 pub use self::target::CriticalTask;
 

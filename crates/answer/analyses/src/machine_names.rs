@@ -28,8 +28,9 @@ impl MachineName {
         if let Some(aligned) = aligned.filter(|one| !one.vm.is_empty()) {
             return guest(aligned.vm.clone());
         }
-        if let Some(named) = all.iter().find_map(|host| guest_of(recording, host)) {
-            return guest(guest_name(named));
+        let named = |host| Some((host, guest_of(recording, host)?));
+        if let Some((host, named)) = all.iter().find_map(named) {
+            return guest(host.vm_name(&guest_name(named)).to_owned());
         }
         match aligned.is_some() || recording.peer().is_some() {
             true => guest(GUEST.to_owned()),

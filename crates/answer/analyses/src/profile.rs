@@ -115,9 +115,15 @@ impl CodeFrame {
         is_nameless && self.module.as_deref() == Some(USER_MODULE)
     }
 
-    /// Somewhere in a guest of this machine's.
-    fn of_a_guest() -> Self {
-        Self { module: Some(GUEST_MODULE.to_owned()), ..Self::default() }
+    /// Somewhere in a guest of this machine's: in its kernel, or in its user space.
+    fn of_a_guest(user_space: bool) -> Self {
+        Self { module: Some(GUEST_MODULE.to_owned()), user_space, ..Self::default() }
+    }
+
+    /// Whether it is code of a guest of which nothing is recorded.
+    #[must_use]
+    pub fn is_of_a_guest(&self) -> bool {
+        self.module.as_deref() == Some(GUEST_MODULE)
     }
 
     /// Whether its function is known.

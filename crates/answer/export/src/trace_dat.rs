@@ -96,7 +96,8 @@ impl TraceDatExport<'_> {
             return None;
         }
         let formats = self.recording.formats().iter();
-        let wanted = formats.filter(|(_, format)| self.filter.wants_event(format));
+        let wanted = formats
+            .filter(|(_, format)| self.filter.compile(format, self.recording.abi()).is_some());
         Some(wanted.map(|(id, _)| id).collect())
     }
 
@@ -130,7 +131,8 @@ impl TraceDatExport<'_> {
             return;
         }
         let all = self.recording.formats().iter();
-        let wanted = all.filter(|(_, format)| self.filter.wants_event(format));
+        let wanted =
+            all.filter(|(_, format)| self.filter.compile(format, self.recording.abi()).is_some());
         let wanted: HashSet<(&str, &str)> =
             wanted.map(|(_, format)| (format.system(), format.name())).collect();
         formats.events.retain(|one| {

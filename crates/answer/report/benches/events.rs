@@ -13,8 +13,9 @@ use timeline::event_filter::Filter;
 
 const RECORDINGS: [&str; 2] = ["x86-svm/host-guest.dat", "arm64/A.dat"];
 
-const STYLES: [(&str, Style<'static>); 3] = [
-    ("print text", Style::Text),
+const STYLES: [(&str, Style<'static>); 4] = [
+    ("print text", Style::TraceCmd),
+    ("print text by the kernel's formats", Style::Text),
     ("print raw fields", Style::Raw),
     ("print JSON lines", Style::Jsonl),
 ];

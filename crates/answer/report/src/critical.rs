@@ -1,5 +1,6 @@
 //! The report of `hyperscope critical`: what a task waited for, added up, and its longest wait step by step.
 
+mod busiest;
 mod columns;
 
 use analyses::critical::{Critical, CriticalPart, CriticalStep, CriticalWait};
@@ -7,6 +8,7 @@ use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::busiest::BusiestReport;
 pub(crate) use self::columns::words;
 use self::columns::{PARTS, PartRow, THREADS, ThreadRow, of_parts, of_threads};
 use crate::column::{self, Rows};

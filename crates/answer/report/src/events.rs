@@ -7,6 +7,7 @@ mod guest_events;
 mod jsonl;
 mod merge;
 mod names;
+mod neighbours;
 mod printer;
 mod text;
 
@@ -18,11 +19,14 @@ use timeline::event_filter::Filter;
 use timeline::rounds::{self, Input};
 
 pub use guest_events::{GuestEventStyle, GuestEventWriter};
+pub use neighbours::Near;
 
 /// How an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style<'c> {
-    /// A line as `trace-cmd report` prints it, from the event's own print fmt.
+    /// A line as `trace-cmd report` prints it: events of KVM and of the scheduler in forms of its own.
+    TraceCmd,
+    /// The same with all events as their kernel prints them: `trace-cmd report -N`.
     Text,
     /// The same line with the recorded fields in place of the text.
     Raw,
@@ -71,12 +75,28 @@ pub fn write_events(
     out: &mut (dyn Write + Send),
     tick: &(dyn Fn(u64) + Sync),
 ) -> io::Result<EventsSummary> {
+    write_events_near(recordings, machines, (filter, None), style, out, tick)
+}
+
+/// The same, with events near those that pass the filter. Near are those of the same CPUs, threads and times,
+/// whatever they are.
+///
+/// # Errors
+/// When `out` can't be written.
+pub fn write_events_near(
+    recordings: &[Recording],
+    machines: &[Machine],
+    (filter, near): (&Filter, Option<Near>),
+    style: Style<'_>,
+    out: &mut (dyn Write + Send),
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<EventsSummary> {
     let printers: Vec<printer::Printer<'_>> = recordings
         .iter()
         .zip(machines)
         .map(|(recording, machine)| {
             let several = recordings.len() > 1;
-            printer::Printer::new(recording, machine, several, filter, style)
+            printer::Printer::new(recording, machine, several, (filter, near.is_some()), style)
         })
         .collect();
     let mut inputs = Vec::new();
@@ -97,7 +117,9 @@ pub fn write_events(
         printer.write_heading(out)?;
     }
     let decoder = printer::Decoder { printers: &printers, owners: &owners };
-    let mut merger = merge::Merger::new(&owners, out);
+    let has_separators = matches!(style, Style::TraceCmd | Style::Text | Style::Raw);
+    let near = near.map(|near| neighbours::Neighbours::new(near, has_separators));
+    let mut merger = merge::Merger::new(&owners, near, out);
     rounds::run(&inputs, &decoder, &mut merger, tick);
     let (printed, damaged) = merger.finish()?;
     let mut unprintable = BTreeMap::new();

@@ -46,7 +46,7 @@ pub use align::{AlignReport, summary as align_summary};
 pub use boot::{BootReport, boot_svg};
 pub use calls::{CallSort, CallsReport, CallsSource, TreeLimits};
 pub use cpu::{CpuBy, CpuReport};
-pub use critical::CriticalReport;
+pub use critical::{BusiestReport, CriticalReport};
 pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
 pub use info::{FileInfo, InfoReport};

@@ -26,12 +26,12 @@ pub(crate) struct BootArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// Read only what happened from this time on, in seconds as events prints them, or +SECONDS from
-    /// the beginning
-    #[arg(long, value_name = "TIME", help_heading = PART)]
+    /// Read only what happened from this time on, in seconds as events prints them or with a unit (500ms,
+    /// 2m); +TIME counts from the beginning
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) from: Option<When>,
     /// Read only what happened before this time
-    #[arg(long, value_name = "TIME", help_heading = PART)]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) to: Option<When>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,

@@ -11,7 +11,8 @@ use crate::args::part::PartArgs;
 
 /// Arguments of `critical`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("whose").required(true), after_help = "Examples:\n  \
+#[command(group = ArgGroup::new("whose"), after_help = "Examples:\n  \
+    hyperscope critical NAME.hscope                           which threads there are\n  \
     hyperscope critical --task dd NAME.hscope                 what the guest's dd waited for\n  \
     hyperscope critical --task web/nginx NAME.hscope          of the VM web alone\n  \
     hyperscope critical --task 'vm-119 vCPU 0' host.dat       what a vCPU's thread waited for\n  \

@@ -1,6 +1,7 @@
 //! Arguments of `export`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -10,7 +11,7 @@ use super::MethodArgs;
 use super::tables::{TableArg, TableArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
-use crate::seconds::When;
+use crate::seconds::{NoTime, When};
 
 /// What files are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -38,16 +39,41 @@ impl ExportFormatArg {
     }
 }
 
+/// What stands after `--to`: the end of a range of time, or a format, as before there was `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToArg {
+    Time(When),
+    Format(ExportFormatArg),
+}
+
+impl FromStr for ToArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with(|one: char| one.is_ascii_alphabetic()) {
+            let format = ExportFormatArg::from_str(text, false).map(Self::Format);
+            return format.map_err(|_| {
+                let all = ExportFormatArg::value_variants().iter();
+                let names =
+                    all.filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned()));
+                let names: Vec<String> = names.collect();
+                format!("neither a time nor a format: {}", names.join(", "))
+            });
+        }
+        text.parse().map(Self::Time).map_err(|error: NoTime| error.to_string())
+    }
+}
+
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope export --to perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
-    hyperscope export --to perfetto --critical dd -o out.pftrace NAME.hscope    what dd waited for, as arrows\n  \
-    hyperscope export --to firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
-    hyperscope export --to csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
-    hyperscope export --to tracedat --from 42.3 --until 42.5 -o cut.dat trace.dat\n  \
-    hyperscope export --to tracedat -o merged.hscope host.dat guest.dat\n  \
-    hyperscope export --to parquet -o tables NAME.hscope\n  \
+    hyperscope export --format perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
+    hyperscope export --format perfetto --critical dd -o out.pftrace NAME.hscope    what dd waited for, as arrows\n  \
+    hyperscope export --format firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
+    hyperscope export --format csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
+    hyperscope export --format tracedat --from 42.3 --to 42.5 -o cut.dat trace.dat\n  \
+    hyperscope export --format tracedat -o merged.hscope host.dat guest.dat\n  \
+    hyperscope export --format parquet -o tables NAME.hscope\n  \
     duckdb -c \"SELECT reason, SUM(cost_ns) FROM 'tables/exits.parquet' GROUP BY reason\"\n\n\
     perfetto, chrome and firefox show what every vCPU, every task of a guest and every CPU did;\n\
     parquet has exits, states, requests and sums of them; the others hold events. Several recordings\n\
@@ -59,8 +85,8 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// What to write
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) to: ExportFormatArg,
+    #[arg(long, value_name = "FORMAT", required_unless_present = "to")]
+    format: Option<ExportFormatArg>,
     /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?; on tracks, these as marks
     /// [default there: devices, interrupts, nested guests]
     #[arg(short, long = "event", value_name = "EVENT")]
@@ -68,13 +94,13 @@ pub(crate) struct ExportArgs {
     /// Only these CPUs, such as 0,2-3; of csv, jsonl and tracedat
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) cpu: Option<CpuSet>,
-    /// Write only what is from this time on, in seconds as events prints them, or +SECONDS from the
-    /// beginning
-    #[arg(long, value_name = "TIME", help_heading = PART)]
+    /// Write only what is from this time on, in seconds as events prints them or with a unit (500ms, 2m);
+    /// +TIME counts from the beginning
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) from: Option<When>,
-    /// Write only what is before this time
-    #[arg(long, value_name = "TIME", help_heading = PART)]
-    pub(crate) until: Option<When>,
+    /// Write only what is before this time. --to FORMAT, as earlier versions had it, is understood, too
+    #[arg(long, value_name = "TIME", alias = "until", allow_negative_numbers = true, help_heading = PART)]
+    to: Vec<ToArg>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,
     /// Of perfetto and chrome: arrows along what the threads of this name or number waited for, in their longest waits;
@@ -135,32 +161,67 @@ impl NeededArgs {
 }
 
 impl ExportArgs {
+    /// What to write.
+    pub(crate) fn format(&self) -> ExportFormatArg {
+        // [`conflict`](Self::conflict) refuses command lines that name none.
+        self.formats().next().unwrap_or(ExportFormatArg::Perfetto)
+    }
+
+    /// The end of the range of time.
+    pub(crate) fn until(&self) -> Option<When> {
+        self.ends().next()
+    }
+
+    fn formats(&self) -> impl Iterator<Item = ExportFormatArg> {
+        let before = self.to.iter().filter_map(|to| match to {
+            ToArg::Format(format) => Some(*format),
+            ToArg::Time(_) => None,
+        });
+        self.format.into_iter().chain(before)
+    }
+
+    fn ends(&self) -> impl Iterator<Item = When> {
+        self.to.iter().filter_map(|to| match to {
+            ToArg::Time(time) => Some(*time),
+            ToArg::Format(_) => None,
+        })
+    }
+
     /// Why these arguments don't go together.
     pub(crate) fn conflict(&self) -> Option<&'static str> {
-        let (is_timeline, to) = (self.to.is_timeline(), self.to);
+        match (self.formats().count(), self.ends().count()) {
+            (0, _) => return Some("--format says what to write, such as --format perfetto"),
+            (1, 0 | 1) => {}
+            (1, _) => return Some("--to is the end of one range of time: give it once"),
+            _ => return Some("one format is written at a time: give --format once"),
+        }
+        let to = self.format();
+        let is_timeline = to.is_timeline();
         if self.cpu.is_some() && is_timeline {
-            return Some("--cpu goes with --to csv, jsonl and tracedat");
+            return Some("--cpu goes with --format csv, jsonl and tracedat");
         }
         if self.critical.is_some()
             && !matches!(to, ExportFormatArg::Perfetto | ExportFormatArg::Chrome)
         {
-            return Some("--critical goes with --to perfetto and chrome");
+            return Some("--critical goes with --format perfetto and chrome");
         }
         if !self.columns.is_empty() && to != ExportFormatArg::Csv {
-            return Some("--columns goes with --to csv");
+            return Some("--columns goes with --format csv");
         }
         if to == ExportFormatArg::Parquet {
             if self.cpu.is_some() {
-                return Some("--cpu goes with --to csv, jsonl and tracedat");
+                return Some("--cpu goes with --format csv, jsonl and tracedat");
             }
             if self.output.as_deref().is_none_or(|path| path.as_os_str() == "-") {
-                return Some("--to parquet takes -o: its tables are files in a folder");
+                return Some("--format parquet takes -o: its tables are files in a folder");
             }
         } else if !self.tables.is_default() {
-            return Some("--tables, --details, --host, --begun and --label go with --to parquet");
+            return Some(
+                "--tables, --details, --host, --begun and --label go with --format parquet",
+            );
         }
         if self.output.is_none() && to == ExportFormatArg::Tracedat {
-            return Some("--to tracedat takes -o: such a file can't be written to a pipe");
+            return Some("--format tracedat takes -o: such a file can't be written to a pipe");
         }
         None
     }

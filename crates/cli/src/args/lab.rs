@@ -262,6 +262,9 @@ pub(crate) struct LabRunArgs {
     /// The scenario's name, or a file with one
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
+    /// List the scenarios, as without a name
+    #[arg(long, conflicts_with = "scenario")]
+    pub(crate) list: bool,
     /// The folder the recordings go to [default: SCENARIO.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

@@ -10,6 +10,7 @@ use lake::Table;
 use super::tables::{TableArg, TableArgs};
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
+use crate::args::part::NameArgs;
 
 /// Arguments of `lake`.
 #[derive(Debug, Args)]
@@ -68,6 +69,8 @@ pub(crate) struct AddArgs {
     /// Put keyed hashes in place of names of hosts, VMs, threads and files; KEYFILE is made where it isn't there
     #[arg(long, value_name = "KEYFILE", conflicts_with = "events")]
     pub(crate) pseudonymize: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use recorder::Modes;
 
-use super::record::{ProfileArg, SampledEventArg, duration, mode};
+use super::record::{ProfileArg, SampledEventArg, duration, mode, some_time};
 use super::size::size;
 use super::tracer::TracerArgs;
 
@@ -40,7 +40,7 @@ pub(crate) struct ListenArgs {
     #[arg(short, long, value_name = "DIR", default_value = "guests")]
     pub(crate) output: PathBuf,
     /// End after so long: 500ms, 10s, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
     /// Size of each CPU's buffer in guests' kernels, in KiB
     #[arg(long, value_name = "KIB")]

@@ -1,5 +1,7 @@
 //! The part of recordings that a verb reads: a range of time, some VMs, some vCPUs.
 
+use std::str::FromStr;
+
 use clap::Args;
 use timeline::event_filter::CpuSet;
 
@@ -18,12 +20,12 @@ pub(crate) struct PartArgs {
 /// A range of time.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct RangeArgs {
-    /// Read only what happened from this time on, in seconds as events prints them, or +SECONDS from
-    /// the beginning
-    #[arg(long, value_name = "TIME", help_heading = PART)]
+    /// Read only what happened from this time on, in seconds as events prints them or with a unit (500ms,
+    /// 2m); +TIME counts from the beginning
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) from: Option<When>,
     /// Read only what happened before this time
-    #[arg(long, value_name = "TIME", alias = "until", help_heading = PART)]
+    #[arg(long, value_name = "TIME", alias = "until", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) to: Option<When>,
 }
 
@@ -37,6 +39,36 @@ pub(crate) struct VmArgs {
     /// Read no exits and calls of other vCPUs than these, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse, help_heading = PART)]
     pub(crate) vcpu: Option<CpuSet>,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+}
+
+/// What VMs are called.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NameArgs {
+    /// Call a VM otherwise than the recording does, as in vm-119=web; may be given several times
+    #[arg(long = "name", value_name = "VM=NAME", help_heading = PART)]
+    pub(crate) names: Vec<VmName>,
+}
+
+/// A VM as a recording calls it, and as it is to be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VmName {
+    pub(crate) vm: String,
+    pub(crate) name: String,
+}
+
+impl FromStr for VmName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=').map(|(vm, name)| (vm.trim(), name.trim())) {
+            Some((vm, name)) if !vm.is_empty() && !name.is_empty() => {
+                Ok(Self { vm: vm.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("write VM=NAME, as in vm-119=web".to_owned()),
+        }
+    }
 }
 
 /// What help calls these options.

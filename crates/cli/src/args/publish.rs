@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::record::duration;
+use super::record::some_time;
 
 /// Arguments of `publish`.
 #[derive(Debug, Args)]
@@ -19,9 +19,9 @@ pub(crate) struct PublishArgs {
     #[arg(long = "guest", value_name = "GUEST", required = true)]
     pub(crate) guests: Vec<String>,
     /// Publish what is new at this interval
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "100ms")]
     pub(crate) interval: Duration,
     /// End after so long: 500ms, 10s, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
 }

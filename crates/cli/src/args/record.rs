@@ -10,6 +10,7 @@ use recorder::Modes;
 use super::flight::FlightRecorderArgs;
 use super::size::size;
 use super::tracer::{GuestTracerArgs, TracerArgs};
+use crate::seconds::Seconds;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -132,7 +133,8 @@ pub(crate) struct RecordArgs {
     /// [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
     pub(crate) guest_wait: Option<Duration>,
-    /// The session's folder, or with --flight that of sessions [default: hyperscope.hscope]
+    /// The session's folder, or with --flight that of sessions [default: hyperscope.hscope, or
+    /// hyperscope-1.hscope and so on where that is taken; flight]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Permissions of the session's files, in octal: 640 lets their group read them, and enter the
@@ -140,7 +142,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Modes>,
     /// End after so long: 500ms, 10s, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
     /// The trace clock [default: x86-tsc where the kernel trusts it, else mono]
     #[arg(long, value_name = "CLOCK")]
@@ -148,7 +150,7 @@ pub(crate) struct RecordArgs {
     /// Size of each CPU's buffer in the kernel, in KiB [default: 1024 to 16384, by their number]
     #[arg(long, value_name = "KIB")]
     pub(crate) buffer: Option<u64>,
-    /// End when this command does
+    /// End when this command does, with its exit code
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
     /// Clean up after the recorder with this process id once standard input ends
@@ -214,18 +216,10 @@ pub(super) fn mode(text: &str) -> Result<Modes, String> {
 
 /// Reads a time with its unit; without one it is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text.get(digits.len()..).unwrap_or_default();
-    let number: f64 =
-        digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "" | "s" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(format!("{unit:?} is no unit of time: ms, s, m and h are")),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is no time that can pass"))
+    let time = text.parse().map(Seconds::duration);
+    time.map_err(|_| {
+        format!("{text:?} is not a time: write seconds, or a number with a unit (ns, us, ms, s, m, h), such as 500ms, 10s or 2m")
+    })
 }
 
 /// The same for a time in which something happens: more than none.
@@ -248,8 +242,12 @@ mod tests {
         assert_eq!(ms("1.5s"), Ok(1500));
         assert_eq!(ms("2m"), Ok(120_000));
         assert_eq!(ms("1h"), Ok(3_600_000));
+        assert_eq!((ms("2000us"), ms("3000000ns")), (Ok(2), Ok(3)));
         for wrong in ["", "x", "1y", "-1", "1e999", "nan"] {
             assert!(ms(wrong).is_err(), "{wrong}");
+        }
+        for none in ["0", "0s", "0ms", "0.0"] {
+            assert!(some_time(none).is_err(), "{none}");
         }
     }
 }

@@ -1,16 +1,15 @@
 //! `hyperscope critical`: what a task or a request really waited for.
 
 use analyses::align::GuestAlignment;
-use analyses::critical::{Critical, CriticalOf, CriticalTask, NoSuchTask, critical};
+use analyses::critical::{Critical, CriticalOf, CriticalTask, NoSuchTask, busiest, critical};
 use analyses::path::{PathEnds, Paths, paths};
-use anyhow::{anyhow, bail};
-use report::{CriticalReport, align_summary};
+use anyhow::anyhow;
+use report::{BusiestReport, CriticalReport, align_summary};
 use sources::Recording;
 
 use crate::aligned::align_guests;
 use crate::args::critical::CriticalArgs;
 use crate::inputs::{note_guests_alone, open_all};
-use crate::misuse::Misuse;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -25,8 +24,10 @@ pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     let (task, of) = match (&args.task, &args.request) {
         (Some(task), _) => (task.clone(), CriticalOf::Task(CriticalTask(task.clone()))),
         (None, Some(id)) => (format!("request {id}"), request(id, &recordings, &guests)?),
-        // The command line asks for one of the two.
-        (None, None) => bail!(Misuse("--task or --request is needed".to_owned())),
+        (None, None) => {
+            let report = busiest_threads(args, &recordings, &guests)?;
+            return output::write_part(&report, &part, &args.output, out);
+        }
     };
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let found = critical(&recordings, &guests, &of, &|bytes| progress.advance(bytes));
@@ -40,6 +41,27 @@ pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
         recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
     };
     output::write_part(&report, &part, &args.output, out)
+}
+
+/// The threads that there are, where nobody says whose time is asked about.
+fn busiest_threads(
+    args: &CriticalArgs,
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+) -> anyhow::Result<BusiestReport> {
+    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let busiest = busiest(recordings, guests, &|bytes| progress.advance(bytes));
+    progress.finish();
+    if busiest.threads.is_empty() {
+        return Err(no_threads());
+    }
+    Ok(BusiestReport {
+        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
+        alignment: guests.iter().map(align_summary).collect(),
+        busiest,
+        top: if args.top == 0 { usize::MAX } else { args.top },
+        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+    })
 }
 
 /// The request of that id among those that `path` shows.
@@ -79,9 +101,13 @@ pub(super) fn critical_of_task(
 /// Says which threads there are instead.
 fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
     if none.known.is_empty() {
-        return anyhow!("no thread is known: record sched_switch and sched_waking");
+        return no_threads();
     }
     let known = none.known.iter().map(|(machine, thread)| format!("{machine}/{thread}"));
     let known = known.collect::<Vec<_>>().join(", ");
     anyhow!("no thread is called {task}; the busiest are {known}")
+}
+
+fn no_threads() -> anyhow::Error {
+    anyhow!("no thread is known: record sched_switch and sched_waking")
 }

@@ -5,11 +5,12 @@ use std::io::Write;
 
 use analyses::vms::find_vms;
 use anyhow::{Context, anyhow, bail};
+use eventfmt::EventFormat;
 use printable::messages;
-use report::events::{EventsSummary, Machine, Style, write_events};
+use report::events::{EventsSummary, Machine, Style, write_events_near};
 use sources::Recording;
 use timeline::Vm;
-use timeline::event_filter::Filter;
+use timeline::event_filter::{Condition, Filter, Unfit};
 
 use crate::aligned::{self, align_guests};
 use crate::args::part::VmArgs;
@@ -17,6 +18,7 @@ use crate::args::{EventsArgs, EventsFormatArg};
 use crate::inputs::open_all;
 use crate::losses::say_losses;
 use crate::machines::machines;
+use crate::misuse::Misuse;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
@@ -27,7 +29,8 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let style = match (args.format, args.raw) {
         (EventsFormatArg::Jsonl, _) => Style::Jsonl,
         (EventsFormatArg::Text, true) => Style::Raw,
-        (EventsFormatArg::Text, false) => Style::Text,
+        (EventsFormatArg::Text, false) if args.numeric => Style::Text,
+        (EventsFormatArg::Text, false) => Style::TraceCmd,
     };
     let mut guests = align_guests(&mut recordings, args.method.method)?;
     Part::new(args.range.from, args.range.to, &VmArgs::default())
@@ -43,7 +46,8 @@ pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
         }
     };
     let mut out = output::open(args.output.as_deref(), &recordings)?;
-    let summary = write_events(&recordings, &machines, &filter, style, &mut out, &tick)
+    let wanted = (&filter, args.near());
+    let summary = write_events_near(&recordings, &machines, wanted, style, &mut out, &tick)
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
@@ -126,15 +130,64 @@ pub(crate) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::
             return Err(no_event(pattern, recordings));
         }
     }
-    for condition in &filter.conditions {
-        if !formats().any(|(_, format)| format.field(condition.field()).is_some()) {
-            bail!(
-                "no event has a field {}; hyperscope events --raw shows their fields",
-                condition.field()
-            );
+    filter
+        .conditions
+        .iter()
+        .try_for_each(|condition| check_condition(condition, filter, recordings))
+}
+
+/// Whether some event of those asked for may meet the condition.
+fn check_condition(
+    condition: &Condition,
+    filter: &Filter,
+    recordings: &[Recording],
+) -> anyhow::Result<()> {
+    let is_named = |format: &EventFormat| {
+        filter.events.is_empty() || filter.events.iter().any(|pattern| format.is_named(pattern))
+    };
+    let mut unfit: Option<Unfit> = None;
+    for recording in recordings {
+        let formats = recording.formats().iter().map(|(_, format)| format);
+        for format in formats.filter(|format| is_named(format)) {
+            match condition.compile(format, recording.abi()) {
+                Ok(_) => return Ok(()),
+                Err(Unfit::NoField(_)) => {}
+                Err(error) => unfit = Some(merged(unfit, error)),
+            }
         }
     }
-    Ok(())
+    let text = condition.text();
+    match unfit {
+        None => bail!(
+            "\"{text}\": no event has such a field; hyperscope events --raw shows their fields"
+        ),
+        Some(Unfit::NoSuchName { field, wanted, names }) => {
+            let similar = tracefs::similar(&wanted, names.iter().map(String::as_str));
+            let all = names.join(", ");
+            let end = match similar.is_empty() {
+                true => format!("; it is printed as {all}"),
+                false => tracefs::did_you_mean(&similar),
+            };
+            bail!(Misuse(format!("\"{text}\": {field} is never printed as {wanted}{end}")))
+        }
+        Some(unfit) => bail!(Misuse(format!("\"{text}\": {unfit}"))),
+    }
+}
+
+/// Names of all events with the field are told together.
+fn merged(before: Option<Unfit>, next: Unfit) -> Unfit {
+    match (before, next) {
+        (
+            Some(Unfit::NoSuchName { field, wanted, mut names }),
+            Unfit::NoSuchName { names: more, .. },
+        ) => {
+            let new: Vec<String> = more.into_iter().filter(|name| !names.contains(name)).collect();
+            names.extend(new);
+            Unfit::NoSuchName { field, wanted, names }
+        }
+        (Some(before @ Unfit::NoSuchName { .. }), _) => before,
+        (_, next) => next,
+    }
 }
 
 /// The threads that run the vCPUs asked for, by recording.

@@ -35,14 +35,14 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let to_terminal = args.output.is_none() && io::stdout().is_terminal();
-    if to_terminal && args.to == ExportFormatArg::Perfetto {
+    if to_terminal && args.format() == ExportFormatArg::Perfetto {
         bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");
     }
-    if args.to == ExportFormatArg::Parquet {
+    if args.format() == ExportFormatArg::Parquet {
         return tables::write(args);
     }
     let mut recordings = open_all(&args.files)?;
-    if args.to.is_timeline() {
+    if args.format().is_timeline() {
         let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
         if let Some(recording) = no_seconds {
             let path = recording.path().display();
@@ -51,9 +51,9 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     }
     let mut guests = align_guests(&mut recordings, args.method.method)?;
     aligned::report(&guests);
-    Part::new(args.from, args.until, &args.vms).set_vms(&mut recordings, &mut guests)?;
+    Part::new(args.from, args.until(), &args.vms).set_vms(&mut recordings, &mut guests)?;
     let filter = filter(args, &recordings, &guests)?;
-    match args.to {
+    match args.format() {
         ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
         ExportFormatArg::Csv => {
             events(args, Style::Csv(&args.columns), &recordings, &guests, &filter)
@@ -68,13 +68,13 @@ fn filter(
     recordings: &[Recording],
     guests: &[GuestAlignment],
 ) -> anyhow::Result<Filter> {
-    let part = Part::new(args.from, args.until, &args.vms);
+    let part = Part::new(args.from, args.until(), &args.vms);
     let times = part.of_all(recordings, guests)?;
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
         from_ns: times.filter(|_| args.from.is_some()).map(|times| times.from_ns),
-        to_ns: times.filter(|_| args.until.is_some()).map(|times| times.to_ns),
+        to_ns: times.filter(|_| args.until().is_some()).map(|times| times.to_ns),
         conditions: Vec::new(),
     };
     events::check_names(&filter, recordings)?;
@@ -151,7 +151,7 @@ fn tracks(
     let tick = |bytes| progress.advance(bytes);
     let mut out = output::open(args.output.as_deref(), recordings)?;
     let to = BufWriter::with_capacity(BUFFER_BYTES, &mut out);
-    let exported = match args.to {
+    let exported = match args.format() {
         ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(to), &tick),
         ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(to), &tick),
         _ => write_timeline(&question, &mut PerfettoWriter::new(to), &tick),

@@ -1,24 +1,84 @@
-//! `hyperscope mark`: puts a text among the events that are recorded just now.
+//! `hyperscope mark`: puts a text among the events that are recorded just now, here and on this guest's host.
 
-use std::io;
-
-use anyhow::{Context, bail};
+use anyhow::bail;
+use tracefs::{RecordedBuffer, Tracefs};
 
 use crate::args::mark::MarkArgs;
-
-/// Where tracefs is mounted.
-const MARKERS: [&str; 2] =
-    ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"];
+use crate::notice::say;
 
 pub(crate) fn run(args: &MarkArgs) -> anyhow::Result<()> {
     let text = args.text.join(" ");
     if text.len() > hypertrace::MARK_BYTES {
         bail!("a mark has up to {} bytes, this one has {}", hypertrace::MARK_BYTES, text.len());
     }
-    if !args.here && to_host(&text) {
-        return Ok(());
+    let is_sent = !args.here && to_host(&text);
+    if is_sent {
+        say(
+            "marked by hypercall for this guest's host: it is in a recording there that has kvm:kvm_hypercall",
+        );
     }
-    to_kernel(&text)
+    match here(&text, args.here) {
+        Ok(Here::Recorded) => Ok(()),
+        Ok(Here::NotRecorded(tracefs)) if !is_sent => {
+            RecordedBuffer::kernels_own(&tracefs).mark(&text)?;
+            say(
+                "no recording runs on this machine: the mark is in the kernel's own trace buffer alone",
+            );
+            Ok(())
+        }
+        Ok(Here::NotRecorded(_)) => {
+            say("no recording runs on this machine");
+            Ok(())
+        }
+        Err(error) if is_sent => {
+            say(&format!(
+                "recordings of this machine, if any run, are not marked: {}",
+                printable::with_causes(&error)
+            ));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What came of marking this machine's recordings.
+enum Here {
+    Recorded,
+    NotRecorded(Tracefs),
+}
+
+/// Marks all recordings of this machine, and the kernel's own buffer where that `is_asked`.
+fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
+    let tracefs = Tracefs::find()?;
+    let mut buffers = RecordedBuffer::all(&tracefs)?;
+    let own = RecordedBuffer::kernels_own(&tracefs);
+    if buffers.is_empty() {
+        return Ok(Here::NotRecorded(tracefs));
+    }
+    if is_asked && !buffers.contains(&own) {
+        buffers.push(own);
+    }
+    for buffer in &buffers {
+        // One that ends just now takes no mark: the others do.
+        match buffer.mark(text) {
+            Ok(()) => say(&format!("marked {}", name(buffer))),
+            Err(error) => {
+                say(&format!("{} is not marked: {}", name(buffer), printable::with_causes(&error)))
+            }
+        }
+    }
+    Ok(Here::Recorded)
+}
+
+/// Whose a buffer is, for people.
+fn name(buffer: &RecordedBuffer) -> String {
+    match (buffer.session(), buffer.instance()) {
+        (Some((pid, session)), _) => {
+            format!("the recording of this machine in {} (process {pid})", session.display())
+        }
+        (None, Some(instance)) => format!("the recording in tracefs' instance {instance}"),
+        (None, None) => "the kernel's own trace buffer".to_owned(),
+    }
 }
 
 /// Makes a hypercall for each piece. KVM refuses them to programs, but has traced them by then.
@@ -40,15 +100,4 @@ fn to_host(text: &str) -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn to_host(_: &str) -> bool {
     false
-}
-
-fn to_kernel(text: &str) -> anyhow::Result<()> {
-    for path in MARKERS {
-        let file = std::fs::OpenOptions::new().write(true).open(path);
-        match file.and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            done => return done.with_context(|| format!("cannot write to {path}")),
-        }
-    }
-    bail!("this is no guest of KVM, and no tracefs is mounted");
 }

@@ -4,13 +4,14 @@ mod alerts;
 mod calls;
 mod command;
 mod flight;
+mod kvm_events;
 mod stops;
 mod watch;
 mod why;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,15 +27,15 @@ use report::plural;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use self::command::Runner;
+use self::command::{Runner, RunningCommand};
 use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
 use crate::misuse::Misuse;
 use crate::progress::Progress;
 
-/// The session's folder, when none is named.
-const SESSION: &str = "hyperscope.hscope";
+/// What sessions' folders are called, when none is named: hyperscope.hscope, hyperscope-1.hscope and so on.
+const SESSION: &str = "hyperscope";
 /// The folder with a flight recorder's sessions, when none is named.
 const FLIGHT: &str = "flight";
 /// How often a line of progress is written on a terminal.
@@ -42,18 +43,17 @@ const LINE: Duration = Duration::from_millis(500);
 /// How often it is looked whether the recording failed; each look is work of the recorder's own.
 const LOOK: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     if let Some(pid) = args.guard {
-        return guard(pid);
+        return guard(pid).map(|()| ExitCode::SUCCESS);
     }
-    let usual = if args.flight.flight.is_some() { FLIGHT } else { SESSION };
-    let to = args.output.clone().unwrap_or_else(|| usual.into());
     refuse_nested_writes(args)?;
     let plan = plan(args)?;
-    let above = to.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = args.output.as_deref().and_then(Path::parent);
+    let above = above.filter(|above| !above.as_os_str().is_empty());
     let finished = recorder::finish_left_overs(above.unwrap_or(Path::new(".")))?;
     finished.iter().for_each(report_finished);
-    let session = take(&to, args)?;
+    let session = take(args)?;
     let owner = session.own().inspect_err(|_| session.abandon())?;
     let guard = Guard::start();
     let recorded = record(args, &plan, &session);
@@ -62,15 +62,19 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<()> {
     drop(owner);
     // It waits until nobody owns what this recorded.
     drop(guard);
-    recorded.and(ended.map_err(Into::into))
+    recorded.and_then(|code| ended.map(|()| code).map_err(Into::into))
 }
 
-/// Takes the folder.
-fn take(to: &Path, args: &RecordArgs) -> anyhow::Result<SessionFolder> {
+/// Takes the folder that is named, or makes one.
+fn take(args: &RecordArgs) -> anyhow::Result<SessionFolder> {
     let modes = args.mode.unwrap_or_default();
     if args.flight.flight.is_none() {
-        return Ok(SessionFolder::take(to, modes)?);
+        return Ok(match &args.output {
+            Some(to) => SessionFolder::take(to, modes)?,
+            None => SessionFolder::make_numbered(SESSION, modes)?,
+        });
     }
+    let to = args.output.as_deref().unwrap_or(Path::new(FLIGHT));
     let (taken, left) = SessionFolder::take_for_flight(to, modes)?;
     if let Some(left) = left {
         let _ = writeln!(
@@ -105,21 +109,46 @@ fn report_finished(finished: &Finished) {
     };
 }
 
-fn record(args: &RecordArgs, plan: &RecordPlan, session: &SessionFolder) -> anyhow::Result<()> {
+/// Records; the result is the code of the command whose end ended that, if there was one.
+fn record(
+    args: &RecordArgs,
+    plan: &RecordPlan,
+    session: &SessionFolder,
+) -> anyhow::Result<ExitCode> {
     let stop = Stop::new()?;
     let phase = stops::heed_signals(&stop, session.path())?;
     if args.flight.flight.is_some() {
-        return flight::record(args, plan.clone(), session, &stop);
+        flight::record(args, plan.clone(), session, &stop)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let command = Runner::new(&args.command)?;
     report_start(plan);
     let recording = Recording::begin(plan, session, &stop).inspect_err(|_| session.abandon())?;
     report(&recording);
-    command.map_or(Ok(()), |command| command.run(&stop))?;
-    recording.confine_caller()?;
+    kvm_events::warn_of_none(plan, recording.events());
+    let running = match start_command(command, &recording, &stop) {
+        Ok(running) => running,
+        Err(error) => {
+            recording.undo();
+            session.abandon();
+            return Err(error);
+        }
+    };
     report_unconfined();
     wait(&recording, args.time, &stop);
-    end(recording, session, &phase)
+    end(recording, session, &phase)?;
+    Ok(running.and_then(|command| command.exit_code()).map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Runs the command, if there is one, and gives up rights that are not needed from then on.
+fn start_command(
+    command: Option<Runner>,
+    recording: &Recording,
+    stop: &Stop,
+) -> anyhow::Result<Option<RunningCommand>> {
+    let running = command.map(|command| command.run(stop)).transpose()?;
+    recording.confine_caller()?;
+    Ok(running)
 }
 
 /// Reports signals that end a recording.

@@ -49,6 +49,7 @@ fn options(args: &SqlArgs) -> Vec<OsString> {
     add("from", range.from.map(|time| time.to_string()));
     add("until", range.to.map(|time| time.to_string()));
     vms.vm.iter().for_each(|vm| add("vm", Some(vm.clone())));
+    vms.names.names.iter().for_each(|one| add("name", Some(format!("{}={}", one.vm, one.name))));
     add("vcpu", vms.vcpu.as_ref().map(ToString::to_string));
     add("method", args.method.method.as_ref().map(name));
     let tables = &args.tables;
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn recordings_are_read_as_an_export_with_the_same_options_would() {
-        let line = "hyperscope sql --from +1.5 --vm a,b --vcpu 0,2-3 --begun 1795305600.5 --host web7 \
+        let line = "hyperscope sql --from +1.5 --vm a,b --vcpu 0,2-3 --name vm-7=a --begun 1795305600.5 --host web7 \
                     --label pool=x --details --method windows --max-memory 64M Q trace.dat";
         let Verb::Sql(args) = Cli::parse_from(line.split_ascii_whitespace()).verb else {
             unreachable!("another verb")
@@ -82,6 +83,7 @@ mod tests {
         };
         assert_eq!(read.from, args.part.range.from);
         assert_eq!(read.vms.vm, ["a", "b"]);
+        assert_eq!(read.vms.names.names, args.part.vms.names.names);
         assert_eq!(read.vms.vcpu.map(|vcpus| vcpus.to_string()).as_deref(), Some("0,2-3"));
         assert_eq!(read.memory.max_memory.0, 64 << 20);
         assert_eq!(read.method.method, args.method.method);

@@ -113,12 +113,27 @@ fn what_is_not_there_is_said() {
     let run = hyperscope(&["critical", "--request", "99:p50", HOST]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("there is no request 99:p50"), "{}", run.err);
-    for args in [&["critical", HOST][..], &["critical", "--task", "", HOST]] {
-        let run = hyperscope(args);
-        assert_eq!(run.code, 2, "{}", run.err);
-    }
+    let run = hyperscope(&["critical", "--task", "", HOST]);
+    assert_eq!(run.code, 2, "{}", run.err);
     // Without the scheduler's events nothing is known of threads.
     let run = hyperscope(&["critical", "--task", "vm-171 vCPU 0", "fixtures/x86-vmx/vmm.dat"]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("record sched_switch and sched_waking"), "{}", run.err);
+}
+
+#[test]
+fn without_a_task_the_busiest_threads_are_listed() {
+    let report = json(&[HOST, GUEST]);
+    assert!(closed("critical").is_valid(&report), "{report}");
+    assert_eq!((&report["task"], &report["waited_ns"]), (&Value::Null, &Value::Null));
+    let busiest = report["busiest"].as_array().unwrap();
+    let switches: Vec<u64> = busiest.iter().map(|one| one["switches"].as_u64().unwrap()).collect();
+    assert!(switches.len() > 10 && switches.is_sorted_by(|a, b| a >= b), "{switches:?}");
+    let is_dd = |one: &&Value| one["machine"] == "vm-106" && one["thread"] == "dd";
+    assert!(busiest.iter().any(|one| is_dd(&one)), "{report}");
+    let text = hyperscope(&["critical", "--top", "3", HOST]);
+    assert_eq!(text.code, 0, "{}", text.err);
+    let first = text.out.lines().find_map(|line| line.strip_prefix("--task '")?.split('\'').next());
+    let first = first.unwrap_or_else(|| panic!("{}", text.out));
+    assert_eq!(hyperscope(&["critical", "--task", first, HOST]).code, 0, "{first}");
 }

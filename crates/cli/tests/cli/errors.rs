@@ -41,14 +41,47 @@ fn wrong_usage_is_code_2() {
     );
     fails(&["events", "--where", "exit_reason", SMALL], 2, &["FIELD OP VALUE"]);
     fails(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
-    fails(&["export", SMALL], 2, &["--to", "export"]);
+    fails(&["export", SMALL], 2, &["--format", "export"]);
     fails(&["export", "--to", "csv"], 2, &["<FILE>", "--help"]);
     fails(&["export", "--to", "pdf", SMALL], 2, &["pdf", "perfetto", "tracedat"]);
     fails(&["export", "--to", "tracedat", SMALL], 2, &["-o", "export [OPTIONS]"]);
     fails(&["export", "--to", "chrome", "--cpu", "0", SMALL], 2, &["--cpu", "csv"]);
     fails(&["export", "--to", "jsonl", "--columns", "x", SMALL], 2, &["--columns", "csv"]);
     let window = ["export", "--to", "csv", "--from", "2", "--until", "1", SMALL];
-    fails(&window, 2, &["--from", "--until"]);
+    fails(&window, 2, &["--from", "--to"]);
+    fails(&["export", "--to", "+1", SMALL], 2, &["--format perfetto"]);
+    fails(&["export", "--to", "csv", "--format", "jsonl", SMALL], 2, &["one format"]);
+    fails(&["export", "--format", "csv", "--to", "1", "--to", "2", SMALL], 2, &["--to", "once"]);
+    fails(&["export", "--format", "csv", "--to", "noon", SMALL], 2, &["noon", "neither a time"]);
+}
+
+#[test]
+fn a_first_word_that_is_not_a_verb_comes_with_what_to_write() {
+    fails(
+        &[SMALL],
+        2,
+        &[&format!("hyperscope info {SMALL}"), &format!("hyperscope exits {SMALL}")],
+    );
+    fails(&["no/such.dat"], 2, &["no file called so", "--help"]);
+    fails(&["version"], 2, &["hyperscope --version"]);
+    fails(&["exist"], 2, &["exits"]);
+    let run = hyperscope(&["exits", "--quick", SMALL]);
+    assert!(run.code == 2 && !run.err.contains("as a value"), "{}", run.err);
+    let listed = hyperscope(&["lab", "run", "--list"]);
+    assert!(listed.code == 0 && listed.out.contains("exits"), "{}", listed.err);
+}
+
+#[test]
+fn times_take_units_and_say_which() {
+    for verb in ["exits", "events", "boot", "align"] {
+        fails(&[verb, "--from", "+10y", SMALL], 2, &["+10y", "ns, us, ms, s, m, h"]);
+        fails(&[verb, "--from", "-5", SMALL], 2, &["-5", "seconds"]);
+    }
+    for zero in ["0", "0ms"] {
+        fails(&["record", "--for", zero], 2, &["longer than 0"]);
+        fails(&["listen", "unix:x", "--for", zero], 2, &["longer than 0"]);
+        fails(&["publish", "--guest", "x", "--for", zero], 2, &["longer than 0"]);
+    }
 }
 
 /// Said before anything is recorded, and by the option's own name.

@@ -78,6 +78,94 @@ fn events_are_chosen_by_fields() {
 }
 
 #[test]
+fn names_stand_for_numbers_as_events_are_printed_with_them() {
+    let reason = |event: &Value| event["fields"]["exit_reason"].as_u64();
+    for hlt in ["exit_reason == HLT", "reason == hlt", "reason==EXIT_HLT"] {
+        filters(&["-e", "kvm_exit", "--where", hlt], |event| {
+            name(event) == "kvm:kvm_exit" && reason(event) == Some(12)
+        });
+    }
+    filters(&["-e", "kvm_exit", "--where", "reason ~ *_instruction"], |event| {
+        name(event) == "kvm:kvm_exit" && reason(event) == Some(30)
+    });
+    let count = |condition: &str| events(&["-e", "kvm_exit", "--where", condition, HOST]).len();
+    // Counts by reason: fixtures/x86-svm/host-guest.truth.json.
+    for msr in ["exit_reason == 124", "exit_reason == EXIT_MSR", "reason == msr", "reason == MSR"] {
+        assert_eq!(count(msr), 2668, "{msr}");
+    }
+    assert_eq!(count("reason == EXIT_INTR") + count("reason != interrupt"), 9034);
+    let slept = events(&["--where", "prev_state == S", SMP]);
+    assert!(!slept.is_empty() && slept.iter().all(|one| one["fields"]["prev_state"] == 1));
+}
+
+#[test]
+fn comparisons_that_never_hold_are_refused_with_what_to_write() {
+    for (condition, words) in [
+        ("exit_reason = 3", &["write =="][..]),
+        ("exit_reason == msrs", &["never printed as msrs", "did you mean"]),
+        ("reason == nothing_like_it", &["it is printed as", "HLT"]),
+        ("exit_reason == -1", &["holds 0 to 4294967295"]),
+        ("guest_rip == web", &["guest_rip is a number"]),
+        ("next_comm > 3", &["only == != and ~"]),
+        ("exit_reason == 1 && isa == 1", &["--where several times"]),
+    ] {
+        let run = hyperscope(&["events", "--where", condition, SMP]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{condition}: {}", run.err);
+        for word in words {
+            assert!(run.err.contains(word), "{condition}: no {word:?} in {}", run.err);
+        }
+    }
+}
+
+#[test]
+fn neighbours_are_those_of_grep() {
+    let all = output_of(&["events", SMP]);
+    let lines: Vec<&str> = all.lines().skip(1).collect();
+    let is_wanted = |line: &str| line.contains("kvm_exit:") && line.contains("reason HLT");
+    let choice = ["-e", "kvm_exit", "--where", "reason == HLT"];
+    for (options, before, after) in [
+        (&["-B", "1"][..], 1, 0),
+        (&["-A", "2"], 0, 2),
+        (&["-C", "3"], 3, 3),
+        (&["-C", "3", "-A", "0"], 3, 0),
+        (&["-B", "5000"], 5000, 0),
+        (&["-B", "0"], 0, 0),
+    ] {
+        let printed = output_of(&[&["events"], &choice[..], options, &[SMP]].concat());
+        let mut expected = vec!["cpus=2"];
+        let mut last = None;
+        for at in 0..lines.len() {
+            let near = at.saturating_sub(after)..(at + before + 1).min(lines.len());
+            if lines[near].iter().any(|line| is_wanted(line)) {
+                if last.is_some_and(|last: usize| last + 1 < at) {
+                    expected.push("--");
+                }
+                expected.push(lines[at]);
+                last = Some(at);
+            }
+        }
+        assert!(expected.len() > 10, "{options:?}");
+        assert!(printed.lines().eq(expected.iter().copied()), "{options:?}: {}", expected.len());
+    }
+    let json =
+        output_of(&[&["events", "--format", "jsonl", "-C", "1"], &choice[..], &[SMP]].concat());
+    assert!(json.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+}
+
+#[test]
+fn lines_are_those_of_trace_cmd_or_of_the_kernel() {
+    let line = |options: &[&str]| {
+        let args = [&["events", "-e", "kvm_exit", "-e", "sched_switch"], options, &[HOST]].concat();
+        output_of(&args)
+    };
+    let (ours, numeric) = (line(&[]), line(&["--numeric"]));
+    assert!(ours.contains(": reason EXIT_MSR rip 0x") || ours.contains(" reason EXIT_MSR rip 0x"));
+    assert!(ours.contains("[120] R ==> ") && !ours.contains("prev_comm="));
+    assert!(numeric.contains("vcpu 0 reason msr rip 0x") && numeric.contains("prev_comm="));
+    assert_eq!(ours.lines().count(), numeric.lines().count());
+}
+
+#[test]
 fn a_vm_is_its_threads_on_the_host_and_all_of_its_own_recording() {
     let of_vm = events(&["--vm", "vm-119", HOST, GUEST]);
     let expected = events(&[HOST, GUEST]).into_iter();

@@ -49,5 +49,6 @@ mod tables;
 mod tool;
 mod unreadable;
 mod virtio;
+mod vm_names;
 mod vmm;
 mod without_vcpus;

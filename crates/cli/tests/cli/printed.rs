@@ -58,6 +58,8 @@ fn no_name_in_a_recording_moves_a_terminals_cursor_or_adds_a_line() {
     for args in [
         &["events"][..],
         &["events", "--raw"],
+        &["events", "--numeric"],
+        &["events", "-e", "kvm_exit", "-B", "2"],
         &["exits", "--by", "task,reason"],
         &["info"],
         &["cpu"],
@@ -74,6 +76,8 @@ fn no_name_in_a_recording_moves_a_terminals_cursor_or_adds_a_line() {
     let lines = hyperscope(&["events", pages]).out;
     let of = hyperscope(&["events", HOST]).out;
     assert_eq!(lines.lines().count(), of.lines().count());
+    assert!(lines.contains("==> =a\\nb\\x1b[2J\\u{202e}c9!?:"), "{}", &lines[..2000]);
+    let lines = hyperscope(&["events", "--numeric", pages]).out;
     assert!(lines.contains("next_comm==a\\nb\\x1b[2J\\u{202e}c9!?"), "{}", &lines[..2000]);
 }
 

@@ -62,6 +62,38 @@ fn events_in_a_range_are_those_of_the_whole_recording_with_such_times() {
 
 /// A file cut to the range, event by event, is another way to the same answer.
 #[test]
+fn a_time_with_a_unit_is_that_time_in_seconds() {
+    let path = "fixtures/x86-vmx/smp.dat";
+    let exits = |from, to| in_range(&["exits", "--format", "csv", path], from, to).out;
+    let expected = exits("+0.2", "+0.5");
+    for (from, to) in [("+200ms", "+500ms"), ("+200000us", "+0.5s"), ("+200000000ns", "+.5")] {
+        assert_eq!(exits(from, to), expected, "{from} {to}");
+    }
+    let all = output_of(&["exits", "--format", "csv", path]);
+    assert_eq!(exits("+0h", "+2m"), all);
+    assert_ne!(expected, all);
+}
+
+#[test]
+fn exports_end_where_they_are_told_to_in_all_forms() {
+    let path = "fixtures/x86-vmx/smp.dat";
+    let export = |args: &[&str]| {
+        let run = hyperscope(&[&["export"], args, &[path]].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.err);
+        run.out
+    };
+    let expected = export(&["--format", "csv", "--from", "+0.1", "--to", "+0.2"]);
+    assert!(expected.lines().count() > 10);
+    for before in [
+        &["--to", "csv", "--from", "+0.1", "--until", "+0.2"][..],
+        &["--to", "csv", "--from", "+100ms", "--to", "+200ms"],
+        &["--format", "csv", "--from", "+0.1", "--until", "+200ms"],
+    ] {
+        assert_eq!(export(before), expected, "{before:?}");
+    }
+}
+
+#[test]
 fn reports_of_a_range_are_those_of_a_file_cut_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut compared = BTreeMap::new();

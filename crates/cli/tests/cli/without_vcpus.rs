@@ -48,6 +48,61 @@ fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
     Some(sums)
 }
 
+/// Has a perf.data say that two of three of its samples were taken in guests.
+fn move_into_guests(file: &Path) {
+    const SAMPLE: u32 = 9;
+    let mut bytes = fs::read(file).unwrap();
+    let number =
+        |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let (mut at, size) = (number(&bytes, 40) as usize, number(&bytes, 48) as usize);
+    let (end, mut samples) = (at + size, 0);
+    while at < end {
+        let kind = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let mode = bytes[at + 4] & 7;
+        if kind == SAMPLE && matches!(mode, 1 | 2) {
+            samples += 1;
+            // 1 and 2 are the host's kernel and user space, 4 and 5 a guest's.
+            bytes[at + 4] += if samples % 3 == 0 { 0 } else { 3 };
+        }
+        at += usize::from(u16::from_le_bytes(bytes[at + 6..at + 8].try_into().unwrap()));
+    }
+    assert!(samples > 10, "{samples}");
+    fs::write(file, bytes).unwrap();
+}
+
+/// What the kernel says was in a guest is a guest's, in shares, in tables and in pictures.
+#[test]
+fn samples_of_guests_are_states_of_guests() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("perf.data");
+    let works = format!("{}; {}", spins(50_000), reads(5_000));
+    if !is_recorded(&file, &["-e", "cpu-clock", "-F", "997"], &works) {
+        return testkit::skip!("perf can't record here");
+    }
+    move_into_guests(&file);
+    let path = file.to_str().unwrap();
+    let info: Value =
+        serde_json::from_str(&output_of(&["info", "--format", "json", path])).unwrap();
+    let counted = &info["files"][0]["samples"]["cpu-clock"];
+    let profile = json("profile", &[path]);
+    check(&closed("profile"), &profile, path);
+    let mut by_state: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows(&profile) {
+        *by_state.entry(row["state"].as_str().unwrap()).or_default() +=
+            row["samples"].as_u64().unwrap();
+    }
+    for state in ["guest_kernel", "guest_user"] {
+        assert_eq!(by_state.get(state).copied(), counted[state].as_u64(), "{counted}");
+    }
+    let table = output_of(&["profile", "--by", "state", path]);
+    assert!(table.contains("guest_kernel") && table.contains("guest_user"), "{table}");
+    let picture = output_of(&["profile", "--flame", "/dev/stdout", "-o", "/dev/null", path]);
+    // The class of colours of guests.
+    assert!(picture.contains("class=\"f g"), "no guest is coloured");
+    let folded = output_of(&["profile", "--folded", "/dev/stdout", "-o", "/dev/null", path]);
+    assert!(folded.lines().any(|line| line.contains("[guest]")), "{folded}");
+}
+
 /// What is not of VMs is profiled by the periods of its samples, which are those that perf prints.
 #[test]
 fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {

@@ -20,6 +20,7 @@ mod ports;
 mod recordings;
 mod refusals;
 mod samples;
+mod starts;
 mod textfile;
 mod tool;
 mod trace_cmd;

@@ -53,7 +53,7 @@ fn hosts_and_guests_that_would_sample_each_others_sampling() {
 
 #[test]
 fn wrong_times() {
-    for time in ["x", "-1s", "5y"] {
+    for time in ["x", "-1s", "5y", "0", "0s"] {
         assert_eq!(run(&["record", &format!("--for={time}")]).code, Some(2), "{time}");
     }
 }

@@ -116,6 +116,12 @@ impl EventFormat {
         &self.print_fmt
     }
 
+    /// The same event with another print fmt.
+    #[must_use]
+    pub fn printed_as(&self, print_fmt: &str) -> Self {
+        Self { print_fmt: print_fmt.into(), ..self.clone() }
+    }
+
     /// Bytes that every record of the event has at least.
     #[must_use]
     pub fn record_size(&self) -> usize {

@@ -77,7 +77,7 @@ pub use header_page::HeaderPage;
 pub use kallsyms::{Coverage, Kallsyms, Symbol};
 pub use number::NumberAt;
 pub use often::OftenText;
-pub use print::{PrintContext, PrintProgram};
+pub use print::{NamedValue, PrintContext, PrintProgram, ShownValue};
 pub use printk_formats::PrintkFormats;
 pub use raw::write_raw;
 pub use value::{Elements, Value};

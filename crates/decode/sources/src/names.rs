@@ -1,6 +1,7 @@
 //! Names that a recording has: of threads, of the kernel's symbols, of format strings.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
@@ -58,6 +59,8 @@ pub(crate) struct Names {
     printk: OnceLock<PrintkFormats>,
     /// Symbols of a guest of the recorded machine.
     pub(crate) guest_kallsyms: Option<Kallsyms>,
+    /// What its user calls VMs, by the names that the recording has for them.
+    pub(crate) vms: BTreeMap<String, String>,
 }
 
 impl Names {

@@ -1,6 +1,6 @@
 //! A recording of one machine: formats, clock, names, streams.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -276,6 +276,17 @@ impl Recording {
             }
         }
         by_thread
+    }
+
+    /// Calls VMs by other names than it has for them.
+    pub fn set_vm_names(&mut self, names: BTreeMap<String, String>) {
+        self.names.vms = names;
+    }
+
+    /// What a VM is called that has this name by the recording.
+    #[must_use]
+    pub fn vm_name<'n>(&'n self, own: &'n str) -> &'n str {
+        self.names.vms.get(own).map_or(own, String::as_str)
     }
 
     /// All threads of guests that the recording names, with their guests' names.

@@ -14,7 +14,8 @@ use crate::vcpus::VcpuInfo;
 /// A virtual machine seen on the recorded host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vm {
-    /// The guest's name where the recording has it, else `vm-` and its first vCPU's thread id.
+    /// The guest's name where the recording has it, else `vm-` and its first vCPU's thread id; or what its user
+    /// calls it instead.
     pub name: String,
     /// The VMM's comm, as recorded for the first vCPU thread.
     pub comm: Option<String>,
@@ -50,6 +51,7 @@ pub fn group_vms(recording: &Recording, infos: &[VcpuInfo]) -> Vec<Vm> {
     }
     let mut vms = found.vms;
     for vm in &mut vms {
+        vm.name = recording.vm_name(&vm.name).to_owned();
         vm.vcpus.sort_by_key(|vcpu| (vcpu.vcpu, vcpu.thread));
     }
     vms

@@ -170,6 +170,15 @@ impl Recording {
         side.await_all(plan, &self.to, (clock, self.trace_id), &self.outside)
     }
 
+    /// Ends a recording whose command could not be started, and leaves nothing of it in its session's folder.
+    pub fn undo(mut self) {
+        self.outside.end();
+        let names = self.guest_names();
+        let _ = self.guest_side.stop();
+        drop(self.guest_side.guests.lock().end());
+        self.abandon(&names);
+    }
+
     /// Leaves nothing of a recording that did not begin: nothing was recorded yet that anybody would
     /// want. `names` are those of its guests.
     fn abandon(mut self, names: &[String]) {

@@ -26,6 +26,9 @@ pub(crate) const PAGES_FOLDER: &str = "host.pages";
 /// Locked by the recorder that has the folder: the kernel gives the lock back however it ends.
 const MARKER: &str = ".recorder";
 
+/// Sessions of one name in a folder, at most.
+const MAX_NUMBERED: u32 = 100_000;
+
 /// How long the kernel may take to let go of the lock of a process that is killed: its threads and
 /// files go one after the other.
 const KERNEL_LETS_GO: Duration = Duration::from_secs(2);
@@ -53,6 +56,28 @@ impl SessionFolder {
         let taken = Self::lock(folder, Made::New, invoking_user())?;
         taken.name_holder()?;
         Ok(taken)
+    }
+
+    /// Makes a folder for a session that nobody named: `STEM.hscope`, or where that is taken `STEM-1.hscope`, or
+    /// the next number that is free.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn make_numbered(stem: &str, modes: Modes) -> Result<Self> {
+        for number in 0..MAX_NUMBERED {
+            let name = match number {
+                0 => format!("{stem}.hscope"),
+                number => format!("{stem}-{number}.hscope"),
+            };
+            match Self::make(Path::new(&name), modes) {
+                Err(RecordError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+        }
+        Err(RecordError::Usage(format!(
+            "{MAX_NUMBERED} sessions called {stem} are here already: name a folder with -o"
+        )))
     }
 
     /// Takes a folder for a new session, and makes it where there is none. Nothing is written where

@@ -93,6 +93,11 @@ impl Instance {
         Self { path: tracefs.root().to_owned(), what: What::Top, _owner: None }
     }
 
+    /// One that somebody else has, in its folder.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self { path, what: What::Top, _owner: None }
+    }
+
     /// The kernel's own buffers, with what they get back when this is dropped noted by a process.
     pub(crate) fn borrowed(mut self, pid: u32) -> Self {
         self.what = What::Borrowed(pid);
@@ -180,6 +185,11 @@ fn another(instances: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     instances.join(format!("{}-{number}", name(std::process::id())))
+}
+
+/// The recorder whose buffers an instance of this name is; further instances of it hold other things.
+pub(crate) fn recorder_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.parse().ok()
 }
 
 pub(crate) fn name(pid: u32) -> String {

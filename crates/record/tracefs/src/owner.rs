@@ -128,6 +128,17 @@ pub fn run_folder() -> Result<Folder> {
     Ok(folder)
 }
 
+/// The session that a process records into, as it says itself; none where it lives no more.
+pub(crate) fn session_of(pid: u32) -> Option<SessionNote> {
+    if is_no_process(pid) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = run_folder().ok()?.read(&pid.to_string()).ok()?;
+    file.take(note::MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    Note::parse(&bytes).session
+}
+
 /// Folders of users other than root who trace by capabilities, each of which belongs to the user in its name.
 #[must_use]
 pub fn run_folders_of_others() -> Vec<PathBuf> {

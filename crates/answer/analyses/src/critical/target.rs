@@ -25,7 +25,7 @@ pub struct CriticalTask(
 
 /// Counts the switches of each thread.
 #[derive(Debug, Default)]
-struct Switches(FxHashMap<Thread, u64>);
+pub(super) struct Switches(pub(super) FxHashMap<Thread, u64>);
 
 impl TraceEventSink for Switches {
     fn event(&mut self, event: &TraceEvent) {
@@ -81,7 +81,7 @@ fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
     known
 }
 
-fn wanted(format: &EventFormat) -> Option<Wanted> {
+pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
     let is_switch = format.full_name() == "sched:sched_switch";
     is_switch.then_some(Wanted { tag: 0, fields: &["prev_pid", "next_pid"] })
 }

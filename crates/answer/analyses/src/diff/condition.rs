@@ -157,11 +157,45 @@ impl Condition {
         if !self.is_of(question) {
             return error(0, format!("the report compared is {}", question.name));
         }
-        if self.find_metric(question).is_none() {
+        let Some(metric) = self.find_metric(question).and_then(|at| question.metrics.get(at))
+        else {
             let names = metric_names(question);
             return error(self.metric_at, format!("{} has no such metric: {names}", question.name));
-        }
-        Ok(())
+        };
+        let is_time = matches!(metric.unit, Unit::Time | Unit::TimePerSecond);
+        self.check_unit(is_time).map_err(|(at, what)| ConditionError {
+            text: self.text.clone(),
+            at,
+            what,
+        })
+    }
+
+    /// Checks that the limit is a time where a time is compared, and none where none is.
+    ///
+    /// # Errors
+    /// Where the unit goes wrong, and a sentence that says how to write it.
+    pub fn check_unit(&self, is_time: bool) -> Result<(), (usize, String)> {
+        let (Limit::Change(_, has_unit) | Limit::Value(_, has_unit)) = self.limit else {
+            return Ok(());
+        };
+        let number = self.limit_text();
+        let what = match (is_time, has_unit) {
+            (true, false) => format!(
+                "{} is a time, and {number} has no unit: write {number}us or {number}ms, or {number}% for a share",
+                self.metric
+            ),
+            (false, true) => {
+                format!("{} is not a time: its limit is a number without a unit", self.metric)
+            }
+            _ => return Ok(()),
+        };
+        Err((self.text.trim_end().len() - number.len(), what))
+    }
+
+    /// The limit as it was written.
+    fn limit_text(&self) -> &str {
+        let at = self.text.rfind(['<', '>', '=']).map_or(0, |at| at + 1);
+        self.text.get(at..).unwrap_or("").trim()
     }
 
     fn is_of(&self, question: &Question) -> bool {
@@ -358,6 +392,19 @@ mod tests {
             let error = Condition::parse(text).unwrap_err();
             assert_eq!(error.at, at, "{error}");
             assert!(error.what.contains(words), "{error}");
+        }
+        let questions = QUESTIONS.iter().find(|one| one.name == "exits").unwrap();
+        for (text, at, words) in [
+            ("p99 > +10", 6, "p99 is a time, and +10 has no unit: write +10us or +10ms, or +10%"),
+            ("npf:mean >= 300 ", 12, "300us"),
+            ("count > +5us", 8, "count is not a time"),
+        ] {
+            let error = Condition::parse(text).unwrap().check_for(questions).unwrap_err();
+            assert_eq!(error.at, at, "{error}");
+            assert!(error.what.contains(words), "{error}");
+        }
+        for fits in ["p99 > +10us", "p99 > +10%", "count > +10", "count > 1.5x", "time < 2s"] {
+            assert_eq!(Condition::parse(fits).unwrap().check_for(questions), Ok(()), "{fits}");
         }
         let shown = Condition::parse("p99 > +10q").unwrap_err().to_string();
         assert!(shown.ends_with("\n  p99 > +10q\n           ^"), "{shown}");

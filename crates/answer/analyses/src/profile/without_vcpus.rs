@@ -7,7 +7,7 @@ use sources::{Recording, WeighedSample, WeightUnit};
 
 use super::code::Code;
 use super::sample_log::{Logged, SampleLog, Whose};
-use super::samples::{MachineSamples, Place};
+use super::samples::{MachineSamples, Place, is_kernel};
 use super::slices::{SliceGrid, SliceTimes};
 use super::sums::SampleKind;
 use super::{CodeFrame, Evidence, SampledTime, weights};
@@ -29,12 +29,21 @@ pub struct SampledMachine {
 }
 
 impl SampledMachine {
-    /// What a guest did whose stack this is; of a host there is no such state.
+    /// What a guest did whose stack this is, also one that the kernel says ran on a host; of a host's own code
+    /// there is no such state.
     #[must_use]
     pub fn state_of(&self, stack: &[CodeFrame]) -> Option<VcpuState> {
-        let in_user = stack.last().is_some_and(|leaf| leaf.user_space);
+        let leaf = stack.last();
+        let in_user = leaf.is_some_and(|leaf| leaf.user_space);
         let state = if in_user { VcpuState::GuestUser } else { VcpuState::GuestKernel };
-        Some(state).filter(|_| self.is_guest)
+        let in_guest = self.is_guest || leaf.is_some_and(CodeFrame::is_of_a_guest);
+        in_guest.then_some(state)
+    }
+
+    /// Whether a stack is of the host's own code.
+    #[must_use]
+    pub fn is_host_code(&self, stack: &[CodeFrame]) -> bool {
+        self.state_of(stack).is_none()
     }
 
     /// What says that this stack ran.
@@ -254,7 +263,9 @@ fn comm<'r>(of: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Op
 pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
     match place {
         // Of guests that run on it the kernel says no more.
-        Place::Guest(_) => vec![CodeFrame::of_a_guest()],
+        Place::Guest(address) => {
+            vec![CodeFrame::of_a_guest(address != 0 && !is_kernel(address))]
+        }
         place => code.of_host(place),
     }
 }

@@ -9,6 +9,7 @@ use timeline::rounds::{Batch, Consume, Lanes, in_order};
 use timeline::stamps::{BlockStamps, StreamStamps};
 
 use super::names::{BlockNames, Names};
+use super::neighbours::Neighbours;
 use super::text::LineStart;
 
 /// One finished line.
@@ -24,6 +25,8 @@ pub(super) struct Line {
 pub(super) struct LineBatch {
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Line>,
+    /// Of lines that are printed with others near them, those that are asked for.
+    pub(super) wanted: Vec<usize>,
     pub(super) start: LineStart,
     /// Names learned, where some line lacks one.
     pub(super) names: Option<Box<BlockNames>>,
@@ -44,6 +47,7 @@ impl Batch for LineBatch {
     fn clear(&mut self) {
         self.text.clear();
         self.lines.clear();
+        self.wanted.clear();
         self.start.clear();
         self.names = None;
         self.events = 0;
@@ -177,18 +181,25 @@ pub(super) struct Merger<'o> {
     /// By recording, names learned so far.
     names: Vec<Names>,
     output: Output<'o>,
+    /// Prints lines that are asked for, and those near them; none: all lines.
+    near: Option<Neighbours>,
     events: u64,
     damaged: u64,
 }
 
 impl<'o> Merger<'o> {
     /// Merges lanes whose recordings are in `owners`.
-    pub(super) fn new(owners: &[usize], out: &'o mut (dyn Write + Send)) -> Self {
+    pub(super) fn new(
+        owners: &[usize],
+        near: Option<Neighbours>,
+        out: &'o mut (dyn Write + Send),
+    ) -> Self {
         let recordings = owners.iter().max().map_or(0, |last| last + 1);
         Self {
             lanes: owners.iter().map(|&owner| Lane { owner, ..Lane::default() }).collect(),
             names: (0..recordings).map(|_| Names::default()).collect(),
             output: Output { out, pieces: Vec::new(), bytes: 0, made: Vec::new(), result: Ok(()) },
+            near,
             events: 0,
             damaged: 0,
         }
@@ -199,7 +210,8 @@ impl<'o> Merger<'o> {
         self.output.flush(&self.lanes);
         self.output.result?;
         self.output.out.flush()?;
-        Ok((self.events, self.damaged))
+        let events = self.near.map_or(self.events, |near| near.printed());
+        Ok((events, self.damaged))
     }
 
     /// Writes lines of a lane whose times lie below `until_ns`.
@@ -214,6 +226,11 @@ impl<'o> Merger<'o> {
             begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |one| one.end);
         let end = lines.get(count - 1).map_or(start, |line| line.end);
         lane.written = begin + count;
+        if let Some(near) = &mut self.near {
+            let names = self.names.get_mut(lane.owner);
+            near_lines(batch, names, (begin, count, start), near, &mut self.output);
+            return;
+        }
         match (&mut batch.names, self.names.get_mut(lane.owner)) {
             (Some(own), Some(names)) => {
                 let add = |text: &[u8]| self.output.add_made(text);
@@ -224,6 +241,38 @@ impl<'o> Merger<'o> {
         if self.output.is_full() {
             self.output.flush(&self.lanes);
         }
+    }
+}
+
+/// Gives lines of a batch one by one to what chooses among them.
+fn near_lines(
+    batch: &mut LineBatch,
+    mut names: Option<&mut Names>,
+    (begin, count, mut start): (usize, usize, usize),
+    near: &mut Neighbours,
+    output: &mut Output<'_>,
+) {
+    let mut text = Vec::new();
+    for at in begin..begin.saturating_add(count) {
+        let Some(end) = batch.lines.get(at).map(|line| line.end) else { return };
+        text.clear();
+        match (&mut batch.names, &mut names) {
+            (Some(own), Some(names)) => {
+                own.fill(names, at + 1, (&batch.text, start..end), |part| {
+                    text.extend_from_slice(part);
+                });
+            }
+            _ => text.extend_from_slice(batch.text.get(start..end).unwrap_or(&[])),
+        }
+        // Names are learned with lines that have no text.
+        if !text.is_empty() {
+            let is_wanted = batch.wanted.binary_search(&at).is_ok();
+            near.line(&text, is_wanted, &mut |text| output.add_made(text));
+        }
+        start = end;
+    }
+    if output.is_full() {
+        output.flush(&[]);
     }
 }
 

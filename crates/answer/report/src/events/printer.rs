@@ -13,6 +13,7 @@ use ringbuf::{Missed, PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
 use timeline::event_filter::{CompiledCondition, Filter};
 use timeline::rounds::{Decode, Input};
+use timeline::trace_cmd_forms::TraceCmdForm;
 
 use super::csv::{self, CsvParts};
 use super::jsonl::{self, JsonEvent, JsonParts};
@@ -25,6 +26,8 @@ use super::{Machine, Style};
 pub(super) struct Printer<'r> {
     recording: &'r Recording,
     filter: &'r Filter,
+    /// Events that the filter leaves out are printed, too: some of them are neighbours of others.
+    with_others: bool,
     style: Style<'r>,
     order: ByteOrder,
     type_at: NumberAt,
@@ -61,7 +64,10 @@ struct EventPrinter<'r> {
     /// Its fields as JSON, where they are written so.
     json: Option<JsonEvent<'r>>,
     program: Option<PrintProgram>,
-    conditions: Vec<CompiledCondition>,
+    /// The form that trace-cmd has of its own, where it is asked for.
+    form: Option<TraceCmdForm>,
+    /// `None`: such events are printed as neighbours alone.
+    conditions: Option<Vec<CompiledCondition>>,
     unprintable: AtomicU64,
 }
 
@@ -69,12 +75,12 @@ impl<'r> EventPrinter<'r> {
     fn new(
         format: &'r EventFormat,
         recording: &Recording,
-        filter: &Filter,
+        conditions: Option<Vec<CompiledCondition>>,
         style: Style<'_>,
     ) -> Self {
         // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
         let program = match style {
-            Style::Text | Style::Raw | Style::JsonText => {
+            Style::TraceCmd | Style::Text | Style::Raw | Style::JsonText => {
                 PrintProgram::compile(format, recording.abi()).ok()
             }
             Style::Jsonl | Style::JsonlHeads | Style::Csv(_) => None,
@@ -83,15 +89,17 @@ impl<'r> EventPrinter<'r> {
         let json = match style {
             Style::Jsonl | Style::Csv(_) => Some(JsonEvent::new(format, &full_name)),
             Style::JsonlHeads => Some(JsonEvent::without_fields(&full_name)),
-            Style::Text | Style::Raw | Style::JsonText => None,
+            Style::TraceCmd | Style::Text | Style::Raw | Style::JsonText => None,
         };
+        let form = (style == Style::TraceCmd).then(|| TraceCmdForm::of(format, recording.abi()));
         Self {
             format,
             json,
             full_name,
             name_part: OftenText::new(&name_part(format.name())),
             program,
-            conditions: filter.conditions.iter().filter_map(|one| one.compile(format)).collect(),
+            form: form.flatten(),
+            conditions,
             unprintable: AtomicU64::new(0),
         }
     }
@@ -102,18 +110,19 @@ impl<'r> Printer<'r> {
         recording: &'r Recording,
         machine: &Machine,
         several: bool,
-        filter: &'r Filter,
+        (filter, with_others): (&'r Filter, bool),
         style: Style<'r>,
     ) -> Self {
         let mut events = Vec::new();
         for (id, format) in recording.formats().iter() {
-            if filter.wants_event(format) {
+            let conditions = filter.compile(format, recording.abi());
+            if conditions.is_some() || with_others {
                 let at = usize::from(id);
                 if events.len() <= at {
                     events.resize_with(at + 1, || None);
                 }
                 if let Some(slot) = events.get_mut(at) {
-                    *slot = Some(EventPrinter::new(format, recording, filter, style));
+                    *slot = Some(EventPrinter::new(format, recording, conditions, style));
                 }
             }
         }
@@ -125,12 +134,13 @@ impl<'r> Printer<'r> {
         Self {
             recording,
             filter,
+            with_others,
             style,
             order: recording.abi().order,
             type_at: recording.formats().type_at(),
             pid_at: recording.formats().pid_at(),
             events,
-            unknown_too: filter.events.is_empty() && filter.conditions.is_empty(),
+            unknown_too: with_others || filter.events.is_empty() && filter.conditions.is_empty(),
             unknown: AtomicU64::new(0),
             lines: LineParts::new(recording),
             json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
@@ -254,7 +264,7 @@ impl<'r> Printer<'r> {
     fn on_lines(&self, pid: u32, comm: &[u8]) -> Box<[u8]> {
         let mut out = Vec::new();
         match self.style {
-            Style::Text | Style::Raw => {
+            Style::TraceCmd | Style::Text | Style::Raw => {
                 return text::thread_part(&String::from_utf8_lossy(comm), pid);
             }
             Style::Jsonl | Style::JsonlHeads | Style::JsonText => jsonl::string(&mut out, comm),
@@ -276,7 +286,14 @@ impl<'r> Printer<'r> {
         }
         match event {
             Some(event) => {
-                if event.conditions.iter().all(|one| one.holds(payload, self.order)) {
+                let holds = |all: &Vec<CompiledCondition>| {
+                    all.iter().all(|one| one.holds(payload, self.order))
+                };
+                let is_wanted = event.conditions.as_ref().is_some_and(holds);
+                if self.with_others && is_wanted {
+                    batch.wanted.push(batch.lines.len());
+                }
+                if self.with_others || is_wanted {
                     self.known(batch, event, (stamp_ns, cpu, pid), payload);
                 }
             }
@@ -308,7 +325,7 @@ impl<'r> Printer<'r> {
                 let of = (Some(event.format), event.json.as_ref(), event.full_name.as_str());
                 csv::event(out, of, payload, self.order, columns);
             }
-            Style::Text | Style::Raw => {
+            Style::TraceCmd | Style::Text | Style::Raw => {
                 event.name_part.append(out);
                 let begin = out.len();
                 if self.body(out, event, payload) == Escapes::Possible {
@@ -326,7 +343,7 @@ impl<'r> Printer<'r> {
     fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
         let out = &mut batch.text;
         match self.style {
-            Style::Text | Style::Raw => {
+            Style::TraceCmd | Style::Text | Style::Raw => {
                 if !self.prefix.is_empty() {
                     out.extend_from_slice(&self.prefix);
                 }
@@ -362,13 +379,15 @@ impl<'r> Printer<'r> {
                 program.write_fields(event.format, payload, &context, out);
                 return Escapes::Possible;
             }
+            let form = event.form.as_ref().filter(|form| form.fits(payload, self.order));
+            let program = form.map_or(program, TraceCmdForm::program);
             if program.write(payload, &context, out).is_ok() {
                 let none = program.is_always_plain();
                 return if none { Escapes::None } else { Escapes::Possible };
             }
             out.truncate(begin);
         }
-        if matches!(self.style, Style::Text | Style::JsonText) {
+        if matches!(self.style, Style::TraceCmd | Style::Text | Style::JsonText) {
             event.unprintable.fetch_add(1, Ordering::Relaxed);
         }
         write_raw(event.format, payload, self.order, out);
@@ -391,7 +410,7 @@ impl<'r> Printer<'r> {
             Style::Csv(columns) => {
                 csv::event(out, (None, None, &name), payload, self.order, columns);
             }
-            Style::Text | Style::Raw => {
+            Style::TraceCmd | Style::Text | Style::Raw => {
                 out.extend_from_slice(&name_part(&name));
                 for byte in payload {
                     out.extend_from_slice(format!(" {byte:02x}").as_bytes());
@@ -416,7 +435,7 @@ impl<'r> Printer<'r> {
                 self.csv.begin(out, stamp_ns, cpu);
                 csv::dropped(out, count, columns);
             }
-            Style::Text | Style::Raw => {
+            Style::TraceCmd | Style::Text | Style::Raw => {
                 out.extend_from_slice(&self.prefix);
                 text::dropped(out, cpu, count);
             }

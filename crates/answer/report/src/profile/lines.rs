@@ -128,11 +128,11 @@ pub(super) fn of_machine<'r>(
                 vm: report.machine_name(machine),
                 state,
                 comm,
-                part: (!machine.is_guest).then_some(Part::Other),
+                part: machine.is_host_code(stack).then_some(Part::Other),
                 ..Key::default()
             },
             stack,
-            host_code: !machine.is_guest,
+            host_code: machine.is_host_code(stack),
             evidence: machine.evidence_of(stack).into(),
             time,
             modes: match state {

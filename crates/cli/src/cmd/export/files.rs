@@ -27,7 +27,7 @@ pub(super) fn write(
     guests: &[GuestAlignment],
     filter: &Filter,
 ) -> anyhow::Result<()> {
-    let Some(to) = args.output.as_deref() else { bail!("--to tracedat takes -o") };
+    let Some(to) = args.output.as_deref() else { bail!("--format tracedat takes -o") };
     let paths = match recordings {
         [_] => vec![to.to_owned()],
         several => {

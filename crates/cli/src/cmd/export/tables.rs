@@ -16,9 +16,9 @@ use crate::part::Part;
 use crate::session_tables::{SessionTables, convert, convert_needed_events};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
-    let Some(folder) = args.output.as_deref() else { bail!("--to parquet takes -o") };
+    let Some(folder) = args.output.as_deref() else { bail!("--format parquet takes -o") };
     refuse_source(folder, &args.files)?;
-    let part = Part::new(args.from, args.until, &args.vms);
+    let part = Part::new(args.from, args.until(), &args.vms);
     let mut sources = SessionTables::open(&args.files, args.method.method, &part)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let only = args.only.map(|table| table.0);

@@ -104,7 +104,10 @@ impl<'c> Conditions<'c> {
 
 fn metric_of(condition: &Condition) -> Result<Metric, Misuse> {
     let names = || Metric::ALL.map(Metric::short).join(", ");
-    Metric::named(condition.metric()).ok_or_else(|| {
+    let metric = Metric::named(condition.metric()).ok_or_else(|| {
         Misuse(format!("--fail-if {}: no such metric; there are: {}", condition.text, names()))
-    })
+    })?;
+    let fits = condition.check_unit(metric.is_time());
+    fits.map_err(|(_, what)| Misuse(format!("--fail-if {}: {what}", condition.text)))?;
+    Ok(metric)
 }

@@ -20,7 +20,7 @@ const RUN_AGAIN: u32 = 2;
 /// # Errors
 /// When a step fails, or the recordings don't hold what they must.
 pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Result<()> {
-    let Some(name) = &args.scenario else { return list() };
+    let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else { return list() };
     let mut scenario = Scenario::find(name)?;
     args.sample_hz.into_iter().for_each(|hz| scenario.sample(hz));
     let arch = args.arch.map_or_else(Arch::native, Arch::from);

@@ -22,16 +22,20 @@ const CONNECTIONS: usize = 4;
 const MOST_NAMED: usize = 5;
 const MOST_CHARS: usize = 400;
 
-/// Begins to take alerts. After one has made a session, none does within `rest`.
-pub(super) fn begin(at: SocketAddr, rest: Duration, asked: Sender<Asked>) -> anyhow::Result<()> {
+/// The place that alerts are posted to.
+pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
     let bounds = Bounds {
         connections: CONNECTIONS,
         body_bytes: MOST_BYTES,
         answer_within: Duration::from_secs(5),
         ..Bounds::default()
     };
-    let server = Server::open(at, Guard::default(), bounds)
-        .with_context(|| format!("cannot listen on {at}"))?;
+    let server = Server::open(at, Guard::default(), bounds);
+    server.with_context(|| format!("cannot listen on {at}"))
+}
+
+/// Begins to take alerts. After one has made a session, none does within `rest`.
+pub(super) fn begin(server: Server, rest: Duration, asked: Sender<Asked>) -> anyhow::Result<()> {
     say(&format!("alerts may be posted to {}alert", server.address()));
     let latest = Mutex::new(None);
     thread::Builder::new().name("alerts".to_owned()).spawn(move || {

@@ -1,8 +1,10 @@
 //! The command that a recording lasts as long as.
 
 use std::io;
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use anyhow::{Context, anyhow};
@@ -16,8 +18,24 @@ pub(super) struct Runner {
     go: Sender<Go>,
 }
 
-/// What to end when the command has ended, and whether it could be started.
-type Go = (Stop, Sender<io::Result<()>>);
+/// What to end when the command has ended, whether it could be started, and how it ended.
+type Go = (Stop, Sender<io::Result<()>>, Arc<OnceLock<ExitStatus>>);
+
+/// A command that was started.
+pub(super) struct RunningCommand(Arc<OnceLock<ExitStatus>>);
+
+impl RunningCommand {
+    /// The code that it ended with, 128 and the signal's number where a signal ended it, as shells have it; none
+    /// while it runs.
+    pub(super) fn exit_code(&self) -> Option<u8> {
+        code_of(*self.0.get()?)
+    }
+}
+
+fn code_of(status: ExitStatus) -> Option<u8> {
+    let signal = || status.signal().map(|signal| signal.saturating_add(128));
+    u8::try_from(status.code().or_else(signal)?).ok()
+}
 
 impl Runner {
     /// Gets ready to run a command; none where there is none.
@@ -39,26 +57,41 @@ impl Runner {
     }
 
     /// Runs it; its end ends the recording.
-    pub(super) fn run(self, stop: &Stop) -> anyhow::Result<()> {
+    pub(super) fn run(self, stop: &Stop) -> anyhow::Result<RunningCommand> {
         let (reply, replied) = mpsc::channel();
-        let sent = self.go.send((stop.clone(), reply));
+        let ended = Arc::new(OnceLock::new());
+        let sent = self.go.send((stop.clone(), reply, ended.clone()));
         let gone = || anyhow!("its thread is gone");
         let started = sent.map_err(|_| gone()).and_then(|()| Ok(replied.recv()??));
-        started.with_context(|| format!("cannot run {}", self.program))
+        started.with_context(|| format!("cannot run {}", self.program))?;
+        Ok(RunningCommand(ended))
     }
 }
 
-fn run(mut command: Command, (stop, reply): Go) {
+fn run(mut command: Command, (stop, reply, ended): Go) {
     let started = command.spawn();
     Confined::WORKER.enter();
     match started {
         Ok(mut child) => {
             let _ = reply.send(Ok(()));
-            let _ = child.wait();
+            if let Ok(status) = child.wait() {
+                let _ = ended.set(status);
+            }
             stop.end();
         }
         Err(error) => {
             let _ = reply.send(Err(error));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_shells() {
+        let codes = [0, 7 << 8, 255 << 8, 15].map(|raw| code_of(ExitStatus::from_raw(raw)));
+        assert_eq!(codes, [Some(0), Some(7), Some(255), Some(143)]);
     }
 }

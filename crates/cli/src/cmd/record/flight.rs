@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use confine::Confined;
+use httpd::Server;
 use live::Changes;
 use printable::with_causes;
 use recorder::flight::{
@@ -42,13 +43,19 @@ pub(super) fn record(
     plan.in_guests.in_segments = true;
     let kept = plan.flight.as_ref().map(|flight| flight.most_bytes);
     plan.in_guests.quota_bytes = plan.in_guests.quota_bytes.or(kept);
+    // What mostly fails comes first: a recording that has begun leaves something in its folder.
+    let (watch, alerts) = make_ready(args, &asked).inspect_err(|_| session.abandon())?;
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
-    let watch = watch(args, &asked)?;
-    if let Some(at) = args.flight.alerts {
-        alerts::begin(at, args.flight.flight.unwrap_or_default(), asked.clone())?;
-    }
+    let control = match listen(args, alerts, asked) {
+        Ok(control) => control,
+        Err(error) => {
+            let _ = flight.end();
+            session.abandon();
+            return Err(error);
+        }
+    };
     super::report(flight.recording());
-    let control = Control::open(asked)?;
+    super::kvm_events::warn_of_none(&plan, flight.recording().events());
     if let Some(kept) = &plan.flight {
         say(&format!(
             "the newest {} are kept, in {} MiB at most; kill -USR1 {} or hyperscope flight dump makes a session of them in {}",
@@ -64,6 +71,27 @@ pub(super) fn record(
     let ended = recorder.run(&asks, stop, args.time.map(|time| Instant::now() + time));
     drop(control);
     recorder.end().and(ended)
+}
+
+/// What asks for sessions: conditions on live figures, and a place for alerts, to which nobody listens yet.
+fn make_ready(
+    args: &RecordArgs,
+    asked: &Sender<Asked>,
+) -> anyhow::Result<(Option<Watch>, Option<Server>)> {
+    let alerts = args.flight.alerts.map(alerts::open).transpose()?;
+    Ok((watch(args, asked)?, alerts))
+}
+
+/// Takes alerts, and what other processes ask for.
+fn listen(
+    args: &RecordArgs,
+    alerts: Option<Server>,
+    asked: Sender<Asked>,
+) -> anyhow::Result<Control> {
+    if let Some(server) = alerts {
+        alerts::begin(server, args.flight.flight.unwrap_or_default(), asked.clone())?;
+    }
+    Ok(Control::open(asked)?)
 }
 
 /// Watches live figures, where something asks for that.

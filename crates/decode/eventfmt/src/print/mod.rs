@@ -18,6 +18,7 @@ mod primary;
 mod quick;
 mod raw_like;
 mod remembered;
+mod shown_values;
 mod spec;
 mod stack;
 mod steps;
@@ -39,6 +40,8 @@ use ir::Piece;
 use parser::Parser;
 use steps::Step;
 use writer::Writer;
+
+pub use shown_values::{NamedValue, ShownValue};
 
 /// What printing needs besides the record: names and strings of the recorded kernel.
 #[derive(Clone, Copy, Debug)]

@@ -169,7 +169,7 @@ fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'
             reason: None,
             comm: None,
             evidence: machine.evidence_of(stack),
-            host_code: !machine.is_guest,
+            host_code: machine.is_host_code(stack),
             stack,
             time,
             slices: thread.by_slice.get(stack_at).map_or(&[], Vec::as_slice),

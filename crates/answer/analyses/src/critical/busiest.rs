@@ -1,0 +1,56 @@
+//! Which threads there are to ask about: those that were switched to and from most often.
+
+use std::collections::BTreeMap;
+
+use sources::Recording;
+use timeline::Losses;
+use timeline::trace_events::each_trace_event;
+
+use super::names::Names;
+use super::target::{Switches, wanted};
+use super::vms;
+use crate::align::GuestAlignment;
+use crate::path::Machines;
+
+/// Threads of one name on one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusyThread {
+    /// Its machine: `host`, or the name of the VM.
+    pub machine: String,
+    /// Its name; a vCPU's thread goes by its vCPU.
+    pub thread: String,
+    /// How often it got a CPU of its machine, or lost one.
+    pub switches: u64,
+}
+
+/// Threads that there are to ask about.
+#[derive(Debug)]
+pub struct Busiest {
+    /// The busiest first.
+    pub threads: Vec<BusyThread>,
+    /// By recording, what was lost.
+    pub losses: Vec<Losses>,
+}
+
+/// All threads; `tick` hears of the bytes done.
+#[must_use]
+pub fn busiest(
+    recordings: &[Recording],
+    guests: &[GuestAlignment],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Busiest {
+    let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
+    let vms = vms(recordings, &is_guest);
+    let machines = Machines::with_vms(recordings, guests, &vms);
+    let mut switches = Switches::default();
+    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, tick);
+    let names = Names::new(&machines, guests, &pass.names);
+    let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for (thread, count) in switches.0 {
+        *sums.entry((names.machine(thread.0), names.thread(thread))).or_default() += count;
+    }
+    let busy = |((machine, thread), switches)| BusyThread { machine, thread, switches };
+    let mut all: Vec<BusyThread> = sums.into_iter().map(busy).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.switches));
+    Busiest { threads: all, losses: pass.losses }
+}

@@ -1,0 +1,78 @@
+//! What `hyperscope critical` shows where nobody says whose time is asked about: the busiest threads.
+
+use analyses::critical::{Busiest, BusyThread};
+use printable::line;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::table::Table;
+use crate::units::count;
+use crate::{RecorderCost, Report, losses};
+
+/// The threads of some recordings, the busiest first.
+#[derive(Debug)]
+pub struct BusiestReport {
+    /// Paths of the recordings, as the user named them.
+    pub sources: Vec<String>,
+    /// How the guests among them were aligned, a line each.
+    pub alignment: Vec<String>,
+    /// The threads.
+    pub busiest: Busiest,
+    /// What recording cost, where the recorder reported it.
+    pub recorder_cost: Option<RecorderCost>,
+    /// Threads that people are shown.
+    pub top: usize,
+}
+
+impl BusiestReport {
+    fn table(&self, threads: &[&BusyThread], shown: impl Fn(u64) -> String) -> Table {
+        let column = |of: fn(&BusyThread) -> &String| {
+            threads.iter().map(|one| of(one).clone()).collect::<Vec<_>>()
+        };
+        let mut table = Table::default();
+        table.names("machine", 0, column(|one| &one.machine));
+        table.names("thread", 0, column(|one| &one.thread));
+        let switches = threads.iter().map(|one| shown(one.switches)).collect();
+        table.numbers("switches", 0, switches);
+        table
+    }
+}
+
+impl Report for BusiestReport {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut out: String = self.sources.iter().map(|one| format!("{}\n", line(one))).collect();
+        let shown: Vec<&BusyThread> = self.busiest.threads.iter().take(self.top).collect();
+        out += "\nNo --task or --request says whose time is asked about. The busiest threads:\n";
+        out += &self.table(&shown, count).draw(width).0;
+        if let Some(first) = shown.first() {
+            let name = line(&format!("{}/{}", first.machine, first.thread)).into_owned();
+            out += &format!("\n--task '{name}' shows what the first of them waited for\n");
+        }
+        for loss in &self.busiest.losses {
+            losses::notes(loss, 0).iter().for_each(|note| out += &format!("{}\n", line(note)));
+        }
+        out
+    }
+
+    fn document(&self) -> impl Serialize {
+        let thread = |one: &BusyThread| json!({ "machine": one.machine, "thread": one.thread, "switches": one.switches });
+        json!({
+            "schema": "hyperscope.critical/1",
+            "sources": self.sources,
+            "alignment": self.alignment,
+            "losses": losses::json(self.busiest.losses.iter(), 0),
+            "recorder_cost": self.recorder_cost.as_ref().map(RecorderCost::json),
+            "task": Value::Null,
+            "waited_ns": Value::Null,
+            "threads": [],
+            "parts": [],
+            "longest": [],
+            "busiest": self.busiest.threads.iter().map(thread).collect::<Vec<_>>(),
+        })
+    }
+
+    fn csv(&self) -> Table {
+        let all: Vec<&BusyThread> = self.busiest.threads.iter().collect();
+        self.table(&all, |switches| switches.to_string())
+    }
+}

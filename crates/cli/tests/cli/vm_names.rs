@@ -1,0 +1,71 @@
+//! `--name`: VMs of recordings that have no names for them.
+
+use crate::tool::{hyperscope, output_of};
+
+const HOST: &str = "fixtures/x86-svm/host-guest.dat";
+const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+const SMP: &str = "fixtures/x86-vmx/smp.dat";
+
+#[test]
+fn every_verb_calls_a_vm_as_it_is_told_to() {
+    for (args, files) in [
+        (&["info"][..], &[HOST][..]),
+        (&["exits"], &[HOST]),
+        (&["exits", "--by", "vm,reason", "--format", "json"], &[HOST]),
+        (&["nested"], &[HOST]),
+        (&["advice"], &[HOST]),
+        (&["cpu", "--by", "vm,vcpu,taken,thread"], &[HOST]),
+        (&["profile", "--by", "vm"], &[HOST]),
+        (&["irqs"], &[HOST, GUEST]),
+        (&["virtio"], &[HOST, GUEST]),
+        (&["vmm"], &[HOST]),
+        (&["path", "--format", "json"], &[HOST, GUEST]),
+        (&["critical", "--task", "web vCPU 0"], &[HOST]),
+        (&["critical"], &[HOST, GUEST]),
+        (&["align"], &[HOST, GUEST]),
+        (&["events", "--vm", "web", "-e", "kvm_exit"], &[HOST, GUEST]),
+        (&["export", "--format", "csv", "-e", "sched_switch"], &[HOST, GUEST]),
+        (&["boot"], &[HOST, GUEST]),
+        (&["calls"], &[HOST]),
+    ] {
+        let named = [args, &["--name", "vm-119=web"], files].concat();
+        let run = hyperscope(&named);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.err);
+        let (out, plain) = (run.out, args.iter().map(|one| one.replace("web", "vm-119")));
+        assert!(!out.contains("vm-119"), "{args:?}: {out}");
+        let plain: Vec<String> = plain.chain(files.iter().map(|&file| file.to_owned())).collect();
+        let plain = hyperscope(&plain.iter().map(String::as_str).collect::<Vec<_>>()).out;
+        assert_eq!(out.contains("web"), plain.contains("vm-119"), "{args:?}: {out}");
+    }
+}
+
+#[test]
+fn both_sides_of_a_comparison_may_have_vms_of_their_own() {
+    let args = ["diff", "--name", "vm-732=web", "--name", "vm-556=web", "--format", "json"];
+    let sides = ["fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat"];
+    let text = output_of(&[&args[..], &sides].concat());
+    assert!(text.contains("\"web\"") && !text.contains("vm-732"), "{}", &text[..500]);
+}
+
+#[test]
+fn names_that_fit_no_vm_are_refused() {
+    for (names, words) in [
+        (&["vm-1=web"][..], &["no VM is called vm-1", "vm-118"][..]),
+        (&["web"], &["VM=NAME"]),
+        (&["=web"], &["VM=NAME"]),
+        (&["vm-118=a", "vm-118=b"], &["vm-118 two names"]),
+        (&["vm-118=a", "vm-123=a"], &["two of its VMs a"]),
+        (&["vm-118=vm-123"], &["two of its VMs vm-123"]),
+    ] {
+        let mut args = vec!["exits", SMP];
+        names.iter().for_each(|name| args.extend(["--name", name]));
+        let run = hyperscope(&args);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{names:?}: {}", run.err);
+        for word in words {
+            assert!(run.err.contains(word), "{names:?}: no {word:?} in {}", run.err);
+        }
+    }
+    // Two may swap their names.
+    let swapped = output_of(&["exits", "--name", "vm-118=vm-123", "--name", "vm-123=vm-118", SMP]);
+    assert!(swapped.contains("vm-118") && swapped.contains("vm-123"));
+}
