@@ -1,6 +1,7 @@
 //! Who used the CPUs, and for what: vCPUs by state, threads of guests by what they really got,
 //! threads of hosts by the part they play for VMs, with idling told apart.
 
+mod spread;
 mod taken;
 mod times;
 
@@ -17,6 +18,7 @@ use crate::states::{
     VcpuRef, VcpuState,
 };
 
+pub use spread::Spread;
 pub use taken::TakenCpu;
 pub use times::StateTimes;
 
@@ -267,8 +269,8 @@ impl CpuUseSink {
             cpus.extend(host_cpus(sums, at, &roles));
         }
         threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
-        let spans = states.pass.spans_ns.iter().flatten();
-        let bounds = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let spans = recordings.iter().filter_map(Recording::extent_ns);
+        let bounds = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
         CpuUse {
             vms: vms(states, &vcpus, &threads),
             vcpus,
@@ -329,18 +331,21 @@ fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> 
     let vm_of = |index: u32| {
         vms.iter().position(|vm| vm.vcpus.iter().any(|one| u32::try_from(one.index) == Ok(index)))
     };
-    let mut by_vm: BTreeMap<(usize, u32), u64> = BTreeMap::new();
-    for ((vcpu, thread), ns) in &sums.takers.sums {
+    let mut by_vm: BTreeMap<(usize, u32), taken::Had> = BTreeMap::new();
+    for ((vcpu, thread), had) in &sums.takers.sums.all {
         if usize::from(vcpu.recording) == recording
             && let Some(vm) = vm_of(vcpu.index)
         {
-            add(by_vm.entry((vm, *thread)).or_default(), *ns);
+            let of_vm = by_vm.entry((vm, *thread)).or_default();
+            add(&mut of_vm.ns, had.ns);
+            of_vm.spread.merge(&had.spread);
         }
     }
     let names = states.pass.names.get(recording);
-    let of = |((vm, thread), ns): ((usize, u32), u64)| {
+    let of = |((vm, thread), had): ((usize, u32), taken::Had)| {
         let name = names.and_then(|names| names.of(thread)).map(str::to_owned);
-        Some(TakenCpu { recording, vm: vms.get(vm)?.name.clone(), thread, name, ns })
+        let (vm, taken::Had { ns, spread }) = (vms.get(vm)?.name.clone(), had);
+        Some(TakenCpu { recording, vm, thread, name, ns, spread })
     };
     let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(of).collect();
     taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));

@@ -123,7 +123,7 @@ pub struct Exits {
     pub repeated_buffers: Vec<String>,
     /// Switches of vCPUs' threads that are not in the recording though no event was lost.
     pub switches_unseen: u64,
-    /// First exit to last entry.
+    /// How long the recording is, or the part of it that was read: first event to last.
     pub span_ns: u64,
     /// Which parts of an exit the recording has events for.
     pub recorded: Recorded,
@@ -186,11 +186,17 @@ impl ExitQuestion for ExitsBy<'_> {
             losses: pass.losses.clone(),
             repeated_buffers: pass.repeated_buffers.clone(),
             switches_unseen: pass.switches_unseen,
-            span_ns: counts.last_ns.saturating_sub(counts.first_ns),
+            span_ns: span_ns(recording, (counts.first_ns, counts.last_ns)),
             recorded,
             nanoseconds: recording.is_nanoseconds(),
         }
     }
+}
+
+/// How long a recording is, which is the same for all reports; that of its exits where it has no ends.
+fn span_ns(recording: &Recording, of_exits: (u64, u64)) -> u64 {
+    let (first_ns, last_ns) = recording.extent_ns().unwrap_or(of_exits);
+    last_ns.saturating_sub(first_ns)
 }
 
 /// Rolls the fine tallies up into the groups asked for.

@@ -69,6 +69,7 @@ pub mod processor;
 pub mod profile;
 pub mod reasons;
 pub mod recorded;
+pub mod recorders;
 pub mod sensitivity;
 pub mod states;
 pub mod tally;

@@ -2,6 +2,7 @@
 
 mod host_cpus;
 mod known;
+mod recorders;
 mod row;
 mod states;
 mod tables;

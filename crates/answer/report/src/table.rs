@@ -34,6 +34,11 @@ impl Table {
         self.columns.push(Column { title: title.to_owned(), right: true, rank, cells });
     }
 
+    /// Whether it has a column of this title, which a narrow terminal may leave out.
+    pub(crate) fn has(&self, title: &str) -> bool {
+        self.columns.iter().any(|column| column.title == title)
+    }
+
     fn rows(&self) -> usize {
         self.columns.iter().map(|column| column.cells.len()).max().unwrap_or(0)
     }

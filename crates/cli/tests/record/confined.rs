@@ -136,7 +136,7 @@ fn an_agent_serves_hosts_without_most_of_its_rights() {
     let mut record = command(&["record", "-e", "sched_process_exec", "--guest", &guest, "-o"]);
     let mut recorder = Agent(record.arg(&session).stderr(Stdio::null()).spawn().unwrap());
     wait_until("it does not record", || session.join("guest-g.pages/trace_clock").exists());
-    let is_pump = |thread: &Shown| thread.name.starts_with("pump");
+    let is_pump = |thread: &Shown| thread.name.starts_with("hyperscope-p");
     wait_until("its pumps are not confined", || {
         let threads = threads(agent.pid());
         threads.iter().any(is_pump)

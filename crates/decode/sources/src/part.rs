@@ -273,6 +273,16 @@ impl Recording {
         kept.map(|(thread, (vm, vcpu))| (*thread, (&**vm, *vcpu)))
     }
 
+    /// From when to when it is read: from its first record to its last, or as much of that as lies in the range
+    /// that is read. `None`: nothing of it is.
+    #[must_use]
+    pub fn extent_ns(&self) -> Option<(u64, u64)> {
+        let (first_ns, last_ns) = self.first_and_last_ns()?;
+        let range = self.range().unwrap_or(TimeRange::ALL);
+        let (from_ns, to_ns) = (first_ns.max(range.from_ns), last_ns.min(range.to_ns));
+        (from_ns <= to_ns).then_some((from_ns, to_ns))
+    }
+
     /// The times of its first and last record, or without events of its samples; `None`: it has none. Takes a few pages
     /// of each stream.
     #[must_use]

@@ -100,7 +100,7 @@ impl Loaded {
         programs.attach()?;
         let stop = Signal::new().map_err(CollectError::io("make an event for", &to))?;
         let mover = Mover { programs, clock, clock_name: plan.clock, writer, stop: stop.clone() };
-        let thread = thread::Builder::new().name("collector".into()).spawn(move || {
+        let thread = thread::Builder::new().name("hyperscope-coll".into()).spawn(move || {
             // What the kernel counted is asked for until the end, which kernels before 5.19 let nobody
             // else do. Without it the counts can't be had, and that is said then.
             let _ = confine::keep_only(CapabilitySet::BPF);

@@ -59,7 +59,7 @@ impl Pump {
         let mover = Mover::new(from, file, Arc::clone(&bytes), quota, flush)
             .map_err(RecordError::io("make a pipe for", &path))?;
         let thread = thread::Builder::new()
-            .name(format!("pump{cpu}"))
+            .name(format!("hyperscope-p{cpu}"))
             .spawn(move || {
                 Confined::WORKER.enter();
                 mover.run(&stop)

@@ -110,7 +110,7 @@ impl Opened {
         let stop = Signal::new().map_err(SampleError::events("stop"))?;
         let mut rounds = Rounds::begin(plan, clock, events, to, stop.clone())?;
         let (headed, is_headed) = mpsc::sync_channel(1);
-        let thread = thread::Builder::new().name("sampler".into()).spawn(move || {
+        let thread = thread::Builder::new().name("hyperscope-smpl".into()).spawn(move || {
             rounds.write_head()?;
             Confined::WORKER.enter();
             // Whoever began it need not wait for this.

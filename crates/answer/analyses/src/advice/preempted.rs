@@ -14,12 +14,15 @@ const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
 /// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
 pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let takers: Vec<_> = measured.taken.iter().filter(|one| one.thread != IDLE).collect();
+    // What the recording itself takes is gone when nobody records.
+    let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) =
+        measured.taken.iter().filter(|one| one.thread != IDLE).partition(|one| one.is_recorder());
+    let recorders_ns = recorders.iter().map(|one| one.ns).fold(0, u64::saturating_add);
     let others_ns = takers.iter().map(|one| one.ns).fold(0, u64::saturating_add);
     let strangers = takers.iter().filter(|one| !may_be_own(one));
     let strangers_ns = strangers.map(|one| one.ns).fold(0, u64::saturating_add);
     let waited_ns = measured.waited_ns();
-    let taken_ns = others_ns.min(waited_ns);
+    let taken_ns = others_ns.min(waited_ns.saturating_sub(recorders_ns));
     let wanted_ns = measured.running_ns.saturating_add(waited_ns);
     let are_waits_known = measured.recorded.off_cpu && measured.recorded.wake;
     if !are_waits_known || !matters(taken_ns, wanted_ns) {
@@ -33,6 +36,12 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             Amount::Share(taken_ns as f64 / wanted_ns.max(1) as f64),
         ),
     ];
+    if recorders_ns > 0 {
+        evidence.push(Fact::new(
+            "the recording itself had it for, which is left out",
+            Amount::Time(recorders_ns),
+        ));
+    }
     evidence.extend(takers.iter().take(MOST_NAMED).map(|one| {
         let name = one.name.as_deref().unwrap_or("<...>");
         Fact::new(format!("{name}-{} had it for", one.thread), Amount::Time(one.ns))
@@ -49,7 +58,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             "VMM's and vhost threads of the VM itself: iothreads and emulatorpin on CPUs that no vCPU has",
         ]),
         evidence,
-        saving_at_least_ns: a_third(strangers_ns.min(waited_ns)),
+        saving_at_least_ns: a_third(strangers_ns.min(taken_ns)),
         saving_at_most_ns: taken_ns,
         saving_of: SavingOf::Waiting,
         ..measured.about(About::RunQueue)

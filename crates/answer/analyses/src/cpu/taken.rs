@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
+use super::spread::Spread;
+use crate::recorders::is_recorder;
 use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef};
 
 /// A thread that ran on a CPU while a VM's vCPUs waited for it.
@@ -18,6 +20,44 @@ pub struct TakenCpu {
     pub name: Option<String>,
     /// For how long.
     pub ns: u64,
+    /// When that was.
+    pub spread: Spread,
+}
+
+impl TakenCpu {
+    /// Whether the thread is the recording itself.
+    #[must_use]
+    pub fn is_recorder(&self) -> bool {
+        self.name.as_deref().is_some_and(is_recorder)
+    }
+}
+
+/// What a thread had of a vCPU's waits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Had {
+    pub(super) ns: u64,
+    pub(super) spread: Spread,
+}
+
+/// By who waited and who ran.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) all: BTreeMap<(VcpuRef, u32), Had>,
+    /// When something happened first.
+    begun_ns: Option<u64>,
+}
+
+impl Sums {
+    fn add(&mut self, of: (VcpuRef, u32), from_ns: u64, ns: u64) {
+        let after_ns = from_ns.saturating_sub(self.begun_ns.unwrap_or(from_ns));
+        let had = self.all.entry(of).or_default();
+        had.ns = had.ns.saturating_add(ns);
+        had.spread.add(after_ns, ns);
+    }
+
+    fn begin(&mut self, ns: u64) {
+        self.begun_ns.get_or_insert(ns);
+    }
 }
 
 /// Spans of a CPU that are kept for waits that are not over yet.
@@ -28,7 +68,7 @@ const MOST_KEPT: usize = 1 << 14;
 pub(super) struct Takers {
     cpus: BTreeMap<GuestCpu, Cpu>,
     /// By who waited and who ran.
-    pub(super) sums: BTreeMap<(VcpuRef, u32), u64>,
+    pub(super) sums: Sums,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +90,7 @@ impl Takers {
     /// A vCPU waited for its CPU.
     pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
+        self.sums.begin(span.from_ns);
         let cpu = self.cpus.entry(at).or_default();
         let wait = Wait { to_ns: span.to_ns, from_ns: span.from_ns, vcpu };
         if cpu.ran.back().is_some_and(|last| last.to_ns >= wait.to_ns) {
@@ -61,6 +102,7 @@ impl Takers {
 
     /// A thread had a CPU.
     pub(super) fn ran(&mut self, at: GuestCpu, span: &OccupantSpan) {
+        self.sums.begin(span.from_ns);
         let cpu = self.cpus.entry(at).or_default();
         cpu.ran.push_back(*span);
         if cpu.ran.len() > MOST_KEPT {
@@ -79,7 +121,7 @@ impl Takers {
 
 impl Cpu {
     /// Settles the waits that were over by then.
-    fn settle_until(&mut self, reached_ns: u64, sums: &mut BTreeMap<(VcpuRef, u32), u64>) {
+    fn settle_until(&mut self, reached_ns: u64, sums: &mut Sums) {
         while self.waits.peek().is_some_and(|wait| wait.0.to_ns <= reached_ns) {
             if let Some(Reverse(wait)) = self.waits.pop() {
                 self.settle(wait, sums);
@@ -87,13 +129,13 @@ impl Cpu {
         }
     }
 
-    fn settle(&self, wait: Wait, sums: &mut BTreeMap<(VcpuRef, u32), u64>) {
+    fn settle(&self, wait: Wait, sums: &mut Sums) {
         let Wait { to_ns, from_ns, vcpu } = wait;
         for span in self.ran.iter().rev().take_while(|span| span.to_ns > from_ns) {
-            let ns = span.to_ns.min(to_ns).saturating_sub(span.from_ns.max(from_ns));
+            let begun_ns = span.from_ns.max(from_ns);
+            let ns = span.to_ns.min(to_ns).saturating_sub(begun_ns);
             if let Some(thread) = span.thread.filter(|_| ns > 0) {
-                let sum = sums.entry((vcpu, thread)).or_default();
-                *sum = sum.saturating_add(ns);
+                sums.add((vcpu, thread), begun_ns, ns);
             }
         }
     }
@@ -117,7 +159,7 @@ mod tests {
     }
 
     fn sums(takers: &Takers) -> Vec<(u32, u64)> {
-        takers.sums.iter().map(|((_, thread), ns)| (*thread, *ns)).collect()
+        takers.sums.all.iter().map(|((_, thread), had)| (*thread, had.ns)).collect()
     }
 
     #[test]

@@ -7,6 +7,7 @@ use timeline::Vm;
 use timeline::trace_events::ThreadNames;
 
 use super::States;
+use crate::recorders::is_recorder;
 
 /// The part a thread plays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +20,8 @@ pub enum Part {
     Vhost,
     /// Another thread that KVM has for a VM.
     Kvm,
+    /// Records: it is the recording itself.
+    Recorder,
     /// Nothing that is known to belong to a VM.
     #[default]
     Other,
@@ -35,6 +38,7 @@ impl Part {
             Self::Vmm => "vmm",
             Self::Vhost => "vhost",
             Self::Kvm => "kvm",
+            Self::Recorder => "recorder",
             Self::Other => "other",
             Self::Idle => "idle",
         }
@@ -116,7 +120,14 @@ impl<'s> Roles<'s> {
         }
         match self.of_vmm(thread) {
             Some(vm) => Role { part: Part::Vmm, vm: Some(vm) },
-            None => Role { part: Part::Other, vm: None },
+            None => Role { part: self.of_no_vm(thread), vm: None },
+        }
+    }
+
+    fn of_no_vm(&self, thread: u32) -> Part {
+        match self.name(thread).is_some_and(is_recorder) {
+            true => Part::Recorder,
+            false => Part::Other,
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) type Row<'r> = row::Row<'r, HostCpuUse>;
 pub(super) const TABLE: &str = "cpus";
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
-    let parts = || PARTS.into_iter().chain([Part::Other, Part::Idle]);
+    let parts = || PARTS.into_iter().chain([Part::Recorder, Part::Other, Part::Idle]);
     let part_ns = |part| move |row: &Row<'_>| row.of.by_part.get(&part).copied().unwrap_or(0);
     let unknown_ns = |row: &Row<'_>| row.of.unknown_ns;
     let mut columns = vec![

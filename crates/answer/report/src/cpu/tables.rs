@@ -5,7 +5,7 @@ use analyses::states::{Part, VcpuState};
 use printable::line;
 
 use super::row::{OfRecording, PARTS, Row};
-use super::{CpuBy, CpuReport, host_cpus, taken, tasks, threads, vcpus, vms};
+use super::{CpuBy, CpuReport, host_cpus, recorders, taken, tasks, threads, vcpus, vms};
 use crate::column::{self, Column};
 use crate::exits;
 use crate::losses;
@@ -167,6 +167,7 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
             ));
         }
     }
+    notes.extend(recorders::notes(cpu));
     cpu.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
     if !left_out.is_empty() {
         notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));

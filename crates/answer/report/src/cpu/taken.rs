@@ -1,7 +1,7 @@
 //! The columns of threads that had a CPU while a VM's vCPUs waited for it in the run queue.
 
 use analyses::cpu::TakenCpu;
-use analyses::states::VcpuState;
+use analyses::states::{Part, VcpuState};
 
 use super::{named, row};
 use crate::column::{self, Column, Unit};
@@ -16,7 +16,8 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::text(("vm", "VM"), "The VM that waited.", |row: &Row<'_>| Some(row.of.vm.clone()))
             .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
-            Some(named(row.of.name.as_deref(), row.of.thread))
+            let name = named(row.of.name.as_deref(), row.of.thread);
+            Some(if row.of.is_recorder() { format!("{name} (the recording)") } else { name })
         })
         .only_in_tables()
         .shown(TABLE, 0),
@@ -38,6 +39,16 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         )
         .shown(TABLE, 0)
         .missing("-"),
+        Column::text(
+            ("part", "part"),
+            "recorder: the thread is the recording itself. Null: another one.",
+            |row: &Row<'_>| row.of.is_recorder().then(|| Part::Recorder.name().to_owned()),
+        ),
+        Column::time(
+            ("begins", "begins"),
+            "So long after the recording began it had a CPU first: what came before is next to nothing.",
+            |row: &Row<'_>| Some(row.of.spread.begins_ns()),
+        ),
     ]
 }
 

@@ -89,12 +89,13 @@ fn section(
     let of = |table| {
         let mut drawn = names.table();
         column::draw(&columns, &mut drawn, table, &all);
-        drawn.draw(width)
+        drawn
     };
-    let (lasting, mut left_out) = of(HOW_LONG);
-    let (paying, narrow) = of(WHO_PAYS);
+    let (lasting, mut left_out) = of(HOW_LONG).draw(width);
+    let payers = of(WHO_PAYS);
+    let (paying, narrow) = payers.draw(width);
     left_out.extend(narrow);
-    let (how_long, who_pays) = (head.how_long(), head.who_pays());
+    let (how_long, who_pays) = (head.how_long(), head.who_pays(&payers));
     let text =
         format!("{title}: how long{how_long}\n{lasting}\n{title}: who pays{who_pays}\n{paying}\n");
     (text, left_out)
@@ -119,23 +120,54 @@ impl Head<'_> {
         let sorted_by = self.sorted_by.unwrap_or(if cost_ns.is_some() { "cost" } else { "time" });
         match cost_ns {
             Some(cost_ns) => format!(
-                ", by {sorted_by}\ncost% of {} on CPUs: before exit + kernel + user space; time% of {all}",
+                ", by {sorted_by}\ncost% of {} on CPUs; time% of {all}; {OF_TIME}",
                 self.time(cost_ns)
             ),
-            None if self.waiting => format!(", by {sorted_by}; time% of {all}"),
+            None if self.waiting => format!(", by {sorted_by}; time% of {all}; {OF_TIME}"),
             None => format!(
-                ", by {sorted_by}; time% of {all}\ncost on CPUs is not known: it takes sched:sched_switch"
+                ", by {sorted_by}; time% of {all}; {OF_TIME}\ncost on CPUs is not known: it takes sched:sched_switch"
             ),
         }
     }
 
-    fn who_pays(&self) -> String {
+    fn who_pays(&self, table: &Table) -> String {
         let recorded = &self.source.exits.recorded;
         if self.waiting && !recorded.off_cpu {
             return "; halted by their reason".to_owned();
         }
-        not_split(recorded)
-            .map_or_else(String::new, |note| format!("\n{}", note.replace("; ", "\n")))
+        let note = not_split(recorded);
+        let note = note.map_or_else(String::new, |note| format!("\n{}", note.replace("; ", "\n")));
+        sums(table) + &note
+    }
+}
+
+/// What numbers are of that stand in columns without one of these words.
+const OF_TIME: &str = "min to max and percentiles are of time";
+
+/// The parts of an exit's cost and of its time, as columns are called.
+const OF_COST: [&str; 5] =
+    ["before exit", "kernel", "user space", "user space + return", "not split"];
+const PARTS_OF_TIME: [&str; 8] = [
+    "kernel",
+    "user space",
+    "user space + return",
+    "not split",
+    "run queue",
+    "blocked",
+    "off CPU",
+    "halt poll",
+];
+
+/// Says which columns add up to cost, and which to time.
+fn sums(table: &Table) -> String {
+    let sum = |of: &[&str]| {
+        of.iter().copied().filter(|part| table.has(part)).collect::<Vec<_>>().join(" + ")
+    };
+    let time = sum(&PARTS_OF_TIME);
+    match table.has("cost") {
+        true => format!("\ncost = {}; time = {time}", sum(&OF_COST)),
+        false if time.is_empty() => String::new(),
+        false => format!("\ntime = {time}"),
     }
 }
 

@@ -86,7 +86,7 @@ impl Roller {
         let segment = Segment { cpu, begin, ..Segment::default() };
         let mover = Mover { rolls, pipe, segment, file: None, missed: false };
         let thread = thread::Builder::new()
-            .name(format!("roller{cpu}"))
+            .name(format!("hyperscope-r{cpu}"))
             .spawn(move || {
                 Confined::WORKER.enter();
                 mover.run(&orders, &stop, &ended)

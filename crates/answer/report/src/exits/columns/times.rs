@@ -25,8 +25,7 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
         time(("time", "time"), "Sum of the times from exit to entry.", |one| {
             Some(one.durations.sum())
         })
-        .shown(HOW_LONG, 4)
-        .shown(WHO_PAYS, 0),
+        .shown(HOW_LONG, 4),
         time(("min", "min"), "Shortest; null where none is paired.", |one| one.durations.min())
             .shown(HOW_LONG, 7),
         time(("max", "max"), "Longest; null where none is paired.", |one| one.durations.max())
@@ -89,7 +88,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "Of off_cpu_ns: it could have run (preempted, or woken and waiting for its turn).",
             |parts| parts.runnable_ns,
         )
-        .shown_if_known(WHO_PAYS, 2),
+        .shown_if_known(WHO_PAYS, 1),
         known(("off_cpu_blocked", "blocked"), "Of off_cpu_ns: it waited for something.", |parts| {
             parts.blocked_ns
         })
@@ -111,7 +110,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "No part of time_ns: host work seen between the hardware exit and kvm_exit, such as interrupt handlers, from its first event on.",
             |parts| parts.before_exit_ns,
         )
-        .shown_if_known(WHO_PAYS, 1)
+        .shown_if_known(WHO_PAYS, 2)
         .after("cost"),
         Column::time(
             ("guest", "guest"),
@@ -124,6 +123,12 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "Exits that lasted over a loss: in count, not in paired.",
             |row: &Row<'r>| Some(row.tally.dropped),
         ),
+        // After its parts, as the cost stands before its own.
+        Column::time(("time_of_parts", "time"), "Sum of the times from exit to entry.", |row: &Row<'r>| {
+            Some(row.tally.durations.sum())
+        })
+        .only_in_tables()
+        .shown(WHO_PAYS, 0),
         Column::text(("handled_by", "exits handled by"), "Who dealt with the exits, by number.", |row: &Row<'r>| {
             Some(handled_by(row))
         })

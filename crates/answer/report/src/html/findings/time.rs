@@ -181,10 +181,11 @@ impl<'s> OfVm<'s> {
             &reason_of(row),
             self.vm,
             &count(row.tally.count),
+            amounts.name(),
             &self.time(times.mean().unwrap_or_default().round() as u64),
             &self.time(p99),
         ];
-        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} exits of {} on average, 99% of them within {}.";
+        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} exits with a {} of {} on average, and of {} at most for 99% of them.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         found.to(self.link("exits", Some(row))).about(about(row))
     }
@@ -244,7 +245,8 @@ impl<'s> OfVm<'s> {
             if runnable_ns > self.all.durations.sum() / 20 { Weight::Notice } else { Weight::Info };
         let most = self.taken.iter().take(MOST_TAKERS);
         let shown = |one: &&TakenCpu| {
-            format!("{} {}", named(one.name.as_deref(), one.thread), self.time(one.ns))
+            let itself = if one.is_recorder() { " (the recording itself)" } else { "" };
+            format!("{}{itself} {}", named(one.name.as_deref(), one.thread), self.time(one.ns))
         };
         let takers: Vec<String> = most.map(shown).collect();
         let who = match takers.join(", ") {

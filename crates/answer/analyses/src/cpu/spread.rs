@@ -1,0 +1,81 @@
+//! How some time is spread over a recording: from when on there is any.
+
+/// Stretches that a recording is divided into, at most.
+const STRETCHES: usize = 128;
+/// The length of a stretch, at first.
+const FIRST_WIDTH_NS: u64 = 1 << 20;
+/// What comes before a beginning, or after an end, of all.
+const REST: u64 = 50;
+
+/// Times by stretches of a recording. Twice as long ones take the place of those that are too many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    width_ns: u64,
+    stretches: Vec<u64>,
+}
+
+impl Spread {
+    /// Adds some time, so long after the recording began.
+    pub(super) fn add(&mut self, after_ns: u64, ns: u64) {
+        self.width_ns = self.width_ns.max(FIRST_WIDTH_NS);
+        while after_ns / self.width_ns >= STRETCHES as u64 {
+            self.widen();
+        }
+        let at = (after_ns / self.width_ns) as usize;
+        if self.stretches.len() <= at {
+            self.stretches.resize(at + 1, 0);
+        }
+        if let Some(stretch) = self.stretches.get_mut(at) {
+            *stretch = stretch.saturating_add(ns);
+        }
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (at, ns) in (0..).zip(&other.stretches).filter(|(_, ns)| **ns > 0) {
+            self.add(other.width_ns.saturating_mul(at), *ns);
+        }
+    }
+
+    fn widen(&mut self) {
+        let pairs = self.stretches.chunks(2);
+        self.stretches =
+            pairs.map(|pair| pair.iter().fold(0, |a, b| u64::saturating_add(a, *b))).collect();
+        self.width_ns = self.width_ns.saturating_mul(2);
+    }
+
+    /// When it begins, so long after the recording did: what comes before is next to nothing.
+    #[must_use]
+    pub fn begins_ns(&self) -> u64 {
+        let all = self.stretches.iter().fold(0, |a, b| u64::saturating_add(a, *b));
+        let mut before = 0u64;
+        let begins = self.stretches.iter().take_while(|ns| {
+            before = before.saturating_add(**ns);
+            before <= all / REST
+        });
+        (begins.count() as u64).saturating_mul(self.width_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_begins_late_begins_then() {
+        let mut late = Spread::default();
+        late.add(100 * MS, 1);
+        (0..1000).for_each(|at| late.add(8000 * MS + at * 2 * MS, MS));
+        let begins_ns = late.begins_ns();
+        assert!((7_700 * MS..=8_100 * MS).contains(&begins_ns), "{begins_ns}");
+        let mut always = Spread::default();
+        (0..1000).for_each(|at| always.add(at * 10 * MS, MS));
+        assert!(always.begins_ns() <= 300 * MS, "{}", always.begins_ns());
+        let mut both = late.clone();
+        both.merge(&always);
+        assert!(both.begins_ns() <= 600 * MS, "{}", both.begins_ns());
+        assert_eq!(Spread::default().begins_ns(), 0);
+    }
+}

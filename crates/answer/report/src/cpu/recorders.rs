@@ -1,0 +1,86 @@
+//! What the recording itself took of CPUs, and what began while it ran.
+
+use std::collections::BTreeMap;
+
+use analyses::cpu::{CpuUse, Spread, TakenCpu};
+use analyses::states::{Part, VcpuState};
+
+use crate::units::{share, time};
+
+/// Threads of which it is said when they began.
+const MOST_BEGINNINGS: usize = 3;
+/// Of the time that vCPUs waited for CPUs, what is worth a line, in hundredths.
+const LEAST_PERCENT: u64 = 5;
+/// Of a recording, what is its beginning, in tenths.
+const BEGINNING_TENTHS: u64 = 1;
+
+/// Sentences for people.
+pub(super) fn notes(cpu: &CpuUse) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(recording_itself(cpu));
+    notes.extend(beginnings(cpu));
+    notes
+}
+
+/// What the recording took, and what of it vCPUs waited for.
+fn recording_itself(cpu: &CpuUse) -> Option<String> {
+    let recorders = || cpu.threads.iter().filter(|one| one.part == Part::Recorder);
+    let used_ns = recorders().map(|one| one.cpu_ns).fold(0, u64::saturating_add);
+    if used_ns == 0 {
+        return None;
+    }
+    let mut names: Vec<&str> = recorders().filter_map(|one| one.name.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let (names, used) = (names.join(", "), time(used_ns, cpu.nanoseconds));
+    let had_ns = sum(cpu.taken.iter().filter(|one| one.is_recorder()));
+    let waited_ns = waited_ns(cpu);
+    let waits = match had_ns {
+        0 => String::new(),
+        _ => format!(
+            "; it had the CPU for {} of the {} that vCPUs waited in the run queue ({})",
+            time(had_ns, cpu.nanoseconds),
+            time(waited_ns, cpu.nanoseconds),
+            share(had_ns, waited_ns)
+        ),
+    };
+    Some(format!("the recording itself ({names}) used {used} of hosts' CPUs{waits}"))
+}
+
+/// Threads that had CPUs of waiting vCPUs from some time on, those of one name together.
+fn beginnings(cpu: &CpuUse) -> Vec<String> {
+    let mut by_name: BTreeMap<(&str, &str), (u64, Spread)> = BTreeMap::new();
+    for one in cpu.taken.iter().filter(|one| one.thread != 0) {
+        let name = one.name.as_deref().unwrap_or("<...>");
+        let (ns, spread) = by_name.entry((&one.vm, name)).or_default();
+        *ns = ns.saturating_add(one.ns);
+        spread.merge(&one.spread);
+    }
+    let waited_ns = waited_ns(cpu);
+    let is_late = |begins_ns: u64| begins_ns / BEGINNING_TENTHS > cpu.span_ns / 10;
+    let mut late: Vec<(u64, u64, &str, &str)> = by_name
+        .iter()
+        .map(|((vm, name), (ns, spread))| (*ns, spread.begins_ns(), *vm, *name))
+        .filter(|(ns, begins_ns, ..)| {
+            is_late(*begins_ns) && ns.saturating_mul(100) >= waited_ns.saturating_mul(LEAST_PERCENT)
+        })
+        .collect();
+    late.sort_by_key(|(ns, ..)| std::cmp::Reverse(*ns));
+    let sentence = |(ns, begins_ns, vm, name): (u64, u64, &str, &str)| {
+        format!(
+            "from {} on: {name} had the CPU for {} while vCPUs of {vm} waited for it",
+            time(begins_ns, cpu.nanoseconds),
+            time(ns, cpu.nanoseconds)
+        )
+    };
+    late.into_iter().take(MOST_BEGINNINGS).map(sentence).collect()
+}
+
+fn waited_ns(cpu: &CpuUse) -> u64 {
+    let waits = [VcpuState::Waiting, VcpuState::Preempted];
+    cpu.vms.iter().map(|vm| vm.times.of_all(&waits)).fold(0, u64::saturating_add)
+}
+
+fn sum<'t>(of: impl Iterator<Item = &'t TakenCpu>) -> u64 {
+    of.map(|one| one.ns).fold(0, u64::saturating_add)
+}
