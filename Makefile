@@ -140,6 +140,12 @@ test-sql:
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
+	$(XTASK) sql-inputs --write
+
+# In CI: they take longer than all other tests together.
+.PHONY: test-sql-if-changed
+test-sql-if-changed:
+	@$(XTASK) sql-inputs || $(MAKE) --no-print-directory test-sql
 
 # The query engine is checked for it once more, which takes some ten minutes of two CPUs: not with the tests.
 .PHONY: lint-sql

@@ -5,6 +5,7 @@
 mod amplify;
 mod bpf;
 mod compare;
+mod doc_examples;
 mod fixtures;
 mod layers;
 mod limits;
@@ -13,6 +14,7 @@ mod page;
 mod promises;
 mod repository;
 mod source_rules;
+mod sql_inputs;
 mod test_programs;
 mod words;
 
@@ -71,6 +73,12 @@ enum Chore {
     Measure(compare::MeasureArguments),
     /// Run all tests: those that mostly wait next to those that compute.
     Tests,
+    /// Check whether what the tests of hyperscope-sql depend on is as it was when they last passed.
+    SqlInputs {
+        /// Note the inputs: the tests have passed with them.
+        #[arg(long)]
+        write: bool,
+    },
     /// Print the sha256 of files, as fixtures/PROVENANCE.toml wants it.
     Sum {
         /// Files to sum.
@@ -81,7 +89,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Tests => test_programs::run(),
-        Chore::Layers => layers::check().and(source_rules::check()),
+        Chore::Layers => layers::check().and(source_rules::check()).and(doc_examples::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),
@@ -92,6 +100,8 @@ fn main() -> ExitCode {
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),
+        Chore::SqlInputs { write: true } => sql_inputs::write(),
+        Chore::SqlInputs { write: false } => sql_inputs::check(),
         Chore::Sum { files } => fixtures::print_sums(&files),
     };
     match done {

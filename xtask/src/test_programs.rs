@@ -14,6 +14,12 @@ use serde::Deserialize;
 /// Test programs that wait for guests, peers and deadlines most of their time.
 const WAITING: [&str; 3] = ["hostile", "record", "lab"];
 
+/// Tells tests that the workspace's programs are beside the one under test: see `testkit::program_of`.
+const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
+
+/// Programs that the closing lines name with their times.
+const SLOWEST_SHOWN: usize = 6;
+
 /// What cargo says of something that it has built (`cargo build --message-format=json`).
 #[derive(Deserialize)]
 struct Message {
@@ -37,21 +43,85 @@ struct Program {
     folder: PathBuf,
 }
 
+/// How a test program or the doc tests ended.
+#[derive(Debug)]
+struct Outcome {
+    name: String,
+    seconds: f64,
+    passed: bool,
+    counts: Counts,
+}
+
+/// Tests by result, as libtest counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
 pub(crate) fn run() -> Result<()> {
     let programs = built()?;
     ensure!(!programs.is_empty(), "cargo has built no test program");
     let waits = |program: &Program| WAITING.contains(&program.name.as_str());
     let (waiting, computing): (Vec<_>, Vec<_>) = programs.into_iter().partition(waits);
     let printing = Mutex::new(());
-    let failed = thread::scope(|scope| {
+    let outcomes = thread::scope(|scope| {
         let side = scope.spawn(|| run_all(&waiting, &printing));
-        let mut failed = run_all(&computing, &printing);
-        failed.extend(doc_tests(&printing));
-        failed.extend(side.join().unwrap_or_else(|_| vec!["the thread that runs tests".into()]));
-        failed
+        let mut outcomes = run_all(&computing, &printing);
+        outcomes.push(doc_tests(&printing));
+        outcomes.extend(side.join().unwrap_or_default());
+        outcomes
     });
+    ensure!(outcomes.len() > waiting.len() + computing.len(), "a thread that ran tests panicked");
+    print!("{}", summary(&outcomes));
+    let failed = outcomes.iter().filter(|outcome| !outcome.passed);
+    let failed: Vec<&str> = failed.map(|outcome| outcome.name.as_str()).collect();
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
+}
+
+/// The closing lines: the slowest programs, and the sum of all results.
+fn summary(outcomes: &[Outcome]) -> String {
+    let mut by_time: Vec<&Outcome> = outcomes.iter().collect();
+    by_time.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let slowest = by_time.iter().take(SLOWEST_SHOWN);
+    let slowest = slowest.map(|outcome| format!("{} {:.0} s", outcome.name, outcome.seconds));
+    let slowest: Vec<String> = slowest.collect();
+    let sum = outcomes.iter().fold(Counts::default(), |sum, outcome| sum.plus(outcome.counts));
+    let Counts { passed, failed, ignored } = sum;
+    format!(
+        "\nslowest test programs: {}\n{} test programs: {passed} tests passed, {failed} failed, {ignored} ignored\n",
+        slowest.join(", "),
+        outcomes.len()
+    )
+}
+
+impl Counts {
+    /// The sums of the `test result: …` lines in what a program printed.
+    fn parse(output: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(output);
+        let results = text.lines().filter_map(|line| line.strip_prefix("test result: "));
+        results.map(Self::parse_result).fold(Self::default(), Self::plus)
+    }
+
+    /// Of `ok. 34 passed; 0 failed; 0 ignored; …`.
+    fn parse_result(line: &str) -> Self {
+        let words: Vec<&str> = line.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+        let count = |name: &str| {
+            let pairs = words.windows(2).find(|pair| pair.get(1) == Some(&name));
+            pairs.and_then(|pair| pair.first()?.parse().ok()).unwrap_or(0)
+        };
+        Self { passed: count("passed"), failed: count("failed"), ignored: count("ignored") }
+    }
+
+    fn plus(self, more: Self) -> Self {
+        Self {
+            passed: self.passed + more.passed,
+            failed: self.failed + more.failed,
+            ignored: self.ignored + more.ignored,
+        }
+    }
 }
 
 fn cargo() -> Command {
@@ -79,21 +149,22 @@ fn program(artifact: Message) -> Option<Program> {
     is_test.then_some(Program { name: artifact.target?.name, path, folder })
 }
 
-/// Runs programs one after the other, and prints what each said when it has ended; those that failed.
-fn run_all(programs: &[Program], printing: &Mutex<()>) -> Vec<String> {
+/// Runs programs one after the other, and prints what each printed when it has ended.
+fn run_all(programs: &[Program], printing: &Mutex<()>) -> Vec<Outcome> {
     let run = |program: &Program| {
         let mut command = Command::new(&program.path);
         command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
-        (!passes(&mut command, &shown(program), printing)).then(|| shown(program))
+        command.env(PROGRAMS_ARE_BUILT, "1");
+        run_one(&mut command, shown(program), printing)
     };
-    programs.iter().filter_map(run).collect()
+    programs.iter().map(run).collect()
 }
 
-fn doc_tests(printing: &Mutex<()>) -> Option<String> {
+/// Examples in documentation, of the libraries that have some: the others have `doctest = false`.
+fn doc_tests(printing: &Mutex<()>) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--locked", "--workspace", "--doc"]);
-    let name = "doc tests".to_owned();
-    (!passes(&mut command, &name, printing)).then_some(name)
+    run_one(&mut command, "doc tests".to_owned(), printing)
 }
 
 /// The package and the program: many packages call theirs alike.
@@ -102,7 +173,7 @@ fn shown(program: &Program) -> String {
     format!("{}/{}", package.unwrap_or_default(), program.name)
 }
 
-fn passes(command: &mut Command, name: &str, printing: &Mutex<()>) -> bool {
+fn run_one(command: &mut Command, name: String, printing: &Mutex<()>) -> Outcome {
     let begun = Instant::now();
     let output = command.stdin(Stdio::null()).output();
     let _printing = printing.lock();
@@ -110,14 +181,15 @@ fn passes(command: &mut Command, name: &str, printing: &Mutex<()>) -> bool {
     let seconds = begun.elapsed().as_secs_f64();
     match output {
         Ok(output) => {
-            // Nobody reads on: the tests count all the same.
+            // A closed standard output must not end the tests.
             let _ = writeln!(out, "\n     Ran {name} in {seconds:.1} s");
             let _ = out.write_all(&output.stdout).and_then(|()| out.write_all(&output.stderr));
-            output.status.success()
+            let counts = Counts::parse(&output.stdout);
+            Outcome { name, seconds, passed: output.status.success(), counts }
         }
         Err(error) => {
-            let _ = writeln!(out, "\n     {name} can't be run: {error}");
-            false
+            let _ = writeln!(out, "\n     {name} cannot be run: {error}");
+            Outcome { name, seconds, passed: false, counts: Counts::default() }
         }
     }
 }
@@ -152,8 +224,23 @@ mod tests {
     #[test]
     fn what_fails_is_seen() {
         let printing = Mutex::new(());
-        assert!(passes(&mut Command::new("true"), "true", &printing));
-        assert!(!passes(&mut Command::new("false"), "false", &printing));
-        assert!(!passes(&mut Command::new("/no/such/program"), "none", &printing));
+        let passes =
+            |program: &str| run_one(&mut Command::new(program), program.into(), &printing).passed;
+        assert!(passes("true"));
+        assert!(!passes("false"));
+        assert!(!passes("/no/such/program"));
+    }
+
+    #[test]
+    fn results_are_summed_over_programs_and_crates() {
+        let printed = b"test a ... ok\ntest result: ok. 34 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
+            test result: FAILED. 1 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let counts = Counts::parse(printed);
+        assert_eq!(counts, Counts { passed: 35, failed: 3, ignored: 2 });
+        let outcome =
+            |name: &str, seconds| Outcome { name: name.into(), seconds, passed: true, counts };
+        let text = summary(&[outcome("fast", 1.0), outcome("slow", 9.0)]);
+        assert!(text.contains("slow 9 s, fast 1 s"), "{text}");
+        assert!(text.contains("2 test programs: 70 tests passed, 6 failed, 4 ignored"), "{text}");
     }
 }

@@ -46,7 +46,7 @@ pub use formats::{HEADER_EVENT, KernelFormats, Machine};
 pub use golden::assert_golden;
 pub use page::{BuiltPage, ExpectedRecord, MissedEvents, PageBuilder};
 pub use perf_data::{PerfBytes, PerfDataBuilder, PerfEvent};
-pub use program::copy_program;
+pub use program::{copy_program, program_of};
 pub use random::Random;
 pub use record_head::MAX_DELTA;
 pub use skipped::skipped;

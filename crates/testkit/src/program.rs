@@ -1,7 +1,41 @@
-//! Copies programs that a test then runs.
+//! Finds, builds and copies the programs that a test runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+
+/// Set by `cargo xtask tests`, which builds all programs of the workspace before the first test.
+const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
+
+/// Packages built so far by [`program_of`] in this process.
+static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The program of another package of the workspace: the file named `package` beside `sibling`, a program that cargo built
+/// for this test (`env!("CARGO_BIN_EXE_…")`).
+///
+/// Under `cargo xtask tests` it is there already. `cargo test` builds programs of the tested package only, so then this
+/// asks cargo for it, once per process.
+///
+/// # Panics
+///
+/// Panics where the program cannot be built.
+pub fn program_of(package: &str, sibling: impl AsRef<Path>) -> PathBuf {
+    let path = sibling.as_ref().with_file_name(package);
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::env::var_os(PROGRAMS_ARE_BUILT).is_none() && !built.iter().any(|name| name == package) {
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--locked", "--quiet", "--package", package])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(
+            status.as_ref().is_ok_and(ExitStatus::success),
+            "cargo build {package}: {status:?}"
+        );
+        built.push(package.to_owned());
+    }
+    assert!(path.is_file(), "{} is missing", path.display());
+    path
+}
 
 /// Copies a program, so that the copy can be run at once.
 ///

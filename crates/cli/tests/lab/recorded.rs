@@ -176,14 +176,9 @@ pub(crate) fn outcome(recorder: Child) -> (bool, String) {
     (ran.code == Some(0), ran.stderr)
 }
 
-/// The agent is another package's: cargo builds it only when asked to.
+/// The agent's program.
 pub(crate) fn agent() -> PathBuf {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(built.unwrap().success());
-    Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent")
+    testkit::program_of("hyperscope-agent", env!("CARGO_BIN_EXE_hyperscope"))
 }
 
 pub(crate) fn hyperscope(arguments: &[&str]) -> Ran {

@@ -72,14 +72,11 @@ pub(crate) fn folder() -> PathBuf {
     FOLDER.get_or_init(make).clone()
 }
 
-/// Programs inside the machines are other packages': cargo builds them only when asked to.
+/// Builds the programs that run inside the machines.
 fn build_programs() {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--quiet", "--package", "hyperscope-labguest"])
-        .args(["--package", "hyperscope-agent"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(built.unwrap().success());
+    for package in ["hyperscope-labguest", "hyperscope-agent"] {
+        testkit::program_of(package, env!("CARGO_BIN_EXE_hyperscope"));
+    }
 }
 
 /// `hyperscope lab` with these arguments, in a folder.

@@ -1,9 +1,8 @@
 //! Starts agents on this machine, as if it were its own guest.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Once;
 
 /// An agent; killed when dropped.
 pub(crate) struct Agent(pub(crate) Child);
@@ -16,11 +15,7 @@ impl Agent {
 
     /// An agent with these arguments.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        static BUILT: Once = Once::new();
-        BUILT.call_once(build);
-        let program =
-            Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent");
-        Self::spawn(Command::new(program).args(arguments))
+        Self::spawn(Command::new(program()).args(arguments))
     }
 
     /// An agent that a command becomes.
@@ -59,16 +54,5 @@ pub(crate) fn signal(pid: u32, name: &str) {
 
 /// The agent's program.
 pub(crate) fn program() -> PathBuf {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(build);
-    Path::new(env!("CARGO_BIN_EXE_hyperscope")).with_file_name("hyperscope-agent")
-}
-
-/// The agent is another package's: cargo builds it only when asked to.
-fn build() {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--quiet", "--package", "hyperscope-agent"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(built.unwrap().success());
+    testkit::program_of("hyperscope-agent", env!("CARGO_BIN_EXE_hyperscope"))
 }
