@@ -46,6 +46,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "timeline",
         ],
     ),
+    ("tables", &["printable"]),
     (
         "report",
         &[
@@ -56,6 +57,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "printable",
             "ringbuf",
             "sources",
+            "tables",
             "timeline",
             "tracedat",
         ],

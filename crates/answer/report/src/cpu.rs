@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::row::Row;
-use crate::column::{self, Column, Rows};
+use crate::column::{Column, Rows};
 use crate::json::Object;
 use crate::table::Table;
 use crate::{RecorderCost, Report, losses};
@@ -86,13 +86,14 @@ impl Report for CpuReport {
     }
 
     fn csv(&self) -> Table {
+        let in_ns = &[self.cpu.nanoseconds];
         match self.by.first().copied().unwrap_or(CpuBy::Vcpu) {
-            CpuBy::Vm => self.rows(&self.cpu.vms, vms::columns).csv(self),
-            CpuBy::Vcpu => self.rows(&self.cpu.vcpus, vcpus::columns).csv(self),
-            CpuBy::Taken => self.rows(&self.cpu.taken, taken::columns).csv(self),
-            CpuBy::Thread => self.rows(&self.cpu.threads, threads::columns).csv(self),
-            CpuBy::Task => self.rows(&self.cpu.tasks, tasks::columns).csv(self),
-            CpuBy::Cpu => self.rows(&self.cpu.cpus, host_cpus::columns).csv(self),
+            CpuBy::Vm => self.rows(&self.cpu.vms, vms::columns).csv(in_ns),
+            CpuBy::Vcpu => self.rows(&self.cpu.vcpus, vcpus::columns).csv(in_ns),
+            CpuBy::Taken => self.rows(&self.cpu.taken, taken::columns).csv(in_ns),
+            CpuBy::Thread => self.rows(&self.cpu.threads, threads::columns).csv(in_ns),
+            CpuBy::Task => self.rows(&self.cpu.tasks, tasks::columns).csv(in_ns),
+            CpuBy::Cpu => self.rows(&self.cpu.cpus, host_cpus::columns).csv(in_ns),
         }
     }
 }
@@ -114,12 +115,6 @@ pub(crate) struct Document<'r> {
     threads: Rows<threads::Row<'r>>,
     tasks: Rows<tasks::Row<'r>>,
     cpus: Rows<host_cpus::Row<'r>>,
-}
-
-impl<T> Rows<Row<'_, T>> {
-    fn csv(&self, report: &CpuReport) -> Table {
-        column::csv(&self.columns, &self.rows, &[report.cpu.nanoseconds])
-    }
 }
 
 impl CpuReport {

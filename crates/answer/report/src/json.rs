@@ -6,13 +6,6 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use timeline::Vm;
 
-/// A document as text for scripts, with a line break at its end.
-pub(crate) fn text(document: &impl Serialize) -> String {
-    // Writing into memory can't fail, and keys are strings.
-    let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    printable::json(&(text + "\n")).into_owned()
-}
-
 /// A JSON object in the making; keys keep their order.
 #[derive(Debug, Default)]
 pub(crate) struct Object(Map<String, Value>);

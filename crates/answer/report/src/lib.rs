@@ -11,7 +11,6 @@ mod advice;
 mod align;
 mod boot;
 mod calls;
-pub mod column;
 mod cpu;
 mod critical;
 mod diff;
@@ -31,14 +30,11 @@ mod path;
 mod profile;
 mod recorder_cost;
 mod sensitivity;
-mod sentences;
-mod table;
-mod units;
 mod virtio;
 mod vmm;
 mod xml;
 
-use serde::Serialize;
+use tables::{sentences, table, units};
 
 pub use ab::AbReport;
 pub use advice::{AdviceReport, Seen};
@@ -58,43 +54,7 @@ pub use path::PathReport;
 pub use profile::{ProfileBy, ProfileReport};
 pub use recorder_cost::{AgentCost, RecorderCost};
 pub use sensitivity::SensitivityReport;
-pub use table::{Column, Table};
-pub use units::{count, plural, share, time};
+pub use tables::units::{count, plural, share, time};
+pub use tables::{Format, Report, Table, column};
 pub use virtio::VirtioReport;
 pub use vmm::{VmmReport, VmmSource};
-
-/// How a report is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Tables for people; `width` is that of the terminal, if there is one.
-    Table {
-        /// Columns of the terminal; `None` where lines may be as long as they like.
-        width: Option<usize>,
-    },
-    /// One JSON document.
-    Json,
-    /// One table with a header line.
-    Csv,
-}
-
-/// A result that can be written in every format.
-pub trait Report {
-    /// The tables people read.
-    fn text(&self, width: Option<usize>) -> String;
-    /// The document scripts read.
-    fn document(&self) -> impl Serialize;
-    /// The rows spreadsheets read.
-    fn csv(&self) -> Table;
-
-    /// The report in a format, with a line break at its end.
-    fn render(&self, format: Format) -> String {
-        match format {
-            Format::Table { width } => {
-                let text = self.text(width);
-                sentences::broken_at(&printable::lines(&text), width).into_owned()
-            }
-            Format::Json => json::text(&self.document()),
-            Format::Csv => self.csv().to_csv(),
-        }
-    }
-}

@@ -75,7 +75,7 @@ pub(super) fn speedscope(report: &ProfileReport, title: &str) -> String {
         name: title.to_owned(),
         exporter: "hyperscope",
     };
-    crate::json::text(&file)
+    tables::json(&file)
 }
 
 /// Frames by their names.

@@ -32,7 +32,9 @@ impl Serialize for Cell {
 }
 
 impl Cell {
-    pub(crate) fn is_known(&self) -> bool {
+    /// Whether it was recorded.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
         !matches!(
             self,
             Self::Text(None) | Self::Number(None) | Self::Signed(None) | Self::Ratio(None)
@@ -40,7 +42,8 @@ impl Cell {
     }
 
     /// The value in CSV: empty where it was not recorded.
-    pub(crate) fn plain(&self) -> String {
+    #[must_use]
+    pub fn plain(&self) -> String {
         match self {
             Self::Text(value) => value.clone().unwrap_or_default(),
             Self::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
@@ -55,7 +58,8 @@ impl Cell {
 }
 
 /// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
-pub(crate) fn sorted(one: &Cell, other: &Cell) -> Ordering {
+#[must_use]
+pub fn sorted(one: &Cell, other: &Cell) -> Ordering {
     let unknown_last = other.is_known().cmp(&one.is_known());
     unknown_last.then_with(|| match (one, other) {
         (Cell::Number(one), Cell::Number(other)) => other.cmp(one),
@@ -90,7 +94,9 @@ pub enum Unit {
 }
 
 impl Unit {
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Level | Self::Hex | Self::Id => "number",

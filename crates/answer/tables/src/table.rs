@@ -105,7 +105,8 @@ impl Table {
     }
 
     /// The titles, then the cells of each row.
-    pub(crate) fn lines(&self) -> Vec<Vec<String>> {
+    #[must_use]
+    pub fn lines(&self) -> Vec<Vec<String>> {
         let titles = self.columns.iter().map(|column| column.title.clone()).collect();
         let line = |row| self.columns.iter().map(|column| cell(column, row).to_owned()).collect();
         std::iter::once(titles).chain((0..self.rows()).map(line)).collect()

@@ -9,7 +9,8 @@ const LEAST_WIDTH: usize = 20;
 
 /// The text with its sentences broken to `width` columns. Rows of tables, whose columns are two blanks
 /// apart, stay as they are: a table makes itself fit.
-pub(crate) fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
+#[must_use]
+pub fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
     let Some(width) = width.filter(|&width| width >= LEAST_WIDTH) else { return text.into() };
     if text.lines().all(|line| !is_sentence_over(line, width)) {
         return text.into();
@@ -27,7 +28,8 @@ pub(crate) fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
 }
 
 /// A line of a label and a text, which is broken to the right of the label where `width` is too little.
-pub(crate) fn after_label(label: &str, text: &str, width: Option<usize>) -> String {
+#[must_use]
+pub fn after_label(label: &str, text: &str, width: Option<usize>) -> String {
     let begin = label.chars().count();
     let Some(width) = width.filter(|&width| width >= begin + LEAST_WIDTH) else {
         return format!("{label}{text}\n");

@@ -15,6 +15,13 @@ pub struct Rows<R> {
     pub rows: Vec<R>,
 }
 
+impl<R: Row> Rows<R> {
+    /// The same rows as comma-separated values; see [`csv`].
+    pub fn csv(&self, in_ns: &[bool]) -> Table {
+        csv(&self.columns, &self.rows, in_ns)
+    }
+}
+
 impl<R: Row> Serialize for Rows<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
@@ -120,7 +127,7 @@ pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
 
 /// What a page must know of a column: its name, heading, unit and meaning.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Definition {
+pub struct Definition {
     name: String,
     title: String,
     unit: &'static str,
@@ -128,7 +135,8 @@ pub(crate) struct Definition {
 }
 
 /// The columns that JSON has, in their order.
-pub(crate) fn definitions<R>(columns: &[Column<R>]) -> Vec<Definition> {
+#[must_use]
+pub fn definitions<R>(columns: &[Column<R>]) -> Vec<Definition> {
     let exported = columns.iter().filter(|column| column.is_in_json());
     let definition = |column: &Column<R>| Definition {
         name: column.flat_name(),

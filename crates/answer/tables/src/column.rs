@@ -5,12 +5,10 @@ mod cell;
 mod export;
 mod tables;
 
-pub use cell::{Cell, Unit};
-pub use export::{Exported, Rows, csv};
+pub use cell::{Cell, Unit, sorted};
+pub use export::{Definition, Exported, Rows, csv, definitions};
 pub use tables::draw;
 
-pub(crate) use cell::sorted;
-pub(crate) use export::{Definition, definitions};
 
 /// When a table has a column.
 enum Presence<R> {
@@ -59,12 +57,13 @@ pub struct Column<R> {
     /// The JSON object within the row that holds it.
     object: Option<&'static str>,
     /// Its name in JSON, in CSV behind that of the object; times without their unit.
-    pub(crate) name: String,
+    pub name: String,
     /// Its heading.
-    pub(crate) title: String,
-    pub(crate) unit: Unit,
+    pub title: String,
+    /// What its values are.
+    pub unit: Unit,
     /// What it is, in words.
-    pub(crate) help: String,
+    pub help: String,
     /// What null means.
     null: Option<&'static str>,
     export: Export,
@@ -242,22 +241,25 @@ impl<R> Column<R> {
     }
 
     /// Its value in a row.
-    pub(crate) fn cell(&self, row: &R) -> Cell {
+    pub fn cell(&self, row: &R) -> Cell {
         (self.of)(row)
     }
 
     /// Whether JSON has it.
-    pub(crate) fn is_in_json(&self) -> bool {
+    #[must_use]
+    pub fn is_in_json(&self) -> bool {
         matches!(self.export, Export::JsonAndCsv | Export::Json)
     }
 
     /// Whether CSV has it.
-    pub(crate) fn is_in_csv(&self) -> bool {
+    #[must_use]
+    pub fn is_in_csv(&self) -> bool {
         matches!(self.export, Export::JsonAndCsv | Export::Csv)
     }
 
     /// Its name in CSV and for `--sort`, with the object's before it.
-    pub(crate) fn flat_name(&self) -> String {
+    #[must_use]
+    pub fn flat_name(&self) -> String {
         match self.object {
             Some(object) => format!("{object}_{}", self.name),
             None => self.name.clone(),
@@ -265,8 +267,8 @@ impl<R> Column<R> {
     }
 
     /// Its name in JSON, and what a schema says of it; `None` if JSON doesn't have it.
-    #[cfg(test)]
-    pub(crate) fn in_schema(&self) -> Option<(String, String)> {
+    #[must_use]
+    pub fn in_schema(&self) -> Option<(String, String)> {
         let null = self.null.map_or_else(String::new, |null| format!(" Null: {null}."));
         let (unit, suffix) =
             if self.unit == Unit::Time { (" Nanoseconds.", "_ns") } else { ("", "") };

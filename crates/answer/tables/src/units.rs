@@ -16,7 +16,8 @@ pub fn time(value: u64, nanoseconds: bool) -> String {
 }
 
 /// The unit that times are in where they are plain numbers: `ns`, or ticks of the clock.
-pub(crate) const fn unit(nanoseconds: bool) -> &'static str {
+#[must_use]
+pub const fn unit(nanoseconds: bool) -> &'static str {
     if nanoseconds { "ns" } else { "cycles" }
 }
 
@@ -59,7 +60,8 @@ pub fn count(value: u64) -> String {
 }
 
 /// A number that may be negative, with its thousands apart.
-pub(crate) fn signed(value: i64) -> String {
+#[must_use]
+pub fn signed(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", count(value.unsigned_abs()))
 }

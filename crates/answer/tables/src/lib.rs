@@ -1,0 +1,59 @@
+//! How results look: tables for people, JSON and CSV for programs, and the units of their numbers.
+//!
+//! A [`Report`] is a result that can be written in every [`Format`]. Its rows are described once, as
+//! [`column::Column`]s, for table, JSON, CSV and schema. This crate knows nothing of what the numbers mean.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod column;
+pub mod sentences;
+pub mod table;
+pub mod units;
+
+use serde::Serialize;
+
+pub use table::Table;
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Tables for people; `width` is that of the terminal, if there is one.
+    Table {
+        /// Columns of the terminal; `None` where lines may be as long as they like.
+        width: Option<usize>,
+    },
+    /// One JSON document.
+    Json,
+    /// One table with a header line.
+    Csv,
+}
+
+/// A result that can be written in every format.
+pub trait Report {
+    /// The tables people read.
+    fn text(&self, width: Option<usize>) -> String;
+    /// The document scripts read.
+    fn document(&self) -> impl Serialize;
+    /// The rows spreadsheets read.
+    fn csv(&self) -> Table;
+
+    /// The report in a format, with a line break at its end.
+    fn render(&self, format: Format) -> String {
+        match format {
+            Format::Table { width } => {
+                let text = self.text(width);
+                sentences::broken_at(&printable::lines(&text), width).into_owned()
+            }
+            Format::Json => json(&self.document()),
+            Format::Csv => self.csv().to_csv(),
+        }
+    }
+}
+
+/// A document as JSON text, with a line break at its end.
+pub fn json(document: &impl Serialize) -> String {
+    // Writing into memory cannot fail, and keys are strings.
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    printable::json(&(text + "\n")).into_owned()
+}
