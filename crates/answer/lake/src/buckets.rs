@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use analyses::distribution::{bucket, upper_end};
+use lake_store::tables::BUCKETS;
+use lake_store::{Files, TableWriter};
 
-use crate::convert::{Files, Output};
-use crate::tables::BUCKETS;
-use crate::writer::TableWriter;
+use crate::convert::Output;
 
 /// Buckets that INT64 has values for.
 fn count() -> usize {

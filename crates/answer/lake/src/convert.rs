@@ -5,19 +5,18 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use analyses::align::GuestAlignment;
+use lake_store::tables::{self, SCHEMA_VERSION};
+use lake_store::{
+    CONVERTER, Files, Ids, Pseudonyms, SourceHash, Table, TableWriter, TextId, name_of,
+};
 use report::events::Machine;
 use sources::Recording;
 use timeline::event_filter::Filter;
 
 use crate::clock::UnixClock;
-use crate::column::Table;
 use crate::exit_tables::{ExitTables, Rows};
 use crate::gaps::{Coverage, gaps};
-use crate::identity::{CONVERTER, SourceHash, name_of};
-use crate::pseudonyms::Pseudonyms;
 use crate::survey::{Survey, ends_of};
-use crate::tables::{self, SCHEMA_VERSION};
-use crate::writer::{TableWriter, TextId};
 use crate::{buckets, events, requests, session, spans, states};
 
 /// What is said of a session besides its recordings.
@@ -70,42 +69,6 @@ pub struct Question<'q> {
     pub written: &'q [&'static Table],
     /// The events wanted, of the table of events.
     pub events: &'q Filter,
-}
-
-/// Names of a session and its rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ids {
-    /// See [`tables::SESSIONS`].
-    pub session: String,
-    /// See [`tables::SESSIONS`].
-    pub ingest: String,
-    /// When its first event was recorded, as the tables have it.
-    pub begun_ns: i64,
-    /// That is Unix time; else it is the trace clock's.
-    pub is_dated: bool,
-}
-
-/// Takes the files of tables.
-pub trait Files {
-    /// What a table is written to.
-    type File: Write + Send;
-
-    /// Begins the file of a table.
-    ///
-    /// # Errors
-    /// When it can't be made.
-    fn begin(&mut self, ids: &Ids, table: &'static Table) -> io::Result<Self::File>;
-
-    /// The file is complete, and has this many rows.
-    ///
-    /// # Errors
-    /// When it can't be kept.
-    fn end(&mut self, table: &'static Table, file: Self::File, rows: u64) -> io::Result<()>;
-
-    /// What the file of a table that is complete but for that says besides, under which key.
-    fn metadata(&self, _table: &'static Table) -> Vec<(String, String)> {
-        Vec::new()
-    }
 }
 
 /// What was written.

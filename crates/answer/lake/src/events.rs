@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
+use lake_store::tables::EVENTS;
+use lake_store::{Files, Ids, TableWriter};
 use report::events::{Style, write_events};
 use serde_json::Value;
 use timeline::event_filter::Filter;
 
-use crate::convert::{Context, Files, Ids, Output, Question, Written};
-use crate::tables::EVENTS;
-use crate::writer::TableWriter;
+use crate::convert::{Context, Output, Question, Written};
 
 /// What a query needs of the table of events.
 #[derive(Clone, Debug)]

@@ -4,17 +4,17 @@ use std::io::{self, Write};
 
 use analyses::known_parts::KnownParts;
 use analyses::reasons::{Code, ReasonNames};
+use lake_store::tables::{self, EXIT_DETAILS, EXITS};
+use lake_store::{Files, TableWriter, TextId};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, Handler, Outcome, each_exit};
 
-use crate::convert::{Context, Files, Output, Owner};
+use crate::convert::{Context, Output, Owner};
 use crate::gaps::Coverage;
 use crate::nested::NestedSums;
 use crate::rollup::{GroupKey, Sums};
 use crate::survey::{Home, Survey};
-use crate::tables::{self, EXIT_DETAILS, EXITS};
-use crate::writer::{TableWriter, TextId};
 
 /// Writers of those tables that are wanted.
 pub(crate) struct ExitTables<W: Write + Send> {

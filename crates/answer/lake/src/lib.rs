@@ -9,31 +9,25 @@
 
 mod buckets;
 mod clock;
-mod column;
 mod convert;
 mod events;
 mod exit_tables;
 mod gaps;
-mod identity;
 mod nested;
-mod pseudonyms;
-mod reader;
 mod requests;
 mod rollup;
 mod session;
 mod spans;
 mod states;
-pub mod store;
 mod survey;
-pub mod tables;
-mod writer;
 
 pub use buckets::write_buckets;
 pub use clock::{SLICE_NS, UnixClock, slice_of};
-pub use column::{Column, Kind, Names, Table};
-pub use convert::{Files, Ids, Origin, Question, Written, identify, write_tables};
+pub use convert::{Origin, Question, Written, identify, write_tables};
 pub use events::{NeededEvents, write_needed_events};
-pub use identity::{CONVERTER, SourceHash, hash_sources, name_of};
-pub use pseudonyms::Pseudonyms;
-pub use reader::{Group, Values, each_group};
-pub use writer::{Row, TableWriter, TextId};
+// What the tables are and where they are kept, for users of both.
+pub use lake_store as store;
+pub use lake_store::{
+    CONVERTER, Column, Files, Group, Ids, Kind, Names, Pseudonyms, Row, SourceHash, Table,
+    TableWriter, TextId, Values, each_group, hash_sources, name_of, tables,
+};

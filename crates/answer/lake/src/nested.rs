@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use analyses::nested_steps::{Follower as NestedFollower, Step as NestedStep};
 use analyses::reasons::ReasonNames;
+use lake_store::TableWriter;
 use rustc_hash::FxHashMap;
 use timeline::{ExitSpan, Outcome};
 
 use crate::clock::{SLICE_NS, slice_of};
 use crate::exit_tables::{Reason, Rows, VmNumbers};
-use crate::writer::TableWriter;
 
 /// Slices that are kept although a later one has begun.
 const KEPT_SLICES: i64 = 2;

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use analyses::path::{DoneRequest, DoneRequestSink, done_requests};
+use lake_store::tables::{HOPS, REQUESTS};
+use lake_store::{Files, TableWriter};
 
-use crate::convert::{Context, Files, Output};
-use crate::tables::{HOPS, REQUESTS};
-use crate::writer::TableWriter;
+use crate::convert::{Context, Output};
 
 pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
     let mut begin = |table| match context.question.written.contains(&table) {

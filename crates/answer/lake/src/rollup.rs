@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use analyses::distribution::bucket;
 use analyses::known_parts::KnownParts;
 use analyses::reasons::ReasonNames;
+use lake_store::{TableWriter, saturated};
 use rustc_hash::FxHashMap;
 use timeline::{ExitSpan, Handler, Outcome};
 
 use crate::clock::{SLICE_NS, slice_of};
 use crate::exit_tables::{ExitParts, ExitTables, Reason, Rows, VmNumbers};
 use crate::gaps::Coverage;
-use crate::writer::{TableWriter, saturated};
 
 /// What exits of one slice are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

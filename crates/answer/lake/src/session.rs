@@ -2,12 +2,12 @@
 
 use std::io;
 
+use lake_store::tables::{ALIGNMENT, LABELS, LOSSES, MACHINES, SCHEMA_VERSION, SESSIONS, VMS};
+use lake_store::{CONVERTER, Files};
 use timeline::trace_events::Gap;
 
-use crate::convert::{Context, Files, Output};
+use crate::convert::{Context, Output};
 use crate::gaps::Coverage;
-use crate::identity::CONVERTER;
-use crate::tables::{ALIGNMENT, LABELS, LOSSES, MACHINES, SCHEMA_VERSION, SESSIONS, VMS};
 
 /// Writes all tables of a few rows but that of the session.
 pub(crate) fn write_small<F: Files>(

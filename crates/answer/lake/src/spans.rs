@@ -7,11 +7,11 @@ use analyses::calls::{
     CallQuestion, CallSink, CallTracer, Called, Function, calls, tracer_recorded,
 };
 use analyses::states::States;
+use lake_store::tables::SPANS;
+use lake_store::{Files, TableWriter};
 use rustc_hash::FxHashMap;
 
-use crate::convert::{Context, Files, Output};
-use crate::tables::SPANS;
-use crate::writer::TableWriter;
+use crate::convert::{Context, Output};
 
 /// Stacks add nothing here to the calls.
 const NO_STACKS: CallQuestion = CallQuestion { patterns: Vec::new(), most_stacks: 0 };

@@ -7,14 +7,14 @@ use analyses::reasons::ReasonNames;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
+use lake_store::tables::{STATE_ROLLUP, VCPU_STATES};
+use lake_store::{Files, TableWriter, TextId, saturated};
 use rustc_hash::FxHashMap;
 
 use crate::clock::{SLICE_NS, slice_of};
-use crate::convert::{Context, Files, Output, Owner};
+use crate::convert::{Context, Output, Owner};
 use crate::exit_tables::Reason;
 use crate::survey::Home;
-use crate::tables::{STATE_ROLLUP, VCPU_STATES};
-use crate::writer::{TableWriter, TextId, saturated};
 
 /// Slices that are kept although a later one has begun.
 const KEPT_SLICES: i64 = 2;

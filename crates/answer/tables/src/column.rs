@@ -9,7 +9,6 @@ pub use cell::{Cell, Unit, sorted};
 pub use export::{Definition, Exported, Rows, csv, definitions};
 pub use tables::draw;
 
-
 /// When a table has a column.
 enum Presence<R> {
     Always,

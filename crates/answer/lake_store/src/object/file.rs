@@ -8,7 +8,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::Objects;
-use crate::store::storage::Entry;
+use crate::storage::Entry;
 
 /// Bytes that are asked for at least: heads of pages lie close to each other.
 const BLOCK_BYTES: u64 = 1 << 20;

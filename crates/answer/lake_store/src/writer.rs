@@ -351,7 +351,8 @@ impl Row<'_> {
 
 /// A number without a sign as INT64.
 #[inline]
-pub(crate) fn saturated(value: u64) -> i64 {
+#[must_use]
+pub fn saturated(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

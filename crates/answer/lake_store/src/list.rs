@@ -2,8 +2,8 @@
 
 use std::io;
 
-use report::{Report, Table, count};
 use serde::Serialize;
+use tables::{Report, Table, units::count};
 
 use super::session_row::{SessionRow, read_all};
 use super::storage::Storage;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::messages::{Call, Reply, bytes, read, write};
 use super::{Before, Objects};
-use crate::store::storage::Entry;
+use crate::storage::Entry;
 
 /// Objects of a lake, and of one call.
 const MOST_LISTED: usize = 1 << 22;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::file::ObjectFile;
 use super::{Before, Objects};
-use crate::store::places::{self, ROOT};
-use crate::store::storage::{Entry, Storage};
+use crate::places::{self, ROOT};
+use crate::storage::{Entry, Storage};
 
 /// Files that are read whole when they are opened.
 const SMALL_BYTES: u64 = 4 << 20;

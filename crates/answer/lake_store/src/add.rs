@@ -6,7 +6,7 @@ use super::places;
 use super::session_row::{GENERATION, ROWS, SessionRow, drop_replaced, read_sessions, rows_text};
 use super::storage::{Entry, Storage};
 use crate::column::Table;
-use crate::convert::{Files, Ids};
+use crate::files::{Files, Ids};
 use crate::identity::{CONVERTER, name_of};
 use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 use crate::writer::TableWriter;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::messages::{Call, Kind, MOST_LISTED, Reply, read, write};
 use super::{Before, Objects};
-use crate::store::storage::Entry;
+use crate::storage::Entry;
 
 /// Answers until the other end closes; where there is no store, by why there is none. An object whose bytes end early is
 /// not put.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Before;
-use crate::store::storage::Entry;
+use crate::storage::Entry;
 
 /// Bytes of a document.
 const MOST_BYTES: u32 = 16 << 20;
