@@ -12,7 +12,7 @@ use datafusion::common::DFSchema;
 use datafusion::dataframe::{DataFrame, DataFrameWriteOptions};
 use datafusion::error::{DataFusionError, Result};
 use futures::StreamExt;
-use report::Table;
+use ::tables::Table;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 

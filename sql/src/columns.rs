@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use lake::{Column, Kind, Table};
+use lake_store::{Column, Kind, Table};
 
 /// The schema of a table: what the files of every version are read as. A column that older files don't have is null.
 pub(crate) fn schema_of(table: &Table) -> SchemaRef {

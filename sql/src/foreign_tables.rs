@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use lake::tables::SESSIONS;
-use lake::{Kind, Table};
+use lake_store::tables::SESSIONS;
+use lake_store::{Kind, Table};
 
 use crate::questions::views;
 
@@ -111,7 +111,7 @@ pub(crate) const fn kind_of(dialect: Dialect, kind: Kind) -> &'static str {
 
 /// A table without rows.
 fn nulls(dialect: Dialect, table: &Table) -> String {
-    let column = |column: &lake::Column| {
+    let column = |column: &lake_store::Column| {
         format!("CAST(NULL AS {}) AS {}", kind_of(dialect, column.kind), column.name)
     };
     table.columns.iter().map(column).collect::<Vec<_>>().join(", ")

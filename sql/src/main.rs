@@ -32,7 +32,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{cast, ident};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
-use lake::store::is_in_store;
+use lake_store::is_in_store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
@@ -153,7 +153,7 @@ fn serve_store(lake: &Path) -> io::Result<()> {
         .map_err(|why| io::Error::other(why.strip_prefix(&shown).unwrap_or(&why).to_owned()));
     let (calls, replies) = (io::stdin().lock(), io::BufWriter::new(io::stdout().lock()));
     let store = named.and_then(|lake| S3::of(&lake, runtime.handle().clone()));
-    lake::store::serve(store, calls, replies)
+    lake_store::serve(store, calls, replies)
 }
 
 fn is_one_of(output: &Path, sources: &[PathBuf]) -> bool {

@@ -10,8 +10,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use lake::Table;
-use lake::tables::{EVENTS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
+use lake_store::Table;
+use lake_store::tables::{EVENTS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
 
 /// Names that are given to who reads recordings: a command line has room for no more than so much.
 const MOST_NAMES: usize = 256;
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(some.options(), ["--needed-vm=a b", "--needed-vm=c"]);
         assert!(some.covers(&of(&EXITS, &[vm("c")])) && !of(&EXITS, &[vm("c")]).covers(&some));
         assert!(of(&EXIT_ROLLUP, &[vm("a"), vm("c")]).is_nothing());
-        assert_eq!(of(&lake::tables::REQUESTS, &[vm("c")]), Needed::default());
+        assert_eq!(of(&lake_store::tables::REQUESTS, &[vm("c")]), Needed::default());
         let other = [vm("c").or(col("level").eq(lit(1_i32))), col("vm").not_eq(lit("c"))];
         assert_eq!(of(&EXITS, &other), Needed::default());
         let event = of(&EVENTS, &[col("event").eq(lit("kvm:kvm_exit")), vm("c")]);

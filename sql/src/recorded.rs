@@ -16,7 +16,7 @@ use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use lake::Table;
+use lake_store::Table;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 

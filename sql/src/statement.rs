@@ -9,7 +9,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-use lake::tables::{TABLES, table};
+use lake_store::tables::{TABLES, table};
 
 use crate::questions::{QUESTIONS, views};
 

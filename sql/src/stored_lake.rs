@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lake::Table;
-use lake::tables::{BUCKETS, SESSIONS, TABLES};
+use lake_store::Table;
+use lake_store::tables::{BUCKETS, SESSIONS, TABLES};
 
 use crate::foreign_tables::Named;
 
@@ -117,8 +117,8 @@ fn is_place(table: &Table, below: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use lake::store::is_in_store;
-    use lake::tables::EXITS;
+    use lake_store::is_in_store;
+    use lake_store::tables::EXITS;
 
     use super::*;
 

@@ -167,7 +167,7 @@ fn place_in(line: &str, marks: &str, query: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use lake::tables::SESSIONS;
+    use lake_store::tables::SESSIONS;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use datafusion::error::{DataFusionError, Result};
-use lake::Column;
-use lake::tables::SESSIONS;
+use lake_store::Column;
+use lake_store::tables::SESSIONS;
 
 use super::{Asked, at_place, failed};
 use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};

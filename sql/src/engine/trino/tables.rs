@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use datafusion::error::Result;
-use lake::Table;
-use lake::tables::{SESSIONS, TABLES};
+use lake_store::Table;
+use lake_store::tables::{SESSIONS, TABLES};
 
 use super::catalog::Catalog;
 use crate::engine::{Asked, failed, literal};
@@ -205,7 +205,7 @@ fn hash(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use lake::tables::EXITS;
+    use lake_store::tables::EXITS;
 
     use super::*;
 
