@@ -57,9 +57,11 @@ impl Drop for Store {
 /// Built by the first test that needs it; others wait.
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(program);
 
-/// Kept among the build's files, once it is built.
+/// Once built it is kept in CI's cache, where there is one, else among the build's files.
 fn program() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("versitygw-{VERSION}"));
+    let cache = std::env::var_os("HYPERSCOPE_CI_CACHE").map(PathBuf::from);
+    let cache = cache.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    let folder = cache.join(format!("versitygw-{VERSION}"));
     let program = folder.join("versitygw");
     if !program.is_file() {
         let module = format!("github.com/versity/versitygw/cmd/versitygw@{VERSION}");
