@@ -70,11 +70,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "--quiet", "--package", "hyperscope"]);
+    build.args(["build", "--profile", "dist", "--locked", "--quiet", "--package", "hyperscope"]);
     ensure!(build.current_dir(repository::root()).status()?.success(), "the build failed");
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repository::root().join("target"), PathBuf::from);
-    Ok(target.join("release/hyperscope"))
+    Ok(target.join("dist/hyperscope"))
 }
 
 /// The recording at its size; made again only when it is not there yet.

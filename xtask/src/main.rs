@@ -6,6 +6,7 @@ mod amplify;
 mod bpf;
 mod compare;
 mod doc_examples;
+mod doc_paths;
 mod fixtures;
 mod layers;
 mod limits;
@@ -47,7 +48,7 @@ enum Chore {
         #[arg(long)]
         write: bool,
     },
-    /// Check the map of crates, and the files that ARCHITECTURE.md names for each kind of change.
+    /// Check the map of crates, the files that ARCHITECTURE.md names for each kind of change, and paths in all documents.
     Map {
         /// Draw the map again in place of checking it.
         #[arg(long)]
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),
         Chore::Limits { write } => limits::check(write),
-        Chore::Map { write } => map::check(write),
+        Chore::Map { write } => map::check(write).and(doc_paths::check()),
         Chore::Promises => promises::check(),
         Chore::Words { write, list } => words::check(write, list.as_deref()),
         Chore::Amplify(arguments) => amplify::run(&arguments),
