@@ -43,7 +43,8 @@ pub(crate) fn check() -> Result<()> {
 /// Folders of crates by their last name, by which documents call them.
 fn crate_folders(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let folders = repository::crates(root)?.into_iter();
-    let named = folders.filter_map(|folder| Some((folder.file_name()?.to_str()?.to_owned(), folder)));
+    let named =
+        folders.filter_map(|folder| Some((folder.file_name()?.to_str()?.to_owned(), folder)));
     Ok(named.collect())
 }
 
@@ -97,7 +98,9 @@ fn with_alternative(place: &Path, path: &str, alternative: &str) -> PathBuf {
     let rest = path.split_once('/').map_or(path, |(_, rest)| rest);
     let chosen = alternative.split_once('/').map_or(alternative, |(_, rest)| rest);
     let text = place.to_string_lossy();
-    PathBuf::from(text.strip_suffix(rest).map_or(text.to_string(), |start| format!("{start}{chosen}")))
+    PathBuf::from(
+        text.strip_suffix(rest).map_or(text.to_string(), |start| format!("{start}{chosen}")),
+    )
 }
 
 /// Whether it is there, as a module also by its name without `.rs`; of `*`, the folder before it.

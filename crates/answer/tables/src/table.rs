@@ -35,7 +35,8 @@ impl Table {
     }
 
     /// Whether it has a column of this title, which a narrow terminal may leave out.
-    pub(crate) fn has(&self, title: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, title: &str) -> bool {
         self.columns.iter().any(|column| column.title == title)
     }
 

@@ -169,7 +169,8 @@ fn listener() -> Result<Rules, String> {
     Ok(rules)
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests {
     use super::*;
 

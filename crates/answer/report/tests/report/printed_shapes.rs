@@ -86,7 +86,7 @@ fn events_of(recording: Recording) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn lines_of<'v>(events: &'v [Value], cpu: u64) -> impl Iterator<Item = &'v Value> {
+fn lines_of(events: &[Value], cpu: u64) -> impl Iterator<Item = &Value> {
     events.iter().filter(move |event| event["cpu"] == cpu)
 }
 

@@ -186,7 +186,7 @@ mod tests {
         let mut record = format.blank_record();
         format.field("exit_reason").unwrap().poke(&mut record, ABI.order, 124);
         assert_eq!(named.text(&record).as_deref(), Some("msr"));
-        assert_eq!(named.text(&record[..9]), None);
+        assert_eq!(named.text(record.get(..9).unwrap()), None);
     }
 
     #[test]
