@@ -102,6 +102,7 @@ pub(super) const EXEMPT: &[(&str, &str)] = &[
     ("web/dist", "built from web/src"),
     ("docs/images", "drawn by the product"),
     ("fixtures", "recordings; README.md and PROVENANCE.toml are read"),
+    ("crates/cli/tests/inputs", "small recordings"),
     ("fuzz/corpus", "mutated input"),
     ("fuzz/crashes", "input that once broke a reader"),
     ("fuzz/seeds", "input to begin with"),

@@ -131,7 +131,8 @@ fn counts(file: &str) -> BTreeMap<String, u64> {
 
 /// The lines that `events` prints of recordings, without what it says of them.
 fn lines(args: &[&str]) -> String {
-    let run = hyperscope(&[&["events"], args].concat());
+    let style: &[&str] = if args.contains(&"--raw") { &[] } else { &["--numeric"] };
+    let run = hyperscope(&[&["events"], style, args].concat());
     assert_eq!(run.code, 0, "{}", run.err);
     run.out
 }

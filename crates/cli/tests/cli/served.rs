@@ -105,7 +105,7 @@ fn a_served_page_is_the_page_and_answers_with_the_events_that_are_printed() {
     }
     // Texts are those of lines, which hold words that are asked for.
     let range = ["--from", &seconds(origin + from), "--to", &seconds(origin + to)];
-    let lines = hyperscope(&[&["events"][..], &range, &FILES].concat()).out;
+    let lines = hyperscope(&[&["events", "--numeric"][..], &range, &FILES].concat()).out;
     let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("cpus=")).collect();
     assert_eq!(lines.len(), events.len());
     for (event, line) in events.iter().zip(&lines) {

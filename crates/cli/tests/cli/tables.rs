@@ -387,7 +387,7 @@ fn options_of_tables_go_with_parquet_alone_and_name_tables_that_there_are() {
     let path = "fixtures/arm64/D.dat";
     let run = hyperscope(&["export", "--to", "chrome", "--tables", "exits", path]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("go with --to parquet"), "{}", run.err);
+    assert!(run.err.contains("go with --format parquet"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "parquet", path]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("takes -o"), "{}", run.err);

@@ -169,7 +169,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     measured.push(group(vec![KeyValue::None; 4], all, None, &recorded));
     Run {
         vms: vms.iter().map(RunVm::of).collect(),
-        span_ns: pass.sink.span.ends(),
+        span_ns: recording.extent_ns().unwrap_or_else(|| pass.sink.span.ends()),
         groups: measured,
         wholes,
         nanoseconds: recording.is_nanoseconds(),
