@@ -69,10 +69,11 @@ impl Pump {
         let counts = Arc::new(Counts::default());
         let mover =
             Mover { cpu, from, to, flush, signals, counts: counts.clone(), sent: Sent::default() };
-        let thread = thread::Builder::new().name(format!("pump{cpu}")).spawn(move || {
-            Confined::WORKER.enter();
-            mover.run()
-        })?;
+        let thread =
+            thread::Builder::new().name(format!("hyperscope-p{cpu}")).spawn(move || {
+                Confined::WORKER.enter();
+                mover.run()
+            })?;
         Ok(Self { cpu, counts, thread })
     }
 
