@@ -10,7 +10,7 @@ const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
 /// Packages built so far by [`program_of`] in this process.
 static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The program of another package of the workspace: the file named `package` beside `sibling`, a program that cargo built
+/// The program of another package of the workspace: the file named `package` next to `sibling`, a program that cargo built
 /// for this test (`env!("CARGO_BIN_EXE_…")`).
 ///
 /// Under `cargo xtask tests` it is there already. `cargo test` builds programs of the tested package only, so then this

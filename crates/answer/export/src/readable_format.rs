@@ -10,7 +10,7 @@ const PRINT_FMT: &str = "\nprint fmt:";
 /// In place of a table's missing entry: one whose value no number of less than 64 bits has.
 const NO_ENTRY: &str = "{ -1, \"\" }";
 
-/// The text of a format whose print fmt libtraceevent takes, as far as it can be told.
+/// The text of a format whose print fmt libtraceevent takes, as far as it can be known.
 pub(crate) fn readable(format: &str) -> Cow<'_, str> {
     let Some((head, print)) = format.split_once(PRINT_FMT) else { return format.into() };
     let mut rest = Rest { text: print, out: String::with_capacity(print.len()) };

@@ -174,7 +174,7 @@ fn check_condition(
     }
 }
 
-/// Names of all events with the field are told together.
+/// Names of all events with the field are known together.
 fn merged(before: Option<Unfit>, next: Unfit) -> Unfit {
     match (before, next) {
         (

@@ -139,7 +139,7 @@ pub enum OpenError {
         /// What is wrong with it.
         what: String,
     },
-    /// More streams than can be told apart.
+    /// More streams than can be known apart.
     #[error("{} has {count} per-CPU buffers; at most 65535 can be read", path.display())]
     TooManyStreams {
         /// The file.
@@ -216,7 +216,7 @@ fn open_file(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
             let damaged = |recording| damaged_archive(recording, program, unpacked_bytes);
             Ok(recordings.into_iter().map(damaged).collect())
         }
-        // What is in it can't be told from what is missing.
+        // What is in it can't be known from what is missing.
         Ok(_) | Err(_) => Err(OpenError::Packed { path: path.to_owned(), program, unpacked_bytes }),
     }
 }

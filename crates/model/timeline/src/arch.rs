@@ -97,7 +97,7 @@ struct IsaCodes {
     suffix: fn(u64) -> &'static str,
     /// Names of codes for which the kernel's print fmt has no symbol.
     names: &'static [(u64, &'static str)],
-    /// The bits of a code that are flags beside the reason.
+    /// The bits of a code that are flags next to the reason.
     flag_bits: u64,
     /// Names of flags, for kernels whose print fmt leaves them out.
     flags: &'static [(u64, &'static str)],
@@ -212,7 +212,7 @@ impl Isa {
         self.codes().map_or("", |codes| (codes.suffix)(code))
     }
 
-    /// Whether a code has flags beside its reason.
+    /// Whether a code has flags next to its reason.
     #[must_use]
     pub fn has_flags(self, code: u64) -> bool {
         self.codes().is_some_and(|codes| code & codes.flag_bits != 0)

@@ -1,17 +1,17 @@
 //! How some time is spread over a recording: from when on there is any.
 
-/// Stretches that a recording is divided into, at most.
+/// Intervals that a recording is divided into, at most.
 const STRETCHES: usize = 128;
-/// The length of a stretch, at first.
+/// The length of a interval, at first.
 const FIRST_WIDTH_NS: u64 = 1 << 20;
 /// What comes before a beginning, or after an end, of all.
 const REST: u64 = 50;
 
-/// Times by stretches of a recording. Twice as long ones take the place of those that are too many.
+/// Times by intervals of a recording. Twice as long ones take the place of those that are too many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     width_ns: u64,
-    stretches: Vec<u64>,
+    intervals: Vec<u64>,
 }
 
 impl Spread {
@@ -22,24 +22,24 @@ impl Spread {
             self.widen();
         }
         let at = (after_ns / self.width_ns) as usize;
-        if self.stretches.len() <= at {
-            self.stretches.resize(at + 1, 0);
+        if self.intervals.len() <= at {
+            self.intervals.resize(at + 1, 0);
         }
-        if let Some(stretch) = self.stretches.get_mut(at) {
-            *stretch = stretch.saturating_add(ns);
+        if let Some(interval) = self.intervals.get_mut(at) {
+            *interval = interval.saturating_add(ns);
         }
     }
 
     /// Adds all of another.
     pub fn merge(&mut self, other: &Self) {
-        for (at, ns) in (0..).zip(&other.stretches).filter(|(_, ns)| **ns > 0) {
+        for (at, ns) in (0..).zip(&other.intervals).filter(|(_, ns)| **ns > 0) {
             self.add(other.width_ns.saturating_mul(at), *ns);
         }
     }
 
     fn widen(&mut self) {
-        let pairs = self.stretches.chunks(2);
-        self.stretches =
+        let pairs = self.intervals.chunks(2);
+        self.intervals =
             pairs.map(|pair| pair.iter().fold(0, |a, b| u64::saturating_add(a, *b))).collect();
         self.width_ns = self.width_ns.saturating_mul(2);
     }
@@ -47,9 +47,9 @@ impl Spread {
     /// When it begins, so long after the recording did: what comes before is next to nothing.
     #[must_use]
     pub fn begins_ns(&self) -> u64 {
-        let all = self.stretches.iter().fold(0, |a, b| u64::saturating_add(a, *b));
+        let all = self.intervals.iter().fold(0, |a, b| u64::saturating_add(a, *b));
         let mut before = 0u64;
-        let begins = self.stretches.iter().take_while(|ns| {
+        let begins = self.intervals.iter().take_while(|ns| {
             before = before.saturating_add(**ns);
             before <= all / REST
         });
