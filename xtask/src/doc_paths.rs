@@ -79,8 +79,8 @@ fn is_missing(
         // Not of this repository: a package, a device, a path on some host.
         None => return false,
     };
-    let next to = document.parent().unwrap_or(root).join(path);
-    let places = || below.iter().chain([&next to]);
+    let adjacent = document.parent().unwrap_or(root).join(path);
+    let places = || below.iter().chain([&adjacent]);
     !alternatives(path).iter().all(|alternative| {
         places().any(|place| exists(&with_alternative(place, path, alternative)))
     })

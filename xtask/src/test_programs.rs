@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// Test programs that wait for guests, peers and deadlines most of their time.
 const WAITING: [&str; 3] = ["hostile", "record", "lab"];
 
-/// Tells tests that the workspace's programs are next to the one under test: see `testkit::program_of`.
+/// Says to tests that the workspace's programs are next to the one under test: see `testkit::program_of`.
 const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
 
 /// Programs that the closing lines name with their times.
