@@ -31,21 +31,29 @@ const OF_PERF: &str = "data";
 pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
     let mut expanded = Vec::new();
     for path in paths {
-        expanded.extend(expand(path)?);
+        let members = expand(path)?;
+        let is_session = members.len() > 1;
+        expanded.extend(members.into_iter().map(|member| (member, is_session)));
     }
-    refuse_twice(&expanded)?;
+    let members: Vec<PathBuf> = expanded.iter().map(|(path, _)| path.clone()).collect();
+    refuse_twice(&members)?;
     let mut recordings = Vec::new();
-    for path in &expanded {
-        recordings.extend(open_readable(path)?);
+    for (path, is_session) in &expanded {
+        let opened = sources::open_each(path)?;
+        match refuse_unreadable(path, &opened) {
+            // What a guest sent does not keep the rest of its session from being read.
+            Err(why) if *is_session && guest_named(path).is_some() => say(&format!("{why:#}")),
+            readable => readable?,
+        }
+        recordings.extend(opened);
     }
     name_vms(&mut recordings)?;
     Ok(recordings)
 }
 
-/// Opens the recordings at a path, of which something can be read.
-fn open_readable(path: &Path) -> anyhow::Result<Vec<Recording>> {
-    let recordings = sources::open_each(path)?;
-    for recording in &recordings {
+/// Refuses the recordings at a path of which nothing can be read.
+fn refuse_unreadable(path: &Path, recordings: &[Recording]) -> anyhow::Result<()> {
+    for recording in recordings {
         // A recorder that was killed early leaves a folder, and has recorded nothing yet.
         let has_begun =
             !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
@@ -53,7 +61,7 @@ fn open_readable(path: &Path) -> anyhow::Result<Vec<Recording>> {
             bail!("{}: {why}", recording.path().display());
         }
     }
-    Ok(recordings)
+    Ok(())
 }
 
 /// The recordings' names without their folders, for a title.

@@ -139,13 +139,13 @@ impl<'t> Decimal<'t> {
         Some(Self { whole: whole.parse().ok()?, fraction })
     }
 
-    /// So many seconds, or ticks.
+    /// The number as seconds, or ticks.
     fn seconds(&self) -> Option<Seconds> {
         let nanos = format!("{:0<MAX_FRACTION$}", self.fraction).parse().ok()?;
         Some(Seconds { whole: self.whole, nanos, has_unit: false })
     }
 
-    /// So many of a unit. What is less than a nanosecond is left out.
+    /// The number of these units. Fractions of a nanosecond are left out.
     fn times(&self, unit_ns: u64) -> Option<Seconds> {
         let nanos = u128::from(self.seconds()?.nanos);
         let whole = u128::from(self.whole).checked_mul(u128::from(unit_ns))?;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_with_a_unit_is_so_many_of_it() {
+    fn a_number_with_a_unit_is_that_many_units() {
         for (text, expected) in [
             ("250ns", 250),
             ("1.5us", 1_500),

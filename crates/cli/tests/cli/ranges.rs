@@ -75,7 +75,7 @@ fn a_time_with_a_unit_is_that_time_in_seconds() {
 }
 
 #[test]
-fn exports_end_where_they_are_told_to_in_all_forms() {
+fn exports_end_at_the_given_time_in_all_forms() {
     let path = "fixtures/x86-vmx/smp.dat";
     let export = |args: &[&str]| {
         let run = hyperscope(&[&["export"], args, &[path]].concat());

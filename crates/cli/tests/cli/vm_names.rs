@@ -7,7 +7,7 @@ const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
 const SMP: &str = "fixtures/x86-vmx/smp.dat";
 
 #[test]
-fn every_verb_calls_a_vm_as_it_is_told_to() {
+fn every_verb_takes_the_given_name_of_a_vm() {
     for (args, files) in [
         (&["info"][..], &[HOST][..]),
         (&["exits"], &[HOST]),

@@ -61,8 +61,8 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
     Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
 
-/// What tells processes that this program of tests starts, and those that they start, from other recorders of
-/// this machine.
+/// An environment mark of the processes that these tests start, and of their children: other recorders of this
+/// machine do not have it.
 const MARK: &str = "HYPERSCOPE_STARTED_BY_TESTS";
 
 pub(crate) fn command(arguments: &[&str]) -> Command {

@@ -311,7 +311,7 @@ impl Recording {
         block: usize,
         reader: &mut BlockReader,
     ) -> Option<(u64, u64)> {
-        let block = self.block(stream, block, reader).ok()?;
+        let block = self.uncounted_block(stream, block, reader).ok()?;
         let packets = || block.packets().filter_map(|(_, packet)| packet.ok());
         let first = packets().find_map(|packet| packet_ends(&packet))?.0;
         let last = packets().filter_map(|packet| packet_ends(&packet)).last()?.1;

@@ -15,7 +15,7 @@ pub struct CutFile {
 }
 
 impl CutFile {
-    /// A file of so many bytes in which these damages were found; none: they don't show that it was longer.
+    /// A file with this many bytes and damages; `None` if the damages do not show that it was longer.
     pub(crate) fn of<'d>(
         damages: impl IntoIterator<Item = &'d raw_bytes::Damage>,
         has_bytes: usize,

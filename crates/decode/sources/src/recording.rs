@@ -157,7 +157,7 @@ impl Recording {
     }
 
     /// Number of CPUs of the recorded machine, with and without events; where the recording does not say it, there are as many
-    /// as the highest number of one with events tells.
+    /// as the highest number of one with events shows.
     #[must_use]
     pub fn cpus(&self) -> u64 {
         let seen = self.streams.iter().map(|stream| u64::from(stream.cpu()) + 1);
@@ -327,8 +327,8 @@ impl Recording {
         self.container.trace_dat_head()
     }
 
-    /// Bytes of its blocks, as they lie in the file, that were read since it was opened: how often it was
-    /// read, that is.
+    /// Bytes of its blocks, as they lie in the file, that were read since it was opened, so how often it was read. Looks
+    /// at the first and last block of each stream for [`Self::first_and_last_ns`] do not count.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Relaxed)
@@ -345,6 +345,16 @@ impl Recording {
         reader: &'a mut BlockReader,
     ) -> Result<Block<'a>, Damage> {
         self.bytes_read.fetch_add(stream.block_len(index), Relaxed);
+        self.uncounted_block(stream, index, reader)
+    }
+
+    /// As [`Self::block`], for a look at few blocks that is no reading of the recording.
+    pub(crate) fn uncounted_block<'a>(
+        &'a self,
+        stream: &'a Stream,
+        index: usize,
+        reader: &'a mut BlockReader,
+    ) -> Result<Block<'a>, Damage> {
         let part = self.part.as_ref().map(|part| part.of_stream(stream));
         match reader.read(&self.files, stream, index) {
             Ok(block) => Ok(block.within(part).noting_gaps(&self.lacks_events)),

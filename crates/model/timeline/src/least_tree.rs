@@ -9,7 +9,7 @@ pub(crate) struct LeastTree {
 }
 
 impl LeastTree {
-    /// Puts a number at a place, anew or for the first time.
+    /// Sets the number at a place.
     pub(crate) fn set(&mut self, place: usize, number: u32) {
         while self.len() <= place {
             self.grow();

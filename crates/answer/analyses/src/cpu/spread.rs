@@ -1,8 +1,8 @@
 //! How some time is spread over a recording: from when on there is any.
 
 /// Intervals that a recording is divided into, at most.
-const STRETCHES: usize = 128;
-/// The length of a interval, at first.
+const INTERVALS: usize = 128;
+/// The length of an interval, at first.
 const FIRST_WIDTH_NS: u64 = 1 << 20;
 /// What comes before a beginning, or after an end, of all.
 const REST: u64 = 50;
@@ -18,7 +18,7 @@ impl Spread {
     /// Adds some time, so long after the recording began.
     pub(super) fn add(&mut self, after_ns: u64, ns: u64) {
         self.width_ns = self.width_ns.max(FIRST_WIDTH_NS);
-        while after_ns / self.width_ns >= STRETCHES as u64 {
+        while after_ns / self.width_ns >= INTERVALS as u64 {
             self.widen();
         }
         let at = (after_ns / self.width_ns) as usize;

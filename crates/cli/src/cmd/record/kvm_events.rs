@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_kvm_are_told_from_others() {
+    fn events_of_kvm_are_recognised() {
         let events = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         assert!(has_any(&events(&["sched:sched_switch", "kvm:kvm_exit"])));
         assert!(!has_any(&events(&["sched:sched_switch", "kvmmmu:kvm_mmu_zap"])));

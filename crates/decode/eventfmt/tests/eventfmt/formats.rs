@@ -103,7 +103,7 @@ fn x86_exit_reasons_come_from_the_table_of_the_isa() {
 }
 
 #[test]
-fn flags_beside_a_reason_are_those_of_the_print_fmt() {
+fn flags_next_to_a_reason_are_those_of_the_print_fmt() {
     let format = format("formats-6.18/kvm.kvm_exit.format");
     let program = PrintProgram::compile(&format, ABI).unwrap();
     let flags = |isa, reason| {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_walk_for_traces_ends_after_so_many_entries_and_leaves_roots_alone() {
+    fn the_walk_for_traces_ends_after_a_number_of_entries_and_leaves_roots_alone() {
         let folder = env::temp_dir().join(format!("hyperscope-walk-{}", process::id()));
         for number in 0..8 {
             fs::create_dir_all(folder.join(format!("{number}/deeper"))).unwrap();

@@ -135,7 +135,7 @@ mod tests {
     use crate::text::line::{Line, Read};
 
     #[test]
-    fn what_lines_lack_is_told() {
+    fn what_lines_lack_is_named() {
         for (line, lack) in [
             (" 0)   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
             (" 0)               |  vcpu_run() {", Lack::Graph),

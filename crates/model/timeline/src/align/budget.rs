@@ -18,7 +18,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// So many steps.
+    /// A budget of this many steps.
     #[must_use]
     pub const fn of(steps: u64) -> Self {
         Self { left: steps }

@@ -48,7 +48,7 @@ pub(super) enum AfterTime<'t> {
 
 /// What a name of an event or a system is made of, and its bytes at most.
 const MOST_NAME_BYTES: usize = 64;
-/// Letters behind a colon that tell perf how to count (`cycles:ppp`), and no event's name.
+/// Modifiers after a colon (`cycles:ppp`): they are part of no event's name.
 const PERF_MODIFIERS: &str = "ukhGHpPSDIWeb";
 
 /// Reads what stands behind a time.

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_are_told_from_names_of_threads() {
+    fn recordings_and_names_of_threads_differ() {
         let host = Some("host.dat");
         assert_eq!(recording_of("host.dat:        CPU 0/KVM"), (host, "CPU 0/KVM"));
         assert_eq!(recording_of("host.dat: qemu-sys"), (host, "qemu-sys"));
