@@ -233,12 +233,24 @@ pub fn cpu(
     processes: &[HashMap<u32, u32>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> CpuUse {
-    let mut sums = CpuUseSink::default();
+    let mut sums = CpuUseSink::new(recordings);
     let states = crate::states::states_by_thread(recordings, guests, &mut sums, tick);
     sums.answer(recordings, guests, processes, &states)
 }
 
+/// From when to when recordings were made.
+fn bounds_ns(recordings: &[Recording]) -> Option<(u64, u64)> {
+    let bounds = recordings.iter().filter_map(Recording::extent_ns);
+    bounds.reduce(|all, bounds| (all.0.min(bounds.0), all.1.max(bounds.1)))
+}
+
 impl CpuUseSink {
+    /// For the states of these recordings.
+    pub(crate) fn new(recordings: &[Recording]) -> Self {
+        let begun_ns = bounds_ns(recordings).map_or(0, |(from_ns, _)| from_ns);
+        Self { takers: taken::Takers::new(begun_ns), ..Self::default() }
+    }
+
     /// The use of CPUs, once all states were taken.
     pub(crate) fn answer(
         mut self,
@@ -269,8 +281,6 @@ impl CpuUseSink {
             cpus.extend(host_cpus(sums, at, &roles));
         }
         threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
-        let spans = recordings.iter().filter_map(Recording::extent_ns);
-        let bounds = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
         CpuUse {
             vms: vms(states, &vcpus, &threads),
             vcpus,
@@ -282,7 +292,7 @@ impl CpuUseSink {
             guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
             recorded: states.recorded.clone(),
             losses: states.pass.losses.clone(),
-            span_ns: bounds.map_or(0, |(from, to)| to.saturating_sub(from)),
+            span_ns: bounds_ns(recordings).map_or(0, |(from, to)| to.saturating_sub(from)),
             nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
         }
     }

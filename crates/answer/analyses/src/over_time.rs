@@ -75,7 +75,7 @@ pub fn over_time(
     let KnownOfAll { guests, samples, vms, processes, machines } = known;
     let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
     let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
-    let mut sinks = ((CpuUseSink::default(), lanes), code);
+    let mut sinks = ((CpuUseSink::new(recordings), lanes), code);
     let are_recorded = recordings.iter().any(has_handlers);
     let search = are_recorded.then(|| HandlerSearch::new(recordings, irqs::By::Handler));
     let source_of = |format: &EventFormat| search.as_ref()?.source_of(format);

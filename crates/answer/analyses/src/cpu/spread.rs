@@ -15,25 +15,45 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Adds some time, so long after the recording began.
+    /// Adds a span of time that begins `after_ns` after the recording did. However a span is cut into pieces, the sum is
+    /// the same.
     pub(super) fn add(&mut self, after_ns: u64, ns: u64) {
-        self.width_ns = self.width_ns.max(FIRST_WIDTH_NS);
-        while after_ns / self.width_ns >= INTERVALS as u64 {
-            self.widen();
-        }
-        let at = (after_ns / self.width_ns) as usize;
-        if self.intervals.len() <= at {
-            self.intervals.resize(at + 1, 0);
-        }
-        if let Some(interval) = self.intervals.get_mut(at) {
-            *interval = interval.saturating_add(ns);
+        let end_ns = after_ns.saturating_add(ns);
+        self.reach(end_ns.saturating_sub(1));
+        let mut from_ns = after_ns;
+        while from_ns < end_ns {
+            let at = from_ns / self.width_ns;
+            let to_ns = at.saturating_add(1).saturating_mul(self.width_ns).min(end_ns);
+            self.put(at, to_ns - from_ns);
+            from_ns = to_ns;
         }
     }
 
     /// Adds all of another.
     pub fn merge(&mut self, other: &Self) {
         for (at, ns) in (0..).zip(&other.intervals).filter(|(_, ns)| **ns > 0) {
-            self.add(other.width_ns.saturating_mul(at), *ns);
+            let after_ns = other.width_ns.saturating_mul(at);
+            self.reach(after_ns);
+            self.put(after_ns / self.width_ns, *ns);
+        }
+    }
+
+    /// Makes intervals long enough for this time after the recording began to lie in one of them.
+    fn reach(&mut self, after_ns: u64) {
+        self.width_ns = self.width_ns.max(FIRST_WIDTH_NS);
+        while after_ns / self.width_ns >= INTERVALS as u64 {
+            self.widen();
+        }
+    }
+
+    /// Adds to an interval.
+    fn put(&mut self, at: u64, ns: u64) {
+        let at = at as usize;
+        if self.intervals.len() <= at {
+            self.intervals.resize(at + 1, 0);
+        }
+        if let Some(interval) = self.intervals.get_mut(at) {
+            *interval = interval.saturating_add(ns);
         }
     }
 
@@ -62,6 +82,19 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn pieces_of_a_span_add_up_to_it() {
+        let (mut whole, mut pieces) = (Spread::default(), Spread::default());
+        whole.add(3 * MS, 900 * MS);
+        for at in 0..900 {
+            pieces.add(3 * MS + at * MS, MS);
+        }
+        assert_eq!(whole, pieces);
+        assert_eq!(whole.intervals.iter().sum::<u64>(), 900 * MS);
+        whole.add(u64::MAX - 5, u64::MAX);
+        assert!(whole.intervals.len() <= INTERVALS);
+    }
 
     #[test]
     fn what_begins_late_begins_then() {

@@ -43,20 +43,16 @@ pub(super) struct Had {
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) all: BTreeMap<(VcpuRef, u32), Had>,
-    /// When something happened first.
-    begun_ns: Option<u64>,
+    /// When the recordings begin.
+    begun_ns: u64,
 }
 
 impl Sums {
     fn add(&mut self, of: (VcpuRef, u32), from_ns: u64, ns: u64) {
-        let after_ns = from_ns.saturating_sub(self.begun_ns.unwrap_or(from_ns));
+        let after_ns = from_ns.saturating_sub(self.begun_ns);
         let had = self.all.entry(of).or_default();
         had.ns = had.ns.saturating_add(ns);
         had.spread.add(after_ns, ns);
-    }
-
-    fn begin(&mut self, ns: u64) {
-        self.begun_ns.get_or_insert(ns);
     }
 }
 
@@ -87,10 +83,14 @@ struct Wait {
 }
 
 impl Takers {
+    /// Of recordings that begin at this time.
+    pub(super) fn new(begun_ns: u64) -> Self {
+        Self { sums: Sums { begun_ns, ..Sums::default() }, ..Self::default() }
+    }
+
     /// A vCPU waited for its CPU.
     pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
-        self.sums.begin(span.from_ns);
         let cpu = self.cpus.entry(at).or_default();
         let wait = Wait { to_ns: span.to_ns, from_ns: span.from_ns, vcpu };
         if cpu.ran.back().is_some_and(|last| last.to_ns >= wait.to_ns) {
@@ -102,7 +102,6 @@ impl Takers {
 
     /// A thread had a CPU.
     pub(super) fn ran(&mut self, at: GuestCpu, span: &OccupantSpan) {
-        self.sums.begin(span.from_ns);
         let cpu = self.cpus.entry(at).or_default();
         cpu.ran.push_back(*span);
         if cpu.ran.len() > MOST_KEPT {
