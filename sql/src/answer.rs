@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use ::tables::Table;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -12,7 +13,6 @@ use datafusion::common::DFSchema;
 use datafusion::dataframe::{DataFrame, DataFrameWriteOptions};
 use datafusion::error::{DataFusionError, Result};
 use futures::StreamExt;
-use ::tables::Table;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 

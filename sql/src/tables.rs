@@ -15,8 +15,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::JoinType;
 use datafusion::prelude::SessionContext;
 use lake_store::Table;
-use lake_store::{Entry, LocalFolder, ObjectLake, TableFiles, counted, is_in_store};
 use lake_store::tables::{SESSIONS, TABLES};
+use lake_store::{Entry, LocalFolder, ObjectLake, TableFiles, counted, is_in_store};
 use tokio::runtime::Handle;
 use url::Url;
 

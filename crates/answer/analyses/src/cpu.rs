@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::Losses;
+use timeline::{Losses, Vm};
 
 use crate::align::GuestAlignment;
 use crate::recorded::Recorded;
@@ -152,6 +152,8 @@ pub struct CpuUse {
 #[derive(Debug, Default)]
 struct VcpuSum {
     times: StateTimes,
+    /// When it was seen first.
+    first_ns: Option<u64>,
     guest_known_ns: Option<u64>,
     level_two_ns: u64,
 }
@@ -171,6 +173,7 @@ impl StateSink for CpuUseSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let sum = self.of(vcpu);
         sum.times.add(span.state, span.duration_ns());
+        sum.first_ns = Some(sum.first_ns.map_or(span.from_ns, |ns| ns.min(span.from_ns)));
         if span.task.is_some() {
             let guest_known_ns = sum.guest_known_ns.get_or_insert(0);
             *guest_known_ns = guest_known_ns.saturating_add(span.duration_ns());
@@ -338,28 +341,38 @@ fn event_kinds(
 /// Who had the CPUs that vCPUs of a recording waited for.
 fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
-    let vm_of = |index: u32| {
-        vms.iter().position(|vm| vm.vcpus.iter().any(|one| u32::try_from(one.index) == Ok(index)))
-    };
+    let vm_of_vcpu: HashMap<usize, usize> = (0..)
+        .zip(vms)
+        .flat_map(|(at, vm)| vm.vcpus.iter().map(move |vcpu| (vcpu.index, at)))
+        .collect();
     let mut by_vm: BTreeMap<(usize, u32), taken::Had> = BTreeMap::new();
     for ((vcpu, thread), had) in &sums.takers.sums.all {
         if usize::from(vcpu.recording) == recording
-            && let Some(vm) = vm_of(vcpu.index)
+            && let Some(vm) = vm_of_vcpu.get(&(vcpu.index as usize))
         {
-            let of_vm = by_vm.entry((vm, *thread)).or_default();
-            add(&mut of_vm.ns, had.ns);
-            of_vm.spread.merge(&had.spread);
+            let vm_had = by_vm.entry((*vm, *thread)).or_default();
+            add(&mut vm_had.ns, had.ns);
+            vm_had.spread.merge(&had.spread);
         }
     }
     let names = states.pass.names.get(recording);
-    let of = |((vm, thread), had): ((usize, u32), taken::Had)| {
+    let begins_ns: Vec<u64> = vms.iter().map(|vm| vm_begins_ns(vm, sums, recording)).collect();
+    let row = |((vm, thread), had): ((usize, u32), taken::Had)| {
         let name = names.and_then(|names| names.of(thread)).map(str::to_owned);
-        let (vm, taken::Had { ns, spread }) = (vms.get(vm)?.name.clone(), had);
-        Some(TakenCpu { recording, vm, thread, name, ns, spread })
+        let (vm_begins_ns, taken::Had { ns, spread }) = (*begins_ns.get(vm)?, had);
+        let vm = vms.get(vm)?.name.clone();
+        Some(TakenCpu { recording, vm, vm_begins_ns, thread, name, ns, spread })
     };
-    let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(of).collect();
+    let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(row).collect();
     taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));
     taken
+}
+
+/// So long after the recordings' beginning a VM was seen first.
+fn vm_begins_ns(vm: &Vm, sums: &CpuUseSink, recording: usize) -> u64 {
+    let of_vcpus = sums.vcpus.get(recording).map_or(&[][..], Vec::as_slice);
+    let firsts = vm.vcpus.iter().filter_map(|vcpu| of_vcpus.get(vcpu.index)?.first_ns);
+    firsts.min().map_or(0, |first_ns| sums.takers.after_beginning_ns(first_ns))
 }
 
 fn host_threads(
@@ -375,11 +388,16 @@ fn host_threads(
             add(by_thread.entry(thread).or_default(), *ns);
         }
     }
+    let mut vcpus_of: HashMap<u32, Vec<&VcpuUse>> = HashMap::new();
+    for vcpu in vcpus.iter().filter(|vcpu| vcpu.recording == recording) {
+        vcpus_of.entry(vcpu.thread).or_default().push(vcpu);
+    }
     let names = states.pass.names.get(recording);
     let use_of = |(thread, cpu_ns): (u32, u64)| {
         let role = roles.of(thread);
-        let own = || vcpus.iter().filter(|one| (one.recording, one.thread) == (recording, thread));
-        let idle = |one: &VcpuUse| one.guest_known_ns.map(|_| one.times.of(VcpuState::GuestIdle));
+        let vcpus = || vcpus_of.get(&thread).into_iter().flatten();
+        let idle =
+            |vcpu: &&VcpuUse| vcpu.guest_known_ns.map(|_| vcpu.times.of(VcpuState::GuestIdle));
         ThreadUse {
             recording,
             thread,
@@ -387,9 +405,9 @@ fn host_threads(
             part: role.part,
             vm: role.vm,
             cpu_ns,
-            guest_idle_ns: own().filter_map(idle).reduce(u64::saturating_add),
-            halt_poll_ns: own()
-                .map(|one| one.times.of(VcpuState::HaltPoll))
+            guest_idle_ns: vcpus().filter_map(idle).reduce(u64::saturating_add),
+            halt_poll_ns: vcpus()
+                .map(|vcpu| vcpu.times.of(VcpuState::HaltPoll))
                 .fold(0, u64::saturating_add),
         }
     };
@@ -415,29 +433,34 @@ fn host_cpus(sums: &CpuUseSink, recording: usize, roles: &Roles<'_>) -> Vec<Host
 fn vms(states: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
     let mut all = Vec::new();
     for (recording, vms) in states.vms.iter().enumerate() {
-        let switches = threads.iter().any(|one| one.recording == recording);
-        for (at, vm) in vms.iter().enumerate() {
-            let mut sum = VmUse { recording, name: vm.name.clone(), ..VmUse::default() };
-            for vcpu in vcpus.iter().filter(|one| (one.recording, one.vm) == (recording, at)) {
-                sum.vcpus += 1;
-                sum.guest_events.modes |= vcpu.guest_events.modes;
-                sum.guest_events.irqs |= vcpu.guest_events.irqs;
-                sum.times.merge(&vcpu.times);
-                sum.guest_known_ns = [sum.guest_known_ns, vcpu.guest_known_ns]
-                    .into_iter()
-                    .flatten()
-                    .reduce(u64::saturating_add);
-            }
-            let mut by_part: BTreeMap<Part, u64> = BTreeMap::new();
-            for one in threads.iter().filter(|one| (one.recording, one.vm) == (recording, Some(at)))
-            {
-                add(by_part.entry(one.part).or_default(), one.cpu_ns);
-            }
-            sum.by_part = Some(by_part).filter(|_| switches);
-            all.push(sum);
+        let named = |vm: &Vm| VmUse { recording, name: vm.name.clone(), ..VmUse::default() };
+        let mut sums: Vec<VmUse> = vms.iter().map(named).collect();
+        if threads.iter().any(|thread| thread.recording == recording) {
+            sums.iter_mut().for_each(|sum| sum.by_part = Some(BTreeMap::new()));
         }
+        for vcpu in vcpus.iter().filter(|vcpu| vcpu.recording == recording) {
+            sums.get_mut(vcpu.vm).into_iter().for_each(|sum| sum.add_vcpu(vcpu));
+        }
+        for thread in threads.iter().filter(|thread| thread.recording == recording) {
+            let by_part = thread.vm.and_then(|vm| sums.get_mut(vm)?.by_part.as_mut());
+            if let Some(by_part) = by_part {
+                add(by_part.entry(thread.part).or_default(), thread.cpu_ns);
+            }
+        }
+        all.append(&mut sums);
     }
     all
+}
+
+impl VmUse {
+    fn add_vcpu(&mut self, vcpu: &VcpuUse) {
+        self.vcpus += 1;
+        self.guest_events.modes |= vcpu.guest_events.modes;
+        self.guest_events.irqs |= vcpu.guest_events.irqs;
+        self.times.merge(&vcpu.times);
+        let known_ns = [self.guest_known_ns, vcpu.guest_known_ns];
+        self.guest_known_ns = known_ns.into_iter().flatten().reduce(u64::saturating_add);
+    }
 }
 
 fn tasks(states: &States, sums: &CpuUseSink) -> Vec<TaskUse> {

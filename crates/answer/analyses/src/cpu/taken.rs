@@ -14,6 +14,8 @@ pub struct TakenCpu {
     pub recording: usize,
     /// The VM that waited.
     pub vm: String,
+    /// So long after the recordings' beginning that VM was seen first.
+    pub vm_begins_ns: u64,
     /// The thread that ran; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,
     /// Its name.
@@ -49,10 +51,14 @@ pub(super) struct Sums {
 
 impl Sums {
     fn add(&mut self, of: (VcpuRef, u32), from_ns: u64, ns: u64) {
-        let after_ns = from_ns.saturating_sub(self.begun_ns);
+        let after_ns = self.after_beginning_ns(from_ns);
         let had = self.all.entry(of).or_default();
         had.ns = had.ns.saturating_add(ns);
         had.spread.add(after_ns, ns);
+    }
+
+    fn after_beginning_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.begun_ns)
     }
 }
 
@@ -86,6 +92,11 @@ impl Takers {
     /// Of recordings that begin at this time.
     pub(super) fn new(begun_ns: u64) -> Self {
         Self { sums: Sums { begun_ns, ..Sums::default() }, ..Self::default() }
+    }
+
+    /// How long after the recordings' beginning a time is.
+    pub(super) fn after_beginning_ns(&self, at_ns: u64) -> u64 {
+        self.sums.after_beginning_ns(at_ns)
     }
 
     /// A vCPU waited for its CPU.

@@ -73,11 +73,12 @@ impl Program {
         self.0[self.place(at_ns)].1
     }
 
-    /// A timer of the guest waits until interrupts are on again.
-    fn interruptible_ns(&self, at_ns: u64) -> u64 {
-        match self.function(at_ns) {
-            OFF => self.0[self.place(at_ns) + 1].0,
-            _ => at_ns,
+    /// A timer of the guest waits until interrupts are on again; none comes if the program ends before.
+    fn interruptible_ns(&self, at_ns: u64) -> Option<u64> {
+        let place = self.place(at_ns);
+        match self.0[place].1 {
+            OFF => self.0.get(place + 1).map(|(from_ns, _)| *from_ns),
+            _ => Some(at_ns),
         }
     }
 
@@ -196,10 +197,8 @@ fn made(mixture: &Mixture) -> Made {
         .into_iter()
         .filter(|&at| in_part(at, mixture.sampled) && !in_part(at, mixture.gap) && runs(at));
     let of_guest: Vec<_> = of_guest
-        .map(|at| {
-            let at = program.interruptible_ns(at);
-            (at, 1, TASK, address(program.function(at)))
-        })
+        .filter_map(|at| program.interruptible_ns(at))
+        .map(|at| (at, 1, TASK, address(program.function(at))))
         .collect();
     let host_samples =
         Samples::of_bytes(&recordings[0], "h".as_ref(), perf_data(&of_host)).unwrap();

@@ -49,21 +49,20 @@ fn recording_itself(cpu: &CpuUse) -> Option<String> {
 
 /// Threads that had CPUs of waiting vCPUs from some time on, those of one name together.
 fn beginnings(cpu: &CpuUse) -> Vec<String> {
-    let mut by_name: BTreeMap<(&str, &str), (u64, Spread)> = BTreeMap::new();
-    for one in cpu.taken.iter().filter(|one| one.thread != 0) {
-        let name = one.name.as_deref().unwrap_or("<...>");
-        let (ns, spread) = by_name.entry((&one.vm, name)).or_default();
-        *ns = ns.saturating_add(one.ns);
-        spread.merge(&one.spread);
+    let mut by_name: BTreeMap<(&str, &str), Taken> = BTreeMap::new();
+    for taken in cpu.taken.iter().filter(|taken| taken.thread != 0) {
+        let name = taken.name.as_deref().unwrap_or("<...>");
+        let sum = by_name.entry((&taken.vm, name)).or_default();
+        sum.ns = sum.ns.saturating_add(taken.ns);
+        sum.vm_begins_ns = taken.vm_begins_ns;
+        sum.spread.merge(&taken.spread);
     }
     let waited_ns = waited_ns(cpu);
-    let is_late = |begins_ns: u64| begins_ns / BEGINNING_TENTHS > cpu.span_ns / 10;
+    let is_much = |ns: u64| ns.saturating_mul(100) >= waited_ns.saturating_mul(LEAST_PERCENT);
     let mut late: Vec<(u64, u64, &str, &str)> = by_name
         .iter()
-        .map(|((vm, name), (ns, spread))| (*ns, spread.begins_ns(), *vm, *name))
-        .filter(|(ns, begins_ns, ..)| {
-            is_late(*begins_ns) && ns.saturating_mul(100) >= waited_ns.saturating_mul(LEAST_PERCENT)
-        })
+        .filter(|(_, taken)| is_much(taken.ns) && taken.is_late(cpu.span_ns))
+        .map(|((vm, name), taken)| (taken.ns, taken.spread.begins_ns(), *vm, *name))
         .collect();
     late.sort_by_key(|(ns, ..)| std::cmp::Reverse(*ns));
     let sentence = |(ns, begins_ns, vm, name): (u64, u64, &str, &str)| {
@@ -74,6 +73,23 @@ fn beginnings(cpu: &CpuUse) -> Vec<String> {
         )
     };
     late.into_iter().take(MOST_BEGINNINGS).map(sentence).collect()
+}
+
+/// What threads of a name had of a VM's waits.
+#[derive(Default)]
+struct Taken {
+    ns: u64,
+    vm_begins_ns: u64,
+    spread: Spread,
+}
+
+impl Taken {
+    /// Whether it began after the beginning of the VM in the recording: before that, nothing can wait.
+    fn is_late(&self, span_ns: u64) -> bool {
+        let after_ns = self.spread.begins_ns().saturating_sub(self.vm_begins_ns);
+        let vm_span_ns = span_ns.saturating_sub(self.vm_begins_ns);
+        after_ns / BEGINNING_TENTHS > vm_span_ns / 10
+    }
 }
 
 fn waited_ns(cpu: &CpuUse) -> u64 {
