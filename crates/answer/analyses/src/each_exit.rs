@@ -12,9 +12,9 @@ use timeline::arch::Isa;
 use timeline::{Detail, ExitSink, ExitSpan};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
-use crate::reasons::{Code, ReasonNames};
 use crate::recorded::Recorded;
 use packed::{PackedExits, ValueTable};
+use timeline::reasons::{Code, ReasonNames};
 
 pub use packed::KeptExit;
 

@@ -10,9 +10,9 @@ use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm};
 use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::group::{By, Group};
 use crate::known_parts::KnownParts;
-use crate::reasons::{Code, ReasonNames};
 use crate::recorded::Recorded;
 use crate::tally::Tally;
+use timeline::reasons::{Code, ReasonNames};
 
 /// What exits are told apart by while they are gathered: the finest grouping a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

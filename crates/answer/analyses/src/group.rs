@@ -3,7 +3,7 @@
 use timeline::Detail;
 use timeline::arch::Isa;
 
-use crate::reasons::Code;
+use timeline::reasons::Code;
 
 /// A property exits can be grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

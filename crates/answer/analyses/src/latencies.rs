@@ -10,7 +10,7 @@ use timeline::arch::Isa;
 use timeline::{ExitSink, ExitSpan, Outcome};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
-use crate::reasons::{Code, ReasonNames};
+use timeline::reasons::{Code, ReasonNames};
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
 

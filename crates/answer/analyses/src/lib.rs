@@ -67,7 +67,6 @@ pub mod over_time;
 pub mod path;
 pub mod processor;
 pub mod profile;
-pub mod reasons;
 pub mod recorded;
 pub mod recorders;
 pub mod sensitivity;

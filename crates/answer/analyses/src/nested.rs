@@ -19,8 +19,8 @@ use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::known_parts::KnownParts;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
-use crate::reasons::{Code, ReasonNames};
 use crate::recorded::Recorded;
+use timeline::reasons::{Code, ReasonNames};
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]

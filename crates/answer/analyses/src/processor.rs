@@ -3,7 +3,7 @@
 use sources::Recording;
 use timeline::arch::Isa;
 
-use crate::reasons::ReasonNames;
+use timeline::reasons::ReasonNames;
 
 /// An architecture; those of 32 and 64 bits are one, as a host may run guests of either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

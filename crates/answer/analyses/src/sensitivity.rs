@@ -7,81 +7,18 @@
 //! minutes is the same within one; the interval is Student's of their slopes.
 
 use stats::Estimate;
+use timeline::delays::DelaySlice;
 
-/// What BPF programs counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DelayCounts {
-    /// Units of the workload's progress.
-    pub progress: u64,
-    /// Exits of other threads, which are never delayed.
-    pub foreign: u64,
-    /// By reason.
-    pub by_reason: Vec<ReasonCounts>,
+/// Whether a slice has exits of this reason delayed, or none.
+fn is_about(slice: &DelaySlice, reason: usize) -> bool {
+    slice.delay_ns.is_none_or(|(delayed, _)| delayed == reason)
 }
 
-/// What they counted of exits of one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReasonCounts {
-    /// Exits delayed.
-    pub delayed: u64,
-    /// Nanoseconds until they, and those without a delay, could go on.
-    pub delay_ns: u64,
-    /// Exits that were seen to end.
-    pub handled: u64,
-    /// Nanoseconds that these took besides `delay_ns`.
-    pub handled_ns: u64,
-}
-
-impl ReasonCounts {
-    fn since(self, before: Self) -> Self {
-        Self {
-            delayed: self.delayed.saturating_sub(before.delayed),
-            delay_ns: self.delay_ns.saturating_sub(before.delay_ns),
-            handled: self.handled.saturating_sub(before.handled),
-            handled_ns: self.handled_ns.saturating_sub(before.handled_ns),
-        }
-    }
-}
-
-impl DelayCounts {
-    /// What was counted since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        let pairs = self.by_reason.iter().zip(&before.by_reason);
-        Self {
-            progress: self.progress.saturating_sub(before.progress),
-            foreign: self.foreign.saturating_sub(before.foreign),
-            by_reason: pairs.map(|(now, before)| now.since(*before)).collect(),
-        }
-    }
-
-    fn of(&self, reason: usize) -> ReasonCounts {
-        self.by_reason.get(reason).copied().unwrap_or_default()
-    }
-}
-
-/// A slice of time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DelaySlice {
-    /// The reason, by its place, and the delay asked for; `None`: no exits were delayed.
-    pub delay_ns: Option<(usize, u64)>,
-    /// How long it was.
-    pub duration_ns: u64,
-    /// What was counted in it.
-    pub counts: DelayCounts,
-}
-
-impl DelaySlice {
-    fn is_of(&self, reason: usize) -> bool {
-        self.delay_ns.is_none_or(|(of, _)| of == reason)
-    }
-
-    /// What a unit of progress took, and what of it was added to exits of a reason; `None`: there was none.
-    fn a_unit_ns(&self, reason: usize) -> Option<(f64, f64)> {
-        let units = self.counts.progress as f64;
-        let delay_ns = self.counts.of(reason).delay_ns as f64;
-        (units > 0.0).then(|| (self.duration_ns as f64 / units, delay_ns / units))
-    }
+/// What a unit of progress took in a slice, and what of it was added to exits of a reason; `None`: there was none.
+fn unit_ns(slice: &DelaySlice, reason: usize) -> Option<(f64, f64)> {
+    let units = slice.counts.progress as f64;
+    let delay_ns = slice.counts.of_reason(reason).delay_ns as f64;
+    (units > 0.0).then(|| (slice.duration_ns as f64 / units, delay_ns / units))
 }
 
 /// All slices with one delay of a reason, or without any.
@@ -171,8 +108,8 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 
 /// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
 fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
-    let of = || block.iter().filter(|one| one.is_of(reason));
-    let units: Vec<(f64, f64)> = of().map(|one| one.a_unit_ns(reason)).collect::<Option<_>>()?;
+    let of = || block.iter().filter(|one| is_about(one, reason));
+    let units: Vec<(f64, f64)> = of().map(|one| unit_ns(one, reason)).collect::<Option<_>>()?;
     let n = units.len() as f64;
     let (mean_ns, mean_added_ns) = units
         .iter()
@@ -186,7 +123,7 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
 /// `free` is what there was without delays.
 fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
     let asked = |one: &DelaySlice| one.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
-    let of = || all.iter().filter(|one| one.is_of(reason));
+    let of = || all.iter().filter(|one| is_about(one, reason));
     let mut delays: Vec<u64> = of().map(asked).collect();
     delays.sort_unstable();
     delays.dedup();
@@ -209,7 +146,7 @@ struct Sums {
 impl Sums {
     fn of<'s>(slices: impl Iterator<Item = &'s DelaySlice>, reason: usize) -> Self {
         slices.fold(Self::default(), |sums, one| {
-            let counts = one.counts.of(reason);
+            let counts = one.counts.of_reason(reason);
             Self {
                 slices: sums.slices + 1,
                 duration_ns: sums.duration_ns + one.duration_ns as f64,
@@ -246,6 +183,7 @@ mod tests {
     use stats::Chance;
 
     use super::*;
+    use timeline::delays::{DelayCounts, ReasonCounts};
 
     const DELAYS_NS: [u64; 4] = [0, 1_000, 2_000, 5_000];
     const A_BLOCK: usize = DELAYS_NS.len();

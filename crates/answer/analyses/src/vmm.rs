@@ -36,8 +36,8 @@ use self::kin::Kin;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
 use crate::profile::{StackFunctions, ThreadSamples};
-use crate::reasons::{Code, ReasonNames};
 use crate::recorded::{can_split, has_switches};
+use timeline::reasons::{Code, ReasonNames};
 
 pub use self::code::VmmCode;
 pub use self::split::{ExitSplit, ThreadSplit, VmmPart};

@@ -6,7 +6,6 @@ use std::io;
 use analyses::align::GuestAlignment;
 use analyses::critical::CriticalWait;
 use analyses::path::flows;
-use analyses::reasons::{Code, ReasonNames};
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_aside,
 };
@@ -15,6 +14,7 @@ use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use sources::Recording;
+use timeline::reasons::{Code, ReasonNames};
 
 use crate::calls::write_calls;
 use crate::exit_rate::ExitRate;

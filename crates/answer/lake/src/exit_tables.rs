@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use analyses::known_parts::KnownParts;
-use analyses::reasons::{Code, ReasonNames};
 use lake_store::tables::{self, EXIT_DETAILS, EXITS};
 use lake_store::{Files, TableWriter, TextId};
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{Detail, ExitSink, ExitSpan, Handler, Outcome, each_exit};
 
 use crate::convert::{Context, Output, Owner};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use analyses::nested_steps::{Follower as NestedFollower, Step as NestedStep};
-use analyses::reasons::ReasonNames;
 use lake_store::TableWriter;
 use rustc_hash::FxHashMap;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitSpan, Outcome};
 
 use crate::clock::{SLICE_NS, slice_of};

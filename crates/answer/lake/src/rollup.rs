@@ -7,9 +7,9 @@ use std::io::{self, Write};
 
 use analyses::distribution::bucket;
 use analyses::known_parts::KnownParts;
-use analyses::reasons::ReasonNames;
 use lake_store::{TableWriter, saturated};
 use rustc_hash::FxHashMap;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitSpan, Handler, Outcome};
 
 use crate::clock::{SLICE_NS, slice_of};

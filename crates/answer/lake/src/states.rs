@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use analyses::reasons::ReasonNames;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
 use lake_store::tables::{STATE_ROLLUP, VCPU_STATES};
 use lake_store::{Files, TableWriter, TextId, saturated};
 use rustc_hash::FxHashMap;
+use timeline::reasons::ReasonNames;
 
 use crate::clock::{SLICE_NS, slice_of};
 use crate::convert::{Context, Output, Owner};

@@ -2,9 +2,9 @@
 //! recorded, when it begins.
 
 use analyses::Isa;
-use analyses::reasons::ReasonNames;
 use analyses::recorded::Recorded;
 use sources::Recording;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, VcpuInfo, Vm, each_exit, group_vms};
 
 /// Where a vCPU belongs.

@@ -1,10 +1,10 @@
 //! Pieces of JSON documents shared by all reports: times with their unit in the name, exit codes,
 //! the threads of a VM.
 
-use analyses::reasons::Code;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use timeline::Vm;
+use timeline::reasons::Code;
 
 /// A JSON object in the making; keys keep their order.
 #[derive(Debug, Default)]

@@ -246,7 +246,8 @@ fn reason_json<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> ReasonJson<'r
 
 #[cfg(test)]
 mod tests {
-    use analyses::sensitivity::{DelayCounts, DelaySlice, ReasonCounts, sensitivity};
+    use analyses::sensitivity::sensitivity;
+    use timeline::delays::{DelayCounts, DelaySlice, ReasonCounts};
 
     use super::*;
     use crate::Format;

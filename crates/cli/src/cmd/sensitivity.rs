@@ -6,11 +6,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use analyses::sensitivity::{DelaySlice, sensitivity};
+use analyses::sensitivity::sensitivity;
 use anyhow::{Context, bail};
 use delayer::{CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan};
 use experiment::Group;
 use report::{RecorderCost, SensitivityReport};
+use timeline::delays::DelaySlice;
 use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use analyses::sensitivity::{DelayCounts, ReasonCounts};
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::raw_trace_point::RawTracePointLink;
 use aya::{Ebpf, EbpfLoader};
 use bpfload::{RunTimes, attach, attach_for, kernel_types, load_object, load_program, take_map};
+use timeline::delays::{DelayCounts, ReasonCounts};
 
 use crate::error::{DelayError, Result};
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use analyses::sensitivity::{DelayCounts, DelaySlice};
 use stats::Chance;
+use timeline::delays::{DelayCounts, DelaySlice};
 
 use crate::error::{DelayError, Result};
 use crate::programs::{Delayer, SliceNumber};

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use analyses::reasons::ReasonNames;
 use bpfload::RunTimes;
 use sys::{ClockId, clock_ns, process_cpu_ns};
 use timeline::arch::Isa;
+use timeline::reasons::ReasonNames;
 
 use crate::error::Result;
 use crate::interval::{Before, By, Interval, Names};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analyses::reasons::Code;
 use timeline::arch::Isa;
+use timeline::reasons::Code;
 
 use crate::snapshot::{RowKey, Snapshot, Taker, VcpuState};
 use crate::states::States;

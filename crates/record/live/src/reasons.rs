@@ -1,7 +1,7 @@
 //! Names of exit reasons, by this kernel's own format of its event.
 
-use analyses::reasons::ReasonNames;
 use bpfload::LoadError;
+use timeline::reasons::ReasonNames;
 use tracefs::Tracefs;
 
 use crate::error::Result;

@@ -8,7 +8,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
-use report::{count, plural, share, time};
+use tables::units::{count, plural, share, time};
 
 use crate::guests::{heading, lines as guest_lines, task_rows};
 use crate::ran_instead::runners;

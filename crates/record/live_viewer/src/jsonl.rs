@@ -1,9 +1,9 @@
 //! An interval as one line of JSON: docs/formats/top.schema.json.
 
-use analyses::reasons::Code;
 use guest_views::SeenGuest;
 use live::{ACTIVITIES, Interval, RanInstead, Row, Sums, Vcpu};
 use serde_json::{Map, Value, json};
+use timeline::reasons::Code;
 use wire::{CpuUse, GuestView, TaskUse};
 
 /// The document's name and version.

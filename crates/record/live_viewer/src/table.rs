@@ -2,7 +2,8 @@
 
 use guest_views::SeenGuest;
 use live::{Interval, Row, Vcpu};
-use report::{Table, count, plural, share, time};
+use tables::Table;
+use tables::units::{count, plural, share, time};
 use timeline::VcpuActivity;
 
 use crate::guests;

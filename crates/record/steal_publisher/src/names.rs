@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use analyses::reasons::ReasonNames;
 use shmring::spans::SpanWriter;
+use timeline::reasons::ReasonNames;
 
 /// Names that were published.
 #[derive(Debug)]

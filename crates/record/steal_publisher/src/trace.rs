@@ -1,11 +1,11 @@
 //! The kernel's trace of one VM's vCPU threads, and of nobody else's.
 
-use analyses::reasons::ReasonNames;
 use eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use ringbuf::PageLayout;
 use sources::FormatTable;
 use timeline::cycles::VcpuCycles;
+use timeline::reasons::ReasonNames;
 use timeline::trace_events::{LiveTraceEvents, TraceEventSink};
 use tracefs::{RawPages, Texts, TraceRequest, TraceSession, Tracefs};
 use vms::Vm;

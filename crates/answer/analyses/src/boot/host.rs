@@ -9,8 +9,8 @@ use super::guest_events::GuestReports;
 use super::sums::{Add, Sums};
 use super::tally::Tally;
 use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
-use crate::reasons::ReasonNames;
 use crate::recorded::Recorded;
+use timeline::reasons::ReasonNames;
 
 /// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
 const MOST_CODES: usize = 1024;

@@ -3,7 +3,7 @@
 use super::events::Weight;
 use super::tracing::EventCost;
 use crate::known_parts::KnownParts;
-use crate::reasons::Code;
+use timeline::reasons::Code;
 
 /// What a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

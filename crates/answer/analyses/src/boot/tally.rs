@@ -7,8 +7,8 @@ use timeline::{ExitSpan, Outcome, Parts};
 use super::sums::Add;
 use super::{HostCost, ReasonCost};
 use crate::known_parts::KnownParts;
-use crate::reasons::{Code, ReasonNames};
 use crate::recorded::Recorded;
+use timeline::reasons::{Code, ReasonNames};
 
 /// Costs in the making: by raw code.
 #[derive(Clone, Debug, Default)]

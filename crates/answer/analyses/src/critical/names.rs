@@ -11,7 +11,7 @@ use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
 use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
-use crate::reasons::ReasonNames;
+use timeline::reasons::ReasonNames;
 
 /// A part's names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,9 +11,9 @@ use super::question::{
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
 use crate::known_parts::KnownParts;
-use crate::reasons::ReasonNames;
 use crate::recorded::Recorded;
 use crate::tally::Tally;
+use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
 const PAIRED: usize = 1;

@@ -13,7 +13,7 @@ use super::question::{
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
 use crate::nested_steps::{Follower, RawReason, Step};
-use crate::reasons::ReasonNames;
+use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
 const REFLECTED: usize = 1;

@@ -11,8 +11,8 @@ use super::of_calls::add_calls;
 use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
-use crate::reasons::ReasonNames;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
+use timeline::reasons::ReasonNames;
 
 /// Threads of a host and tasks of a guest that are shown at first: those that ran most.
 const SHOWN_THREADS: usize = 12;

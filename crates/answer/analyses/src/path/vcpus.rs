@@ -13,7 +13,7 @@ use super::machines::{Thread, VcpuOf};
 use super::places::Places;
 use super::requests::RequestSink;
 use super::threads::Beginning;
-use crate::reasons::ReasonNames;
+use timeline::reasons::ReasonNames;
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
 const MMIO_WRITE: u64 = 2;

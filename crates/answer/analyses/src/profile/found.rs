@@ -16,8 +16,8 @@ use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
 use super::without_vcpus::{self, MachineWeights};
 use crate::align::GuestAlignment;
-use crate::reasons::ReasonNames;
 use crate::states::{States, states_with_pc};
+use timeline::reasons::ReasonNames;
 
 /// Memory for places, and for times by slices, where samples are kept one by one.
 const SLICE_BYTES: usize = 64 << 20;

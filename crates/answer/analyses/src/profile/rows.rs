@@ -12,8 +12,8 @@ use super::sums::{SampleKind, Stratum, StratumSum};
 use super::{
     Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime,
 };
-use crate::reasons::ReasonNames;
 use crate::states::{States, VcpuState};
+use timeline::reasons::ReasonNames;
 
 /// Makes rows of the strata of a VM's vCPUs.
 pub(super) struct VcpuRows<'r> {

@@ -10,8 +10,8 @@ use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
 use super::strata::Strata;
 use crate::align::GuestAlignment;
-use crate::reasons::ReasonNames;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+use timeline::reasons::ReasonNames;
 
 /// Places that are kept apart at most, of all vCPUs together.
 const MOST_PLACES: usize = 1 << 20;

@@ -12,8 +12,8 @@ use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
 use super::wanted::{FORK_TAG, concerns_cycles};
 use super::weave::{GuestFit, Weave};
 use crate::align::GuestAlignment;
-use crate::reasons::ReasonNames;
 use crate::recorded::{can_split, has_switches};
+use timeline::reasons::ReasonNames;
 
 /// The vCPUs of one recording and what is laid over them.
 #[derive(Debug)]

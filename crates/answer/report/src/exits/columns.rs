@@ -5,9 +5,9 @@ mod times;
 use analyses::exits::{ExitRow, Exits};
 use analyses::group::{By, Group};
 use analyses::known_parts::KnownParts;
-use analyses::reasons::Code;
 use analyses::recorded::Recorded;
 use analyses::tally::Tally;
+use timeline::reasons::Code;
 
 use super::lines::{Kind, Line};
 use super::{PERCENTILES, Source, name_of};

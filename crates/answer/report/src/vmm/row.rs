@@ -1,7 +1,7 @@
 //! What rows of all tables have in common.
 
-use analyses::reasons::Code;
 use timeline::Detail;
+use timeline::reasons::Code;
 
 use super::VmmSource;
 use crate::column::{self, Cell};

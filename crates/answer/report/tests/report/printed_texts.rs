@@ -7,10 +7,10 @@ use std::process::Command;
 use analyses::contents::contents;
 use analyses::exits::{Exits, exits};
 use analyses::group::By;
-use analyses::reasons::Code;
 use report::events::{Machine, Style, write_events};
 use sources::Recording;
 use timeline::event_filter::Filter;
+use timeline::reasons::Code;
 
 /// Both kinds of x86, a nested guest, and arm64, whose exits are of another form.
 const RECORDINGS: [&str; 4] =

@@ -163,7 +163,7 @@ impl Watch for LabExits {
 
 /// What came between two looks.
 fn more(before: &ExitCounts, after: &ExitCounts) -> Vec<Count> {
-    let mut names = analyses::reasons::ReasonNames::of_event_text(&after.format);
+    let mut names = timeline::reasons::ReasonNames::of_event_text(&after.format);
     let count_before = |isa, code| {
         let same = before.reasons.iter().find(|one| (one.isa, one.code) == (isa, code));
         same.map_or(0, |one| one.count)

@@ -1,8 +1,8 @@
 //! How many exits an operation costs the first machine's KVM, by reason: counted there, whatever level it is made in.
 
-use analyses::reasons::ReasonNames;
 use exitcost::{AblationOptions, AblationSheet, ExitCounts, Kind};
 use serde::Serialize;
+use timeline::reasons::ReasonNames;
 
 use crate::error::{BenchError, Result};
 use crate::exits::ladder::Ladders;

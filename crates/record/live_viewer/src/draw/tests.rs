@@ -1,12 +1,12 @@
 //! Frames of the screen, drawn into memory.
 
-use analyses::reasons::Code;
 use live::{Cost, Histogram, Interval, RanInstead, Row as ExitRow, States, Sums, Vcpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use timeline::Parts;
 use timeline::VcpuActivity;
 use timeline::arch::Isa;
+use timeline::reasons::Code;
 
 use super::*;
 use crate::screen::{ChosenVm, Key};

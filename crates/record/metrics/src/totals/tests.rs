@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use analyses::reasons::Code;
 use live::{Histogram, States, Sums, Vcpu};
 use proptest::prelude::*;
 use timeline::Parts;
 use timeline::VcpuActivity;
 use timeline::arch::Isa;
+use timeline::reasons::Code;
 
 use super::*;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use analyses::reasons::ReasonNames;
 use eventfmt::EventFormat;
 use proptest::prelude::*;
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -11,6 +10,7 @@ use shmring::spans::{News, SpanReader};
 use shmring::{Access, SharedMap};
 use sources::FormatTable;
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder};
+use timeline::reasons::ReasonNames;
 use timeline::trace_events::LiveTraceEvents;
 use vms::{Vcpu as RunningVcpu, Vm};
 
