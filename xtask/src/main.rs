@@ -48,9 +48,9 @@ enum Chore {
         #[arg(long)]
         write: bool,
     },
-    /// Check the map of crates, the files that ARCHITECTURE.md names for each kind of change, and paths in all documents.
+    /// Check the list of crates, the files that docs/howto names for each kind of change, and paths in all documents.
     Map {
-        /// Draw the map again in place of checking it.
+        /// Write the list again in place of checking it.
         #[arg(long)]
         write: bool,
     },

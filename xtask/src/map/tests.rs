@@ -1,38 +1,22 @@
-//! The map of a small table, and files that are not there.
+//! The list of crates, and files that are not there.
 
 use super::*;
 
-fn table() -> Table<'static> {
-    BTreeMap::from([
-        ("bytes", &[] as &[&str]),
-        ("pages", &["bytes"]),
-        ("model", &["bytes", "pages"]),
-    ])
+#[test]
+fn crates_are_listed_by_folder_with_what_they_say_of_themselves() {
+    let text = list(&layers::packages().unwrap());
+    let decode = text.split_once("\n## decode\n").unwrap().1;
+    let decode = decode.split_once("\n## ").unwrap().0;
+    assert!(decode.starts_with("\nUses system.\n"), "{decode}");
+    assert!(decode.contains("| [`ringbuf`](../crates/decode/ringbuf) | Ring-buffer pages"));
+    assert!(!decode.contains("`timeline`"));
 }
 
 #[test]
-fn levels_rise_and_uses_that_follow_from_others_are_left_out() {
-    let table = table();
-    assert_eq!(level(&table, "model"), 2);
-    assert_eq!(direct(&table, "model"), ["pages"]);
-    let groups = Groups::from([("pages".to_owned(), "decode".to_owned())]);
-    let text = for_terminal(&table, &groups);
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.get(2), Some(&"  top  cli            any crate"));
-    assert_eq!(lines.get(3), Some(&"    2  model          pages"));
-    assert_eq!(lines.get(4), Some(&"    1  pages  decode  bytes"));
-    assert_eq!(lines.get(5), Some(&"    0  bytes          -"));
-    let graph = for_browser(&table, &groups);
-    assert!(graph.contains("  subgraph in-decode [decode]\n    pages\n  end\n"));
-    assert!(graph.contains("  pages --> model\n") && graph.contains("  model --> cli\n"));
-    assert!(!graph.contains("bytes --> model") && !graph.contains("pages --> cli"));
-}
-
-#[test]
-fn a_map_that_is_stale_is_drawn_again() {
+fn a_list_that_is_stale_is_written_again() {
     let page = format!("Text.\n{BEGIN}old\n{END}More.\n");
-    assert_eq!(drawn(&page, "new\n").unwrap(), format!("Text.\n{BEGIN}new\n{END}More.\n"));
-    assert_eq!(drawn("Text.\n", "new\n"), None);
+    assert_eq!(with_list(&page, "new\n").unwrap(), format!("Text.\n{BEGIN}new\n{END}More.\n"));
+    assert_eq!(with_list("Text.\n", "new\n"), None);
 }
 
 #[test]

@@ -3,6 +3,10 @@
 //! [`tables`] says which tables there are; [`write_tables`] reads recordings and fills them row by row, in
 //! bounded memory. The numbers are those of `analyses`: sums over `exits` are what the exits report shows, and
 //! sums over `vcpu_states` what the cpu report does, to the nanosecond.
+//!
+//! A first reading finds vCPUs and what was recorded (`survey`); then exits with their sums (`exit_tables`, `rollup`, `nested`),
+//! states, requests and calls are written, one row group at a time. In an object store, `hyperscope lake` starts hyperscope-sql and
+//! sends its calls over pipes (`by_process`, `served`), so that no other program contains the store's client.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]

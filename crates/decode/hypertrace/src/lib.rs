@@ -7,6 +7,12 @@
 //!
 //! Words to events, nothing else: no file, no clock. A guest is not trusted: what makes no sense is
 //! counted and left out, and all tables are of a size known beforehand.
+//!
+//! In the guest's module, `pack.h` is the format, `stream.c` a CPU's stream, `probes.c` and `functions.c` the sources of events, and
+//! `hypercall.c` sends frames through `struct hsg_channel`. `memory.c` stores them in shared memory instead, where the crate
+//! `shmring` takes them out. On the host, frames come from `kvm:kvm_hypercall`, or with all registers from `bpf/collect.bpf.c`
+//! ([`collected`]). `timeline` finds them, and `analyses` puts the guest's events in order. A test compiles `pack.h` and compares
+//! both sides.
 
 #![forbid(unsafe_code)]
 #![deny(

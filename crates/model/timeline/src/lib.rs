@@ -26,6 +26,48 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # From records to exits without a global merge
+//!
+//! A recording has one *stream* per CPU and buffer. A stream consists of *blocks* (compressed chunks, or a few hundred KiB of
+//! stored pages) that can be decoded independently. A text report merges all events of all CPUs by time, which is its slowest
+//! step. Exits do not need that merge: an exit happens on one thread.
+//!
+//! **Rounds** ([`rounds`]). A round decodes the next blocks of the streams that lag behind, in parallel. Everything before the
+//! *horizon*, the earliest time that some stream has not reached yet, is complete and can be consumed. The next round is
+//! decoded meanwhile. One round, and what runs ahead of the horizon, bound the memory.
+//!
+//! ```text
+//! CPU 0  ████████████████░░░░        █ decoded   ░ decoded in the next round
+//! CPU 1  ██████████░░░░░░░░░░
+//!                  ▲ horizon: everything before it is complete
+//! ```
+//!
+//! **Extraction** (`extract`, [`arch`]). A decoder turns each relevant event into a `ThreadEvent` of 24 bytes: time, thread,
+//! kind, value. One table per architecture lists the events and the names of their fields in each kernel. Formats, byte
+//! orders and field names end here; other events are skipped by their id.
+//!
+//! **Lanes** (`lanes`). Within a stream, the events of one thread come in runs, because the scheduler gave it the CPU for a
+//! while. The runs of a thread from all streams, sorted by their first time, are its history; only overlapping runs are
+//! merged event by event. If several buffers hold the same exits, one of them is used (`buffers`).
+//!
+//! ```text
+//! CPU 0  AAAA BB AAAA              thread A: AAAA │ AAAA │ AAA
+//! CPU 1  CC      BBBB AAA          thread B: BB │ BBBB
+//! ```
+//!
+//! **vCPUs** (`vcpu`, `poll`). One state machine per thread opens an [`ExitSpan`] at `kvm_exit`, assigns all time to one
+//! part (kernel, user space, runnable, blocked), subtracts halt polling that `kvm_vcpu_wakeup` reports, tracks the nested
+//! level, and closes the span at `kvm_entry`. After a loss on a CPU that the thread may have used, an open span has no time.
+//!
+//! **Order across machines.** States over time need one order of events of all machines. [`trace_events`] gives the few relevant
+//! events in that order; [`cycles`] feeds them to the same state machine, so that states and exits cannot disagree. A sink that
+//! only adds up needs no order of all CPUs: `cycles::by_thread` feeds each vCPU from its lane. A test compares both ways on all
+//! fixtures and on random histories.
+//!
+//! **Clocks** ([`align`]) relates a guest's clock to its host's from the times in which a vCPU was out of the guest and the times
+//! of the guest's events: `search` keeps possible offsets as intervals, `lines` possible lines as a polygon, and `solve` follows
+//! them and finds where they break.
 
 #![forbid(unsafe_code)]
 

@@ -10,6 +10,12 @@
 //! An interval ends at a moment that is set before it comes, and each exit belongs to that in which its
 //! `kvm_entry` lies by the kernel's own clock. So intervals have no gaps and no overlaps, however late they
 //! are read. [`Snapshot`], [`Interval`] and what they are made of know nothing of BPF.
+//!
+//! `bpf/live.bpf.c` is the state machine of the timeline's `vcpu` in the kernel: a change of how exits are accounted changes
+//! both. `live_sums.h` has rows, buckets and banks, `live_state.h` a vCPU's thread, `live_takers.h` who had a CPU while a vCPU waited
+//! for it, `live_x86.h` and `live_arm64.h` an exit's reason. `programs` loads them and empties maps, `layout` reads the maps' bytes,
+//! `accounting` ends intervals. `live_viewer` shows intervals, `metrics` adds them up for Prometheus, and `guest_views` asks agents
+//! for the guests' side of the same intervals.
 
 #![forbid(unsafe_code)]
 
