@@ -10,9 +10,9 @@ use crate::day_levels::HostStep;
 use crate::host_days::HostDays;
 use crate::metric::Metric;
 use crate::rows::HostRatio;
+use crate::series::Series;
 use crate::sessions::Sessions;
 use crate::shared_facts::{Around, CameWith, SharedFact, came_with, shared};
-use crate::since::Series;
 use crate::sums::Key;
 
 /// A number that is another from a day on.

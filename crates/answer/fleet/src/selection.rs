@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::sessions::Fact;
+use crate::fact::Fact;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,24 +8,8 @@ use lake::store::{Entry, Storage, TableFiles, each_open};
 use lake::tables::{LABELS, SESSIONS};
 use lake::{Values, each_group};
 
+use crate::fact::Fact;
 use crate::selection::{Selection, SelectionError};
-
-/// What is known of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Fact {
-    Text(String),
-    Number(f64),
-}
-
-impl Fact {
-    /// As a text.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Number(number) => number.to_string(),
-        }
-    }
-}
 
 /// A session.
 #[derive(Clone, Debug, Default)]

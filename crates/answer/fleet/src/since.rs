@@ -15,6 +15,7 @@ use crate::host_days::{Choice, HostDays};
 use crate::level_change::{Bounds, Carriers, LevelChange, host_changes};
 use crate::metric::Metric;
 use crate::selection::Selection;
+use crate::series::Series;
 use crate::sessions::Sessions;
 use crate::since_findings::{count_all_hosts, name_kinds, note_moves};
 use crate::sums::Key;
@@ -134,16 +135,6 @@ fn sort(changes: &mut [LevelChange]) {
         let day = other.day.cmp(&one.day);
         day.then(size(other).total_cmp(&size(one))).then(one.stratum.cmp(&other.stratum))
     });
-}
-
-/// A number over time, of all hosts or of those of one kind.
-#[derive(Debug)]
-pub(crate) struct Series {
-    /// The column that tells kinds apart, and the kind; `None`: all hosts.
-    pub(crate) stratum: Option<(String, String)>,
-    pub(crate) key: Key,
-    pub(crate) metric: Metric,
-    pub(crate) levels: DayLevels,
 }
 
 /// The series of all hosts and, where there are several kinds of hosts, of each kind.

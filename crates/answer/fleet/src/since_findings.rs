@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::level_change::{LevelChange, host_changes};
-use crate::since::Series;
+use crate::series::Series;
 
 /// By how much more or less another reason may have changed to make up for one.
 const SAME: std::ops::RangeInclusive<f64> = 0.5..=2.0;

@@ -2,7 +2,7 @@
 
 use crate::Damage;
 use crate::compression::Compression;
-use crate::header::Header;
+use crate::header::{Header, sane_page_size};
 use crate::options::{RawOption, SectionHeader, id};
 use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, slice};
 use std::collections::HashSet;
@@ -170,17 +170,6 @@ impl Buffer {
 
 /// Text has no pages: any length of it is whole.
 pub(crate) const TEXT_PAGE: u32 = 1;
-
-/// Sub-buffers are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
-const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=(16 << 20);
-
-pub(crate) fn sane_page_size(found: u32, instead: u32, at: u64, damages: &mut Damages) -> u32 {
-    if found.is_power_of_two() && PAGE_SIZES.contains(&found) {
-        return found;
-    }
-    damages.note(at, format!("{found} is no page size; {instead} is taken"));
-    instead
-}
 
 /// Takes away what two CPUs both claim: no page belongs to two.
 ///

@@ -1,6 +1,7 @@
 //! Compression of sections and chunks, with every size bounded before memory is taken.
 
 use crate::Damage;
+use crate::output_room::{first_room, give_room};
 use crate::zstandard::Zstandard;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -46,11 +47,6 @@ impl Compression {
     }
 }
 
-/// First guess at how much a compressed byte grows; real kallsyms grow 4 times, trace pages 10.
-const USUAL_RATIO: usize = 32;
-/// Output memory taken at first, however little the input.
-const LEAST_OUTPUT: usize = 256 << 10;
-
 /// Decompresses pieces one after the other, keeping the decompressor's own memory between them.
 pub(crate) struct Inflate {
     zstd: Zstandard,
@@ -85,16 +81,6 @@ impl Inflate {
             size => Err(format!("gave {size} bytes, {declared} were declared")),
         }
     }
-}
-
-/// Makes `out` exactly `room` bytes long; memory is taken for no more than that.
-pub(crate) fn give_room(out: &mut Vec<u8>, room: usize) {
-    out.reserve_exact(room.saturating_sub(out.len()));
-    out.resize(room, 0);
-}
-
-pub(crate) fn first_room(input: usize, declared: usize) -> usize {
-    input.saturating_mul(USUAL_RATIO).max(LEAST_OUTPUT).min(declared)
 }
 
 /// Unpacks to the beginning of `out`, at most `declared` bytes; how many.

@@ -1,7 +1,6 @@
 //! The first bytes of the file: version, how numbers are written, how it is compressed.
 
 use crate::TraceDatError;
-use crate::buffers::sane_page_size;
 use crate::compression::Compression;
 use raw_bytes::{ByteOrder, Cursor, Damages, LongSize, Truncated};
 
@@ -112,4 +111,15 @@ fn user_long(size: u8, after: u64, damages: &mut Damages) -> LongSize {
         damages.note(after.saturating_sub(1), format!("a long of {size} bytes; 8 are taken"));
         LongSize::Eight
     })
+}
+
+/// Sub-buffers are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
+const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=(16 << 20);
+
+pub(crate) fn sane_page_size(found: u32, instead: u32, at: u64, damages: &mut Damages) -> u32 {
+    if found.is_power_of_two() && PAGE_SIZES.contains(&found) {
+        return found;
+    }
+    damages.note(at, format!("{found} is no page size; {instead} is taken"));
+    instead
 }

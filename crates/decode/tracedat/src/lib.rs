@@ -50,6 +50,7 @@ mod header;
 mod metadata;
 pub mod option;
 mod options;
+mod output_room;
 mod peers;
 mod recording;
 mod section;

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "zstd")]
 mod built {
-    use crate::compression::{first_room, give_room};
+    use crate::output_room::{first_room, give_room};
     use crate::zstd_bound::most_unpacked;
     use std::io;
 

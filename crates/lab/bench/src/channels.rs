@@ -13,7 +13,6 @@ mod render;
 mod run;
 mod summary;
 mod sustained;
-mod variant;
 
 use lab::{Arch, Description, Lab};
 
@@ -28,8 +27,8 @@ use crate::surroundings::Surroundings;
 pub use self::outcome::{Attributed, Conditions, Outcome, Row, Sustained};
 pub use self::plan::ChannelsPlan;
 pub(crate) use self::run::float;
-pub use self::variant::Variant;
 pub use crate::restarting_lab::ProgressFn;
+pub use crate::variant::Variant;
 use stats::Chance;
 
 /// Processors of the guest.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use analyses::device_exits::DeviceAddresses;
 
-use crate::channels::Variant;
+use crate::variant::Variant;
 
 /// Says of every PCI device of the guest what it is, and where its registers and memory are.
 pub(crate) const LIST: &str = "for d in /sys/bus/pci/devices/*; do \

@@ -18,6 +18,7 @@ mod restarting_lab;
 mod shape;
 mod surroundings;
 pub mod tracers;
+mod variant;
 
 pub use error::{BenchError, Result};
 pub use exitcost::{ExitCounts, ExitSource, Kind as ExitKind, Toggle};

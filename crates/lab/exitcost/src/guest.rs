@@ -11,7 +11,7 @@ use sys::guest_instructions::{self as instructions, PortReader};
 
 use crate::host;
 use crate::kind::{IO_APIC, Kind, LEAF, MAGIC, MSR_APIC_BASE, PORT_PIC};
-use crate::measure::MeasureOptions;
+use crate::measure_options::MeasureOptions;
 use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::sheet::{ExitSource, Row, Sheet, System};
 

@@ -11,9 +11,11 @@
 )]
 
 mod ablation;
+mod ablation_sheet;
 mod exit_counts;
 mod kind;
 mod measure;
+mod measure_options;
 mod sheet;
 mod toggle;
 mod undo;
@@ -39,9 +41,11 @@ mod vm;
 #[cfg(target_arch = "x86_64")]
 mod waker;
 
-pub use ablation::{AblationOptions, AblationSheet, StepSheet, ablate};
+pub use ablation::ablate;
+pub use ablation_sheet::{AblationOptions, AblationSheet, StepSheet};
 pub use exit_counts::{ExitCounts, ReasonCount, end_exit_counts, exit_counts};
 pub use kind::Kind;
-pub use measure::{MeasureOptions, measure};
+pub use measure::measure;
+pub use measure_options::MeasureOptions;
 pub use sheet::{ExitSource, HandledBy, Row, Sheet, System};
 pub use toggle::Toggle;

@@ -1,30 +1,7 @@
 //! Measures all kinds asked for, in one of the two ways.
 
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
-
-use crate::kind::Kind;
+use crate::measure_options::MeasureOptions;
 use crate::sheet::{ExitSource, Sheet};
-
-/// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MeasureOptions {
-    /// How.
-    pub way: ExitSource,
-    /// Which kinds; in the order of [`Kind::ALL`] whatever order they are in.
-    pub kinds: Vec<Kind>,
-    /// Runs of each.
-    pub runs: u32,
-    /// How long a run should take, about.
-    pub run_ms: u64,
-}
-
-impl MeasureOptions {
-    pub(crate) fn run(&self) -> Duration {
-        Duration::from_millis(self.run_ms)
-    }
-}
 
 /// Measures. A kind that can't be measured here has a row that says why.
 ///

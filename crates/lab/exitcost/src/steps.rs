@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sys::guest_instructions::has_vmmcall;
 use sys::kvm::Controllers;
 
-use crate::ablation::{AblationOptions, AblationSheet, StepSheet};
+use crate::ablation_sheet::{AblationOptions, AblationSheet, StepSheet};
 use crate::host;
 use crate::kind::Kind;
 use crate::machine::{LONG, Machine, MachineError, SHORT, Setup};

@@ -11,7 +11,7 @@ use crate::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
 use crate::machine::{BatchCost, LONG, Machine, MachineError, SHORT, Setup};
-use crate::measure::MeasureOptions;
+use crate::measure_options::MeasureOptions;
 use crate::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::sheet::{ExitSource, HandledBy, Row, Sheet};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use perfdata::{Body, BuildId, Comm, Events, Mapping, Record, Task, kind, misc};
 
 use crate::files::Files;
-use crate::processes::{Processes, Replay};
+use crate::processes::{Change, Event, Processes, Replay};
 
 /// Events that are kept: a host under load starts a thousand programs a second, each with ten mappings.
 const MOST_EVENTS: usize = 1 << 21;
@@ -15,25 +15,6 @@ const MOST_BUILD_IDS: usize = 1 << 16;
 
 /// `pid` of the kernel's own mappings.
 const KERNEL: u32 = u32::MAX;
-
-/// What happened to the memory of a process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
-    /// It mapped a file.
-    Map { start: u64, len: u64, file_offset: u64, file: u32 },
-    /// It runs a new program.
-    Exec,
-    /// It was forked off another.
-    Fork { parent: u32 },
-}
-
-/// A change, and when.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
-    pub(crate) time_ns: u64,
-    pub(crate) pid: u32,
-    pub(crate) change: Change,
-}
 
 /// Collects what happened to processes' memory; the order does not matter, but for what happened at one time.
 #[derive(Clone, Debug, Default)]

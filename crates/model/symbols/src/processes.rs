@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use crate::files::Files;
-use crate::process_log::{Change, Event};
 
 /// Parents that are looked through for what a process had when it was forked off.
 const MOST_PARENTS: usize = 64;
@@ -99,6 +98,25 @@ impl Processes {
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
+}
+
+/// What happened to the memory of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    /// It mapped a file.
+    Map { start: u64, len: u64, file_offset: u64, file: u32 },
+    /// It runs a new program.
+    Exec,
+    /// It was forked off another.
+    Fork { parent: u32 },
+}
+
+/// A change, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) time_ns: u64,
+    pub(crate) pid: u32,
+    pub(crate) change: Change,
 }
 
 /// Makes [`Processes`] of events in the order of their times.

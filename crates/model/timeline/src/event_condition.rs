@@ -5,8 +5,29 @@ use eventfmt::{
 };
 use raw_bytes::{Abi, ByteOrder};
 
-use crate::event_filter::FilterError;
 use crate::trace_cmd_forms::TraceCmdForm;
+
+/// A filter that can't be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// A list of CPUs that is none.
+    #[error("\"{0}\" is no list of CPUs; write 0,2-3")]
+    Cpus(String),
+    /// A text that is not a condition.
+    #[error("\"{0}\" is not a condition; write FIELD OP VALUE with one of == != < <= > >= & ~")]
+    Condition(String),
+    /// `=` between field and value.
+    #[error("\"{0}\": = does not compare; write == for equal, or ~ for a pattern with * and ?")]
+    Assignment(String),
+    /// Several conditions in one.
+    #[error(
+        "\"{0}\": one condition stands here; give --where several times, and all of them have to hold"
+    )]
+    Several(String),
+    /// A number where text is compared, or the other way round.
+    #[error("\"{0}\": only == != and ~ compare text")]
+    TextOrder(String),
+}
 
 /// What trace-cmd puts before the kernel's names of AMD's exit reasons.
 const PREFIX: &str = "exit_";

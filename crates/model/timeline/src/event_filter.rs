@@ -5,29 +5,7 @@ use std::fmt;
 use eventfmt::EventFormat;
 use raw_bytes::Abi;
 
-pub use crate::event_condition::{CompiledCondition, Condition, Unfit};
-
-/// A filter that can't be understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
-    /// A list of CPUs that is none.
-    #[error("\"{0}\" is no list of CPUs; write 0,2-3")]
-    Cpus(String),
-    /// A text that is not a condition.
-    #[error("\"{0}\" is not a condition; write FIELD OP VALUE with one of == != < <= > >= & ~")]
-    Condition(String),
-    /// `=` between field and value.
-    #[error("\"{0}\": = does not compare; write == for equal, or ~ for a pattern with * and ?")]
-    Assignment(String),
-    /// Several conditions in one.
-    #[error(
-        "\"{0}\": one condition stands here; give --where several times, and all of them have to hold"
-    )]
-    Several(String),
-    /// A number where text is compared, or the other way round.
-    #[error("\"{0}\": only == != and ~ compare text")]
-    TextOrder(String),
-}
+pub use crate::event_condition::{CompiledCondition, Condition, FilterError, Unfit};
 
 /// A set of CPU numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

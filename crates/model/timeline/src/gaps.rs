@@ -5,7 +5,7 @@
 //! a thread need hear only the last loss of a stream: the ones before have ended by then and change
 //! nothing more.
 
-use crate::lanes::Run;
+use crate::thread_batch::Run;
 use crate::thread_event::ThreadEvent;
 
 /// Up to this many losses are given to all threads as they are.

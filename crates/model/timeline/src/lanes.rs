@@ -15,7 +15,7 @@ use crate::gaps::Gaps;
 use crate::losses::Losses;
 use crate::rounds::{Batch, Consume, Input};
 use crate::stamps::StreamStamps;
-use crate::thread_batch::ThreadBatch;
+use crate::thread_batch::{Run, ThreadBatch};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpus::Vcpus;
 
@@ -76,17 +76,6 @@ impl Lane {
         batch.begin_at(number, self.last_ns.unwrap_or(0));
         damage
     }
-}
-
-/// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) lane: usize,
-    pub(crate) batch: usize,
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) first_ns: u64,
-    pub(crate) last_ns: u64,
 }
 
 /// The runs of vCPU threads in one round; kept between rounds for its memory.

@@ -8,6 +8,17 @@ use crate::rounds::Batch;
 use crate::stamps::{self, BlockStamps};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 
+/// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) lane: usize,
+    pub(crate) batch: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+}
+
 /// The events of one block that concern threads.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadBatch {

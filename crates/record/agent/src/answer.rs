@@ -1,12 +1,10 @@
 //! Answers a host: who this machine is, and recordings as it asks for them.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use channel::Heard;
 use confine::Unconfined;
 use printable::with_causes;
-use tracefs::{Instance, Tracefs, page_size};
 use waits::Signal;
 use wire::{CodeRequest, GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
@@ -14,6 +12,7 @@ use crate::error::{AgentError, Result};
 use crate::guard::Guard;
 use crate::leave::{Busy, leave_at_signals};
 use crate::link::{Host, Link};
+use crate::machine::{boot_id, page_bytes, possible_cpus};
 use crate::probe_sets;
 use crate::recording::{Prepared, Recording};
 use crate::samples::{self, Samples};
@@ -97,24 +96,6 @@ fn hello(link: &Link) -> Result<GuestHello> {
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         streams: link.streams(cpus, std::thread::available_parallelism().map_or(1, usize::from)),
     })
-}
-
-/// CPUs that this machine may have.
-pub(crate) fn possible_cpus() -> Result<usize> {
-    Ok(Instance::top(&Tracefs::find()?).cpus()?.len())
-}
-
-/// Bytes of a page of the kernel's ring buffer.
-pub(crate) fn page_bytes() -> Result<u32> {
-    let header = Tracefs::find()?.root().join("events/header_page");
-    Ok(page_size(&tracefs::read(&header)?))
-}
-
-/// The kernel's id of this boot; zeros where it has none.
-pub(crate) fn boot_id() -> [u8; 16] {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits = text.trim().replace('-', "");
-    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
 }
 
 /// A host, and what it has this machine do.

@@ -19,6 +19,7 @@ mod files;
 mod guard;
 mod leave;
 mod link;
+mod machine;
 mod probe_sets;
 mod pump;
 mod recording;

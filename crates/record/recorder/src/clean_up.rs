@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use folder::{Folder, Modes};
 use tracefs::{Clock, CpuStats, Instance, LeftOver, RawPages, Texts, Tracefs, page_size};
 
+use crate::ending::stop_signal;
 use crate::error::{RecordError, Result};
 use crate::losses::keep_counts;
 use crate::pages_folder::pages;
-use crate::pump::{Pump, stop_signal};
+use crate::pump::Pump;
 use crate::quota::Quota;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 

@@ -10,12 +10,12 @@ use printable::{label, with_causes};
 use vms::{GuestAddress, NoGuest};
 use waits::{Deadline, Signal, Wait};
 
+use crate::ending::stop_signal;
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flight::Asked;
 use crate::guests::{self, CONNECTS, Guests, Ready, SharedGuests};
 use crate::plan::RecordPlan;
-use crate::pump::stop_signal;
 use crate::session_folder::SessionFolder;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;

@@ -6,14 +6,14 @@
 //! at most 5 s  guests have sent the rest (`--guest-wait`), or are cut off
 //! ```
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use waits::{Deadline, Signal, Wait};
 
-use crate::error::Result;
-use crate::pump::stop_signal;
+use crate::error::{RecordError, Result};
 
 /// How long guests are waited for after the end, when nobody says otherwise.
 pub const USUAL_GUEST_WAIT: Duration = Duration::from_secs(5);
@@ -21,6 +21,11 @@ pub const USUAL_GUEST_WAIT: Duration = Duration::from_secs(5);
 pub(crate) const STOP_MESSAGE: Duration = Duration::from_secs(1);
 /// How long after the last deadline threads may take to put away what they have.
 const PUT_AWAY: Duration = Duration::from_millis(500);
+
+/// The signal to all threads of a recording that it is over.
+pub(crate) fn stop_signal() -> Result<Signal> {
+    Signal::new().map_err(RecordError::io("make", Path::new("an event")))
+}
 
 /// What ends a recording from outside, at any time. All copies are the same one.
 #[derive(Clone, Debug)]

@@ -24,11 +24,11 @@ use confine::{CapabilitySet, Confined};
 use folder::Modes;
 use waits::{Deadline, Signal};
 
+use crate::ending::stop_signal;
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::guest::{ANSWER, GuestSummary, HostClock, Quota, Ready, Receivers};
 use crate::guests::{self, InGuests};
-use crate::pump::stop_signal;
 use crate::recording::{nanoseconds, unix_ns};
 use crate::session::{self, Recorded};
 use crate::session_folder::{SessionFolder, invoking_user};

@@ -8,10 +8,10 @@ use printable::with_causes;
 use waits::{Deadline, Signal, Wait};
 
 use crate::ending::Ending;
+use crate::ending::stop_signal;
 use crate::error::{RecordError, Result};
 use crate::guests::{self, CONNECTS, Guests, SharedGuests};
 use crate::plan::RecordPlan;
-use crate::pump::stop_signal;
 use crate::session_folder::SessionFolder;
 use crate::task::{Outcome, Task};
 

@@ -1,7 +1,6 @@
 //! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -21,11 +20,6 @@ use crate::quota::Quota;
 
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
-
-/// The signal to all threads of a recording that it is over.
-pub(crate) fn stop_signal() -> Result<Signal> {
-    Signal::new().map_err(RecordError::io("make", Path::new("an event")))
-}
 
 /// A thread that empties one CPU's buffer.
 #[derive(Debug)]

@@ -29,12 +29,12 @@ use waits::{Signal, Wait};
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 
+use crate::ending::stop_signal;
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guest::{self, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
 use crate::guests::InGuests;
-use crate::pump::stop_signal;
 
 pub(crate) use self::address::find;
 use self::control_loop::ControlLoop;

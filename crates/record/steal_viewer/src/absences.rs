@@ -2,7 +2,7 @@
 
 use shmring::spans::{Activity, Span};
 
-use crate::shares::{ExitKey, Exits};
+use crate::exits::{ExitKey, Exits};
 
 /// How many are kept of an interval.
 pub(crate) const MOST: usize = 5;

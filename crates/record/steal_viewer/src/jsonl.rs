@@ -6,7 +6,8 @@ use std::fmt::Write;
 use shmring::spans::{Activity, By};
 
 use crate::absences::Absence;
-use crate::shares::{Exits, Interval, VcpuShares};
+use crate::exits::Exits;
+use crate::shares::{Interval, VcpuShares};
 use crate::table::{TableContext, reason};
 
 /// The line, without its end.

@@ -9,6 +9,7 @@
 
 mod absences;
 mod error;
+mod exits;
 mod follow;
 mod jsonl;
 mod own_steal;
@@ -20,6 +21,7 @@ mod watch;
 
 pub use absences::Absence;
 pub use error::{Result, StealError};
+pub use exits::Exits;
 pub use follow::Follower;
-pub use shares::{Exits, Interval, VcpuShares};
+pub use shares::{Interval, VcpuShares};
 pub use watch::{Format, Options, watch};

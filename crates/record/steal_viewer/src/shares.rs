@@ -5,32 +5,7 @@ use std::collections::BTreeMap;
 use shmring::spans::{Activity, By, Span};
 
 use crate::absences::Absence;
-
-/// Exits of one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exits {
-    /// How many began.
-    pub count: u64,
-    /// Ticks by what the vCPU's thread did, in the order of [`Activity::ALL`].
-    pub ticks: [u64; Activity::ALL.len()],
-}
-
-impl Exits {
-    /// Ticks of one kind.
-    #[must_use]
-    pub fn of(&self, activity: Activity) -> u64 {
-        place(activity).map_or(0, |at| self.ticks.get(at).copied().unwrap_or(0))
-    }
-
-    /// All ticks of these exits.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks))
-    }
-}
-
-/// What tells exits apart: level, `isa` and code; none for time away that no exit began.
-pub(crate) type ExitKey = (u8, u8, u32);
+use crate::exits::{ExitKey, Exits, place};
 
 /// Where the time of one vCPU went. All but `running` add up with it to the interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,10 +72,6 @@ fn add(exits: &mut Exits, span: &Span, begins: bool) {
     if let Some(ticks) = place(span.activity).and_then(|at| exits.ticks.get_mut(at)) {
         *ticks = ticks.saturating_add(span.ticks);
     }
-}
-
-fn place(activity: Activity) -> Option<usize> {
-    Activity::ALL.iter().position(|one| *one == activity)
 }
 
 /// All vCPUs over one interval.

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use shmring::spans::{Activity, By};
 
 use crate::absences::Absence;
+use crate::exits::{ExitKey, Exits};
 use crate::rate::Rate;
-use crate::shares::{ExitKey, Exits, Interval, VcpuShares};
+use crate::shares::{Interval, VcpuShares};
 
 /// Names of exits by `isa` and code.
 pub(crate) type Names = BTreeMap<(u8, u32), String>;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use channel::{Control, GuestAddress, GuestMemory, GuestPorts};
 use wire::Message;
 
-use crate::answer::{boot_id, page_bytes, possible_cpus};
 use crate::error::Result;
+use crate::machine::{boot_id, page_bytes, possible_cpus};
 
 const KILLED: &str = "its agent was killed: pages that it had not sent yet are missing";
 /// How long a port may take to be given up by the agent.

@@ -10,10 +10,10 @@ use confine::Confined;
 use waits::{Deadline, Signal, Wait};
 use wire::{PageDecoder, Piece};
 
+use crate::ending::stop_signal;
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guest::files::{Arriving, GuestFiles};
-use crate::pump::stop_signal;
 use crate::task::{Outcome, Task};
 
 /// Bytes read at once; fewer where there are many streams, so that all of them read no more at once

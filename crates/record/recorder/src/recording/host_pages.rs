@@ -7,11 +7,12 @@ use tracefs::TraceSession;
 use waits::{Deadline, Signal};
 
 use super::FOLDER;
+use crate::ending::stop_signal;
 use crate::error::{RecordError, Result};
 use crate::flight::{FlightPlan, Rolling};
 use crate::flusher::{Flusher, GrowingFiles};
 use crate::losses::CpuLosses;
-use crate::pump::{Pump, stop_signal};
+use crate::pump::Pump;
 use crate::quota::Quota;
 use crate::session_folder::SessionFolder;
 

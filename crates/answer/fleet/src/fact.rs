@@ -1,0 +1,18 @@
+//! What is known of a session: one of its columns, or a label.
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fact {
+    Text(String),
+    Number(f64),
+}
+
+impl Fact {
+    /// As a text.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
