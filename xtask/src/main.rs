@@ -8,6 +8,7 @@ mod compare;
 mod doc_examples;
 mod doc_paths;
 mod fixtures;
+mod import_cycles;
 mod layers;
 mod limits;
 mod map;
@@ -90,7 +91,10 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Tests => test_programs::run(),
-        Chore::Layers => layers::check().and(source_rules::check()).and(doc_examples::check()),
+        Chore::Layers => layers::check()
+            .and(import_cycles::check())
+            .and(source_rules::check())
+            .and(doc_examples::check()),
         Chore::Fixtures => fixtures::check(),
         Chore::Page => page::check(),
         Chore::Bpf => bpf::check(),

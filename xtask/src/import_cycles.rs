@@ -1,0 +1,205 @@
+//! Modules of a crate import each other one way: no cycles among the modules below its root.
+//!
+//! An edge is a path `crate::MODULE` in code that is not a test, a name that the root re-exports from a module, or a
+//! `use super::MODULE` in a file next to the root. Files inside one module may import each other as they like.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::repository;
+
+/// Crates that still have cycles, with how many of their modules are in one. These numbers only fall.
+const REMAINING: &[(&str, usize)] = &[
+    ("answer/export", 5),
+    ("answer/lake", 11),
+    ("cli", 9),
+    ("decode/ctf", 8),
+    ("decode/sources", 17),
+    ("decode/tracedat", 3),
+    ("lab/lab", 19),
+    ("lab/labguest", 4),
+    ("model/timeline", 5),
+    ("record/channel", 4),
+    ("record/delayer", 2),
+    ("record/recorder", 12),
+    ("record/tracefs", 7),
+    ("testkit", 3),
+];
+
+/// Where a module with its own tests ends: such a block is the last of its file.
+const TESTS: &str = "#[cfg(test)]\nmod tests {";
+
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Checks every crate.
+pub(crate) fn check() -> Result<()> {
+    let root = repository::root();
+    let crates = root.join("crates");
+    let (mut faults, mut total) = (Vec::new(), 0);
+    for folder in repository::crates(&root)? {
+        let name = folder.strip_prefix(&crates).unwrap_or(&folder).display().to_string();
+        let remaining =
+            REMAINING.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
+        let in_cycles = in_cycles(&imports(&folder.join("src"))?);
+        total += in_cycles.len();
+        if in_cycles.len() > remaining {
+            let modules = in_cycles.into_iter().collect::<Vec<_>>().join(", ");
+            faults.push(format!("crates/{name}: these modules import each other in a cycle: {modules}; move what they share into a module of its own"));
+        } else if in_cycles.len() < remaining {
+            let count = in_cycles.len();
+            faults.push(format!("crates/{name} has {count} modules in cycles: write that number in xtask/src/import_cycles.rs"));
+        }
+    }
+    repository::conclude(&format!("import cycles ({total} modules left)"), &faults)
+}
+
+/// By module below a crate's root, the others that it imports.
+fn imports(src: &Path) -> Result<Imports> {
+    let mut files = repository::files(src, &["tests"])?;
+    files.retain(|file| {
+        file.extension().is_some_and(|kind| kind == "rs") && !file.ends_with("tests.rs")
+    });
+    let mut texts: Vec<(String, bool, String)> = Vec::new();
+    let mut at_root = String::new();
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let inside = file.strip_prefix(src).unwrap_or(file);
+        let mut parts = inside.iter().filter_map(|part| part.to_str());
+        let first = parts.next().unwrap_or_default();
+        let (module, is_next_to_root) = (first.trim_end_matches(".rs"), first.ends_with(".rs"));
+        match module {
+            "lib" | "main" => at_root += &code(&text),
+            _ => texts.push((module.to_owned(), is_next_to_root, code(&text))),
+        }
+    }
+    let modules: BTreeSet<String> = texts.iter().map(|(module, ..)| module.clone()).collect();
+    let exported = exported(&at_root, &modules);
+    let mut imports = Imports::new();
+    for (module, is_next_to_root, text) in &texts {
+        let mut names = names_after(text, "crate::");
+        if *is_next_to_root {
+            names.extend(names_after(text, "use super::"));
+        }
+        let used = names.into_iter().filter_map(|name| {
+            if modules.contains(&name) { Some(name) } else { exported.get(&name).cloned() }
+        });
+        imports.entry(module.clone()).or_default().extend(used.filter(|used| used != module));
+    }
+    Ok(imports)
+}
+
+/// A file without comments and its tests.
+fn code(text: &str) -> String {
+    let text = text.split(TESTS).next().unwrap_or_default();
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The first names of all paths that follow `prefix`: `a` and `b` of `crate::{a::X, b}`.
+fn names_after(text: &str, prefix: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for rest in text.split(prefix).skip(1) {
+        match rest.strip_prefix('{') {
+            Some(list) => names.extend(first_names(list)),
+            None => names.push(name(rest)),
+        }
+    }
+    names
+}
+
+/// First names of a list's parts, up to the brace that closes it.
+fn first_names(list: &str) -> Vec<String> {
+    let (mut depth, mut names, mut is_new) = (0_usize, Vec::new(), true);
+    for (at, character) in list.char_indices() {
+        match character {
+            '}' if depth == 0 => break,
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => is_new = true,
+            _ if is_new && !character.is_whitespace() => {
+                names.push(name(list.get(at..).unwrap_or_default()));
+                is_new = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn name(text: &str) -> String {
+    text.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect()
+}
+
+/// By name that the root re-exports, the module that it is from.
+fn exported(root: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let mut exported = BTreeMap::new();
+    for statement in root.split("use ").skip(1).filter_map(|rest| rest.split(';').next()) {
+        let path = statement.trim_start_matches("crate::").trim_start_matches("self::");
+        let Some((module, rest)) =
+            path.split_once("::").filter(|(module, _)| modules.contains(*module))
+        else {
+            continue;
+        };
+        let names =
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty());
+        exported.extend(names.map(|name| (name.to_owned(), module.to_owned())));
+    }
+    exported
+}
+
+/// Modules that reach themselves.
+fn in_cycles(imports: &Imports) -> BTreeSet<String> {
+    let reaches_itself = |module: &String| {
+        let (mut reached, mut open) = (BTreeSet::new(), vec![module]);
+        while let Some(next) = open.pop() {
+            for used in imports.get(next).into_iter().flatten() {
+                if reached.insert(used) {
+                    open.push(used);
+                }
+            }
+        }
+        reached.contains(module)
+    };
+    imports.keys().filter(|module| reaches_itself(module)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(edges: &[(&str, &[&str])]) -> Imports {
+        let used = |used: &[&str]| used.iter().map(|&name| name.to_owned()).collect();
+        edges.iter().map(|(module, names)| ((*module).to_owned(), used(names))).collect()
+    }
+
+    #[test]
+    fn modules_that_reach_themselves_are_in_a_cycle() {
+        let imports = edges(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"]), ("d", &["a"])]);
+        assert_eq!(in_cycles(&imports).into_iter().collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn first_names_of_paths_and_lists_are_imports() {
+        let text =
+            "use crate::{\n    alpha::{One, Two},\n    beta,\n};\nlet x = crate::gamma::f();";
+        assert_eq!(names_after(text, "crate::"), ["alpha", "beta", "gamma"]);
+    }
+
+    #[test]
+    fn names_that_the_root_exports_are_those_of_their_modules() {
+        let modules = BTreeSet::from(["alpha".to_owned()]);
+        let exported = exported("pub use alpha::{One, part::Two};\nuse std::fs;\n", &modules);
+        assert_eq!(exported.get("Two"), Some(&"alpha".to_owned()));
+        assert!(!exported.contains_key("fs"));
+    }
+
+    #[test]
+    fn comments_and_tests_import_nothing() {
+        let text =
+            code("use crate::a;\n// crate::b\n#[cfg(test)]\nmod tests {\n    use crate::c;\n}\n");
+        assert_eq!(names_after(&text, "crate::"), ["a"]);
+    }
+}
