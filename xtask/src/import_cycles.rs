@@ -18,15 +18,10 @@ const REMAINING: &[(&str, usize)] = &[
     ("cli", 9),
     ("decode/ctf", 8),
     ("decode/sources", 17),
-    ("decode/tracedat", 3),
     ("lab/lab", 19),
-    ("lab/labguest", 4),
     ("model/timeline", 5),
-    ("record/channel", 4),
-    ("record/delayer", 2),
     ("record/recorder", 12),
     ("record/tracefs", 7),
-    ("testkit", 3),
 ];
 
 /// Where a module with its own tests ends: such a block is the last of its file.

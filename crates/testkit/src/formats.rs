@@ -4,6 +4,7 @@ use raw_bytes::Abi;
 
 use crate::event::EventBuilder;
 use crate::format::Format;
+use crate::machine::Machine;
 use crate::shapes::{self, Shape};
 use crate::{bytes, layout};
 
@@ -29,23 +30,6 @@ pub const HEADER_EVENT: &str = "\
 \ttime_stamp : type == 31
 \tdata max type_len  == 28
 ";
-
-/// The architecture whose KVM events a kernel has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Machine {
-    /// Intel and AMD; the field `isa` of the events tells them apart (1 VMX, 2 SVM).
-    X86,
-    /// 64-bit Arm.
-    Arm64,
-    /// IBM Z.
-    S390,
-    /// RISC-V.
-    Riscv,
-    /// POWER, book3s HV.
-    Powerpc,
-    /// LoongArch.
-    Loongarch,
-}
 
 /// Every format of a kernel made for tests: KVM's of one machine, sched, irq.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use raw_bytes::{Abi, LongSize};
 
 use crate::format::Field;
-use crate::formats::Machine;
+use crate::machine::Machine;
 
 /// Size in bytes and signedness of a C type as the kernel's headers spell it.
 fn scalar(machine: Machine, abi: Abi, c_type: &str) -> (usize, bool) {

@@ -51,6 +51,7 @@ mod metadata;
 pub mod option;
 mod options;
 mod output_room;
+mod parse;
 mod peers;
 mod recording;
 mod section;

@@ -1,13 +1,13 @@
 //! A whole file, read.
 
-use crate::buffers::{Buffer, note_repetitions, part_overlaps};
+use crate::Damage;
+use crate::buffers::Buffer;
 use crate::formats::Formats;
-use crate::header::{Header, Version};
+use crate::header::Header;
 use crate::metadata::Metadata;
 use crate::options::RawOption;
 use crate::section::Section;
-use crate::{Damage, TraceDatError, v6, v7};
-use raw_bytes::{Abi, Damages};
+use raw_bytes::Abi;
 
 /// A recording: all of a trace.dat but the pages and the large texts, of which it knows the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,54 +37,6 @@ pub struct TraceDat {
 }
 
 impl TraceDat {
-    /// Reads the metadata of `file`, the whole content of a trace.dat.
-    ///
-    /// # Errors
-    /// When the file is no trace.dat of version 6 or 7, or ends before any of it can be used.
-    pub fn parse(file: &[u8]) -> Result<Self, TraceDatError> {
-        let mut damages = Damages::default();
-        let (header, cursor) = Header::parse(file, &mut damages)?;
-        let read = match header.version {
-            Version::V6 => v6::read,
-            Version::V7 => v7::read,
-        };
-        let mut recording = Self::empty(header);
-        read(file, cursor, &mut recording, &mut damages)?;
-        recording.finish(damages);
-        Ok(recording)
-    }
-
-    fn finish(&mut self, mut damages: Damages) {
-        self.formats.check(&mut damages);
-        // A file may have instances first.
-        self.buffers.sort_by_key(|buffer| !buffer.name.is_empty());
-        part_overlaps(&mut self.buffers, &mut damages);
-        note_repetitions(&self.buffers, &mut damages);
-        if self.buffers.is_empty() {
-            damages.note(
-                0,
-                "no table of CPUs: the recorder did not finish this file, or its end is missing",
-            );
-        }
-        self.damage = damages.into_vec();
-    }
-
-    fn empty(header: Header) -> Self {
-        Self {
-            header,
-            formats: Formats::default(),
-            kallsyms: None,
-            printk: None,
-            cmdlines: None,
-            btf: None,
-            modules: None,
-            options: Vec::new(),
-            metadata: Metadata::default(),
-            buffers: Vec::new(),
-            damage: Vec::new(),
-        }
-    }
-
     /// Byte order and `long` of the recorded kernel; where its page header does not give it, `long`
     /// is that of the recording program.
     #[must_use]

@@ -12,8 +12,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::failure::Failure;
 use crate::ports::{Port, PortState};
-use crate::serve::Failure;
 
 /// Runs one command to its end, or until a message that is not for it interrupts it.
 pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use labwire::{MAX_PAYLOAD_BYTES, Message, Put};
 
+use crate::failure::Failure;
 use crate::ports::Port;
-use crate::serve::Failure;
 
 /// Writes a file from the `Data` that follows. On an error the rest is read all the same.
 pub(crate) fn receive(mut port: &Port, put: &Put) -> Result<Option<Message>, Failure> {

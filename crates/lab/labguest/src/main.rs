@@ -10,6 +10,7 @@ mod drain;
 mod exec;
 mod exit_costs;
 mod exits;
+mod failure;
 mod files;
 mod handoff;
 mod init;

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::failure::Failure;
 use crate::ports::{Port, PortState};
-use crate::serve::Failure;
 
 /// Relays until either end is done.
 pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {

@@ -9,6 +9,7 @@ use std::thread;
 
 use labwire::{FrameError, GuestConfig, Message, Ready};
 
+use crate::failure::Failure;
 use crate::ports::Port;
 use crate::{exec, files, ports, relay};
 
@@ -77,27 +78,5 @@ fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> 
             labwire::write(&mut &*port, &Message::Failed(text))?;
             Ok(None)
         }
-    }
-}
-
-/// Why a request was not done.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The client is gone.
-    Channel(FrameError),
-    /// It can't be done; the client gets the reason.
-    Request(String),
-}
-
-impl From<FrameError> for Failure {
-    fn from(error: FrameError) -> Self {
-        Self::Channel(error)
-    }
-}
-
-impl Failure {
-    /// A failed write to the port.
-    pub(crate) fn channel(error: io::Error) -> Self {
-        Self::Channel(FrameError::Io(error))
     }
 }

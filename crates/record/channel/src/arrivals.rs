@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::control::Control;
 use crate::listener::Listener;
+use crate::opening::Opening;
 use crate::peer::Peer;
 use crate::stream::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,24 +32,6 @@ const PLACES_OF_ONE: usize = 64;
 const AT_ONCE: usize = 64;
 /// Pause after a connection could not be taken: this process has too many files open.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
-
-/// Messages over a connection, the first of which says what the other side wants.
-pub trait Opening: Sized {
-    /// The first message, decoded.
-    type First;
-
-    /// The messages that a stream carries.
-    fn over(stream: Stream) -> Self;
-
-    /// The first message as far as it is there, without waiting; None until it is whole.
-    ///
-    /// # Errors
-    /// When the other side is gone, or what it sends is no message.
-    fn hear_first(&mut self) -> io::Result<Option<Self::First>>;
-
-    /// The stream itself, where it is one.
-    fn stream(&self) -> Option<&Stream>;
-}
 
 /// A connection whose other side has said what it wants.
 #[derive(Debug)]

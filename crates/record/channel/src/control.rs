@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wire::{ControlDecoder, Message, encode};
 
-use crate::arrivals::Opening;
 use crate::memory::ControlRings;
+use crate::opening::Opening;
 use crate::stream::Stream;
 use waits::Wait;
 

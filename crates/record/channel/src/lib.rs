@@ -13,8 +13,10 @@ mod control;
 mod device;
 mod listener;
 mod memory;
+mod opening;
 mod peer;
 mod ports;
+mod sent;
 mod session_number;
 mod sink;
 mod stream;
@@ -26,18 +28,20 @@ mod tls;
 mod trace_cmd;
 
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
-pub use arrivals::{Arrival, Arrivals, Opening};
+pub use arrivals::{Arrival, Arrivals};
 pub use control::{Control, Heard};
 pub use device::device_ranges;
 pub use listener::Listener;
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};
+pub use opening::Opening;
 pub use peer::{Fingerprint, Peer};
 pub use ports::{GuestPorts, PortSockets};
+pub use sent::Sent;
 pub use session_number::session_number;
 pub use shmring::{
     Access, Frame, FrameRing, NoFrames, PageConsumer, Pause, Poller, SharedMap, TakeFrom,
     frame_rings,
 };
-pub use sink::{PageSink, Sent, StreamSink};
+pub use sink::{PageSink, StreamSink};
 pub use stream::{Stream, is_closed};
 pub use trace_cmd::TraceCmd;

@@ -18,7 +18,7 @@ use shmring::{
 };
 use tracefs::RawPages;
 
-use crate::sink::Sent;
+use crate::sent::Sent;
 use waits::Wait;
 
 /// How long a guest sleeps between two looks for what the host says: half of that is how long the

@@ -10,21 +10,12 @@ use wire::PageHead;
 
 use crate::batch::Batch;
 use crate::memory::PageRing;
+use crate::sent::Sent;
 use crate::stream::Stream;
 use waits::Wait;
 
 /// Reopens a stream that has failed: a port that was unplugged, and is back.
 type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;
-
-/// What was sent of one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Bytes of pages that left the kernel's buffer. Those that were lost on the way are among
-    /// them: the host sees by the next head that they are missing.
-    pub bytes: u64,
-    /// Bytes of those that the stream took no more.
-    pub lost_bytes: u64,
-}
 
 /// Where a CPU's pages go.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::net::sockopt::set_tcp_quickack;
 use wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
 
-use crate::arrivals::Opening;
+use crate::opening::Opening;
 use crate::stream::Stream;
 use waits::Wait;
 

@@ -9,6 +9,7 @@ use aya::{Ebpf, EbpfLoader};
 use bpfload::{RunTimes, attach, attach_for, kernel_types, load_object, load_program, take_map};
 use timeline::delays::{DelayCounts, ReasonCounts};
 
+use crate::MOST_CODES;
 use crate::error::{DelayError, Result};
 
 /// The object, of `bpf/delay.bpf.c`; none where nobody knows what an exit looks like.
@@ -20,8 +21,6 @@ static OBJECT: Option<&[u8]> =
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static OBJECT: Option<&[u8]> = None;
 
-/// Codes of exits that there is room for.
-pub const MOST_CODES: usize = 8;
 /// The programs delay no exit for longer, whatever they are asked for.
 pub const MOST_DELAY: Duration = Duration::from_micros(100);
 /// Programs by their names, with their tracepoints: what sees that an exit is over, and what waits.

@@ -15,7 +15,7 @@ mod sched;
 mod syscalls;
 mod x86;
 
-use crate::formats::Machine;
+use crate::machine::Machine;
 
 /// An event before it is laid out for a machine.
 #[derive(Clone, Copy, Debug)]

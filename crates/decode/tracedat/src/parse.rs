@@ -1,0 +1,60 @@
+//! A whole file to a recording, by its version.
+
+use raw_bytes::Damages;
+
+use crate::buffers::{note_repetitions, part_overlaps};
+use crate::formats::Formats;
+use crate::header::{Header, Version};
+use crate::metadata::Metadata;
+use crate::recording::TraceDat;
+use crate::{TraceDatError, v6, v7};
+
+impl TraceDat {
+    /// Reads the metadata of `file`, the whole content of a trace.dat.
+    ///
+    /// # Errors
+    /// When the file is no trace.dat of version 6 or 7, or ends before any of it can be used.
+    pub fn parse(file: &[u8]) -> Result<Self, TraceDatError> {
+        let mut damages = Damages::default();
+        let (header, cursor) = Header::parse(file, &mut damages)?;
+        let read = match header.version {
+            Version::V6 => v6::read,
+            Version::V7 => v7::read,
+        };
+        let mut recording = Self::empty(header);
+        read(file, cursor, &mut recording, &mut damages)?;
+        recording.finish(damages);
+        Ok(recording)
+    }
+
+    fn finish(&mut self, mut damages: Damages) {
+        self.formats.check(&mut damages);
+        // A file may have instances first.
+        self.buffers.sort_by_key(|buffer| !buffer.name.is_empty());
+        part_overlaps(&mut self.buffers, &mut damages);
+        note_repetitions(&self.buffers, &mut damages);
+        if self.buffers.is_empty() {
+            damages.note(
+                0,
+                "no table of CPUs: the recorder did not finish this file, or its end is missing",
+            );
+        }
+        self.damage = damages.into_vec();
+    }
+
+    pub(crate) fn empty(header: Header) -> Self {
+        Self {
+            header,
+            formats: Formats::default(),
+            kallsyms: None,
+            printk: None,
+            cmdlines: None,
+            btf: None,
+            modules: None,
+            options: Vec::new(),
+            metadata: Metadata::default(),
+            buffers: Vec::new(),
+            damage: Vec::new(),
+        }
+    }
+}

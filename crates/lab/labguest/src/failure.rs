@@ -1,0 +1,27 @@
+//! Why a request of a client was not done.
+
+use std::io;
+
+use labwire::FrameError;
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The client is gone.
+    Channel(FrameError),
+    /// It can't be done; the client gets the reason.
+    Request(String),
+}
+
+impl From<FrameError> for Failure {
+    fn from(error: FrameError) -> Self {
+        Self::Channel(error)
+    }
+}
+
+impl Failure {
+    /// A failed write to the port.
+    pub(crate) fn channel(error: io::Error) -> Self {
+        Self::Channel(FrameError::Io(error))
+    }
+}
