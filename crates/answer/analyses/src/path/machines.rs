@@ -6,6 +6,7 @@ use timeline::Vm;
 
 use super::Actor;
 use crate::align::GuestAlignment;
+use crate::recorders::is_recorder;
 use crate::vms::find_vms;
 
 /// A thread of one recording.
@@ -173,6 +174,7 @@ impl<'r> Machines<'r> {
         match comm {
             // The kernel names its workers so, by their owner: `vhost-713`.
             _ if comm.starts_with("vhost-") => Actor::Vhost,
+            _ if is_recorder(comm) => Actor::Recorder,
             _ if self.vms.iter().any(is_vmms) || is_iothread(comm) => Actor::Iothread,
             _ => Actor::Host,
         }
