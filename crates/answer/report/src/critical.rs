@@ -130,7 +130,11 @@ impl CriticalReport {
             let mut object = Object::default();
             object.time("from", ns, Some(step.from_ns)).time("to", ns, Some(step.to_ns));
             object.set("machine", machine.clone()).set("thread", thread.clone());
-            object.set("on", on.name()).set("state", state.name()).set("reason", reason.clone());
+            object
+                .set("tid", step.of_thread.map(|(_, tid)| tid))
+                .set("on", on.name())
+                .set("state", state.name())
+                .set("reason", reason.clone());
             object.done()
         };
         let mut object = Object::default();
