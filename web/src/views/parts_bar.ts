@@ -16,7 +16,7 @@ export interface RowParts {
   of: "cost" | "time";
   whole: number;
   parts: BarPart[];
-  /** Beside the cost: waits that nobody pays for with a CPU. */
+  /** Next to the cost: waits that nobody pays for with a CPU. */
   besides: BarPart[];
 }
 

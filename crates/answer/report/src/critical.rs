@@ -20,7 +20,7 @@ use crate::{RecorderCost, Report, losses};
 /// Threads that people are shown.
 const MOST_THREADS: usize = 10;
 
-/// Threads of which people are told how they were called before, and names that are told of each.
+/// Threads of which a report says how they were called before, and names of each.
 const MOST_RENAMED: usize = 3;
 
 /// Steps of the longest wait that people are shown: of more the longest.

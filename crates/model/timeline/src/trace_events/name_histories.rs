@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn a_name_holds_until_the_next_one_in_whatever_order_they_come() {
         let all = [((2, 9), "init"), ((20, 40), "sh"), ((35, 60), "sh"), ((61, 70), "dd")];
-        for turn in 0..all.len() {
+        for first in 0..all.len() {
             let mut histories = NameHistories::default();
-            let turned = all.iter().cycle().skip(turn).take(all.len());
-            turned.for_each(|(seen_ns, name)| histories.add(7, *seen_ns, name));
+            let in_order = all.iter().cycle().skip(first).take(all.len());
+            in_order.for_each(|(seen_ns, name)| histories.add(7, *seen_ns, name));
             assert_eq!(names(&histories), [(2, "init"), (20, "sh"), (61, "dd")]);
             assert_eq!(histories.kept, 6);
             let at = |now_ns| histories.at(7, now_ns);
