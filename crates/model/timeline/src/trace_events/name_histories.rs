@@ -107,6 +107,6 @@ mod tests {
             histories.add(7, (at, at), if at % 2 == 0 { "a" } else { "b" });
         }
         assert_eq!(histories.kept, MOST_OF_ONE);
-        assert_eq!(names(&histories).len(), MOST_OF_ONE);
+        assert_eq!(names(&histories).len(), MOST_OF_ONE / 2);
     }
 }
