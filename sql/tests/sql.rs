@@ -279,6 +279,20 @@ fn exits_of_some_vms_are_those_of_the_exported_table() {
     }
 }
 
+/// A VM has the name that it was given, in a recording that is asked, and in a lake that it was added to.
+#[test]
+fn vms_have_the_names_that_they_were_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake");
+    let (at, path, name) = (lake.to_str().unwrap(), "fixtures/x86-svm/host-guest.dat", "vm-119=web");
+    output_of(&["lake", "add", at, "--begun", "1795305600", "--name", name, path]);
+    let query = "SELECT DISTINCT vm FROM exit_rollup ORDER BY vm";
+    for args in [&["--name", name, query, path][..], &[query, at]] {
+        let rows = document(&[&["sql", "--format", "json"], args].concat())["rows"].take();
+        assert_eq!(rows, serde_json::json!([{"vm": "web"}]), "{args:?}");
+    }
+}
+
 #[test]
 fn lakes_are_asked_for_what_counts() {
     let folder = tempfile::tempdir().unwrap();

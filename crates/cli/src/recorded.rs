@@ -72,6 +72,22 @@ pub(crate) fn faults(recording: &Path) -> Vec<String> {
     faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
 }
 
+/// How long guests were recorded while their host was, by the recorder: of a host's recording all of its session's guests, of
+/// a guest's itself. Name, time, time of the host.
+pub(crate) fn covered(recording: &Path) -> Vec<(String, u64, u64)> {
+    let reported = read(recording).unwrap_or_default();
+    let Some(of_ns) = reported.get("duration_ns").and_then(Value::as_u64) else {
+        return Vec::new();
+    };
+    let own = guest_named(recording);
+    let covered = |guest: &Value| {
+        let name = guest.get("name")?.as_str().filter(|name| own.is_none_or(|own| own == *name))?;
+        Some((name.to_owned(), guest.get("recorded_ns")?.as_u64()?, of_ns))
+    };
+    let guests = reported.get("guests").and_then(Value::as_array);
+    guests.map_or_else(Vec::new, |guests| guests.iter().filter_map(covered).collect())
+}
+
 /// What an event costs the guest whose recording this is, as its agent has measured it.
 pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
     let reported = read(recording)?;

@@ -88,7 +88,9 @@ pub fn account(recording: Recording) -> Found {
     let Some(contents) = contents else { return found };
     print(&recording, &contents);
     let vms = find_vms(&recording, &|_| ());
-    render(&InfoReport { files: vec![FileInfo { recording, contents, vms, faults: Vec::new() }] });
+    render(&InfoReport {
+        files: vec![FileInfo { recording, contents, vms, faults: Vec::new(), covered: Vec::new() }],
+    });
     found
 }
 

@@ -3,6 +3,7 @@
 import type { ProfileInfo } from "./profile";
 import type { EachRequestInfo } from "./each_request";
 import type { BootDocument } from "./boot";
+import type { StateTimes } from "./vcpu_states";
 
 export interface Piece {
   text: string;
@@ -253,8 +254,8 @@ export interface PathDocument {
 
 export interface CpuDocument {
   span_ns: number;
-  vms: { source: string; vm: string; states: { [state: string]: Known } }[];
-  vcpus: { vm: string; vcpu: number; time_ns: number; states: { [state: string]: Known } }[];
+  vms: ({ source: string; vm: string } & StateTimes)[];
+  vcpus: ({ vm: string; vcpu: number; time_ns: number } & StateTimes)[];
   threads: { vm: string | null; part: string; tid: number; name: string; cpu_ns: number; guest_idle_ns: Known; halt_poll_ns: Known; busy_ns: number }[];
   tasks: { source: string; vm: string | null; tid: number; name: string; time_ns: number; ran_ns: number; exits_ns: number; stolen_ns: number }[];
   cpus: { cpu: number; vcpu_ns: number; vmm_ns: number; vhost_ns: number; kvm_ns: number; other_ns: number; idle_ns: number; unknown_ns: number }[];

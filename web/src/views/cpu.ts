@@ -2,6 +2,7 @@
 
 import { variableOf } from "../colours";
 import type { CpuDocument } from "../data/report";
+import { statesOf } from "../data/vcpu_states";
 import { el, plainTable, scrolled, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { share, time } from "../format";
@@ -31,13 +32,12 @@ export function cpu({ report }: Context): HTMLElement | null {
 function vcpus(document_: CpuDocument, states: { key: string; title: string }[]): HTMLElement {
   const titles = new Map(states.map((state) => [state.key, state.title]));
   const bars = document_.vcpus.map((vcpu) => {
-    const parts = Object.entries(vcpu.states).map(([name, value]) => {
-      const key = name.replace(/_ns$/, "");
+    const parts = statesOf(vcpu, true).map(([key, value]) => {
       return { title: titles.get(key) ?? key.replaceAll("_", " "), variable: variableOf(key), value };
     });
     return { name: `${vcpu.vm}, vCPU ${vcpu.vcpu}`, whole: vcpu.time_ns, parts };
   });
-  return figure("What each vCPU did, by its host's and its guest's recordings", "vCPU", bars);
+  return figure("What each vCPU did", "vCPU", bars);
 }
 
 function cpus(document_: CpuDocument): HTMLElement {

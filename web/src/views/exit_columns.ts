@@ -1,9 +1,9 @@
 // The columns of the exits table: how each number is shown, sorted, and named.
 
-import { variableOf } from "../colours";
 import { timeOf, type ColumnDefinition, type ExitRow, type Known, type Report } from "../data/report";
 import { el } from "../dom";
 import { count, NOT_RECORDED, share, time } from "../format";
+import { partsBar } from "./parts_bar";
 import { sparkline } from "./sparkline";
 
 export interface Column {
@@ -23,6 +23,9 @@ type Histograms = Map<ExitRow, Map<number, number>>;
 
 /** Columns of numbers that are shown at first; "All numbers" shows the others. */
 const MAIN = new Set(["level", "count", "cost", "time", "p50", "p99", "max"]);
+
+/** Numbers about how long exits took: their names say so, next to those of their cost. */
+const OF_TIME = new Set(["min", "mean", "sd", "p50", "p90", "p99", "p999", "max"]);
 
 /** Columns that the page draws in a way of its own, or that others hold. */
 const DRAWN = new Set(["source", "vm", "reason", "waiting", "cost", "cost_share"]);
@@ -48,7 +51,7 @@ export function columnsFor(report: Report, histograms: Histograms, range: [numbe
       value: () => null,
     },
     {
-      ...text("parts", "who pays", "What the time is made of", () => null, true),
+      ...text("parts", "who pays", "What the cost is made of: work before the exit, kernel, user space. Of exits that wait, or whose cost is not known: what their time is made of", () => null, true),
       sort: (row) => timeOf(row, "user", ns),
       cell: (row) => [partsBar(row, ns)],
     },
@@ -63,8 +66,9 @@ export function columnsFor(report: Report, histograms: Histograms, range: [numbe
 }
 
 /** A column as `hyperscope exits` defines it. */
-function asDefined({ name, title, unit, help }: ColumnDefinition, ns: boolean): Column {
-  const main = MAIN.has(name);
+function asDefined(definition: ColumnDefinition, ns: boolean): Column {
+  const { name, unit, help } = definition;
+  const [main, title] = [MAIN.has(name), OF_TIME.has(name) ? `time ${definition.title}` : definition.title];
   if (unit === "text") return text(name, title, help, (row) => asText(row[name]), main);
   if (unit === "time") return number(name, title, help, (row) => timeOf(row, name, ns), (value) => time(value, ns), main);
   const show = unit === "ratio" ? (value: Known) => share(value, value === null ? null : 1) : count;
@@ -126,27 +130,4 @@ function number(
 
 function notRecorded(): HTMLElement {
   return el("span", { class: "missing", title: "not recorded", role: "img", "aria-label": "not recorded" }, NOT_RECORDED);
-}
-
-const BAR: [string, string, string][] = [
-  ["exit_kernel", "kernel", "kernel"],
-  ["exit_user", "user space", "user"],
-  ["exit_user", "user space + return", "user_and_return"],
-  ["not_split", "not split", "not_split"],
-  ["waiting", "run queue", "off_cpu_runnable"],
-  ["blocked", "blocked", "off_cpu_blocked"],
-  ["halt_poll", "halt polling", "halt_poll"],
-];
-
-/** The parts of a row's time as a bar; its words name them. */
-function partsBar(row: ExitRow, ns: boolean): HTMLElement {
-  const whole = timeOf(row, "time", ns);
-  const parts = BAR.map(([state, title, field]) => ({ state, title, value: timeOf(row, field, ns) }));
-  if (timeOf(row, "off_cpu_runnable", ns) === null) {
-    parts.push({ state: "blocked", title: "off the CPU", value: timeOf(row, "off_cpu", ns) });
-  }
-  const there = parts.filter((part) => part.value !== null && part.value > 0);
-  const words = there.map((part) => `${part.title} ${time(part.value, ns)} (${share(part.value, whole, 1)})`).join("\n");
-  const segments = there.map((part) => el("span", { style: `flex: ${part.value} 0 0; background: var(${variableOf(part.state)})` }));
-  return el("div", { class: "bar small", role: "img", "aria-label": words || "no time", title: words }, ...segments);
 }

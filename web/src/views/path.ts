@@ -15,6 +15,7 @@ const COLOURS: Record<string, string> = {
   iothread: "--user",
   vmm: "--user",
   vhost: "--halt-poll",
+  recorder: "--waiting",
 };
 
 export function paths(context: Context): HTMLElement | null {

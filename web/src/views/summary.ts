@@ -2,6 +2,7 @@
 
 import { variableOf } from "../colours";
 import type { Finding, Report } from "../data/report";
+import { statesOf } from "../data/vcpu_states";
 import { el, plainTable, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
 import { count, share, time } from "../format";
@@ -46,16 +47,10 @@ function payers({ report }: Context): HTMLElement {
   return el("div", { class: "payers" }, ...figures);
 }
 
-function payersOf({ vm, states }: Report["cpu"]["vms"][number], exits: number, report: Report): HTMLElement {
-  const ns = report.nanoseconds;
-  const suffix = ns ? "_ns" : "_cycles";
+function payersOf(of: Report["cpu"]["vms"][number], exits: number, report: Report): HTMLElement {
+  const [vm, ns] = [of.vm, report.nanoseconds];
   const titles = new Map(report.timeline.states.map((state) => [state.key, state.title]));
-  const parts: Part[] = Object.entries(states)
-    .filter(([name]) => name.endsWith(suffix))
-    .map(([name, value]) => {
-      const key = name.slice(0, -suffix.length);
-      return { title: titles.get(key) ?? key.replaceAll("_", " "), variable: variableOf(key), value };
-    });
+  const parts: Part[] = statesOf(of, ns).map(([key, value]) => ({ title: titles.get(key) ?? key.replaceAll("_", " "), variable: variableOf(key), value }));
   const there = known(parts);
   const total = there.reduce((all, part) => all + part.value, 0);
   const legend = there.map((part) =>

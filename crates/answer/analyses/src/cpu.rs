@@ -39,8 +39,6 @@ pub struct VcpuUse {
     pub guest_known_ns: Option<u64>,
     /// What that has events for.
     pub guest_events: GuestEventKinds,
-    /// Of the time in the guest, what a guest inside it had.
-    pub level_two_ns: u64,
 }
 
 /// All vCPUs of a VM, and what else worked for it.
@@ -155,7 +153,6 @@ struct VcpuSum {
     /// When it was seen first.
     first_ns: Option<u64>,
     guest_known_ns: Option<u64>,
-    level_two_ns: u64,
 }
 
 /// Adds spans up.
@@ -179,7 +176,7 @@ impl StateSink for CpuUseSink {
             *guest_known_ns = guest_known_ns.saturating_add(span.duration_ns());
         }
         if span.level > 1 && span.state.is_guest() {
-            sum.level_two_ns = sum.level_two_ns.saturating_add(span.duration_ns());
+            sum.times.add_nested(span.duration_ns());
         }
         if matches!(span.state, VcpuState::Preempted | VcpuState::Waiting) {
             self.takers.wait(vcpu, span);
@@ -242,7 +239,7 @@ pub fn cpu(
 }
 
 /// From when to when recordings were made.
-fn bounds_ns(recordings: &[Recording]) -> Option<(u64, u64)> {
+pub(crate) fn bounds_ns(recordings: &[Recording]) -> Option<(u64, u64)> {
     let bounds = recordings.iter().filter_map(Recording::extent_ns);
     bounds.reduce(|all, bounds| (all.0.min(bounds.0), all.1.max(bounds.1)))
 }
@@ -315,7 +312,6 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
                     times: sum.map(|sum| sum.times.clone()).unwrap_or_default(),
                     guest_known_ns: sum.and_then(|sum| sum.guest_known_ns),
                     guest_events: event_kinds(states, guests, recording, vcpu.thread),
-                    level_two_ns: sum.map_or(0, |sum| sum.level_two_ns),
                 });
             }
         }

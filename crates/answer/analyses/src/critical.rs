@@ -57,8 +57,10 @@ pub struct CriticalThread {
     pub machine: String,
     /// Its id there.
     pub tid: u32,
-    /// Its name.
+    /// Its name; of several the last.
     pub thread: String,
+    /// Names that it had before, each with the moment from which on it is known to have had it.
+    pub earlier_names: Vec<(u64, String)>,
     /// From its first event to its last: the sum of the next three.
     pub wall_ns: u64,
     /// It ran. Of a guest's thread: its guest ran, too.
@@ -90,6 +92,8 @@ pub struct CriticalPart {
     pub time_ns: u64,
     /// In how many intervals.
     pub count: u64,
+    /// It was the recording itself that ran, or that had the CPU: there is no such wait when nobody records.
+    pub is_recorder: bool,
 }
 
 /// An interval of one wait.
@@ -171,9 +175,10 @@ pub fn critical(
     let vms = vms(recordings, &is_guest);
     let machines = Machines::with_vms(recordings, guests, &vms);
     let (layers, events) = (Layers::new(&machines, guests), Events::new(recordings, &is_guest));
+    let seen = target::SeenThreads::of(recordings);
     let (targets, range) = match of {
         CriticalOf::Task(task) => {
-            let found = target::find(recordings, guests, &machines, task);
+            let found = seen.find(guests, &machines, task);
             let threads = found.map_err(|known| NoSuchTask { known })?;
             (threads, None)
         }
@@ -183,7 +188,8 @@ pub fn critical(
         }
     };
     let places = (&machines, &layers);
-    let mut follower = Follower::new(&events, places, &targets, range, Sums::default());
+    let mut follower =
+        Follower::new(&events, places, &targets, range, Sums::with_names(seen.names));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
     let pass = each_trace_event(recordings, &wanted, &mut follower, tick);
     let mut sums = follower.finish(&pass.spans_ns);
@@ -203,14 +209,15 @@ fn vms(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool) -> Vec<Vec<Vm
 fn answer(
     machines: &Machines<'_>,
     guests: &[GuestAlignment],
-    sums: Sums,
+    mut sums: Sums,
     pass: TraceEventPass,
 ) -> Critical {
     let TraceEventPass { losses, names: threads, event_ids, .. } = pass;
-    let mut names = Names::new(machines, guests, &threads);
+    let histories = sums.take_names();
+    let mut names = Names::new(machines, guests, (&threads, &histories));
     let mut parts: BTreeMap<(Named, CriticalState), Sum> = BTreeMap::new();
-    for (spent, sum) in &sums.parts {
-        let part = parts.entry((names.of(spent), spent.state)).or_default();
+    for ((spent, since_ns), sum) in &sums.parts {
+        let part = parts.entry((names.of(spent, *since_ns), spent.state)).or_default();
         part.time_ns += sum.time_ns;
         part.count += sum.count;
     }
@@ -218,7 +225,7 @@ fn answer(
         parts.into_iter().map(|((named, state), sum)| part(named, state, sum)).collect();
     if sums.others.time_ns > 0 {
         let [machine, thread] = ["host", "other"].map(str::to_owned);
-        let named = Named { machine, thread, on: Actor::Host, reason: None };
+        let named = Named { machine, thread, on: Actor::Host, reason: None, is_recorder: false };
         parts.push(part(named, CriticalState::Running, sums.others));
     }
     parts.sort_by_key(|part| std::cmp::Reverse(part.time_ns));
@@ -238,8 +245,9 @@ fn answer(
 }
 
 fn part(named: Named, state: CriticalState, sum: Sum) -> CriticalPart {
-    let Named { machine, thread, on, reason } = named;
-    CriticalPart { machine, thread, on, state, reason, time_ns: sum.time_ns, count: sum.count }
+    let Named { machine, thread, on, reason, is_recorder } = named;
+    let Sum { time_ns, count } = sum;
+    CriticalPart { machine, thread, on, state, reason, time_ns, count, is_recorder }
 }
 
 fn own_times(sums: &Sums, names: &Names<'_>) -> Vec<CriticalThread> {
@@ -248,7 +256,8 @@ fn own_times(sums: &Sums, names: &Names<'_>) -> Vec<CriticalThread> {
     let thread = |(thread, times): (&Thread, &sums::OwnTime)| CriticalThread {
         machine: names.machine(thread.0),
         tid: thread.1,
-        thread: names.thread(*thread),
+        thread: names.thread(*thread, None),
+        earlier_names: names.earlier(*thread),
         wall_ns: times.ran_ns + times.waited_ns + times.unknown_ns,
         ran_ns: times.ran_ns,
         waited_ns: times.waited_ns,
@@ -262,7 +271,7 @@ fn own_times(sums: &Sums, names: &Names<'_>) -> Vec<CriticalThread> {
 fn named_wait(wait: &Wait, names: &mut Names<'_>) -> CriticalWait {
     let steps = wait.pieces.iter().rev().map(|piece| {
         let sum = Sum { time_ns: piece.to_ns - piece.from_ns, count: 1 };
-        let part = part(names.of(&piece.spent), piece.spent.state, sum);
+        let part = part(names.at(&piece.spent, piece.from_ns), piece.spent.state, sum);
         let of_thread = names.thread_of(&piece.spent);
         CriticalStep { from_ns: piece.from_ns, to_ns: piece.to_ns, part, of_thread }
     });

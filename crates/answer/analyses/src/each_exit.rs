@@ -13,6 +13,7 @@ use timeline::{Detail, ExitSink, ExitSpan};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::recorded::Recorded;
+use crate::vms::VmsByVcpu;
 use packed::{PackedExits, ValueTable};
 use timeline::reasons::{Code, ReasonNames};
 
@@ -117,15 +118,14 @@ impl ExitQuestion for EachExitOf {
     fn answer(&self, found: &FoundExits<'_>, sink: EachExit) -> ExitList {
         let mut names = ReasonNames::new(found.recording);
         let bytes = sink.bytes();
+        let homes = VmsByVcpu::new(&found.vms);
         let mut groups: BTreeMap<ListedGroup, PackedExits> = BTreeMap::new();
         let mut is_whole = !sink.is_over;
         for (key, exits) in sink.groups {
             let isa = names.isa(key.isa);
-            let home = found.vms.iter().find_map(|vm| {
-                let vcpu = vm.vcpus.iter().find(|one| one.index == key.vcpu as usize)?;
-                Some((vm.name.clone(), vcpu.vcpu))
-            });
-            let (vm, vcpu) = home.unwrap_or_default();
+            let home = homes.of(key.vcpu as usize);
+            let (vm, vcpu) =
+                home.map(|(vm, vcpu)| (vm.name.clone(), vcpu.vcpu)).unwrap_or_default();
             let (reason, code) = (names.name(key.isa, key.code), Code::new(isa, key.code));
             let group = ListedGroup { vm, vcpu, level: key.level, isa, reason, code };
             // Two threads that were one vCPU after the other would have to be merged by time.

@@ -12,6 +12,7 @@ use crate::group::{By, Group};
 use crate::known_parts::KnownParts;
 use crate::recorded::Recorded;
 use crate::tally::Tally;
+use crate::vms::VmsByVcpu;
 use timeline::reasons::{Code, ReasonNames};
 
 /// What exits are told apart by while they are gathered: the finest grouping a request needs.
@@ -208,12 +209,13 @@ fn rows(
     tallies: &[(Key, Tally)],
 ) -> Vec<ExitRow> {
     let mut names = ReasonNames::new(recording);
+    let homes = VmsByVcpu::new(vms);
     let mut groups: BTreeMap<(Group, bool), Tally> = BTreeMap::new();
     for (key, tally) in tallies {
         let mut group = Group::default();
         let waiting = names.isa(key.isa).waits(key.code);
         for by in by {
-            label(&mut group, *by, key, recording, vms, vcpus, &mut names);
+            label(&mut group, *by, key, recording, &homes, vcpus, &mut names);
         }
         groups.entry((group, waiting)).or_default().merge(tally);
     }
@@ -227,14 +229,12 @@ fn label(
     by: By,
     key: &Key,
     recording: &Recording,
-    vms: &[Vm],
+    homes: &VmsByVcpu<'_>,
     vcpus: &[VcpuInfo],
     names: &mut ReasonNames,
 ) {
     let index = key.vcpu as usize;
-    let home = vms
-        .iter()
-        .find_map(|vm| vm.vcpus.iter().find(|vcpu| vcpu.index == index).map(|vcpu| (vm, vcpu)));
+    let home = homes.of(index);
     match by {
         By::Vm => group.vm = home.map(|(vm, _)| vm.name.clone()),
         By::Vcpu => group.vcpu = home.map(|(_, vcpu)| vcpu.vcpu),

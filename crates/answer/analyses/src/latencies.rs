@@ -10,6 +10,7 @@ use timeline::arch::Isa;
 use timeline::{ExitSink, ExitSpan, Outcome};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
+use crate::vms::VmsByVcpu;
 use timeline::reasons::{Code, ReasonNames};
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
@@ -57,9 +58,9 @@ impl ExitQuestion for LatenciesOf {
 
     fn answer(&self, found: &FoundExits<'_>, sink: LatencySink) -> Latencies {
         let mut names = ReasonNames::new(found.recording);
+        let homes = VmsByVcpu::new(&found.vms);
         let vm_of = |index: u32| {
-            let here = |vm: &&timeline::Vm| vm.vcpus.iter().any(|one| one.index == index as usize);
-            found.vms.iter().find(here).map_or_else(String::new, |vm| vm.name.clone())
+            homes.of(index as usize).map_or_else(String::new, |(vm, _)| vm.name.clone())
         };
         let mut named = FxHashMap::default();
         for key in sink.heat.keys() {

@@ -67,6 +67,8 @@ pub enum Actor {
     Interrupt,
     /// Any other thread of the host.
     Host,
+    /// A thread that is the recording itself: see [`crate::recorders`].
+    Recorder,
 }
 
 impl Actor {
@@ -80,7 +82,13 @@ impl Actor {
             Self::Vhost => "vhost",
             Self::Interrupt => "interrupt",
             Self::Host => "host",
+            Self::Recorder => "recorder",
         }
+    }
+
+    /// Whether its threads are told apart by their names: those of the others are called by what they are.
+    const fn has_name(self) -> bool {
+        matches!(self, Self::Host | Self::Recorder)
     }
 }
 
@@ -226,6 +234,8 @@ pub struct Paths {
     pub others: u64,
     /// Whether each path has a list of its requests; they were asked for, and not too many.
     pub are_listed: bool,
+    /// From the first event of all recordings to the last.
+    pub span_ns: u64,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
     /// By recording, what was lost.

@@ -21,7 +21,7 @@ mod threads;
 
 use std::collections::{BTreeMap, HashMap};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};
 use timeline::cycles::VcpuCycles;
@@ -37,6 +37,7 @@ use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
 use crate::profile::{StackFunctions, ThreadSamples};
 use crate::recorded::{can_split, has_switches};
+use crate::vms::VmsByVcpu;
 use timeline::reasons::{Code, ReasonNames};
 
 pub use self::code::VmmCode;
@@ -327,8 +328,9 @@ impl Answer<'_> {
         all: &mut Vmm,
     ) {
         let mut by_vm: BTreeMap<(usize, GroupKey), GroupSum> = BTreeMap::new();
+        let homes = VmsByVcpu::new(self.vms);
         for (key, sum) in groups {
-            let Some(vm) = self.vm_of(key.vcpu) else { continue };
+            let Some(vm) = homes.place(key.vcpu) else { continue };
             let of = by_vm.entry((vm, GroupKey { vcpu: 0, ..key })).or_default();
             of.exits += sum.exits;
             of.split += sum.split;
@@ -371,8 +373,9 @@ impl Answer<'_> {
 
     fn exit_locks(&self, locks: FxHashMap<(usize, LockKey), LockSum>) -> Locks {
         let mut by_vm = Locks::new();
+        let homes = VmsByVcpu::new(self.vms);
         for ((vcpu, key), sum) in locks {
-            if let Some(vm) = self.vm_of(vcpu) {
+            if let Some(vm) = homes.place(vcpu) {
                 by_vm.entry((vm, key)).or_default().merge(sum);
             }
         }
@@ -386,11 +389,11 @@ impl Answer<'_> {
         locks: &mut Locks,
         all: &mut Vmm,
     ) {
-        let is_vcpu =
-            |tid: u32| self.vms.iter().any(|vm| vm.vcpus.iter().any(|one| one.thread == tid));
+        let vcpus = self.vms.iter().flat_map(|vm| &vm.vcpus);
+        let vcpus: FxHashSet<u32> = vcpus.map(|vcpu| vcpu.thread).collect();
         let mut own: Vec<(u32, ThreadClock)> = threads
             .into_iter()
-            .filter(|(tid, _)| owners.contains_key(tid) && !is_vcpu(*tid))
+            .filter(|(tid, _)| owners.contains_key(tid) && !vcpus.contains(tid))
             .collect();
         own.sort_by_key(|(tid, one)| (std::cmp::Reverse(one.split.cpu_ns()), *tid));
         for (tid, clock) in own {
@@ -419,10 +422,6 @@ impl Answer<'_> {
         all.locks.sort_by_key(|one| {
             std::cmp::Reverse((one.exits_waited_ns, one.threads_waited_ns, one.waits))
         });
-    }
-
-    fn vm_of(&self, vcpu: usize) -> Option<usize> {
-        self.vms.iter().position(|vm| vm.vcpus.iter().any(|one| one.index == vcpu))
     }
 
     fn vm_name(&self, vm: usize) -> String {

@@ -107,7 +107,8 @@ impl Pseudonyms {
 const HOST: &str = "host";
 
 /// Who takes steps of requests, where it is no thread by its name.
-const ACTORS: [&str; 7] = ["guest", "guest task", "vcpu", "iothread", "vhost", "interrupt", "host"];
+const ACTORS: [&str; 8] =
+    ["guest", "guest task", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"];
 
 /// A key as long as a block, by RFC 2104: longer ones are hashed, and zeros follow.
 fn padded(key: &[u8]) -> [u8; BLOCK_BYTES] {

@@ -3,14 +3,14 @@
 mod busiest;
 mod columns;
 
-use analyses::critical::{Critical, CriticalPart, CriticalStep, CriticalWait};
+use analyses::critical::{Critical, CriticalPart, CriticalStep, CriticalThread, CriticalWait};
 use printable::line;
 use serde::Serialize;
 use serde_json::Value;
 
 pub use self::busiest::BusiestReport;
 pub(crate) use self::columns::words;
-use self::columns::{PARTS, PartRow, THREADS, ThreadRow, of_parts, of_threads};
+use self::columns::{PARTS, PartRow, THREADS, ThreadRow, marked, of_parts, of_threads};
 use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;
@@ -19,6 +19,9 @@ use crate::{RecorderCost, Report, losses};
 
 /// Threads that people are shown.
 const MOST_THREADS: usize = 10;
+
+/// Threads of which a report says how they were called before, and names of each.
+const MOST_RENAMED: usize = 3;
 
 /// Steps of the longest wait that people are shown: of more the longest.
 const MOST_STEPS: usize = 100;
@@ -127,7 +130,11 @@ impl CriticalReport {
             let mut object = Object::default();
             object.time("from", ns, Some(step.from_ns)).time("to", ns, Some(step.to_ns));
             object.set("machine", machine.clone()).set("thread", thread.clone());
-            object.set("on", on.name()).set("state", state.name()).set("reason", reason.clone());
+            object
+                .set("tid", step.of_thread.map(|(_, tid)| tid))
+                .set("on", on.name())
+                .set("state", state.name())
+                .set("reason", reason.clone());
             object.done()
         };
         let mut object = Object::default();
@@ -149,9 +156,11 @@ impl CriticalReport {
         table.numbers("after", 0, cells(&|line| time(line.from_ns - wait.from_ns, ns)));
         table.numbers("took", 0, cells(&|line| time(line.to_ns - line.from_ns, ns)));
         table.names("machine", 0, part(&|step| step.part.machine.clone()));
-        table.names("thread", 0, part(&|step| step.part.thread.clone()));
+        table.names("thread", 0, part(&|step| marked(&step.part.thread)));
         table.names("state", 0, part(&|step| words(step.part.state).to_owned()));
-        let reason = &|step: &CriticalStep| step.part.reason.clone().unwrap_or_else(|| "-".into());
+        let reason = &|step: &CriticalStep| {
+            step.part.reason.as_deref().map_or_else(|| "-".to_owned(), marked)
+        };
         table.names("reason", 0, part(reason));
         let at = if ns { format!(" at {:.9}", wait.from_ns as f64 / 1e9) } else { String::new() };
         let mut out = format!(
@@ -173,6 +182,8 @@ impl CriticalReport {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        notes.extend(self.recording_itself());
+        notes.extend(self.earlier_names());
         let more = self.critical.threads.iter().skip(MOST_THREADS).map(|one| one.waited_ns);
         if more.len() > 0 {
             let threads = plural(more.len() as u64, "more thread");
@@ -195,6 +206,35 @@ impl CriticalReport {
         notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
         self.critical.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
         notes
+    }
+}
+
+impl CriticalReport {
+    /// What of the waits there is only because of the recording.
+    fn recording_itself(&self) -> Option<String> {
+        let parts = self.critical.parts.iter().filter(|part| part.is_recorder);
+        let waited_ns = parts.map(|part| part.time_ns).fold(0, u64::saturating_add);
+        (waited_ns > 0).then(|| {
+            let (all_ns, ns) = (self.critical.waited_ns(), self.ns());
+            format!(
+                "{} of {} ({}) were waited for the recording itself: it is none of what could be saved",
+                time(waited_ns, ns),
+                time(all_ns, ns),
+                share(waited_ns, all_ns)
+            )
+        })
+    }
+
+    /// What the threads asked about were called before.
+    fn earlier_names(&self) -> Vec<String> {
+        let renamed = self.critical.threads.iter().filter(|one| !one.earlier_names.is_empty());
+        let sentence = |one: &CriticalThread| {
+            let names = one.earlier_names.iter().rev().take(MOST_RENAMED);
+            let names = names.map(|(_, name)| name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("{} of {} was called {names} before", one.thread, one.machine)
+        };
+        renamed.take(MOST_RENAMED).map(sentence).map(|note| line(&note).into_owned()).collect()
     }
 }
 
@@ -243,6 +283,7 @@ mod tests {
             reason: None,
             time_ns: to_ns - from_ns,
             count: 1,
+            is_recorder: false,
         };
         CriticalStep { from_ns, to_ns, part, of_thread: None }
     }

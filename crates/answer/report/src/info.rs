@@ -1,5 +1,7 @@
 //! The report of `hyperscope info`: what a recording is and what it holds.
 
+mod covered;
+
 use analyses::contents::{Contents, CpuContents};
 use printable::line;
 use raw_bytes::ByteOrder;
@@ -8,6 +10,7 @@ use serde_json::{Map, Value, json};
 use sources::{CpuMode, Guest, Recording};
 use timeline::Vm;
 
+pub use self::covered::Covered;
 use crate::Report;
 use crate::json::{Object, threads_json};
 use crate::sentences;
@@ -32,6 +35,8 @@ pub struct FileInfo {
     pub vms: Vec<Vm>,
     /// What its recorder says went wrong; a full disk leaves no mark in the recording itself.
     pub faults: Vec<String>,
+    /// How long guests were recorded while their host was: those of this host, or the one whose recording it is.
+    pub covered: Vec<Covered>,
 }
 
 impl Report for InfoReport {
@@ -115,6 +120,7 @@ fn file_json(file: &FileInfo) -> Value {
         .set("buffers", buffers)
         .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
         .set("faults", file.faults.clone())
+        .set("covered", file.covered.iter().map(Covered::json).collect::<Vec<_>>())
         .set("claims_unmet", contents.unmet.iter().map(claim_json).collect::<Vec<_>>())
         .set("guests", guests_json(recording))
         .set("notes", recording.info().notes.clone())
@@ -209,6 +215,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
         facts.push(("span", time(last.saturating_sub(first), ns)));
     }
     facts.extend(recording.info().samples.iter().map(samples_fact));
+    facts.extend(file.covered.iter().map(Covered::fact));
     facts.push(("lost", lost(file)));
     facts.extend(file.faults.iter().map(|fault| ("fault", fault.clone())));
     facts.extend(recording.peer().map(|id| ("aligned to", format!("trace {id:#x}"))));

@@ -53,7 +53,7 @@ pub use cpu::{CpuBy, CpuReport};
 pub use critical::{BusiestReport, CriticalReport};
 pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
-pub use info::{FileInfo, InfoReport};
+pub use info::{Covered, FileInfo, InfoReport};
 pub use irqs::IrqsReport;
 pub use losses::lost as losses_notes;
 pub use nested::NestedReport;

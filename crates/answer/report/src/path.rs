@@ -4,7 +4,7 @@ mod json;
 mod lines;
 
 use analyses::distribution::Distribution;
-use analyses::path::{Path, Paths};
+use analyses::path::{Actor, Hop, Path, Paths};
 use printable::line;
 use serde::Serialize;
 
@@ -63,8 +63,9 @@ impl PathReport {
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let variants = sum(paths, |path| path.variants);
         out += &format!(
-            "{} on {}, with {} by optional steps",
+            "{} in {} on {}, with {} by optional steps",
             plural(self.paths.requests, "request"),
+            time(self.paths.span_ns, self.paths.nanoseconds),
             plural(paths.len() as u64, "path"),
             plural(variants, "variant"),
         );
@@ -125,6 +126,7 @@ impl PathReport {
                 self.part(more()),
             ));
         }
+        notes.extend(self.recording_itself());
         let rare = || paths.paths.iter().filter(|path| path.is_rare);
         if rare().count() > 0 {
             notes.push(format!(
@@ -156,6 +158,24 @@ impl PathReport {
             );
         }
         if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) }
+    }
+}
+
+impl PathReport {
+    /// What hops of requests take that there are only because of the recording.
+    fn recording_itself(&self) -> Option<String> {
+        let is_it = |hop: &&Hop| hop.on == Actor::Recorder;
+        let hops = self.paths.paths.iter().flat_map(|path| path.hops.iter().filter(is_it));
+        let took_ns = hops.map(|hop| hop.times.sum()).fold(0, u64::saturating_add);
+        let all_ns = sum(&self.paths.paths, |path| path.total.sum());
+        (took_ns > 0).then(|| {
+            format!(
+                "hops on \"recorder\" are the recording itself: {} of {} ({}), which nobody waits for when nobody records",
+                time(took_ns, self.paths.nanoseconds),
+                time(all_ns, self.paths.nanoseconds),
+                share(took_ns, all_ns)
+            )
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `hyperscope info`: what a recording holds.
 
 use analyses::contents::contents_and_vms;
-use report::{FileInfo, InfoReport};
+use report::{Covered, FileInfo, InfoReport};
 use sources::Recording;
 
 use crate::args::ReportArgs;
@@ -9,7 +9,7 @@ use crate::inputs::open_all;
 use crate::output;
 use crate::part::Part;
 use crate::progress::Progress;
-use crate::recorded::faults;
+use crate::recorded::{covered, faults};
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut recordings = open_all(&args.files)?;
@@ -22,9 +22,13 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         .map(|recording| {
             let (contents, vms) = contents_and_vms(&recording, &tick);
             let faults = faults(recording.path());
-            FileInfo { recording, contents, vms, faults }
+            let of_guest = |(guest, time_ns, of_ns)| Covered { guest, time_ns, of_ns };
+            let covered = covered(recording.path()).into_iter().map(of_guest).collect();
+            FileInfo { recording, contents, vms, faults, covered }
         })
         .collect();
     progress.finish();
-    output::write_part(&InfoReport { files }, &part, &args.output, out)
+    let mut report = InfoReport { files };
+    report.cover_guests_of_others();
+    output::write_part(&report, &part, &args.output, out)
 }

@@ -80,8 +80,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                 let why = without_error_numbers(&format!("{error:#}")).into_owned();
                 let noted_why = if pseudonyms.is_some() { WHY_NOT_NOTED } else { &why };
                 reject(&storage, &noted, hash.as_deref(), noted_why)?;
-                let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why);
-                say(&format!("{shown}: rejected: {why}"));
+                say(&format!("{shown}: rejected: {}", without_path(&why, &shown)));
                 rejected += 1;
             }
         }
@@ -92,6 +91,20 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
             "{rejected} of {} could not be added; the table rejected has them",
             args.files.len()
         ),
+    }
+}
+
+/// An error without the path at its beginning, which the message has in front of it already.
+fn without_path(why: &str, path: &str) -> String {
+    let rest = |before: &str| why.strip_prefix(before)?.strip_prefix(path);
+    if let Some(rest) = rest("cannot read ") {
+        return format!("cannot be read{rest}");
+    }
+    match rest("").map(|rest| (rest.get(..1), rest)) {
+        Some((Some(" "), rest)) => format!("it{rest}"),
+        Some((Some("/"), rest)) => rest.trim_start_matches('/').to_owned(),
+        Some((Some(":"), rest)) => rest.trim_start_matches([':', ' ']).to_owned(),
+        _ => why.to_owned(),
     }
 }
 

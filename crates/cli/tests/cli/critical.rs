@@ -121,6 +121,66 @@ fn what_is_not_there_is_said() {
     assert!(run.err.contains("record sched_switch and sched_waking"), "{}", run.err);
 }
 
+/// A thread that was renamed: its waits before that are those of its first name, which finds it where no other has it.
+#[test]
+fn names_are_those_of_the_time() {
+    let file = "crates/cli/tests/inputs/renamed-thread-that-moved.dat";
+    let report = json(&["--task", "gcc", file]);
+    let waited = |name: &str| {
+        let parts = report["parts"].as_array().unwrap().iter();
+        parts.filter(|part| part["thread"] == name).map(|part| number(part, "time_ns")).sum::<u64>()
+    };
+    assert_eq!((waited("bash"), waited("gcc")), (9_000_000, 10_000_000), "{report}");
+    let steps = |at: usize| report["longest"][at]["steps"][0]["thread"].as_str();
+    assert_eq!((steps(0), steps(1)), (Some("gcc"), Some("bash")));
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("renamed.txt");
+    let switch = |at: u32, from: &str, to: &str| {
+        format!(
+            "{} [000] {at}.000000: sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state=S ==> next_comm={} next_pid={} next_prio=120\n",
+            from.replace(' ', "-"),
+            from.split(' ').next().unwrap(),
+            from.split(' ').nth(1).unwrap(),
+            to.split(' ').next().unwrap(),
+            to.split(' ').nth(1).unwrap()
+        )
+    };
+    let lines = [
+        switch(1, "sh 7", "other 8"),
+        switch(2, "other 8", "sh 7"),
+        switch(3, "tool 7", "other 8"),
+        switch(6, "other 8", "tool 7"),
+    ];
+    std::fs::write(&text, lines.concat()).unwrap();
+    let text = text.to_str().unwrap();
+    let reports = ["tool", "sh"].map(|name| output_of(&["critical", "--task", name, text]));
+    assert_eq!(reports[0], reports[1]);
+    assert!(reports[0].contains("tool of host was called sh before"), "{}", reports[0]);
+}
+
+/// What trace-cmd had of the CPU is marked in parts and steps, and summed up: nobody waits for it when nobody records.
+#[test]
+fn the_recording_itself_is_marked() {
+    let file = "fixtures/x86-svm/host-guest.dat";
+    let report = json(&["--task", "vm-119 vCPU 0", file]);
+    let parts = report["parts"].as_array().unwrap();
+    let is_it = |part: &&Value| part["recorder"] == true;
+    let names = |part: &Value| [&part["thread"], &part["reason"]].map(|one| one == "trace-cmd");
+    assert!(parts.iter().all(|part| is_it(&part) == names(part).contains(&true)), "{report}");
+    let waited: u64 = parts.iter().filter(is_it).map(|part| number(part, "time_ns")).sum();
+    assert!(waited > 0);
+    let text = output_of(&["critical", "--task", "vm-119 vCPU 0", file]);
+    assert!(text.contains("trace-cmd (the recording)"), "{text}");
+    assert!(text.contains("were waited for the recording itself"), "{text}");
+    let paths: Value =
+        serde_json::from_str(&output_of(&["path", "--format", "json", file])).unwrap();
+    let paths = paths["paths"].as_array().unwrap();
+    let hops = || paths.iter().flat_map(|path| path["hops"].as_array().unwrap());
+    let runs = || hops().filter(|hop| hop["to"] == "trace-cmd runs");
+    assert!(runs().count() > 0 && runs().all(|hop| hop["on"] == "recorder"));
+    assert!(output_of(&["path", file]).contains("are the recording itself"));
+}
+
 #[test]
 fn without_a_task_the_busiest_threads_are_listed() {
     let report = json(&[HOST, GUEST]);

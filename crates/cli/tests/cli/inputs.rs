@@ -51,6 +51,32 @@ fn a_session_stands_for_its_recordings() {
     assert!(output_of(&["info", session]).contains("guest-web.dat"));
 }
 
+/// How long guests were recorded: as the recorder says, else by their events, where their host is given.
+#[test]
+fn info_says_how_much_of_the_time_guests_were_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("two.hscope");
+    fs::create_dir(&session).unwrap();
+    copy(HOST, &session.join("host.dat"));
+    copy(GUEST, &session.join("guest-l2.dat"));
+    let guests = serde_json::json!([
+        {"name": "l2", "recorded_ns": 12_900_000_000_u64},
+        {"name": "other", "recorded_ns": null},
+    ]);
+    let said =
+        serde_json::json!({"recorded": {"duration_ns": 21_000_000_000_u64, "guests": guests}});
+    fs::write(session.join("session.json"), said.to_string()).unwrap();
+    let text = output_of(&["info", session.to_str().unwrap()]);
+    let covered = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("  recorded    "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(covered(&text), ["l2: 12.9 s of 21.0 s"; 2], "{text}");
+    let of_others = output_of(&["info", HOST, GUEST]);
+    assert_eq!(covered(&of_others), ["guest: 5.04 s of 10.2 s"], "{of_others}");
+    assert_eq!(covered(&output_of(&["info", GUEST])), Vec::<String>::new());
+}
+
 /// Writes what virtio-trace leaves behind: pages per CPU, and the formats of the tracefs.
 pub(crate) fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
     let file = fs::read(repository().join(from)).unwrap();

@@ -141,8 +141,12 @@ fn what_is_no_recording_is_rejected_and_names_stay_in_their_line() {
     assert_eq!(run.code, 1, "{}", run.err);
     let lines: Vec<&str> = run.err.lines().collect();
     assert_eq!(lines.len(), 3, "{}", run.err);
-    let refused = lines[0].contains("text: rejected: ") && lines[0].contains("is not a recording");
-    assert!(refused, "{}", run.err);
+    // Each message has the path once.
+    assert!(lines[0].contains("text: rejected: it is not a recording"), "{}", run.err);
+    assert_eq!(lines[0].matches(text.to_str().unwrap()).count(), 1, "{}", run.err);
+    let missing = folder.path().join("missing");
+    let of_missing = lake("add", &at, &[missing.to_str().unwrap()]).err;
+    assert!(of_missing.contains("missing: rejected: cannot be read: No such file"), "{of_missing}");
     assert!(lines[1].contains("a\\nb\\x1b[31m.dat: added"), "{}", run.err);
     let table = output_of(&["lake", "list", at.to_str().unwrap()]);
     assert_eq!(table.lines().count(), 2, "{table}");

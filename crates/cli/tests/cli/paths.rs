@@ -99,7 +99,7 @@ fn ends_may_be_given() {
 #[test]
 fn without_exits_there_is_nothing_to_follow() {
     let text = output_of(&["path", "fixtures/x86-svm/functions.dat"]);
-    assert!(text.contains("0 requests on 0 paths"), "{text}");
+    assert!(text.contains("0 requests in 1.05 s on 0 paths"), "{text}");
     assert!(text.contains("record at least"), "{text}");
     let run = hyperscope(&["path", GUEST[1]]);
     assert!(run.code == 0 && run.err.contains("is in the host's recording"), "{}", run.err);

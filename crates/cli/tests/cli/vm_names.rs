@@ -1,5 +1,11 @@
 //! `--name`: VMs of recordings that have no names for them.
 
+use std::fs::{self, File};
+use std::path::Path;
+
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+
 use crate::tool::{hyperscope, output_of};
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
@@ -37,6 +43,45 @@ fn every_verb_takes_the_given_name_of_a_vm() {
         let plain = hyperscope(&plain.iter().map(String::as_str).collect::<Vec<_>>()).out;
         assert_eq!(out.contains("web"), plain.contains("vm-119"), "{args:?}: {out}");
     }
+}
+
+/// In a lake the VM has the name that it was added under. (`hyperscope sql` asks the same tables: its own tests say so.)
+#[test]
+fn a_lake_has_the_given_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake");
+    let add = |options: &[&str]| {
+        let place = ["lake", "add", lake.to_str().unwrap(), "--begun", "1795305600"];
+        let run = hyperscope(&[&place, options, &[HOST]].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+    };
+    add(&["--name", "vm-119=web"]);
+    let tables = folder.path().join("tables");
+    let to = tables.to_str().unwrap();
+    let run = hyperscope(&["export", "--to", "parquet", "-o", to, "--name", "vm-119=web", HOST]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    for place in [&lake, &tables] {
+        let texts = parquet_bytes(place);
+        let has = |name: &str| texts.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+        assert!(has("web") && !has("vm-119"), "{}", place.display());
+    }
+}
+
+/// All columns of all tables below a folder, as text.
+fn parquet_bytes(folder: &Path) -> Vec<u8> {
+    let mut text = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.extend(parquet_bytes(&path));
+        } else if path.extension().is_some_and(|one| one == "parquet") {
+            let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            for row in reader.get_row_iter(None).unwrap() {
+                text.extend(row.unwrap().to_string().into_bytes());
+            }
+        }
+    }
+    text
 }
 
 #[test]

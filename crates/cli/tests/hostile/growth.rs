@@ -112,7 +112,7 @@ const SHAPES: [Shape; 11] = [
     }),
 ];
 
-/// Verbs that read, each with its arguments; `{}` is the file, `{copy}` the same again, `{out}` a file to
+/// Verbs that read, each with its arguments; `{}` is the file, `{copy}` the same again, `{out}` and `{page}` files to
 /// write.
 const VERBS: [&str; 16] = [
     "info {}",
@@ -129,7 +129,7 @@ const VERBS: [&str; 16] = [
     "advice {}",
     "profile {}",
     "virtio {}",
-    "report -o {out} {}",
+    "report -o {page} {}",
     "export --to perfetto -o {out} {}",
 ];
 
@@ -146,7 +146,8 @@ fn work(verb: &str, folder: &Path) -> f64 {
         "{}" => file("text.txt"),
         "{copy}" => file("copy.txt"),
         "{guest}" => file("guest.txt"),
-        "{out}" => file("out.html"),
+        "{page}" => file("out.html"),
+        "{out}" => file("out.trace"),
         word => PathBuf::from(word),
     });
     let script = "TIMEFORMAT='%3U %3S'; time \"$0\" \"$@\" > /dev/null 2> messages";

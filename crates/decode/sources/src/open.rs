@@ -110,7 +110,7 @@ pub enum OpenError {
         /// What it begins with.
         first: String,
         /// What its lines lack.
-        lack: &'static str,
+        lack: String,
     },
     /// A text of several recordings, where one is asked for.
     #[error(

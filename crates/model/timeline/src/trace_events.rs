@@ -11,6 +11,7 @@ mod decode;
 mod live;
 mod merge;
 mod name_fields;
+mod name_histories;
 mod names;
 mod sightings;
 mod with_vcpus;

@@ -101,7 +101,7 @@ function lineOf(row: ExitSums, report: Report, all: number): Line {
 
 const named = ({ vm, level, reason, code }: { vm: string; level: number; reason: string; code: unknown }) => ({ vm, level, reason, code: code === null ? "" : String(code) });
 
-const TITLES: Record<string, string> = { count: "exits", cost: "cost", cost_share: "cost%", cost_p50: "cost p50", cost_p99: "cost p99", time: "time", p50: "p50", p90: "p90", p99: "p99", max: "max" };
+const TITLES: Record<string, string> = { count: "exits", cost: "cost", cost_share: "cost%", cost_p50: "cost p50", cost_p99: "cost p99", time: "time", p50: "time p50", p90: "time p90", p99: "time p99", max: "time max" };
 
 function table(lines: Line[], caption: string): HTMLElement {
   const sorted = [...lines].sort((a, b) => b.rank - a.rank || a.reason.localeCompare(b.reason));

@@ -7,6 +7,8 @@ use crate::states::VcpuState;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateTimes {
     by_state: [u64; VcpuState::ALL.len()],
+    /// Of the guest's states, what guests inside it ran.
+    nested_ns: u64,
     /// Switches are recorded: what is not split ran, in the kernel or in user space.
     runs_unsplit: bool,
 }
@@ -21,6 +23,7 @@ impl StateTimes {
     pub(super) fn merge(&mut self, other: &Self) {
         self.runs_unsplit |= other.runs_unsplit;
         VcpuState::ALL.iter().for_each(|&state| self.add(state, other.of(state)));
+        self.nested_ns = self.nested_ns.saturating_add(other.nested_ns);
     }
 
     /// Settles what is known of the time of exits, now that all events were seen.
@@ -45,6 +48,24 @@ impl StateTimes {
     #[must_use]
     pub fn of_all(&self, states: &[VcpuState]) -> u64 {
         states.iter().map(|&state| self.of(state)).fold(0, u64::saturating_add)
+    }
+
+    /// Guests inside the guest ran: part of [`VcpuState::Guest`].
+    pub(super) fn add_nested(&mut self, ns: u64) {
+        self.nested_ns = self.nested_ns.saturating_add(ns);
+    }
+
+    /// The time in guests inside the guest, which is part of that in the guest.
+    #[must_use]
+    pub const fn nested(&self) -> u64 {
+        self.nested_ns
+    }
+
+    /// The time in some states, without that in guests inside the guest.
+    #[must_use]
+    pub fn of_own(&self, states: &[VcpuState]) -> u64 {
+        let nested_ns = if states.contains(&VcpuState::Guest) { self.nested_ns } else { 0 };
+        self.of_all(states).saturating_sub(nested_ns)
     }
 
     /// The time in all states.

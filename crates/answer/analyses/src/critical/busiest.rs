@@ -44,10 +44,10 @@ pub fn busiest(
     let machines = Machines::with_vms(recordings, guests, &vms);
     let mut switches = Switches::default();
     let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, tick);
-    let names = Names::new(&machines, guests, &pass.names);
+    let names = Names::new(&machines, guests, (&pass.names, &[]));
     let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
     for (thread, count) in switches.0 {
-        *sums.entry((names.machine(thread.0), names.thread(thread))).or_default() += count;
+        *sums.entry((names.machine(thread.0), names.thread(thread, None))).or_default() += count;
     }
     let busy = |((machine, thread), switches)| BusyThread { machine, thread, switches };
     let mut all: Vec<BusyThread> = sums.into_iter().map(busy).collect();

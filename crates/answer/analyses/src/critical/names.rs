@@ -11,6 +11,7 @@ use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
 use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
+use crate::recorders::is_recorder;
 use timeline::reasons::ReasonNames;
 
 /// A part's names.
@@ -20,6 +21,8 @@ pub(super) struct Named {
     pub(super) thread: String,
     pub(super) on: Actor,
     pub(super) reason: Option<String>,
+    /// It is about a thread that is the recording itself.
+    pub(super) is_recorder: bool,
 }
 
 /// All names.
@@ -28,20 +31,23 @@ pub(super) struct Names<'n> {
     /// By recording.
     of_machines: Vec<String>,
     threads: &'n [ThreadNames],
+    /// Those that threads had one after the other.
+    histories: &'n [ThreadNames],
     reasons: Vec<ReasonNames>,
-    known: FxHashMap<Spent, Named>,
+    known: FxHashMap<(Spent, u64), Named>,
 }
 
 impl<'n> Names<'n> {
     pub(super) fn new(
         machines: &'n Machines<'n>,
         guests: &[GuestAlignment],
-        threads: &'n [ThreadNames],
+        (threads, histories): (&'n [ThreadNames], &'n [ThreadNames]),
     ) -> Self {
         Self {
             machines,
             of_machines: machine_names(machines.recordings, guests),
             threads,
+            histories,
             reasons: machines.recordings.iter().map(ReasonNames::new).collect(),
             known: FxHashMap::default(),
         }
@@ -51,8 +57,8 @@ impl<'n> Names<'n> {
         self.of_machines.get(usize::from(recording)).cloned().unwrap_or_default()
     }
 
-    /// A thread: by its vCPU if it runs one, else as its kernel calls it.
-    pub(super) fn thread(&self, thread: Thread) -> String {
+    /// A thread: by its vCPU if it runs one, else as its kernel calls it at a moment; `None`: as it did last.
+    pub(super) fn thread(&self, thread: Thread, now_ns: Option<u64>) -> String {
         if thread.1 == 0 {
             return "idle".to_owned();
         }
@@ -60,19 +66,40 @@ impl<'n> Names<'n> {
             let id = self.machines.vcpus.get(vcpu.index).map_or(0, |vcpu| vcpu.id);
             return format!("{} vCPU {id}", self.machines.vm_name(vcpu.vm).unwrap_or("?"));
         }
+        let history = self.histories.get(usize::from(thread.0));
+        let then =
+            history.zip(now_ns).filter(|(names, _)| names.history(thread.1).next().is_some());
+        let of_then = then.and_then(|(names, now_ns)| names.at(thread.1, now_ns));
         let of_events = self.threads.get(usize::from(thread.0)).and_then(|all| all.of(thread.1));
         let recording = self.machines.recordings.get(usize::from(thread.0));
-        let name = of_events.or_else(|| recording?.comm(thread.1));
+        let name = of_then.or(of_events).or_else(|| recording?.comm(thread.1));
         name.map_or_else(|| thread.1.to_string(), str::to_owned)
     }
 
-    pub(super) fn of(&mut self, spent: &Spent) -> Named {
-        if let Some(named) = self.known.get(spent) {
+    /// Names that a thread had before its last one, but for one that runs a vCPU.
+    pub(super) fn earlier(&self, thread: Thread) -> Vec<(u64, String)> {
+        let history = self.histories.get(usize::from(thread.0));
+        let known = history.filter(|_| self.machines.vcpu_of(thread).is_none());
+        let all = known.into_iter().flat_map(|names| names.history(thread.1));
+        let mut all: Vec<(u64, String)> =
+            all.map(|(at_ns, name)| (at_ns, name.to_owned())).collect();
+        all.pop();
+        all
+    }
+
+    /// What a part is called whose threads have their names since a moment, by [`Spent::named_since_ns`].
+    pub(super) fn of(&mut self, spent: &Spent, since_ns: u64) -> Named {
+        if let Some(named) = self.known.get(&(*spent, since_ns)) {
             return named.clone();
         }
-        let named = self.make(spent);
-        self.known.insert(*spent, named.clone());
+        let named = self.make(spent, since_ns);
+        self.known.insert((*spent, since_ns), named.clone());
         named
+    }
+
+    /// What a part is called that begins at a moment.
+    pub(super) fn at(&mut self, spent: &Spent, now_ns: u64) -> Named {
+        self.of(spent, spent.named_since_ns(self.histories, now_ns))
     }
 
     /// The thread that a part is about.
@@ -84,11 +111,33 @@ impl<'n> Names<'n> {
         }
     }
 
-    fn make(&mut self, spent: &Spent) -> Named {
-        let (recording, machine, thread, on) = match spent.who {
+    fn make(&mut self, spent: &Spent, since_ns: u64) -> Named {
+        let (recording, machine, thread, on) = self.who(spent.who, since_ns);
+        let reason = match spent.why {
+            Why::Nothing => None,
+            Why::Exit { recording, isa, code } => {
+                self.reasons.get_mut(usize::from(recording)).map(|names| names.name(isa, code))
+            }
+            Why::Behind(thread) => Some(self.thread((recording, thread), Some(since_ns))),
+            Why::Interrupt(kind) => Some(interrupt_name(kind)),
+            Why::End(end) => Some(end.name().to_owned()),
+        };
+        let is_behind = matches!(spent.why, Why::Behind(_));
+        let of_reason = reason.as_deref().filter(|_| is_behind);
+        let is_recorder = is_recorder(&thread) || of_reason.is_some_and(is_recorder);
+        Named { machine, thread, on, reason, is_recorder }
+    }
+
+    /// The recording, the machine and the name of whom a part is about, and what that is.
+    fn who(&self, who: Who, since_ns: u64) -> (u16, String, String, Actor) {
+        match who {
             Who::Thread(thread) => {
-                let on = self.machines.role(thread);
-                (thread.0, self.machine(thread.0), self.thread(thread), on)
+                let name = self.thread(thread, Some(since_ns));
+                let on = match self.machines.role(thread) {
+                    Actor::Host if is_recorder(&name) => Actor::Recorder,
+                    on => on,
+                };
+                (thread.0, self.machine(thread.0), name, on)
             }
             Who::Vcpu(index) => {
                 let vcpu = self.machines.vcpus.get(index);
@@ -99,17 +148,7 @@ impl<'n> Names<'n> {
             Who::Interrupt(recording) => {
                 (recording, self.machine(recording), "interrupt".to_owned(), Actor::Interrupt)
             }
-        };
-        let reason = match spent.why {
-            Why::Nothing => None,
-            Why::Exit { recording, isa, code } => {
-                self.reasons.get_mut(usize::from(recording)).map(|names| names.name(isa, code))
-            }
-            Why::Behind(thread) => Some(self.thread((recording, thread))),
-            Why::Interrupt(kind) => Some(interrupt_name(kind)),
-            Why::End(end) => Some(end.name().to_owned()),
-        };
-        Named { machine, thread, on, reason }
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! An interval of a wait, and what it was spent on.
 
+use timeline::trace_events::ThreadNames;
+
 use super::context::InterruptKind;
 use crate::path::Thread;
 
@@ -112,6 +114,20 @@ pub(super) struct Spent {
     pub(super) who: Who,
     pub(super) state: CriticalState,
     pub(super) why: Why,
+}
+
+impl Spent {
+    /// Since when the threads of it had the names that they had at a moment.
+    pub(super) fn named_since_ns(&self, names: &[ThreadNames], now_ns: u64) -> u64 {
+        let since_ns = |(recording, thread): Thread| {
+            names.get(usize::from(recording)).map_or(0, |names| names.since_ns(thread, now_ns))
+        };
+        let Who::Thread(thread) = self.who else { return 0 };
+        match self.why {
+            Why::Behind(other) => since_ns(thread).max(since_ns((thread.0, other))),
+            _ => since_ns(thread),
+        }
+    }
 }
 
 /// How an interval of time counts for the thread whose time it is.

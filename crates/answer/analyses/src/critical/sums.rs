@@ -1,6 +1,7 @@
 //! Parts of many waits, added up; and the longest of these waits, piece by piece.
 
 use rustc_hash::FxHashMap;
+use timeline::trace_events::ThreadNames;
 
 use super::follow::WaitSink;
 use super::piece::{Counts, Piece, PieceSink, Spent};
@@ -92,7 +93,8 @@ impl Wait {
 /// All sums.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    pub(super) parts: FxHashMap<Spent, Sum>,
+    /// By what it was, and since when the threads of it had the names that they had.
+    pub(super) parts: FxHashMap<(Spent, u64), Sum>,
     /// What was too much to be kept apart.
     pub(super) others: Sum,
     pub(super) own: FxHashMap<Thread, OwnTime>,
@@ -100,10 +102,22 @@ pub(super) struct Sums {
     pub(super) longest: Vec<Wait>,
     now: Option<Wait>,
     is_wait: bool,
-    last: Option<(u64, Spent)>,
+    last: Option<(u64, (Spent, u64))>,
+    /// By recording, the names that threads had one after the other.
+    names: Vec<ThreadNames>,
 }
 
 impl Sums {
+    /// None so far; threads are told apart by the names that they have at each moment.
+    pub(super) fn with_names(names: Vec<ThreadNames>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// The names.
+    pub(super) fn take_names(&mut self) -> Vec<ThreadNames> {
+        std::mem::take(&mut self.names)
+    }
+
     /// The wait that the pieces were of is over.
     pub(super) fn end_interval(&mut self) {
         self.last = None;
@@ -146,12 +160,13 @@ impl PieceSink for Sums {
             self.last = None;
             return;
         }
-        let continues = self.last == Some((piece.to_ns, piece.spent));
-        self.last = Some((piece.from_ns, piece.spent));
-        let is_full = self.parts.len() >= MOST_PARTS && !self.parts.contains_key(&piece.spent);
+        let key = (piece.spent, piece.spent.named_since_ns(&self.names, piece.from_ns));
+        let continues = self.last == Some((piece.to_ns, key));
+        self.last = Some((piece.from_ns, key));
+        let is_full = self.parts.len() >= MOST_PARTS && !self.parts.contains_key(&key);
         let sum = match is_full {
             true => &mut self.others,
-            false => self.parts.entry(piece.spent).or_default(),
+            false => self.parts.entry(key).or_default(),
         };
         sum.time_ns += time_ns;
         sum.count += u64::from(!continues);

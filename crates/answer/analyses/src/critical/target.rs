@@ -3,7 +3,9 @@
 use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::trace_events::{
+    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, each_trace_event,
+};
 
 use super::names::Names;
 use crate::align::GuestAlignment;
@@ -38,34 +40,61 @@ impl TraceEventSink for Switches {
     fn gap(&mut self, _: &Gap) {}
 }
 
-/// The threads asked about; else some that there are, the busiest first, each with its machine.
-pub(super) fn find(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    machines: &Machines<'_>,
-    task: &CriticalTask,
-) -> Result<Vec<Thread>, Vec<(String, String)>> {
-    let mut switches = Switches::default();
-    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, &|_| ());
-    let own = machine_names(recordings, guests);
-    let names = Names::new(machines, guests, &pass.names);
-    let mut all: Vec<(Thread, u64)> = switches.0.into_iter().collect();
-    all.sort_by_key(|(thread, count)| (std::cmp::Reverse(*count), *thread));
-    let is_it = |thread: &Thread| {
-        let machine = own.get(usize::from(thread.0)).map_or("", String::as_str);
-        let rest = task.0.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/'));
-        let comm = pass.names.get(usize::from(thread.0)).and_then(|all| all.of(thread.1));
-        [Some(task.0.as_str()), rest].into_iter().flatten().any(|wanted| {
-            wanted == names.thread(*thread)
-                || comm == Some(wanted)
-                || wanted == thread.1.to_string()
-        })
-    };
-    let found = all.iter().map(|(thread, _)| *thread).filter(is_it);
-    let found: Vec<Thread> = found.take(MOST_TARGETS).collect();
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(known(&all, &names)),
+/// The threads that were switched to and from, and their names.
+pub(super) struct SeenThreads {
+    /// The busiest first.
+    all: Vec<(Thread, u64)>,
+    pub(super) names: Vec<ThreadNames>,
+}
+
+impl SeenThreads {
+    pub(super) fn of(recordings: &[Recording]) -> Self {
+        let mut switches = Switches::default();
+        let pass =
+            each_trace_event(recordings, &|_, format| wanted(format), &mut switches, &|_| ());
+        let mut all: Vec<(Thread, u64)> = switches.0.into_iter().collect();
+        all.sort_by_key(|(thread, count)| (std::cmp::Reverse(*count), *thread));
+        Self { all, names: pass.names }
+    }
+
+    /// The threads asked about: by the names that they have last or, if none has that, by earlier ones. Else some that there
+    /// are, the busiest first, each with its machine.
+    pub(super) fn find(
+        &self,
+        guests: &[GuestAlignment],
+        machines: &Machines<'_>,
+        task: &CriticalTask,
+    ) -> Result<Vec<Thread>, Vec<(String, String)>> {
+        let own = machine_names(machines.recordings, guests);
+        let names = Names::new(machines, guests, (&self.names, &[]));
+        let is_asked = |thread: &Thread, is_it: &dyn Fn(&str) -> bool| {
+            let machine = own.get(usize::from(thread.0)).map_or("", String::as_str);
+            let rest = task.0.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/'));
+            [Some(task.0.as_str()), rest].into_iter().flatten().any(is_it)
+        };
+        let is_called = |thread: &Thread| {
+            let comm = self.names_of(*thread).and_then(|all| all.of(thread.1));
+            is_asked(thread, &|wanted| {
+                wanted == names.thread(*thread, None)
+                    || comm == Some(wanted)
+                    || wanted == thread.1.to_string()
+            })
+        };
+        let was_called = |thread: &Thread| {
+            let mut earlier =
+                self.names_of(*thread).into_iter().flat_map(|all| all.history(thread.1));
+            earlier.any(|(_, name)| is_asked(thread, &|wanted| wanted == name))
+        };
+        let found = |is_it: &dyn Fn(&Thread) -> bool| {
+            let found = self.all.iter().map(|(thread, _)| *thread).filter(|thread| is_it(thread));
+            Some(found.take(MOST_TARGETS).collect::<Vec<Thread>>()).filter(|all| !all.is_empty())
+        };
+        let found = found(&is_called).or_else(|| found(&was_called));
+        found.ok_or_else(|| known(&self.all, &names))
+    }
+
+    fn names_of(&self, thread: Thread) -> Option<&ThreadNames> {
+        self.names.get(usize::from(thread.0))
     }
 }
 
@@ -73,7 +102,7 @@ pub(super) fn find(
 fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
     let mut known = Vec::new();
     for (thread, _) in all {
-        let one = (names.machine(thread.0), names.thread(*thread));
+        let one = (names.machine(thread.0), names.thread(*thread, None));
         if known.len() < MOST_KNOWN && !known.contains(&one) {
             known.push(one);
         }

@@ -14,6 +14,7 @@ use super::stacks::Stacks;
 use crate::states::{
     GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
+use crate::vms::VmsByVcpu;
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
@@ -93,9 +94,9 @@ type Key = (Option<usize>, Part, &'static str);
 fn groups(states: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
     let mut groups: BTreeMap<Key, Series> = BTreeMap::new();
     let vms = states.vms.first().map_or(&[][..], Vec::as_slice);
+    let homes = VmsByVcpu::new(vms);
     for ((vcpu, state), series) in &sums.vcpus {
-        let is_it = |index: usize| u32::try_from(index) == Ok(vcpu.index);
-        let vm = vms.iter().position(|vm| vm.vcpus.iter().any(|one| is_it(one.index)));
+        let vm = homes.place(vcpu.index as usize);
         groups.entry((vm, Part::Vcpu, state.name())).or_default().merge(series);
     }
     let processes = HashMap::new();

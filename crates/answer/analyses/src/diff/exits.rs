@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use timeline::{ExitSink, ExitSpan, Outcome, Vm, each_exit, group_vms};
+use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
 use super::question::{
     Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
@@ -13,6 +13,7 @@ use super::stacks::Stacks;
 use crate::known_parts::KnownParts;
 use crate::recorded::Recorded;
 use crate::tally::Tally;
+use crate::vms::VmsByVcpu;
 use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
@@ -134,6 +135,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, ExitSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
+    let homes = VmsByVcpu::new(&vms);
     let recorded = Recorded::new(recording, pass.seen);
     let mut names = ReasonNames::new(recording);
     let mut wholes = vec![Series::default(), Series::default()];
@@ -144,7 +146,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     for key in keys {
         let (vcpu, level, isa, code) = *key;
         let Some((series, flags)) = pass.sink.groups.get(key) else { continue };
-        let Some(vm) = vm_of(&vms, vcpu) else { continue };
+        let Some(vm) = homes.place(vcpu) else { continue };
         let waiting = names.isa(isa).waits(code);
         let isa_name = names.isa(isa).name().to_owned();
         let reason = names.name(isa, code);
@@ -183,11 +185,6 @@ fn add((kept, known): &mut (Series, Flags), series: &Series, flags: Flags) {
     kept.merge(series);
     known.user_return_unseen |= flags.user_return_unseen;
     known.poll_unknown |= flags.poll_unknown;
-}
-
-/// The VM that a vCPU belongs to.
-pub(super) fn vm_of(vms: &[Vm], vcpu: usize) -> Option<usize> {
-    vms.iter().position(|vm| vm.vcpus.iter().any(|one| one.index == vcpu))
 }
 
 /// A group, with the parts of its time that the recording has.
@@ -239,7 +236,7 @@ fn settle(groups: &mut [&mut MeasuredGroup]) {
 }
 
 impl RunVm {
-    pub(super) fn of(vm: &Vm) -> Self {
+    pub(super) fn of(vm: &timeline::Vm) -> Self {
         Self { name: vm.name.clone(), vcpus: vm.vcpus.len() }
     }
 }

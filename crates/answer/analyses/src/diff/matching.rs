@@ -1,5 +1,7 @@
 //! Which VM of one run is which VM of another.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::question::{Run, RunVm};
 
 /// VMs of all runs, each VM once.
@@ -29,19 +31,25 @@ impl Matching {
         let mut places: Vec<Option<usize>> = match (vms, known) {
             ([_], 1) => vec![Some(0)],
             _ => {
-                let by_name = |vm: &RunVm| self.vms.iter().position(|one| one.name == vm.name);
-                vms.iter().map(by_name).collect()
+                let mut by_name = FxHashMap::default();
+                for (at, one) in self.vms.iter().enumerate() {
+                    by_name.entry(one.name.as_str()).or_insert(at);
+                }
+                vms.iter().map(|vm| by_name.get(vm.name.as_str()).copied()).collect()
             }
         };
+        // VMs that none is known to be, by how many vCPUs they have, the first one last.
+        let taken: FxHashSet<usize> = places.iter().copied().flatten().collect();
+        let mut free: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+        for (at, one) in self.vms.iter().enumerate().rev().filter(|(at, _)| !taken.contains(at)) {
+            free.entry(one.vcpus).or_default().push(at);
+        }
         for (at, vm) in vms.iter().enumerate() {
-            let taken = |place: usize| places.contains(&Some(place));
             if places.get(at).is_some_and(Option::is_some) {
                 continue;
             }
-            let like = |place: &usize| {
-                self.vms.get(*place).is_some_and(|one| one.vcpus == vm.vcpus) && !taken(*place)
-            };
-            let place = (0..known).find(like).unwrap_or(self.vms.len());
+            let like = free.get_mut(&vm.vcpus).and_then(Vec::pop);
+            let place = like.unwrap_or(self.vms.len());
             if place == self.vms.len() {
                 self.vms.push(vm.clone());
             }

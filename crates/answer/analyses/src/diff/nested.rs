@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
-use super::exits::{Span, metric, vm_of};
+use super::exits::{Span, metric};
 use super::question::{
     Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run, RunInput, RunVm, Unit,
 };
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
 use crate::nested_steps::{Follower, RawReason, Step};
+use crate::vms::VmsByVcpu;
 use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
@@ -125,12 +126,13 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, NestedSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
+    let homes = VmsByVcpu::new(&vms);
     let mut names = ReasonNames::new(recording);
     let mut groups: BTreeMap<Vec<KeyValue>, Series> = BTreeMap::new();
     let mut vcpus: Vec<(&usize, &OneVcpu)> = pass.sink.vcpus.iter().collect();
     vcpus.sort_unstable_by_key(|(index, _)| **index);
     for (index, vcpu) in vcpus {
-        let Some(vm) = vm_of(&vms, *index) else { continue };
+        let Some(vm) = homes.place(*index) else { continue };
         for (raw, reason) in &vcpu.reasons {
             let key = |ancillary: KeyValue, names: &mut ReasonNames| {
                 vec![

@@ -12,6 +12,7 @@ use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
+use crate::vms::VmsByVcpu;
 use timeline::reasons::ReasonNames;
 
 /// Threads of a host and tasks of a guest that are shown at first: those that ran most.
@@ -168,6 +169,7 @@ impl<'m> LaneSink<'m> {
         for (&(recording, thread), &label) in &self.thread_labels {
             self.set.rename_label(label, named(recording, thread));
         }
+        let homes: Vec<_> = states.vms.iter().map(|vms| VmsByVcpu::new(vms)).collect();
         for (&subject, &at) in &self.lanes {
             let Some(lane) = self.set.lane_mut(at) else { continue };
             match subject {
@@ -176,14 +178,10 @@ impl<'m> LaneSink<'m> {
                     lane.name = named(recording, thread);
                 }
                 Subject::Vcpu(vcpu) => {
-                    let vms = states.vms.get(usize::from(vcpu.recording));
-                    let find = |vm: &timeline::Vm| {
-                        let one = vm.vcpus.iter().find(|one| one.index == vcpu.index as usize)?;
-                        Some((vm.name.clone(), one.vcpu))
-                    };
-                    if let Some((vm, number)) = vms.and_then(|vms| vms.iter().find_map(find)) {
-                        lane.name = format!("vCPU {number}");
-                        lane.vm = Some(vm);
+                    let home = homes.get(usize::from(vcpu.recording));
+                    if let Some((vm, one)) = home.and_then(|all| all.of(vcpu.index as usize)) {
+                        lane.name = format!("vCPU {}", one.vcpu);
+                        lane.vm = Some(vm.name.clone());
                     }
                 }
             }

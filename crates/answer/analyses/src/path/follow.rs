@@ -90,16 +90,23 @@ pub(super) enum Says {
 /// Names of steps that no event has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedLabels {
-    pub(super) wakes: [Label; 6],
-    pub(super) runs: [Label; 6],
+    pub(super) wakes: [Label; 7],
+    pub(super) runs: [Label; 7],
     pub(super) to_user: Label,
     pub(super) exit: Label,
     pub(super) entry: Label,
 }
 
 /// All actors, in the order of [`Actor`].
-const ACTORS: [Actor; 6] =
-    [Actor::Guest, Actor::Vcpu, Actor::Iothread, Actor::Vhost, Actor::Interrupt, Actor::Host];
+const ACTORS: [Actor; 7] = [
+    Actor::Guest,
+    Actor::Vcpu,
+    Actor::Iothread,
+    Actor::Vhost,
+    Actor::Interrupt,
+    Actor::Host,
+    Actor::Recorder,
+];
 
 impl FixedLabels {
     fn new(labels: &mut Labels) -> Self {

@@ -1,11 +1,12 @@
 //! Who is who: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
 use timeline::Vm;
 
 use super::Actor;
 use crate::align::GuestAlignment;
+use crate::recorders::is_recorder;
 use crate::vms::find_vms;
 
 /// A thread of one recording.
@@ -32,8 +33,6 @@ pub(crate) struct VcpuId {
 struct RecordedVm {
     recording: u16,
     vm: Vm,
-    /// How its VMM's threads are called, without digits.
-    comm: Option<String>,
 }
 
 /// What the recordings say before the first event is followed.
@@ -42,6 +41,8 @@ pub(crate) struct Machines<'r> {
     pub(crate) recordings: &'r [Recording],
     pub(crate) vcpus: Vec<VcpuId>,
     vms: Vec<RecordedVm>,
+    /// By recording, how threads of its VMMs are called, without digits.
+    vmm_comms: FxHashSet<(u16, String)>,
     by_thread: FxHashMap<Thread, VcpuOf>,
     /// By guest recording and CPU there, the vCPU.
     guest_cpus: FxHashMap<(u16, u16), usize>,
@@ -89,7 +90,8 @@ impl<'r> Machines<'r> {
                 self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
             }
             let comm = vm.comm.as_deref().map(without_digits);
-            self.vms.push(RecordedVm { recording, vm, comm });
+            self.vmm_comms.extend(comm.map(|comm| (recording, comm)));
+            self.vms.push(RecordedVm { recording, vm });
         }
     }
 
@@ -167,13 +169,12 @@ impl<'r> Machines<'r> {
         }
         let recording = self.recordings.get(usize::from(thread.0));
         let Some(comm) = recording.and_then(|one| one.comm(thread.1)) else { return Actor::Host };
-        let is_vmms = |vm: &RecordedVm| {
-            vm.recording == thread.0 && vm.comm.as_deref() == Some(&without_digits(comm))
-        };
+        let is_vmms = || self.vmm_comms.contains(&(thread.0, without_digits(comm)));
         match comm {
             // The kernel names its workers so, by their owner: `vhost-713`.
             _ if comm.starts_with("vhost-") => Actor::Vhost,
-            _ if self.vms.iter().any(is_vmms) || is_iothread(comm) => Actor::Iothread,
+            _ if is_recorder(comm) => Actor::Recorder,
+            _ if is_iothread(comm) || is_vmms() => Actor::Iothread,
             _ => Actor::Host,
         }
     }

@@ -191,14 +191,14 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 
     fn wakes_label(&mut self, woken: Thread, on: Actor) -> super::labels::Label {
-        if on == Actor::Host {
+        if on.has_name() {
             return self.named(Says::IsWoken, Some(woken));
         }
         self.names.wakes[on as usize]
     }
 
     fn runs_label(&mut self, who: Thread, on: Actor) -> super::labels::Label {
-        if on == Actor::Host {
+        if on.has_name() {
             return self.named(Says::Runs, Some(who));
         }
         self.names.runs[on as usize]

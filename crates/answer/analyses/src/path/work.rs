@@ -2,7 +2,6 @@
 
 use timeline::trace_events::TraceEvent;
 
-use super::Actor;
 use super::chain::{At, Chain, Chains, step};
 use super::events::Event;
 use super::follow::Follower;
@@ -58,7 +57,7 @@ impl<S: RequestSink> Follower<'_, S> {
         if let Some(target) = target.and_then(|target| self.vcpus.get_mut(target)) {
             target.injected.add(chains);
         }
-        if own.is_none() && on != Actor::Host {
+        if own.is_none() && !on.has_name() {
             self.works_for.insert(who, vm);
         }
     }

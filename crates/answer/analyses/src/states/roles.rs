@@ -71,6 +71,10 @@ pub struct Roles<'s> {
     vcpus: FxHashMap<u32, usize>,
     /// VMMs' own threads that are certain, and their VMs.
     vmms: FxHashMap<u32, usize>,
+    /// VMs by their first thread of a vCPU.
+    by_first: Vec<(u32, usize)>,
+    /// The same, by the names of threads of their vCPUs.
+    by_name: FxHashMap<&'s str, Vec<(u32, usize)>>,
 }
 
 impl<'s> Roles<'s> {
@@ -94,10 +98,13 @@ impl<'s> Roles<'s> {
             makers: states.makers.get(recording),
             vcpus: pairs().collect(),
             vmms: known.collect(),
+            by_first: Vec::new(),
+            by_name: FxHashMap::default(),
         };
+        roles.sort_vms();
         for thread in threads {
             if let Some((_, owner)) = roles.owned(thread)
-                && let Some(vm) = roles.vm_above(owner, |_| true)
+                && let Some(vm) = Self::vm_above(&roles.by_first, owner)
             {
                 roles.vmms.entry(owner).or_insert(vm);
             }
@@ -143,16 +150,29 @@ impl<'s> Roles<'s> {
         }
         // A VMM that names none of its threads: they are called like its vCPUs'.
         let name = self.name(thread)?;
-        self.vm_above(thread, |vm| vm.vcpus.iter().any(|vcpu| self.name(vcpu.thread) == Some(name)))
+        Self::vm_above(self.by_name.get(name)?, thread)
     }
 
     /// The VM among those wanted whose vCPUs were made first after a thread: a VMM's main thread
     /// makes them.
-    fn vm_above(&self, thread: u32, wanted: impl Fn(&Vm) -> bool) -> Option<usize> {
-        let first = |vm: &Vm| vm.vcpus.iter().map(|vcpu| vcpu.thread).min();
-        let vms = self.vms.iter().enumerate().filter(|(_, vm)| wanted(vm));
-        let above = vms.filter_map(|(at, vm)| Some((first(vm)?, at)));
-        above.filter(|(first, _)| *first >= thread).min().map(|(_, at)| at)
+    fn vm_above(vms: &[(u32, usize)], thread: u32) -> Option<usize> {
+        let above = vms.partition_point(|(first, _)| *first < thread);
+        vms.get(above).map(|(_, vm)| *vm)
+    }
+
+    /// VMs by their first thread of a vCPU: all, and by the names of those threads.
+    fn sort_vms(&mut self) {
+        for (at, vm) in self.vms.iter().enumerate() {
+            let Some(first) = vm.vcpus.iter().map(|vcpu| vcpu.thread).min() else { continue };
+            self.by_first.push((first, at));
+            for vcpu in &vm.vcpus {
+                if let Some(name) = self.names.and_then(|names| names.of(vcpu.thread)) {
+                    self.by_name.entry(name).or_default().push((first, at));
+                }
+            }
+        }
+        self.by_first.sort_unstable();
+        self.by_name.values_mut().for_each(|vms| vms.sort_unstable());
     }
 
     /// The part of a kernel's thread that works for a VMM, and that one's thread.

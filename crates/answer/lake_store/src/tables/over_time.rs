@@ -82,7 +82,10 @@ pub static HOPS: Table = Table {
         long("dur_ns", "How long it took from there"),
         text("from_step", "The step before").with(Names::Step),
         text("to_step", "The step").with(Names::Step),
-        text("actor", "Who took it: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`"),
+        text(
+            "actor",
+            "Who took it: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`, `recorder`",
+        ),
         MACHINE,
         int("cpu", "The CPU"),
         int("thread", "The thread, or the one that was interrupted"),

@@ -27,6 +27,9 @@ const SHARES: [Together; 14] = [
     ("unknown", &[S::Unknown], 1),
 ];
 
+/// Where the share of guests inside the guest stands: behind that of the guest itself.
+const NESTED_AT: usize = 4;
+
 /// The time in each state: null where the recording has no events for it.
 pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
     let column = |state: VcpuState| {
@@ -41,13 +44,38 @@ pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r,
     let column = |(title, states, rank): Together| {
         Column::ratio((title, title), "Share of the time.", move |row: &Row<'r, T>| {
             let times = row.of.times();
-            column::ratio(sum(row, states)?, times.total())
+            sum(row, states)?;
+            column::ratio(times.of_own(states), times.total())
         })
         .only_in_tables()
-        .shown_if(table, rank, move |row| row.of.times().of_all(states) > 0)
+        .shown_if(table, rank, move |row| row.of.times().of_own(states) > 0)
         .missing("-")
     };
-    SHARES.into_iter().map(column).collect()
+    let nested = Column::ratio(
+        ("nested guest", "nested guest"),
+        "Share of the time in guests of the guest.",
+        |row: &Row<'r, T>| column::ratio(row.of.times().nested(), row.of.times().total()),
+    )
+    .only_in_tables()
+    .shown_if(table, 0, |row| row.of.times().nested() > 0)
+    .missing("-");
+    let mut columns: Vec<_> = SHARES.into_iter().map(column).collect();
+    columns.insert(NESTED_AT, nested);
+    columns
+}
+
+/// Of the time in the guest, that in guests of it.
+pub(super) fn level_two<'r, T: InStates>(
+    recording: impl Fn(&Row<'r, T>) -> usize + 'static,
+) -> Column<Row<'r, T>> {
+    Column::time(
+        ("level2", "level 2"),
+        "Of guest: time in guests of the guest; null where their exits were not recorded.",
+        move |row: &Row<'r, T>| {
+            let host = row.report.cpu.recorded.get(recording(row));
+            host.is_some_and(|host| host.nested).then_some(row.of.times().nested())
+        },
+    )
 }
 
 /// The time in several states, if the recording has events for one of them.

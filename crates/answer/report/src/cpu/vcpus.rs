@@ -3,7 +3,7 @@
 use analyses::cpu::VcpuUse;
 
 use super::{row, states};
-use crate::column::{self, Column, Unit};
+use crate::column::{Column, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, VcpuUse>;
 /// The table of vCPUs.
@@ -41,10 +41,6 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn uses<'r>() -> Vec<Column<Row<'r>>> {
-    let level_two = |row: &Row<'_>| {
-        let host = row.report.cpu.recorded.get(row.of.recording);
-        host.is_some_and(|host| host.nested).then_some(row.of.level_two_ns)
-    };
     vec![
         Column::time(
             ("guest_recorded", "guest recorded"),
@@ -59,16 +55,6 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
             "Time on CPUs with something to do.",
             |row: &Row<'_>| Some(row.of.times.busy()),
         ),
-        Column::time(
-            ("level2", "level 2"),
-            "Time in guests of the guest; null where their exits were not recorded.",
-            level_two,
-        ),
-        Column::ratio(("in level 2", "in level 2"), "Share of level2.", |row: &Row<'_>| {
-            column::ratio(row.of.level_two_ns, row.of.times.total())
-        })
-        .only_in_tables()
-        .shown_if(TABLE, 1, |row| row.of.level_two_ns > 0)
-        .missing("-"),
+        states::level_two(|row: &Row<'_>| row.of.recording),
     ]
 }

@@ -45,6 +45,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
     );
     columns.extend(states::times());
+    columns.push(states::level_two(|row: &Row<'_>| row.of.recording));
     columns.extend(PARTS.map(threads));
     columns
 }

@@ -1,6 +1,7 @@
 //! The columns of threads that waited, of what they waited for, and of one wait.
 
 use analyses::critical::{CriticalPart, CriticalState, CriticalThread};
+use analyses::recorders::is_recorder;
 
 use crate::column::{self, Column, Unit};
 
@@ -50,6 +51,7 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
         Column::text(("thread", "thread"), "Its name.", |row: &ThreadRow<'_>| {
             Some(row.thread.thread.clone())
         })
+        .drawn_as(|row| marked(&row.thread.thread))
         .shown(THREADS, 0),
         Column::number(("tid", "tid"), Unit::Id, "Its id.", |row: &ThreadRow<'_>| {
             Some(u64::from(row.thread.tid))
@@ -112,6 +114,11 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
             |row: &PartRow<'_>| Some(row.part.count),
         )
         .shown(PARTS, 2),
+        Column::flag(
+            ("recorder", "recorder"),
+            "The recording itself ran, or had the CPU: there is no such wait when nobody records.",
+            |row: &PartRow<'_>| row.part.is_recorder,
+        ),
     ]);
     columns
 }
@@ -128,6 +135,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
         Column::text(("thread", "thread"), "The thread; interrupt for none.", |row: &PartRow<'_>| {
             Some(row.part.thread.clone())
         })
+        .drawn_as(|row| marked(&row.part.thread))
         .shown(PARTS, 0),
         Column::text(("on", "on"), "What the thread is.", |row: &PartRow<'_>| {
             Some(row.part.on.name().to_owned())
@@ -144,9 +152,15 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
             |row: &PartRow<'_>| row.part.reason.clone(),
         )
         .null("There is none, or it is not recorded.")
+        .drawn_as(|row| row.part.reason.as_deref().map_or_else(|| "-".to_owned(), marked))
         .shown(PARTS, 0)
         .missing("-"),
     ]
+}
+
+/// A thread's name, with a mark at those of the recording itself.
+pub(super) fn marked(name: &str) -> String {
+    if is_recorder(name) { format!("{name} (the recording)") } else { name.to_owned() }
 }
 
 /// A state in words.

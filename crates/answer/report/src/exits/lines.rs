@@ -1,5 +1,7 @@
 //! The lines of an exits table: rows, each VM's with their sum below them, and the sum of all.
 
+use std::collections::HashMap;
+
 use analyses::exits::ExitRow;
 use analyses::group::{By, Group};
 use analyses::tally::Tally;
@@ -50,11 +52,10 @@ impl<'e> Lines<'e> {
         weight: impl Fn(&Tally) -> u64,
     ) -> Self {
         let mut parts = Vec::new();
-        let mut names: Vec<Option<&str>> = Vec::new();
+        let mut places: HashMap<Option<&str>, usize> = HashMap::new();
         let vm = |row: &'e ExitRow| row.group.vm.as_deref().filter(|_| by.len() > 1);
         for (at, row) in rows.iter().enumerate() {
-            let part = names.iter().position(|name| *name == vm(row)).unwrap_or_else(|| {
-                names.push(vm(row));
+            let part = *places.entry(vm(row)).or_insert_with(|| {
                 parts.push((Vec::new(), Vec::new()));
                 parts.len() - 1
             });

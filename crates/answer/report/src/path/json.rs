@@ -15,6 +15,8 @@ pub(crate) struct Document<'p> {
     schema: &'static str,
     sources: &'p [String],
     alignment: &'p [String],
+    #[serde(flatten)]
+    span: Times<1>,
     losses: Value,
     unfinished: u64,
     interrupted: u64,
@@ -86,6 +88,7 @@ impl<'p> Document<'p> {
             schema: "hyperscope.path/1",
             sources: &report.sources,
             alignment: &report.alignment,
+            span: Times(found.nanoseconds, [("span", Some(found.span_ns))]),
             losses: losses::json(found.losses.iter(), found.interrupted),
             unfinished: found.unfinished,
             interrupted: found.interrupted,

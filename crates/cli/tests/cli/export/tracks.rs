@@ -145,9 +145,15 @@ fn chrome_flows(trace: &Value, name: &str) -> Vec<Vec<(String, f64)>> {
     flows.into_values().collect()
 }
 
-/// Whether a track is that of the thread of a step: `vCPU 0`, or with its number at the end.
-fn is_on(track: &str, thread: &str) -> bool {
-    thread.ends_with(track) || track.strip_prefix(thread).is_some_and(|id| id.starts_with(' '))
+/// Whether a track is that of the thread of a step: `vCPU 0`, or with its number at the end, whatever it was called then.
+fn is_on(track: &str, (thread, tid): (&str, u64)) -> bool {
+    thread.ends_with(track) || track.ends_with(&format!(" {tid}"))
+}
+
+/// The thread of a step: one that runs a vCPU is two, in its guest and on the host.
+fn thread_of(step: &Value) -> (&str, u64) {
+    let (name, tid) = (step["thread"].as_str().unwrap(), step["tid"].as_u64().unwrap());
+    (if name.contains("vCPU ") { name } else { "" }, tid)
 }
 
 #[test]
@@ -167,9 +173,9 @@ fn arrows_lead_along_what_a_task_waited_for() {
     for (flow, wait) in flows.iter().zip(waits) {
         // Interrupts are no threads, and steps of one thread in a row are one end.
         let steps = wait["steps"].as_array().unwrap().iter();
-        let mut steps: Vec<(&str, f64)> = steps
+        let mut steps: Vec<((&str, u64), f64)> = steps
             .filter(|step| step["thread"] != "interrupt")
-            .map(|step| (step["thread"].as_str().unwrap(), step["from_ns"].as_f64().unwrap() / 1e3))
+            .map(|step| (thread_of(step), step["from_ns"].as_f64().unwrap() / 1e3))
             .collect();
         steps.dedup_by_key(|(thread, _)| *thread);
         // Where a track has not begun there is no end.
@@ -177,8 +183,8 @@ fn arrows_lead_along_what_a_task_waited_for() {
         assert!(flow.len() > 5 && first <= 1, "{flow:?} {steps:?}");
         for ((track, us), (thread, from_us)) in flow.iter().zip(&steps[first..]) {
             assert!(
-                is_on(track, thread) && (us - from_us).abs() < 0.002,
-                "{track} {us} {thread} {from_us}"
+                is_on(track, *thread) && (us - from_us).abs() < 0.002,
+                "{track} {us} {thread:?} {from_us}"
             );
         }
     }

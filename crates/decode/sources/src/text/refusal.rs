@@ -6,6 +6,9 @@ use super::line::Why;
 /// Characters of the first line that are shown.
 const SHOWN: usize = 80;
 
+/// Words of a line that are looked at for its fields.
+const MOST_WORDS: usize = 32;
+
 /// What lines of a text lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
@@ -95,6 +98,8 @@ fn is_event(line: &str) -> bool {
 pub(super) struct Refusal {
     first: Option<(u64, String)>,
     lacks: [u64; LACKS.len()],
+    /// Of the first line that lacks fields of it: which.
+    fields: Option<String>,
 }
 
 impl Refusal {
@@ -106,6 +111,10 @@ impl Refusal {
         {
             *count += 1;
         }
+        let has_fields = matches!(lack, Lack::Cpu | Lack::Thread | Lack::Time | Lack::Name);
+        if has_fields && self.fields.is_none() {
+            self.fields = missing_fields(line);
+        }
     }
 
     /// Takes note of the first line that is not blank.
@@ -116,7 +125,7 @@ impl Refusal {
     }
 
     /// What the text begins with, and what its lines lack.
-    pub(super) fn reason(&self) -> (String, &'static str) {
+    pub(super) fn reason(&self) -> (String, String) {
         let first = self.first.as_ref();
         let first = first.map_or_else(
             || "it has blank lines only".to_owned(),
@@ -125,14 +134,84 @@ impl Refusal {
         // Prose around an excerpt says nothing: what most of the other lines lack does.
         let most = LACKS.iter().zip(self.lacks).skip(1).max_by_key(|(_, count)| *count);
         let lack = most.filter(|(_, count)| *count > 0).map_or(Lack::Everything, |(lack, _)| *lack);
-        (first, lack.text())
+        let has_fields = matches!(lack, Lack::Cpu | Lack::Thread | Lack::Time | Lack::Name);
+        let fields = self.fields.clone().filter(|_| has_fields);
+        (first, fields.unwrap_or_else(|| lack.text().to_owned()))
     }
+}
+
+/// Which fields a line lacks, all of them: whoever prints it again needs but one attempt. None is missing: it is odd.
+fn missing_fields(line: &str) -> Option<String> {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let is_cpu = |word: &str| {
+        let number = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        number.is_some_and(is_digits)
+    };
+    let is_time = |word: &str| {
+        let parts = word.strip_suffix(':').and_then(|time| time.split_once('.'));
+        parts.is_some_and(|(seconds, rest)| is_digits(seconds) && is_digits(rest))
+    };
+    let is_name =
+        |word: &str| word.ends_with(':') && word.starts_with(|one: char| one.is_alphabetic());
+    let words: Vec<&str> = line.split_whitespace().take(MOST_WORDS).collect();
+    let head = words.iter().position(|word| is_cpu(word) || is_time(word) || is_name(word));
+    let (before, rest) = words.split_at_checked(head?)?;
+    // `102`, `102/102`, `CPU 0/KVM-102`.
+    let is_thread = |word: &&str| word.rsplit(['/', '-']).next().is_some_and(is_digits);
+    let fields = [
+        (before.last().is_some_and(is_thread), "thread's id", "+tid"),
+        (rest.iter().any(|word| is_cpu(word)), "CPU", "+cpu"),
+        (rest.iter().any(|word| is_time(word)), "time", "+time"),
+        (rest.iter().any(|word| is_name(word)), "event's name", "+event"),
+    ];
+    let missing: Vec<_> = fields.iter().filter(|(is_there, ..)| !is_there).collect();
+    let names: Vec<String> = missing.iter().map(|(_, name, _)| format!("no {name}")).collect();
+    let options: Vec<&str> = missing.iter().map(|(.., option)| *option).collect();
+    (!missing.is_empty()).then(|| {
+        let (names, options) = (names.join(" and "), options.join(","));
+        format!("its lines have {names}: perf script prints that with -F {options}")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::text::line::{Line, Read};
+
+    /// `perf script -F` with some fields left out: all of these are named.
+    #[test]
+    fn all_missing_fields_of_a_line_are_named() {
+        for (line, names) in [
+            (
+                " qemu   102    42.342151:   kvm:kvm_exit: reason HLT",
+                "no CPU: perf script prints that with -F +cpu",
+            ),
+            (
+                " qemu    42.342151:   kvm:kvm_exit: reason HLT",
+                "no thread's id and no CPU: perf script prints that with -F +tid,+cpu",
+            ),
+            (
+                " qemu   102 [000]   kvm:kvm_exit: reason HLT",
+                "no time: perf script prints that with -F +time",
+            ),
+            (
+                " qemu   102 [000]    42.342151:  reason HLT",
+                "no event's name: perf script prints that with -F +event",
+            ),
+            (
+                " 42.342151:   kvm:kvm_exit: reason HLT",
+                "no thread's id and no CPU: perf script prints that with -F +tid,+cpu",
+            ),
+            (
+                " CPU 0/KVM-102   kvm:kvm_exit: reason HLT",
+                "no CPU and no time: perf script prints that with -F +cpu,+time",
+            ),
+        ] {
+            let said = missing_fields(line);
+            assert_eq!(said, Some(format!("its lines have {names}")), "{line}");
+        }
+        assert_eq!(missing_fields("qemu 102 [000] 42.3: kvm:kvm_exit: reason HLT"), None);
+    }
 
     #[test]
     fn what_lines_lack_is_named() {

@@ -1,5 +1,6 @@
 //! Names of threads: those the kernel saved, and those that events carry.
 
+use super::name_histories::NameHistories;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
@@ -13,11 +14,15 @@ const MOST_NAMES: usize = 1 << 22;
 /// A name as the kernel keeps it: filled up with zeros.
 pub(super) type Comm = [u8; COMM_BYTES];
 
-/// A name, and when an event last had it.
+/// Names that threads of one block had before they were renamed; more are left out.
+const MOST_EARLIER: usize = 1 << 12;
+
+/// A name, and when an event first and last had it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) thread: u32,
     pub(super) comm: Comm,
+    pub(super) from_ns: u64,
     pub(super) stamp_ns: u64,
 }
 
@@ -25,7 +30,9 @@ pub(super) struct Named {
 #[derive(Debug, Default)]
 pub(super) struct BatchNames {
     /// By thread, its latest name, but for those at hand.
-    latest: FxHashMap<u32, (Comm, u64)>,
+    latest: FxHashMap<u32, Named>,
+    /// Names that threads had before.
+    earlier: Vec<Named>,
     /// Names set last, each where its thread's id says: most events name threads that were just named.
     recent: Vec<Option<Named>>,
 }
@@ -44,7 +51,7 @@ impl BatchNames {
             known.stamp_ns = known.stamp_ns.max(stamp_ns);
             return;
         }
-        self.note(Named { thread, comm: *comm, stamp_ns });
+        self.note(Named { thread, comm: *comm, from_ns: stamp_ns, stamp_ns });
     }
 
     #[inline(never)]
@@ -52,64 +59,121 @@ impl BatchNames {
         self.recent.resize(RECENT, None);
         let Some(recent) = self.recent.get_mut(named.thread as usize % RECENT) else { return };
         let Some(before) = recent.replace(named) else { return };
-        let latest = self.latest.entry(before.thread).or_insert((before.comm, before.stamp_ns));
-        if before.stamp_ns >= latest.1 {
-            *latest = (before.comm, before.stamp_ns);
+        let latest = self.latest.entry(before.thread).or_insert(before);
+        if latest.comm == before.comm {
+            latest.from_ns = latest.from_ns.min(before.from_ns);
+            latest.stamp_ns = latest.stamp_ns.max(before.stamp_ns);
+            return;
+        }
+        let earlier = match before.stamp_ns >= latest.stamp_ns {
+            true => std::mem::replace(latest, before),
+            false => before,
+        };
+        if self.earlier.len() < MOST_EARLIER {
+            self.earlier.push(earlier);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.latest.clear();
+        self.earlier.clear();
         self.recent.clear();
     }
 
     /// All of them; of a thread's the last in time comes last, unless stamps go back.
     pub(super) fn iter(&self) -> impl Iterator<Item = Named> {
-        let latest = self.latest.iter();
-        let latest = latest.map(|(&thread, &(comm, stamp_ns))| Named { thread, comm, stamp_ns });
-        latest.chain(self.recent.iter().flatten().copied())
+        let earlier = self.earlier.iter().chain(self.latest.values());
+        earlier.chain(self.recent.iter().flatten()).copied()
     }
 }
 
 /// Names of the threads of one recording, each with the moment of which it is: blocks of different CPUs come in an order
 /// that is not that of their times.
 #[derive(Clone, Debug, Default)]
-pub struct ThreadNames(FxHashMap<u32, (String, u64)>);
+pub struct ThreadNames {
+    latest: FxHashMap<u32, LatestName>,
+    /// Of threads with several names those that they had.
+    renamed: NameHistories,
+}
+
+/// What events called a thread last, else what the kernel saved.
+#[derive(Clone, Debug)]
+struct LatestName {
+    name: String,
+    /// The first and the last event with it; none of a name that the kernel saved.
+    seen_ns: Option<(u64, u64)>,
+}
 
 impl ThreadNames {
     /// Those that the kernel saved.
     pub(super) fn saved_in(recording: &Recording) -> Self {
-        let saved = recording.threads().map(|(thread, name)| (thread, (name.to_owned(), 0)));
-        Self(saved.collect())
+        let name = |name: &str| LatestName { name: name.to_owned(), seen_ns: None };
+        let saved = recording.threads().map(|(thread, saved)| (thread, name(saved)));
+        Self { latest: saved.collect(), renamed: NameHistories::default() }
     }
 
     /// The thread's name: what events called it last, else what the kernel saved.
     #[must_use]
     pub fn of(&self, thread: u32) -> Option<&str> {
-        self.0.get(&thread).map(|(name, _)| name.as_str())
+        self.latest.get(&thread).map(|latest| latest.name.as_str())
+    }
+
+    /// The thread's name at a moment: a name holds until an event has another one.
+    #[must_use]
+    pub fn at(&self, thread: u32, now_ns: u64) -> Option<&str> {
+        let earlier = self.renamed.at(thread, now_ns).map(|(_, name)| name);
+        earlier.or_else(|| self.of(thread))
+    }
+
+    /// Since when the thread had the name that it had at a moment; 0: as long as it is known.
+    #[must_use]
+    pub fn since_ns(&self, thread: u32, now_ns: u64) -> u64 {
+        self.renamed.at(thread, now_ns).map_or(0, |(from_ns, _)| from_ns)
+    }
+
+    /// Names that the thread had one after the other, each with the moment of its first event; none of a thread that
+    /// had but one.
+    pub fn history(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
+        self.renamed.of(thread)
     }
 
     /// An event has the name of a thread. Idle threads share the id 0.
     pub(super) fn set(&mut self, named: &Named) {
-        let Named { thread, comm, stamp_ns } = named;
+        let Named { thread, comm, from_ns, stamp_ns } = named;
         let end = comm.iter().position(|&byte| byte == 0).unwrap_or(COMM_BYTES);
         let name = String::from_utf8_lossy(comm.get(..end).unwrap_or(&[]));
         if *thread == 0 || name.is_empty() {
             return;
         }
-        let has_room = self.0.len() < MOST_NAMES;
-        match self.0.get_mut(thread) {
-            Some((_, known_ns)) if *known_ns > *stamp_ns => {}
-            Some((known, known_ns)) => {
-                *known_ns = *stamp_ns;
-                if *known != name {
-                    *known = name.into_owned();
+        let seen_ns = (*from_ns, *stamp_ns);
+        let has_room = self.latest.len() < MOST_NAMES;
+        match self.latest.get_mut(thread) {
+            Some(latest) => {
+                if let Some(known_ns) = latest.seen_ns
+                    && (latest.name != name || self.renamed.has(*thread))
+                {
+                    self.renamed.add(*thread, known_ns, &latest.name);
+                    self.renamed.add(*thread, seen_ns, &name);
                 }
+                latest.set(&name, seen_ns);
             }
             None if has_room => {
-                self.0.insert(*thread, (name.into_owned(), *stamp_ns));
+                let latest = LatestName { name: name.into_owned(), seen_ns: Some(seen_ns) };
+                self.latest.insert(*thread, latest);
             }
             None => {}
+        }
+    }
+}
+
+impl LatestName {
+    /// Events had a name from one moment to another one.
+    fn set(&mut self, name: &str, (from_ns, to_ns): (u64, u64)) {
+        let known_ns = self.seen_ns.unwrap_or((u64::MAX, 0));
+        if self.name == name {
+            self.seen_ns = Some((known_ns.0.min(from_ns), known_ns.1.max(to_ns)));
+        } else if to_ns >= known_ns.1 {
+            *self = Self { name: name.to_owned(), seen_ns: Some((from_ns, to_ns)) };
         }
     }
 }
@@ -151,5 +215,20 @@ mod tests {
         let other = 7 + RECENT as u32;
         let shared: &[_] = &[(7, "a", 1), (other, "b", 2), (7, "c", 3), (other, "b", 4)];
         assert_eq!(names(&[shared]).of(7), Some("c"));
+    }
+
+    #[test]
+    fn a_thread_has_the_name_of_that_time_whichever_block_comes_first() {
+        let one_cpu: &[_] = &[(7, "init", 1), (7, "sh", 5), (7, "sh", 9), (7, "dd", 20)];
+        let other: &[_] = &[(7, "init", 3), (8, "x", 3), (7, "sh", 12)];
+        for blocks in [[one_cpu, other], [other, one_cpu]] {
+            let names = names(&blocks);
+            let at = [0, 4, 5, 19, 20].map(|now_ns| names.at(7, now_ns).unwrap());
+            assert_eq!(at, ["init", "init", "sh", "sh", "dd"]);
+            assert_eq!((names.since_ns(7, 19), names.since_ns(8, 19)), (5, 0));
+            assert_eq!((names.at(8, 1), names.of(7)), (Some("x"), Some("dd")));
+            let history: Vec<(u64, &str)> = names.history(7).collect();
+            assert_eq!(history, [(1, "init"), (5, "sh"), (20, "dd")]);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The finding about requests: the way that took longest, and its longest hop.
 
 use analyses::distribution::Distribution;
-use analyses::path::Hop;
+use analyses::path::{Actor, Hop};
 
 use super::{Finding, Link, Weight};
 use crate::{PathReport, count, share, time as duration};
@@ -22,7 +22,10 @@ pub(super) fn of(report: &PathReport) -> Option<Finding> {
         &half(&path.total),
         &share(longest.times.sum(), all),
         &longest.to,
-        &longest.on.name().to_owned(),
+        &match longest.on {
+            Actor::Recorder => "the recording itself".to_owned(),
+            on => on.name().to_owned(),
+        },
     ];
     let sentence = "Of all requests *{}* took most time: {} of them, half within {}; *{}* of that is the way to {} on {}.";
     let link = Link { section: "path", vm: path.vm.clone(), ..Link::default() };

@@ -1,0 +1,112 @@
+//! Which names threads had one after the other, of threads that were renamed.
+
+use rustc_hash::FxHashMap;
+
+/// Moments that are kept of one thread: a name takes two. More names than that are not told apart.
+const MOST_OF_ONE: usize = 256;
+
+/// Moments that are kept of all threads together.
+const MOST_OF_ALL: usize = 1 << 18;
+
+/// By thread, moments at which it had a name, in their order: of each name in turn the first and the last that are known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NameHistories {
+    by_thread: FxHashMap<u32, Vec<(u64, Box<str>)>>,
+    kept: usize,
+}
+
+impl NameHistories {
+    /// Whether a thread is known to have had several names.
+    pub(super) fn has(&self, thread: u32) -> bool {
+        self.by_thread.contains_key(&thread)
+    }
+
+    /// A thread had a name from one moment to another one.
+    pub(super) fn add(&mut self, thread: u32, (from_ns, to_ns): (u64, u64), name: &str) {
+        if self.kept >= MOST_OF_ALL {
+            return;
+        }
+        let seen = self.by_thread.entry(thread).or_default();
+        let before = seen.len();
+        note(seen, from_ns, name);
+        note(seen, to_ns, name);
+        self.kept = (self.kept + seen.len()).saturating_sub(before);
+    }
+
+    /// The name that a renamed thread had at a moment, and since when; before the first event it is that one's, from 0 on.
+    pub(super) fn at(&self, thread: u32, now_ns: u64) -> Option<(u64, &str)> {
+        let seen = self.by_thread.get(&thread)?;
+        let after = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);
+        let Some(last) = after.checked_sub(1) else {
+            return seen.first().map(|(_, name)| (0, &**name));
+        };
+        let (_, name) = seen.get(last)?;
+        let same = seen.get(..=last)?.iter().rev().take_while(|(_, one)| one == name);
+        let (from_ns, _) = same.last()?;
+        Some((*from_ns, name))
+    }
+
+    /// All names of a thread, each with its first moment.
+    pub(super) fn of(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
+        let seen = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
+        let runs = seen.chunk_by(|one, other| one.1 == other.1);
+        runs.filter_map(|run| run.first().map(|(at_ns, name)| (*at_ns, &**name)))
+    }
+}
+
+/// Adds a moment, unless it lies within a time of its name that is known.
+fn note(seen: &mut Vec<(u64, Box<str>)>, now_ns: u64, name: &str) {
+    let at = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);
+    let is_it = |place: Option<usize>| {
+        place.and_then(|place| seen.get(place)).is_some_and(|(_, known)| **known == *name)
+    };
+    let (before, after) = (is_it(at.checked_sub(1)), is_it(Some(at)));
+    if before && after {
+        return;
+    }
+    let is_middle_before = before && is_it(at.checked_sub(2));
+    let is_middle_after = after && is_it(at.checked_add(1));
+    match (is_middle_before, is_middle_after) {
+        // What was the first or the last of its name is so no longer.
+        (true, _) => seen[at - 1].0 = now_ns,
+        (_, true) => seen[at].0 = now_ns,
+        _ if seen.len() < MOST_OF_ONE => seen.insert(at, (now_ns, name.into())),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(histories: &NameHistories) -> Vec<(u64, &str)> {
+        histories.of(7).collect()
+    }
+
+    #[test]
+    fn a_name_holds_until_the_next_one_in_whatever_order_they_come() {
+        let all = [((2, 9), "init"), ((20, 40), "sh"), ((35, 60), "sh"), ((61, 70), "dd")];
+        for first in 0..all.len() {
+            let mut histories = NameHistories::default();
+            let in_order = all.iter().cycle().skip(first).take(all.len());
+            in_order.for_each(|(seen_ns, name)| histories.add(7, *seen_ns, name));
+            assert_eq!(names(&histories), [(2, "init"), (20, "sh"), (61, "dd")]);
+            assert_eq!(histories.kept, 6);
+            let at = |now_ns| histories.at(7, now_ns);
+            assert_eq!(at(1), Some((0, "init")));
+            assert_eq!((at(19), at(20)), (Some((2, "init")), Some((20, "sh"))));
+            assert_eq!((at(60), at(u64::MAX)), (Some((20, "sh")), Some((61, "dd"))));
+        }
+        assert_eq!(NameHistories::default().at(7, 5), None);
+    }
+
+    #[test]
+    fn no_more_is_kept_of_a_thread_than_there_is_room_for() {
+        let mut histories = NameHistories::default();
+        for at in 0..100_000 {
+            histories.add(7, (at, at), if at % 2 == 0 { "a" } else { "b" });
+        }
+        assert_eq!(histories.kept, MOST_OF_ONE);
+        assert_eq!(names(&histories).len(), MOST_OF_ONE / 2);
+    }
+}
