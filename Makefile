@@ -7,7 +7,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 # Tests that could not run, a line each.
 SKIPPED := $(abspath $(TARGET_DIR))/skipped-tests.txt
 HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
-XTASK := cargo run --locked --quiet --package xtask --
+XTASK := $(TARGET_DIR)/debug/xtask
 NESTED := fixtures/x86-svm/nested.dat
 SESSION := target/demo.hscope
 DEMO_PAGE := target/demo.html
@@ -85,10 +85,18 @@ demo-bundled:
 	@echo 'A host whose guest runs a guest of its own: "exits" says where the time of all exits went, "nested" that one'
 	@echo 'exit of the innermost guest costs the host ten.'
 
-# The order is from what fails fast to what takes long; cargo test comes last, and after it what it
-# could not run here.
+# Clippy takes the compiler's place, as it does for cargo clippy, but in the build that is run: the code is read once for both.
+xtask test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+xtask test: export CLIPPY_ARGS := -Dwarnings
+
+# As part of the whole workspace: for one package cargo picks other features of third-party crates and compiles them again.
+.PHONY: xtask
+xtask:
+	cargo build --locked --quiet --workspace --bin xtask
+
+# The order is from what fails fast to what takes long; the tests come last, and after them those that could not run here.
 .PHONY: test
-test: tools
+test: tools xtask
 	@mkdir -p $(TARGET_DIR) && rm -f $(SKIPPED)
 	cargo fmt --all --check
 	$(XTASK) layers
@@ -101,7 +109,6 @@ test: tools
 	$(XTASK) map
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page
-	cargo clippy --locked --workspace --all-targets -- -D warnings
 	HYPERSCOPE_SKIPPED=$(SKIPPED) $(XTASK) tests
 	@touch $(SKIPPED); sort -u $(SKIPPED) | sed 's/^/skipped: /'; \
 		echo "$$(sort -u $(SKIPPED) | wc -l) tests did not run here, all others passed"
@@ -111,7 +118,7 @@ test: tools
 NPM_CI := npm ci --prefix web --no-audit --no-fund --loglevel error
 
 .PHONY: web
-web:
+web: xtask
 	$(NPM_CI)
 	npm run --prefix web build
 	$(XTASK) page
@@ -136,7 +143,7 @@ sql:
 # Of the same profile, so that the engine is compiled once. Versions are those of the lock file, which also names what crates of
 # the main workspace use: that changes with them.
 .PHONY: test-sql
-test-sql:
+test-sql: xtask
 	cargo build --locked --package hyperscope
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
@@ -144,7 +151,7 @@ test-sql:
 
 # In CI: they take longer than all other tests together.
 .PHONY: test-sql-if-changed
-test-sql-if-changed:
+test-sql-if-changed: xtask
 	@$(XTASK) sql-inputs || $(MAKE) --no-print-directory test-sql
 
 # The query engine is checked for it once more, which takes some ten minutes of two CPUs: not with the tests.
@@ -246,7 +253,7 @@ kmod:
 # The programs in a host's kernel. They are kept in the repository,
 # so that building hyperscope needs no clang.
 .PHONY: bpf
-bpf:
+bpf: xtask
 	@bpf/build
 	$(XTASK) bpf
 

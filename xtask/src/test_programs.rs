@@ -1,5 +1,5 @@
-//! Runs all tests of the workspace as cargo does, but those that mostly wait side by side with those that
-//! compute: cargo runs one test program after the other, and half of the processors would have nothing to do.
+//! Runs all tests of the workspace as cargo does, but those that mostly wait, and those whose tests run one by one, side by
+//! side with those that compute: cargo runs one test program after the other, and processors would have nothing to do.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,6 +13,12 @@ use serde::Deserialize;
 
 /// Test programs that wait for guests, peers and deadlines most of their time.
 const WAITING: [&str; 3] = ["hostile", "record", "lab"];
+
+/// Test programs whose tests run one by one, so that they keep one processor busy. They begin first: one that began last would run alone.
+const SERIAL: [&str; 1] = ["damaged_recordings"];
+
+/// Of those that compute, the one that takes longest: it begins first.
+const LONGEST: &str = "cli";
 
 /// Says to tests that the workspace's programs are next to the one under test: see `testkit::program_of`.
 const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
@@ -32,6 +38,7 @@ struct Message {
 #[derive(Deserialize)]
 struct Target {
     name: String,
+    kind: Vec<String>,
 }
 
 /// A test program.
@@ -63,22 +70,38 @@ struct Counts {
 pub(crate) fn run() -> Result<()> {
     let programs = built()?;
     ensure!(!programs.is_empty(), "cargo has built no test program");
-    let waits = |program: &Program| WAITING.contains(&program.name.as_str());
-    let (waiting, computing): (Vec<_>, Vec<_>) = programs.into_iter().partition(waits);
+    let expected = programs.len();
+    let [waiting, serial, computing] = lanes(programs);
     let printing = Mutex::new(());
     let outcomes = thread::scope(|scope| {
         let side = scope.spawn(|| run_all(&waiting, &printing));
+        let one_by_one = scope.spawn(|| {
+            let mut outcomes = run_all(&serial, &printing);
+            outcomes.push(doc_tests(&printing));
+            outcomes
+        });
         let mut outcomes = run_all(&computing, &printing);
-        outcomes.push(doc_tests(&printing));
+        outcomes.extend(one_by_one.join().unwrap_or_default());
         outcomes.extend(side.join().unwrap_or_default());
         outcomes
     });
-    ensure!(outcomes.len() > waiting.len() + computing.len(), "a thread that ran tests panicked");
+    ensure!(outcomes.len() > expected, "a thread that ran tests panicked");
     print!("{}", summary(&outcomes));
     let failed = outcomes.iter().filter(|outcome| !outcome.passed);
     let failed: Vec<&str> = failed.map(|outcome| outcome.name.as_str()).collect();
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
+}
+
+/// Programs that wait, those that keep one processor busy, and all others, the longest first.
+fn lanes(programs: Vec<Program>) -> [Vec<Program>; 3] {
+    let is_in = |names: &[&str], program: &Program| names.contains(&program.name.as_str());
+    let (waiting, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| is_in(&WAITING, program));
+    let (serial, mut computing): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|program| is_in(&SERIAL, program));
+    computing.sort_by_key(|program| program.name != LONGEST);
+    [waiting, serial, computing]
 }
 
 /// The closing lines: the slowest programs, and the sum of all results.
@@ -128,10 +151,10 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds all test programs.
+/// Builds all test programs; and what is measured, for the build is where clippy looks at the code.
 fn built() -> Result<Vec<Program>> {
     let mut build = cargo();
-    build.args(["test", "--locked", "--workspace", "--no-run"]);
+    build.args(["test", "--locked", "--workspace", "--all-targets", "--no-run"]);
     build.arg("--message-format=json-render-diagnostics");
     let output = build.stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
@@ -143,10 +166,12 @@ fn built() -> Result<Vec<Program>> {
 
 fn program(artifact: Message) -> Option<Program> {
     let path = artifact.executable?;
+    let target = artifact.target?;
     // Programs that are only used by tests are built, too.
     let is_test = path.parent().is_some_and(|folder| folder.ends_with("deps"));
+    let is_bench = target.kind.iter().any(|kind| kind == "bench");
     let folder = artifact.manifest_path?.parent()?.to_owned();
-    is_test.then_some(Program { name: artifact.target?.name, path, folder })
+    (is_test && !is_bench).then_some(Program { name: target.name, path, folder })
 }
 
 /// Runs programs one after the other, and prints what each printed when it has ended.
@@ -206,19 +231,30 @@ mod tests {
 
     #[test]
     fn programs_of_tests_are_found_among_what_they_use() {
-        let line = |executable: &str| {
+        let line = |executable: &str, kind: &str| {
             format!(
                 "{{\"reason\":\"compiler-artifact\",\"executable\":\"{executable}\",\
-                 \"manifest_path\":\"/x/crates/cli/Cargo.toml\",\"target\":{{\"name\":\"record\"}}}}"
+                 \"manifest_path\":\"/x/crates/cli/Cargo.toml\",\
+                 \"target\":{{\"name\":\"record\",\"kind\":[\"{kind}\"]}}}}"
             )
         };
-        let found = artifact(&line("/x/target/debug/deps/record-1f")).unwrap();
+        let found = artifact(&line("/x/target/debug/deps/record-1f", "test")).unwrap();
         assert_eq!(
             (found.name.as_str(), found.folder.as_path()),
             ("record", Path::new("/x/crates/cli"))
         );
         assert_eq!(shown(&found), "cli/record");
-        assert!(artifact(&line("/x/target/debug/hyperscope")).is_none());
+        assert!(artifact(&line("/x/target/debug/hyperscope", "bin")).is_none());
+        assert!(artifact(&line("/x/target/debug/deps/record-1f", "bench")).is_none());
+    }
+
+    #[test]
+    fn programs_run_in_three_lanes_and_the_longest_first() {
+        let program =
+            |name: &str| Program { name: name.into(), path: "p".into(), folder: "f".into() };
+        let found = lanes(["fleet", "record", "cli", "damaged_recordings"].map(program).into());
+        let names = found.map(|lane| lane.into_iter().map(|one| one.name).collect::<Vec<_>>());
+        assert_eq!(names, [vec!["record"], vec!["damaged_recordings"], vec!["cli", "fleet"]]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod student;
 
 pub use adjust::{benjamini_hochberg, holm};
 pub use binomial::two_sided as binomial_two_sided;
-pub use blocks::{Blocks, Resamples};
+pub use blocks::{Blocks, Resamples, weighted_sum};
 pub use chance::Chance;
 pub use comparison::{Comparison, Scale, Side, compare};
 pub use estimate::{Estimate, mean, median, standard_deviation};

@@ -101,13 +101,7 @@ impl<'r> Resampled<'r> {
         let pull: Vec<f64> = of.iter().zip(per).map(|(of, per)| of - value * per).collect();
         let holding = per.iter().filter(|per| **per > 0.0).count();
         let spread = Spread::of(&pull, holding)?;
-        let values = self.resampled(of.len(), spread.block, |weights| {
-            let weigh = |column: &[f64]| -> f64 {
-                column.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
-            };
-            let per = weigh(per);
-            (per > 0.0).then(|| weigh(of) / per)
-        });
+        let values = self.resamples(of.len(), spread.block).ratios(of, per);
         let error = standard_deviation(&values)? * spread.correction();
         Some(Side { value, error, freedom: spread.freedom })
     }
@@ -123,23 +117,20 @@ impl<'r> Resampled<'r> {
         let pull = sums.pull(value as u64, per_mille);
         let holding = pull.iter().filter(|pull| **pull != 0.0).count();
         let spread = Spread::of(&pull, holding)?;
-        let values =
-            self.resampled(slices, spread.block, |weights| sums.quantile(weights, per_mille));
+        let quantile = |weights| sums.quantile(weights, per_mille);
+        let values: Vec<f64> =
+            self.resamples(slices, spread.block).each().filter_map(quantile).collect();
         let error = standard_deviation(&values)? * spread.correction();
         let error = error.hypot(coarseness(value as u64));
         Some(Side { value, error, freedom: spread.freedom })
     }
 
-    fn resampled(
-        &mut self,
-        slices: usize,
-        block: usize,
-        value: impl Fn(&[u16]) -> Option<f64>,
-    ) -> Vec<f64> {
+    /// All metrics of as many slices in as long blocks share their resamples.
+    fn resamples(&mut self, slices: usize, block: usize) -> &Resamples {
         let part = (slices as u64) << 32 | block as u64;
         let chance = Chance::of_part(self.seed, part);
         let draw = || Resamples::draw(slices, block, RESAMPLES, chance);
-        self.drawn.entry((slices, block)).or_insert_with(draw).each().filter_map(value).collect()
+        self.drawn.entry((slices, block)).or_insert_with(draw)
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use stats::weighted_sum;
+
 use super::grid::Grid;
 use crate::distribution::{bucket, upper_end};
 
@@ -115,7 +117,7 @@ impl Cumulative {
     /// The quantile of the slices taken together, each as often as `weights` says, and within its
     /// bucket where the rank says. None where they hold nothing.
     pub(crate) fn quantile(&self, weights: &[u16], per_mille: u64) -> Option<f64> {
-        let weighted = |at: usize| self.sums.get(at).map_or(0, |sums| weigh(sums, weights));
+        let weighted = |at: usize| self.sums.get(at).map_or(0, |sums| weighted_sum(sums, weights));
         let all = weighted(self.buckets.len().checked_sub(1)?);
         if all == 0 {
             return None;
@@ -148,10 +150,6 @@ impl Cumulative {
         let count = |sums: &[u32], slice: usize| f64::from(sums.get(slice).copied().unwrap_or(0));
         (0..all.len()).map(|slice| count(below, slice) - share * count(all, slice)).collect()
     }
-}
-
-fn weigh(sums: &[u32], weights: &[u16]) -> u64 {
-    sums.iter().zip(weights).map(|(sum, weight)| u64::from(*sum) * u64::from(*weight)).sum()
 }
 
 /// The ends of a bucket.
