@@ -15,6 +15,7 @@ mod map;
 mod page;
 mod promises;
 mod repository;
+mod same_outputs;
 mod source_rules;
 mod sql_inputs;
 mod test_programs;
@@ -73,6 +74,8 @@ enum Chore {
     /// Measure one run of a program; for `compare`.
     #[command(hide = true)]
     Measure(compare::MeasureArguments),
+    /// Compare all that two builds write about the bundled recordings, for a change that is to change none of it.
+    SameOutputs(same_outputs::Arguments),
     /// Run all tests: those that mostly wait next to those that compute.
     Tests,
     /// Check whether what the tests of hyperscope-sql depend on is as it was when they last passed.
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),
+        Chore::SameOutputs(arguments) => same_outputs::run(&arguments),
         Chore::SqlInputs { write: true } => sql_inputs::write(),
         Chore::SqlInputs { write: false } => sql_inputs::check(),
         Chore::Sum { files } => fixtures::print_sums(&files),
