@@ -94,7 +94,7 @@ pub(crate) fn cases(fixtures: &Path) -> Result<Vec<Case>> {
         add_set(&mut cases, set);
     }
     for pair in &pairs {
-        for method in ["windows", "recorded", "tsc"] {
+        for method in ["windows", "time_shift", "tsc_offset"] {
             for verb in
                 ["path --format json", "align --format json", "report -o out.html", "events"]
             {
