@@ -4,7 +4,7 @@ mod cases;
 mod outputs;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -65,7 +65,7 @@ struct Found {
 }
 
 impl Found {
-    fn compare_rest(&self, all: &[Case], old: &PathBuf, new: &PathBuf) {
+    fn compare_rest(&self, all: &[Case], old: &Path, new: &Path) {
         while let Some(case) = all.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let both = outputs(old, case).and_then(|before| Ok((before, outputs(new, case)?)));
             match both {
