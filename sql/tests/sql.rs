@@ -284,7 +284,8 @@ fn exits_of_some_vms_are_those_of_the_exported_table() {
 fn vms_have_the_names_that_they_were_given() {
     let folder = tempfile::tempdir().unwrap();
     let lake = folder.path().join("lake");
-    let (at, path, name) = (lake.to_str().unwrap(), "fixtures/x86-svm/host-guest.dat", "vm-119=web");
+    let (at, path, name) =
+        (lake.to_str().unwrap(), "fixtures/x86-svm/host-guest.dat", "vm-119=web");
     output_of(&["lake", "add", at, "--begun", "1795305600", "--name", name, path]);
     let query = "SELECT DISTINCT vm FROM exit_rollup ORDER BY vm";
     for args in [&["--name", name, query, path][..], &[query, at]] {
