@@ -1,5 +1,7 @@
 //! How much of the time that a host was recorded its guests were recorded, too.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 use sources::Recording;
 
@@ -33,24 +35,34 @@ impl InfoReport {
     /// Adds what no recorder says of guests whose hosts are among the files, as those of trace-cmd: from the first of their
     /// events to the last.
     pub fn cover_guests_of_others(&mut self) {
-        let hosts: Vec<(u64, u64, Vec<(u64, String)>)> =
-            self.files.iter().filter_map(host).collect();
+        let hosts: Vec<Host> = self.files.iter().filter_map(Host::new).collect();
         for file in self.files.iter_mut().filter(|file| file.covered.is_empty()) {
-            let host = file.recording.peer().and_then(|id| hosts.iter().find(|host| host.0 == id));
-            let (Some((_, of_ns, names)), Some(time_ns)) = (host, span_ns(file)) else { continue };
-            let own = file.recording.trace_id();
-            let name = names.iter().find(|(id, _)| Some(*id) == own).map(|(_, name)| name.as_str());
-            let guest = name.filter(|name| !name.is_empty()).unwrap_or("guest").to_owned();
-            file.covered.push(Covered { guest, time_ns: time_ns.min(*of_ns), of_ns: *of_ns });
+            let peer = file.recording.peer();
+            let host = hosts.iter().find(|host| Some(host.trace_id) == peer);
+            let (Some(host), Some(time_ns)) = (host, span_ns(file)) else { continue };
+            let name = file.recording.trace_id().and_then(|id| host.guest_names.get(&id));
+            let name = name.filter(|name| !name.is_empty()).map_or("guest", String::as_str);
+            let (guest, of_ns) = (name.to_owned(), host.span_ns);
+            file.covered.push(Covered { guest, time_ns: time_ns.min(of_ns), of_ns });
         }
     }
 }
 
-/// A host's number, its length, and the numbers and names of its guests.
-fn host(file: &FileInfo) -> Option<(u64, u64, Vec<(u64, String)>)> {
-    let recording = &file.recording;
-    let guests = recording.info().guests.iter().map(|guest| (guest.trace_id, guest.name.clone()));
-    Some((recording.trace_id()?, span_ns(file)?, guests.collect()))
+/// A host's recording.
+struct Host {
+    trace_id: u64,
+    span_ns: u64,
+    /// By the number of a guest's recording.
+    guest_names: HashMap<u64, String>,
+}
+
+impl Host {
+    fn new(file: &FileInfo) -> Option<Self> {
+        let recording = &file.recording;
+        let guests = recording.info().guests.iter();
+        let guest_names = guests.map(|guest| (guest.trace_id, guest.name.clone())).collect();
+        Some(Self { trace_id: recording.trace_id()?, span_ns: span_ns(file)?, guest_names })
+    }
 }
 
 fn span_ns(file: &FileInfo) -> Option<u64> {
