@@ -119,6 +119,14 @@ fn await_file(path: &Path) {
     }
 }
 
+/// `hyperscope`, which interrupts end.
+fn with_default_interrupts() -> Command {
+    let mut env = Command::new("env");
+    env.arg("--default-signal=INT").arg(command().get_program());
+    env.current_dir(crate::tool::repository());
+    env
+}
+
 #[test]
 fn an_interrupted_run_leaves_the_file_that_was_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +137,8 @@ fn an_interrupted_run_leaves_the_file_that_was_there() {
     let at = |name: &str| folder.path().join(name);
     for signal in [Signal::INT, Signal::KILL] {
         fs::write(at("out"), "from before").unwrap();
-        let mut child = command()
+        // Whoever runs the tests in the background of a shell has them ignore interrupts.
+        let mut child = with_default_interrupts()
             .args(["report", SMALL, "--baseline"])
             .arg(&pipe)
             .arg("-o")
