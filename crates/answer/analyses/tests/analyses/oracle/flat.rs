@@ -27,6 +27,13 @@ impl Event<'_> {
         self.format.field(field)?.unsigned(&self.payload, self.order)
     }
 
+    /// The text in a field; `None` when the event has no such field.
+    pub(crate) fn text(&self, field: &str) -> Option<String> {
+        let bytes = self.format.field(field)?.bytes(&self.payload, self.order)?;
+        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
     /// The thread that ran when the event happened.
     pub(crate) fn ran(&self) -> u64 {
         self.get("common_pid").unwrap()

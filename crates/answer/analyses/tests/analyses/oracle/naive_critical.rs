@@ -236,11 +236,7 @@ fn found(recording: &Recording, thread: u64) -> Critical {
 }
 
 /// Sums by what was done alone, and by who had the CPU as its kernel calls it.
-fn by_name(
-    recording: &Recording,
-    sums: Sums,
-    names: &BTreeMap<u64, String>,
-) -> BTreeMap<(String, CriticalState, Option<String>), u64> {
+fn by_name(recording: &Recording, sums: Sums, names: &BTreeMap<u64, String>) -> ByName {
     let name = |thread: u64| match thread {
         0 => "idle".to_owned(),
         thread => names
@@ -255,6 +251,47 @@ fn by_name(
     }
     by_name.retain(|_, ns| *ns > 0);
     by_name
+}
+
+/// By name, one that stands for all names of the threads that had it: a report names a renamed thread as it was called at
+/// that time, and the naive search by its id.
+fn one_for_all_names(all: &[Event<'_>]) -> BTreeMap<String, String> {
+    let mut names: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for switch in all.iter().filter(|event| event.is("sched_switch")) {
+        for (id, name) in [("prev_pid", "prev_comm"), ("next_pid", "next_comm")] {
+            let thread = switch.get(id).filter(|thread| *thread != 0);
+            names.entry(thread.unwrap_or(0)).or_default().extend(switch.text(name));
+        }
+    }
+    names.remove(&0);
+    let mut stands_for: BTreeMap<String, String> = BTreeMap::new();
+    for names in names.into_values().filter(|names| names.len() > 1) {
+        let first = names.iter().map(|name| stands_for.get(name).unwrap_or(name)).min().unwrap();
+        let first = first.clone();
+        let joined: BTreeSet<String> = names
+            .iter()
+            .filter_map(|name| stands_for.get(name).cloned())
+            .chain(names.clone())
+            .collect();
+        stands_for
+            .values_mut()
+            .filter(|name| joined.contains(*name))
+            .for_each(|name| name.clone_from(&first));
+        stands_for.extend(joined.into_iter().map(|name| (name, first.clone())));
+    }
+    stands_for
+}
+
+type ByName = BTreeMap<(String, CriticalState, Option<String>), u64>;
+
+/// The same sums by the names that stand for others.
+fn joined(sums: ByName, stands_for: &BTreeMap<String, String>) -> ByName {
+    let of = |name: String| stands_for.get(&name).cloned().unwrap_or(name);
+    let mut joined = ByName::new();
+    for ((thread, state, other), ns) in sums {
+        *joined.entry((of(thread), state, other.map(of))).or_default() += ns;
+    }
+    joined
 }
 
 /// Waits of vCPUs, VMMs and workers, by two ways that share no code.
@@ -279,6 +316,7 @@ fn waits_are_those_of_a_naive_search() {
                 .map(|vcpu| (u64::from(vcpu.thread), format!("{} vCPU {}", vm.name, vcpu.vcpu)))
         });
         let names: BTreeMap<u64, String> = vcpu_name.collect();
+        let stands_for = one_for_all_names(&all);
         for &thread in threads {
             let found = found(&recording, thread);
             let parts: u64 = found.parts.iter().map(|part| part.time_ns).sum();
@@ -297,7 +335,7 @@ fn waits_are_those_of_a_naive_search() {
                 }
                 to = from;
             }
-            let mut of_report: BTreeMap<_, u64> = BTreeMap::new();
+            let mut of_report = ByName::new();
             for part in &found.parts {
                 let other = part.reason.clone().filter(|_| {
                     matches!(part.state, CriticalState::Preempted | CriticalState::Waiting)
@@ -310,7 +348,8 @@ fn waits_are_those_of_a_naive_search() {
                 *of_report.entry((thread, part.state, other)).or_default() += part.time_ns;
             }
             assert!(of_report.len() > 8, "{name} {thread}: {of_report:?}");
-            let naive = by_name(&recording, sums, &names);
+            let naive = joined(by_name(&recording, sums, &names), &stands_for);
+            let of_report = joined(of_report, &stands_for);
             let keys: BTreeSet<_> = of_report.keys().chain(naive.keys()).collect();
             let both = keys.into_iter().map(|key| (key, of_report.get(key), naive.get(key)));
             let differ: Vec<_> = both.filter(|(_, one, other)| one != other).collect();
