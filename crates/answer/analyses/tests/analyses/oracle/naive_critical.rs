@@ -9,11 +9,16 @@ use super::flat::{Event, events};
 use super::open;
 
 /// Time by thread, by what it did, and by who had the CPU where it waited for one.
-type Sums = BTreeMap<(u64, CriticalState, Option<u64>), u64>;
+type Sums = BTreeMap<(String, CriticalState, Option<String>), u64>;
 
 /// The events that concern one thread, and its recording's other ones.
 struct Naive<'e, 'r> {
+    recording: &'r Recording,
     all: &'e [Event<'r>],
+    /// What threads that run vCPUs are called.
+    vcpus: &'e BTreeMap<u64, String>,
+    /// By thread, what events called it, and when.
+    names: BTreeMap<u64, Vec<(u64, String)>>,
     of_thread: BTreeMap<u64, Vec<usize>>,
     of_cpu: BTreeMap<u32, Vec<usize>>,
 }
@@ -27,7 +32,25 @@ enum Activity {
 }
 
 impl<'e, 'r> Naive<'e, 'r> {
-    fn new(all: &'e [Event<'r>]) -> Self {
+    fn new(
+        recording: &'r Recording,
+        all: &'e [Event<'r>],
+        vcpus: &'e BTreeMap<u64, String>,
+    ) -> Self {
+        let mut names = BTreeMap::<_, Vec<(u64, String)>>::new();
+        let mut name = |event: &Event<'_>, thread: &str, name: String| {
+            names.entry(event.get(thread).unwrap()).or_default().push((event.ns, name));
+        };
+        for event in all {
+            if event.is("sched_switch") {
+                name(event, "prev_pid", event.text("prev_comm").unwrap());
+                name(event, "next_pid", event.text("next_comm").unwrap());
+            } else if event.is("sched_process_exec") {
+                // The kernel names the thread by the file's last name, as far as there is room.
+                let file = event.text("filename").unwrap();
+                name(event, "pid", file.rsplit('/').next().unwrap().chars().take(15).collect());
+            }
+        }
         let (mut of_thread, mut of_cpu) = (BTreeMap::<_, Vec<usize>>::new(), BTreeMap::new());
         for (at, event) in all.iter().enumerate() {
             let mut threads = vec![event.ran()];
@@ -44,7 +67,33 @@ impl<'e, 'r> Naive<'e, 'r> {
             threads.dedup();
             threads.into_iter().for_each(|one| of_thread.entry(one).or_default().push(at));
         }
-        Self { all, of_thread, of_cpu }
+        Self { recording, all, vcpus, names, of_thread, of_cpu }
+    }
+
+    /// What a thread was called at a moment.
+    fn called(&self, thread: u64, ns: u64) -> String {
+        if thread == 0 {
+            return "idle".to_owned();
+        }
+        if let Some(vcpu) = self.vcpus.get(&thread) {
+            return vcpu.clone();
+        }
+        let names = self.names.get(&thread).map_or(&[][..], Vec::as_slice);
+        let then = names.iter().rev().find(|(at_ns, _)| *at_ns <= ns).or(names.first());
+        let name = then.map(|(_, name)| name.as_str());
+        name.or_else(|| self.recording.comm(thread as u32))
+            .map_or_else(|| thread.to_string(), str::to_owned)
+    }
+
+    /// Adds time to what a thread did, all by the names at its beginning.
+    fn add(
+        &self,
+        sums: &mut Sums,
+        (thread, state, other): (u64, CriticalState, Option<u64>),
+        (begin, to): (u64, u64),
+    ) {
+        let other = other.map(|other| self.called(other, begin));
+        *sums.entry((self.called(thread, begin), state, other)).or_default() += to - begin;
     }
 
     /// What a thread did just before a moment, since when, and until when at most.
@@ -184,7 +233,7 @@ impl<'e, 'r> Naive<'e, 'r> {
         let mut to = to;
         while from < to {
             let Some((since, activity)) = self.activity(thread, to) else {
-                *sums.entry((thread, CriticalState::Unknown, None)).or_default() += to - from;
+                self.add(sums, (thread, CriticalState::Unknown, None), (from, to));
                 return;
             };
             let mut begin = since.max(from);
@@ -195,7 +244,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                         false => (0, CriticalState::Running),
                     };
                     begin = begin.max(mode_since);
-                    *sums.entry((thread, mode, None)).or_default() += to - begin;
+                    self.add(sums, (thread, mode, None), (begin, to));
                 }
                 Activity::Preempted | Activity::Woken { .. } => {
                     let had = self.runs_next(thread, to).and_then(|cpu| self.had(cpu, to));
@@ -205,7 +254,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                         _ => CriticalState::Waiting,
                     };
                     let other = had.map(|(_, other)| other).filter(|other| *other != thread);
-                    *sums.entry((thread, state, other)).or_default() += to - begin;
+                    self.add(sums, (thread, state, other), (begin, to));
                 }
                 Activity::Sleeps => {
                     // Whoever ends it: the state that begins just then.
@@ -219,8 +268,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                     match by_thread {
                         Some(waker) => self.explain(waker.ran(), (begin, to), is_vcpu, sums),
                         None => {
-                            *sums.entry((thread, CriticalState::Blocked, None)).or_default() +=
-                                to - begin;
+                            self.add(sums, (thread, CriticalState::Blocked, None), (begin, to));
                         }
                     }
                 }
@@ -235,65 +283,6 @@ fn found(recording: &Recording, thread: u64) -> Critical {
     critical(std::slice::from_ref(recording), &[], &of, &|_| ()).unwrap()
 }
 
-/// Sums by what was done alone, and by who had the CPU as its kernel calls it.
-fn by_name(recording: &Recording, sums: Sums, names: &BTreeMap<u64, String>) -> ByName {
-    let name = |thread: u64| match thread {
-        0 => "idle".to_owned(),
-        thread => names
-            .get(&thread)
-            .cloned()
-            .or_else(|| recording.comm(thread as u32).map(str::to_owned))
-            .unwrap_or_else(|| thread.to_string()),
-    };
-    let mut by_name = BTreeMap::new();
-    for ((thread, state, other), ns) in sums {
-        *by_name.entry((name(thread), state, other.map(name))).or_default() += ns;
-    }
-    by_name.retain(|_, ns| *ns > 0);
-    by_name
-}
-
-/// By name, one that stands for all names of the threads that had it: a report names a renamed thread as it was called at
-/// that time, and the naive search by its id.
-fn one_for_all_names(all: &[Event<'_>]) -> BTreeMap<String, String> {
-    let mut names: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
-    for switch in all.iter().filter(|event| event.is("sched_switch")) {
-        for (id, name) in [("prev_pid", "prev_comm"), ("next_pid", "next_comm")] {
-            let thread = switch.get(id).filter(|thread| *thread != 0);
-            names.entry(thread.unwrap_or(0)).or_default().extend(switch.text(name));
-        }
-    }
-    names.remove(&0);
-    let mut stands_for: BTreeMap<String, String> = BTreeMap::new();
-    for names in names.into_values().filter(|names| names.len() > 1) {
-        let first = names.iter().map(|name| stands_for.get(name).unwrap_or(name)).min().unwrap();
-        let first = first.clone();
-        let joined: BTreeSet<String> = names
-            .iter()
-            .filter_map(|name| stands_for.get(name).cloned())
-            .chain(names.clone())
-            .collect();
-        stands_for
-            .values_mut()
-            .filter(|name| joined.contains(*name))
-            .for_each(|name| name.clone_from(&first));
-        stands_for.extend(joined.into_iter().map(|name| (name, first.clone())));
-    }
-    stands_for
-}
-
-type ByName = BTreeMap<(String, CriticalState, Option<String>), u64>;
-
-/// The same sums by the names that stand for others.
-fn joined(sums: ByName, stands_for: &BTreeMap<String, String>) -> ByName {
-    let of = |name: String| stands_for.get(&name).cloned().unwrap_or(name);
-    let mut joined = ByName::new();
-    for ((thread, state, other), ns) in sums {
-        *joined.entry((of(thread), state, other.map(of))).or_default() += ns;
-    }
-    joined
-}
-
 /// Waits of vCPUs, VMMs and workers, by two ways that share no code.
 #[test]
 fn waits_are_those_of_a_naive_search() {
@@ -306,7 +295,6 @@ fn waits_are_those_of_a_naive_search() {
     for (name, threads) in cases {
         let recording = open(name);
         let all = events(&recording);
-        let naive = Naive::new(&all);
         let vcpus: Vec<u64> = all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
         let is_vcpu = |thread: u64| vcpus.contains(&thread);
         let vms = analyses::vms::find_vms(&recording, &|_| ());
@@ -316,7 +304,7 @@ fn waits_are_those_of_a_naive_search() {
                 .map(|vcpu| (u64::from(vcpu.thread), format!("{} vCPU {}", vm.name, vcpu.vcpu)))
         });
         let names: BTreeMap<u64, String> = vcpu_name.collect();
-        let stands_for = one_for_all_names(&all);
+        let naive = Naive::new(&recording, &all, &names);
         for &thread in threads {
             let found = found(&recording, thread);
             let parts: u64 = found.parts.iter().map(|part| part.time_ns).sum();
@@ -335,7 +323,7 @@ fn waits_are_those_of_a_naive_search() {
                 }
                 to = from;
             }
-            let mut of_report = ByName::new();
+            let mut of_report = Sums::new();
             for part in &found.parts {
                 let other = part.reason.clone().filter(|_| {
                     matches!(part.state, CriticalState::Preempted | CriticalState::Waiting)
@@ -348,10 +336,9 @@ fn waits_are_those_of_a_naive_search() {
                 *of_report.entry((thread, part.state, other)).or_default() += part.time_ns;
             }
             assert!(of_report.len() > 8, "{name} {thread}: {of_report:?}");
-            let naive = joined(by_name(&recording, sums, &names), &stands_for);
-            let of_report = joined(of_report, &stands_for);
-            let keys: BTreeSet<_> = of_report.keys().chain(naive.keys()).collect();
-            let both = keys.into_iter().map(|key| (key, of_report.get(key), naive.get(key)));
+            sums.retain(|_, ns| *ns > 0);
+            let keys: BTreeSet<_> = of_report.keys().chain(sums.keys()).collect();
+            let both = keys.into_iter().map(|key| (key, of_report.get(key), sums.get(key)));
             let differ: Vec<_> = both.filter(|(_, one, other)| one != other).collect();
             assert!(differ.is_empty(), "{name} {thread}: {differ:#?}");
         }
