@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let [old, new] = programs;
     let (old, new) = (old?, new?);
     let is_wanted = |case: &Case| {
-        arguments.only.is_empty() || arguments.only.iter().any(|one| case.line().contains(one))
+        arguments.only.is_empty() || arguments.only.iter().any(|text| case.line().contains(text))
     };
     let all: Vec<Case> = cases(&repository::root().join("fixtures"))?;
     let all: Vec<Case> = all.into_iter().step_by(arguments.each.max(1)).filter(is_wanted).collect();

@@ -253,7 +253,8 @@ mod tests {
         let program =
             |name: &str| Program { name: name.into(), path: "p".into(), folder: "f".into() };
         let found = lanes(["fleet", "record", "cli", "damaged_recordings"].map(program).into());
-        let names = found.map(|lane| lane.into_iter().map(|one| one.name).collect::<Vec<_>>());
+        let names =
+            found.map(|lane| lane.into_iter().map(|program| program.name).collect::<Vec<_>>());
         assert_eq!(names, [vec!["record"], vec!["damaged_recordings"], vec!["cli", "fleet"]]);
     }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use analyses::boot::EventCost;
-use report::{AgentCost, RecorderCost};
+use report::{AgentCost, Covered, RecorderCost};
 use serde_json::Value;
 use sources::guest_named;
 
@@ -73,16 +73,18 @@ pub(crate) fn faults(recording: &Path) -> Vec<String> {
 }
 
 /// How long guests were recorded while their host was, by the recorder: of a host's recording all of its session's guests, of
-/// a guest's itself. Name, time, time of the host.
-pub(crate) fn covered(recording: &Path) -> Vec<(String, u64, u64)> {
+/// a guest's itself.
+pub(crate) fn covered(recording: &Path) -> Vec<Covered> {
     let reported = read(recording).unwrap_or_default();
     let Some(of_ns) = reported.get("duration_ns").and_then(Value::as_u64) else {
         return Vec::new();
     };
-    let own = guest_named(recording);
+    let recorded_guest = guest_named(recording);
+    let is_covered = |name: &&str| recorded_guest.is_none_or(|guest| guest == *name);
     let covered = |guest: &Value| {
-        let name = guest.get("name")?.as_str().filter(|name| own.is_none_or(|own| own == *name))?;
-        Some((name.to_owned(), guest.get("recorded_ns")?.as_u64()?, of_ns))
+        let name = guest.get("name")?.as_str().filter(is_covered)?;
+        let time_ns = guest.get("recorded_ns")?.as_u64()?;
+        Some(Covered { guest: name.to_owned(), time_ns, of_ns })
     };
     let guests = reported.get("guests").and_then(Value::as_array);
     guests.map_or_else(Vec::new, |guests| guests.iter().filter_map(covered).collect())

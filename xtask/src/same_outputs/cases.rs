@@ -59,7 +59,7 @@ const WRITERS: &[&str] = &[
 
 const FORMATS: [&str; 3] = ["table", "json", "csv"];
 
-/// Parts of recordings, as options: times from the beginning, times beyond the end, vCPUs, and VMs that there are not.
+/// Options that select a part of a recording. The time after its end and the VM that does not exist select nothing.
 const PARTS: [&str; 5] =
     ["--from +0.01", "--from +5ms --to +60ms", "--to +1h", "--vcpu 0", "--vm nobody"];
 
@@ -87,7 +87,7 @@ impl Case {
 pub(crate) fn cases(fixtures: &Path) -> Result<Vec<Case>> {
     let alone = recordings(fixtures)?;
     let pairs: Vec<[PathBuf; 2]> = alone.iter().filter_map(|host| pair(host)).collect();
-    let sets = alone.iter().map(|one| vec![one.clone()]);
+    let sets = alone.iter().map(|recording| vec![recording.clone()]);
     let sets: Vec<Vec<PathBuf>> = sets.chain(pairs.iter().map(|pair| pair.to_vec())).collect();
     let mut cases = Vec::new();
     for set in &sets {
@@ -119,7 +119,7 @@ fn add_set(cases: &mut Vec<Case>, set: &[PathBuf]) {
         for format in FORMATS {
             cases.push(Case::new(&format!("{verb} --format {format}"), set));
         }
-        for part in PARTS.iter().filter(|part| !(*part).is_empty()) {
+        for part in PARTS {
             cases.push(Case::new(&format!("{verb} --format json {part}"), set));
         }
     }

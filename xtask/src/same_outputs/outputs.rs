@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::cases::Case;
 use crate::repository::{files, hex};
@@ -24,8 +25,9 @@ impl Outputs {
         let names = self.by_name.keys().chain(other.by_name.keys());
         let name =
             names.into_iter().find(|name| self.by_name.get(*name) != other.by_name.get(*name))?;
-        let text =
-            |of: &Self| of.by_name.get(name).cloned().unwrap_or_else(|| "(missing)".to_owned());
+        let text = |outputs: &Self| {
+            outputs.by_name.get(name).cloned().unwrap_or_else(|| "(missing)".to_owned())
+        };
         let (before, after) = (text(self), text(other));
         let mut lines = before.lines().zip(after.lines());
         let (old, new) = lines.find(|(old, new)| old != new).unwrap_or((&before, &after));
@@ -36,12 +38,11 @@ impl Outputs {
 
 /// Runs a program in a new folder, which is removed afterwards.
 pub(crate) fn outputs(program: &Path, case: &Case) -> Result<Outputs> {
-    let folder = Scratch::new()?;
+    let folder = TempDir::new()?;
     let ran = Command::new(program)
         .args(&case.words)
-        .current_dir(&folder.0)
+        .current_dir(folder.path())
         .stdin(Stdio::null())
-        .env("TMPDIR", "/tmp")
         .output()
         .with_context(|| program.display().to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -50,31 +51,9 @@ pub(crate) fn outputs(program: &Path, case: &Case) -> Result<Outputs> {
         ("standard output".to_owned(), text(&ran.stdout)),
         ("standard error".to_owned(), text(&ran.stderr)),
     ]);
-    for file in files(&folder.0, &[])? {
-        let name = file.strip_prefix(&folder.0)?.display().to_string();
+    for file in files(folder.path(), &[])? {
+        let name = file.strip_prefix(folder.path())?.display().to_string();
         by_name.insert(name, hex(Sha256::new_with_prefix(fs::read(&file)?)));
     }
     Ok(Outputs { succeeded: ran.status.success(), by_name })
-}
-
-/// A folder that is removed with what is in it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self> {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("same-outputs-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).with_context(|| path.display().to_string())?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What can't be removed is found by its name.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

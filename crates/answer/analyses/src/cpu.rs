@@ -12,11 +12,13 @@ use sources::Recording;
 use timeline::{Losses, Vm};
 
 use crate::align::GuestAlignment;
+use crate::extent::{bounds_ns, span_ns};
 use crate::recorded::Recorded;
 use crate::states::{
     GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Roles, StateSink, StateSpan, States,
     VcpuRef, VcpuState,
 };
+use crate::vms::VmsByVcpu;
 
 pub use spread::Spread;
 pub use taken::TakenCpu;
@@ -238,12 +240,6 @@ pub fn cpu(
     sums.answer(recordings, guests, processes, &states)
 }
 
-/// From when to when recordings were made.
-pub(crate) fn bounds_ns(recordings: &[Recording]) -> Option<(u64, u64)> {
-    let bounds = recordings.iter().filter_map(Recording::extent_ns);
-    bounds.reduce(|all, bounds| (all.0.min(bounds.0), all.1.max(bounds.1)))
-}
-
 impl CpuUseSink {
     /// For the states of these recordings.
     pub(crate) fn new(recordings: &[Recording]) -> Self {
@@ -292,7 +288,7 @@ impl CpuUseSink {
             guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
             recorded: states.recorded.clone(),
             losses: states.pass.losses.clone(),
-            span_ns: bounds_ns(recordings).map_or(0, |(from, to)| to.saturating_sub(from)),
+            span_ns: span_ns(recordings),
             nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
         }
     }
@@ -337,16 +333,13 @@ fn event_kinds(
 /// Who had the CPUs that vCPUs of a recording waited for.
 fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
-    let vm_of_vcpu: HashMap<usize, usize> = (0..)
-        .zip(vms)
-        .flat_map(|(at, vm)| vm.vcpus.iter().map(move |vcpu| (vcpu.index, at)))
-        .collect();
+    let homes = VmsByVcpu::new(vms);
     let mut by_vm: BTreeMap<(usize, u32), taken::Had> = BTreeMap::new();
     for ((vcpu, thread), had) in &sums.takers.sums.all {
         if usize::from(vcpu.recording) == recording
-            && let Some(vm) = vm_of_vcpu.get(&(vcpu.index as usize))
+            && let Some(vm) = homes.place(vcpu.index as usize)
         {
-            let vm_had = by_vm.entry((*vm, *thread)).or_default();
+            let vm_had = by_vm.entry((vm, *thread)).or_default();
             add(&mut vm_had.ns, had.ns);
             vm_had.spread.merge(&had.spread);
         }

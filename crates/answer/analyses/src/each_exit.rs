@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{Detail, ExitSink, ExitSpan};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::recorded::Recorded;
 use crate::vms::VmsByVcpu;
 use packed::{PackedExits, ValueTable};
-use timeline::reasons::{Code, ReasonNames};
 
 pub use packed::KeptExit;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm};
 
 use crate::exit_question::{ExitQuestion, FoundExits, ask};
@@ -13,7 +14,6 @@ use crate::known_parts::KnownParts;
 use crate::recorded::Recorded;
 use crate::tally::Tally;
 use crate::vms::VmsByVcpu;
-use timeline::reasons::{Code, ReasonNames};
 
 /// What exits are told apart by while they are gathered: the finest grouping a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

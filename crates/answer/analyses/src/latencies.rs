@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{ExitSink, ExitSpan, Outcome};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::vms::VmsByVcpu;
-use timeline::reasons::{Code, ReasonNames};
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
 

@@ -82,6 +82,7 @@ pub mod distribution;
 pub mod each_exit;
 pub mod exit_question;
 pub mod exits;
+mod extent;
 pub mod group;
 pub mod hypertrace;
 pub mod irqs;

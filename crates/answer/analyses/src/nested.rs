@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, Parts, Vm};
 
 use crate::distribution::Distribution;
@@ -20,7 +21,6 @@ use crate::known_parts::KnownParts;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
 use crate::recorded::Recorded;
-use timeline::reasons::{Code, ReasonNames};
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]

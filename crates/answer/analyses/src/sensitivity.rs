@@ -108,8 +108,9 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 
 /// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
 fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
-    let of = || block.iter().filter(|one| is_about(one, reason));
-    let units: Vec<(f64, f64)> = of().map(|one| unit_ns(one, reason)).collect::<Option<_>>()?;
+    let slices = || block.iter().filter(|slice| is_about(slice, reason));
+    let units: Vec<(f64, f64)> =
+        slices().map(|slice| unit_ns(slice, reason)).collect::<Option<_>>()?;
     let n = units.len() as f64;
     let (mean_ns, mean_added_ns) = units
         .iter()
@@ -123,11 +124,11 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
 /// `free` is what there was without delays.
 fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
     let asked = |one: &DelaySlice| one.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
-    let of = || all.iter().filter(|one| is_about(one, reason));
-    let mut delays: Vec<u64> = of().map(asked).collect();
+    let slices = || all.iter().filter(|slice| is_about(slice, reason));
+    let mut delays: Vec<u64> = slices().map(asked).collect();
     delays.sort_unstable();
     delays.dedup();
-    let sums = |delay_ns| Sums::of(of().filter(|one| asked(one) == delay_ns), reason);
+    let sums = |delay_ns| Sums::of(slices().filter(|one| asked(one) == delay_ns), reason);
     delays.into_iter().map(|delay_ns| sums(delay_ns).point(delay_ns, free)).collect()
 }
 

@@ -25,6 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};
 use timeline::cycles::VcpuCycles;
+use timeline::reasons::{Code, ReasonNames};
 use timeline::trace_events::{Gap, ThreadNames, TraceEvent, TraceEventSink, each_trace_event};
 use timeline::{Detail, Losses, Vm, group_vms};
 
@@ -38,7 +39,6 @@ use self::threads::ThreadClock;
 use crate::profile::{StackFunctions, ThreadSamples};
 use crate::recorded::{can_split, has_switches};
 use crate::vms::VmsByVcpu;
-use timeline::reasons::{Code, ReasonNames};
 
 pub use self::code::VmmCode;
 pub use self::split::{ExitSplit, ThreadSplit, VmmPart};

@@ -21,7 +21,7 @@ use crate::{RecorderCost, Report, losses};
 const MOST_THREADS: usize = 10;
 
 /// Threads of which a report says how they were called before, and names of each.
-const MOST_RENAMED: usize = 3;
+const MAX_RENAMED: usize = 3;
 
 /// Steps of the longest wait that people are shown: of more the longest.
 const MOST_STEPS: usize = 100;
@@ -207,9 +207,7 @@ impl CriticalReport {
         self.critical.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
         notes
     }
-}
 
-impl CriticalReport {
     /// What of the waits there is only because of the recording.
     fn recording_itself(&self) -> Option<String> {
         let parts = self.critical.parts.iter().filter(|part| part.is_recorder);
@@ -217,7 +215,7 @@ impl CriticalReport {
         (waited_ns > 0).then(|| {
             let (all_ns, ns) = (self.critical.waited_ns(), self.ns());
             format!(
-                "{} of {} ({}) were waited for the recording itself: it is none of what could be saved",
+                "{} of {} ({}) went to the recording itself: no thread waits for it when nobody records",
                 time(waited_ns, ns),
                 time(all_ns, ns),
                 share(waited_ns, all_ns)
@@ -227,14 +225,15 @@ impl CriticalReport {
 
     /// What the threads asked about were called before.
     fn earlier_names(&self) -> Vec<String> {
-        let renamed = self.critical.threads.iter().filter(|one| !one.earlier_names.is_empty());
-        let sentence = |one: &CriticalThread| {
-            let names = one.earlier_names.iter().rev().take(MOST_RENAMED);
+        let renamed =
+            self.critical.threads.iter().filter(|thread| !thread.earlier_names.is_empty());
+        let sentence = |thread: &CriticalThread| {
+            let names = thread.earlier_names.iter().rev().take(MAX_RENAMED);
             let names = names.map(|(_, name)| name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("{} of {} was called {names} before", one.thread, one.machine)
+            format!("{} of {} was called {names} before", thread.thread, thread.machine)
         };
-        renamed.take(MOST_RENAMED).map(sentence).map(|note| line(&note).into_owned()).collect()
+        renamed.take(MAX_RENAMED).map(sentence).map(|note| line(&note).into_owned()).collect()
     }
 }
 

@@ -159,13 +159,11 @@ impl PathReport {
         }
         if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) }
     }
-}
 
-impl PathReport {
     /// What hops of requests take that there are only because of the recording.
     fn recording_itself(&self) -> Option<String> {
-        let is_it = |hop: &&Hop| hop.on == Actor::Recorder;
-        let hops = self.paths.paths.iter().flat_map(|path| path.hops.iter().filter(is_it));
+        let is_recorder = |hop: &&Hop| hop.on == Actor::Recorder;
+        let hops = self.paths.paths.iter().flat_map(|path| path.hops.iter().filter(is_recorder));
         let took_ns = hops.map(|hop| hop.times.sum()).fold(0, u64::saturating_add);
         let all_ns = sum(&self.paths.paths, |path| path.total.sum());
         (took_ns > 0).then(|| {

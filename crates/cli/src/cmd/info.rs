@@ -1,7 +1,7 @@
 //! `hyperscope info`: what a recording holds.
 
 use analyses::contents::contents_and_vms;
-use report::{Covered, FileInfo, InfoReport};
+use report::{FileInfo, InfoReport};
 use sources::Recording;
 
 use crate::args::ReportArgs;
@@ -22,8 +22,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         .map(|recording| {
             let (contents, vms) = contents_and_vms(&recording, &tick);
             let faults = faults(recording.path());
-            let of_guest = |(guest, time_ns, of_ns)| Covered { guest, time_ns, of_ns };
-            let covered = covered(recording.path()).into_iter().map(of_guest).collect();
+            let covered = covered(recording.path());
             FileInfo { recording, contents, vms, faults, covered }
         })
         .collect();

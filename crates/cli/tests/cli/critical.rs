@@ -164,14 +164,14 @@ fn the_recording_itself_is_marked() {
     let file = "fixtures/x86-svm/host-guest.dat";
     let report = json(&["--task", "vm-119 vCPU 0", file]);
     let parts = report["parts"].as_array().unwrap();
-    let is_it = |part: &&Value| part["recorder"] == true;
-    let names = |part: &Value| [&part["thread"], &part["reason"]].map(|one| one == "trace-cmd");
-    assert!(parts.iter().all(|part| is_it(&part) == names(part).contains(&true)), "{report}");
-    let waited: u64 = parts.iter().filter(is_it).map(|part| number(part, "time_ns")).sum();
+    let is_marked = |part: &&Value| part["recorder"] == true;
+    let names = |part: &Value| [&part["thread"], &part["reason"]].map(|name| name == "trace-cmd");
+    assert!(parts.iter().all(|part| is_marked(&part) == names(part).contains(&true)), "{report}");
+    let waited: u64 = parts.iter().filter(is_marked).map(|part| number(part, "time_ns")).sum();
     assert!(waited > 0);
     let text = output_of(&["critical", "--task", "vm-119 vCPU 0", file]);
     assert!(text.contains("trace-cmd (the recording)"), "{text}");
-    assert!(text.contains("were waited for the recording itself"), "{text}");
+    assert!(text.contains("went to the recording itself"), "{text}");
     let paths: Value =
         serde_json::from_str(&output_of(&["path", "--format", "json", file])).unwrap();
     let paths = paths["paths"].as_array().unwrap();

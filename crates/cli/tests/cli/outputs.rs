@@ -137,7 +137,7 @@ fn an_interrupted_run_leaves_the_file_that_was_there() {
     let at = |name: &str| folder.path().join(name);
     for signal in [Signal::INT, Signal::KILL] {
         fs::write(at("out"), "from before").unwrap();
-        // Whoever runs the tests in the background of a shell has them ignore interrupts.
+        // A shell starts its background jobs with SIGINT ignored, and their children inherit that.
         let mut child = with_default_interrupts()
             .args(["report", SMALL, "--baseline"])
             .arg(&pipe)

@@ -74,7 +74,7 @@ fn parquet_bytes(folder: &Path) -> Vec<u8> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             text.extend(parquet_bytes(&path));
-        } else if path.extension().is_some_and(|one| one == "parquet") {
+        } else if path.extension().is_some_and(|kind| kind == "parquet") {
             let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
             for row in reader.get_row_iter(None).unwrap() {
                 text.extend(row.unwrap().to_string().into_bytes());

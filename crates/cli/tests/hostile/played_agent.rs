@@ -1,7 +1,7 @@
 //! An agent that is played, behind a Unix socket: it says of itself what an agent says, and does from
 //! then on what a hostile one might.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
@@ -127,13 +127,10 @@ fn is_closed(socket: &UnixStream) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// What this machine's kernel says of its pages. In one read: the kernel gives nothing to a second one.
+/// What this machine's kernel says of its pages.
 fn read(name: &str) -> Vec<u8> {
     let path = Path::new(crate::tool::TRACEFS).join("events").join(name);
-    let mut text = vec![0; 1 << 16];
-    let length = std::fs::File::open(path).unwrap().read(&mut text).unwrap();
-    text.truncate(length);
-    text
+    tracefs::read(&path).unwrap().into_bytes()
 }
 
 /// Writes these bytes to a page stream again and again, until the host is gone.

@@ -1,9 +1,9 @@
 //! Room for what a chunk unpacks to, by the size of its input and not by the size that it declares.
 
 /// First guess at how much a compressed byte grows; real kallsyms grow 4 times, trace pages 10.
-const USUAL_RATIO: usize = 32;
+const FIRST_RATIO: usize = 32;
 /// Output memory taken at first, however little the input.
-const LEAST_OUTPUT: usize = 256 << 10;
+const MIN_OUTPUT: usize = 256 << 10;
 
 /// Makes `out` exactly `room` bytes long; memory is taken for no more than that.
 pub(crate) fn give_room(out: &mut Vec<u8>, room: usize) {
@@ -12,5 +12,5 @@ pub(crate) fn give_room(out: &mut Vec<u8>, room: usize) {
 }
 
 pub(crate) fn first_room(input: usize, declared: usize) -> usize {
-    input.saturating_mul(USUAL_RATIO).max(LEAST_OUTPUT).min(declared)
+    input.saturating_mul(FIRST_RATIO).max(MIN_OUTPUT).min(declared)
 }

@@ -42,7 +42,7 @@ impl TraceDat {
         self.damage = damages.into_vec();
     }
 
-    pub(crate) fn empty(header: Header) -> Self {
+    fn empty(header: Header) -> Self {
         Self {
             header,
             formats: Formats::default(),

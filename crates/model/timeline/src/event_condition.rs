@@ -10,7 +10,7 @@ use crate::trace_cmd_forms::TraceCmdForm;
 /// A filter that can't be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// A list of CPUs that is none.
+    /// A text that is not a list of CPUs.
     #[error("\"{0}\" is no list of CPUs; write 0,2-3")]
     Cpus(String),
     /// A text that is not a condition.

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
 use eventfmt::{EventFormat, PrintProgram};
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sources::{FormatTable, Recording};
+
+use crate::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
 
 /// A raw exit code as users and scripts see it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

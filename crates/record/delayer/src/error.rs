@@ -21,7 +21,7 @@ pub enum DelayError {
     #[error(transparent)]
     Reasons(#[from] LiveError),
     /// More reasons than there is room for.
-    #[error("these reasons have {0} codes, and there is room for {MOST}: name fewer of them", MOST = crate::MOST_CODES)]
+    #[error("these reasons have {0} codes, and there is room for {MAX}: name fewer of them", MAX = crate::MAX_CODES)]
     TooMany(usize),
     /// The file with the workload's progress.
     #[error("{}: no number that grows can be read", .0.display())]

@@ -18,4 +18,4 @@ pub use programs::{DelayPlan, DelayedThread, Delayer, MOST_DELAY, SliceNumber};
 pub use slices::{Progress, SlicePlan, run};
 
 /// Codes of exits that there is room for.
-pub const MOST_CODES: usize = 8;
+pub const MAX_CODES: usize = 8;

@@ -9,7 +9,7 @@ use aya::{Ebpf, EbpfLoader};
 use bpfload::{RunTimes, attach, attach_for, kernel_types, load_object, load_program, take_map};
 use timeline::delays::{DelayCounts, ReasonCounts};
 
-use crate::MOST_CODES;
+use crate::MAX_CODES;
 use crate::error::{DelayError, Result};
 
 /// The object, of `bpf/delay.bpf.c`; none where nobody knows what an exit looks like.
@@ -32,7 +32,7 @@ const FOREIGN: u32 = 1;
 const OF_CODES: u32 = 2;
 const A_CODE: u32 = 4;
 /// `OF_SLOT` and `SLOTS`: counts of a slice, and slices whose counts are kept apart.
-const A_SLOT: u32 = OF_CODES + A_CODE * MOST_CODES as u32;
+const A_SLOT: u32 = OF_CODES + A_CODE * MAX_CODES as u32;
 const SLOTS: u32 = 4;
 /// `SLICE_SHIFT` and `SLICE_MASK`: where the word has the number of the slice.
 const SLICE_SHIFT: u32 = 40;
@@ -97,13 +97,13 @@ impl Delayer {
     pub fn new(plan: &DelayPlan) -> Result<Self> {
         let object = OBJECT.ok_or(DelayError::Architecture)?;
         let codes = plan.codes();
-        if codes.len() > MOST_CODES {
+        if codes.len() > MAX_CODES {
             return Err(DelayError::TooMany(codes.len()));
         }
         let bits = |of: &[u64]| bits(&codes, of);
         let places: Vec<u64> = plan.reasons.iter().map(|reason| bits(reason)).collect();
         let progress_places = bits(&plan.progress) as u32;
-        let mut room = [0; MOST_CODES];
+        let mut room = [0; MAX_CODES];
         room.iter_mut().zip(&codes).for_each(|(place, code)| *place = *code);
         let (used, isa) = (codes.len() as u32, live::host_isa());
         let types = kernel_types()?;
@@ -181,7 +181,7 @@ impl Delayer {
         };
         for places in &self.places {
             let mut sums = [0_u64; A_CODE as usize];
-            for place in (0..MOST_CODES as u32).filter(|place| places >> place & 1 == 1) {
+            for place in (0..MAX_CODES as u32).filter(|place| places >> place & 1 == 1) {
                 for (at, sum) in (0..).zip(&mut sums) {
                     let count = self.sum(first + OF_CODES + place * A_CODE + at)?;
                     *sum = sum.saturating_add(count);

@@ -10,8 +10,7 @@ use printable::{label, with_causes};
 use vms::{GuestAddress, NoGuest};
 use waits::{Deadline, Signal, Wait};
 
-use crate::ending::stop_signal;
-use crate::ending::{STOP_MESSAGE, Stop};
+use crate::ending::{STOP_MESSAGE, Stop, stop_signal};
 use crate::error::{RecordError, Result};
 use crate::flight::Asked;
 use crate::guests::{self, CONNECTS, Guests, Ready, SharedGuests};

@@ -24,8 +24,7 @@ use confine::{CapabilitySet, Confined};
 use folder::Modes;
 use waits::{Deadline, Signal};
 
-use crate::ending::stop_signal;
-use crate::ending::{Ending, StartLimit};
+use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
 use crate::guest::{ANSWER, GuestSummary, HostClock, Quota, Ready, Receivers};
 use crate::guests::{self, InGuests};

@@ -7,8 +7,7 @@ use confine::Confined;
 use printable::with_causes;
 use waits::{Deadline, Signal, Wait};
 
-use crate::ending::Ending;
-use crate::ending::stop_signal;
+use crate::ending::{Ending, stop_signal};
 use crate::error::{RecordError, Result};
 use crate::guests::{self, CONNECTS, Guests, SharedGuests};
 use crate::plan::RecordPlan;

@@ -29,8 +29,7 @@ use waits::{Signal, Wait};
 use wire::CpuEnd;
 use wire::trace_cmd::{Message, ReadError, Request, Response};
 
-use crate::ending::stop_signal;
-use crate::ending::{Ending, StartLimit};
+use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
 use crate::flusher::Flusher;
 use crate::guest::{self, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};

@@ -3,7 +3,7 @@
 use shmring::spans::Activity;
 
 pub(crate) fn place(activity: Activity) -> Option<usize> {
-    Activity::ALL.iter().position(|one| *one == activity)
+    Activity::ALL.iter().position(|known| *known == activity)
 }
 
 /// Exits of one reason.

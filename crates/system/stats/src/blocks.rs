@@ -84,13 +84,13 @@ impl Resamples {
     ///
     /// Here and not with who asks, so that tests run it optimised: it is most of what a comparison computes.
     #[must_use]
-    pub fn ratios(&self, of: &[f64], per: &[f64]) -> Vec<f64> {
+    pub fn ratios(&self, sums: &[f64], per: &[f64]) -> Vec<f64> {
         let ratio = |weights: &[u16]| {
             let weigh = |column: &[f64]| -> f64 {
                 column.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
             };
             let per = weigh(per);
-            (per > 0.0).then(|| weigh(of) / per)
+            (per > 0.0).then(|| weigh(sums) / per)
         };
         self.each().filter_map(ratio).collect()
     }

@@ -3,13 +3,13 @@
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::arch::Isa;
+use timeline::reasons::ReasonNames;
 use timeline::{Detail, ExitSink, ExitSpan, Outcome};
 
 use super::sums::ExitSums;
 use super::thresholds::{LEAST_POLL_NS, SHORT_IDLE_NS};
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::recorded::Recorded;
-use timeline::reasons::ReasonNames;
 
 /// Exits are told apart by what they were about for this many registers, ports and addresses of a
 /// recording; those of further ones are added up by reason.

@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitPass, ExitSink, ExitSpan, Losses, Vm, each_exit, group_vms};
 
 use super::guest_events::GuestReports;
@@ -10,7 +11,6 @@ use super::sums::{Add, Sums};
 use super::tally::Tally;
 use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
 use crate::recorded::Recorded;
-use timeline::reasons::ReasonNames;
 
 /// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
 const MOST_CODES: usize = 1024;

@@ -1,9 +1,10 @@
 //! A machine that boots or goes down, as reports are given it: phases, initcalls, what each cost.
 
+use timeline::reasons::Code;
+
 use super::events::Weight;
 use super::tracing::EventCost;
 use crate::known_parts::KnownParts;
-use timeline::reasons::Code;
 
 /// What a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use timeline::reasons::{Code, ReasonNames};
 use timeline::{ExitSpan, Outcome, Parts};
 
 use super::sums::Add;
 use super::{HostCost, ReasonCost};
 use crate::known_parts::KnownParts;
 use crate::recorded::Recorded;
-use timeline::reasons::{Code, ReasonNames};
 
 /// Costs in the making: by raw code.
 #[derive(Clone, Debug, Default)]

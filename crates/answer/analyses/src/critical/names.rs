@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use sources::X86_VECTORS;
+use timeline::reasons::ReasonNames;
 use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
@@ -12,7 +13,6 @@ use crate::irqs::softirq_name;
 use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
 use crate::recorders::is_recorder;
-use timeline::reasons::ReasonNames;
 
 /// A part's names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -65,12 +65,12 @@ impl SeenThreads {
         machines: &Machines<'_>,
         task: &CriticalTask,
     ) -> Result<Vec<Thread>, Vec<(String, String)>> {
-        let own = machine_names(machines.recordings, guests);
+        let machine_names = machine_names(machines.recordings, guests);
         let names = Names::new(machines, guests, (&self.names, &[]));
-        let is_asked = |thread: &Thread, is_it: &dyn Fn(&str) -> bool| {
-            let machine = own.get(usize::from(thread.0)).map_or("", String::as_str);
+        let is_asked = |thread: &Thread, has_name: &dyn Fn(&str) -> bool| {
+            let machine = machine_names.get(usize::from(thread.0)).map_or("", String::as_str);
             let rest = task.0.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/'));
-            [Some(task.0.as_str()), rest].into_iter().flatten().any(is_it)
+            [Some(task.0.as_str()), rest].into_iter().flatten().any(has_name)
         };
         let is_called = |thread: &Thread| {
             let comm = self.names_of(*thread).and_then(|all| all.of(thread.1));
@@ -85,8 +85,9 @@ impl SeenThreads {
                 self.names_of(*thread).into_iter().flat_map(|all| all.history(thread.1));
             earlier.any(|(_, name)| is_asked(thread, &|wanted| wanted == name))
         };
-        let found = |is_it: &dyn Fn(&Thread) -> bool| {
-            let found = self.all.iter().map(|(thread, _)| *thread).filter(|thread| is_it(thread));
+        let found = |is_wanted: &dyn Fn(&Thread) -> bool| {
+            let threads = self.all.iter().map(|(thread, _)| *thread);
+            let found = threads.filter(|thread| is_wanted(thread));
             Some(found.take(MOST_TARGETS).collect::<Vec<Thread>>()).filter(|all| !all.is_empty())
         };
         let found = found(&is_called).or_else(|| found(&was_called));

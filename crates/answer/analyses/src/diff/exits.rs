@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
 use super::question::{
@@ -14,7 +15,6 @@ use crate::known_parts::KnownParts;
 use crate::recorded::Recorded;
 use crate::tally::Tally;
 use crate::vms::VmsByVcpu;
-use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
 const PAIRED: usize = 1;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use timeline::reasons::ReasonNames;
 use timeline::{ExitSink, ExitSpan, Outcome, each_exit, group_vms};
 
 use super::exits::{Span, metric};
@@ -14,7 +15,6 @@ use super::series::{Series, Sums};
 use super::stacks::Stacks;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::vms::VmsByVcpu;
-use timeline::reasons::ReasonNames;
 
 const COUNT: usize = 0;
 const REFLECTED: usize = 1;

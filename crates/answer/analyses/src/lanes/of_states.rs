@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::reasons::ReasonNames;
 
 use super::arrows::{ArrowSink, Arrows, LanePlaces};
 use super::of_calls::add_calls;
@@ -13,7 +14,6 @@ use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
 use crate::vms::VmsByVcpu;
-use timeline::reasons::ReasonNames;
 
 /// Threads of a host and tasks of a guest that are shown at first: those that ran most.
 const SHOWN_THREADS: usize = 12;

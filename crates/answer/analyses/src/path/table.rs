@@ -12,8 +12,8 @@ use super::machines::Machines;
 use super::requests::{Request, RequestPass, RequestSink, Step};
 use super::variants::{Family, FamilyStep, families};
 use super::{Actor, Hop, Path, Paths};
-use crate::cpu::bounds_ns;
 use crate::distribution::Distribution;
+use crate::extent::span_ns;
 
 /// Ways that are kept apart.
 const MOST_PATHS: usize = 4096;
@@ -147,7 +147,7 @@ pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> P
         interrupted: found.interrupted,
         others: found.sink.others,
         are_listed: found.sink.listing.is_whole(),
-        span_ns: bounds_ns(machines.recordings).map_or(0, |(from, to)| to.saturating_sub(from)),
+        span_ns: span_ns(machines.recordings),
         nanoseconds: found.nanoseconds,
         losses: found.losses,
     }

@@ -3,6 +3,7 @@
 use sources::Recording;
 use timeline::arch::{AccessKind, FLAG};
 use timeline::cycles::exit_code;
+use timeline::reasons::ReasonNames;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
@@ -13,7 +14,6 @@ use super::machines::{Thread, VcpuOf};
 use super::places::Places;
 use super::requests::RequestSink;
 use super::threads::Beginning;
-use timeline::reasons::ReasonNames;
 
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
 const MMIO_WRITE: u64 = 2;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
 use symbols::{KernelCode, Machine, Names, Processes};
 use timeline::Vm;
+use timeline::reasons::ReasonNames;
 
 use super::code::Code;
 use super::guest_symbols::GuestSymbols;
@@ -17,7 +18,6 @@ use super::sums::{ProfileSums, Stratum, StratumSum};
 use super::without_vcpus::{self, MachineWeights};
 use crate::align::GuestAlignment;
 use crate::states::{States, states_with_pc};
-use timeline::reasons::ReasonNames;
 
 /// Memory for places, and for times by slices, where samples are kept one by one.
 const SLICE_BYTES: usize = 64 << 20;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use timeline::VmVcpu;
+use timeline::reasons::ReasonNames;
 
 use super::code::{Code, CodeAt};
 use super::guest_stacks::{SeenCode, corrected, difference, is_enough};
@@ -13,7 +14,6 @@ use super::{
     Evidence, GuestStacks, Profile, ProfileRow, ProfileVcpu, SampleDifference, SampledTime,
 };
 use crate::states::{States, VcpuState};
-use timeline::reasons::ReasonNames;
 
 /// Makes rows of the strata of a VM's vCPUs.
 pub(super) struct VcpuRows<'r> {

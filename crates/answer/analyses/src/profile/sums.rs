@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
+use timeline::reasons::ReasonNames;
 
 use super::Evidence;
 use super::sample_log::{Logged, SampleLog, Whose};
@@ -11,7 +12,6 @@ use super::slices::{SliceGrid, SliceTimes};
 use super::strata::Strata;
 use crate::align::GuestAlignment;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
-use timeline::reasons::ReasonNames;
 
 /// Places that are kept apart at most, of all vCPUs together.
 const MOST_PLACES: usize = 1 << 20;

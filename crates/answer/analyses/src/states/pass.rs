@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::cycles::{CyclePass, CycleSink, VcpuCycle, VcpuCycles};
+use timeline::reasons::ReasonNames;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventPass, TraceEventSink};
 use timeline::{KindSet, VcpuInfo};
 
@@ -13,7 +14,6 @@ use super::wanted::{FORK_TAG, concerns_cycles};
 use super::weave::{GuestFit, Weave};
 use crate::align::GuestAlignment;
 use crate::recorded::{can_split, has_switches};
-use timeline::reasons::ReasonNames;
 
 /// The vCPUs of one recording and what is laid over them.
 #[derive(Debug)]

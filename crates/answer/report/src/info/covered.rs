@@ -35,10 +35,9 @@ impl InfoReport {
     /// Adds what no recorder says of guests whose hosts are among the files, as those of trace-cmd: from the first of their
     /// events to the last.
     pub fn cover_guests_of_others(&mut self) {
-        let hosts: Vec<Host> = self.files.iter().filter_map(Host::new).collect();
+        let hosts: HashMap<u64, Host> = self.files.iter().filter_map(Host::by_trace_id).collect();
         for file in self.files.iter_mut().filter(|file| file.covered.is_empty()) {
-            let peer = file.recording.peer();
-            let host = hosts.iter().find(|host| Some(host.trace_id) == peer);
+            let host = file.recording.peer().and_then(|trace_id| hosts.get(&trace_id));
             let (Some(host), Some(time_ns)) = (host, span_ns(file)) else { continue };
             let name = file.recording.trace_id().and_then(|id| host.guest_names.get(&id));
             let name = name.filter(|name| !name.is_empty()).map_or("guest", String::as_str);
@@ -50,18 +49,17 @@ impl InfoReport {
 
 /// A host's recording.
 struct Host {
-    trace_id: u64,
     span_ns: u64,
     /// By the number of a guest's recording.
     guest_names: HashMap<u64, String>,
 }
 
 impl Host {
-    fn new(file: &FileInfo) -> Option<Self> {
+    fn by_trace_id(file: &FileInfo) -> Option<(u64, Self)> {
         let recording = &file.recording;
         let guests = recording.info().guests.iter();
         let guest_names = guests.map(|guest| (guest.trace_id, guest.name.clone())).collect();
-        Some(Self { trace_id: recording.trace_id()?, span_ns: span_ns(file)?, guest_names })
+        Some((recording.trace_id()?, Self { span_ns: span_ns(file)?, guest_names }))
     }
 }
 

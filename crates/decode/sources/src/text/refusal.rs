@@ -7,7 +7,7 @@ use super::line::Why;
 const SHOWN: usize = 80;
 
 /// Words of a line that are looked at for its fields.
-const MOST_WORDS: usize = 32;
+const MAX_WORDS: usize = 32;
 
 /// What lines of a text lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,11 @@ impl Lack {
             Why::Foreign if is_event(line) => Self::Context,
             Why::Foreign => Self::Everything,
         }
+    }
+
+    /// Whether it is a field, which `perf script` can be asked for.
+    const fn is_field(self) -> bool {
+        matches!(self, Self::Cpu | Self::Thread | Self::Time | Self::Name)
     }
 
     const fn text(self) -> &'static str {
@@ -111,8 +116,7 @@ impl Refusal {
         {
             *count += 1;
         }
-        let has_fields = matches!(lack, Lack::Cpu | Lack::Thread | Lack::Time | Lack::Name);
-        if has_fields && self.fields.is_none() {
+        if lack.is_field() && self.fields.is_none() {
             self.fields = missing_fields(line);
         }
     }
@@ -134,15 +138,15 @@ impl Refusal {
         // Prose around an excerpt says nothing: what most of the other lines lack does.
         let most = LACKS.iter().zip(self.lacks).skip(1).max_by_key(|(_, count)| *count);
         let lack = most.filter(|(_, count)| *count > 0).map_or(Lack::Everything, |(lack, _)| *lack);
-        let has_fields = matches!(lack, Lack::Cpu | Lack::Thread | Lack::Time | Lack::Name);
-        let fields = self.fields.clone().filter(|_| has_fields);
+        let fields = self.fields.clone().filter(|_| lack.is_field());
         (first, fields.unwrap_or_else(|| lack.text().to_owned()))
     }
 }
 
-/// Which fields a line lacks, all of them: whoever prints it again needs but one attempt. None is missing: it is odd.
+/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks no field, but
+/// is malformed in another way.
 fn missing_fields(line: &str) -> Option<String> {
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cpu = |word: &str| {
         let number = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         number.is_some_and(is_digits)
@@ -151,9 +155,8 @@ fn missing_fields(line: &str) -> Option<String> {
         let parts = word.strip_suffix(':').and_then(|time| time.split_once('.'));
         parts.is_some_and(|(seconds, rest)| is_digits(seconds) && is_digits(rest))
     };
-    let is_name =
-        |word: &str| word.ends_with(':') && word.starts_with(|one: char| one.is_alphabetic());
-    let words: Vec<&str> = line.split_whitespace().take(MOST_WORDS).collect();
+    let is_name = |word: &str| word.ends_with(':') && word.starts_with(char::is_alphabetic);
+    let words: Vec<&str> = line.split_whitespace().take(MAX_WORDS).collect();
     let head = words.iter().position(|word| is_cpu(word) || is_time(word) || is_name(word));
     let (before, rest) = words.split_at_checked(head?)?;
     // `102`, `102/102`, `CPU 0/KVM-102`.

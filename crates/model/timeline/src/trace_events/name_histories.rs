@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 
 /// Moments that are kept of one thread: a name takes two. More names than that are not told apart.
-const MOST_OF_ONE: usize = 256;
+const MAX_TIMES_OF_THREAD: usize = 256;
 
 /// Moments that are kept of all threads together.
-const MOST_OF_ALL: usize = 1 << 18;
+const MAX_TIMES: usize = 1 << 18;
 
 /// By thread, moments at which it had a name, in their order: of each name in turn the first and the last that are known.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl NameHistories {
 
     /// A thread had a name from one moment to another one.
     pub(super) fn add(&mut self, thread: u32, (from_ns, to_ns): (u64, u64), name: &str) {
-        if self.kept >= MOST_OF_ALL {
+        if self.kept >= MAX_TIMES {
             return;
         }
         let seen = self.by_thread.entry(thread).or_default();
@@ -41,7 +41,7 @@ impl NameHistories {
             return seen.first().map(|(_, name)| (0, &**name));
         };
         let (_, name) = seen.get(last)?;
-        let same = seen.get(..=last)?.iter().rev().take_while(|(_, one)| one == name);
+        let same = seen.get(..=last)?.iter().rev().take_while(|(_, known)| known == name);
         let (from_ns, _) = same.last()?;
         Some((*from_ns, name))
     }
@@ -49,7 +49,7 @@ impl NameHistories {
     /// All names of a thread, each with its first moment.
     pub(super) fn of(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
         let seen = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
-        let runs = seen.chunk_by(|one, other| one.1 == other.1);
+        let runs = seen.chunk_by(|before, after| before.1 == after.1);
         runs.filter_map(|run| run.first().map(|(at_ns, name)| (*at_ns, &**name)))
     }
 }
@@ -57,21 +57,23 @@ impl NameHistories {
 /// Adds a moment, unless it lies within a time of its name that is known.
 fn note(seen: &mut Vec<(u64, Box<str>)>, now_ns: u64, name: &str) {
     let at = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);
-    let is_it = |place: Option<usize>| {
+    let has_name = |place: Option<usize>| {
         place.and_then(|place| seen.get(place)).is_some_and(|(_, known)| **known == *name)
     };
-    let (before, after) = (is_it(at.checked_sub(1)), is_it(Some(at)));
+    let (before, after) = (has_name(at.checked_sub(1)), has_name(Some(at)));
     if before && after {
         return;
     }
-    let is_middle_before = before && is_it(at.checked_sub(2));
-    let is_middle_after = after && is_it(at.checked_add(1));
-    match (is_middle_before, is_middle_after) {
-        // What was the first or the last of its name is so no longer.
-        (true, _) => seen[at - 1].0 = now_ns,
-        (_, true) => seen[at].0 = now_ns,
-        _ if seen.len() < MOST_OF_ONE => seen.insert(at, (now_ns, name.into())),
-        _ => {}
+    // A name is kept as its first and its last moment: a third one replaces the one that it lies next to.
+    let replaced = if before && has_name(at.checked_sub(2)) {
+        at.checked_sub(1)
+    } else {
+        (after && has_name(at.checked_add(1))).then_some(at)
+    };
+    if let Some((known_ns, _)) = replaced.and_then(|place| seen.get_mut(place)) {
+        *known_ns = now_ns;
+    } else if seen.len() < MAX_TIMES_OF_THREAD {
+        seen.insert(at, (now_ns, name.into()));
     }
 }
 
@@ -106,7 +108,7 @@ mod tests {
         for at in 0..100_000 {
             histories.add(7, (at, at), if at % 2 == 0 { "a" } else { "b" });
         }
-        assert_eq!(histories.kept, MOST_OF_ONE);
-        assert_eq!(names(&histories).len(), MOST_OF_ONE / 2);
+        assert_eq!(histories.kept, MAX_TIMES_OF_THREAD);
+        assert_eq!(names(&histories).len(), MAX_TIMES_OF_THREAD / 2);
     }
 }

@@ -15,7 +15,7 @@ const MOST_NAMES: usize = 1 << 22;
 pub(super) type Comm = [u8; COMM_BYTES];
 
 /// Names that threads of one block had before they were renamed; more are left out.
-const MOST_EARLIER: usize = 1 << 12;
+const MAX_EARLIER: usize = 1 << 12;
 
 /// A name, and when an event first and last had it.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl BatchNames {
             true => std::mem::replace(latest, before),
             false => before,
         };
-        if self.earlier.len() < MOST_EARLIER {
+        if self.earlier.len() < MAX_EARLIER {
             self.earlier.push(earlier);
         }
     }

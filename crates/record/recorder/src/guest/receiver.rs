@@ -10,8 +10,7 @@ use confine::Confined;
 use waits::{Deadline, Signal, Wait};
 use wire::{PageDecoder, Piece};
 
-use crate::ending::stop_signal;
-use crate::ending::{Ending, StartLimit};
+use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::Result;
 use crate::guest::files::{Arriving, GuestFiles};
 use crate::task::{Outcome, Task};
