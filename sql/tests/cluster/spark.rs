@@ -16,7 +16,7 @@ fn engine() -> String {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn answers_alike() {
     let folder = folder("spark-alike");
     let sources = sources(&folder);
@@ -27,7 +27,7 @@ fn answers_alike() {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn says_what_is_wrong_and_where() {
     let folder = folder("spark-wrong");
     let lake = &sources(&folder)[0];
@@ -44,7 +44,7 @@ fn says_what_is_wrong_and_where() {
 
 /// Of a lake in a store, by jars and keys of Spark's own settings.
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn answers_alike_of_a_lake_in_a_store() {
     let Ok(at) = std::env::var("HYPERSCOPE_STORE") else { return };
     let folder = Path::new(&variable("HYPERSCOPE_STORE_FOLDER")).join("spark");
@@ -85,7 +85,7 @@ fn answers_alike_of_a_lake_in_a_store() {
 
 /// The same question of 209 million rows, with one executor and with two, which share the work.
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn two_executors_share_the_work() {
     let (rows, own) = many_rows();
     let [one, two] = [1, 2].map(|cores| run(cores, &rows, &own));

@@ -28,7 +28,7 @@ fn schemas(lake: &str) -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn answers_alike() {
     let folder = folder("trino-alike");
     let sources = sources(&folder);
@@ -43,7 +43,7 @@ fn answers_alike() {
 
 /// Days that come later, and rows that are replaced, are those of the next answer.
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn a_lake_that_changes_is_seen_as_it_is() {
     let folder = folder("trino-changes");
     let lake = &sources(&folder)[0];
@@ -67,7 +67,7 @@ fn a_lake_that_changes_is_seen_as_it_is() {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn says_what_is_wrong_and_where() {
     let folder = folder("trino-wrong");
     let lake = &sources(&folder)[0];
@@ -84,7 +84,7 @@ fn says_what_is_wrong_and_where() {
 
 /// Of a lake in a store, the keys of which the catalog has alone.
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn answers_alike_of_a_lake_in_a_store() {
     let Ok(folder) = std::env::var("HYPERSCOPE_STORE_FOLDER") else { return };
     let folder = Path::new(&folder).join("trino");
@@ -113,7 +113,7 @@ fn answers_alike_of_a_lake_in_a_store() {
 
 /// The same question of 209 million rows as Spark is asked; both workers read parts of them.
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn both_workers_take_part() {
     let (rows, own) = many_rows();
     let begun = Instant::now();

@@ -31,7 +31,7 @@ fn refused(command: &mut Command, why: &str) {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn answers_alike_who_has_the_password() {
     let folder = folder("trino-tls");
     let sources = sources(&folder);
@@ -54,7 +54,7 @@ fn answers_alike_who_has_the_password() {
 }
 
 #[test]
-#[ignore = "make test-cluster runs it"]
+#[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn who_has_none_is_refused() {
     let (query, source) = ("SELECT COUNT(*) AS n FROM exits", FIXTURES[0]);
     refused(
