@@ -12,12 +12,12 @@ use report::events::Near;
 use timeline::event_filter::{Condition, CpuSet};
 
 use crate::notice::say;
-use crate::seconds::{When, ends_before_it_begins};
+use session::{When, ends_before_it_begins};
 
 pub(crate) use lab::{LabArgs, LabVerb};
 pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
-pub(crate) use part::{NameArgs, PartArgs, RangeArgs, VmName};
+pub(crate) use part::{NameArgs, PartArgs, RangeArgs};
 
 pub(crate) mod ab;
 pub(crate) mod bench;
@@ -360,13 +360,25 @@ pub(crate) struct ReportArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// A number of rows, of which 0 means all.
+pub(crate) const fn unless_zero(top: usize) -> usize {
+    if top == 0 { usize::MAX } else { top }
+}
+
 /// How guests' times are brought to their host's clock.
 #[derive(Debug, Args)]
 pub(crate) struct MethodArgs {
     /// Bring guests' times to their host's clock by this [default: the first without violations,
     /// else windows]
     #[arg(long, value_name = "METHOD")]
-    pub(crate) method: Option<MethodArg>,
+    method: Option<MethodArg>,
+}
+
+impl MethodArgs {
+    /// The method that was asked for.
+    pub(crate) fn method(&self) -> Option<Method> {
+        self.method.map(|method| method.0)
+    }
 }
 
 /// A method of alignment under its command-line name.

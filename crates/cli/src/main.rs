@@ -17,35 +17,24 @@ use std::process::ExitCode;
 use printable::{line, lines};
 
 use crate::args::{Cli, Verb};
-use crate::misuse::Misuse;
+use session::Misuse;
 
-mod aligned;
 mod args;
-mod belonging;
-mod boots;
 mod channel_exits;
 mod cmd;
 mod debug_files;
 mod exit_codes;
 mod guest_symbols;
-mod inputs;
 mod lab_steps;
 mod lake_place;
-mod losses;
-mod machines;
-mod misuse;
 mod notice;
 mod output;
 mod page_names;
-mod part;
 mod progress;
-mod recorded;
 mod running;
-mod seconds;
 mod session_tables;
 mod sql_program;
 mod stored_frames;
-mod vm_names;
 
 #[global_allocator]
 static MEMORY: sys::CountedMemory = sys::CountedMemory;

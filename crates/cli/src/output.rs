@@ -15,7 +15,7 @@ use sources::Recording;
 
 use self::replacement::Replacement;
 use crate::args::{FormatArg, OutputArgs};
-use crate::misuse::Misuse;
+use session::Misuse;
 
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]

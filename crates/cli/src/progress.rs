@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use session::Session;
 
 /// Those that are shown, one below the other. Without a terminal none is.
 static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -56,4 +57,16 @@ impl Progress {
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Reads a session so many times with a bar over its bytes.
+pub(crate) fn reading<T>(
+    session: &Session,
+    passes: u64,
+    read: impl FnOnce(&(dyn Fn(u64) + Sync)) -> T,
+) -> T {
+    let progress = Progress::new(session.view().stored_len().saturating_mul(passes));
+    let read = read(&|bytes| progress.advance(bytes));
+    progress.finish();
+    read
 }

@@ -3,38 +3,32 @@
 mod needed;
 
 use std::collections::HashMap;
-use std::mem::take;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use analyses::align::GuestAlignment;
+use analyses::align::Method;
 use anyhow::{Context, bail};
 use lake::{
     Files, Ids, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written, hash_sources,
     identify, write_tables,
 };
 use report::events::Machine;
+use session::{Misuse, Selection, Session};
 use sources::Recording;
 use timeline::event_filter::Filter;
 
 pub(crate) use self::needed::convert_needed_events;
-use crate::aligned::{align_guests, report_unaligned};
-use crate::args::MethodArg;
 use crate::args::tables::TableArgs;
 use crate::cmd::events::check_names;
-use crate::inputs::open_all;
-use crate::losses::say_losses;
-use crate::machines::machines;
-use crate::misuse::Misuse;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::{Recorded, recorded};
+use crate::progress::reading;
+
+/// Recordings are read four times at most: who is who, exits, states, requests.
+const PASSES: u64 = 4;
 
 /// Recordings of one host and its guests, and what is known of them.
 #[derive(Debug)]
 pub(crate) struct SessionTables {
-    recordings: Vec<Recording>,
-    guests: Vec<GuestAlignment>,
+    session: Session,
     machines: Vec<Machine>,
     /// Bytes of the files that were opened.
     source: SourceHash,
@@ -44,8 +38,6 @@ pub(crate) struct SessionTables {
     range_ns: Option<(u64, u64)>,
     /// When the host's first event happened, by its trace clock.
     first_ns: u64,
-    /// What the recorder reported of the host.
-    recorded: Recorded,
     /// By recording, the process of vCPU threads where the recorder knew it.
     processes: Vec<HashMap<u32, u32>>,
     /// Hashes in place of names.
@@ -61,45 +53,32 @@ impl SessionTables {
     /// When they can't be read, or are of several hosts.
     pub(crate) fn open(
         paths: &[PathBuf],
-        method: Option<MethodArg>,
-        part: &Part,
+        method: Option<Method>,
+        selection: &Selection,
     ) -> anyhow::Result<Self> {
-        let mut recordings = open_all(paths)?;
-        let files: Vec<&Path> = recordings.iter().map(Recording::path).collect();
+        let mut session = Session::open(paths)?;
+        let files: Vec<&Path> = session.recordings().iter().map(Recording::path).collect();
         let source = hash_sources(&files).context("cannot read the recordings")?;
-        let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
-        if let Some(recording) = no_seconds {
-            let path = recording.path().display();
-            bail!("{path}: its clock counts ticks of unknown length; tables have nanoseconds");
-        }
-        let mut guests = align_guests(&mut recordings, method)?;
-        let ends_ns = recordings.first().and_then(Recording::first_and_last_ns).unwrap_or_default();
-        let range = part.of_all(&recordings, &guests)?;
-        part.set(&mut recordings, &mut guests)?;
-        report_unaligned(&guests);
-        let machines = machines(&recordings, &guests);
-        let hosts = machines.iter().filter(|machine| machine.level == 0).count();
-        if hosts > 1 {
-            bail!(Misuse(
-                "recordings of several hosts: a session is of one, with its guests".to_owned()
-            ));
-        }
-        let mut reported: Vec<Recorded> =
-            recordings.iter().map(|one| recorded(one.path())).collect();
-        let processes = reported.iter_mut().map(|one| take(&mut one.processes)).collect();
+        refuse_ticks(&session)?;
+        session.align(method)?;
+        let first = session.recordings().first();
+        let ends_ns = first.and_then(Recording::first_and_last_ns).unwrap_or_default();
+        let range = selection.range_of(session.view())?;
+        session.select(selection)?;
+        session.say_unaligned();
+        let machines = Machine::of_all(session.view());
+        refuse_several_hosts(&machines)?;
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let method = method.map_or_else(String::new, |method| method.0.name().to_owned());
+        let method = method.map_or("", Method::name);
         Ok(Self {
-            recordings,
-            guests,
+            processes: session.processes(),
+            session,
             machines,
             source,
             source_uri: names.join(" "),
-            part: format!("{method} {}", part.description().unwrap_or_default()),
+            part: format!("{method} {}", selection.description().unwrap_or_default()),
             range_ns: range.map(|range| (range.from_ns.max(ends_ns.0), range.to_ns.min(ends_ns.1))),
             first_ns: ends_ns.0,
-            recorded: reported.into_iter().next().unwrap_or_default(),
-            processes,
             pseudonyms: None,
             named: None,
         })
@@ -117,16 +96,16 @@ impl SessionTables {
 
     /// Places of the recordings that could not be read.
     fn damaged_places(&self) -> usize {
-        self.recordings.iter().map(|one| one.damage().len()).sum()
+        self.session.recordings().iter().map(|one| one.damage().len()).sum()
     }
 
     /// Says what the recordings lost.
     pub(crate) fn say_losses(&self) {
-        say_losses(&self.recordings);
+        self.session.say_losses();
     }
 
     fn origin(&self, args: &TableArgs) -> Origin {
-        let recorded = &self.recorded;
+        let recorded = self.session.reported().first().cloned().unwrap_or_default();
         let cost = recorded.cost.as_ref();
         let begun_at = |begun| UnixClock::begun_at(begun, self.first_ns);
         let clock = match args.begun {
@@ -138,9 +117,9 @@ impl SessionTables {
             source_uri: self.source_uri.clone(),
             source: Some(self.source.clone()),
             part: self.part.clone(),
-            host_id: args.host.clone().or_else(|| recorded.host_id.clone()),
-            cpu_model: recorded.cpu_model.clone(),
-            microcode: recorded.microcode.clone(),
+            host_id: args.host.clone().or(recorded.host_id),
+            cpu_model: recorded.cpu_model,
+            microcode: recorded.microcode,
             clock: clock.unwrap_or_default(),
             labels: args.labels.iter().map(|one| (one.0.clone(), one.1.clone())).collect(),
             recorder_cpu_ns: cost.map(|cost| cost.cpu_ns),
@@ -172,7 +151,7 @@ impl SessionTables {
             to_ns: self.range_ns.map(|range| range.1),
             conditions: Vec::new(),
         };
-        check_names(&filter, &self.recordings)?;
+        check_names(&filter, self.session.recordings())?;
         Ok(filter)
     }
 
@@ -183,21 +162,30 @@ impl SessionTables {
         events: &'q Filter,
         tables: &'q [&'static Table],
     ) -> Question<'q> {
-        let Self { recordings, guests, machines, processes, range_ns, .. } = self;
-        let range_ns = *range_ns;
-        let written = tables;
-        Question {
-            recordings,
-            guests,
-            machines,
-            processes,
-            origin,
-            range_ns,
-            tables,
-            written,
-            events,
+        let Self { session, machines, processes, range_ns, .. } = self;
+        let (view, range_ns, written) = (session.view(), *range_ns, tables);
+        Question { view, machines, processes, origin, range_ns, tables, written, events }
+    }
+}
+
+/// Tables have nanoseconds.
+fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
+    match session.recordings().iter().find(|one| !one.is_nanoseconds()) {
+        None => Ok(()),
+        Some(recording) => {
+            let path = recording.path().display();
+            bail!("{path}: its clock counts ticks of unknown length; tables have nanoseconds")
         }
     }
+}
+
+fn refuse_several_hosts(machines: &[Machine]) -> anyhow::Result<()> {
+    if machines.iter().filter(|machine| machine.level == 0).count() > 1 {
+        bail!(Misuse(
+            "recordings of several hosts: a session is of one, with its guests".to_owned()
+        ));
+    }
+    Ok(())
 }
 
 /// Writes tables of them: `only` this one, or all that `args` ask for. `events`: patterns of those that the table of
@@ -211,20 +199,14 @@ pub(crate) fn convert<F: Files>(
     (only, events): (Option<&'static Table>, &[String]),
     files: &mut F,
 ) -> anyhow::Result<Written> {
-    let recordings = &tables.recordings;
     let filter = tables.filter(events)?;
     let origin = tables.origin(args);
     let wanted = args.wanted(!events.is_empty());
     let question = tables.question(&origin, &filter, &wanted);
     let written = only.as_ref().map_or(wanted.as_slice(), std::slice::from_ref);
     let question = Question { written, ..question };
-    // Read four times at most: who is who, exits, states, requests.
-    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes.saturating_mul(4));
     let ids = tables.named.clone().unwrap_or_else(|| identify(&question));
-    let tick = |bytes| progress.advance(bytes);
-    let written = write_tables(question, ids, files, &tick);
-    progress.finish();
+    let written = reading(&tables.session, PASSES, |tick| write_tables(question, ids, files, tick));
     sys::check_mapped_files()?;
     written.context("cannot write the tables")
 }

@@ -5,9 +5,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use analyses::contents::Contents;
+use analyses::view::View;
 use export::{
-    ChromeWriter, FirefoxWriter, Machine, PerfettoWriter, Question, TimelineWriter, TraceDatExport,
-    Window, write_timeline,
+    ChromeWriter, FirefoxWriter, PerfettoWriter, Question, TimelineWriter, TraceDatExport, Window,
+    write_timeline,
 };
 use sources::Recording;
 use timeline::event_filter::Filter;
@@ -18,13 +19,9 @@ const MOST_PARSED: usize = 1 << 20;
 /// Exports a recording in every way.
 pub(crate) fn check(recording: &Recording, contents: &Contents) {
     repack(recording, contents);
-    let name = "host".to_owned();
-    let machines = [Machine { name, is_guest: false }];
     let events = ["*".to_owned()];
     let question = Question {
-        recordings: std::slice::from_ref(recording),
-        guests: &[],
-        machines: &machines,
+        view: View::on_own_clocks(std::slice::from_ref(recording)),
         window: Window::default(),
         events: &events,
         waits: &[],

@@ -1,6 +1,7 @@
 //! Handlers of interrupts of a recording, whatever it holds.
 
 use analyses::irqs::{By, HandlerSums, Irqs, irqs};
+use analyses::view::View;
 use report::IrqsReport;
 use sources::Recording;
 
@@ -9,7 +10,7 @@ use crate::recording::render;
 /// A run that ended had begun, has no more time of its own than in all, and rows by CPU or thread are parts of those by
 /// handler.
 pub(crate) fn check(recording: &Recording) {
-    let of = |by| irqs(std::slice::from_ref(recording), &[], by, &|_| ());
+    let of = |by| irqs(View::on_own_clocks(std::slice::from_ref(recording)), by, &|_| ());
     let whole = of(By::Handler);
     for by in [By::Cpu, By::Thread] {
         assert_eq!(sums(&of(by)), sums(&whole), "{by:?}");

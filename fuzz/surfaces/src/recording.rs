@@ -11,8 +11,9 @@ use analyses::exits::{Exits, exits};
 use analyses::group::By;
 use analyses::nested::nested;
 use analyses::path::{NoSuchEvent, PathEnds, paths};
-use analyses::profile::{GuestStacks, ProfileRow, profile};
+use analyses::profile::{GuestStacks, ProfileQuestion, ProfileRow, profile};
 use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states};
+use analyses::view::View;
 use analyses::virtio::virtio;
 use analyses::vms::find_vms;
 use report::events::{EventsSummary, Machine, Style, write_events};
@@ -210,7 +211,7 @@ fn check_nested(recording: &Recording) {
 /// A path's hops take up its time, and there are no more requests than events.
 fn check_paths(recording: &Recording, contents: &Contents) {
     let recordings = std::slice::from_ref(recording);
-    let found = match paths(recordings, &[], &PathEnds::default(), &|_| ()) {
+    let found = match paths(View::on_own_clocks(recordings), &PathEnds::default(), &|_| ()) {
         Ok(found) => found,
         Err(NoSuchEvent(pattern)) => panic!("nothing was asked for, and {pattern} not found"),
     };
@@ -275,8 +276,8 @@ impl ExitSink for VcpuTime {
 
 fn check_states(recording: &Recording) {
     each_exit(recording, false, VcpuTime::default(), &|_| ());
-    states(std::slice::from_ref(recording), &[], &mut InOrder::default(), &|_| ());
-    let cpu = cpu(std::slice::from_ref(recording), &[], &[], &|_| ());
+    states(View::on_own_clocks(std::slice::from_ref(recording)), &mut InOrder::default(), &|_| ());
+    let cpu = cpu(View::on_own_clocks(std::slice::from_ref(recording)), &[], &|_| ());
     for vcpu in &cpu.vcpus {
         assert!(vcpu.times.busy() <= vcpu.times.on_cpu(), "{vcpu:?}");
         assert!(vcpu.times.on_cpu() <= vcpu.times.total(), "{vcpu:?}");
@@ -292,7 +293,7 @@ fn check_states(recording: &Recording) {
 
 /// Only buffers that went and came back have a time.
 fn check_virtio(recording: &Recording) {
-    let virtio = virtio(std::slice::from_ref(recording), &[], &|_| ());
+    let virtio = virtio(View::on_own_clocks(std::slice::from_ref(recording)), &|_| ());
     for queue in &virtio.queues {
         assert!(queue.latencies.count() <= queue.taken, "{queue:?}");
         assert!(queue.latencies.count() <= queue.added, "{queue:?}");
@@ -306,11 +307,8 @@ fn check_virtio(recording: &Recording) {
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
     let samples = [Samples::of(recording).ok().flatten()];
     let profile = profile(
-        std::slice::from_ref(recording),
-        &[],
-        &samples,
-        &[],
-        GuestStacks::Corrected,
+        View::on_own_clocks(std::slice::from_ref(recording)),
+        ProfileQuestion { samples: &samples, given: &[], stacks: GuestStacks::Corrected },
         &|_| (),
     );
     let sums = profile.vcpus.iter().map(|one| one.time_ns);

@@ -20,12 +20,12 @@ mod sums;
 mod tally;
 mod tracing;
 
-use sources::{Collected, Recording};
+use sources::Collected;
 use timeline::Losses;
 
 use self::guest_events::GuestReports;
 use self::own::{edges, measured_mut, segments};
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 pub use events::{Weight, recorded_in as has_boot_events};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};
@@ -63,17 +63,16 @@ pub struct Boot {
 }
 
 /// How machines boot and go down. `collected` is what collectors wrote next to recordings, by recording;
-/// `guests` says which recording is whose guest, and must have been applied; `tick` hears of the bytes
-/// done, and more than once of the same.
+/// `tick` hears of the bytes done, and more than once of the same.
 #[must_use]
 pub fn boot(
-    recordings: &[Recording],
+    view: View<'_>,
     collected: &[Option<Collected>],
-    guests: &[GuestAlignment],
     marks: &BootMarks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Boot {
-    let placed = |at: usize| guests.iter().find(|one| one.guest == at && one.chosen.is_some());
+    let View { recordings, .. } = view;
+    let placed = |at: usize| view.alignment(at).filter(|one| one.chosen.is_some());
     let mut machines = Vec::new();
     for (at, recording) in recordings.iter().enumerate() {
         let is_its = events::recorded_in(recording);

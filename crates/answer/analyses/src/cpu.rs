@@ -18,6 +18,7 @@ use crate::states::{
     GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Roles, StateSink, StateSpan, States,
     VcpuRef, VcpuState,
 };
+use crate::view::View;
 use crate::vms::VmsByVcpu;
 
 pub use spread::Spread;
@@ -229,15 +230,11 @@ fn add(sum: &mut u64, ns: u64) {
 /// `processes` has, by recording, the process of vCPU threads where the recorder knew it; `tick`
 /// gets the bytes done.
 #[must_use]
-pub fn cpu(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    processes: &[HashMap<u32, u32>],
-    tick: &(dyn Fn(u64) + Sync),
-) -> CpuUse {
+pub fn cpu(view: View<'_>, processes: &[HashMap<u32, u32>], tick: &(dyn Fn(u64) + Sync)) -> CpuUse {
+    let View { recordings, .. } = view;
     let mut sums = CpuUseSink::new(recordings);
-    let states = crate::states::states_by_thread(recordings, guests, &mut sums, tick);
-    sums.answer(recordings, guests, processes, &states)
+    let states = crate::states::states_by_thread(view, &mut sums, tick);
+    sums.answer(view, processes, &states)
 }
 
 impl CpuUseSink {
@@ -250,11 +247,11 @@ impl CpuUseSink {
     /// The use of CPUs, once all states were taken.
     pub(crate) fn answer(
         mut self,
-        recordings: &[Recording],
-        guests: &[GuestAlignment],
+        view: View<'_>,
         processes: &[HashMap<u32, u32>],
         states: &States,
     ) -> CpuUse {
+        let View { recordings, guests } = view;
         self.settle(states);
         let sums = &mut self;
         let taken = (0..recordings.len()).flat_map(|at| taken(states, sums, at)).collect();

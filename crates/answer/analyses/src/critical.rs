@@ -35,6 +35,7 @@ use self::sums::{Sum, Sums, Wait};
 use crate::align::GuestAlignment;
 use crate::path::{Actor, ExampleStep};
 use crate::path::{Machines, Thread};
+use crate::view::View;
 use crate::vms::find_vms;
 
 pub use self::busiest::{Busiest, BusyThread, busiest};
@@ -166,19 +167,19 @@ pub struct NoSuchTask {
 /// # Errors
 /// When there is no such task.
 pub fn critical(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     of: &CriticalOf,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Critical, NoSuchTask> {
+    let View { recordings, guests } = view;
     let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
     let vms = vms(recordings, &is_guest);
-    let machines = Machines::with_vms(recordings, guests, &vms);
+    let machines = Machines::with_vms(view, &vms);
     let (layers, events) = (Layers::new(&machines, guests), Events::new(recordings, &is_guest));
     let seen = target::SeenThreads::of(recordings);
     let (targets, range) = match of {
         CriticalOf::Task(task) => {
-            let found = seen.find(guests, &machines, task);
+            let found = seen.find(view, &machines, task);
             let threads = found.map_err(|known| NoSuchTask { known })?;
             (threads, None)
         }

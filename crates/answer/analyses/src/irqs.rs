@@ -17,8 +17,8 @@ use timeline::Losses;
 use timeline::trace_events::each_trace_event_and_names;
 
 use self::sources::Sources;
-use crate::align::GuestAlignment;
 use crate::states::{Besides, states_by};
+use crate::view::View;
 
 pub(crate) use self::search::{HandlerSearch, WithHandlers};
 pub use self::sources::HandlerKind;
@@ -86,18 +86,14 @@ pub fn has_handlers(recording: &Recording) -> bool {
 /// The handlers of `recordings`, of which `guests` says who is whose guest; they must have been applied. `tick` gets the
 /// bytes done.
 #[must_use]
-pub fn irqs(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    by: By,
-    tick: &(dyn Fn(u64) + Sync),
-) -> Irqs {
+pub fn irqs(view: View<'_>, by: By, tick: &(dyn Fn(u64) + Sync)) -> Irqs {
+    let View { recordings, guests } = view;
     let search = HandlerSearch::new(recordings, by);
     let mut sink = search.sink(guests);
     let source_of = |format: &eventfmt::EventFormat| search.source_of(format);
     let besides = Besides { handlers: Some(&source_of), ..Besides::default() };
-    let (states, names) = states_by(recordings, guests, besides, &mut sink, |asked| {
+    let (states, names) = states_by(view, besides, &mut sink, |asked| {
         each_trace_event_and_names(recordings, asked, IRQ_NAMES, tick)
     });
-    search.answer(sink, (&states, &names), (recordings, guests))
+    search.answer(sink, (&states, &names), view)
 }

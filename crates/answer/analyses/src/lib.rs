@@ -103,6 +103,7 @@ pub mod recorders;
 pub mod sensitivity;
 pub mod states;
 pub mod tally;
+pub mod view;
 pub mod virtio;
 pub mod vmm;
 pub mod vms;

@@ -3,6 +3,7 @@
 use sources::{Guest, Recording};
 
 use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// The name of the recorded host.
 const HOST: &str = "host";
@@ -41,8 +42,8 @@ impl MachineName {
 
 /// By recording, what its machine is called.
 #[must_use]
-pub fn machine_names(all: &[Recording], guests: &[GuestAlignment]) -> Vec<String> {
-    (0..all.len()).map(|at| MachineName::of(at, all, guests).name).collect()
+pub fn machine_names(view: View<'_>) -> Vec<String> {
+    view.machines().map(|one| one.name).collect()
 }
 
 /// What `host` says of the guest that `recording` was made in.

@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 
 use eventfmt::EventFormat;
-use sources::{Recording, Samples};
+use sources::Samples;
 use timeline::Vm;
 
-use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
 use crate::cpu::{CpuUse, CpuUseSink};
 use crate::irqs::{self, HandlerSearch, IRQ_NAMES, Irqs, WithHandlers, has_handlers};
@@ -16,12 +15,11 @@ use crate::path::{Paths, paths_and};
 use crate::profile::Profile;
 use crate::profile::{ProfileSums, profile_of};
 use crate::states::{Besides, aside, states_by};
+use crate::view::View;
 
 /// What is known of recordings before they are read over time.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownOfAll<'k> {
-    /// Which recording is whose guest; applied.
-    pub guests: &'k [GuestAlignment],
     /// By recording, the samples that were taken with it.
     pub samples: &'k [Option<Samples>],
     /// By recording, its VMs.
@@ -67,14 +65,15 @@ pub struct OverTime {
 /// Reads recordings for all of this within `room`; `tick` hears of the bytes done.
 #[must_use]
 pub fn over_time(
-    recordings: &[Recording],
+    view: View<'_>,
     known: KnownOfAll<'_>,
     room: PageRoom,
     tick: &(dyn Fn(u64) + Sync),
 ) -> OverTime {
-    let KnownOfAll { guests, samples, vms, processes, machines } = known;
-    let lanes = LaneSink::new(recordings, guests, machines, room.lanes);
-    let code = ProfileSums::by_slice(recordings, guests, samples, room.code_bytes);
+    let View { recordings, guests } = view;
+    let KnownOfAll { samples, vms, processes, machines } = known;
+    let lanes = LaneSink::new(view, machines, room.lanes);
+    let code = ProfileSums::by_slice(view, samples, room.code_bytes);
     let mut sinks = ((CpuUseSink::new(recordings), lanes), code);
     let are_recorded = recordings.iter().any(has_handlers);
     let search = are_recorded.then(|| HandlerSearch::new(recordings, irqs::By::Handler));
@@ -83,25 +82,20 @@ pub fn over_time(
     let ((states, ((paths, arrows), names)), handlers) = aside(&mut sinks, |states| {
         let handlers = search.as_ref().map(|search| search.sink(guests));
         let mut states = WithHandlers { states, handlers };
-        let read = states_by(recordings, guests, besides, &mut states, |asked| {
+        let read = states_by(view, besides, &mut states, |asked| {
             let arrows = ArrowSink::new(room.arrow_bytes);
-            let (found, (events, names)) = paths_and(
-                recordings,
-                (guests, vms),
-                (room.requests, arrows),
-                (asked, IRQ_NAMES),
-                tick,
-            );
+            let (found, (events, names)) =
+                paths_and(view, vms, (room.requests, arrows), (asked, IRQ_NAMES), tick);
             (events, (found, names))
         });
         (read, states.handlers)
     });
     let irqs = search
         .zip(handlers)
-        .map(|(search, handlers)| search.answer(handlers, (&states, &names), (recordings, guests)));
+        .map(|(search, handlers)| search.answer(handlers, (&states, &names), view));
     let ((sums, lanes), code) = sinks;
-    let cpu = sums.answer(recordings, guests, processes, &states);
-    let (lanes, arrows, calls) = lanes.answer((recordings, guests), &states, arrows, tick);
-    let profile = profile_of(code, states, recordings, guests, samples);
+    let cpu = sums.answer(view, processes, &states);
+    let (lanes, arrows, calls) = lanes.answer(view, &states, arrows, tick);
+    let profile = profile_of(code, states, view, samples);
     OverTime { cpu, lanes, arrows, calls, profile, paths, irqs }
 }

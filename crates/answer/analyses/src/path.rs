@@ -34,8 +34,8 @@ use timeline::trace_events::{
 };
 use timeline::{Losses, NamedNumber, NumberedNames, Vm};
 
-use crate::align::GuestAlignment;
 use crate::distribution::Distribution;
+use crate::view::View;
 
 use self::events::Events;
 use self::follow::Follower;
@@ -255,16 +255,16 @@ pub struct NoSuchEvent(
 /// # Errors
 /// When no event of any recording matches an end that was asked for.
 pub fn paths(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     ends: &PathEnds,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Paths, NoSuchEvent> {
-    let events = Events::new(recordings, guests, ends)?;
+    let View { recordings, .. } = view;
+    let events = Events::new(view, ends)?;
     if let Some(paths) = guessed::paths(recordings, &events, tick) {
         return Ok(paths);
     }
-    let machines = Machines::new(recordings, guests);
+    let machines = Machines::new(view);
     let found = follow(recordings, &events, &machines, PathTable::default(), tick);
     Ok(table::paths(found, &machines))
 }
@@ -273,14 +273,15 @@ pub fn paths(
 /// there are no more than `most_listed`; and hand-overs for a sink, which is handed back. `other` takes
 /// events of the same reading, which also gives the names that `named` has for numbers.
 pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
-    recordings: &[Recording],
-    (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
+    view: View<'_>,
+    vms: &[Vec<Vm>],
     (most_listed, handovers): (usize, H),
     (other, named): (Asked<'_, S>, NamedNumber),
     tick: &(dyn Fn(u64) + Sync),
 ) -> ((Paths, H), (TraceEventPass, NumberedNames)) {
-    let events = Events::by_themselves(recordings, guests);
-    let machines = Machines::with_vms(recordings, guests, vms);
+    let View { recordings, .. } = view;
+    let events = Events::by_themselves(view);
+    let machines = Machines::with_vms(view, vms);
     let follower = Follower::new(&events, &machines, PathTable::listing(most_listed));
     let mut both = Both(follower, Handovers::new(&events, &machines, handovers));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
@@ -319,7 +320,7 @@ pub(crate) fn each_request<S: RequestSink>(
 ) -> (RequestPass<S>, Vec<Vm>) {
     let recordings = std::slice::from_ref(host);
     let events = Events::of_hosts(recordings);
-    let machines = Machines::new(recordings, &[]);
+    let machines = Machines::new(View::on_own_clocks(recordings));
     let found = follow(recordings, &events, &machines, sink, tick);
     (found, machines.into_vms())
 }

@@ -44,8 +44,8 @@ pub(crate) use self::thread_samples::{StackFunctions, StackNumber, ThreadSamples
 pub use self::threads::ProfileThread;
 pub(crate) use self::timed::{TimedSample, each_sample};
 pub use self::without_vcpus::{SampledMachine, SampledThread};
-use crate::align::GuestAlignment;
 use crate::states::{States, VcpuRef, VcpuState};
+use crate::view::View;
 
 /// What says where the code of a row was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -280,50 +280,57 @@ pub struct Profile {
     pub nanoseconds: bool,
 }
 
-/// The code that the vCPUs of `recordings` ran; `guests` says which recording is whose guest, and must have
-/// been applied; `samples` are those that were taken with each recording, and `given` names the code of guests of whose
-/// kernel no recording has the symbols. `tick` gets the bytes done.
+/// What a profile is made with besides recordings.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileQuestion<'q> {
+    /// By recording, samples that were taken with it.
+    pub samples: &'q [Option<Samples>],
+    /// Names of the code of guests of whose kernel no recording has the symbols.
+    pub given: &'q [GuestSymbols],
+    /// How stacks of guests are shown.
+    pub stacks: GuestStacks,
+}
+
+/// The code that the vCPUs of recordings ran. `tick` gets the bytes done.
 #[must_use]
 pub fn profile(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    samples: &[Option<Samples>],
-    given: &[GuestSymbols],
-    guest_stacks: GuestStacks,
+    view: View<'_>,
+    question: ProfileQuestion<'_>,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    let mut found = Found::gather(recordings, guests, samples, tick);
+    let ProfileQuestion { samples, given, stacks } = question;
+    let View { recordings, .. } = view;
+    let mut found = Found::gather(view, samples, tick);
     found.give_symbols(given, recordings);
-    rows_of(found, recordings, guest_stacks)
+    rows_of(found, recordings, stacks)
 }
 
 /// As [`profile`], with the instruction that each sample saw; `code_and_before` has, by recording, the code of that
 /// machine's kernel, and how many instructions before that are wanted, too.
 #[must_use]
 pub fn profile_of_instructions(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    samples: &[Option<Samples>],
-    given: &[GuestSymbols],
+    view: View<'_>,
+    question: ProfileQuestion<'_>,
     code_and_before: (&[Option<KernelCode>], usize),
-    guest_stacks: GuestStacks,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Profile {
-    let mut found = Found::gather(recordings, guests, samples, tick);
+    let ProfileQuestion { samples, given, stacks } = question;
+    let View { recordings, .. } = view;
+    let mut found = Found::gather(view, samples, tick);
     found.give_symbols(given, recordings);
     found.kept_code = Some(code_and_before);
-    rows_of(found, recordings, guest_stacks)
+    rows_of(found, recordings, stacks)
 }
 
 /// As [`profile`], of sums that took the `states` of recordings.
 pub(crate) fn profile_of<'s>(
     sums: ProfileSums<'s>,
     states: States,
-    recordings: &'s [Recording],
-    guests: &'s [GuestAlignment],
+    view: View<'s>,
     samples: &'s [Option<Samples>],
 ) -> Profile {
-    let found = Found::of_all(sums, states, recordings, guests, samples);
+    let View { recordings, .. } = view;
+    let found = Found::of_all(sums, states, view, samples);
     rows_of(found, recordings, GuestStacks::Corrected)
 }
 

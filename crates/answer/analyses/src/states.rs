@@ -24,8 +24,8 @@ use timeline::cycles::each_cycle;
 use timeline::trace_events::{Asked, TraceEventPass, each_trace_event};
 use timeline::{VcpuInfo, Vm, group_vms};
 
-use crate::align::GuestAlignment;
 use crate::recorded::Recorded;
+use crate::view::View;
 use pass::Pass;
 use wanted::wanted_of_cpus;
 
@@ -59,13 +59,8 @@ pub struct States {
 
 /// Gives `sink` the states of all that `recordings` show. `guests` says which of them is whose
 /// guest: see [`crate::align::align`]; they must have been applied. `tick` hears of the bytes done.
-pub fn states<S: StateSink>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
-) -> States {
-    read_states(recordings, guests, Besides::default(), sink, tick)
+pub fn states<S: StateSink>(view: View<'_>, sink: &mut S, tick: &(dyn Fn(u64) + Sync)) -> States {
+    read_states(view, Besides::default(), sink, tick)
 }
 
 /// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
@@ -73,15 +68,15 @@ pub fn states<S: StateSink>(
 /// of all CPUs. Where something can't be read, what is not known after it begins in another place when CPUs are read apart:
 /// those recordings are read in order, too, into a sink that is new, so that all answers about them agree.
 pub fn states_by_thread<S: StateSink + Default>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
+    let View { recordings, guests } = view;
     let is_alone =
         |one: &Recording| one.peer().is_none() && has_one_buffer(one) && one.damage().is_empty();
     if !guests.is_empty() || !recordings.iter().all(is_alone) {
-        return states(recordings, guests, sink, tick);
+        return states(view, sink, tick);
     }
     let mut pass = Pass::new(recordings, guests, sink);
     let mut events = TraceEventPass::default();
@@ -94,7 +89,7 @@ pub fn states_by_thread<S: StateSink + Default>(
     if events.losses.iter().any(|losses| losses.damage.count() > 0) {
         drop(pass);
         *sink = S::default();
-        return states(recordings, guests, sink, tick);
+        return states(view, sink, tick);
     }
     states_of(recordings, pass, events)
 }
@@ -108,36 +103,35 @@ fn has_one_buffer(recording: &Recording) -> bool {
 
 /// [`states`] with [`ExitOf::guest_pc`].
 pub(crate) fn states_with_pc<S: StateSink>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
     let besides = Besides { guest_pc: true, ..Besides::default() };
-    read_states(recordings, guests, besides, sink, tick)
+    read_states(view, besides, sink, tick)
 }
 
 fn read_states<S: StateSink>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     besides: Besides<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
+    let View { recordings, .. } = view;
     let read = |asked: Asked<'_, Pass<'_, S>>| {
         (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
     };
-    states_by(recordings, guests, besides, sink, read).0
+    states_by(view, besides, sink, read).0
 }
 
 /// [`states`] of what `read` reads, which may give something else, too.
 pub(crate) fn states_by<S: StateSink, R>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     besides: Besides<'_>,
     sink: &mut S,
     read: impl FnOnce(Asked<'_, Pass<'_, S>>) -> (TraceEventPass, R),
 ) -> (States, R) {
+    let View { recordings, guests } = view;
     let mut pass = Pass::new(recordings, guests, sink);
     let is_guest = pass.guests();
     let wanted = |at: usize, format: &eventfmt::EventFormat| {

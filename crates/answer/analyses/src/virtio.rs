@@ -23,7 +23,7 @@ use self::events::{Kind, Parts, is_of_queue, kind, wanted};
 use self::packets::Packets;
 use self::queues::{Driver, Queues, Returned};
 pub use self::queues::{VirtQueue, VirtQueueDepth};
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// What the queues of some guests did.
 #[derive(Clone, Debug, Default)]
@@ -44,11 +44,8 @@ pub struct Virtio {
 
 /// What the queues of the guests among `recordings` did; `guests` says which is whose. `tick` gets the bytes done.
 #[must_use]
-pub fn virtio(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    tick: &(dyn Fn(u64) + Sync),
-) -> Virtio {
+pub fn virtio(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Virtio {
+    let View { recordings, guests } = view;
     let mut sink = VirtioSink::new(recordings);
     let has_queues = |one: &Recording| one.formats().iter().any(|(_, format)| is_of_queue(format));
     let with_queues: Vec<bool> = recordings.iter().map(has_queues).collect();

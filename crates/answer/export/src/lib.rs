@@ -31,7 +31,7 @@ pub use firefox::FirefoxWriter;
 pub use flows::Flow;
 pub use perfetto::PerfettoWriter;
 pub use raw_events::RawEvent;
-pub use scene::{Group, Machine, Role, Scene, Track};
+pub use scene::{Group, Role, Scene, Track};
 pub use timeline_writer::{Arg, Args, Instant, Slice, TimelineWriter};
 pub use trace_dat::{TraceDatExport, Written};
 pub use walk::{Exported, Question, write_timeline};

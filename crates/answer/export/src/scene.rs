@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use analyses::align::GuestAlignment;
 use analyses::calls::{CallTracer, tracer_recorded};
+use analyses::machine_names::MachineName;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states_by_thread,
 };
+use analyses::view::View;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::trace_events::ThreadNames;
@@ -16,15 +17,6 @@ use timeline::{Losses, Vm};
 
 use crate::Arg;
 use crate::calls::CallThread;
-
-/// The machine that a recording was made on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// `host`, or the name of the VM.
-    pub name: String,
-    /// It is a guest.
-    pub is_guest: bool,
-}
 
 /// What a track shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +75,7 @@ pub struct Scene {
     /// By recording: its clock.
     pub clocks: Vec<Option<String>>,
     /// By recording: its machine.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<MachineName>,
     /// By recording: what it lost.
     pub losses: Vec<Losses>,
     /// The host's recording whose scheduling the format shows by itself: its threads have no
@@ -138,18 +130,14 @@ impl StateSink for Survey {
 }
 
 impl Scene {
-    /// Finds the tracks of `recordings`. `machines` names each; with `own_scheduling` the format
+    /// Finds the tracks of recordings. With `own_scheduling` the format
     /// shows that of one host by itself.
     #[must_use]
-    pub fn find(
-        recordings: &[Recording],
-        guests: &[GuestAlignment],
-        machines: &[Machine],
-        own_scheduling: bool,
-        tick: &(dyn Fn(u64) + Sync),
-    ) -> Self {
+    pub fn find(view: View<'_>, own_scheduling: bool, tick: &(dyn Fn(u64) + Sync)) -> Self {
+        let View { recordings, .. } = view;
+        let machines: Vec<MachineName> = view.machines().collect();
         let mut survey = Survey::default();
-        let found = states_by_thread(recordings, guests, &mut survey, tick);
+        let found = states_by_thread(view, &mut survey, tick);
         for (at, recording) in recordings.iter().enumerate() {
             survey.cpus.extend(recording.streams().iter().map(|stream| (at, stream.cpu())));
         }
@@ -162,9 +150,9 @@ impl Scene {
             sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
             unames: recordings.iter().map(|one| one.info().uname.clone()).collect(),
             clocks: recordings.iter().map(|one| one.info().clock.clone()).collect(),
-            machines: machines.to_vec(),
             losses: found.pass.losses.clone(),
             scheduled: machines.iter().position(|machine| own_scheduling && !machine.is_guest),
+            machines,
             vms: found.vms.clone(),
             names: found.pass.names.clone(),
             vcpus: FxHashMap::default(),
@@ -254,8 +242,8 @@ impl Scene {
         self.tracks.len() - 1
     }
 
-    fn machine(&self, recording: usize) -> &Machine {
-        const NONE: &Machine = &Machine { name: String::new(), is_guest: false };
+    fn machine(&self, recording: usize) -> &MachineName {
+        const NONE: &MachineName = &MachineName { name: String::new(), is_guest: false };
         self.machines.get(recording).unwrap_or(NONE)
     }
 

@@ -9,18 +9,18 @@ use analyses::path::flows;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_aside,
 };
+use analyses::view::View;
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use sources::Recording;
 use timeline::reasons::{Code, ReasonNames};
 
 use crate::calls::write_calls;
 use crate::exit_rate::ExitRate;
 use crate::flows::write_wait;
 use crate::raw_events::{RawEvent, RawSink, each_raw};
-use crate::{Arg, Flow, Instant, Machine, Scene, Slice, TimelineWriter, Window};
+use crate::{Arg, Flow, Instant, Scene, Slice, TimelineWriter, Window};
 
 /// Events shown as instants where none are asked for: what guests ask of their host, and what it
 /// gives them.
@@ -49,12 +49,8 @@ const SCHEDULING: [&str; 2] = ["sched:sched_switch", "sched:sched_waking"];
 /// What to write of which recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q> {
-    /// The recordings; guests have been brought to their hosts' clock.
-    pub recordings: &'q [Recording],
-    /// Who is whose guest.
-    pub guests: &'q [GuestAlignment],
-    /// By recording, its machine.
-    pub machines: &'q [Machine],
+    /// The recordings, with guests on their hosts' clock.
+    pub view: View<'q>,
     /// The part of time that is wanted.
     pub window: Window,
     /// Patterns of events to show as instants; empty: those of devices, interrupts and nested guests.
@@ -88,8 +84,8 @@ pub fn write_timeline<W: TimelineWriter>(
     writer: &mut W,
     tick: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Exported> {
-    let Question { recordings, guests, machines, .. } = *question;
-    let mut scene = Scene::find(recordings, guests, machines, W::OWN_SCHEDULING, tick);
+    let View { recordings, .. } = question.view;
+    let mut scene = Scene::find(question.view, W::OWN_SCHEDULING, tick);
     let (from_ns, until_ns) = (question.window.from_ns, question.window.until_ns);
     scene.span_ns = scene.span_ns.map(|span| {
         let from_ns = from_ns.map_or(*span.start(), |from_ns| from_ns.max(*span.start()));
@@ -100,11 +96,11 @@ pub fn write_timeline<W: TimelineWriter>(
     }
     writer.begin(&scene)?;
     let mut walk = Walk::new(question, &scene, writer);
-    states_aside(recordings, guests, &mut walk, tick);
+    states_aside(question.view, &mut walk, tick);
     walk.finish_rates();
     write_calls(&mut walk, recordings, tick);
     if W::FLOWS && walk.out.result.is_ok() {
-        flows(recordings, (guests, &scene.vms), &mut walk, tick);
+        flows(question.view, &scene.vms, &mut walk, tick);
         question.waits.iter().for_each(|wait| write_wait(&mut walk, wait));
     }
     if walk.out.result.is_ok() {
@@ -130,7 +126,7 @@ struct Wanted {
 impl Wanted {
     fn new(question: &Question<'_>, scheduled: Option<usize>) -> Self {
         let ids = |at: usize, wants: &dyn Fn(&EventFormat) -> bool| {
-            let formats = question.recordings.get(at).map(|one| one.formats().iter());
+            let formats = question.view.recordings.get(at).map(|one| one.formats().iter());
             formats.into_iter().flatten().filter(|one| wants(one.1)).map(|one| one.0).collect()
         };
         let asked = |format: &EventFormat| {
@@ -143,7 +139,7 @@ impl Wanted {
                 scheduled == Some(at) && SCHEDULING.contains(&format.full_name().as_str())
             })
         };
-        let all = 0..question.recordings.len();
+        let all = 0..question.view.recordings.len();
         let instants = all.clone().map(|at| ids(at, &asked)).collect();
         Self { instants, scheduling: all.map(scheduling).collect() }
     }
@@ -249,7 +245,7 @@ pub(crate) struct Walk<'q, W> {
 
 impl<'q, W: TimelineWriter> Walk<'q, W> {
     fn new(question: &'q Question<'q>, scene: &'q Scene, writer: &'q mut W) -> Self {
-        let reasons = question.recordings.iter().map(ReasonNames::new).collect();
+        let reasons = question.view.recordings.iter().map(ReasonNames::new).collect();
         let covered_ns = vec![None; scene.tracks.len()];
         let (exported, result) = (Exported::default(), Ok(()));
         Self {
@@ -335,7 +331,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
 
     /// The guest's recording that says which task a vCPU runs.
     fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
-        let of_host = self.question.guests.iter().filter(|one| one.host == host);
+        let of_host = self.question.view.guests.iter().filter(|one| one.host == host);
         let runs = |one: &&GuestAlignment| {
             let rows = one.result().map_or(&[][..], |result| &result.rows);
             rows.iter().any(|row| Some(row.thread) == thread)
@@ -375,7 +371,7 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
         if from_ns >= span.to_ns {
             return;
         }
-        let host = self.question.guests.iter().find(|one| one.guest == recording);
+        let host = self.question.view.guests.iter().find(|one| one.guest == recording);
         let host = host.map_or(recording, |one| one.host);
         self.state(track, host, &StateSpan { from_ns, task: None, ..*span }, None);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use analyses::align::GuestAlignment;
+use analyses::view::View;
 use lake_store::tables::{self, SCHEMA_VERSION};
 use lake_store::{
     CONVERTER, Files, Ids, Pseudonyms, SourceHash, Table, TableWriter, TextId, name_of,
@@ -51,10 +51,8 @@ pub struct Origin {
 /// What to write of which recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q> {
-    /// The recordings, a host's first; guests have been brought to their hosts' clock.
-    pub recordings: &'q [Recording],
-    /// Who is whose guest.
-    pub guests: &'q [GuestAlignment],
+    /// The recordings, a host's first, with guests on their hosts' clock.
+    pub view: View<'q>,
     /// By recording, its machine.
     pub machines: &'q [Machine],
     /// By recording, processes of VMs by their vCPUs' threads.
@@ -147,7 +145,7 @@ impl<'o, F: Files> Output<'o, F> {
 /// Names the session of recordings. Little is read for it.
 #[must_use]
 pub fn identify(question: &Question<'_>) -> Ids {
-    let host = question.recordings.first();
+    let host = question.view.recordings.first();
     let ends_ns = host.and_then(|host| ends_of(host, question.range_ns));
     let first_ns = ends_ns.map_or(0, |ends| ends.0);
     let origin = question.origin;
@@ -199,7 +197,7 @@ pub fn write_tables<F: Files>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Written> {
     let survey = |one| Survey::of(one, question.range_ns, tick);
-    let surveys: Vec<Survey> = question.recordings.iter().map(survey).collect();
+    let surveys: Vec<Survey> = question.view.recordings.iter().map(survey).collect();
     let clock = question.origin.clock;
     let mut output = Output::new(files, &question, ids.clone());
     let context = Context { question, surveys, ids, clock, tick };
@@ -235,7 +233,7 @@ fn write_exits<F: Files>(
     if tables.is_empty() {
         return Ok(());
     }
-    for (at, recording) in context.question.recordings.iter().enumerate() {
+    for (at, recording) in context.question.view.recordings.iter().enumerate() {
         let (Some(survey), Some(coverage)) = (context.surveys.get(at), lost.get(at)) else {
             continue;
         };

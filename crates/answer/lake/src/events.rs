@@ -78,7 +78,7 @@ fn write_part<F: Files>(
     let mut lines = Lines { context, needed, table: &mut table, begun: Vec::new() };
     let with_fields = needed.is_none_or(|needed| needed.fields);
     write_events(
-        question.recordings,
+        question.view.recordings,
         question.machines,
         question.events,
         if with_fields { Style::Jsonl } else { Style::JsonlHeads },

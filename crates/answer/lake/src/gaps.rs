@@ -54,7 +54,12 @@ pub(crate) fn gaps(context: &Context<'_>) -> Vec<Coverage> {
         .collect();
     if context.surveys.iter().any(crate::survey::Survey::has_losses) {
         let nothing = |_: usize, _: &EventFormat| -> Option<Wanted> { None };
-        each_trace_event(context.question.recordings, &nothing, &mut Gaps(&mut all), context.tick);
+        each_trace_event(
+            context.question.view.recordings,
+            &nothing,
+            &mut Gaps(&mut all),
+            context.tick,
+        );
     }
     for coverage in &mut all {
         let Some((first, last)) = coverage.ends else { continue };

@@ -15,7 +15,7 @@ pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>)
     };
     let (requests, hops) = (begin(&REQUESTS)?, begin(&HOPS)?);
     let mut sink = Sink { context, requests, hops, number: 0, result: Ok(()) };
-    done_requests(context.question.recordings, context.question.guests, &mut sink, context.tick);
+    done_requests(context.question.view, &mut sink, context.tick);
     sink.result?;
     if let Some(requests) = sink.requests {
         output.end(&REQUESTS, requests)?;

@@ -46,9 +46,10 @@ fn write_labels<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> 
 fn write_machines<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
     let mut table = output.begin(&MACHINES)?;
     let question = &context.question;
-    for (at, (recording, machine)) in question.recordings.iter().zip(question.machines).enumerate()
+    for (at, (recording, machine)) in
+        question.view.recordings.iter().zip(question.machines).enumerate()
     {
-        let aligned = question.guests.iter().find(|one| one.guest == at);
+        let aligned = question.view.alignment(at);
         let rows = aligned.and_then(|one| one.result()).map(|result| &result.rows);
         let bound_ns = rows.and_then(|rows| rows.iter().map(|row| row.bound_ns).max().flatten());
         let uname = Uname::of(recording.info().uname.as_deref());
@@ -87,7 +88,7 @@ fn write_vms<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io:
 fn write_alignment<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
     let mut table = output.begin(&ALIGNMENT)?;
     let unix = |trace_ns: i64| context.clock.unix_ns(trace_ns.max(0).unsigned_abs());
-    for guest in context.question.guests {
+    for guest in context.question.view.guests {
         for result in &guest.methods {
             for row in &result.rows {
                 let mut cells = table.row();
@@ -146,7 +147,7 @@ pub(crate) fn write_session<F: Files>(
 ) -> io::Result<()> {
     let mut table = output.begin(&SESSIONS)?;
     let origin = context.question.origin;
-    let recordings = context.question.recordings;
+    let recordings = context.question.view.recordings;
     let info = recordings.first().map(sources::Recording::info);
     let uname = Uname::of(info.and_then(|info| info.uname.as_deref()));
     let surveys = &context.surveys;

@@ -22,7 +22,7 @@ pub(crate) fn write<F: Files>(
     output: &mut Output<'_, F>,
 ) -> io::Result<()> {
     let mut table = output.begin(&SPANS)?;
-    let recordings = context.question.recordings;
+    let recordings = context.question.view.recordings;
     for (at, recording) in recordings.iter().enumerate() {
         if tracer_recorded(recording, at, &pass.pass) != Some(CallTracer::Graph) {
             continue;
@@ -33,8 +33,8 @@ pub(crate) fn write<F: Files>(
         sink.result?;
     }
     if recordings.iter().any(has_boot_events) {
-        let (guests, marks) = (context.question.guests, BootMarks::default());
-        let found = boot(recordings, &[], guests, &marks, context.tick);
+        let marks = BootMarks::default();
+        let found = boot(context.question.view, &[], &marks, context.tick);
         for machine in found.machines.iter().filter(|machine| machine.guest.is_some()) {
             write_boot(context, machine, &mut table)?;
         }

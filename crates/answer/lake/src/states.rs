@@ -30,7 +30,7 @@ pub(crate) fn write<F: Files>(
     };
     let rows = begin(&VCPU_STATES)?.map(StateRows::new).map(|rows| rows.owned(context));
     let sums = begin(&STATE_ROLLUP)?;
-    let recordings = context.question.recordings;
+    let recordings = context.question.view.recordings;
     let mut sink = Sink {
         context,
         rows,
@@ -42,7 +42,7 @@ pub(crate) fn write<F: Files>(
         newest_ns: i64::MIN,
         result: Ok(()),
     };
-    let pass = states(recordings, context.question.guests, &mut sink, context.tick);
+    let pass = states(context.question.view, &mut sink, context.tick);
     sink.write_before(i64::MAX);
     sink.result?;
     let known = pass.recorded.iter().zip(&context.surveys);
@@ -101,7 +101,7 @@ impl<W: Write + Send> StateRows<W> {
 
     fn owned(mut self, context: &Context<'_>) -> Self {
         self.owner = Some(context.owner(&mut self.table));
-        let all = 0..context.question.recordings.len();
+        let all = 0..context.question.view.recordings.len();
         self.machines = all.map(|at| self.table.keep(context.machine(at))).collect();
         let states = VcpuState::ALL.map(|state| (state, self.table.keep(state.name())));
         self.states = states.into_iter().collect();

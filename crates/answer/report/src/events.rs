@@ -14,6 +14,8 @@ mod text;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 
+use analyses::machine_names::MachineName;
+use analyses::view::View;
 use sources::Recording;
 use timeline::event_filter::Filter;
 use timeline::rounds::{self, Input};
@@ -50,6 +52,19 @@ pub struct Machine {
     pub level: u32,
     /// Threads of it whose events are printed; `None`: all.
     pub threads: Option<HashSet<u32>>,
+}
+
+impl Machine {
+    /// The machines of all recordings, with all their threads.
+    #[must_use]
+    pub fn of_all(view: View<'_>) -> Vec<Self> {
+        let machine = |MachineName { name, is_guest }| Self {
+            name,
+            level: u32::from(is_guest),
+            threads: None,
+        };
+        view.machines().map(machine).collect()
+    }
 }
 
 /// What came of printing besides the lines.

@@ -11,7 +11,7 @@ use experiment::{Metric, Stop};
 use super::OutputArgs;
 use super::record::some_time;
 use crate::cmd::ab::LabWorkload;
-use crate::misuse::Misuse;
+use session::Misuse;
 
 /// Arguments of `ab`.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{MethodArgs, OutputArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
-use crate::seconds::When;
+use session::When;
 
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub(crate) struct BootArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) down: Option<String>,
     /// Show the N slowest initcalls
-    #[arg(long, value_name = "N", default_value_t = crate::boots::USUAL_TOP)]
+    #[arg(long, value_name = "N", default_value_t = session::USUAL_BOOT_STEPS)]
     pub(crate) top: usize,
     /// Write a picture to this file, too
     #[arg(long, value_name = "FILE")]

@@ -11,7 +11,7 @@ use super::MethodArgs;
 use super::tables::{TableArg, TableArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
-use crate::seconds::{NoTime, When};
+use session::{NoTime, Selection, When};
 
 /// What files are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -165,6 +165,11 @@ impl ExportArgs {
     pub(crate) fn format(&self) -> ExportFormatArg {
         // [`conflict`](Self::conflict) refuses command lines that name none.
         self.formats().next().unwrap_or(ExportFormatArg::Perfetto)
+    }
+
+    /// The part of the recordings that is exported.
+    pub(crate) fn selection(&self) -> Selection {
+        self.vms.selection(self.from, self.until())
     }
 
     /// The end of the range of time.

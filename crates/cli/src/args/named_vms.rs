@@ -1,7 +1,8 @@
 //! Which names a verb is given for VMs of the recordings that it reads.
 
-use super::{Verb, VmName, lake};
-use crate::vm_names::VmNames;
+use session::{VmName, VmNames};
+
+use super::{Verb, lake};
 
 impl Verb {
     /// What VMs of recordings are called.

@@ -1,12 +1,8 @@
 //! The part of recordings that a verb reads: a range of time, some VMs, some vCPUs.
 
-use std::str::FromStr;
-
 use clap::Args;
+use session::{Selection, VmName, When};
 use timeline::event_filter::CpuSet;
-
-use crate::part::Part;
-use crate::seconds::When;
 
 /// A part of recordings.
 #[derive(Clone, Debug, Args)]
@@ -51,31 +47,18 @@ pub(crate) struct NameArgs {
     pub(crate) names: Vec<VmName>,
 }
 
-/// A VM as a recording calls it, and as it is to be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VmName {
-    pub(crate) vm: String,
-    pub(crate) name: String,
-}
-
-impl FromStr for VmName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=').map(|(vm, name)| (vm.trim(), name.trim())) {
-            Some((vm, name)) if !vm.is_empty() && !name.is_empty() => {
-                Ok(Self { vm: vm.to_owned(), name: name.to_owned() })
-            }
-            _ => Err("write VM=NAME, as in vm-119=web".to_owned()),
-        }
-    }
-}
-
 /// What help calls these options.
 pub(crate) const PART: &str = "Part of the recordings";
 
-impl From<&PartArgs> for Part {
+impl From<&PartArgs> for Selection {
     fn from(args: &PartArgs) -> Self {
-        Self::new(args.range.from, args.range.to, &args.vms)
+        args.vms.selection(args.range.from, args.range.to)
+    }
+}
+
+impl VmArgs {
+    /// These VMs and vCPUs in a range of time.
+    pub(crate) fn selection(&self, from: Option<When>, to: Option<When>) -> Selection {
+        Selection::of_times(from, to).of_vms(self.vm.clone(), self.vcpu.clone())
     }
 }

@@ -10,7 +10,7 @@ use recorder::Modes;
 use super::flight::FlightRecorderArgs;
 use super::size::size;
 use super::tracer::{GuestTracerArgs, TracerArgs};
-use crate::seconds::Seconds;
+use session::Seconds;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]

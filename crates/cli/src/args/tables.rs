@@ -6,7 +6,7 @@ use clap::Args;
 use lake::Table;
 use lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
 
-use crate::seconds::Seconds;
+use session::Seconds;
 
 /// What help calls these options.
 const HEADING: &str = "Tables";

@@ -26,9 +26,9 @@ use self::labs::Labs;
 use self::recordings::{LabRecordings, Recordings};
 use crate::args::ab::AbArgs;
 use crate::exit_codes::CONDITION_HOLDS;
-use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
+use session::Misuse;
 
 pub(crate) use self::lab_workload::LabWorkload;
 

@@ -5,43 +5,34 @@ use std::path::Path;
 
 use analyses::calls::{CallQuestion, GuestCalls, calls, guest_calls};
 use analyses::hypertrace::HypertraceFiles;
-use analyses::machine_names::MachineName;
 use report::{CallsReport, CallsSource, TreeLimits};
-use sources::{Recording, guest_named};
+use session::{Selection, Session, file_names};
+use sources::guest_named;
 
 use crate::args::calls::CallsArgs;
-use crate::args::part::VmArgs;
+use crate::args::unless_zero;
 use crate::cmd::hypertrace::{collected, machines};
-use crate::inputs::{file_names, is_of_guest, open_all};
 use crate::output::{self, create_extra, write_extra};
-use crate::part::Part;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
 
+/// Recordings are read for their own calls, and for those that guests sent.
+const PASSES: u64 = 2;
+
 pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
-    let mut recordings = open_all(&files)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let flame = create_extra(args.flame.as_deref(), &recordings)?;
-    let folded = create_extra(args.folded.as_deref(), &recordings)?;
+    let mut session = Session::open(&files)?;
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    let flame = create_extra(args.flame.as_deref(), session.recordings())?;
+    let folded = create_extra(args.folded.as_deref(), session.recordings())?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
-    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes.saturating_mul(2));
+    let progress = Progress::new(session.view().stored_len().saturating_mul(PASSES));
     let tick = |bytes| progress.advance(bytes);
-    let mut part = Part::from(&args.part).set_vms(&mut recordings, &mut Vec::new())?;
-    let sent = sent_by_guests(args, &recordings, &frames, &question, &tick)?;
-    let range = Part::new(args.part.range.from, args.part.range.to, &VmArgs::default());
-    part.add(range.set_on_own_clocks(&mut recordings)?);
-    let source = |(at, recording): (usize, &Recording)| {
-        let of_session = guest_of_session(recording.path());
-        CallsSource {
-            path: recording.path().display().to_string(),
-            is_guest: of_session.is_some() || is_of_guest(recording, &recordings),
-            machine: of_session.unwrap_or_else(|| MachineName::of(at, &recordings, &[]).name),
-            calls: calls(recording, &question, &mut (), &tick),
-        }
-    };
-    let mut sources: Vec<CallsSource> = recordings.iter().enumerate().map(source).collect();
+    let selection = Selection::from(&args.part);
+    session.select_vms(&selection)?;
+    let sent = sent_by_guests(args, &session, &frames, &question, &tick)?;
+    session.select_on_own_clocks(&selection.times_alone())?;
+    let mut sources = own_calls(&session, &question, &tick);
     // Whoever asks for guests' calls doesn't ask for what their host hasn't.
     sources.retain(|one| sent.is_empty() || one.calls.tracer.is_some());
     sources.extend(sent);
@@ -50,27 +41,47 @@ pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let report = CallsReport {
         sources,
         sort: args.sort.into(),
-        top: if args.top == 0 { usize::MAX } else { args.top },
+        top: unless_zero(args.top),
         tree: args.tree.then_some(limits),
         per_call: args.correct,
     };
-    let title = format!("Calls in {}", file_names(&recordings));
+    let title = format!("Calls in {}", file_names(session.recordings()));
     write_extra(flame, "the flame graph", || Ok(report.flame(&title).into_bytes()))?;
     write_extra(folded, "the stacks", || Ok(report.folded().into_bytes()))?;
-    output::write_part(&report, &part, &args.output, out)
+    output::write_part(&report, session.part(), &args.output, out)
+}
+
+/// Calls that the recordings themselves hold.
+fn own_calls(
+    session: &Session,
+    question: &CallQuestion,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<CallsSource> {
+    let all = session.recordings().iter().zip(session.view().machines());
+    all.map(|(recording, machine)| {
+        let of_session = guest_of_session(recording.path());
+        CallsSource {
+            path: recording.path().display().to_string(),
+            is_guest: of_session.is_some() || session.is_of_guest(recording),
+            machine: of_session.unwrap_or(machine.name),
+            calls: calls(recording, question, &mut (), tick),
+        }
+    })
+    .collect()
 }
 
 /// Calls that guests' modules sent, by hypercall or in memory.
 fn sent_by_guests(
     args: &CallsArgs,
-    recordings: &[Recording],
+    session: &Session,
     frames: &[Frames],
     question: &CallQuestion,
     tick: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Vec<CallsSource>> {
+    let recordings = session.recordings();
     let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
     let collected = collected(None, recordings)?;
-    let times = Part::from(&args.part).of_all(recordings, &[])?;
+    let times = Selection::from(&args.part).range_of(session.view())?;
     let files = HypertraceFiles { collected: &collected, stored: &stored, times };
     if !files.may_have_events(recordings) {
         return Ok(Vec::new());

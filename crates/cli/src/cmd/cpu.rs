@@ -3,31 +3,22 @@
 use analyses::cpu::cpu;
 use anyhow::bail;
 use report::{CpuBy, CpuReport};
-use sources::Recording;
+use session::{Misuse, Selection, Session};
 
-use crate::aligned::{align_guests, report_unaligned};
 use crate::args::cpu::CpuArgs;
-use crate::inputs::open_all;
-use crate::misuse::Misuse;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 /// Tables shown unless others are asked for.
 const DEFAULT: [CpuBy; 3] = [CpuBy::Vcpu, CpuBy::Taken, CpuBy::Thread];
 
 pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
-    report_unaligned(&guests);
-    let reported: Vec<_> = recordings.iter().map(|one| recorded(one.path())).collect();
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let processes: Vec<_> = reported.iter().map(|one| one.processes.clone()).collect();
-    let cpu = cpu(&recordings, &guests, &processes, &|bytes| progress.advance(bytes));
-    progress.finish();
+    let mut session = Session::open(&args.files)?;
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
+    session.say_unaligned();
+    let processes = session.processes();
+    let cpu = reading(&session, 1, |tick| cpu(session.view(), &processes, tick));
     if cpu.tasks.is_empty() && args.by.iter().any(|one| one.0 == CpuBy::Task) {
         bail!(Misuse(
             "--by task shows what ran in guests, and there is no guest's recording of switches of threads: give \
@@ -35,19 +26,24 @@ pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
                 .to_owned()
         ));
     }
+    let report = CpuReport {
+        sources: session.paths(),
+        cpu,
+        by: tables(args),
+        idle: args.idle,
+        top: args.top,
+        recorder_cost: session.recorder_cost(),
+    };
+    output::write_part(&report, session.part(), &args.output, out)
+}
+
+/// The tables asked for, each once.
+fn tables(args: &CpuArgs) -> Vec<CpuBy> {
     let mut by: Vec<CpuBy> = Vec::new();
     for one in &args.by {
         if !by.contains(&one.0) {
             by.push(one.0);
         }
     }
-    let report = CpuReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        cpu,
-        by: if by.is_empty() { DEFAULT.to_vec() } else { by },
-        idle: args.idle,
-        top: args.top,
-        recorder_cost: reported.into_iter().find_map(|one| one.cost),
-    };
-    output::write_part(&report, &part, &args.output, out)
+    if by.is_empty() { DEFAULT.to_vec() } else { by }
 }

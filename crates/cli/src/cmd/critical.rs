@@ -1,78 +1,60 @@
 //! `hyperscope critical`: what a task or a request really waited for.
 
-use analyses::align::GuestAlignment;
 use analyses::critical::{Critical, CriticalOf, CriticalTask, NoSuchTask, busiest, critical};
 use analyses::path::{PathEnds, Paths, paths};
+use analyses::view::View;
 use anyhow::anyhow;
-use report::{BusiestReport, CriticalReport, align_summary};
-use sources::Recording;
+use report::{BusiestReport, CriticalReport};
+use session::{Selection, Session};
 
-use crate::aligned::align_guests;
 use crate::args::critical::CriticalArgs;
-use crate::inputs::{note_guests_alone, open_all};
+use crate::args::unless_zero;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    note_guests_alone(&recordings);
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let mut session = Session::open(&args.files)?;
+    session.say_guests_alone();
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
     let (task, of) = match (&args.task, &args.request) {
         (Some(task), _) => (task.clone(), CriticalOf::Task(CriticalTask(task.clone()))),
-        (None, Some(id)) => (format!("request {id}"), request(id, &recordings, &guests)?),
+        (None, Some(id)) => (format!("request {id}"), request(id, &session)?),
         (None, None) => {
-            let report = busiest_threads(args, &recordings, &guests)?;
-            return output::write_part(&report, &part, &args.output, out);
+            let report = busiest_threads(args, &session)?;
+            return output::write_part(&report, session.part(), &args.output, out);
         }
     };
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let found = critical(&recordings, &guests, &of, &|bytes| progress.advance(bytes));
-    progress.finish();
+    let found = reading(&session, 1, |tick| critical(session.view(), &of, tick));
     let report = CriticalReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        alignment: guests.iter().map(align_summary).collect(),
+        sources: session.paths(),
+        alignment: session.alignment(),
         critical: found.map_err(|none| no_task(&task, &none))?,
         task,
-        top: if args.top == 0 { usize::MAX } else { args.top },
-        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+        top: unless_zero(args.top),
+        recorder_cost: session.recorder_cost(),
     };
-    output::write_part(&report, &part, &args.output, out)
+    output::write_part(&report, session.part(), &args.output, out)
 }
 
 /// The threads that there are, where nobody says whose time is asked about.
-fn busiest_threads(
-    args: &CriticalArgs,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-) -> anyhow::Result<BusiestReport> {
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let busiest = busiest(recordings, guests, &|bytes| progress.advance(bytes));
-    progress.finish();
+fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<BusiestReport> {
+    let busiest = reading(session, 1, |tick| busiest(session.view(), tick));
     if busiest.threads.is_empty() {
         return Err(no_threads());
     }
     Ok(BusiestReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        alignment: guests.iter().map(align_summary).collect(),
+        sources: session.paths(),
+        alignment: session.alignment(),
         busiest,
-        top: if args.top == 0 { usize::MAX } else { args.top },
-        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+        top: unless_zero(args.top),
+        recorder_cost: session.recorder_cost(),
     })
 }
 
 /// The request of that id among those that `path` shows.
-fn request(
-    id: &str,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-) -> anyhow::Result<CriticalOf> {
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let found = paths(recordings, guests, &PathEnds::default(), &|bytes| progress.advance(bytes));
-    progress.finish();
+fn request(id: &str, session: &Session) -> anyhow::Result<CriticalOf> {
+    let found = reading(session, 1, |tick| paths(session.view(), &PathEnds::default(), tick));
     let steps = found.ok().and_then(|paths| ends(id, &paths));
     steps.ok_or_else(|| {
         anyhow!("there is no request {id}: path --format json has ids, such as 1:p50")
@@ -90,12 +72,11 @@ fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
 /// What the threads of that name or number waited for.
 pub(super) fn critical_of_task(
     task: &str,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     tick: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Critical> {
     let of = CriticalOf::Task(CriticalTask(task.to_owned()));
-    critical(recordings, guests, &of, tick).map_err(|none| no_task(task, &none))
+    critical(view, &of, tick).map_err(|none| no_task(task, &none))
 }
 
 /// Says which threads there are instead.

@@ -4,45 +4,31 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyses::align::GuestAlignment;
-use analyses::diff::{Condition, Diff, Judged, Options, Run, RunInput, diff, judge, stack_changes};
+use analyses::diff::{
+    Condition, Diff, Judged, Options, Question, Run, RunInput, diff, judge, stack_changes,
+};
 use anyhow::bail;
 use printable::messages;
 use report::{DiffReport, PartRead, diff_verdict, plural};
+use session::{Misuse, Selection, Session, file_names, refuse_to_compare_processors, refuse_twice};
 use sources::{Recording, Samples};
 
-use crate::aligned::align_guests;
 use crate::args::diff::{DiffArgs, Sides};
-use crate::belonging::refuse_to_compare_processors;
 use crate::debug_files;
 use crate::exit_codes::CONDITION_HOLDS;
-use crate::inputs::{file_names, is_of_guest, open_all, refuse_twice};
-use crate::misuse::Misuse;
 use crate::output::{self, create_extra, write_extra};
-use crate::part::Part;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
     refuse_twice(&all)?;
-    let part = Part::from(&args.part).for_clocks_of_their_own("diff")?;
-    let open = |path: &PathBuf| {
-        let mut run = open_run(path)?;
-        if !sides.question.aligned {
-            let part = part.set_on_own_clocks(&mut run)?;
-            return Ok(OpenRun { part, recordings: run, guests: Vec::new(), samples: Vec::new() });
-        }
-        let mut guests = align_guests(&mut run, None)?;
-        let part = part.set(&mut run, &mut guests)?;
-        let samples = match sides.question.sampled {
-            true => run.iter().map(Samples::of).collect::<Result<_, _>>()?,
-            false => Vec::new(),
-        };
-        Ok(OpenRun { part, recordings: run, guests, samples })
+    let selection = Selection::from(&args.part).for_clocks_of_their_own("diff")?;
+    let runs = |paths: &[PathBuf]| {
+        let runs = paths.iter().map(|path| OpenRun::open(path, sides.question, &selection));
+        runs.collect::<anyhow::Result<Vec<_>>>()
     };
-    let runs = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Vec<_>>>();
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
-    let all = || a.iter().chain(&b).flat_map(|run| &run.recordings);
+    let all = || a.iter().chain(&b).flat_map(|run| run.session.recordings());
     refuse_to_compare_processors(all())?;
     let out = output::open(args.output.output.as_deref(), all())?;
     let created = |path: &Option<PathBuf>| create_extra(path.as_deref(), all());
@@ -81,7 +67,7 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
         write_extra(folded, "the stacks", || Ok(report.folded(&changes).into_bytes()))?;
     }
     let mut part = PartRead::default();
-    a.iter().chain(&b).for_each(|run| part.add(run.part.clone()));
+    a.iter().chain(&b).for_each(|run| part.add(run.session.part().clone()));
     output::write_part(&report, &part, &args.output, out)?;
     if !args.fail_if.is_empty() && !args.allow_losses {
         refuse_losses(&report.diff)?;
@@ -106,16 +92,29 @@ fn refuse_losses(diff: &Diff) -> anyhow::Result<()> {
 
 /// A run that was opened.
 struct OpenRun {
-    part: PartRead,
-    recordings: Vec<Recording>,
-    guests: Vec<GuestAlignment>,
+    session: Session,
     samples: Vec<Option<Samples>>,
 }
 
 impl OpenRun {
+    /// Opens a run as a question takes it: with guests on their host's clock, or each recording on its own.
+    fn open(path: &PathBuf, question: &Question, selection: &Selection) -> anyhow::Result<Self> {
+        let mut session = Session::open_run(path)?;
+        if question.aligned {
+            session.select_on_host_clock(selection, None)?;
+        } else {
+            session.select_on_own_clocks(selection)?;
+        }
+        let samples = if question.aligned && question.sampled {
+            session.recordings().iter().map(Samples::of).collect::<Result<_, _>>()?
+        } else {
+            Vec::new()
+        };
+        Ok(Self { session, samples })
+    }
+
     fn input(&self) -> RunInput<'_> {
-        let Self { recordings, guests, samples, .. } = self;
-        RunInput { recordings, guests, samples }
+        RunInput { view: self.session.view(), samples: &self.samples }
     }
 }
 
@@ -143,20 +142,10 @@ fn refuse_counts((run, measured): (&OpenRun, &Run)) -> anyhow::Result<()> {
         Some((unit, _)) if !unit.nanoseconds => bail!(
             "a sample of {} in {} stands for events, not for time: record at a rate (perf record -F), or sample cpu-clock",
             unit.event,
-            file_names(&run.recordings)
+            file_names(run.session.recordings())
         ),
         _ => Ok(()),
     }
-}
-
-/// The recordings of a run, the host's first.
-pub(crate) fn open_run(path: &PathBuf) -> anyhow::Result<Vec<Recording>> {
-    let mut recordings = open_all(std::slice::from_ref(path))?;
-    let hosts: Vec<bool> = recordings.iter().map(|one| !is_of_guest(one, &recordings)).collect();
-    if let Some(host) = hosts.iter().position(|is_host| *is_host) {
-        recordings.swap(0, host);
-    }
-    Ok(recordings)
 }
 
 /// Reports which conditions hold, and for what.

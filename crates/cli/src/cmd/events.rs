@@ -8,50 +8,44 @@ use anyhow::{Context, anyhow, bail};
 use eventfmt::EventFormat;
 use printable::messages;
 use report::events::{EventsSummary, Machine, Style, write_events_near};
+use session::{Misuse, Selection, Session, say_losses};
 use sources::Recording;
 use timeline::Vm;
 use timeline::event_filter::{Condition, Filter, Unfit};
 
-use crate::aligned::{self, align_guests};
-use crate::args::part::VmArgs;
 use crate::args::{EventsArgs, EventsFormatArg};
-use crate::inputs::open_all;
-use crate::losses::say_losses;
-use crate::machines::machines;
-use crate::misuse::Misuse;
 use crate::output;
-use crate::part::Part;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let filter = filter(args, &recordings)?;
+    let mut session = Session::open(&args.files)?;
+    let filter = filter(args, session.recordings())?;
     let style = match (args.format, args.raw) {
         (EventsFormatArg::Jsonl, _) => Style::Jsonl,
         (EventsFormatArg::Text, true) => Style::Raw,
         (EventsFormatArg::Text, false) if args.numeric => Style::Text,
         (EventsFormatArg::Text, false) => Style::TraceCmd,
     };
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    Part::new(args.range.from, args.range.to, &VmArgs::default())
-        .set(&mut recordings, &mut guests)?;
-    aligned::report(&guests);
-    let mut machines = machines(&recordings, &guests);
-    choose_threads(args, &recordings, &mut machines)?;
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let times = Selection::of_times(args.range.from, args.range.to);
+    session.select_on_host_clock(&times, args.method.method())?;
+    session.say_alignment();
+    let recordings = session.recordings();
+    let mut machines = Machine::of_all(session.view());
+    choose_threads(args, recordings, &mut machines)?;
+    let progress = Progress::new(session.view().stored_len());
     // A bar and lines would be written over each other on one terminal, or on that of a pager.
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let mut out = output::open(args.output.as_deref(), &recordings)?;
+    let mut out = output::open(args.output.as_deref(), recordings)?;
     let wanted = (&filter, args.near());
-    let summary = write_events_near(&recordings, &machines, wanted, style, &mut out, &tick)
+    let summary = write_events_near(recordings, &machines, wanted, style, &mut out, &tick)
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
-    report(&summary, &recordings);
+    report(&summary, recordings);
     Ok(())
 }
 

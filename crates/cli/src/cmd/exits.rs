@@ -3,43 +3,38 @@
 use analyses::exits::exits;
 use analyses::group::By;
 use report::{ExitsReport, Source};
-use sources::Recording;
+use session::{Selection, Session};
 
 use crate::args::{Cli, ExitsArgs};
-use crate::inputs::{is_of_guest, name_guest_functions, open_all};
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
-    let mut recordings = open_all(&args.files)?;
-    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
+    let mut session = Session::open(&args.files)?;
+    session.select_on_own_clocks(&Selection::from(&args.part))?;
     if by.contains(&By::Symbol) {
-        name_guest_functions(&mut recordings)?;
+        session.name_guest_functions()?;
     }
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let sources = recordings
-        .iter()
-        .map(|recording| {
-            let reported = recorded(recording.path());
-            Source {
-                path: recording.path().display().to_string(),
-                exits: exits(recording, &by, &|bytes| progress.advance(bytes)),
-                of_guest: is_of_guest(recording, &recordings),
-                recorder_cost: reported.cost,
-                processes: reported.processes,
-            }
-        })
-        .collect();
-    progress.finish();
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    let sources = reading(&session, 1, |tick| sources(&session, &by, tick));
     let mut report = ExitsReport { sources, top: args.top, sorted_by: None };
     if let Some(column) = &args.sort {
         report.sort_by(column).unwrap_or_else(|error| Cli::refuse("exits", &error));
     }
-    output::write_part(&report, &part, &args.output, out)
+    output::write_part(&report, session.part(), &args.output, out)
+}
+
+fn sources(session: &Session, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Vec<Source> {
+    let all = session.recordings().iter().zip(session.reported());
+    all.map(|(recording, reported)| Source {
+        path: recording.path().display().to_string(),
+        exits: exits(recording, by, tick),
+        of_guest: session.is_of_guest(recording),
+        recorder_cost: reported.cost.clone(),
+        processes: reported.processes.clone(),
+    })
+    .collect()
 }
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.

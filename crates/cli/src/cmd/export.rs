@@ -7,28 +7,24 @@ pub(crate) use tables::TableFolder;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use analyses::align::GuestAlignment;
 use analyses::critical::CriticalWait;
 use anyhow::{Context, bail};
 use export::{
-    ChromeWriter, Exported, FirefoxWriter, Machine, PerfettoWriter, Question, Window,
-    write_timeline,
+    ChromeWriter, Exported, FirefoxWriter, PerfettoWriter, Question, Window, write_timeline,
 };
 use printable::messages;
-use report::events::{Style, write_events};
-use sources::Recording;
+use report::events::{Machine, Style, write_events};
+use session::Session;
 use timeline::event_filter::Filter;
 
-use crate::aligned::{self, align_guests};
 use crate::args::export::{ExportArgs, ExportFormatArg};
 use crate::cmd::critical::critical_of_task;
 use crate::cmd::events;
-use crate::inputs::open_all;
-use crate::losses::say_losses;
-use crate::machines::machines;
 use crate::output::{self, ShownLines};
-use crate::part::Part;
-use crate::progress::Progress;
+use crate::progress::{Progress, reading};
+
+/// Tracks take four readings: which there are, also of calls, what is on them, and single events.
+const PASSES_OF_TRACKS: u64 = 4;
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -41,35 +37,29 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.format() == ExportFormatArg::Parquet {
         return tables::write(args);
     }
-    let mut recordings = open_all(&args.files)?;
+    let mut session = Session::open(&args.files)?;
     if args.format().is_timeline() {
-        let no_seconds = recordings.iter().find(|one| !one.is_nanoseconds());
+        let no_seconds = session.recordings().iter().find(|one| !one.is_nanoseconds());
         if let Some(recording) = no_seconds {
             let path = recording.path().display();
             bail!("{path}: its clock counts ticks of unknown length; export its events as csv");
         }
     }
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    aligned::report(&guests);
-    Part::new(args.from, args.until(), &args.vms).set_vms(&mut recordings, &mut guests)?;
-    let filter = filter(args, &recordings, &guests)?;
+    session.align(args.method.method())?;
+    session.say_alignment();
+    session.select_vms(&args.selection())?;
+    let filter = filter(args, &session)?;
     match args.format() {
-        ExportFormatArg::Tracedat => files::write(args, &recordings, &guests, &filter),
-        ExportFormatArg::Csv => {
-            events(args, Style::Csv(&args.columns), &recordings, &guests, &filter)
-        }
-        ExportFormatArg::Jsonl => events(args, Style::Jsonl, &recordings, &guests, &filter),
-        _ => tracks(args, &recordings, &guests, &filter),
+        ExportFormatArg::Tracedat => files::write(args, &session, &filter),
+        ExportFormatArg::Csv => events(args, Style::Csv(&args.columns), &session, &filter),
+        ExportFormatArg::Jsonl => events(args, Style::Jsonl, &session, &filter),
+        _ => tracks(args, &session, &filter),
     }
 }
 
-fn filter(
-    args: &ExportArgs,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-) -> anyhow::Result<Filter> {
-    let part = Part::new(args.from, args.until(), &args.vms);
-    let times = part.of_all(recordings, guests)?;
+fn filter(args: &ExportArgs, session: &Session) -> anyhow::Result<Filter> {
+    let recordings = session.recordings();
+    let times = args.selection().range_of(session.view())?;
     let filter = Filter {
         events: args.events.clone(),
         cpus: args.cpu.clone(),
@@ -90,22 +80,22 @@ fn filter(
 fn events(
     args: &ExportArgs,
     style: Style<'_>,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    session: &Session,
     filter: &Filter,
 ) -> anyhow::Result<()> {
+    let recordings = session.recordings();
     let units = recordings.iter().filter(|one| one.is_nanoseconds()).count();
     if matches!(style, Style::Csv(_)) && units != 0 && units != recordings.len() {
         bail!("some of these recordings count nanoseconds, some ticks: no column can hold both");
     }
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let progress = Progress::new(session.view().stored_len());
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
     let mut out = output::open(args.output.as_deref(), recordings)?;
-    let machines = machines(recordings, guests);
+    let machines = Machine::of_all(session.view());
     let is_shown = args.output.is_none() && io::stdout().is_terminal();
     let summary = if is_shown && matches!(style, Style::Csv(_)) {
         let mut shown = ShownLines::new(&mut out);
@@ -122,57 +112,30 @@ fn events(
 }
 
 /// Writes what vCPUs, tasks and CPUs did.
-fn tracks(
-    args: &ExportArgs,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    filter: &Filter,
-) -> anyhow::Result<()> {
-    let machines: Vec<Machine> = machines(recordings, guests)
-        .into_iter()
-        .map(|machine| Machine { name: machine.name, is_guest: machine.level > 0 })
-        .collect();
+fn tracks(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Result<()> {
     let waits = match &args.critical {
-        Some(task) => waits_of(task, recordings, guests)?,
+        Some(task) => waits_of(task, session)?,
         None => Vec::new(),
     };
     let window = Window { from_ns: filter.from_ns, until_ns: filter.to_ns };
-    let question = Question {
-        recordings,
-        guests,
-        machines: &machines,
-        window,
-        events: &filter.events,
-        waits: &waits,
-    };
-    // Read four times: which tracks there are, also of calls, what is on them, and single events.
-    let bytes: u64 = recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes.saturating_mul(4));
-    let tick = |bytes| progress.advance(bytes);
-    let mut out = output::open(args.output.as_deref(), recordings)?;
+    let question = Question { view: session.view(), window, events: &filter.events, waits: &waits };
+    let mut out = output::open(args.output.as_deref(), session.recordings())?;
     let to = BufWriter::with_capacity(BUFFER_BYTES, &mut out);
-    let exported = match args.format() {
-        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(to), &tick),
-        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(to), &tick),
-        _ => write_timeline(&question, &mut PerfettoWriter::new(to), &tick),
-    };
-    progress.finish();
+    let exported = reading(session, PASSES_OF_TRACKS, |tick| match args.format() {
+        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(to), tick),
+        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(to), tick),
+        _ => write_timeline(&question, &mut PerfettoWriter::new(to), tick),
+    });
     let exported = exported.context("cannot write the export")?;
     out.complete()?;
-    say_losses(recordings);
+    session.say_losses();
     report(&exported);
     Ok(())
 }
 
 /// The longest waits of a task.
-fn waits_of(
-    task: &str,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-) -> anyhow::Result<Vec<CriticalWait>> {
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let found = critical_of_task(task, recordings, guests, &|bytes| progress.advance(bytes));
-    progress.finish();
+fn waits_of(task: &str, session: &Session) -> anyhow::Result<Vec<CriticalWait>> {
+    let found = reading(session, 1, |tick| critical_of_task(task, session.view(), tick));
     Ok(found?.longest)
 }
 

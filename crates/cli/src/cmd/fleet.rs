@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use fleet::SelectionError;
 
 use crate::args::fleet::{FleetArgs, FleetVerb};
-use crate::misuse::Misuse;
+use session::Misuse;
 
 pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     match &args.verb {

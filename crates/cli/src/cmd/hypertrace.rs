@@ -10,54 +10,54 @@ use anyhow::{Context, bail};
 use printable::messages;
 use report::events::{GuestEventStyle, GuestEventWriter};
 use report::{count, plural, time};
+use session::{Selection, Session};
 use sources::{Collected, Recording};
 
 use crate::args::EventsFormatArg;
 use crate::args::hypertrace::{HypertraceArgs, SourceArg};
-use crate::inputs::open_all;
-use crate::losses::say_losses;
 use crate::output;
-use crate::part::Part;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
 
 pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
-    let mut recordings = open_all(&files)?;
-    let stored = frames.iter().map(|one| one.read(&recordings)).collect::<Result<Vec<_>, _>>()?;
-    let collected = collected(args.source, &recordings)?;
-    let part = Part::from(&args.part);
-    part.set_vms(&mut recordings, &mut Vec::new())?;
-    let times = part.of_all(&recordings, &[])?;
+    let mut session = Session::open(&files)?;
+    let stored =
+        frames.iter().map(|one| one.read(session.recordings())).collect::<Result<Vec<_>, _>>()?;
+    let collected = collected(args.source, session.recordings())?;
+    let selection = Selection::from(&args.part);
+    session.select_vms(&selection)?;
+    let times = selection.range_of(session.view())?;
+    let recordings = session.recordings();
     let files = HypertraceFiles { collected: &collected, stored: &stored, times };
-    if !files.may_have_events(&recordings) {
-        bail!(nothing_sent(&recordings));
+    if !files.may_have_events(recordings) {
+        bail!(nothing_sent(recordings));
     }
     let style = match args.format {
         EventsFormatArg::Text => GuestEventStyle::Text,
         EventsFormatArg::Jsonl => GuestEventStyle::Jsonl,
     };
-    let mut out = output::open(args.output.as_deref(), &recordings)?;
+    let mut out = output::open(args.output.as_deref(), recordings)?;
     let mut writer = GuestEventWriter::new(
         BufWriter::new(&mut out),
         style,
-        machines(&recordings, &frames, &stored),
+        machines(recordings, &frames, &stored),
     );
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let progress = Progress::new(session.view().stored_len());
     let tick = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let summary = hypertrace(&recordings, files, args.number, &mut writer, &tick);
+    let summary = hypertrace(recordings, files, args.number, &mut writer, &tick);
     progress.finish();
     writer.finish().context("cannot write the events")?;
     out.complete()?;
-    say_losses(&recordings);
+    session.say_losses();
     report(&summary);
     collected.iter().flatten().for_each(report_collected);
     for (frames, stored) in frames.iter().zip(&stored) {
-        report_frames(frames, stored, &recordings);
+        report_frames(frames, stored, recordings);
     }
     Ok(())
 }

@@ -2,32 +2,30 @@
 
 use analyses::contents::contents_and_vms;
 use report::{FileInfo, InfoReport};
-use sources::Recording;
+use session::{Selection, Session};
 
 use crate::args::ReportArgs;
-use crate::inputs::open_all;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::{covered, faults};
+use crate::progress::reading;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let part = Part::from(&args.part).set_on_own_clocks(&mut recordings)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let tick = |bytes| progress.advance(bytes);
-    let files = recordings
-        .into_iter()
-        .map(|recording| {
-            let (contents, vms) = contents_and_vms(&recording, &tick);
-            let faults = faults(recording.path());
-            let covered = covered(recording.path());
-            FileInfo { recording, contents, vms, faults, covered }
-        })
-        .collect();
-    progress.finish();
-    let mut report = InfoReport { files };
+    let mut session = Session::open(&args.files)?;
+    session.select_on_own_clocks(&Selection::from(&args.part))?;
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    let found: Vec<_> = reading(&session, 1, |tick| {
+        session.recordings().iter().map(|one| contents_and_vms(one, tick)).collect()
+    });
+    let reported = session.reported().to_vec();
+    let part = session.part().clone();
+    let files = session.into_recordings().into_iter().zip(found).zip(reported);
+    let files = files.map(|((recording, (contents, vms)), reported)| FileInfo {
+        recording,
+        contents,
+        vms,
+        faults: reported.faults,
+        covered: reported.covered,
+    });
+    let mut report = InfoReport { files: files.collect() };
     report.cover_guests_of_others();
     output::write_part(&report, &part, &args.output, out)
 }

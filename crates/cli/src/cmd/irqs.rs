@@ -2,36 +2,29 @@
 
 use analyses::irqs::{By, irqs};
 use report::IrqsReport;
-use sources::Recording;
+use session::{Selection, Session};
 
-use crate::aligned::{align_guests, report_unaligned};
 use crate::args::irqs::{IrqsArgs, IrqsBy};
-use crate::inputs::open_all;
+use crate::args::unless_zero;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &IrqsArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
-    report_unaligned(&guests);
+    let mut session = Session::open(&args.files)?;
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
+    session.say_unaligned();
     let by = match args.by {
         IrqsBy::Handler => By::Handler,
         IrqsBy::Cpu => By::Cpu,
         IrqsBy::Thread => By::Thread,
     };
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let irqs = irqs(&recordings, &guests, by, &|bytes| progress.advance(bytes));
-    progress.finish();
     let report = IrqsReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        irqs,
-        top: if args.top == 0 { usize::MAX } else { args.top },
+        irqs: reading(&session, 1, |tick| irqs(session.view(), by, tick)),
+        sources: session.paths(),
+        top: unless_zero(args.top),
         histogram: args.histogram,
-        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+        recorder_cost: session.recorder_cost(),
     };
-    output::write_part(&report, &part, &args.output, out)
+    output::write_part(&report, session.part(), &args.output, out)
 }

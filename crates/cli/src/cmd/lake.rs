@@ -16,14 +16,13 @@ use lake::store::{
 use lake::{Pseudonyms, hash_sources};
 use printable::{messages, without_error_numbers};
 use report::plural;
+use session::{Misuse, Selection};
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
 use crate::cmd::lake::key_file::pseudonyms;
 use crate::lake_place;
-use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
-use crate::part::Part;
 use crate::session_tables::{SessionTables, convert};
 
 pub(crate) fn run(args: &LakeArgs) -> anyhow::Result<()> {
@@ -126,8 +125,8 @@ fn add_one(
     storage: &Lake,
     pseudonyms: Option<Arc<Pseudonyms>>,
 ) -> anyhow::Result<Added> {
-    let all = Part::default();
-    let tables = SessionTables::open(&[file.to_owned()], args.method.method, &all)?;
+    let all = Selection::default();
+    let tables = SessionTables::open(&[file.to_owned()], args.method.method(), &all)?;
     let tables = tables.with_pseudonyms(pseudonyms);
     let ids = tables.identify(&args.tables, &args.events)?;
     let mut addition = Addition::new(storage, ids)?;

@@ -1,30 +1,27 @@
 //! `hyperscope path`: which ways requests take, and how long each hop lasts.
 
 use analyses::path::{NoSuchEvent, PathEnds, paths};
-use report::{PathReport, align_summary};
-use sources::Recording;
+use report::PathReport;
+use session::{Selection, Session};
 
-use crate::aligned::align_guests;
 use crate::args::path::PathArgs;
+use crate::args::unless_zero;
 use crate::cmd::events::no_event;
-use crate::inputs::{note_guests_alone, open_all};
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    note_guests_alone(&recordings);
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
+    let mut session = Session::open(&args.files)?;
+    session.say_guests_alone();
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
     let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let found = paths(&recordings, &guests, &ends, &|bytes| progress.advance(bytes));
-    progress.finish();
-    let paths = found.map_err(|NoSuchEvent(pattern)| no_event(&pattern, &recordings))?;
-    let top = if args.top == 0 { usize::MAX } else { args.top };
-    let sources = recordings.iter().map(|one| one.path().display().to_string()).collect();
-    let alignment = guests.iter().map(align_summary).collect();
-    output::write_part(&PathReport { sources, alignment, paths, top }, &part, &args.output, out)
+    let found = reading(&session, 1, |tick| paths(session.view(), &ends, tick));
+    let report = PathReport {
+        sources: session.paths(),
+        alignment: session.alignment(),
+        paths: found.map_err(|NoSuchEvent(pattern)| no_event(&pattern, session.recordings()))?,
+        top: unless_zero(args.top),
+    };
+    output::write_part(&report, session.part(), &args.output, out)
 }

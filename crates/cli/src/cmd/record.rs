@@ -31,8 +31,8 @@ use self::command::{Runner, RunningCommand};
 use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
-use crate::misuse::Misuse;
 use crate::progress::Progress;
+use session::Misuse;
 
 /// What sessions' folders are called, when none is named: hyperscope.hscope, hyperscope-1.hscope and so on.
 const SESSION: &str = "hyperscope";

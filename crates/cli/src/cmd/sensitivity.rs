@@ -16,9 +16,9 @@ use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;
 use crate::cmd::record::stop_at_signals;
-use crate::misuse::Misuse;
 use crate::notice::say;
 use crate::output;
+use session::Misuse;
 
 /// How often it is looked whether the workload still runs.
 const LOOK: Duration = Duration::from_millis(20);

@@ -16,8 +16,8 @@ use printable::messages;
 
 use crate::args::serve::ServeArgs;
 use crate::cmd::record::stop_at_signals;
-use crate::misuse::Misuse;
 use crate::output;
+use session::Misuse;
 
 /// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
 const UNASKED: Duration = Duration::from_secs(10);

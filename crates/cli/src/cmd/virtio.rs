@@ -2,29 +2,21 @@
 
 use analyses::virtio::virtio;
 use report::VirtioReport;
-use sources::Recording;
+use session::{Selection, Session};
 
-use crate::aligned::{align_guests, report_unaligned};
 use crate::args::virtio::VirtioArgs;
-use crate::inputs::open_all;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &VirtioArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let out = output::open(args.output.output.as_deref(), &recordings)?;
-    let mut guests = align_guests(&mut recordings, args.method.method)?;
-    let part = Part::from(&args.part).set(&mut recordings, &mut guests)?;
-    report_unaligned(&guests);
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let virtio = virtio(&recordings, &guests, &|bytes| progress.advance(bytes));
-    progress.finish();
+    let mut session = Session::open(&args.files)?;
+    let out = output::open(args.output.output.as_deref(), session.recordings())?;
+    session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
+    session.say_unaligned();
     let report = VirtioReport {
-        sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-        virtio,
-        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+        virtio: reading(&session, 1, |tick| virtio(session.view(), tick)),
+        sources: session.paths(),
+        recorder_cost: session.recorder_cost(),
     };
-    output::write_part(&report, &part, &args.output, out)
+    output::write_part(&report, session.part(), &args.output, out)
 }

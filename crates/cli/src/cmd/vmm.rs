@@ -1,45 +1,49 @@
 //! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
 
+use std::slice::from_ref;
+
 use analyses::vmm::vmm;
 use printable::with_causes;
 use report::{VmmReport, VmmSource};
+use session::{Selection, Session};
 use sources::{Recording, Samples};
 
+use crate::args::unless_zero;
 use crate::args::vmm::VmmArgs;
-use crate::inputs::open_all;
 use crate::notice::say;
 use crate::output;
-use crate::part::Part;
-use crate::progress::Progress;
-use crate::recorded::recorded;
+use crate::progress::reading;
 
 pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
-    let mut recordings = open_all(&args.files)?;
-    let part = Part::from(&args.part);
-    let read = part.set_on_own_clocks(&mut recordings)?;
-    let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &recordings)?;
-    let samples: Vec<Option<Samples>> = recordings.iter().map(samples).collect();
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
-    let source = |(recording, samples): (&Recording, &Option<Samples>)| VmmSource {
-        path: recording.path().display().to_string(),
-        vmm: vmm(
-            recording,
-            &recorded(recording.path()).vmm_threads,
-            std::slice::from_ref(samples),
-            &|bytes| progress.advance(bytes),
-        ),
-    };
-    let sources = recordings.iter().zip(&samples).map(source).collect();
-    progress.finish();
+    let mut session = Session::open(&args.files)?;
+    let selection = Selection::from(&args.part);
+    session.select_on_own_clocks(&selection)?;
+    let is_page = args.output.is_page();
+    let out = output::open_page(args.output.output.as_deref(), is_page, session.recordings())?;
+    let samples: Vec<Option<Samples>> = session.recordings().iter().map(samples).collect();
     let report = VmmReport {
-        sources,
-        top: if args.top == 0 { usize::MAX } else { args.top },
-        recorder_cost: recordings.iter().find_map(|one| recorded(one.path()).cost),
+        sources: reading(&session, 1, |tick| sources(&session, &samples, tick)),
+        top: unless_zero(args.top),
+        recorder_cost: session.recorder_cost(),
     };
-    match args.output.is_page() {
-        true => output::write_page(&report.page(part.description().as_deref()), out),
-        false => output::write_part(&report, &read, &args.output, out),
+    if is_page {
+        output::write_page(&report.page(selection.description().as_deref()), out)
+    } else {
+        output::write_part(&report, session.part(), &args.output, out)
     }
+}
+
+fn sources(
+    session: &Session,
+    samples: &[Option<Samples>],
+    tick: &(dyn Fn(u64) + Sync),
+) -> Vec<VmmSource> {
+    let all = session.recordings().iter().zip(session.reported()).zip(samples);
+    all.map(|((recording, reported), samples)| VmmSource {
+        path: recording.path().display().to_string(),
+        vmm: vmm(recording, &reported.vmm_threads, from_ref(samples), tick),
+    })
+    .collect()
 }
 
 /// The samples that were taken with a recording. All else is known without them.

@@ -2,13 +2,12 @@
 
 use anyhow::Context;
 use lake::{Files, NeededEvents, Written, write_needed_events};
-use sources::{Recording, TimeRange};
+use sources::TimeRange;
 
 use super::SessionTables;
 use crate::args::export::NeededArgs;
 use crate::args::tables::TableArgs;
-use crate::part::leave_out_vcpus;
-use crate::progress::Progress;
+use crate::progress::reading;
 
 impl SessionTables {
     /// Leaves out what vCPUs of other VMs did; no names: nothing. Rows of these VMs stay what they are, with their names: those
@@ -26,9 +25,10 @@ impl SessionTables {
             return Ok(());
         }
         self.named = Some(self.identify(args, events)?);
-        let hosts = self.recordings.iter_mut().zip(&self.machines).filter(|one| one.1.level == 0);
-        for (recording, _) in hosts {
-            leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
+        for (at, machine) in self.machines.iter().enumerate() {
+            if machine.level == 0 {
+                self.session.keep_vms(at, vms);
+            }
         }
         Ok(())
     }
@@ -43,7 +43,7 @@ impl SessionTables {
         let (from_ns, to_ns) = (needed.from_ns.unwrap_or(0), needed.to_ns.unwrap_or(u64::MAX));
         if from_ns > 0 || to_ns < u64::MAX {
             let times = TimeRange { from_ns, to_ns: to_ns.max(from_ns) };
-            self.recordings.iter_mut().for_each(|one| one.set_range(times));
+            self.session.keep_times(times);
         }
     }
 }
@@ -76,10 +76,8 @@ pub(crate) fn convert_needed_events<F: Files>(
     tables.leave_out_other_times(&needed);
     let (filter, wanted) = (tables.filter(&[])?, args.wanted(false));
     let question = tables.question(&origin, &filter, &wanted);
-    let bytes: u64 = tables.recordings.iter().map(Recording::stored_len).sum();
-    let progress = Progress::new(bytes);
-    let written = write_needed_events(question, &needed, files, &|bytes| progress.advance(bytes));
-    progress.finish();
+    let written =
+        reading(&tables.session, 1, |tick| write_needed_events(question, &needed, files, tick));
     sys::check_mapped_files()?;
     written.context("cannot write the table")
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use sources::Recording;
 use timeline::Losses;
 use timeline::trace_events::each_trace_event;
 
 use super::names::Names;
 use super::target::{Switches, wanted};
 use super::vms;
-use crate::align::GuestAlignment;
 use crate::path::Machines;
+use crate::view::View;
 
 /// Threads of one name on one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +33,11 @@ pub struct Busiest {
 
 /// All threads; `tick` hears of the bytes done.
 #[must_use]
-pub fn busiest(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    tick: &(dyn Fn(u64) + Sync),
-) -> Busiest {
+pub fn busiest(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Busiest {
+    let View { recordings, guests } = view;
     let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
     let vms = vms(recordings, &is_guest);
-    let machines = Machines::with_vms(recordings, guests, &vms);
+    let machines = Machines::with_vms(view, &vms);
     let mut switches = Switches::default();
     let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, tick);
     let names = Names::new(&machines, guests, (&pass.names, &[]));

@@ -13,6 +13,7 @@ use crate::irqs::softirq_name;
 use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
 use crate::recorders::is_recorder;
+use crate::view::View;
 
 /// A part's names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,7 +46,7 @@ impl<'n> Names<'n> {
     ) -> Self {
         Self {
             machines,
-            of_machines: machine_names(machines.recordings, guests),
+            of_machines: machine_names(View::new(machines.recordings, guests)),
             threads,
             histories,
             reasons: machines.recordings.iter().map(ReasonNames::new).collect(),

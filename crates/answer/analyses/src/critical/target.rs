@@ -8,9 +8,9 @@ use timeline::trace_events::{
 };
 
 use super::names::Names;
-use crate::align::GuestAlignment;
 use crate::machine_names::machine_names;
 use crate::path::{Machines, Thread};
+use crate::view::View;
 
 /// Threads that are followed at once.
 const MOST_TARGETS: usize = 1 << 12;
@@ -61,12 +61,12 @@ impl SeenThreads {
     /// are, the busiest first, each with its machine.
     pub(super) fn find(
         &self,
-        guests: &[GuestAlignment],
+        view: View<'_>,
         machines: &Machines<'_>,
         task: &CriticalTask,
     ) -> Result<Vec<Thread>, Vec<(String, String)>> {
-        let machine_names = machine_names(machines.recordings, guests);
-        let names = Names::new(machines, guests, (&self.names, &[]));
+        let machine_names = machine_names(view);
+        let names = Names::new(machines, view.guests, (&self.names, &[]));
         let is_asked = |thread: &Thread, has_name: &dyn Fn(&str) -> bool| {
             let machine = machine_names.get(usize::from(thread.0)).map_or("", String::as_str);
             let rest = task.0.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/'));

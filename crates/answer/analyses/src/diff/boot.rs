@@ -60,11 +60,11 @@ const OF_HOST: u32 = metric_of(EXITS)
 const OF_GUEST: u32 = metric_of(EVENTS);
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let RunInput { recordings, guests, .. } = input;
+    let RunInput { view, .. } = input;
     // A file that can't be read adds nothing; `boot` says so.
     let collected: Vec<_> =
-        recordings.iter().map(|one| Collected::of(one).unwrap_or_default()).collect();
-    let found = boot(recordings, &collected, guests, &BootMarks::default(), tick);
+        view.recordings.iter().map(|one| Collected::of(one).unwrap_or_default()).collect();
+    let found = boot(view, &collected, &BootMarks::default(), tick);
     let mut run = Run::empty();
     for machine in &found.machines {
         let vm = run.vms.len();
@@ -87,7 +87,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         run.lost = run.lost.with(Lost { events, places: 0 });
     }
     // Where no machine boots, recordings were not read for it.
-    let read_again = || recordings.iter().filter_map(contents::losses).collect::<Vec<_>>();
+    let read_again = || view.recordings.iter().filter_map(contents::losses).collect::<Vec<_>>();
     let losses = if found.losses.is_empty() { read_again() } else { found.losses };
     run.lost = run.lost.with(Lost::of(&losses));
     run

@@ -14,6 +14,7 @@ use super::stacks::Stacks;
 use crate::states::{
     GuestCpu, OccupantSpan, Part, Roles, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
 };
+use crate::view::View;
 use crate::vms::VmsByVcpu;
 
 const COUNT: usize = 0;
@@ -72,9 +73,9 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(host) = input.recordings.first() else { return Run::empty() };
+    let Some(host) = input.view.recordings.first() else { return Run::empty() };
     let mut sums = CpuSeries::default();
-    let states = states(std::slice::from_ref(host), &[], &mut sums, tick);
+    let states = states(View::on_own_clocks(std::slice::from_ref(host)), &mut sums, tick);
     let lost = Lost::of(&states.pass.losses);
     Run {
         vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),

@@ -132,7 +132,7 @@ impl ExitSink for ExitSeries {
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = input.recordings.first() else { return Run::empty() };
+    let Some(recording) = input.view.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, ExitSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let homes = VmsByVcpu::new(&vms);

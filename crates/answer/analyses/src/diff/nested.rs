@@ -123,7 +123,7 @@ fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) 
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = input.recordings.first() else { return Run::empty() };
+    let Some(recording) = input.view.recordings.first() else { return Run::empty() };
     let pass = each_exit(recording, false, NestedSeries::default(), tick);
     let vms = group_vms(recording, &pass.vcpus);
     let homes = VmsByVcpu::new(&vms);

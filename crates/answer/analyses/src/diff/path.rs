@@ -77,7 +77,7 @@ impl RequestSeries {
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let Some(recording) = input.recordings.first() else { return Run::empty() };
+    let Some(recording) = input.view.recordings.first() else { return Run::empty() };
     let (found, vms) = each_request(recording, RequestSeries::default(), tick);
     let lost = Lost::of(&found.losses);
     Run {

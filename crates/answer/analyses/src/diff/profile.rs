@@ -152,18 +152,17 @@ fn span_ns(input: &RunInput<'_>, states: &States) -> (u64, u64) {
     let events = states.pass.spans_ns.first().copied().flatten();
     let sampled = || {
         let (from_ns, to_ns) = input.samples.first()?.as_ref()?.first_and_last_ns()?;
-        let range = input.recordings.first()?.range().unwrap_or(TimeRange::ALL);
+        let range = input.view.recordings.first()?.range().unwrap_or(TimeRange::ALL);
         Some((from_ns.max(range.from_ns), to_ns.min(range.to_ns)))
     };
     events.or_else(sampled).unwrap_or((0, 0))
 }
 
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
-    let RunInput { recordings, guests, samples } = &input;
-    let Some(host) = recordings.first() else { return Run::empty() };
+    let RunInput { view, samples } = input;
+    let Some(host) = view.recordings.first() else { return Run::empty() };
     let mut functions = Functions::default();
-    let states =
-        each_sample(recordings, guests, samples, tick, &mut |sample| functions.add(sample));
+    let states = each_sample(view, samples, tick, &mut |sample| functions.add(sample));
     let lost = Lost::of(&states.pass.losses);
     let group = |((vm, state, function), series): (Key, Series)| MeasuredGroup {
         key: vec![

@@ -1,12 +1,12 @@
 //! What a report says of itself to be compared: its key columns, its metrics, and how one run is
 //! measured. A report that can be compared is one [`Question`].
 
-use sources::{Recording, Samples};
+use sources::Samples;
 use timeline::Losses;
 
 use super::series::Series;
 use super::stacks::Stacks;
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// A report whose runs can be compared.
 #[derive(Debug)]
@@ -34,10 +34,8 @@ pub struct Question {
 /// What there is of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunInput<'r> {
-    /// Its recordings, the host's first.
-    pub recordings: &'r [Recording],
-    /// How they were aligned, if they were.
-    pub guests: &'r [GuestAlignment],
+    /// Its recordings, the host's first, with guests as they were aligned, if they were.
+    pub view: View<'r>,
     /// By recording, samples that were taken with it, where the question is about those.
     pub samples: &'r [Option<Samples>],
 }

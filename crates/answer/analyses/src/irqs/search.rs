@@ -14,6 +14,7 @@ use super::{By, HandlerRow, Irqs, has_handlers};
 use crate::align::GuestAlignment;
 use crate::machine_names::machine_names;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef};
+use crate::view::View;
 
 /// What is looked for: handlers of interrupts, by the events that some recordings have for them.
 #[derive(Debug)]
@@ -43,8 +44,9 @@ impl HandlerSearch {
         &self,
         sink: IrqSink,
         (states, irqs): (&States, &NumberedNames),
-        (recordings, guests): (&[Recording], &[GuestAlignment]),
+        view: View<'_>,
     ) -> Irqs {
+        let View { recordings, .. } = view;
         let (sums, ends_alone) = sink.finish();
         let threads = &states.pass.names;
         let names = Names { recordings, sources: &self.sources, irqs, threads };
@@ -54,7 +56,7 @@ impl HandlerSearch {
         rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.begun))));
         Irqs {
             rows,
-            machines: machine_names(recordings, guests),
+            machines: machine_names(view),
             spans_ns: states.pass.spans_ns.clone(),
             is_recorded: recordings.iter().map(has_handlers).collect(),
             ends_alone,

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 use timeline::reasons::ReasonNames;
 
 use super::arrows::{ArrowSink, Arrows, LanePlaces};
@@ -13,6 +12,7 @@ use super::{Lane, LaneKind, LaneRoom, LaneSet, Span, State};
 use crate::align::GuestAlignment;
 use crate::calls::RecordedCalls;
 use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
+use crate::view::View;
 use crate::vms::VmsByVcpu;
 
 /// Threads of a host and tasks of a guest that are shown at first: those that ran most.
@@ -85,12 +85,8 @@ pub(crate) struct LaneSink<'m> {
 }
 
 impl<'m> LaneSink<'m> {
-    pub(crate) fn new(
-        recordings: &[Recording],
-        guests: &[GuestAlignment],
-        machines: &'m [LaneMachine],
-        room: LaneRoom,
-    ) -> Self {
+    pub(crate) fn new(view: View<'_>, machines: &'m [LaneMachine], room: LaneRoom) -> Self {
+        let View { recordings, guests } = view;
         Self {
             set: LaneSet::new(room),
             reasons: recordings.iter().map(ReasonNames::new).collect(),
@@ -106,11 +102,12 @@ impl<'m> LaneSink<'m> {
     /// from recordings that have any.
     pub(crate) fn answer(
         self,
-        (recordings, guests): (&[Recording], &[GuestAlignment]),
+        view: View<'_>,
         states: &States,
         arrows: ArrowSink,
         tick: &(dyn Fn(u64) + Sync),
     ) -> (LaneSet, Arrows, Vec<(usize, RecordedCalls)>) {
+        let View { recordings, guests } = view;
         let machines = self.machines;
         let mut set = self.finish(states);
         let places = LanePlaces::of(&set, states, guests);

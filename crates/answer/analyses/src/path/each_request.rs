@@ -1,13 +1,11 @@
 //! Every request by itself, for who keeps them one by one.
 
-use sources::Recording;
-
 use super::events::Events;
 use super::machines::Machines;
 use super::requests::{Request, RequestSink};
 use super::table::actors;
 use super::{Actor, Place, follow};
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +64,13 @@ impl<S: DoneRequestSink> RequestSink for Named<'_, '_, S> {
 /// Gives `sink` every request of `recordings`, between the ends that it has by itself; guests have been aligned
 /// as `guests` says, and `tick` hears of the bytes done.
 pub fn done_requests<S: DoneRequestSink>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) {
-    let events = Events::by_themselves(recordings, guests);
-    let machines = Machines::new(recordings, guests);
+    let View { recordings, .. } = view;
+    let events = Events::by_themselves(view);
+    let machines = Machines::new(view);
     let sink = Named { machines: &machines, sink };
     follow(recordings, &events, &machines, sink, tick);
 }

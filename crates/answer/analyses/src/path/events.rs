@@ -10,6 +10,7 @@ use timeline::trace_events::Wanted;
 use super::labels::{Label, Labels};
 use super::{NoSuchEvent, PathEnds};
 use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// What an event means; the comments say which fields are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,11 +102,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(
-        recordings: &[Recording],
-        guests: &[GuestAlignment],
-        ends: &PathEnds,
-    ) -> Result<Self, NoSuchEvent> {
+    pub(super) fn new(view: View<'_>, ends: &PathEnds) -> Result<Self, NoSuchEvent> {
+        let View { recordings, guests } = view;
         let events = Self::of_all(recordings, &is_guest(guests), ends);
         let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
         let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
@@ -121,7 +119,8 @@ impl Events {
     }
 
     /// Those of requests between the ends that recordings have by themselves.
-    pub(super) fn by_themselves(recordings: &[Recording], guests: &[GuestAlignment]) -> Self {
+    pub(super) fn by_themselves(view: View<'_>) -> Self {
+        let View { recordings, guests } = view;
         Self::of_all(recordings, &is_guest(guests), &PathEnds::default())
     }
 

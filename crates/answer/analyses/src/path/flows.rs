@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use sources::Recording;
 use timeline::Vm;
 use timeline::trace_events::each_trace_event;
 
@@ -12,7 +11,7 @@ use super::handovers::{Handover, HandoverSink, Handovers};
 use super::machines::Machines;
 use super::requests::{Request, RequestSink};
 use super::{Actor, Both, Place};
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// Where and when a request takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,20 +57,19 @@ impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
     }
 }
 
-/// Gives `sink` the hand-overs and requests of `recordings`, of which guests have been aligned as `guests`
-/// says, and whose VMs are known; `tick` hears of the bytes done.
+/// Gives `sink` the hand-overs and requests of a view's recordings, whose VMs are known; `tick` hears of the bytes done.
 pub fn flows<F: FlowSink>(
-    recordings: &[Recording],
-    (guests, vms): (&[GuestAlignment], &[Vec<Vm>]),
+    view: View<'_>,
+    vms: &[Vec<Vm>],
     sink: &mut F,
     tick: &(dyn Fn(u64) + Sync),
 ) {
-    let events = Events::by_themselves(recordings, guests);
-    let machines = Machines::with_vms(recordings, guests, vms);
+    let events = Events::by_themselves(view);
+    let machines = Machines::with_vms(view, vms);
     let sink = Mutex::new(sink);
     let shared = || Shared { sink: &sink, steps: Vec::new() };
     let follower = Follower::new(&events, &machines, shared());
     let mut both = Both(follower, Handovers::new(&events, &machines, shared()));
     let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    each_trace_event(recordings, &wanted, &mut both, tick);
+    each_trace_event(view.recordings, &wanted, &mut both, tick);
 }

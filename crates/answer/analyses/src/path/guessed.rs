@@ -1,6 +1,7 @@
 //! Requests followed while the VMs are found that have to be known for that: what a part of the recording shows is taken for
 //! all of them, and all is followed a second time in the rare case that there are others.
 
+use crate::view::View;
 use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::trace_events::{Asked, each_trace_event_and_vcpus};
@@ -31,8 +32,8 @@ fn paths_with(
 ) -> Option<Paths> {
     let is_expected = |thread| guess.iter().any(|vcpu| vcpu.thread == thread);
     let vms = group_vms(recording, guess);
-    let recordings = std::slice::from_ref(recording);
-    let machines = Machines::with_vms(recordings, &[], std::slice::from_ref(&vms));
+    let view = View::on_own_clocks(std::slice::from_ref(recording));
+    let machines = Machines::with_vms(view, std::slice::from_ref(&vms));
     let mut follower = Follower::new(events, &machines, PathTable::default());
     let wanted = |at: usize, format: &EventFormat| events.wanted(at, format.id());
     let asked = Asked { wanted: &wanted, sink: &mut follower };
@@ -65,7 +66,7 @@ mod tests {
             let path = format!("{}/../../../fixtures/{file}", env!("CARGO_MANIFEST_DIR"));
             let recordings = [sources::open(path.as_ref()).unwrap()];
             let events = Events::of_hosts(&recordings);
-            let machines = Machines::new(&recordings, &[]);
+            let machines = Machines::new(View::on_own_clocks(&recordings));
             let found = follow(&recordings, &events, &machines, PathTable::default(), &|_| ());
             let expected = table::paths(found, &machines);
             assert!(expected.requests > 0);

@@ -7,6 +7,7 @@ use timeline::Vm;
 use super::Actor;
 use crate::align::GuestAlignment;
 use crate::recorders::is_recorder;
+use crate::view::View;
 use crate::vms::find_vms;
 
 /// A thread of one recording.
@@ -51,22 +52,20 @@ pub(crate) struct Machines<'r> {
 
 impl<'r> Machines<'r> {
     /// Reads the hosts' recordings for their VMs.
-    pub(super) fn new(recordings: &'r [Recording], guests: &[GuestAlignment]) -> Self {
+    pub(super) fn new(view: View<'r>) -> Self {
+        let View { recordings, guests } = view;
         let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
         let vms_of = |(at, recording)| match is_guest(at) {
             true => Vec::new(),
             false => find_vms(recording, &|_| ()),
         };
         let vms: Vec<Vec<Vm>> = recordings.iter().enumerate().map(vms_of).collect();
-        Self::with_vms(recordings, guests, &vms)
+        Self::with_vms(view, &vms)
     }
 
     /// `vms` has the VMs of each recording.
-    pub(crate) fn with_vms(
-        recordings: &'r [Recording],
-        guests: &[GuestAlignment],
-        vms: &[Vec<Vm>],
-    ) -> Self {
+    pub(crate) fn with_vms(view: View<'r>, vms: &[Vec<Vm>]) -> Self {
+        let View { recordings, guests } = view;
         let mut machines = Self { recordings, ..Self::default() };
         for (at, vms) in (0u16..).zip(vms) {
             if guests.iter().any(|guest| guest.guest == usize::from(at)) {

@@ -18,6 +18,7 @@ use super::sums::{ProfileSums, Stratum, StratumSum};
 use super::without_vcpus::{self, MachineWeights};
 use crate::align::GuestAlignment;
 use crate::states::{States, states_with_pc};
+use crate::view::View;
 
 /// Memory for places, and for times by slices, where samples are kept one by one.
 const SLICE_BYTES: usize = 64 << 20;
@@ -53,53 +54,52 @@ pub(super) struct Found<'s> {
 impl<'s> Found<'s> {
     /// Goes over the recordings; see [`super::profile`]. Of samples without vCPUs, too.
     pub(super) fn gather(
-        recordings: &'s [Recording],
-        guests: &'s [GuestAlignment],
+        view: View<'s>,
         samples: &'s [Option<Samples>],
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let mut sums = ProfileSums::of(recordings, guests, samples);
-        let states = states_with_pc(recordings, guests, &mut sums, tick);
-        Self::of_all(sums, states, recordings, guests, samples)
+        let mut sums = ProfileSums::of(view, samples);
+        let states = states_with_pc(view, &mut sums, tick);
+        Self::of_all(sums, states, view, samples)
     }
 
     /// What `sums` found in the states of recordings, and in samples without vCPUs.
     pub(super) fn of_all(
         mut sums: ProfileSums<'s>,
         states: States,
-        recordings: &'s [Recording],
-        guests: &'s [GuestAlignment],
+        view: View<'s>,
         samples: &'s [Option<Samples>],
     ) -> Self {
+        let View { recordings, .. } = view;
         let without_vcpus =
             without_vcpus::gather(&mut sums.samples, &states, recordings, sums.grid.as_mut());
-        Self { without_vcpus, ..Self::of(sums, states, recordings, guests, samples) }
+        Self { without_vcpus, ..Self::of(sums, states, view, samples) }
     }
 
     /// The same with samples one by one, and times by slices.
     pub(super) fn gather_each(
-        recordings: &'s [Recording],
-        guests: &'s [GuestAlignment],
+        view: View<'s>,
         samples: &'s [Option<Samples>],
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let mut sums = ProfileSums::by_slice(recordings, guests, samples, SLICE_BYTES);
+        let View { recordings, .. } = view;
+        let mut sums = ProfileSums::by_slice(view, samples, SLICE_BYTES);
         sums.log = Some(SampleLog::default());
-        let states = states_with_pc(recordings, guests, &mut sums, tick);
+        let states = states_with_pc(view, &mut sums, tick);
         if let Some(log) = &mut sums.log {
             without_vcpus::log_first(&mut sums.samples, &states, recordings, log);
         }
-        Self::of(sums, states, recordings, guests, samples)
+        Self::of(sums, states, view, samples)
     }
 
     /// What `sums` found in the states of recordings.
     fn of(
         sums: ProfileSums<'s>,
         states: States,
-        recordings: &'s [Recording],
-        guests: &'s [GuestAlignment],
+        view: View<'s>,
         samples: &'s [Option<Samples>],
     ) -> Self {
+        let View { recordings, guests } = view;
         let ProfileSums { strata, threads, reasons, samples: seen, log, grid, .. } = sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);

@@ -8,6 +8,7 @@ use symbols::{Machine, ProcessLog};
 use super::coverage::{Coverage, Covered};
 use crate::align::GuestAlignment;
 use crate::states::{GuestCpu, VcpuRef};
+use crate::view::View;
 
 /// Frames of all stacks that are kept apart; what comes after has no stack.
 const MOST_STACK_FRAMES: usize = 1 << 22;
@@ -72,11 +73,8 @@ pub(super) struct MachineSamples<'s> {
 }
 
 impl<'s> MachineSamples<'s> {
-    pub(super) fn new(
-        recordings: &'s [Recording],
-        guests: &[GuestAlignment],
-        samples: &'s [Option<Samples>],
-    ) -> Self {
+    pub(super) fn new(view: View<'s>, samples: &'s [Option<Samples>]) -> Self {
+        let View { recordings, guests } = view;
         let pairs = recordings.iter().zip(samples);
         Self {
             samples,

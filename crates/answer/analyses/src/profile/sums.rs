@@ -2,7 +2,7 @@
 //! host's ended its guest's run, and at samples of its thread.
 
 use rustc_hash::FxHashMap;
-use sources::{Recording, Samples};
+use sources::Samples;
 use timeline::reasons::ReasonNames;
 
 use super::Evidence;
@@ -10,8 +10,8 @@ use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
 use super::strata::Strata;
-use crate::align::GuestAlignment;
 use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+use crate::view::View;
 
 /// Places that are kept apart at most, of all vCPUs together.
 const MOST_PLACES: usize = 1 << 20;
@@ -219,13 +219,10 @@ pub(crate) struct ProfileSums<'s> {
 
 impl<'s> ProfileSums<'s> {
     /// Of recordings whose guests and samples are known.
-    pub(super) fn of(
-        recordings: &'s [Recording],
-        guests: &[GuestAlignment],
-        samples: &'s [Option<Samples>],
-    ) -> Self {
+    pub(super) fn of(view: View<'s>, samples: &'s [Option<Samples>]) -> Self {
+        let View { recordings, .. } = view;
         let reasons = recordings.iter().map(ReasonNames::new).collect();
-        let samples = MachineSamples::new(recordings, guests, samples);
+        let samples = MachineSamples::new(view, samples);
         let (strata, threads) = (Strata::default(), FxHashMap::default());
         let (log, grid) = (None, None);
         let (last, room) = (FxHashMap::default(), MOST_PLACES);
@@ -233,15 +230,10 @@ impl<'s> ProfileSums<'s> {
     }
 
     /// As [`ProfileSums::of`], with times by slices, in that much memory.
-    pub(crate) fn by_slice(
-        recordings: &'s [Recording],
-        guests: &[GuestAlignment],
-        samples: &'s [Option<Samples>],
-        bytes: usize,
-    ) -> Self {
+    pub(crate) fn by_slice(view: View<'s>, samples: &'s [Option<Samples>], bytes: usize) -> Self {
         let grid = Some(SliceGrid::of(bytes / TIME_BYTES));
         let room = MOST_PLACES.min(bytes / PLACE_BYTES);
-        Self { grid, room, ..Self::of(recordings, guests, samples) }
+        Self { grid, room, ..Self::of(view, samples) }
     }
 
     /// Makes room for times from then to then.

@@ -1,5 +1,6 @@
 //! What threads of a host ran in spans of their time, by samples: for who splits that time otherwise than by states.
 
+use crate::view::View;
 use std::cell::RefCell;
 
 use sources::{Recording, Samples};
@@ -19,7 +20,7 @@ pub(crate) struct ThreadSamples<'s>(MachineSamples<'s>);
 impl<'s> ThreadSamples<'s> {
     /// Those that were taken with a recording, if any were; both slices have one, or none.
     pub(crate) fn new(recording: &'s [Recording], samples: &'s [Option<Samples>]) -> Self {
-        Self(MachineSamples::new(recording, &[], samples))
+        Self(MachineSamples::new(View::on_own_clocks(recording), samples))
     }
 
     /// Whether there are any.

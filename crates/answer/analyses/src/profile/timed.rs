@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
-use sources::{Recording, Samples};
+use sources::Samples;
 
 use super::code::{Code, CodeAt};
 use super::found::Found;
 use super::sample_log::{Logged, Whose};
 use super::samples::Place;
 use super::sums::{SampleKind, Stratum, StratumSum};
-use super::{CodeFrame, GuestAlignment, without_vcpus};
+use super::{CodeFrame, without_vcpus};
 use crate::states::{Part, Roles, States, VcpuState};
+use crate::view::View;
 
 /// A sample of the first recording's vCPUs and threads, or time that no sample says more of.
 #[derive(Clone, Copy, Debug)]
@@ -59,13 +60,12 @@ type NamedCode = (CodeAt, Option<String>);
 /// Calls `each` with the samples of a run, whose first recording is the host's, and then with the time of its vCPUs that
 /// has none. Where a guest sampled itself, its samples count for stacks and the host's for what ran.
 pub(crate) fn each_sample(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     samples: &[Option<Samples>],
     tick: &(dyn Fn(u64) + Sync),
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) -> States {
-    let mut found = Found::gather_each(recordings, guests, samples, tick);
+    let mut found = Found::gather_each(view, samples, tick);
     let (kept, stride) = found.log.take().unwrap_or_default().finish();
     let mut reasons = found.reasons.drain(..).next();
     let mut reason = |exit: Option<(u8, u64)>| {

@@ -3,11 +3,10 @@
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-use sources::Recording;
 use timeline::rounds::round_bytes;
 
 use super::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states};
-use crate::align::GuestAlignment;
+use crate::view::View;
 
 /// What is handed over at a time, at most; smaller batches cost `export --to perfetto` a twentieth to a tenth.
 const MOST_IN_BATCH: usize = 8192;
@@ -18,12 +17,11 @@ const UNDER_WAY: usize = 3;
 
 /// [`states`] for a sink that takes spans on another thread, in the same order. It gets no events and no gaps.
 pub fn states_aside<S: StateSink>(
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
+    view: View<'_>,
     sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> States {
-    aside(sink, |sender| states(recordings, guests, sender, tick))
+    aside(sink, |sender| states(view, sender, tick))
 }
 
 /// Calls `read` with a sink whose spans are given to `sink`, on another thread and in the same order; events and gaps are not.

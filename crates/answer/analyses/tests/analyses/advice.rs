@@ -5,6 +5,7 @@ use analyses::advice::{Advice, EvidenceOf, RULES, advise};
 use analyses::cpu::{TakenCpu, cpu};
 use analyses::exit_question::ask;
 use analyses::nested::OfLevelTwo;
+use analyses::view::View;
 use sources::Recording;
 use testkit::Machine;
 
@@ -123,7 +124,7 @@ impl Guest {
 
 fn of(recording: &Recording) -> Vec<Advice> {
     let (exits, nested) = ask(recording, &(EvidenceOf, OfLevelTwo), &|_| ());
-    let taken = cpu(std::slice::from_ref(recording), &[], &[], &|_| ()).taken;
+    let taken = cpu(View::on_own_clocks(std::slice::from_ref(recording)), &[], &|_| ()).taken;
     advise(&exits, &nested.rows, &taken.iter().collect::<Vec<&TakenCpu>>())
 }
 

@@ -6,6 +6,7 @@ use analyses::exits::exits;
 use analyses::group::By;
 use analyses::known_parts::KnownParts;
 use analyses::path::{PathEnds, paths};
+use analyses::view::View;
 use testkit::Machine;
 
 const VCPU: i32 = 100;
@@ -206,7 +207,8 @@ fn requests_are_followed_on_every_architecture() {
         host.event(0, 1_020, VCPU, entry.0, entry.1);
         host.event(1, 1_040, 0, "sched_switch", &switch(0, 0, IOTHREAD));
         host.event(1, 1_200, IOTHREAD, "sched_switch", &switch(IOTHREAD, 1, 0));
-        let found = paths(&[host.recording()], &[], &PathEnds::default(), &|_| ()).unwrap();
+        let found =
+            paths(View::on_own_clocks(&[host.recording()]), &PathEnds::default(), &|_| ()).unwrap();
         let names: Vec<&str> = found.paths.iter().map(|path| path.name.as_str()).collect();
         assert_eq!(names, ["mmio write 0xfe000010: vcpu → iothread, one way"], "{machine:?}");
     }

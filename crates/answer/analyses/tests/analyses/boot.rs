@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::machinery::Machinery;
 use analyses::boot::{Boot, BootMarks, BootedMachine, PhaseKind, boot};
+use analyses::view::View;
 use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{MARK_NUMBER, mark_words};
 use sources::{Collected, Recording};
@@ -15,7 +16,7 @@ fn found(recording: Recording, collected: Option<Collected>, marks: &BootMarks) 
     let tick = |bytes: u64| {
         read.fetch_add(bytes, Ordering::Relaxed);
     };
-    let boot = boot(&[recording], &[collected], &[], marks, &tick);
+    let boot = boot(View::on_own_clocks(&[recording]), &[collected], marks, &tick);
     (boot, read.into_inner() / stored)
 }
 

@@ -6,6 +6,7 @@ use analyses::align::{Method, align};
 use analyses::critical::{
     Critical, CriticalOf, CriticalState as S, CriticalTask, CriticalThread, NoSuchTask, critical,
 };
+use analyses::view::View;
 use raw_bytes::ByteOrder::Little;
 use sources::Recording;
 use testkit::Random;
@@ -87,7 +88,7 @@ fn asked(recordings: &mut [Recording], task: &str) -> Result<Critical, NoSuchTas
     };
     guests.iter().for_each(|guest| guest.apply(&mut recordings[guest.guest]));
     let of = CriticalOf::Task(CriticalTask(task.to_owned()));
-    let found = critical(recordings, &guests, &of, &|_| ())?;
+    let found = critical(View::new(recordings, &guests), &of, &|_| ())?;
     check(&found);
     Ok(found)
 }

@@ -2,6 +2,7 @@
 
 use crate::machinery::Machinery;
 use analyses::path::{Actor, ExampleOf, NoSuchEvent, Path, PathEnds, Paths, paths};
+use analyses::view::View;
 
 const VCPU: i32 = 100;
 const OTHER_VCPU: i32 = 101;
@@ -75,7 +76,7 @@ impl Host {
 
     fn found_between(self, start: Option<&str>, end: Option<&str>) -> Result<Paths, NoSuchEvent> {
         let ends = PathEnds { start: start.map(str::to_owned), end: end.map(str::to_owned) };
-        paths(&[self.0.recording()], &[], &ends, &|_| ())
+        paths(View::on_own_clocks(&[self.0.recording()]), &ends, &|_| ())
     }
 
     fn found(self) -> Paths {

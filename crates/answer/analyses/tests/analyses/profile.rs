@@ -1,7 +1,8 @@
 //! Profiles of made-up guests whose code's times are known.
 
-use analyses::profile::{Evidence, GuestStacks, Profile, ProfileRow, profile};
+use analyses::profile::{Evidence, GuestStacks, Profile, ProfileQuestion, ProfileRow, profile};
 use analyses::states::VcpuState;
+use analyses::view::View;
 use perfdata::{Attr, CpuMode, Flags, PipeWriter, event_type, kind, marker, sample_type};
 use proptest::prelude::*;
 use sources::{Recording, Samples};
@@ -26,7 +27,11 @@ struct Run {
 }
 
 fn profile_of(runs: &[Run]) -> Profile {
-    profile(&[host_of(runs)], &[], &[], &[], GuestStacks::Corrected, &|_| ())
+    profile(
+        View::on_own_clocks(&[host_of(runs)]),
+        ProfileQuestion { samples: &[], given: &[], stacks: GuestStacks::Corrected },
+        &|_| (),
+    )
 }
 
 fn host_of(runs: &[Run]) -> Recording {
@@ -200,9 +205,16 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         ],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
-    let without =
-        profile(std::slice::from_ref(&host), &[], &[], &[], GuestStacks::Corrected, &|_| ());
-    let found = profile(&[host], &[], &[Some(samples)], &[], GuestStacks::Corrected, &|_| ());
+    let without = profile(
+        View::on_own_clocks(std::slice::from_ref(&host)),
+        ProfileQuestion { samples: &[], given: &[], stacks: GuestStacks::Corrected },
+        &|_| (),
+    );
+    let found = profile(
+        View::on_own_clocks(&[host]),
+        ProfileQuestion { samples: &[Some(samples)], given: &[], stacks: GuestStacks::Corrected },
+        &|_| (),
+    );
     assert_eq!(found.vcpus[0].time_ns, without.vcpus[0].time_ns);
     let in_guest = |address| {
         let row = at(&found, KERNEL + address);
@@ -247,7 +259,11 @@ fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
         &[(1100, HOST_KERNEL, &one), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &one)],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
-    let found = profile(&[host], &[], &[Some(samples)], &[], GuestStacks::Corrected, &|_| ());
+    let found = profile(
+        View::on_own_clocks(&[host]),
+        ProfileQuestion { samples: &[Some(samples)], given: &[], stacks: GuestStacks::Corrected },
+        &|_| (),
+    );
     let [worker] = &found.threads[..] else { panic!("{:?}", found.threads) };
     assert_eq!((worker.part.name(), worker.thread, worker.time_ns), ("vhost", WORKER as u32, 800));
     // 100 until the first sample, 600 until the second; what remains is shared out alike.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use analyses::align::{Method, align};
 use analyses::profile::{
-    Evidence, GuestStacks, Profile, ProfileRow, SampledTime, profile, profile_of_instructions,
+    Evidence, GuestStacks, Profile, ProfileQuestion, ProfileRow, SampledTime, profile,
+    profile_of_instructions,
 };
 use perfdata::{Attr, Flags, PipeWriter, event_type, kind, marker, sample_type};
 use proptest::prelude::*;
@@ -238,14 +239,12 @@ fn found(mixture: &Mixture, asked: Asked) -> (Profile, [u64; 3], Vec<(u64, u64)>
     for recording in &mut recordings {
         recording.set_range(TimeRange { from_ns: range.0, to_ns: range.1 });
     }
-    let of = (&recordings[..], &guests[..], &samples[..]);
+    let view = View::new(&recordings, &guests);
     let stacks = if asked == Asked::Raw { GuestStacks::Raw } else { GuestStacks::Corrected };
+    let question = ProfileQuestion { samples: &samples, given: &[], stacks };
     let profile = match asked {
-        Asked::Instructions => {
-            let code = (&[None, None][..], 0);
-            profile_of_instructions(of.0, of.1, of.2, &[], code, stacks, &|_| ())
-        }
-        _ => profile(of.0, of.1, of.2, &[], stacks, &|_| ()),
+        Asked::Instructions => profile_of_instructions(view, question, (&[None, None], 0), &|_| ()),
+        _ => profile(view, question, &|_| ()),
     };
     let first = profile.rows.iter().map(|row| row.time.ns).sum::<u64>();
     assert_eq!(first, profile.vcpus[0].time_ns, "rows add up");

@@ -13,7 +13,8 @@ use analyses::latencies::LatenciesOf;
 use analyses::nested::{OfLevelTwo, nested};
 use analyses::over_time::{KnownOfAll, PageRoom, over_time};
 use analyses::path::{DoneRequest, DoneRequestSink, PathEnds, Paths, done_requests, paths};
-use analyses::profile::{GuestStacks, profile};
+use analyses::profile::{GuestStacks, ProfileQuestion, profile};
+use analyses::view::View;
 use sources::Recording;
 
 const ROOM: PageRoom = PageRoom {
@@ -42,28 +43,27 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
             vcpu_threads: of_exits.vms[0].vcpus.iter().map(|vcpu| vcpu.thread).collect(),
         };
         let vms = [of_exits.vms.clone()];
-        let known = KnownOfAll {
-            guests: &[],
-            samples: &[],
-            vms: &vms,
-            processes: &[],
-            machines: &[machine],
-        };
-        let mut found = over_time(std::slice::from_ref(&recording), known, ROOM, &quiet);
+        let known = KnownOfAll { samples: &[], vms: &vms, processes: &[], machines: &[machine] };
+        let all = std::slice::from_ref(&recording);
+        let mut found = over_time(View::on_own_clocks(all), known, ROOM, &quiet);
         assert_eq!(recording.bytes_read(), 2 * recording.stored_len(), "{name}");
         // Each question by itself reads again, and says the same.
         let alone = (exits(&recording, &By::DEFAULT, &quiet), nested(&recording, &quiet));
         assert_eq!(shown(&(of_exits, of_level_two)), shown(&alone), "{name}");
         assert!(latencies.unwrap().heat.columns().is_some(), "{name}");
-        let all = std::slice::from_ref(&recording);
-        assert_eq!(shown(&found.cpu), shown(&cpu(all, &[], &[], &quiet)), "{name}");
-        let alone = has_handlers(&recording).then(|| irqs(all, &[], irqs::By::Handler, &quiet));
+        assert_eq!(shown(&found.cpu), shown(&cpu(View::on_own_clocks(all), &[], &quiet)), "{name}");
+        let alone = has_handlers(&recording)
+            .then(|| irqs(View::on_own_clocks(all), irqs::By::Handler, &quiet));
         assert_eq!(shown(&found.irqs), shown(&alone), "{name}");
-        let mut alone = profile(all, &[], &[], &[], GuestStacks::Corrected, &quiet);
+        let mut alone = profile(
+            View::on_own_clocks(all),
+            ProfileQuestion { samples: &[], given: &[], stacks: GuestStacks::Corrected },
+            &quiet,
+        );
         assert!(alone.slices.is_none(), "{name}");
         alone.slices.clone_from(&found.profile.slices);
         assert_eq!(shown(&found.profile), shown(&alone), "{name}");
-        let alone = paths(all, &[], &PathEnds::default(), &quiet).unwrap();
+        let alone = paths(View::on_own_clocks(all), &PathEnds::default(), &quiet).unwrap();
         lists_each_request(&found.paths, all);
         found.paths.are_listed = false;
         found.paths.paths.iter_mut().for_each(|path| path.listed.clear());
@@ -85,7 +85,7 @@ impl DoneRequestSink for Each {
 
 fn lists_each_request(paths: &Paths, recordings: &[Recording]) {
     let mut each = Each::default();
-    done_requests(recordings, &[], &mut each, &|_| ());
+    done_requests(View::on_own_clocks(recordings), &mut each, &|_| ());
     each.0.sort();
     assert!(paths.are_listed);
     let mut listed = Vec::new();
@@ -106,9 +106,10 @@ fn of_more_requests_than_there_is_room_for_none_is_listed() {
     let machine =
         LaneMachine { name: String::new(), is_guest: false, vcpu_threads: HashSet::new() };
     let machines = [machine];
-    let known =
-        KnownOfAll { guests: &[], samples: &[], vms: &vms, processes: &[], machines: &machines };
-    let of = |requests| over_time(all, known, PageRoom { requests, ..ROOM }, &|_| ()).paths;
+    let known = KnownOfAll { samples: &[], vms: &vms, processes: &[], machines: &machines };
+    let of = |requests| {
+        over_time(View::on_own_clocks(all), known, PageRoom { requests, ..ROOM }, &|_| ()).paths
+    };
     let requests = usize::try_from(of(0).requests).unwrap();
     assert!(requests > 10);
     for (room, are_listed) in [(0, false), (requests - 1, false), (requests, true)] {

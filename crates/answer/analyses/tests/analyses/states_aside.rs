@@ -5,6 +5,7 @@ use std::path::Path;
 use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states, states_aside,
 };
+use analyses::view::View;
 use sources::Recording;
 
 /// What a sink was given.
@@ -49,8 +50,8 @@ fn it_is_given_the_same_in_the_same_order() {
     for name in ["arm64/D.dat", "arm64/A.guest.dat", "x86-vmx/smp.dat", "x86-svm/host-guest.dat"] {
         let recording: [Recording; 1] = [sources::open(&fixtures.join(name)).unwrap()];
         let (mut here, mut aside) = (All::default(), All::default());
-        let found = states(&recording, &[], &mut here, &|_| ());
-        let found_aside = states_aside(&recording, &[], &mut aside, &|_| ());
+        let found = states(View::on_own_clocks(&recording), &mut here, &|_| ());
+        let found_aside = states_aside(View::on_own_clocks(&recording), &mut aside, &|_| ());
         assert!(!here.0.is_empty() && here.0 == aside.0, "{name}");
         assert_eq!(found.pass.spans_ns, found_aside.pass.spans_ns, "{name}");
         most = most.max(here.0.len());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Cursor, Write};
 use std::path::Path;
 
+use analyses::view::View;
 use lake::tables::EVENTS;
 use lake::{Files, Ids, NeededEvents, Origin, Question, Table, identify, write_needed_events};
 use report::events::Machine;
@@ -70,8 +71,7 @@ fn read(times: TimeRange) -> (u64, u64) {
     let processes = [HashMap::new()];
     let tables = [&EVENTS];
     let question = Question {
-        recordings: &[],
-        guests: &[],
+        view: View::on_own_clocks(&[]),
         machines: &machines,
         processes: &processes,
         origin: &origin,
@@ -80,9 +80,9 @@ fn read(times: TimeRange) -> (u64, u64) {
         written: &tables,
         events: &filter,
     };
-    let ids = identify(&Question { recordings: &recordings, ..question });
+    let ids = identify(&Question { view: View::on_own_clocks(&recordings), ..question });
     recordings.iter_mut().for_each(|one| one.set_range(times));
-    let question = Question { recordings: &recordings, ..question };
+    let question = Question { view: View::on_own_clocks(&recordings), ..question };
     let needed = NeededEvents {
         ids,
         from_ns: Some(times.from_ns),

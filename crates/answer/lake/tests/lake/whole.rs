@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use analyses::view::View;
 use lake::store::{Added, Addition, LocalFolder, Storage, verify};
 use lake::tables::{EXIT_ROLLUP, EXITS, MACHINES, SESSIONS};
 use lake::{Ids, Origin, Question, SourceHash, Table, UnixClock, identify, write_tables};
@@ -66,8 +67,7 @@ pub(crate) fn asked<T>(
     };
     let events = Filter::default();
     let question = Question {
-        recordings: &recordings,
-        guests: &[],
+        view: View::on_own_clocks(&recordings),
         machines: &machines,
         processes: &[],
         origin: &origin,

@@ -15,7 +15,7 @@ use super::exit_metrics::reason_in_names;
 use super::lab_toggle::LabToggle;
 use super::lab_workload::LabWorkload;
 use crate::lab_steps::LabSteps;
-use crate::misuse::Misuse;
+use session::Misuse;
 
 /// How long what prepares a guest may take.
 const SHORT: Duration = Duration::from_secs(60);

@@ -13,11 +13,11 @@ use analyses::group::By;
 use analyses::states::VcpuState;
 use experiment::{Count, RunOf, Watch};
 use lab::{Lab, LabRecording};
+use session::Session;
 use sources::Recording;
 use waits::Deadline;
 
 use super::exit_metrics::{ReasonSums, exit_metrics};
-use crate::inputs::open_all;
 use crate::running::Running;
 
 /// How long a recorder may take to begin, and to write all when it ends.
@@ -150,13 +150,13 @@ fn failed(session: &Path, why: &str) -> io::Error {
 
 /// The metrics of `--exits`, out of a recording.
 fn counts(session: &Path, vm: Option<&str>) -> anyhow::Result<Vec<Count>> {
-    let recordings = open_all(&[session.to_owned()])?;
-    let used = cpu(&recordings, &[], &[], &|_| ());
+    let session = Session::open(&[session.to_owned()])?;
+    let used = cpu(session.view(), &[], &|_| ());
     let times = || used.vms.iter().filter(|one| vm.is_none_or(|vm| one.name == vm));
     let guest_ns = times().map(|vm| vm.times.guest()).sum();
     let waits = [VcpuState::Waiting, VcpuState::Preempted];
     let run_queue_ns = times().map(|vm| vm.times.of_all(&waits)).sum();
-    let all: Vec<Exits> = recordings.iter().map(by_reason).collect();
+    let all: Vec<Exits> = session.recordings().iter().map(by_reason).collect();
     let rows = all.iter().flat_map(|exits| &exits.rows);
     let rows = rows.filter(|row| vm.is_none_or(|vm| row.group.vm.as_deref() == Some(vm)));
     let sums = rows.map(|row| ReasonSums {

@@ -4,43 +4,36 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use analyses::align::GuestAlignment;
 use anyhow::{Context, bail};
 use export::{TraceDatExport, Written};
 use printable::messages;
 use report::events::Machine;
+use session::Session;
 use sources::Recording;
 use timeline::event_filter::Filter;
 
 use crate::args::export::ExportArgs;
-use crate::losses::say_losses;
-use crate::machines::machines;
 use crate::output;
 use crate::progress::Progress;
 
 /// The clock to name where times are nanoseconds, and those of a clock that counts something else.
 const NANOSECONDS: &str = "local";
 
-pub(super) fn write(
-    args: &ExportArgs,
-    recordings: &[Recording],
-    guests: &[GuestAlignment],
-    filter: &Filter,
-) -> anyhow::Result<()> {
+pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Result<()> {
+    let (view, recordings) = (session.view(), session.recordings());
     let Some(to) = args.output.as_deref() else { bail!("--format tracedat takes -o") };
     let paths = match recordings {
         [_] => vec![to.to_owned()],
-        several => {
-            let machines = machines(several, guests);
-            let names = names(&machines)?;
+        _ => {
+            let names = names(&Machine::of_all(view))?;
             fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
             names.iter().map(|name| to.join(name)).collect()
         }
     };
-    let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
+    let progress = Progress::new(view.stored_len());
     let mut all = Written::default();
     for (at, (recording, path)) in recordings.iter().zip(&paths).enumerate() {
-        let aligned = guests.iter().find(|one| one.guest == at && one.chosen.is_some());
+        let aligned = view.alignment(at).filter(|one| one.chosen.is_some());
         let host = aligned.and_then(|one| recordings.get(one.host));
         let on_clock = host.map(clock);
         let export = TraceDatExport { recording, filter, on_clock };
@@ -49,7 +42,7 @@ pub(super) fn write(
         all.losses_at_end += written.losses_at_end;
     }
     progress.finish();
-    say_losses(recordings);
+    session.say_losses();
     report(&all);
     Ok(())
 }

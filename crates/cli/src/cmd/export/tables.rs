@@ -12,14 +12,13 @@ use printable::messages;
 use crate::args::export::ExportArgs;
 use crate::notice::say;
 use crate::output::{self, Output};
-use crate::part::Part;
 use crate::session_tables::{SessionTables, convert, convert_needed_events};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let Some(folder) = args.output.as_deref() else { bail!("--format parquet takes -o") };
     refuse_source(folder, &args.files)?;
-    let part = Part::new(args.from, args.until(), &args.vms);
-    let mut sources = SessionTables::open(&args.files, args.method.method, &part)?;
+    let selection = args.selection();
+    let mut sources = SessionTables::open(&args.files, args.method.method(), &selection)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);
@@ -28,7 +27,7 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
         return files.complete();
     }
     // One part is read of a recording: that which was asked for stays.
-    if part.has_all_vcpus() {
+    if selection.has_all_vcpus() {
         sources.leave_out_other_vms(&args.tables, &args.events, &args.needed.needed_vm)?;
     }
     let written = convert(&sources, &args.tables, (only, &args.events), &mut files)?;

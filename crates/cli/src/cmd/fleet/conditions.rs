@@ -10,7 +10,7 @@ use printable::messages;
 use report::plural;
 
 use crate::exit_codes::CONDITION_HOLDS;
-use crate::misuse::Misuse;
+use session::Misuse;
 
 /// Conditions, each with the number that it is on.
 #[derive(Debug)]

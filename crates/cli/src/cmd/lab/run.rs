@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::bail;
 use lab::{Arch, Cache, Description, Lab, Scenario, Step, Truth, UpOptions};
 use printable::messages;
+use session::Session;
 
 use super::{asked, interrupted, truth};
 use crate::args::lab::LabRunArgs;
-use crate::inputs::open_all;
 use crate::lab_steps::LabSteps;
 
 /// How often a scenario is run again because a machine hangs.
@@ -78,7 +78,7 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
 
 /// Shows what was made and what was recorded.
 fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<()> {
-    let recordings = open_all(&[folder.to_owned()])?;
+    let recordings = Session::open(&[folder.to_owned()])?.into_recordings();
     let mut err = messages();
     for event in asked::missing(command_line, &recordings) {
         writeln!(

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use lake::Pseudonyms;
 
-use crate::misuse::Misuse;
 use crate::notice::say;
+use session::Misuse;
 
 /// Bytes of a key that is made.
 const KEY_BYTES: usize = 32;

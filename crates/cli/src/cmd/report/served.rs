@@ -3,28 +3,23 @@
 
 mod picked;
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use analyses::align::GuestAlignment;
-use analyses::lanes::{LaneMachine, LaneRoom};
-use analyses::over_time::{KnownOfAll, PageRoom, over_time};
+use analyses::lanes::LaneRoom;
+use analyses::over_time::{PageRoom, over_time};
 use anyhow::{Context, bail};
 use httpd::{Answer, Body, Bounds, Query, Server};
 use printable::messages;
-use report::events::{Style, write_events};
+use report::events::{Machine, Style, write_events};
 use report::html::{PageReport, write_lanes};
-use sources::{Clock, Recording, TimeRange};
-use timeline::Vm;
+use session::{Misuse, Session};
+use sources::{Recording, TimeRange};
 use timeline::event_filter::Filter;
 
-use crate::inputs::open_all;
-use crate::machines::machines;
-use crate::misuse::Misuse;
-use crate::part::set_clocks;
+use super::known::Known;
 use picked::Picked;
 
 /// Events of an answer, unless fewer are asked for.
@@ -43,18 +38,6 @@ const MOST_STORED_BYTES: u64 = 64 << 20;
 /// length, and no less than this.
 const MARGIN_PART: u64 = 2;
 const LEAST_MARGIN_NS: u64 = 1_000_000;
-
-/// What is known of recordings since the page was made.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) files: Vec<PathBuf>,
-    /// With guests on their host's.
-    pub(super) clocks: Vec<(PathBuf, Clock)>,
-    pub(super) guests: Vec<GuestAlignment>,
-    pub(super) vms: Vec<Vec<Vm>>,
-    pub(super) processes: Vec<HashMap<u32, u32>>,
-    pub(super) machines: Vec<LaneMachine>,
-}
 
 /// Refuses recordings that can't be read twice.
 ///
@@ -76,7 +59,12 @@ pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the page can't be kept, or the port is taken.
-pub(super) fn serve(port: u16, page: PageReport, known: Known) -> anyhow::Result<()> {
+pub(super) fn serve(
+    port: u16,
+    page: PageReport,
+    (session, files): (Session, Vec<PathBuf>),
+    known: Known,
+) -> anyhow::Result<()> {
     let (file, len) = kept(&page).context("cannot keep the page in a temporary file")?;
     let times = page.times_ns();
     // What is in the file needs no memory besides.
@@ -89,7 +77,7 @@ pub(super) fn serve(port: u16, page: PageReport, known: Known) -> anyhow::Result
         messages(),
         "hyperscope: open this address in a browser of this machine; whoever knows it can read the recordings, until this is ended"
     );
-    let served = Served { known, times, one_at_a_time: Mutex::new(()) };
+    let served = Served { session, files, known, times, one_at_a_time: Mutex::new(()) };
     let page = Arc::new(file);
     server.serve(&|query| match query.name.as_str() {
         "" => Answer {
@@ -116,6 +104,9 @@ fn kept(page: &PageReport) -> io::Result<(File, u64)> {
 }
 
 struct Served {
+    /// As the page has it. Blocks that are left out of a recording are gone, so files are opened again for each answer.
+    session: Session,
+    files: Vec<PathBuf>,
     known: Known,
     /// The times of the page.
     times: TimeRange,
@@ -147,25 +138,17 @@ impl Served {
         (from_ns <= to_ns).then_some(TimeRange { from_ns, to_ns })
     }
 
-    /// The recordings with no more than an interval. Blocks that are left out are gone, so they are
-    /// opened again for each answer.
-    fn recordings(&self, range: TimeRange) -> anyhow::Result<Vec<Recording>> {
-        let mut recordings = open_all(&self.known.files)?;
-        set_clocks(&mut recordings, &self.known.clocks);
-        recordings.iter_mut().for_each(|one| one.set_range(range));
-        Ok(recordings)
-    }
-
     /// Events with all of some words, in the order of their times.
     fn events(&self, query: &Query, range: TimeRange) -> anyhow::Result<Answer> {
-        let recordings = self.recordings(range)?;
-        let machines = machines(&recordings, &self.known.guests);
+        let session = self.session.opened_again(&self.files, range)?;
+        let machines = Machine::of_all(session.view());
         let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
         let limit = limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
         let words = query.get("words").unwrap_or_default();
         let mut picked = Picked::new(words, limit, self.times.from_ns);
         let (filter, style) = (Filter::default(), Style::JsonText);
-        let written = write_events(&recordings, &machines, &filter, style, &mut picked, &|_| ());
+        let written =
+            write_events(session.recordings(), &machines, &filter, style, &mut picked, &|_| ());
         if let Err(error) = written
             && !picked.is_full()
         {
@@ -181,21 +164,19 @@ impl Served {
             from_ns: range.from_ns.saturating_sub(margin_ns),
             to_ns: range.to_ns.saturating_add(margin_ns),
         };
-        let recordings = self.recordings(wide)?;
-        let stored: u64 = recordings.iter().map(Recording::stored_len).sum();
-        if stored > MOST_STORED_BYTES {
+        let session = self.session.opened_again(&self.files, wide)?;
+        if session.view().stored_len() > MOST_STORED_BYTES {
             return Ok(Answer::sentence(413, "too much to be read for one answer: zoom in"));
         }
-        let Known { guests, vms, processes, machines, .. } = &self.known;
-        let samples: Vec<_> = recordings.iter().map(|_| None).collect();
-        let known = KnownOfAll { guests, samples: &samples, vms, processes, machines };
+        let samples: Vec<_> = session.recordings().iter().map(|_| None).collect();
+        let known = self.known.with_samples(&samples);
         let room = PageRoom {
             lanes: LANES,
             code_bytes: LEAST_BYTES,
             arrow_bytes: LEAST_BYTES,
             requests: 0,
         };
-        let found = over_time(&recordings, known, room, &|_| ());
+        let found = over_time(session.view(), known, room, &|_| ());
         let mut body = Vec::new();
         write_lanes(&found.lanes, self.times.from_ns, &mut body)?;
         // Not to be shown as a page: only the page that asks for it reads it.

@@ -6,6 +6,7 @@ use analyses::advice::{Advice, EvidenceOf, SavingOf, Spent, advise};
 use analyses::cpu::{TakenCpu, cpu};
 use analyses::exit_question::ask;
 use analyses::nested::OfLevelTwo;
+use analyses::view::View;
 
 use super::switches::Switch;
 use crate::error::{BenchError, Result};
@@ -32,7 +33,7 @@ pub(super) fn read(file: &Path) -> Result<AdvisedRun> {
     let unreadable = |source| BenchError::Recording { variant: "hyperscope record", source };
     let recording = sources::open(file).map_err(unreadable)?;
     let (exits, nested) = ask(&recording, &(EvidenceOf, OfLevelTwo), &|_| ());
-    let taken = cpu(std::slice::from_ref(&recording), &[], &[], &|_| ()).taken;
+    let taken = cpu(View::on_own_clocks(std::slice::from_ref(&recording)), &[], &|_| ()).taken;
     let taken: Vec<&TakenCpu> = taken.iter().collect();
     let advice = advise(&exits, &nested.rows, &taken);
     Ok(AdvisedRun { spent: exits.spent(), advice })

@@ -4,6 +4,7 @@ use analyses::diff::{
     Diff, DiffRow, Estimator, KeyValue, Lost, MeasuredGroup, Metric, Options, Question, Run,
     RunInput, RunVm, Series, Stacks, Sums, Unit, diff,
 };
+use analyses::view::View;
 use stats::Chance;
 
 const fn metric(name: &'static str, unit: Unit, of: Estimator) -> Metric {
@@ -41,7 +42,7 @@ pub(crate) static QUESTION: Question = Question {
 
 /// A run with nothing in it.
 pub(crate) const NOTHING: RunInput<'static> =
-    RunInput { recordings: &[], guests: &[], samples: &[] };
+    RunInput { view: View::on_own_clocks(&[]), samples: &[] };
 
 /// How exits come about.
 #[derive(Clone, Copy, Debug)]

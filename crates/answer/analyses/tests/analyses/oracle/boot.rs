@@ -4,6 +4,7 @@
 use analyses::align::align;
 use analyses::boot::{Boot, BootMarks, BootedMachine, Initcall, Phase, PhaseKind, boot};
 use analyses::exits::exits;
+use analyses::view::View;
 use serde_json::Value;
 use sources::Recording;
 
@@ -24,7 +25,7 @@ fn recordings() -> Vec<Recording> {
 fn found(marks: &BootMarks) -> (Vec<Recording>, Boot) {
     let recordings = recordings();
     let guests = align(&[open(HOST), open(GUEST)], None, &|_| ());
-    let boot = boot(&recordings, &[], &guests, marks, &|_| ());
+    let boot = boot(View::new(&recordings, &guests), &[], marks, &|_| ());
     (recordings, boot)
 }
 
@@ -179,13 +180,13 @@ fn marks_end_the_boot_and_begin_the_shutdown() {
 #[test]
 fn either_side_alone_gives_its_part() {
     let guest = [open(GUEST)];
-    let alone = boot(&guest, &[], &[], &BootMarks::default(), &|_| ());
+    let alone = boot(View::on_own_clocks(&guest), &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);
     assert!(machine.phases.iter().all(|one| one.host.is_none() && one.guest.is_some()));
     assert_eq!(machine.initcalls.len(), 585);
     // Without hypercalls a host knows when its guest ran, and how often it left it.
     let host = [open(HOST)];
-    let alone = boot(&host, &[], &[], &BootMarks::default(), &|_| ());
+    let alone = boot(View::on_own_clocks(&host), &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);
     assert!(machine.initcalls.is_empty() && machine.init.is_none());
     assert_eq!(machine.phases.len(), 1);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use analyses::align::align;
 use analyses::cpu::{CpuUse, cpu};
 use analyses::states::Part;
+use analyses::view::View;
 use sources::Recording;
 
 use super::{flat, open};
@@ -15,7 +16,7 @@ fn use_of(names: &[&str]) -> (Vec<Recording>, CpuUse) {
     for guest in &guests {
         guest.apply(&mut recordings[guest.guest]);
     }
-    let cpu_use = cpu(&recordings, &guests, &[], &|_| ());
+    let cpu_use = cpu(View::new(&recordings, &guests), &[], &|_| ());
     (recordings, cpu_use)
 }
 

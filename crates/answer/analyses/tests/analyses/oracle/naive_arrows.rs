@@ -8,6 +8,7 @@ use analyses::group::By;
 use analyses::lanes::{Arrow, Arrows, LaneKind, LaneMachine, LaneRoom};
 use analyses::over_time::{KnownOfAll, OverTime, PageRoom, over_time};
 use analyses::path::{Actor, HandoverKind};
+use analyses::view::View;
 use sources::Recording;
 
 use super::flat::events;
@@ -30,16 +31,10 @@ fn of_page(recordings: &mut [Recording], arrow_bytes: usize) -> OverTime {
     };
     let machines: Vec<LaneMachine> = vms.iter().enumerate().map(machine).collect();
     let processes = vec![HashMap::new(); recordings.len()];
-    let known = KnownOfAll {
-        guests: &guests,
-        samples: &[],
-        vms: &vms,
-        processes: &processes,
-        machines: &machines,
-    };
+    let known = KnownOfAll { samples: &[], vms: &vms, processes: &processes, machines: &machines };
     let lanes = LaneRoom { spans: 1 << 20, bytes: 1 << 26 };
     over_time(
-        recordings,
+        View::new(recordings, &guests),
         known,
         PageRoom { lanes, code_bytes: 1 << 20, arrow_bytes, requests: 0 },
         &|_| (),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analyses::critical::{Critical, CriticalOf, CriticalState, CriticalTask, critical};
+use analyses::view::View;
 use sources::Recording;
 
 use super::flat::{Event, events};
@@ -280,7 +281,7 @@ impl<'e, 'r> Naive<'e, 'r> {
 
 fn found(recording: &Recording, thread: u64) -> Critical {
     let of = CriticalOf::Task(CriticalTask(thread.to_string()));
-    critical(std::slice::from_ref(recording), &[], &of, &|_| ()).unwrap()
+    critical(View::on_own_clocks(std::slice::from_ref(recording)), &of, &|_| ()).unwrap()
 }
 
 /// Waits of vCPUs, VMMs and workers, by two ways that share no code.

@@ -2,6 +2,7 @@
 
 use analyses::align::align;
 use analyses::path::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, PathEnds, Paths, paths};
+use analyses::view::View;
 use sources::Recording;
 
 use super::flat::{Event, events};
@@ -13,7 +14,7 @@ fn found(recordings: &mut [Recording]) -> Paths {
         _ => align(recordings, None, &|_| ()),
     };
     guests.iter().for_each(|guest| guest.apply(&mut recordings[guest.guest]));
-    paths(recordings, &guests, &PathEnds::default(), &|_| ()).unwrap()
+    paths(View::new(recordings, &guests), &PathEnds::default(), &|_| ()).unwrap()
 }
 
 fn of_host(name: &str) -> Paths {

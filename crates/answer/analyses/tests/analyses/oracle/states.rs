@@ -9,6 +9,7 @@ use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState, states,
     states_by_thread,
 };
+use analyses::view::View;
 use sources::Recording;
 
 use super::{flat, naive_guests, open};
@@ -51,7 +52,7 @@ pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
         guest.apply(&mut recordings[guest.guest]);
     }
     let mut kept = Kept::default();
-    let states = states(&recordings, &guests, &mut kept, &|_| ());
+    let states = states(View::new(&recordings, &guests), &mut kept, &|_| ());
     (recordings, kept, states)
 }
 
@@ -71,8 +72,8 @@ fn thread_by_thread_all_is_as_in_the_order_of_all_cpus() {
     for name in super::ALL {
         let recordings = [open(name)];
         let (mut merged, mut by_thread) = (Kept::default(), Kept::default());
-        let in_order = states(&recordings, &[], &mut merged, &|_| ());
-        let found = states_by_thread(&recordings, &[], &mut by_thread, &|_| ());
+        let in_order = states(View::on_own_clocks(&recordings), &mut merged, &|_| ());
+        let found = states_by_thread(View::on_own_clocks(&recordings), &mut by_thread, &|_| ());
         assert_eq!(of_vcpus(&by_thread, &found), of_vcpus(&merged, &in_order), "{name}");
         assert_eq!(by_thread.cpus, merged.cpus, "{name}");
         let rest = |one: &States| {

@@ -4,17 +4,15 @@
 //! folder with the recordings of one run, `host.dat` and `guest-*.dat`. `-` is standard input.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use analyses::machine_names::guest_of;
 use anyhow::{Context, bail};
-use printable::messages;
 use sources::{Recording, guest_named};
 
+use crate::Misuse;
 use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
-use crate::misuse::Misuse;
-use crate::notice::say;
+use crate::say;
 use crate::vm_names::name_vms;
 
 /// The host's recording in a session folder.
@@ -65,7 +63,8 @@ fn refuse_unreadable(path: &Path, recordings: &[Recording]) -> anyhow::Result<()
 }
 
 /// The recordings' names without their folders, for a title.
-pub(crate) fn file_names(recordings: &[Recording]) -> String {
+#[must_use]
+pub fn file_names(recordings: &[Recording]) -> String {
     let names = recordings.iter().filter_map(|one| one.path().file_name());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
     names.join(", ")
@@ -120,7 +119,7 @@ fn is_guest(path: &Path) -> bool {
 ///
 /// # Errors
 /// When there is such a file.
-pub(crate) fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
+pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     let mut seen = Vec::new();
     for path in paths {
         // What can't be resolved can't be opened either: that error is reported then.
@@ -134,7 +133,8 @@ pub(crate) fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 /// Whether a recording was made inside a guest of another one, or says so itself.
-pub(crate) fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
+#[must_use]
+pub fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
     recording.peer().is_some() || all.iter().any(|host| guest_of(recording, host).is_some())
 }
 
@@ -180,10 +180,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
         pairs.push((0, 1));
     }
     if pairs.is_empty() {
-        let _ = writeln!(
-            messages(),
-            "hyperscope: no guest's recording given: its functions are shown by address"
-        );
+        say("no guest's recording given: its functions are shown by address");
     }
     for (host, guest) in pairs {
         if let Ok([host, guest]) = recordings.get_disjoint_mut([host, guest]) {

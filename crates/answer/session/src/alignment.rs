@@ -1,33 +1,29 @@
 //! Brings guests' recordings to the clock of their hosts where several are read as one, and says so.
 
-use std::io::Write;
-
-use analyses::align::{GuestAlignment, align};
+use analyses::align::{GuestAlignment, Method, align};
 use anyhow::bail;
-use printable::messages;
 use sources::Recording;
 
-use crate::args::MethodArg;
 use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 
 /// Corrects the times of all guests among `recordings`.
 ///
 /// # Errors
 /// When the method asked for can't be used, or a guest is another host's.
-pub(crate) fn align_guests(
+pub(crate) fn apply(
     recordings: &mut [Recording],
-    method: Option<MethodArg>,
+    method: Option<Method>,
 ) -> anyhow::Result<Vec<GuestAlignment>> {
     let guests = match recordings.len() {
         0 | 1 => Vec::new(),
-        _ => align(recordings, method.map(|method| method.0), &|_| ()),
+        _ => align(recordings, method, &|_| ()),
     };
     if method.is_some() && guests.is_empty() {
         bail!("--method takes the recording of a guest and that of its host");
     }
     refuse_strangers(&guests, recordings)?;
     for guest in &guests {
-        if let Some(MethodArg(wanted)) = method.filter(|_| guest.chosen.is_none()) {
+        if let Some(wanted) = method.filter(|_| guest.chosen.is_none()) {
             let result = guest.methods.iter().find(|one| one.method == wanted);
             let reason = result.and_then(|one| one.reason.as_deref()).unwrap_or("nothing to go by");
             bail!("{} can't be aligned by {}: {reason}", guest.vm, wanted.name());
@@ -56,22 +52,4 @@ pub(crate) fn refuse_strangers(
         }
     }
     Ok(())
-}
-
-/// Reports on standard error which guests keep the times of their own clock.
-pub(crate) fn report_unaligned(guests: &[GuestAlignment]) {
-    for guest in guests.iter().filter(|guest| guest.chosen.is_none()) {
-        let _ = writeln!(
-            messages(),
-            "hyperscope: {}; hyperscope align says why",
-            report::align_summary(guest)
-        );
-    }
-}
-
-/// Reports on standard error how guests were aligned, where the output has no place for it.
-pub(crate) fn report(guests: &[GuestAlignment]) {
-    for guest in guests {
-        let _ = writeln!(messages(), "hyperscope: {}", report::align_summary(guest));
-    }
 }

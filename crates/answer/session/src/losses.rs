@@ -6,15 +6,16 @@ use analyses::contents;
 use sources::Recording;
 use timeline::Losses;
 
-use crate::notice::say;
+use crate::say;
 
 /// What each recording lost; none where nothing says that anything is missing.
-pub(crate) fn losses_of(recordings: &[Recording]) -> Vec<Losses> {
+#[must_use]
+pub fn losses_of(recordings: &[Recording]) -> Vec<Losses> {
     recordings.iter().filter_map(contents::losses).collect()
 }
 
 /// Says what recordings lost, once they have been read.
-pub(crate) fn say_losses(recordings: &[Recording]) {
+pub fn say_losses(recordings: &[Recording]) {
     for recording in recordings {
         if let Some(losses) = contents::losses(recording) {
             say_losses_of(recording.path(), &losses);
@@ -23,7 +24,7 @@ pub(crate) fn say_losses(recordings: &[Recording]) {
 }
 
 /// Says what a recording lost.
-pub(crate) fn say_losses_of(path: &Path, losses: &Losses) {
+pub fn say_losses_of(path: &Path, losses: &Losses) {
     for note in report::losses_notes(losses, 0) {
         say(&format!("{}: {}", path.display(), note.trim_start()));
     }

@@ -3,4 +3,4 @@
 /// What is wrong with the files of a command line, in a sentence. The command ends with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Misuse(pub(crate) String);
+pub struct Misuse(pub String);

@@ -14,41 +14,50 @@ use sources::guest_named;
 const MAX_BYTES: u64 = 16 << 20;
 
 /// What a recorder reported.
-#[derive(Debug, Default)]
-pub(crate) struct Recorded {
+#[derive(Clone, Debug, Default)]
+pub struct Reported {
     /// What recording cost.
-    pub(crate) cost: Option<RecorderCost>,
+    pub cost: Option<RecorderCost>,
     /// Processes of VMs by their vCPU threads.
-    pub(crate) processes: HashMap<u32, u32>,
+    pub processes: HashMap<u32, u32>,
     /// Processes of VMs by all their threads: those of vCPUs, and others.
-    pub(crate) vmm_threads: HashMap<u32, u32>,
+    pub vmm_threads: HashMap<u32, u32>,
     /// When it began, in Unix time.
-    pub(crate) begun_unix_ns: Option<u64>,
+    pub begun_unix_ns: Option<u64>,
     /// Moments by the trace clock, by Unix time, and how far apart those were read.
-    pub(crate) clock_pairs: Vec<(u64, u64, u64)>,
+    pub clock_pairs: Vec<(u64, u64, u64)>,
     /// The name of the host that no other has.
-    pub(crate) host_id: Option<String>,
+    pub host_id: Option<String>,
     /// The model of its CPUs.
-    pub(crate) cpu_model: Option<String>,
+    pub cpu_model: Option<String>,
     /// Their microcode.
-    pub(crate) microcode: Option<String>,
+    pub microcode: Option<String>,
+    /// What the recorder says went wrong with this recording.
+    pub faults: Vec<String>,
+    /// How long guests were recorded while their host was: of a host's recording all of its session's guests, of a
+    /// guest's itself.
+    pub covered: Vec<Covered>,
+    /// What an event costs the guest whose recording this is, as its agent has measured it.
+    pub event_cost: Option<EventCost>,
 }
 
 /// What the recorder of this recording reported, if it is one of a session and did.
-pub(crate) fn recorded(recording: &Path) -> Recorded {
-    read(recording).map_or_else(Recorded::default, |reported| {
-        let of_host = |key| Some(reported.get("host")?.get(key)?.as_str()?.to_owned());
-        Recorded {
-            cost: cost(&reported),
-            processes: processes(&reported, &["vcpus"]),
-            vmm_threads: processes(&reported, &["vcpus", "threads"]),
-            begun_unix_ns: reported.get("begun_unix_ns").and_then(Value::as_u64),
-            clock_pairs: clock_pairs(&reported),
-            host_id: of_host("id"),
-            cpu_model: of_host("cpu_model"),
-            microcode: of_host("microcode"),
-        }
-    })
+pub(crate) fn reported(recording: &Path) -> Reported {
+    let Some(session) = read(recording) else { return Reported::default() };
+    let of_host = |key| Some(session.get("host")?.get(key)?.as_str()?.to_owned());
+    Reported {
+        cost: cost(&session),
+        processes: processes(&session, &["vcpus"]),
+        vmm_threads: processes(&session, &["vcpus", "threads"]),
+        begun_unix_ns: session.get("begun_unix_ns").and_then(Value::as_u64),
+        clock_pairs: clock_pairs(&session),
+        host_id: of_host("id"),
+        cpu_model: of_host("cpu_model"),
+        microcode: of_host("microcode"),
+        faults: faults(&session, recording),
+        covered: covered(&session, recording),
+        event_cost: event_cost(&session, recording),
+    }
 }
 
 fn clock_pairs(reported: &Value) -> Vec<(u64, u64, u64)> {
@@ -60,23 +69,18 @@ fn clock_pairs(reported: &Value) -> Vec<(u64, u64, u64)> {
     pairs.map_or_else(Vec::new, |pairs| pairs.iter().filter_map(pair).collect())
 }
 
-/// What the recorder of this recording says went wrong with it.
-pub(crate) fn faults(recording: &Path) -> Vec<String> {
-    let reported = read(recording).unwrap_or_default();
+fn faults(session: &Value, recording: &Path) -> Vec<String> {
     let reported = match guest_named(recording) {
-        None => Some(&reported),
-        Some(name) => of_guest(&reported, name),
+        None => Some(session),
+        Some(name) => of_guest(session, name),
     };
     let faults = reported.and_then(|reported| reported.get("faults")?.as_array());
     let text = |fault: &Value| fault.as_str().map(str::to_owned);
     faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
 }
 
-/// How long guests were recorded while their host was, by the recorder: of a host's recording all of its session's guests, of
-/// a guest's itself.
-pub(crate) fn covered(recording: &Path) -> Vec<Covered> {
-    let reported = read(recording).unwrap_or_default();
-    let Some(of_ns) = reported.get("duration_ns").and_then(Value::as_u64) else {
+fn covered(session: &Value, recording: &Path) -> Vec<Covered> {
+    let Some(of_ns) = session.get("duration_ns").and_then(Value::as_u64) else {
         return Vec::new();
     };
     let recorded_guest = guest_named(recording);
@@ -86,14 +90,12 @@ pub(crate) fn covered(recording: &Path) -> Vec<Covered> {
         let time_ns = guest.get("recorded_ns")?.as_u64()?;
         Some(Covered { guest: name.to_owned(), time_ns, of_ns })
     };
-    let guests = reported.get("guests").and_then(Value::as_array);
+    let guests = session.get("guests").and_then(Value::as_array);
     guests.map_or_else(Vec::new, |guests| guests.iter().filter_map(covered).collect())
 }
 
-/// What an event costs the guest whose recording this is, as its agent has measured it.
-pub(crate) fn event_cost(recording: &Path) -> Option<EventCost> {
-    let reported = read(recording)?;
-    let cost = of_guest(&reported, guest_named(recording)?)?.get("event_cost")?;
+fn event_cost(session: &Value, recording: &Path) -> Option<EventCost> {
+    let cost = of_guest(session, guest_named(recording)?)?.get("event_cost")?;
     let times = |key| {
         let times = cost.get(key)?.as_array()?.iter();
         times.map(Value::as_u64).collect::<Option<Vec<u64>>>()

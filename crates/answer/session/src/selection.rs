@@ -1,40 +1,52 @@
 //! Leaves of recordings the part that is asked for, and says what is left out: `--from`, `--to`, `--vm`, `--vcpu`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod left;
 
-use analyses::align::GuestAlignment;
+use std::collections::{BTreeMap, BTreeSet};
+
 use analyses::machine_names::MachineName;
+use analyses::view::View;
 use analyses::vms::find_vms;
 use anyhow::bail;
-use printable::messages;
 use report::{PartRead, RangeRead, plural};
-use sources::{Clock, Recording, TimeRange};
+use sources::{Recording, TimeRange};
 use timeline::event_filter::CpuSet;
 
-use crate::aligned::align_guests;
-use crate::args::part::VmArgs;
-use crate::misuse::Misuse;
-use crate::notice::say;
+use self::left::{Left, is_outside, outside_note};
 use crate::seconds::{Seconds, When};
+use crate::{Misuse, Session, say};
 
 /// A part of recordings; all there is, where it is left open.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Part {
+pub struct Selection {
     from: Option<When>,
     to: Option<When>,
     vms: Vec<String>,
     vcpus: Option<CpuSet>,
 }
 
-impl Part {
-    pub(crate) fn new(from: Option<When>, to: Option<When>, vms: &VmArgs) -> Self {
-        Self { from, to, vms: vms.vm.clone(), vcpus: vms.vcpu.clone() }
+impl Selection {
+    /// A range of times.
+    #[must_use]
+    pub fn of_times(from: Option<When>, to: Option<When>) -> Self {
+        Self { from, to, ..Self::default() }
+    }
+
+    /// The same of these VMs and vCPUs only; no names: of all.
+    #[must_use]
+    pub fn of_vms(self, vms: Vec<String>, vcpus: Option<CpuSet>) -> Self {
+        Self { vms, vcpus, ..self }
+    }
+
+    /// The same times, of all VMs and vCPUs.
+    #[must_use]
+    pub fn times_alone(&self) -> Self {
+        Self::of_times(self.from, self.to)
     }
 
     /// What is read, where that is not all.
-    pub(crate) fn description(&self) -> Option<String> {
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
         let range = match (self.from, self.to) {
             (None, None) => None,
             (Some(from), None) => Some(format!("from {from} s")),
@@ -47,57 +59,31 @@ impl Part {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    fn has_all_times(&self) -> bool {
+    /// Whether nothing is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        self.has_all_times() && self.has_all_vcpus()
+    }
+
+    const fn has_all_times(&self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
     /// Whether no VM or vCPU was named.
-    pub(crate) fn has_all_vcpus(&self) -> bool {
+    #[must_use]
+    pub fn has_all_vcpus(&self) -> bool {
         self.vms.is_empty() && self.vcpus.is_none()
     }
 
-    /// Reads of recordings whose guests were brought to their hosts' clocks only this part. Drops
-    /// recordings of guests that are not asked for.
+    /// Reads of a session's recordings only the range of time.
     ///
     /// # Errors
-    /// When there is no such VM or vCPU, or the range ends before it begins.
-    pub(crate) fn set(
-        &self,
-        recordings: &mut Vec<Recording>,
-        guests: &mut Vec<GuestAlignment>,
-    ) -> anyhow::Result<PartRead> {
-        let mut read = self.set_vms(recordings, guests)?;
-        read.add(self.set_range(recordings, guests)?);
-        Ok(read)
-    }
-
-    /// As [`Part::set`], for who reads each recording by its own clock.
-    ///
-    /// # Errors
-    /// As there, and those of aligning guests.
-    pub(crate) fn set_on_own_clocks(
-        &self,
-        recordings: &mut Vec<Recording>,
-    ) -> anyhow::Result<PartRead> {
-        if self.has_all_times() && self.has_all_vcpus() {
-            return Ok(PartRead::default());
-        }
-        let own = clocks(recordings);
-        let mut guests = align_guests(recordings, None)?;
-        let read = self.set(recordings, &mut guests)?;
-        set_clocks(recordings, &own);
-        Ok(read)
-    }
-
-    fn set_range(
-        &self,
-        recordings: &mut [Recording],
-        guests: &[GuestAlignment],
-    ) -> anyhow::Result<PartRead> {
+    /// When the range ends before it begins, or nothing lies in it.
+    pub(crate) fn set_range(&self, session: &mut Session) -> anyhow::Result<PartRead> {
         let mut read = PartRead::default();
         if self.has_all_times() {
             return Ok(read);
         }
+        let Session { recordings, guests, .. } = session;
         let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
         let mut outside = Vec::new();
         for (at, recording) in recordings.iter_mut().enumerate() {
@@ -131,19 +117,14 @@ impl Part {
     ///
     /// # Errors
     /// When there are no such.
-    pub(crate) fn set_vms(
-        &self,
-        recordings: &mut Vec<Recording>,
-        guests: &mut Vec<GuestAlignment>,
-    ) -> anyhow::Result<PartRead> {
+    pub(crate) fn set_vms(&self, session: &mut Session) -> anyhow::Result<PartRead> {
         if self.has_all_vcpus() {
             return Ok(PartRead::default());
         }
-        let machines: Vec<MachineName> =
-            (0..recordings.len()).map(|at| MachineName::of(at, recordings, guests)).collect();
+        let machines: Vec<MachineName> = session.view().machines().collect();
         let is_wanted = |vm: &String| self.vms.is_empty() || self.vms.contains(vm);
         let (mut seen, mut kept_any, mut dropped) = (BTreeSet::new(), false, Vec::new());
-        for (at, (recording, machine)) in recordings.iter_mut().zip(&machines).enumerate() {
+        for (at, (recording, machine)) in session.recordings.iter_mut().zip(&machines).enumerate() {
             let is_guest = machine.is_guest;
             if is_guest && is_wanted(&machine.name) {
                 seen.insert(machine.name.clone());
@@ -160,7 +141,7 @@ impl Part {
             kept_any |= kept > 0;
         }
         self.refuse_unknown(&seen, kept_any)?;
-        dropped.iter().rev().for_each(|at| drop_recording(*at, recordings, guests));
+        dropped.iter().rev().for_each(|at| session.drop_recording(*at));
         let vcpus = self.vcpus.as_ref().map(ToString::to_string);
         Ok(PartRead::of_vcpus(self.vms.clone(), vcpus))
     }
@@ -180,7 +161,7 @@ impl Part {
     ///
     /// # Errors
     /// When a time is by a clock.
-    pub(crate) fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
+    pub fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
         if [self.from, self.to].into_iter().flatten().any(|one| matches!(one, When::At(_))) {
             bail!(Misuse(format!(
                 "{who} compares recordings that have clocks of their own: give times from their \
@@ -195,14 +176,10 @@ impl Part {
     ///
     /// # Errors
     /// When the range ends before it begins.
-    pub(crate) fn of_all(
-        &self,
-        recordings: &[Recording],
-        guests: &[GuestAlignment],
-    ) -> anyhow::Result<Option<TimeRange>> {
-        let is_guest = |at: usize| guests.iter().any(|one| one.guest == at);
-        let host = (0..recordings.len()).find(|at| !is_guest(*at)).unwrap_or(0);
-        let Some(host) = recordings.get(host).filter(|_| !self.has_all_times()) else {
+    pub fn range_of(&self, view: View<'_>) -> anyhow::Result<Option<TimeRange>> {
+        let mut all = 0..view.recordings.len();
+        let host = all.find(|at| view.alignment(*at).is_none()).unwrap_or(0);
+        let Some(host) = view.recordings.get(host).filter(|_| !self.has_all_times()) else {
             return Ok(None);
         };
         self.times(host, host.first_and_last_ns().map_or(0, |ends| ends.0)).map(Some)
@@ -224,7 +201,7 @@ impl Part {
     }
 }
 
-impl Part {
+impl Selection {
     /// A clock of ticks has no seconds, nor any other unit.
     fn refuse_units_of_ticks(&self, recording: &Recording) -> anyhow::Result<()> {
         let has_unit = |when: When| when.seconds().has_unit;
@@ -271,96 +248,9 @@ pub(crate) fn leave_out_vcpus(
     vcpus
 }
 
-/// Drops a recording, and what was known of it as a guest.
-fn drop_recording(at: usize, recordings: &mut Vec<Recording>, guests: &mut Vec<GuestAlignment>) {
-    let dropped = recordings.remove(at);
-    let path = dropped.path().display();
-    let _ = writeln!(messages(), "hyperscope: {path}: left out: it is of another guest");
-    guests.retain(|one| one.guest != at && one.host != at);
-    for guest in guests {
-        guest.guest -= usize::from(guest.guest > at);
-        guest.host -= usize::from(guest.host > at);
-    }
-}
-
-/// The clocks of recordings as they are now, by their paths.
-pub(crate) fn clocks(recordings: &[Recording]) -> Vec<(PathBuf, Clock)> {
-    recordings.iter().map(|one| (one.path().to_owned(), one.clock())).collect()
-}
-
-/// Sets clocks as [`clocks`] gave them.
-pub(crate) fn set_clocks(recordings: &mut [Recording], clocks: &[(PathBuf, Clock)]) {
-    let of = |path: &Path| clocks.iter().find(|(other, _)| other == path);
-    for recording in recordings {
-        if let Some((_, clock)) = of(recording.path()) {
-            recording.set_clock(clock.clone());
-        }
-    }
-}
-
 /// Reports on standard error how many vCPUs of a recording are left out.
 fn report_vcpus(recording: &Recording, left_out: usize, kept: usize) {
     let path = recording.path().display();
     let of = plural((left_out + kept) as u64, "vCPU");
-    let _ = writeln!(messages(), "hyperscope: {path}: left out: exits of {left_out} of {of}");
-}
-
-/// Whether nothing between the first and the last event lies in a range.
-fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> bool {
-    last_ns < times.from_ns || first_ns >= times.to_ns
-}
-
-fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64)) -> String {
-    let (first, last) = (shown(recording, first_ns), shown(recording, last_ns));
-    let path = recording.path().display();
-    format!("{path}: nothing of it lies in this range: it goes from {first} to {last}")
-}
-
-/// A moment by the recording's clock.
-fn shown(recording: &Recording, ns: u64) -> String {
-    match recording.is_nanoseconds() {
-        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
-        false => format!("{ns} ticks"),
-    }
-}
-
-/// What a range of time leaves of a recording.
-#[derive(Clone, Copy, Debug)]
-struct Left {
-    from_ns: u64,
-    to_ns: u64,
-    before_ns: u64,
-    after_ns: u64,
-}
-
-impl Left {
-    fn by(times: TimeRange, (first_ns, last_ns): (u64, u64)) -> Self {
-        Self {
-            from_ns: times.from_ns.max(first_ns),
-            to_ns: times.to_ns.min(last_ns.saturating_add(1)),
-            before_ns: times.from_ns.saturating_sub(first_ns),
-            after_ns: last_ns.saturating_add(1).saturating_sub(times.to_ns),
-        }
-    }
-
-    fn of(self, recording: &Recording) -> RangeRead {
-        let Self { from_ns, to_ns, before_ns, after_ns } = self;
-        let source = recording.path().display().to_string();
-        let is_nanoseconds = recording.is_nanoseconds();
-        RangeRead::new(source, is_nanoseconds, (from_ns, to_ns), (before_ns, after_ns))
-    }
-
-    /// Says on standard error what is read and what is left out.
-    fn report(self, recording: &Recording) {
-        let length = |ns| report::time(ns, recording.is_nanoseconds());
-        let _ = writeln!(
-            messages(),
-            "hyperscope: {}: read from {} to {}; left out: {} before it, {} after it",
-            recording.path().display(),
-            shown(recording, self.from_ns),
-            shown(recording, self.to_ns),
-            length(self.before_ns),
-            length(self.after_ns),
-        );
-    }
+    say(&format!("{path}: left out: exits of {left_out} of {of}"));
 }

@@ -21,22 +21,24 @@ const MAX_FRACTION: usize = 9;
 
 /// A time on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seconds {
+pub struct Seconds {
     /// What stands before the point: seconds or ticks.
-    pub(crate) whole: u64,
+    pub whole: u64,
     nanos: u32,
     /// Whether a unit was written: then these are seconds, whatever the clock counts.
-    pub(crate) has_unit: bool,
+    pub has_unit: bool,
 }
 
 impl Seconds {
     /// The same in nanoseconds.
-    pub(crate) fn ns(self) -> u64 {
+    #[must_use]
+    pub fn ns(self) -> u64 {
         self.whole.saturating_mul(NS_PER_S).saturating_add(u64::from(self.nanos))
     }
 
     /// The same as the length of a time.
-    pub(crate) fn duration(self) -> Duration {
+    #[must_use]
+    pub const fn duration(self) -> Duration {
         Duration::new(self.whole, self.nanos)
     }
 }
@@ -57,11 +59,11 @@ impl fmt::Display for Seconds {
     "not a time: write seconds with up to nine digits after the decimal point, such as 42.342151, or a number \
      with a unit (ns, us, ms, s, m, h), such as 500ms; + before it counts from the beginning, as in +1.5 or +2m"
 )]
-pub(crate) struct NoTime;
+pub struct NoTime;
 
 /// A time, by a recording's clock or from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub enum When {
     /// As events are printed.
     At(Seconds),
     /// This long after the first event: `+` comes before it.
@@ -70,7 +72,8 @@ pub(crate) enum When {
 
 impl When {
     /// The time that was written, from wherever it counts.
-    pub(crate) fn seconds(self) -> Seconds {
+    #[must_use]
+    pub const fn seconds(self) -> Seconds {
         match self {
             Self::At(time) | Self::FromBeginning(time) => time,
         }
@@ -87,7 +90,8 @@ impl fmt::Display for When {
 }
 
 /// Whether a range does, whatever it is of.
-pub(crate) fn ends_before_it_begins(range: (Option<When>, Option<When>)) -> bool {
+#[must_use]
+pub fn ends_before_it_begins(range: (Option<When>, Option<When>)) -> bool {
     match range {
         (Some(When::At(from)), Some(When::At(to))) => from > to,
         (Some(When::FromBeginning(from)), Some(When::FromBeginning(to))) => from > to,

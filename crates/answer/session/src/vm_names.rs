@@ -1,18 +1,40 @@
 //! What VMs of foreign recordings are called: `--name vm-119=web`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use analyses::vms::find_vms;
 use anyhow::bail;
 use sources::Recording;
 
-use crate::args::VmName;
-use crate::misuse::Misuse;
+use crate::Misuse;
+
+/// A VM as a recording calls it, and as it is to be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmName {
+    /// As the recording calls it.
+    pub vm: String,
+    /// As it is to be called.
+    pub name: String,
+}
+
+impl FromStr for VmName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=').map(|(vm, name)| (vm.trim(), name.trim())) {
+            Some((vm, name)) if !vm.is_empty() && !name.is_empty() => {
+                Ok(Self { vm: vm.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("write VM=NAME, as in vm-119=web".to_owned()),
+        }
+    }
+}
 
 /// The names of a command line.
 #[derive(Debug, Default)]
-pub(crate) struct VmNames {
+pub struct VmNames {
     names: Vec<VmName>,
     /// Recordings are read as one: each name is of a VM of one of them.
     are_together: bool,
@@ -22,12 +44,14 @@ pub(crate) struct VmNames {
 static NAMES: OnceLock<VmNames> = OnceLock::new();
 
 impl VmNames {
-    pub(crate) fn new(names: &[VmName], are_together: bool) -> Self {
+    /// These names.
+    #[must_use]
+    pub fn new(names: &[VmName], are_together: bool) -> Self {
         Self { names: names.to_vec(), are_together }
     }
 
     /// Has all recordings that are opened from now on use them.
-    pub(crate) fn apply(self) {
+    pub fn apply(self) {
         // The command line is read once.
         let _ = NAMES.set(self);
     }

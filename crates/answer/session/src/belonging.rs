@@ -4,7 +4,7 @@ use analyses::processor::Processor;
 use anyhow::bail;
 use sources::Recording;
 
-use crate::misuse::Misuse;
+use crate::Misuse;
 
 /// Refuses a guest that says it was measured against another host than those given: its times would
 /// be read on a clock that they are not of.
@@ -49,7 +49,7 @@ pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> any
 ///
 /// # Errors
 /// When there are such.
-pub(crate) fn refuse_to_compare_processors<'r>(
+pub fn refuse_to_compare_processors<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<()> {
     let known = recordings.into_iter().filter_map(|one| Some((one, Processor::of(one)?)));

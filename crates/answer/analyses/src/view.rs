@@ -1,0 +1,58 @@
+//! Recordings as an analysis reads them: on the clocks that they are on now, with who is whose guest.
+
+use sources::Recording;
+
+use crate::align::GuestAlignment;
+use crate::machine_names::MachineName;
+
+/// Recordings that are read as one.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'s> {
+    /// The recordings.
+    pub recordings: &'s [Recording],
+    /// Who is whose guest: those whose alignment was applied. None where each recording goes by its own clock.
+    pub guests: &'s [GuestAlignment],
+}
+
+impl<'s> View<'s> {
+    /// Recordings whose guests were brought to their hosts' clock.
+    #[must_use]
+    pub const fn new(recordings: &'s [Recording], guests: &'s [GuestAlignment]) -> Self {
+        Self { recordings, guests }
+    }
+
+    /// Recordings that go by their own clocks.
+    #[must_use]
+    pub const fn on_own_clocks(recordings: &'s [Recording]) -> Self {
+        Self { recordings, guests: &[] }
+    }
+
+    /// What the machine of a recording is called.
+    #[must_use]
+    pub fn machine(self, at: usize) -> MachineName {
+        MachineName::of(at, self.recordings, self.guests)
+    }
+
+    /// What the machine of each recording is called.
+    pub fn machines(self) -> impl Iterator<Item = MachineName> + 's {
+        (0..self.recordings.len()).map(move |at| self.machine(at))
+    }
+
+    /// The alignment of a recording, where it was brought to a host's clock.
+    #[must_use]
+    pub fn alignment(self, at: usize) -> Option<&'s GuestAlignment> {
+        self.guests.iter().find(|one| one.guest == at)
+    }
+
+    /// Recordings as they are named in reports: by their paths.
+    #[must_use]
+    pub fn paths(self) -> Vec<String> {
+        self.recordings.iter().map(|one| one.path().display().to_string()).collect()
+    }
+
+    /// Bytes of all of it.
+    #[must_use]
+    pub fn stored_len(self) -> u64 {
+        self.recordings.iter().map(Recording::stored_len).sum()
+    }
+}

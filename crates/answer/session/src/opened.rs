@@ -1,0 +1,339 @@
+//! A session: recordings that were opened, with what is known of them together.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::slice::from_ref;
+use std::sync::OnceLock;
+
+use analyses::align::{GuestAlignment, Method, align};
+use analyses::boot::BootMarks;
+use analyses::view::View;
+use report::{BootReport, PartRead, RecorderCost, align_summary};
+use sources::{Clock, OpenError, Recording, TimeRange};
+
+use crate::alignment::{apply, refuse_strangers};
+use crate::files::{self, open_all};
+use crate::reported::{Reported, reported};
+use crate::{Selection, boots, losses, say};
+
+/// Recordings that were opened together. They go by their own clocks until something is selected on their host's.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) recordings: Vec<Recording>,
+    /// Who is whose guest; none unless guests were brought to their hosts' clock.
+    pub(crate) guests: Vec<GuestAlignment>,
+    /// By recording, both of its clocks, where guests were brought to their hosts'.
+    pub(crate) clocks: Vec<Clocks>,
+    /// What of it is read.
+    part: PartRead,
+    /// By recording, what its recorder said; read when it is asked for.
+    reported: OnceLock<Vec<Reported>>,
+}
+
+/// The clocks of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    own: Clock,
+    of_host: Clock,
+}
+
+impl Session {
+    /// Opens all files, in their order; those of a session's folder in the order host, guests.
+    ///
+    /// # Errors
+    /// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
+    pub fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        Ok(Self {
+            recordings: open_all(paths)?,
+            guests: Vec::new(),
+            clocks: Vec::new(),
+            part: PartRead::default(),
+            reported: OnceLock::new(),
+        })
+    }
+
+    /// Opens a run to be compared with others: its host's recording comes first.
+    ///
+    /// # Errors
+    /// As those of [`Session::open`].
+    pub fn open_run(path: &PathBuf) -> anyhow::Result<Self> {
+        let mut session = Self::open(from_ref(path))?;
+        let recordings = &mut session.recordings;
+        let hosts = recordings.iter().position(|one| !files::is_of_guest(one, recordings));
+        if let Some(host) = hosts {
+            recordings.swap(0, host);
+        }
+        Ok(session)
+    }
+
+    /// Brings guests to their hosts' clocks by a method, or by the best.
+    ///
+    /// # Errors
+    /// When the method asked for can't be used, or a guest is another host's.
+    pub fn align(&mut self, method: Option<Method>) -> anyhow::Result<()> {
+        let own: Vec<Clock> = self.recordings.iter().map(Recording::clock).collect();
+        self.guests = apply(&mut self.recordings, method)?;
+        let both = own.into_iter().zip(&self.recordings);
+        self.clocks = both.map(|(own, one)| Clocks { own, of_host: one.clock() }).collect();
+        Ok(())
+    }
+
+    /// How guests' clocks relate to their hosts', without bringing them there.
+    ///
+    /// # Errors
+    /// When a guest is another host's.
+    pub fn alignments(
+        &self,
+        method: Option<Method>,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> anyhow::Result<Vec<GuestAlignment>> {
+        let guests = align(&self.recordings, method, tick);
+        refuse_strangers(&guests, &self.recordings)?;
+        Ok(guests)
+    }
+
+    /// Reads only a part of the recordings, with guests on their hosts' clocks.
+    ///
+    /// # Errors
+    /// As those of [`Session::align`]; when there is no such VM or vCPU, or the range ends before it begins.
+    pub fn select_on_host_clock(
+        &mut self,
+        selection: &Selection,
+        method: Option<Method>,
+    ) -> anyhow::Result<()> {
+        self.align(method)?;
+        self.select(selection)
+    }
+
+    /// Reads only a part of the recordings, each by its own clock: a range of times is by their hosts'.
+    ///
+    /// # Errors
+    /// As those of [`Session::select_on_host_clock`].
+    pub fn select_on_own_clocks(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        if selection.is_all() {
+            return Ok(());
+        }
+        self.select_on_host_clock(selection, None)?;
+        self.use_own_clocks();
+        self.guests.clear();
+        self.clocks.clear();
+        Ok(())
+    }
+
+    /// Reads only a part of the recordings, as their clocks are now.
+    ///
+    /// # Errors
+    /// When there is no such VM or vCPU, or the range ends before it begins.
+    pub fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        self.select_vms(selection)?;
+        let range = selection.set_range(self)?;
+        self.part.add(range);
+        Ok(())
+    }
+
+    /// Leaves out VMs and vCPUs that are not selected, and recordings of guests that are not.
+    ///
+    /// # Errors
+    /// When there are no such.
+    pub fn select_vms(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        let vms = selection.set_vms(self)?;
+        self.part.add(vms);
+        Ok(())
+    }
+
+    /// Leaves out what vCPUs of other VMs of a recording did.
+    pub fn keep_vms(&mut self, at: usize, vms: &[String]) {
+        if let Some(recording) = self.recordings.get_mut(at) {
+            crate::selection::leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
+        }
+    }
+
+    /// Has blocks of other times skipped in all recordings.
+    pub fn keep_times(&mut self, times: TimeRange) {
+        self.recordings.iter_mut().for_each(|one| one.set_range(times));
+    }
+
+    /// Drops a recording, and what was known of it as a guest.
+    pub(crate) fn drop_recording(&mut self, at: usize) {
+        let dropped = self.recordings.remove(at);
+        say(&format!("{}: left out: it is of another guest", dropped.path().display()));
+        if at < self.clocks.len() {
+            self.clocks.remove(at);
+        }
+        self.reported = OnceLock::new();
+        self.guests.retain(|one| one.guest != at && one.host != at);
+        for guest in &mut self.guests {
+            guest.guest -= usize::from(guest.guest > at);
+            guest.host -= usize::from(guest.host > at);
+        }
+    }
+}
+
+/// Views.
+impl Session {
+    /// The recordings as they are read now.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.recordings, &self.guests)
+    }
+
+    /// The recordings with guests on their hosts' clocks, where they were aligned.
+    pub fn on_host_clock(&mut self) -> View<'_> {
+        for (recording, clocks) in self.recordings.iter_mut().zip(&self.clocks) {
+            recording.set_clock(clocks.of_host.clone());
+        }
+        self.view()
+    }
+
+    /// The recordings, each on its own clock: durations are those that its machine has measured.
+    pub fn on_own_clocks(&mut self) -> View<'_> {
+        self.use_own_clocks();
+        View::on_own_clocks(&self.recordings)
+    }
+
+    fn use_own_clocks(&mut self) {
+        for (recording, clocks) in self.recordings.iter_mut().zip(&self.clocks) {
+            recording.set_clock(clocks.own.clone());
+        }
+    }
+
+    /// The files again, with guests on the clocks that were found here, and no more than a range of time: blocks that
+    /// are left out of a recording are gone.
+    ///
+    /// # Errors
+    /// As those of [`Session::open`].
+    pub fn opened_again(&self, paths: &[PathBuf], range: TimeRange) -> anyhow::Result<Self> {
+        let mut session = Self::open(paths)?;
+        let known = self.recordings.iter().zip(&self.clocks);
+        for recording in &mut session.recordings {
+            let found = known.clone().find(|(one, _)| one.path() == recording.path());
+            if let Some((_, clocks)) = found {
+                recording.set_clock(clocks.of_host.clone());
+            }
+        }
+        session.guests.clone_from(&self.guests);
+        session.keep_times(range);
+        Ok(session)
+    }
+}
+
+/// What is known.
+impl Session {
+    /// The recordings.
+    #[must_use]
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// The recordings, to be kept.
+    #[must_use]
+    pub fn into_recordings(self) -> Vec<Recording> {
+        self.recordings
+    }
+
+    /// Who is whose guest.
+    #[must_use]
+    pub fn guests(&self) -> &[GuestAlignment] {
+        &self.guests
+    }
+
+    /// What of the recordings is read.
+    #[must_use]
+    pub const fn part(&self) -> &PartRead {
+        &self.part
+    }
+
+    /// The recordings' paths, as reports name them.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        self.view().paths()
+    }
+
+    /// How each guest was aligned, in a sentence.
+    #[must_use]
+    pub fn alignment(&self) -> Vec<String> {
+        self.guests.iter().map(align_summary).collect()
+    }
+
+    /// Whether a recording was made in a guest of another one, or says so itself.
+    #[must_use]
+    pub fn is_of_guest(&self, recording: &Recording) -> bool {
+        files::is_of_guest(recording, &self.recordings)
+    }
+
+    /// By recording, what its recorder said.
+    #[must_use]
+    pub fn reported(&self) -> &[Reported] {
+        self.reported
+            .get_or_init(|| self.recordings.iter().map(|one| reported(one.path())).collect())
+    }
+
+    /// What recording cost, where a recorder said so.
+    #[must_use]
+    pub fn recorder_cost(&self) -> Option<RecorderCost> {
+        self.reported().iter().find_map(|one| one.cost.clone())
+    }
+
+    /// By recording, processes of VMs by their vCPUs' threads, where a recorder said so.
+    #[must_use]
+    pub fn processes(&self) -> Vec<HashMap<u32, u32>> {
+        self.reported().iter().map(|one| one.processes.clone()).collect()
+    }
+
+    /// How machines boot and go down.
+    ///
+    /// # Errors
+    /// When what a collector wrote next to a recording can't be read.
+    pub fn boots(
+        &self,
+        marks: &BootMarks,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Result<BootReport, OpenError> {
+        boots::found(self, marks, tick)
+    }
+
+    /// Boots and shutdowns for a report of all that there is: only machines that recorded theirs. Nothing is read where no
+    /// recording holds events of one.
+    ///
+    /// # Errors
+    /// As those of [`Session::boots`].
+    pub fn recorded_boots(
+        &self,
+        tick: &(dyn Fn(u64) + Sync),
+    ) -> Result<Option<BootReport>, OpenError> {
+        boots::of_machines_recorded(self, tick)
+    }
+
+    /// Gives each host's recording the symbols of the guest recorded with it.
+    ///
+    /// # Errors
+    /// When a host was recorded with several guests: an exit's address doesn't say whose it is.
+    pub fn name_guest_functions(&mut self) -> anyhow::Result<()> {
+        files::name_guest_functions(&mut self.recordings)
+    }
+}
+
+/// What is said on standard error.
+impl Session {
+    /// Which guests keep the times of their own clock.
+    pub fn say_unaligned(&self) {
+        for guest in self.guests.iter().filter(|guest| guest.chosen.is_none()) {
+            say(&format!("{}; hyperscope align says why", align_summary(guest)));
+        }
+    }
+
+    /// How guests were aligned, where the output has no place for it.
+    pub fn say_alignment(&self) {
+        self.alignment().iter().for_each(|guest| say(guest));
+    }
+
+    /// What the recordings lost, once they have been read.
+    pub fn say_losses(&self) {
+        losses::say_losses(&self.recordings);
+    }
+
+    /// That only recordings of guests were given, where hosts are asked about.
+    pub fn say_guests_alone(&self) {
+        files::note_guests_alone(&self.recordings);
+    }
+}

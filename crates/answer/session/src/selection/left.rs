@@ -1,0 +1,65 @@
+//! What a range of time leaves of a recording, and leaves out of it.
+
+use report::RangeRead;
+use sources::{Recording, TimeRange};
+
+use crate::say;
+
+/// Whether nothing between the first and the last event lies in a range.
+pub(super) fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> bool {
+    last_ns < times.from_ns || first_ns >= times.to_ns
+}
+
+pub(super) fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64)) -> String {
+    let (first, last) = (shown(recording, first_ns), shown(recording, last_ns));
+    let path = recording.path().display();
+    format!("{path}: nothing of it lies in this range: it goes from {first} to {last}")
+}
+
+/// A moment by the recording's clock.
+fn shown(recording: &Recording, ns: u64) -> String {
+    match recording.is_nanoseconds() {
+        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
+        false => format!("{ns} ticks"),
+    }
+}
+
+/// What a range of time leaves of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    from_ns: u64,
+    to_ns: u64,
+    before_ns: u64,
+    after_ns: u64,
+}
+
+impl Left {
+    pub(super) fn by(times: TimeRange, (first_ns, last_ns): (u64, u64)) -> Self {
+        Self {
+            from_ns: times.from_ns.max(first_ns),
+            to_ns: times.to_ns.min(last_ns.saturating_add(1)),
+            before_ns: times.from_ns.saturating_sub(first_ns),
+            after_ns: last_ns.saturating_add(1).saturating_sub(times.to_ns),
+        }
+    }
+
+    pub(super) fn of(self, recording: &Recording) -> RangeRead {
+        let Self { from_ns, to_ns, before_ns, after_ns } = self;
+        let source = recording.path().display().to_string();
+        let is_nanoseconds = recording.is_nanoseconds();
+        RangeRead::new(source, is_nanoseconds, (from_ns, to_ns), (before_ns, after_ns))
+    }
+
+    /// Says on standard error what is read and what is left out.
+    pub(super) fn report(self, recording: &Recording) {
+        let length = |ns| report::time(ns, recording.is_nanoseconds());
+        say(&format!(
+            "{}: read from {} to {}; left out: {} before it, {} after it",
+            recording.path().display(),
+            shown(recording, self.from_ns),
+            shown(recording, self.to_ns),
+            length(self.before_ns),
+            length(self.after_ns),
+        ));
+    }
+}

@@ -1,0 +1,39 @@
+//! What is known of recordings before they are read over time: VMs, processes, names.
+
+use std::collections::HashMap;
+
+use analyses::lanes::LaneMachine;
+use analyses::over_time::KnownOfAll;
+use report::Source;
+use session::Session;
+use sources::Samples;
+use timeline::Vm;
+
+/// All of it, by recording.
+#[derive(Debug)]
+pub(super) struct Known {
+    vms: Vec<Vec<Vm>>,
+    processes: Vec<HashMap<u32, u32>>,
+    pub(super) machines: Vec<LaneMachine>,
+}
+
+impl Known {
+    /// What the exits of a session say.
+    pub(super) fn of(session: &Session, exits: &[Source]) -> Self {
+        let vms: Vec<Vec<Vm>> = exits.iter().map(|one| one.exits.vms.clone()).collect();
+        let threads =
+            |vms: &Vec<Vm>| vms.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect();
+        let machines = session.view().machines().zip(&vms).map(|(machine, vms)| LaneMachine {
+            is_guest: machine.is_guest,
+            name: machine.name,
+            vcpu_threads: threads(vms),
+        });
+        Self { machines: machines.collect(), vms, processes: session.processes() }
+    }
+
+    /// The same for a reading with samples, by recording.
+    pub(super) fn with_samples<'k>(&'k self, samples: &'k [Option<Samples>]) -> KnownOfAll<'k> {
+        let Self { vms, processes, machines } = self;
+        KnownOfAll { samples, vms, processes, machines }
+    }
+}
