@@ -8,6 +8,7 @@ use analyses::profile::{
     Evidence, GuestStacks, Profile, ProfileQuestion, ProfileRow, SampledTime, profile,
     profile_of_instructions,
 };
+use analyses::view::View;
 use perfdata::{Attr, Flags, PipeWriter, event_type, kind, marker, sample_type};
 use proptest::prelude::*;
 use raw_bytes::ByteOrder::Little;
