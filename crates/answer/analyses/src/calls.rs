@@ -18,11 +18,10 @@ mod tree;
 
 use sources::Recording;
 use timeline::Losses;
-use timeline::trace_events::each_trace_event;
+use timeline::reading::each_trace_event;
 
 use crate::distribution::Distribution;
 
-use self::events::wanted;
 use self::follower::{CallFollower, CallTotals};
 use self::functions::Functions;
 
@@ -191,7 +190,7 @@ pub fn calls<S: CallSink>(
     let tree = CallTree::new(question.most_stacks);
     let mut follower = CallFollower::new(functions, tree, nanoseconds, sink);
     let recordings = std::slice::from_ref(recording);
-    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, tick);
     follower.finish();
     let losses = pass.losses.into_iter().next().unwrap_or_default();
     let mut all = follower.totals().named(nanoseconds, &question.patterns, losses);

@@ -7,9 +7,10 @@ use eventfmt::{EventFormat, NumberAt};
 use raw_bytes::ByteOrder;
 use ringbuf::{Missed, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Packet, Recording, Stream};
+use timeline::reading::{BlockTask, Reading};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use timeline::stamps::{self, BlockStamps, StreamStamps};
-use timeline::{Losses, Vm, each_exit_and, group_vms};
+use timeline::{Losses, Vm, group_vms};
 
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -324,7 +325,9 @@ pub fn losses(recording: &Recording) -> Option<Losses> {
 /// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.
 #[must_use]
 pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
-    let (counter, mut sums) = (Counter::new(recording), Sums::new(recording));
-    let pass = each_exit_and(recording, (), &counter, &mut sums, tick);
-    (sums.finish(recording), group_vms(recording, &pass.vcpus))
+    let reading = Reading::of_all_streams(recording);
+    let mut vcpus = reading.exits(recording, false, ());
+    let mut counts = BlockTask { decoder: Counter::new(recording), consumer: Sums::new(recording) };
+    reading.run(&mut [&mut vcpus, &mut counts], tick);
+    (counts.consumer.finish(recording), group_vms(recording, &vcpus.finish().vcpus))
 }

@@ -24,7 +24,8 @@ mod walk;
 use std::collections::BTreeMap;
 
 use sources::Recording;
-use timeline::trace_events::{TraceEventPass, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::TraceEventPass;
 use timeline::{Losses, Vm};
 
 use self::events::Events;
@@ -191,8 +192,7 @@ pub fn critical(
     let places = (&machines, &layers);
     let mut follower =
         Follower::new(&events, places, &targets, range, Sums::with_names(seen.names));
-    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    let pass = each_trace_event(recordings, &wanted, &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, tick);
     let mut sums = follower.finish(&pass.spans_ns);
     sums.end_interval();
     Ok(answer(&machines, guests, sums, pass))

@@ -16,7 +16,8 @@ use eventfmt::EventFormat;
 use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
 use sources::{Collected, Recording, TimeRange};
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use self::hypercalls::Hypercalls;
 use self::stored::Ordered;
@@ -164,12 +165,10 @@ pub fn hypertrace<S: GuestEventSink>(
 ) -> HypertraceSummary {
     let sink = &mut Within { times: files.times, recordings, sink };
     let is_collected = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
-    let wanted = |at: usize, format: &EventFormat| {
-        let fields = &["nr", "a0", "a1", "a2", "a3"];
-        let is_wanted = is_hypercall(format) && !is_collected(at);
-        is_wanted.then_some(Wanted { tag: FRAME, fields })
-    };
+    let is_collected: Vec<bool> = (0..recordings.len()).map(is_collected).collect();
+    let are_all_collected = !is_collected.contains(&false);
     let mut reader = Reader {
+        is_collected,
         number,
         files: Hypercalls::new(recordings, files.collected),
         streams: FxHashMap::default(),
@@ -183,8 +182,8 @@ pub fn hypertrace<S: GuestEventSink>(
     };
     let mut losses = Vec::new();
     // Pages with events that nobody wants are not read.
-    if !(0..recordings.len()).all(is_collected) {
-        losses = each_trace_event(recordings, &wanted, &mut reader, tick).losses;
+    if !are_all_collected {
+        losses = each_trace_event(recordings, &mut reader, tick).losses;
     }
     reader.until(u64::MAX);
     reader.window.rest(&mut |from, event, by| reader.sink.event(from, event, by));
@@ -253,6 +252,8 @@ struct Hypercall<'w> {
 }
 
 struct Reader<'s, S> {
+    /// By recording, whether its frames were collected, and are not among its events.
+    is_collected: Vec<bool>,
     number: u64,
     files: Hypercalls<'s>,
     streams: FxHashMap<VcpuThread, Stream>,
@@ -323,6 +324,15 @@ impl<S: GuestEventSink> Reader<'_, S> {
             let (number, words) = (collected.number, collected.words.as_slice());
             self.hypercall(&Hypercall { from, number, words, stamp_ns, by });
         }
+    }
+}
+
+impl<S: GuestEventSink> WantsTraceEvents for Reader<'_, S> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        let fields = &["nr", "a0", "a1", "a2", "a3"];
+        let is_wanted =
+            is_hypercall(format) && !self.is_collected.get(at).copied().unwrap_or(false);
+        is_wanted.then_some(Wanted { tag: FRAME, fields })
     }
 }
 

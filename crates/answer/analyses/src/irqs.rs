@@ -7,20 +7,20 @@
 
 mod names;
 mod open_handlers;
-mod search;
+mod rows;
 mod sink;
 mod sources;
 mod sums;
 
 use ::sources::Recording;
 use timeline::Losses;
-use timeline::trace_events::each_trace_event_and_names;
+use timeline::reading::Reading;
 
 use self::sources::Sources;
-use crate::states::{Besides, states_by};
+use crate::states::{HandlerSources, states_for_all};
 use crate::view::View;
 
-pub(crate) use self::search::{HandlerSearch, WithHandlers};
+pub(crate) use self::sink::IrqSink;
 pub use self::sources::HandlerKind;
 pub(crate) use self::sources::{IRQ_NAMES, softirq_name};
 pub use self::sums::HandlerSums;
@@ -83,17 +83,12 @@ pub fn has_handlers(recording: &Recording) -> bool {
     recording.formats().iter().any(|(_, format)| sources.of(format).is_some())
 }
 
-/// The handlers of `recordings`, of which `guests` says who is whose guest; they must have been applied. `tick` gets the
-/// bytes done.
+/// The handlers of a view's recordings; `progress` gets the number of bytes read.
 #[must_use]
-pub fn irqs(view: View<'_>, by: By, tick: &(dyn Fn(u64) + Sync)) -> Irqs {
-    let View { recordings, guests } = view;
-    let search = HandlerSearch::new(recordings, by);
-    let mut sink = search.sink(guests);
-    let source_of = |format: &eventfmt::EventFormat| search.source_of(format);
-    let besides = Besides { handlers: Some(&source_of), ..Besides::default() };
-    let (states, names) = states_by(view, besides, &mut sink, |asked| {
-        each_trace_event_and_names(recordings, asked, IRQ_NAMES, tick)
-    });
-    search.answer(sink, (&states, &names), view)
+pub fn irqs(view: View<'_>, by: By, progress: &(dyn Fn(u64) + Sync)) -> Irqs {
+    let reading = Reading::on_one_clock(view.recordings);
+    let mut handlers = IrqSink::new(view, by);
+    let mut names = reading.names(IRQ_NAMES);
+    let states = states_for_all(view, vec![&mut handlers], (&reading, &mut [&mut names]), progress);
+    handlers.answer(&states, &names.finish(), view)
 }

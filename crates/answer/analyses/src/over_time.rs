@@ -3,18 +3,17 @@
 
 use std::collections::HashMap;
 
-use eventfmt::EventFormat;
 use sources::Samples;
 use timeline::Vm;
+use timeline::reading::{Reading, Task};
 
 use crate::calls::RecordedCalls;
 use crate::cpu::{CpuUse, CpuUseSink};
-use crate::irqs::{self, HandlerSearch, IRQ_NAMES, Irqs, WithHandlers, has_handlers};
+use crate::irqs::{By, IRQ_NAMES, IrqSink, Irqs, has_handlers};
 use crate::lanes::{ArrowSink, Arrows, LaneMachine, LaneRoom, LaneSet, LaneSink};
-use crate::path::{Paths, paths_and};
-use crate::profile::Profile;
-use crate::profile::{ProfileSums, profile_of};
-use crate::states::{Besides, aside, states_by};
+use crate::path::{Events, Machines, PathTable, Paths, RequestsAndHandovers};
+use crate::profile::{Profile, ProfileSums, profile_of};
+use crate::states::{StateSink, states, states_for_all};
 use crate::view::View;
 
 /// What is known of recordings before they are read over time.
@@ -62,40 +61,54 @@ pub struct OverTime {
     pub irqs: Option<Irqs>,
 }
 
-/// Reads recordings for all of this within `room`; `tick` hears of the bytes done.
+/// Reads recordings for all of this within `room`; `progress` gets the number of bytes read.
 #[must_use]
 pub fn over_time(
     view: View<'_>,
     known: KnownOfAll<'_>,
     room: PageRoom,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> OverTime {
-    let View { recordings, guests } = view;
+    let View { recordings, .. } = view;
     let KnownOfAll { samples, vms, processes, machines } = known;
-    let lanes = LaneSink::new(view, machines, room.lanes);
-    let code = ProfileSums::by_slice(view, samples, room.code_bytes);
-    let mut sinks = ((CpuUseSink::new(recordings), lanes), code);
-    let are_recorded = recordings.iter().any(has_handlers);
-    let search = are_recorded.then(|| HandlerSearch::new(recordings, irqs::By::Handler));
-    let source_of = |format: &EventFormat| search.as_ref()?.source_of(format);
-    let besides = Besides { guest_pc: true, handlers: are_recorded.then_some(&source_of) };
-    let ((states, ((paths, arrows), names)), handlers) = aside(&mut sinks, |states| {
-        let handlers = search.as_ref().map(|search| search.sink(guests));
-        let mut states = WithHandlers { states, handlers };
-        let read = states_by(view, besides, &mut states, |asked| {
-            let arrows = ArrowSink::new(room.arrow_bytes);
-            let (found, (events, names)) =
-                paths_and(view, vms, (room.requests, arrows), (asked, IRQ_NAMES), tick);
-            (events, (found, names))
-        });
-        (read, states.handlers)
-    });
-    let irqs = search
-        .zip(handlers)
-        .map(|(search, handlers)| search.answer(handlers, (&states, &names), view));
-    let ((sums, lanes), code) = sinks;
-    let cpu = sums.answer(view, processes, &states);
-    let (lanes, arrows, calls) = lanes.answer(view, &states, arrows, tick);
+    let mut cpu = CpuUseSink::new(recordings);
+    let mut lanes = LaneSink::new(view, machines, room.lanes);
+    let mut code = ProfileSums::by_slice(view, samples, room.code_bytes);
+    let mut handlers = recordings.iter().any(has_handlers).then(|| IrqSink::new(view, By::Handler));
+    let events = Events::by_themselves(view);
+    let path_machines = Machines::with_vms(view, vms);
+    let arrows = ArrowSink::new(room.arrow_bytes);
+    let requests = PathTable::listing(room.requests);
+    let mut requests = RequestsAndHandovers::new(&events, &path_machines, requests, arrows);
+
+    let reading = Reading::on_one_clock(recordings);
+    let mut request_task = reading.trace_events(&mut requests);
+    let mut names = reading.names(IRQ_NAMES);
+    let mut sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut lanes, &mut code];
+    if let Some(handlers) = &mut handlers {
+        sinks.push(handlers);
+    }
+    let tasks: &mut [&mut dyn Task] = &mut [&mut request_task, &mut names];
+    let states = states_for_all(view, sinks, (&reading, tasks), progress);
+
+    let pass = request_task.finish();
+    let (paths, arrows) = requests.answer(&path_machines, pass);
+    let irqs = handlers.map(|handlers| handlers.answer(&states, &names.finish(), view));
+    let cpu = cpu.answer(view, processes, &states);
+    let (lanes, arrows, calls) = lanes.answer(view, &states, arrows, progress);
     let profile = profile_of(code, states, view, samples);
     OverTime { cpu, lanes, arrows, calls, profile, paths, irqs }
+}
+
+/// Reads recordings for their lanes alone.
+#[must_use]
+pub fn lanes_over_time(
+    view: View<'_>,
+    machines: &[LaneMachine],
+    room: LaneRoom,
+    progress: &(dyn Fn(u64) + Sync),
+) -> LaneSet {
+    let mut lanes = LaneSink::new(view, machines, room);
+    let states = states(view, &mut lanes, progress);
+    lanes.answer(view, &states, ArrowSink::new(0), progress).0
 }

@@ -27,22 +27,22 @@ mod variants;
 mod vcpus;
 mod work;
 
+use eventfmt::EventFormat;
 use sources::Recording;
+use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Asked, Gap, TraceEvent, TraceEventPass, TraceEventSink, each_trace_event,
-    each_trace_event_for_two,
+    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
 };
-use timeline::{Losses, NamedNumber, NumberedNames, Vm};
+use timeline::{Losses, Vm};
 
 use crate::distribution::Distribution;
 use crate::view::View;
 
-use self::events::Events;
 use self::follow::Follower;
 use self::handovers::Handovers;
-use self::table::PathTable;
 
 pub use self::each_request::{DoneRequest, DoneRequestSink, RequestStep, done_requests};
+pub(crate) use self::events::Events;
 pub use self::flows::{FlowEnd, FlowSink, flows};
 pub(crate) use self::follow::in_hardirq;
 pub(crate) use self::handovers::HandoverSink;
@@ -51,6 +51,7 @@ pub(crate) use self::labels::Label;
 pub use self::listed::ListedRequest;
 pub(crate) use self::machines::{Machines, Thread};
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
+pub(crate) use self::table::PathTable;
 
 /// Who does a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -269,45 +270,54 @@ pub fn paths(
     Ok(table::paths(found, &machines))
 }
 
-/// [`paths`] between the ends that recordings have by themselves, whose VMs are known, with a list of all requests where
-/// there are no more than `most_listed`; and hand-overs for a sink, which is handed back. `other` takes
-/// events of the same reading, which also gives the names that `named` has for numbers.
-pub(crate) fn paths_and<S: TraceEventSink, H: HandoverSink>(
-    view: View<'_>,
-    vms: &[Vec<Vm>],
-    (most_listed, handovers): (usize, H),
-    (other, named): (Asked<'_, S>, NamedNumber),
-    tick: &(dyn Fn(u64) + Sync),
-) -> ((Paths, H), (TraceEventPass, NumberedNames)) {
-    let View { recordings, .. } = view;
-    let events = Events::by_themselves(view);
-    let machines = Machines::with_vms(view, vms);
-    let follower = Follower::new(&events, &machines, PathTable::listing(most_listed));
-    let mut both = Both(follower, Handovers::new(&events, &machines, handovers));
-    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    let asked = Asked { wanted: &wanted, sink: &mut both };
-    let ((pass, of_other), names) =
-        each_trace_event_for_two(recordings, (asked, other), named, tick);
-    let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
-    let Both(follower, handovers) = both;
-    let found = follower.finish(nanoseconds, pass.losses);
-    ((table::paths(found, &machines), handovers.sink), (of_other, names))
+/// Takes requests between the ends that recordings have by themselves, and hand-overs.
+pub(crate) struct RequestsAndHandovers<'e, S, H> {
+    requests: Follower<'e, S>,
+    handovers: Handovers<'e, H>,
 }
 
-/// Two sinks that take the same events.
-struct Both<A, B>(A, B);
+impl<'e, S: RequestSink, H: HandoverSink> RequestsAndHandovers<'e, S, H> {
+    /// For the events and machines of a view.
+    pub(crate) fn new(
+        events: &'e Events,
+        machines: &'e Machines<'e>,
+        requests: S,
+        handovers: H,
+    ) -> Self {
+        Self {
+            requests: Follower::new(events, machines, requests),
+            handovers: Handovers::new(events, machines, handovers),
+        }
+    }
+}
 
-impl<A: TraceEventSink, B: TraceEventSink> TraceEventSink for Both<A, B> {
-    const WITH_NAMES: bool = A::WITH_NAMES || B::WITH_NAMES;
+impl<'e, H: HandoverSink> RequestsAndHandovers<'e, PathTable, H> {
+    /// The paths of all requests, and the sink of hand-overs; `pass` is what the reading left.
+    pub(crate) fn answer(self, machines: &Machines<'_>, pass: TraceEventPass) -> (Paths, H) {
+        let nanoseconds = machines.recordings.iter().all(Recording::is_nanoseconds);
+        let found = self.requests.finish(nanoseconds, pass.losses);
+        (table::paths(found, machines), self.handovers.sink)
+    }
+}
+
+impl<S: RequestSink, H: HandoverSink> WantsTraceEvents for RequestsAndHandovers<'_, S, H> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        self.requests.wanted(at, format)
+    }
+}
+
+impl<S: RequestSink, H: HandoverSink> TraceEventSink for RequestsAndHandovers<'_, S, H> {
+    /// Threads are called as the kernel saved their names.
+    const WITH_NAMES: bool = false;
 
     fn event(&mut self, event: &TraceEvent) {
-        self.0.event(event);
-        self.1.event(event);
+        self.requests.event(event);
+        self.handovers.event(event);
     }
 
     fn gap(&mut self, gap: &Gap) {
-        self.0.gap(gap);
-        self.1.gap(gap);
+        self.requests.gap(gap);
+        self.handovers.gap(gap);
     }
 }
 
@@ -333,8 +343,7 @@ fn follow<S: RequestSink>(
     tick: &(dyn Fn(u64) + Sync),
 ) -> RequestPass<S> {
     let mut follower = Follower::new(events, machines, sink);
-    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    let pass = each_trace_event(recordings, &wanted, &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, tick);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     follower.finish(nanoseconds, pass.losses)
 }

@@ -9,7 +9,7 @@
 //! its own recording, brought to the host's clock. Spans are given away as soon as they are certain:
 //! nothing is kept but what lies between an entry and the next.
 
-mod aside;
+mod apart;
 mod guest;
 mod occupancy;
 mod pass;
@@ -21,21 +21,21 @@ mod weave;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::cycles::each_cycle;
-use timeline::trace_events::{Asked, TraceEventPass, each_trace_event};
+use timeline::reading::{Reading, Task};
+use timeline::trace_events::TraceEventPass;
 use timeline::{VcpuInfo, Vm, group_vms};
 
 use crate::recorded::Recorded;
 use crate::view::View;
+use apart::on_own_thread;
 use pass::Pass;
-use wanted::wanted_of_cpus;
 
-pub(crate) use wanted::{Besides, HandlerEdge, handler_of};
+pub(crate) use wanted::{HandlerEdge, HandlerSources, handler_of};
 
-pub(crate) use aside::aside;
-pub use aside::states_aside;
 pub use guest::GuestEventKinds;
 pub use roles::{Part, Role, Roles};
 pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+pub use wanted::StateNeeds;
 pub use weave::GuestFit;
 
 /// What a pass over states leaves besides what its sink gathered.
@@ -57,10 +57,54 @@ pub struct States {
     pub pass: TraceEventPass,
 }
 
-/// Gives `sink` the states of all that `recordings` show. `guests` says which of them is whose
-/// guest: see [`crate::align::align`]; they must have been applied. `tick` hears of the bytes done.
-pub fn states<S: StateSink>(view: View<'_>, sink: &mut S, tick: &(dyn Fn(u64) + Sync)) -> States {
-    read_states(view, Besides::default(), sink, tick)
+/// Gives `sink` the states of all that a view's recordings show, guests among them that were brought to their hosts' clocks.
+/// `progress` gets the number of bytes read.
+pub fn states<S: StateSink>(
+    view: View<'_>,
+    sink: &mut S,
+    progress: &(dyn Fn(u64) + Sync),
+) -> States {
+    let reading = Reading::on_one_clock(view.recordings);
+    read(view, sink, (&reading, &mut []), progress)
+}
+
+/// Gives several sinks the states, of one reading that other tasks take part in. Sinks that need no events take their states
+/// on another thread.
+pub fn states_for_all(
+    view: View<'_>,
+    sinks: Vec<&mut dyn StateSink>,
+    (reading, tasks): (&Reading<'_>, &mut [&mut dyn Task]),
+    progress: &(dyn Fn(u64) + Sync),
+) -> States {
+    let needs_events = |sink: &&mut dyn StateSink| sink.needs().events;
+    let (mut with_events, without): (Vec<_>, Vec<_>) = sinks.into_iter().partition(needs_events);
+    if without.is_empty() {
+        return read(view, &mut with_events, (reading, tasks), progress);
+    }
+    on_own_thread(without, |sender| {
+        let mut sinks: Vec<&mut dyn StateSink> = vec![sender];
+        for sink in with_events {
+            sinks.push(sink);
+        }
+        read(view, &mut sinks, (reading, tasks), progress)
+    })
+}
+
+fn read<S: StateSink>(
+    view: View<'_>,
+    sink: &mut S,
+    (reading, tasks): (&Reading<'_>, &mut [&mut dyn Task]),
+    progress: &(dyn Fn(u64) + Sync),
+) -> States {
+    let mut pass = Pass::new(view, sink);
+    let mut events = reading.trace_events(&mut pass);
+    let mut all: Vec<&mut dyn Task> = vec![&mut events];
+    for task in tasks {
+        all.push(*task);
+    }
+    reading.run(&mut all, progress);
+    let events = events.finish();
+    states_of(view, pass, events)
 }
 
 /// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
@@ -70,28 +114,27 @@ pub fn states<S: StateSink>(view: View<'_>, sink: &mut S, tick: &(dyn Fn(u64) + 
 pub fn states_by_thread<S: StateSink + Default>(
     view: View<'_>,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> States {
     let View { recordings, guests } = view;
     let is_alone =
         |one: &Recording| one.peer().is_none() && has_one_buffer(one) && one.damage().is_empty();
     if !guests.is_empty() || !recordings.iter().all(is_alone) {
-        return states(view, sink, tick);
+        return states(view, sink, progress);
     }
-    let mut pass = Pass::new(recordings, guests, sink);
+    let mut pass = Pass::new(view, sink);
     let mut events = TraceEventPass::default();
     for (at, recording) in recordings.iter().enumerate() {
-        let wanted = |_: usize, format: &eventfmt::EventFormat| wanted_of_cpus(recording, format);
-        let mut one = pass.one_by_thread(at);
-        let found = each_cycle(recording, Asked { wanted: &wanted, sink: &mut one }, tick);
-        events.append(one.finish(found));
+        let mut by_thread = pass.by_thread(at);
+        let found = each_cycle(recording, &mut by_thread, progress);
+        events.append(by_thread.finish(found));
     }
     if events.losses.iter().any(|losses| losses.damage.count() > 0) {
         drop(pass);
         *sink = S::default();
-        return states(view, sink, tick);
+        return states(view, sink, progress);
     }
-    states_of(recordings, pass, events)
+    states_of(view, pass, events)
 }
 
 /// Whether all events of a recording are in one buffer.
@@ -101,53 +144,9 @@ fn has_one_buffer(recording: &Recording) -> bool {
     buffers.all(|one| Some(one) == first)
 }
 
-/// [`states`] with [`ExitOf::guest_pc`].
-pub(crate) fn states_with_pc<S: StateSink>(
-    view: View<'_>,
-    sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
-) -> States {
-    let besides = Besides { guest_pc: true, ..Besides::default() };
-    read_states(view, besides, sink, tick)
-}
-
-fn read_states<S: StateSink>(
-    view: View<'_>,
-    besides: Besides<'_>,
-    sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
-) -> States {
-    let View { recordings, .. } = view;
-    let read = |asked: Asked<'_, Pass<'_, S>>| {
-        (each_trace_event(recordings, asked.wanted, asked.sink, tick), ())
-    };
-    states_by(view, besides, sink, read).0
-}
-
-/// [`states`] of what `read` reads, which may give something else, too.
-pub(crate) fn states_by<S: StateSink, R>(
-    view: View<'_>,
-    besides: Besides<'_>,
-    sink: &mut S,
-    read: impl FnOnce(Asked<'_, Pass<'_, S>>) -> (TraceEventPass, R),
-) -> (States, R) {
-    let View { recordings, guests } = view;
-    let mut pass = Pass::new(recordings, guests, sink);
-    let is_guest = pass.guests();
-    let wanted = |at: usize, format: &eventfmt::EventFormat| {
-        let recording = recordings.get(at)?;
-        wanted::wanted(recording, format, is_guest.get(at) == Some(&true), besides)
-    };
-    let (events, more) = read(Asked { wanted: &wanted, sink: &mut pass });
-    (states_of(recordings, pass, events), more)
-}
-
 /// The states of recordings that have been read.
-fn states_of<S: StateSink>(
-    recordings: &[Recording],
-    pass: Pass<'_, S>,
-    events: TraceEventPass,
-) -> States {
+fn states_of<S: StateSink>(view: View<'_>, pass: Pass<'_, S>, events: TraceEventPass) -> States {
+    let View { recordings, .. } = view;
     let left = pass.finish(&events.spans_ns);
     let pairs = recordings.iter().zip(&left.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();

@@ -13,9 +13,11 @@ mod events;
 mod packets;
 mod queues;
 
+use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::Losses;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use self::buffers::AddedBuffer;
 use self::disk_requests::{DiskRequest, DiskRequests};
@@ -47,24 +49,22 @@ pub struct Virtio {
 pub fn virtio(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Virtio {
     let View { recordings, guests } = view;
     let mut sink = VirtioSink::new(recordings);
-    let has_queues = |one: &Recording| one.formats().iter().any(|(_, format)| is_of_queue(format));
-    let with_queues: Vec<bool> = recordings.iter().map(has_queues).collect();
-    let has_queues = |at: usize| with_queues.get(at).is_some_and(|&has| has);
-    let wanted = |at: usize, format: &_| wanted(format).filter(|_| has_queues(at));
-    let pass = each_trace_event(recordings, &wanted, &mut sink, tick);
+    let pass = each_trace_event(recordings, &mut sink, tick);
     let vm = |at: usize| guests.iter().find(|one| one.guest == at).map(|one| one.vm.clone());
     Virtio {
         queues: sink.queues.finish(),
         vms: (0..recordings.len()).map(vm).collect(),
         spans_ns: pass.spans_ns,
         losses: pass.losses,
-        is_recorded: with_queues.contains(&true),
+        is_recorded: sink.with_queues.contains(&true),
         nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
     }
 }
 
 /// Puts events together that come in several parts, or as a call and its return.
 struct VirtioSink {
+    /// By recording, whether it has events of queues.
+    with_queues: Vec<bool>,
     queues: Queues,
     parts: Parts,
     disk_requests: DiskRequests,
@@ -73,8 +73,12 @@ struct VirtioSink {
 
 impl VirtioSink {
     fn new(recordings: &[Recording]) -> Self {
+        let has_queues = |recording: &Recording| {
+            recording.formats().iter().any(|(_, format)| is_of_queue(format))
+        };
         let orders = recordings.iter().map(|one| one.abi().order).collect();
         Self {
+            with_queues: recordings.iter().map(has_queues).collect(),
             queues: Queues::new(orders),
             parts: Parts::default(),
             disk_requests: DiskRequests::default(),
@@ -94,6 +98,12 @@ impl VirtioSink {
             None => None,
         };
         self.queues.add(event.recording, event.stamp_ns, &buffer, disk);
+    }
+}
+
+impl WantsTraceEvents for VirtioSink {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        wanted(format).filter(|_| self.with_queues.get(at) == Some(&true))
     }
 }
 

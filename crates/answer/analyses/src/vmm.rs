@@ -19,14 +19,18 @@ mod split;
 mod sums;
 mod threads;
 
+use eventfmt::EventFormat;
 use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};
 use timeline::cycles::VcpuCycles;
+use timeline::reading::each_trace_event;
 use timeline::reasons::{Code, ReasonNames};
-use timeline::trace_events::{Gap, ThreadNames, TraceEvent, TraceEventSink, each_trace_event};
+use timeline::trace_events::{
+    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents,
+};
 use timeline::{Detail, Losses, Vm, group_vms};
 
 use self::activity::Call;
@@ -171,8 +175,7 @@ pub fn vmm(
     let samples = ThreadSamples::new(std::slice::from_ref(recording), samples);
     let has_samples = samples.are_there();
     let mut pass = Pass::new(recording, samples);
-    let wanted = |_: usize, format: &eventfmt::EventFormat| wanted(recording, format);
-    let mut found = each_trace_event(std::slice::from_ref(recording), &wanted, &mut pass, tick);
+    let mut found = each_trace_event(std::slice::from_ref(recording), &mut pass, tick);
     let span_ns = found.spans_ns.pop().flatten();
     let has_calls = found.event_ids.pop().unwrap_or_default().iter().any(|id| {
         let format = recording.formats().iter().find(|(one, _)| one == id);
@@ -216,6 +219,7 @@ type Locks = BTreeMap<(usize, LockKey), LockSum>;
 
 /// Takes the events of a recording in order.
 struct Pass<'s> {
+    recording: &'s Recording,
     cycles: VcpuCycles,
     numbers: CallNumbers,
     exits: ExitSplitter<'s>,
@@ -224,11 +228,12 @@ struct Pass<'s> {
 }
 
 impl<'s> Pass<'s> {
-    fn new(recording: &Recording, samples: ThreadSamples<'s>) -> Self {
+    fn new(recording: &'s Recording, samples: ThreadSamples<'s>) -> Self {
         // Both instruction sets of x86 have the same numbers.
         let isa =
             arch::exit_event(recording.formats()).map_or(Isa::Unknown, |event| event.arch.isa(1));
         Self {
+            recording,
             cycles: VcpuCycles::default(),
             numbers: CallNumbers::of(isa),
             exits: ExitSplitter::new(samples),
@@ -277,6 +282,12 @@ impl<'s> Pass<'s> {
         if to != 0 {
             self.thread(to, now_ns).gets_cpu(to, now_ns, cpu);
         }
+    }
+}
+
+impl WantsTraceEvents for Pass<'_> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        wanted(self.recording, format)
     }
 }
 

@@ -7,13 +7,14 @@ use analyses::align::GuestAlignment;
 use analyses::critical::CriticalWait;
 use analyses::path::flows;
 use analyses::states::{
-    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_aside,
+    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_for_all,
 };
 use analyses::view::View;
 use eventfmt::{EventFormat, Value};
 use ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use timeline::reading::Reading;
 use timeline::reasons::{Code, ReasonNames};
 
 use crate::calls::write_calls;
@@ -96,7 +97,8 @@ pub fn write_timeline<W: TimelineWriter>(
     }
     writer.begin(&scene)?;
     let mut walk = Walk::new(question, &scene, writer);
-    states_aside(question.view, &mut walk, tick);
+    let reading = Reading::on_one_clock(question.view.recordings);
+    states_for_all(question.view, vec![&mut walk], (&reading, &mut []), tick);
     walk.finish_rates();
     write_calls(&mut walk, recordings, tick);
     if W::FLOWS && walk.out.result.is_ok() {

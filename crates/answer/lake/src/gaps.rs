@@ -1,7 +1,8 @@
 //! When events were lost, and how much of a slice of time was recorded without a loss.
 
 use eventfmt::EventFormat;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use crate::clock::SLICE_NS;
 use crate::convert::Context;
@@ -31,6 +32,12 @@ impl Coverage {
 
 struct Gaps<'c>(&'c mut [Coverage]);
 
+impl WantsTraceEvents for Gaps<'_> {
+    fn wanted(&self, _: usize, _: &EventFormat) -> Option<Wanted> {
+        None
+    }
+}
+
 impl TraceEventSink for Gaps<'_> {
     fn event(&mut self, _: &TraceEvent) {}
 
@@ -53,13 +60,7 @@ pub(crate) fn gaps(context: &Context<'_>) -> Vec<Coverage> {
         })
         .collect();
     if context.surveys.iter().any(crate::survey::Survey::has_losses) {
-        let nothing = |_: usize, _: &EventFormat| -> Option<Wanted> { None };
-        each_trace_event(
-            context.question.view.recordings,
-            &nothing,
-            &mut Gaps(&mut all),
-            context.tick,
-        );
+        each_trace_event(context.question.view.recordings, &mut Gaps(&mut all), context.tick);
     }
     for coverage in &mut all {
         let Some((first, last)) = coverage.ends else { continue };

@@ -9,7 +9,7 @@ use crate::exit_span::Detail;
 use crate::extract::{Extractor, OnlyVcpus};
 use crate::lanes::{Fed, Follow, Lanes};
 use crate::losses::Losses;
-use crate::rounds::{self, Consume, Decode, Input};
+use crate::rounds::{self, Consume, Input};
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
@@ -44,13 +44,13 @@ impl<S> ExitPass<S> {
 
 /// Makes exits of the events of vCPU threads.
 #[derive(Debug)]
-struct ExitFollower<S> {
+pub(crate) struct ExitFollower<S> {
     vcpus: Vcpus,
     sink: S,
 }
 
 impl<S: ExitSink> ExitFollower<S> {
-    fn new(sink: S) -> Self {
+    pub(crate) fn new(sink: S) -> Self {
         Self { vcpus: Vcpus::default(), sink }
     }
 }
@@ -66,7 +66,10 @@ impl<S: ExitSink> Follow for ExitFollower<S> {
 }
 
 /// The end of a recording whose exits a sink was given.
-fn finish<S: ExitSink>(lanes: Lanes<ExitFollower<S>>, recording: &Recording) -> ExitPass<S> {
+pub(crate) fn finish<S: ExitSink>(
+    lanes: Lanes<ExitFollower<S>>,
+    recording: &Recording,
+) -> ExitPass<S> {
     let Fed { follower, seen, losses, repeated_buffers } = lanes.finish(recording);
     let ExitFollower { vcpus, mut sink } = follower;
     let (vcpus, switches_unseen) = vcpus.finish_and_count(&mut sink);
@@ -115,10 +118,10 @@ fn vcpus_of_every(
     recording: &Recording,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vec<VcpuInfo> {
-    let extractor = Extractor::of_vcpus(recording);
+    let extractor = OnlyVcpus(Extractor::of_vcpus(recording));
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, ExitFollower::new(()), Losses::of_container(recording));
-    rounds::run_every(step, &inputs, &OnlyVcpus(&extractor), &mut lanes, tick);
+    rounds::run_every(step, &inputs, &extractor, &mut lanes, tick);
     finish(lanes, recording).vcpus
 }
 
@@ -167,21 +170,6 @@ impl<'r> VcpuFinder<'r> {
     pub(crate) fn finish(self) -> Vec<VcpuInfo> {
         finish(self.lanes, self.recording).vcpus
     }
-}
-
-/// [`each_exit`] without details, while another decoder reads the same blocks for `consumer`.
-pub fn each_exit_and<S: ExitSink + Send, D: Decode, C: Consume<D::Batch>>(
-    recording: &Recording,
-    sink: S,
-    decoder: &D,
-    consumer: &mut C,
-    tick: &(dyn Fn(u64) + Sync),
-) -> ExitPass<S> {
-    let extractor = Extractor::new(recording, false);
-    let inputs = Input::all_of(recording);
-    let mut lanes = Lanes::new(&inputs, ExitFollower::new(sink), Losses::of_container(recording));
-    rounds::run(&inputs, &(&extractor, decoder), &mut (&mut lanes, consumer), tick);
-    finish(lanes, recording)
 }
 
 /// Whether `recording` has events with this detail of exits.

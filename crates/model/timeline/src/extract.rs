@@ -193,9 +193,10 @@ impl Extractor {
 
 /// Reads what shows which threads are vCPUs', and under which ids, and when they first are: of a thread's entries
 /// and exits those alone that say something new.
-pub(crate) struct OnlyVcpus<'e>(pub(crate) &'e Extractor);
+#[derive(Debug)]
+pub(crate) struct OnlyVcpus(pub(crate) Extractor);
 
-impl Decode for OnlyVcpus<'_> {
+impl Decode for OnlyVcpus {
     type Batch = ThreadBatch;
 
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut ThreadBatch) {

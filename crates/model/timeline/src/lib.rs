@@ -88,6 +88,7 @@ mod load;
 mod losses;
 mod numbered_names;
 mod poll;
+pub mod reading;
 pub mod reasons;
 pub mod rounds;
 pub mod stamps;
@@ -100,7 +101,7 @@ mod vcpus;
 mod vms;
 
 pub use exit_span::{Detail, ExitSpan, Handler, Outcome, Parts};
-pub use exits::{ExitPass, each_exit, each_exit_and, find_vcpus, guess_vcpus, has_detail};
+pub use exits::{ExitPass, each_exit, find_vcpus, guess_vcpus, has_detail};
 pub use losses::Losses;
 pub use numbered_names::{NamedNumber, NumberedNames};
 pub use thread_event::{Kind, KindSet};

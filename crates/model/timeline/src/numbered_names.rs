@@ -101,10 +101,12 @@ impl Batch for NameBatch {
 }
 
 impl Decode for NameDecoder<'_> {
-    /// Names take no memory to speak of: rounds are as long as without them.
-    const DECODERS: u64 = 0;
-
     type Batch = NameBatch;
+
+    /// Names take no memory to speak of: rounds are as long as without them.
+    fn decoders(&self) -> u64 {
+        0
+    }
 
     fn decode(&self, index: usize, _: Input<'_>, block: &Block<'_>, batch: &mut NameBatch) {
         let owner = self.owners.get(index).copied().map(usize::from);

@@ -24,7 +24,6 @@
 //! are ahead are not decoded further until the others have caught up.
 
 mod in_order;
-mod pair;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +35,6 @@ use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
 
 pub use in_order::{Lanes, in_order};
-pub(crate) use pair::pair_up;
 
 /// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
 const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
@@ -85,11 +83,13 @@ impl<'r> Input<'r> {
 
 /// Turns the pages of a block into a batch of items in time order.
 pub trait Decode: Sync {
-    /// How many decoders this stands for: of what a round may take, each gets its part.
-    const DECODERS: u64 = 1;
-
     /// What a block becomes; made with `Default`, or an old one used again.
     type Batch: Batch;
+
+    /// How many decoders this stands for: of what a round may take, each gets its part.
+    fn decoders(&self) -> u64 {
+        1
+    }
 
     /// Decodes `block`, which belongs to input number `index`.
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Self::Batch);
@@ -166,7 +166,7 @@ pub(crate) fn run_every<D, C>(
     D: Decode,
     C: Consume<D::Batch>,
 {
-    let mut rounds = Rounds { step: step.max(1), ..Rounds::new(inputs, D::DECODERS) };
+    let mut rounds = Rounds { step: step.max(1), ..Rounds::new(inputs, decoder.decoders()) };
     let mut spent = Vec::new();
     let mut current = rounds.decode_next(decoder, &mut spent);
     while let Some(round) = current {
@@ -186,8 +186,8 @@ pub(crate) fn run_every<D, C>(
             return;
         }
         spent.append(&mut fresh);
-        // Two consumers give back batches of theirs at different times, each with an empty one of the other's: of
-        // those there would be more and more.
+        // Several consumers give back batches of theirs at different times, each without those of the others: of such
+        // there would be more and more.
         spent.truncate(next.as_ref().map_or(0, |round| round.batches.len()));
         current = next;
     }

@@ -14,26 +14,19 @@ mod name_fields;
 mod name_histories;
 mod names;
 mod sightings;
-mod with_vcpus;
-
-use std::fmt;
 
 use eventfmt::EventFormat;
 use sources::Recording;
 
-use self::decode::Decoder;
-use self::merge::Merger;
 use crate::losses::Losses;
-use crate::numbered_names::{NameDecoder, NameGatherer, NamedNumber, NumberedNames};
-use crate::rounds::{self, Input};
 
 pub(crate) use batch::TraceEventBatch;
-pub(crate) use merge::StreamQueues;
-pub(crate) use sightings::WithSightings;
+pub(crate) use decode::Decoder;
+pub(crate) use merge::{Merger, StreamQueues};
+pub(crate) use sightings::{SightingBatch, WithSightings};
 
 pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
-pub use with_vcpus::each_trace_event_and_vcpus;
 
 /// Fields that one event has room for.
 pub const MOST_FIELDS: usize = 5;
@@ -119,6 +112,13 @@ pub trait TraceEventSink: Send {
     fn gap(&mut self, gap: &Gap);
 }
 
+/// A sink that says which events it takes.
+pub trait WantsTraceEvents: TraceEventSink {
+    /// Whether events of this format are wanted of the recording with this index, and which of their fields. Asked once
+    /// for each format, before anything is read.
+    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<Wanted>;
+}
+
 /// What a pass over moments leaves besides what its sink gathered.
 #[derive(Debug, Default)]
 pub struct TraceEventPass {
@@ -141,94 +141,6 @@ impl TraceEventPass {
         self.spans_ns.append(&mut further.spans_ns);
         self.event_ids.append(&mut further.event_ids);
     }
-}
-
-/// A sink, and the events that it is given: `wanted` gets a recording's index and a format.
-pub struct Asked<'q, S> {
-    /// Which events, and which of their fields.
-    pub wanted: &'q dyn Fn(usize, &EventFormat) -> Option<Wanted>,
-    /// Takes them.
-    pub sink: &'q mut S,
-}
-
-impl<S> fmt::Debug for Asked<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").finish_non_exhaustive()
-    }
-}
-
-/// Gives `sink` every event of `recordings` for which `wanted` returns something (it is given the
-/// recording's index); `tick` gets the bytes done.
-///
-/// Of an event that several buffers of a recording have, a thread's are taken from the buffer in
-/// which it is first seen. Streams on another clock than their recording's are left out.
-pub fn each_trace_event<S: TraceEventSink>(
-    recordings: &[Recording],
-    wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
-    sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
-) -> TraceEventPass {
-    let (inputs, owners) = inputs(recordings);
-    let decoder = Decoder::new::<S>(recordings, &owners, wanted);
-    let mut merger = Merger::new(&inputs, &owners, nothing_yet(recordings), sink);
-    rounds::run(&inputs, &decoder, &mut merger, tick);
-    TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }
-}
-
-/// [`each_trace_event`] for two sinks, with the names that `named` has for numbers, of one reading.
-pub fn each_trace_event_for_two<A: TraceEventSink, B: TraceEventSink>(
-    recordings: &[Recording],
-    (a, b): (Asked<'_, A>, Asked<'_, B>),
-    named: NamedNumber,
-    tick: &(dyn Fn(u64) + Sync),
-) -> ((TraceEventPass, TraceEventPass), NumberedNames) {
-    let (inputs, owners) = inputs(recordings);
-    let decoders = [
-        Decoder::new::<A>(recordings, &owners, a.wanted),
-        Decoder::new::<B>(recordings, &owners, b.wanted),
-    ];
-    let mut for_a = Merger::new(&inputs, &owners, nothing_yet(recordings), a.sink);
-    let mut for_b = Merger::new(&inputs, &owners, nothing_yet(recordings), b.sink);
-    let name_decoder = NameDecoder::new(recordings, &owners, named);
-    let mut gatherer = NameGatherer::new(&owners);
-    let [of_a, of_b] = &decoders;
-    let mut for_both = (&mut for_a, &mut for_b);
-    let all = (&(of_a, of_b), &name_decoder);
-    rounds::run(&inputs, &all, &mut (&mut for_both, &mut gatherer), tick);
-    let passes = (
-        TraceEventPass { event_ids: of_a.seen(), ..for_a.finish() },
-        TraceEventPass { event_ids: of_b.seen(), ..for_b.finish() },
-    );
-    (passes, gatherer.names)
-}
-
-/// [`each_trace_event`], with the names that `named` has for numbers, of one reading.
-pub fn each_trace_event_and_names<S: TraceEventSink>(
-    recordings: &[Recording],
-    asked: Asked<'_, S>,
-    named: NamedNumber,
-    tick: &(dyn Fn(u64) + Sync),
-) -> (TraceEventPass, NumberedNames) {
-    let (inputs, owners) = inputs(recordings);
-    let decoder = Decoder::new::<S>(recordings, &owners, asked.wanted);
-    let name_decoder = NameDecoder::new(recordings, &owners, named);
-    let mut merger = Merger::new(&inputs, &owners, nothing_yet(recordings), asked.sink);
-    let mut gatherer = NameGatherer::new(&owners);
-    rounds::run(&inputs, &(&decoder, &name_decoder), &mut (&mut merger, &mut gatherer), tick);
-    (TraceEventPass { event_ids: decoder.seen(), ..merger.finish() }, gatherer.names)
-}
-
-/// The streams of all recordings on the clocks of those, and by stream the recording.
-fn inputs(recordings: &[Recording]) -> (Vec<Input<'_>>, Vec<u16>) {
-    let mut inputs = Vec::new();
-    let mut owners = Vec::new();
-    for (owner, recording) in (0u16..).zip(recordings) {
-        for input in Input::on_clock_of(recording) {
-            inputs.push(input);
-            owners.push(owner);
-        }
-    }
-    (inputs, owners)
 }
 
 /// What a pass leaves, before anything was read.

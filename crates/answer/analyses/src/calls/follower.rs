@@ -1,9 +1,10 @@
 //! Takes the events of a recording in their order, and adds up the calls of each thread.
 
+use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
-use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH};
+use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH, wanted};
 use super::functions::Functions;
 use super::stack::{Frame, Measured, Returned, SleepTime, Stack};
 use super::thread::Thread;
@@ -320,6 +321,12 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         for function in &mut self.functions.all {
             function.callers.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         }
+    }
+}
+
+impl<S: CallSink> WantsTraceEvents for CallFollower<'_, S> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        wanted(format)
     }
 }
 

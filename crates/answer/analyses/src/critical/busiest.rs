@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use timeline::Losses;
-use timeline::trace_events::each_trace_event;
+use timeline::reading::each_trace_event;
 
 use super::names::Names;
-use super::target::{Switches, wanted};
+use super::target::Switches;
 use super::vms;
 use crate::path::Machines;
 use crate::view::View;
@@ -39,7 +39,7 @@ pub fn busiest(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Busiest {
     let vms = vms(recordings, &is_guest);
     let machines = Machines::with_vms(view, &vms);
     let mut switches = Switches::default();
-    let pass = each_trace_event(recordings, &|_, format| wanted(format), &mut switches, tick);
+    let pass = each_trace_event(recordings, &mut switches, tick);
     let names = Names::new(&machines, guests, (&pass.names, &[]));
     let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
     for (thread, count) in switches.0 {

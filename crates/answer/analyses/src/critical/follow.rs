@@ -1,9 +1,10 @@
 //! Events to histories, and each wait of the threads asked about to a walk as soon as it is over.
 
+use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::arch::FLAG;
 use timeline::cycles::exit_code;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use super::context::{CpuContext, in_interrupt};
 use super::disks::{Disk, Disks, Issued};
@@ -285,6 +286,12 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
 /// The disk of a request, and its first sector.
 fn request(event: &TraceEvent) -> Option<(Disk, u64)> {
     Some(((event.recording, event.value(0)? as u32), event.value(1)?))
+}
+
+impl<S: WaitSink + PieceSink + Send> WantsTraceEvents for Follower<'_, S> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        self.events.wanted(at, format.id())
+    }
 }
 
 impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {

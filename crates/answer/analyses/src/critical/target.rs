@@ -3,8 +3,9 @@
 use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
+use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, each_trace_event,
+    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents,
 };
 
 use super::names::Names;
@@ -29,6 +30,13 @@ pub struct CriticalTask(
 #[derive(Debug, Default)]
 pub(super) struct Switches(pub(super) FxHashMap<Thread, u64>);
 
+impl WantsTraceEvents for Switches {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        let is_switch = format.full_name() == "sched:sched_switch";
+        is_switch.then_some(Wanted { tag: 0, fields: &["prev_pid", "next_pid"] })
+    }
+}
+
 impl TraceEventSink for Switches {
     fn event(&mut self, event: &TraceEvent) {
         let threads = [0, 1].into_iter().filter_map(|at| event.thread_value(at));
@@ -50,8 +58,7 @@ pub(super) struct SeenThreads {
 impl SeenThreads {
     pub(super) fn of(recordings: &[Recording]) -> Self {
         let mut switches = Switches::default();
-        let pass =
-            each_trace_event(recordings, &|_, format| wanted(format), &mut switches, &|_| ());
+        let pass = each_trace_event(recordings, &mut switches, &|_| ());
         let mut all: Vec<(Thread, u64)> = switches.0.into_iter().collect();
         all.sort_by_key(|(thread, count)| (std::cmp::Reverse(*count), *thread));
         Self { all, names: pass.names }
@@ -109,11 +116,6 @@ fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
         }
     }
     known
-}
-
-pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
-    let is_switch = format.full_name() == "sched:sched_switch";
-    is_switch.then_some(Wanted { tag: 0, fields: &["prev_pid", "next_pid"] })
 }
 
 /// Whether a recording has switches and wake-ups, by the ids of the events that it has.

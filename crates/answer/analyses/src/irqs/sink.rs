@@ -6,15 +6,17 @@ use timeline::trace_events::{Gap, TraceEvent};
 
 use super::By;
 use super::open_handlers::OpenHandlers;
-use super::sources::SOFTIRQ;
+use super::sources::{SOFTIRQ, Sources};
 use super::sums::{AllSums, Handler};
-use crate::align::GuestAlignment;
 use crate::states::{
-    GuestCpu, HandlerEdge, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, handler_of,
+    GuestCpu, HandlerEdge, OccupantSpan, StateNeeds, StateSink, StateSpan, VcpuRef, VcpuState,
+    handler_of,
 };
+use crate::view::View;
 
 /// Takes events of handlers, and states of vCPUs.
 pub(crate) struct IrqSink {
+    sources: Sources,
     cpus: FxHashMap<GuestCpu, OpenHandlers>,
     /// By CPU and number of a soft interrupt: since when it is due.
     due: FxHashMap<GuestCpu, [Option<u64>; MOST_SOFTIRQS]>,
@@ -25,9 +27,19 @@ pub(crate) struct IrqSink {
     ends_alone: u64,
 }
 
+/// Handlers that were found.
+pub(super) struct HandlersFound {
+    pub(super) sources: Sources,
+    pub(super) sums: AllSums,
+    /// Ends that had no beginning.
+    pub(super) ends_alone: u64,
+}
+
 impl IrqSink {
-    pub(super) fn new(guests: &[GuestAlignment], by: By) -> Self {
+    /// For handlers of a view's recordings; rows are to be of `by`.
+    pub(crate) fn new(view: View<'_>, by: By) -> Self {
         let mut sink = Self {
+            sources: Sources::new(view.recordings),
             cpus: FxHashMap::default(),
             due: FxHashMap::default(),
             guest_cpus: FxHashMap::default(),
@@ -35,7 +47,7 @@ impl IrqSink {
             sums: AllSums::new(by),
             ends_alone: 0,
         };
-        for alignment in guests {
+        for alignment in view.guests {
             let rows = alignment.result().map_or(&[][..], |result| &result.rows);
             let host = u16::try_from(alignment.host).unwrap_or(u16::MAX);
             let recording = u16::try_from(alignment.guest).unwrap_or(u16::MAX);
@@ -49,12 +61,12 @@ impl IrqSink {
         sink
     }
 
-    /// The sums, and how many ends had no beginning.
-    pub(super) fn finish(mut self) -> (AllSums, u64) {
+    /// What was found.
+    pub(super) fn finish(mut self) -> HandlersFound {
         for (cpu, open) in self.cpus {
             open.finish(&mut |handler| self.sums.add(cpu.recording, handler));
         }
-        (self.sums, self.ends_alone)
+        HandlersFound { sources: self.sources, sums: self.sums, ends_alone: self.ends_alone }
     }
 
     fn begin(&mut self, at: GuestCpu, event: &TraceEvent, source: u8) {
@@ -90,6 +102,10 @@ impl IrqSink {
 const MOST_SOFTIRQS: usize = 32;
 
 impl StateSink for IrqSink {
+    fn needs(&self) -> StateNeeds<'_> {
+        StateNeeds { events: true, handlers: Some(&self.sources), ..StateNeeds::default() }
+    }
+
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let Some(&at) = self.vcpus.get(&vcpu) else { return };
         // Where the vCPU was is not known: what is placed there says nothing of the host.

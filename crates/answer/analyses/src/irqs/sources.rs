@@ -4,6 +4,8 @@ use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::NamedNumber;
 
+use crate::states::HandlerSources;
+
 /// What kind of handler it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HandlerKind {
@@ -68,19 +70,6 @@ impl Sources {
         Self { vectors }
     }
 
-    /// Number of the source that an event belongs to, and the field with the handler's number.
-    pub(super) fn of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])> {
-        Some(match (format.system(), format.name()) {
-            ("irq", "irq_handler_entry" | "irq_handler_exit") => (IRQ, &["irq"]),
-            ("irq", "softirq_raise" | "softirq_entry" | "softirq_exit") => (SOFTIRQ, &["vec"]),
-            ("ipi", "ipi_entry" | "ipi_exit") => (IPI, &[]),
-            _ => {
-                let at = self.vectors.iter().position(|name| Some(name.as_str()) == vector(format));
-                (FIRST_VECTOR.checked_add(u8::try_from(at?).ok()?)?, &[])
-            }
-        })
-    }
-
     /// The kind of a source, and of a vector its name.
     pub(super) fn kind(&self, source: u8) -> (HandlerKind, Option<&str>) {
         match source {
@@ -92,6 +81,20 @@ impl Sources {
                 (HandlerKind::Vector, self.vectors.get(at).map(String::as_str))
             }
         }
+    }
+}
+
+impl HandlerSources for Sources {
+    fn of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])> {
+        Some(match (format.system(), format.name()) {
+            ("irq", "irq_handler_entry" | "irq_handler_exit") => (IRQ, &["irq"]),
+            ("irq", "softirq_raise" | "softirq_entry" | "softirq_exit") => (SOFTIRQ, &["vec"]),
+            ("ipi", "ipi_entry" | "ipi_exit") => (IPI, &[]),
+            _ => {
+                let at = self.vectors.iter().position(|name| Some(name.as_str()) == vector(format));
+                (FIRST_VECTOR.checked_add(u8::try_from(at?).ok()?)?, &[])
+            }
+        })
     }
 }
 

@@ -84,7 +84,7 @@ const MOST_ROWS: usize = 1 << 13;
 /// All sums.
 #[derive(Debug)]
 pub(super) struct AllSums {
-    by: By,
+    pub(super) by: By,
     pub(super) rows: BTreeMap<Key, HandlerSums>,
     /// Runs that found no room for another row.
     pub(super) left_out: u64,

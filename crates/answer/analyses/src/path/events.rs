@@ -89,7 +89,7 @@ pub(super) struct Event {
 
 /// All events that matter. A trace_event's tag is an index into `list`.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(crate) struct Events {
     list: Vec<Event>,
     /// By recording and event id.
     by_id: FxHashMap<(usize, u16), u16>,
@@ -119,7 +119,7 @@ impl Events {
     }
 
     /// Those of requests between the ends that recordings have by themselves.
-    pub(super) fn by_themselves(view: View<'_>) -> Self {
+    pub(crate) fn by_themselves(view: View<'_>) -> Self {
         let View { recordings, guests } = view;
         Self::of_all(recordings, &is_guest(guests), &PathEnds::default())
     }

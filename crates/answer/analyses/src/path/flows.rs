@@ -3,14 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use timeline::Vm;
-use timeline::trace_events::each_trace_event;
+use timeline::reading::each_trace_event;
 
 use super::events::Events;
-use super::follow::Follower;
-use super::handovers::{Handover, HandoverSink, Handovers};
+use super::handovers::{Handover, HandoverSink};
 use super::machines::Machines;
 use super::requests::{Request, RequestSink};
-use super::{Actor, Both, Place};
+use super::{Actor, Place, RequestsAndHandovers};
 use crate::view::View;
 
 /// Where and when a request takes a step.
@@ -68,8 +67,6 @@ pub fn flows<F: FlowSink>(
     let machines = Machines::with_vms(view, vms);
     let sink = Mutex::new(sink);
     let shared = || Shared { sink: &sink, steps: Vec::new() };
-    let follower = Follower::new(&events, &machines, shared());
-    let mut both = Both(follower, Handovers::new(&events, &machines, shared()));
-    let wanted = |at: usize, format: &eventfmt::EventFormat| events.wanted(at, format.id());
-    each_trace_event(view.recordings, &wanted, &mut both, tick);
+    let mut both = RequestsAndHandovers::new(&events, &machines, shared(), shared());
+    each_trace_event(view.recordings, &mut both, tick);
 }

@@ -1,9 +1,10 @@
 //! Follows requests from event to event: who is busy with which.
 
+use eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
 use timeline::arch::AccessKind;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use super::Actor;
 use super::chain::{self, At, Chains};
@@ -239,6 +240,12 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         if !self.events.asked_end {
             chains.iter().for_each(|chain| self.requests.add(chain, &self.labels));
         }
+    }
+}
+
+impl<S: RequestSink> WantsTraceEvents for Follower<'_, S> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        self.events.wanted(at, format.id())
     }
 }
 

@@ -1,10 +1,10 @@
 //! Requests followed while the VMs are found that have to be known for that: what a part of the recording shows is taken for
 //! all of them, and all is followed a second time in the rare case that there are others.
 
-use crate::view::View;
-use eventfmt::EventFormat;
+use std::slice::from_ref;
+
 use sources::Recording;
-use timeline::trace_events::{Asked, each_trace_event_and_vcpus};
+use timeline::reading::Reading;
 use timeline::{VcpuInfo, Vm, group_vms, guess_vcpus};
 
 use super::Paths;
@@ -12,6 +12,7 @@ use super::events::Events;
 use super::follow::Follower;
 use super::machines::Machines;
 use super::table::{self, PathTable};
+use crate::view::View;
 
 /// The paths of requests in one recording without another next to it; `None` where VMs have to be found first.
 pub(super) fn paths(
@@ -32,12 +33,15 @@ fn paths_with(
 ) -> Option<Paths> {
     let is_expected = |thread| guess.iter().any(|vcpu| vcpu.thread == thread);
     let vms = group_vms(recording, guess);
-    let view = View::on_own_clocks(std::slice::from_ref(recording));
-    let machines = Machines::with_vms(view, std::slice::from_ref(&vms));
+    let view = View::on_own_clocks(from_ref(recording));
+    let machines = Machines::with_vms(view, from_ref(&vms));
     let mut follower = Follower::new(events, &machines, PathTable::default());
-    let wanted = |at: usize, format: &EventFormat| events.wanted(at, format.id());
-    let asked = Asked { wanted: &wanted, sink: &mut follower };
-    let (pass, vcpus) = each_trace_event_and_vcpus(recording, asked, &is_expected, tick)?;
+    let reading = Reading::on_one_clock(from_ref(recording));
+    let mut vcpu_task = reading.expected_vcpus(recording, &is_expected);
+    let mut event_task = reading.trace_events(&mut follower);
+    reading.run(&mut [&mut vcpu_task, &mut event_task], tick);
+    let pass = event_task.finish();
+    let vcpus = vcpu_task.finish()?;
     let found = follower.finish(recording.is_nanoseconds(), pass.losses);
     are_same(&vms, &group_vms(recording, &vcpus)).then(|| table::paths(found, &machines))
 }

@@ -69,7 +69,7 @@ impl PathStats {
 
 /// All paths so far.
 #[derive(Debug)]
-pub(super) struct PathTable {
+pub(crate) struct PathTable {
     paths: FxHashMap<Key, PathStats>,
     /// Requests that may still be kept to choose examples from.
     room: usize,
@@ -87,7 +87,7 @@ impl Default for PathTable {
 
 impl PathTable {
     /// A table that lists every request, too, as long as there are no more than `requests`.
-    pub(super) fn listing(requests: usize) -> Self {
+    pub(crate) fn listing(requests: usize) -> Self {
         let listing = ListingRoom::of(requests);
         let (paths, key) = (FxHashMap::default(), Key::default());
         Self { paths, room: MOST_KEPT, listing, others: 0, key }

@@ -17,7 +17,7 @@ use super::slices::SliceGrid;
 use super::sums::{ProfileSums, Stratum, StratumSum};
 use super::without_vcpus::{self, MachineWeights};
 use crate::align::GuestAlignment;
-use crate::states::{States, states_with_pc};
+use crate::states::{States, states};
 use crate::view::View;
 
 /// Memory for places, and for times by slices, where samples are kept one by one.
@@ -59,7 +59,7 @@ impl<'s> Found<'s> {
         tick: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut sums = ProfileSums::of(view, samples);
-        let states = states_with_pc(view, &mut sums, tick);
+        let states = states(view, &mut sums, tick);
         Self::of_all(sums, states, view, samples)
     }
 
@@ -85,7 +85,7 @@ impl<'s> Found<'s> {
         let View { recordings, .. } = view;
         let mut sums = ProfileSums::by_slice(view, samples, SLICE_BYTES);
         sums.log = Some(SampleLog::default());
-        let states = states_with_pc(view, &mut sums, tick);
+        let states = states(view, &mut sums, tick);
         if let Some(log) = &mut sums.log {
             without_vcpus::log_first(&mut sums.samples, &states, recordings, log);
         }

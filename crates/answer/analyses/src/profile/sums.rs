@@ -10,7 +10,9 @@ use super::sample_log::{Logged, SampleLog, Whose};
 use super::samples::{MachineSamples, Place};
 use super::slices::{SliceGrid, SliceTimes};
 use super::strata::Strata;
-use crate::states::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+use crate::states::{
+    ExitOf, GuestCpu, OccupantSpan, StateNeeds, StateSink, StateSpan, VcpuRef, VcpuState,
+};
 use crate::view::View;
 
 /// Places that are kept apart at most, of all vCPUs together.
@@ -366,6 +368,10 @@ impl<'s> ProfileSums<'s> {
 }
 
 impl StateSink for ProfileSums<'_> {
+    fn needs(&self) -> StateNeeds<'_> {
+        StateNeeds { guest_pc: true, ..StateNeeds::default() }
+    }
+
     fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
         self.samples.runs_in(vcpu, thread);
     }

@@ -1,19 +1,23 @@
 //! Takes the events of all recordings in one order, and gives each machine its part of them.
 
+use eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::cycles::{CyclePass, CycleSink, VcpuCycle, VcpuCycles};
 use timeline::reasons::ReasonNames;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventPass, TraceEventSink};
+use timeline::trace_events::{
+    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
+};
 use timeline::{KindSet, VcpuInfo};
 
 use super::guest::{Context, GuestContexts, GuestEventKinds};
 use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
-use super::wanted::{FORK_TAG, concerns_cycles};
+use super::wanted::{FORK_TAG, concerns_cycles, wanted, wanted_of_cpus};
 use super::weave::{GuestFit, Weave};
 use crate::align::GuestAlignment;
 use crate::recorded::{can_split, has_switches};
+use crate::view::View;
 
 /// The vCPUs of one recording and what is laid over them.
 #[derive(Debug)]
@@ -57,7 +61,8 @@ struct Guest {
 const MOST_FORKS: usize = 1 << 20;
 
 /// All machines.
-pub(crate) struct Pass<'s, S> {
+pub(super) struct Pass<'s, S> {
+    recordings: &'s [Recording],
     sink: &'s mut S,
     hosts: Vec<Host>,
     occupancies: Vec<Occupancy>,
@@ -92,11 +97,8 @@ impl<S: StateSink> CycleSink for CycleWeaver<'_, S> {
 }
 
 impl<'s, S: StateSink> Pass<'s, S> {
-    pub(super) fn new(
-        recordings: &[Recording],
-        alignments: &[GuestAlignment],
-        sink: &'s mut S,
-    ) -> Self {
+    pub(super) fn new(view: View<'s>, sink: &'s mut S) -> Self {
+        let View { recordings, guests: alignments } = view;
         let host = |(number, recording): (u16, &Recording)| Host {
             cycles: VcpuCycles::default(),
             weaves: Weaves {
@@ -109,6 +111,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
             found: None,
         };
         let mut pass = Self {
+            recordings,
             sink,
             hosts: (0..).zip(recordings).map(host).collect(),
             occupancies: recordings.iter().map(|_| Occupancy::default()).collect(),
@@ -136,11 +139,6 @@ impl<'s, S: StateSink> Pass<'s, S> {
             weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
             weave.until_ns = until_ns;
         }
-    }
-
-    /// By recording: whether it was made in a guest.
-    pub(super) fn guests(&self) -> Vec<bool> {
-        self.guests.iter().map(Option::is_some).collect()
     }
 
     /// Ends all recordings; `spans_ns` says when each began and ended.
@@ -182,7 +180,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
     }
 
     /// A recording that is read thread by thread: its cycles are given, and of its events those of its CPUs.
-    pub(super) fn one_by_thread(&mut self, at: usize) -> ByThread<'_, 's, S> {
+    pub(super) fn by_thread(&mut self, at: usize) -> ByThread<'_, 's, S> {
         ByThread { pass: self, at }
     }
 
@@ -268,6 +266,13 @@ impl<S: StateSink> TraceEventSink for ByThread<'_, '_, S> {
     }
 }
 
+/// Of most events, only which thread ran.
+impl<S: StateSink> WantsTraceEvents for ByThread<'_, '_, S> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        wanted_of_cpus(self.pass.recordings.get(self.at)?, format)
+    }
+}
+
 /// What a CPU did that only the guest knows.
 fn emit_alone(
     at: GuestCpu,
@@ -287,6 +292,13 @@ fn emit_alone(
             task: Some(task),
         };
         sink.task(at, task, &span);
+    }
+}
+
+impl<S: StateSink> WantsTraceEvents for Pass<'_, S> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+        let is_guest = matches!(self.guests.get(at), Some(Some(_)));
+        wanted(self.recordings.get(at)?, format, is_guest, self.sink.needs())
     }
 }
 

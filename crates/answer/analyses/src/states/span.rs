@@ -3,6 +3,7 @@
 use timeline::VmVcpu;
 use timeline::trace_events::{Gap, TraceEvent};
 
+use super::wanted::StateNeeds;
 use crate::recorded::Recorded;
 
 /// What a vCPU does, as far as host and guest show.
@@ -190,6 +191,11 @@ pub struct OccupantSpan {
 
 /// Takes the states of all that recordings show.
 pub trait StateSink: Send {
+    /// What it needs in addition to states. Asked before anything is read.
+    fn needs(&self) -> StateNeeds<'_> {
+        StateNeeds::default()
+    }
+
     /// A vCPU was in one state for a while. Spans of a vCPU come in order, each beginning where the
     /// one before it ended.
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan);
@@ -204,42 +210,41 @@ pub trait StateSink: Send {
     /// A thread had a CPU, in order and without gaps per CPU.
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan);
 
-    /// Every event that states are made of, before those that it begins, where all CPUs are read in one order.
+    /// Every event that states are made of, before those that it begins, where all CPUs are read in one order. Only of a sink
+    /// that needs events.
     fn event(&mut self, _event: &TraceEvent) {}
 
-    /// Events of a CPU are missing; before the states that this ends.
+    /// Events of a CPU are missing; before the states that this ends. Only of a sink that needs events.
     fn gap(&mut self, _gap: &Gap) {}
 }
 
-/// Both get all states.
-impl<A: StateSink, B: StateSink> StateSink for (A, B) {
+/// All of them get all states.
+impl StateSink for Vec<&mut dyn StateSink> {
+    fn needs(&self) -> StateNeeds<'_> {
+        self.iter().map(|sink| sink.needs()).fold(StateNeeds::default(), StateNeeds::or)
+    }
+
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
-        self.0.vcpu(vcpu, span);
-        self.1.vcpu(vcpu, span);
+        self.iter_mut().for_each(|sink| sink.vcpu(vcpu, span));
     }
 
     fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
-        self.0.runs_in(vcpu, thread);
-        self.1.runs_in(vcpu, thread);
+        self.iter_mut().for_each(|sink| sink.runs_in(vcpu, thread));
     }
 
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
-        self.0.task(guest, task, span);
-        self.1.task(guest, task, span);
+        self.iter_mut().for_each(|sink| sink.task(guest, task, span));
     }
 
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
-        self.0.cpu(cpu, span);
-        self.1.cpu(cpu, span);
+        self.iter_mut().for_each(|sink| sink.cpu(cpu, span));
     }
 
     fn event(&mut self, event: &TraceEvent) {
-        self.0.event(event);
-        self.1.event(event);
+        self.iter_mut().for_each(|sink| sink.event(event));
     }
 
     fn gap(&mut self, gap: &Gap) {
-        self.0.gap(gap);
-        self.1.gap(gap);
+        self.iter_mut().for_each(|sink| sink.gap(gap));
     }
 }

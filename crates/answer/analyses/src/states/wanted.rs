@@ -1,5 +1,7 @@
 //! Which events show what a guest does, and how.
 
+use std::fmt;
+
 use eventfmt::EventFormat;
 use sources::Recording;
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles, is_host_work};
@@ -55,16 +57,44 @@ const FORK: &str = "sched:sched_process_fork";
 /// Fields of an event tagged [`FORK_TAG`].
 const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
 
-/// Of an event of a handler: number of its source, and what of it is read.
-pub(crate) type SourceOf<'h> = dyn Fn(&EventFormat) -> Option<(u8, &'static [&'static str])> + 'h;
+/// Numbers the sources of handlers of interrupts.
+pub(crate) trait HandlerSources {
+    /// Of an event of a handler, the number of its source, and the fields that are read.
+    fn of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])>;
+}
 
-/// What is wanted besides what states are made of.
+/// What a sink needs in addition to what states are made of.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Besides<'h> {
-    /// Where the guest was when it exited.
+pub struct StateNeeds<'s> {
+    /// [`StateSink::event`](super::StateSink::event) and [`StateSink::gap`](super::StateSink::gap) are called.
+    pub(crate) events: bool,
+    /// [`ExitOf::guest_pc`](super::ExitOf::guest_pc).
     pub(crate) guest_pc: bool,
-    /// Handlers of interrupts, by their sources.
-    pub(crate) handlers: Option<&'h SourceOf<'h>>,
+    /// Events of handlers of interrupts.
+    pub(crate) handlers: Option<&'s dyn HandlerSources>,
+}
+
+impl fmt::Debug for StateNeeds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { events, guest_pc, handlers } = self;
+        f.debug_tuple("StateNeeds")
+            .field(events)
+            .field(guest_pc)
+            .field(&handlers.is_some())
+            .finish()
+    }
+}
+
+impl StateNeeds<'_> {
+    /// What either of two sinks needs.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            events: self.events || other.events,
+            guest_pc: self.guest_pc || other.guest_pc,
+            handlers: self.handlers.or(other.handlers),
+        }
+    }
 }
 
 /// What is wanted of an event: of a guest's, what shows what it does.
@@ -72,10 +102,10 @@ pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,
     of_guest: bool,
-    besides: Besides<'_>,
+    needs: StateNeeds<'_>,
 ) -> Option<Wanted> {
-    if let Some(source_of) = besides.handlers
-        && let Some((sign, (source, fields))) = sign(format).zip(source_of(format))
+    if let Some(sources) = needs.handlers
+        && let Some((sign, (source, fields))) = sign(format).zip(sources.of(format))
     {
         let work = if is_host_work(format) { WORK } else { 0 };
         let number = (u16::from(source) + 1).checked_mul(SOURCE)?.checked_add(OWN_TAGS)?;
@@ -89,14 +119,14 @@ pub(super) fn wanted(
             let work = if is_host_work(format) { WORK } else { 0 };
             Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
-        None if besides.guest_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
+        None if needs.guest_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
     }
 }
 
 /// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
 pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
-    let wanted = wanted(recording, format, false, Besides::default())?;
+    let wanted = wanted(recording, format, false, StateNeeds::default())?;
     let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
     Some(if says_more { wanted } else { Wanted { fields: &[], ..wanted } })
 }
@@ -115,7 +145,7 @@ pub(crate) enum HandlerEdge {
     Ends,
 }
 
-/// The source of the handler that a tag speaks of, see [`Besides::handlers`].
+/// The source of the handler that a tag speaks of, see [`StateNeeds::handlers`].
 pub(crate) fn handler_of(tag: u16) -> Option<(u8, HandlerEdge)> {
     let source = (tag.checked_sub(OWN_TAGS)? / SOURCE).checked_sub(1)?;
     let edge = match sign_of(tag)? {

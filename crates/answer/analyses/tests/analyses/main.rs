@@ -18,5 +18,5 @@ mod path;
 mod profile;
 mod profile_mixtures;
 mod readings;
-mod states_aside;
+mod states_for_all;
 mod vmm;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use analyses::lanes::LaneRoom;
-use analyses::over_time::{PageRoom, over_time};
+use analyses::over_time::lanes_over_time;
 use anyhow::{Context, bail};
 use httpd::{Answer, Body, Bounds, Query, Server};
 use printable::messages;
@@ -27,9 +27,6 @@ const MOST_EVENTS: usize = 2000;
 
 /// Spans of an answer, and memory that they take: of more, neighbours are merged as in a page.
 const LANES: LaneRoom = LaneRoom { spans: 200_000, bytes: 4 << 20 };
-
-/// What is found besides on the way is thrown away.
-const LEAST_BYTES: usize = 1 << 20;
 
 /// Bytes of pages that are read for the lanes of an answer at most: a second's work or so.
 const MOST_STORED_BYTES: u64 = 64 << 20;
@@ -168,17 +165,9 @@ impl Served {
         if session.view().stored_len() > MOST_STORED_BYTES {
             return Ok(Answer::sentence(413, "too much to be read for one answer: zoom in"));
         }
-        let samples: Vec<_> = session.recordings().iter().map(|_| None).collect();
-        let known = self.known.with_samples(&samples);
-        let room = PageRoom {
-            lanes: LANES,
-            code_bytes: LEAST_BYTES,
-            arrow_bytes: LEAST_BYTES,
-            requests: 0,
-        };
-        let found = over_time(session.view(), known, room, &|_| ());
+        let lanes = lanes_over_time(session.view(), &self.known.machines, LANES, &|_| ());
         let mut body = Vec::new();
-        write_lanes(&found.lanes, self.times.from_ns, &mut body)?;
+        write_lanes(&lanes, self.times.from_ns, &mut body)?;
         // Not to be shown as a page: only the page that asks for it reads it.
         let content_type = "text/plain; charset=utf-8";
         Ok(Answer { status: 200, content_type, body: Body::Bytes(body) })

@@ -7,12 +7,12 @@ use sources::Recording;
 use super::{CycleSink, VcpuCycles};
 use crate::lanes::{Fed, Follow, Lanes};
 use crate::losses::Losses;
-use crate::rounds::{self, Consume, Input, pair_up};
+use crate::rounds::{self, Consume, Input};
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{KindSet, ThreadEvent};
 use crate::trace_events::{
-    Asked, StreamQueues, TraceEventBatch, TraceEventPass, TraceEventSink, WithSightings,
-    nothing_yet,
+    SightingBatch, StreamQueues, TraceEventBatch, TraceEventPass, TraceEventSink, WantsTraceEvents,
+    WithSightings, nothing_yet,
 };
 use crate::vcpus::{VcpuInfo, Vcpus};
 
@@ -55,24 +55,26 @@ struct ByThread<'s, S> {
     queues: StreamQueues,
 }
 
-impl<S> Consume<(ThreadBatch, TraceEventBatch)> for ByThread<'_, S>
+impl<S> Consume<SightingBatch> for ByThread<'_, S>
 where
     S: CycleSink + TraceEventSink,
 {
-    fn take(&mut self, input: usize, (threads, events): (ThreadBatch, TraceEventBatch)) {
+    fn take(&mut self, input: usize, batch: SightingBatch) {
+        let SightingBatch { threads, events } = batch;
         self.lanes.take(input, threads);
         self.queues.take(input, events);
     }
 
-    fn advance(
-        &mut self,
-        horizon_ns: u64,
-        spent: &mut Vec<(ThreadBatch, TraceEventBatch)>,
-    ) -> ControlFlow<()> {
+    fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<SightingBatch>) -> ControlFlow<()> {
         let (mut threads, mut events) = (Vec::new(), Vec::new());
         let flow = self.lanes.advance(horizon_ns, &mut threads);
         self.queues.give_by_stream(horizon_ns, &mut events, self.lanes.follower.sink);
-        pair_up(threads, events, spent);
+        // Where one of the two has more, an empty batch of the other goes with it.
+        let pairs = threads.len().max(events.len());
+        threads.resize_with(pairs, ThreadBatch::default);
+        events.resize_with(pairs, TraceEventBatch::default);
+        let pairs = threads.into_iter().zip(events);
+        spent.extend(pairs.map(|(threads, events)| SightingBatch { threads, events }));
         flow
     }
 }
@@ -81,14 +83,13 @@ where
 /// events that are wanted each CPU's in order: what one vCPU or CPU did says nothing of when others did something. Events
 /// that are wanted without fields, and have no names of threads, are given only where they are of another thread than
 /// the one before. `tick` hears of the bytes done.
-pub fn each_cycle<S: CycleSink + TraceEventSink>(
+pub fn each_cycle<S: CycleSink + WantsTraceEvents>(
     recording: &Recording,
-    asked: Asked<'_, S>,
+    sink: &mut S,
     tick: &(dyn Fn(u64) + Sync),
 ) -> CyclePass {
-    let Asked { wanted, sink } = asked;
     let inputs = Input::on_clock_of(recording);
-    let decoder = WithSightings::new(recording, |format| wanted(0, format));
+    let decoder = WithSightings::new(recording, |format| sink.wanted(0, format));
     let cpu = |input: &Input<'_>| u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
     let cpus = inputs.iter().map(cpu).collect();
     let follower = CycleFollower { cycles: VcpuCycles::default(), cpus, sink };

@@ -9,7 +9,7 @@ use sources::{Block, Damage, FormatTable, Packet, Recording};
 
 use super::batch::{TraceEventBatch, Walk};
 use super::name_fields::{NameAt, names_of, renames};
-use super::{MOST_FIELDS, TraceEvent, TraceEventSink, Wanted};
+use super::{MOST_FIELDS, TraceEvent, Wanted, WantsTraceEvents};
 use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::stamps;
@@ -265,28 +265,28 @@ impl Reader {
 
 /// Reads the wanted events of all recordings.
 #[derive(Debug)]
-pub(super) struct Decoder<'o> {
+pub(crate) struct Decoder<'o> {
     readers: Vec<Reader>,
     owners: &'o [u16],
 }
 
 impl<'o> Decoder<'o> {
     /// Reads what is wanted by a sink.
-    pub(super) fn new<S: TraceEventSink>(
+    pub(crate) fn new<S: WantsTraceEvents>(
         recordings: &[Recording],
         owners: &'o [u16],
-        wanted: &dyn Fn(usize, &EventFormat) -> Option<Wanted>,
+        sink: &S,
     ) -> Self {
         let reader = |(at, recording): (usize, &Recording)| {
             let order = recording.abi().order;
-            let reader = Reader::new(recording.formats(), order, |format| wanted(at, format));
+            let reader = Reader::new(recording.formats(), order, |format| sink.wanted(at, format));
             if S::WITH_NAMES { reader } else { reader.without_names() }
         };
         Self { readers: recordings.iter().enumerate().map(reader).collect(), owners }
     }
 
     /// By recording: ids of the events seen.
-    pub(super) fn seen(&self) -> Vec<Vec<u16>> {
+    pub(crate) fn seen(&self) -> Vec<Vec<u16>> {
         self.readers.iter().map(Reader::seen).collect()
     }
 }

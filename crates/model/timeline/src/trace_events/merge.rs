@@ -177,13 +177,13 @@ fn is_source(sources: &mut EventSources, buffer: usize, event: &TraceEvent) -> b
 }
 
 /// Gives events to the sink in the order of their times.
-pub(super) struct Merger<'s, S> {
+pub(crate) struct Merger<'s, S> {
     queues: StreamQueues,
     sink: &'s mut S,
 }
 
 impl<'s, S: TraceEventSink> Merger<'s, S> {
-    pub(super) fn new(
+    pub(crate) fn new(
         inputs: &[Input<'_>],
         owners: &[u16],
         pass: TraceEventPass,
@@ -193,7 +193,7 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
     }
 
     /// What the pass leaves, after losses at the very end have been given.
-    pub(super) fn finish(self) -> TraceEventPass {
+    pub(crate) fn finish(self) -> TraceEventPass {
         self.queues.finish(self.sink)
     }
 }

@@ -5,14 +5,14 @@
 
 use eventfmt::EventFormat;
 use ringbuf::Missed;
-use sources::{Block, Recording};
+use sources::{Block, Damage, Recording};
 
 use super::Wanted;
 use super::batch::{TraceEventBatch, Walk};
 use super::decode::{EventUse, Reader};
 use crate::cycles::SWITCH_TAG;
 use crate::extract::{Aside, Extractor};
-use crate::rounds::{Decode, Input};
+use crate::rounds::{Batch, Decode, Input};
 use crate::thread_batch::ThreadBatch;
 
 /// Number of the recording: there is no other.
@@ -47,11 +47,34 @@ impl WithSightings {
     }
 }
 
+/// What a block holds of both.
+#[derive(Debug, Default)]
+pub(crate) struct SightingBatch {
+    pub(crate) threads: ThreadBatch,
+    pub(crate) events: TraceEventBatch,
+}
+
+impl Batch for SightingBatch {
+    fn clear(&mut self) {
+        self.threads.clear();
+        self.events.clear();
+    }
+
+    fn last_stamp_ns(&self) -> Option<u64> {
+        self.threads.last_stamp_ns().max(self.events.last_stamp_ns())
+    }
+
+    fn set_unreadable(&mut self, damage: Damage) {
+        self.threads.set_unreadable(damage.clone());
+        self.events.set_unreadable(damage);
+    }
+}
+
 impl Decode for WithSightings {
-    type Batch = (ThreadBatch, TraceEventBatch);
+    type Batch = SightingBatch;
 
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Self::Batch) {
-        let (threads, events) = batch;
+        let SightingBatch { threads, events } = batch;
         let cpu = u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
         let walk = Walk::new(ONLY, cpu, events);
         let mut sightings = Sightings { of: self, thread: None, walk };

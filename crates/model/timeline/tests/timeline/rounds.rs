@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use sources::{Block, Damage};
+use timeline::reading::{BlockTask, Reading};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
@@ -77,9 +78,11 @@ fn batches_that_two_consumers_give_back_at_different_times_are_bounded() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/x86-svm/host-guest.dat");
     let recording = sources::open(&path).unwrap();
     rounds::fit_into_memory(0);
-    let (mut first, mut second) = (Holds::default(), Holds { waits: true, ..Holds::default() });
-    let consumer = &mut (&mut first, &mut second);
-    rounds::run(&Input::all_of(&recording), &(&Nothing, &Nothing), consumer, &|_| ());
+    let (first, second) = (Holds::default(), Holds { waits: true, ..Holds::default() });
+    let mut first = BlockTask { decoder: Nothing, consumer: first };
+    let mut second = BlockTask { decoder: Nothing, consumer: second };
+    Reading::of_all_streams(&recording).run(&mut [&mut first, &mut second], &|_| ());
+    let first = first.consumer;
     assert!(first.rounds > 8, "{} rounds", first.rounds);
     // Of each kind: one round is decoded, one is consumed, one is held, and as many wait to be used again.
     let most = 2 * 4 * first.largest;

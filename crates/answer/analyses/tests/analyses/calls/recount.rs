@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use analyses::calls::{CallQuestion, RecordedCalls, calls};
+use eventfmt::EventFormat;
 use serde_json::Value;
 use sources::Recording;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 /// From and to, in nanoseconds.
 pub(crate) type Span = (u64, u64);
@@ -72,6 +74,18 @@ struct Raw {
     exits_alone: u64,
 }
 
+impl WantsTraceEvents for Raw {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        let (tag, fields): (u16, &'static [&'static str]) = match format.name() {
+            "funcgraph_entry" => (0, &["func", "depth"]),
+            "funcgraph_exit" => (1, &["func", "depth", "calltime", "rettime"]),
+            "sched_switch" => (2, &["prev_pid", "next_pid"]),
+            _ => return None,
+        };
+        Some(Wanted { tag, fields })
+    }
+}
+
 impl TraceEventSink for Raw {
     fn event(&mut self, event: &TraceEvent) {
         let value = |at| event.value(at).unwrap();
@@ -114,16 +128,7 @@ impl TraceEventSink for Raw {
 
 fn raw(recording: &Recording) -> Raw {
     let mut raw = Raw::default();
-    let wanted = |_, format: &eventfmt::EventFormat| {
-        let (tag, fields): (u16, &'static [&'static str]) = match format.name() {
-            "funcgraph_entry" => (0, &["func", "depth"]),
-            "funcgraph_exit" => (1, &["func", "depth", "calltime", "rettime"]),
-            "sched_switch" => (2, &["prev_pid", "next_pid"]),
-            _ => return None,
-        };
-        Some(Wanted { tag, fields })
-    };
-    each_trace_event(std::slice::from_ref(recording), &wanted, &mut raw, &|_| ());
+    each_trace_event(std::slice::from_ref(recording), &mut raw, &|_| ());
     raw
 }
 

@@ -7,7 +7,8 @@ use eventfmt::EventFormat;
 use proptest::prelude::*;
 use sources::Recording;
 use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle, VcpuCycles, each_cycle};
-use timeline::trace_events::{Asked, Gap, TraceEvent, TraceEventSink, Wanted, each_trace_event};
+use timeline::reading::each_trace_event;
+use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 use timeline::{Parts, VcpuActivity};
 
 use super::host::{Host, Seen};
@@ -44,6 +45,13 @@ struct Pass {
     emitted: Cycles,
 }
 
+/// Times of the recordings made here are nanoseconds.
+impl WantsTraceEvents for Pass {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        VcpuCycles::wanted(format, true)
+    }
+}
+
 impl TraceEventSink for Pass {
     fn event(&mut self, event: &TraceEvent) {
         self.cycles.event(event, &mut self.emitted);
@@ -57,16 +65,20 @@ impl TraceEventSink for Pass {
 fn cycles(host: &Host) -> Vec<KeptCycle> {
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut pass = Pass::default();
-    let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
-        VcpuCycles::wanted(format, recording.is_nanoseconds())
-    };
-    each_trace_event(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
+    assert!(recording.is_nanoseconds());
+    each_trace_event(std::slice::from_ref(&recording), &mut pass, &|_| ());
     let Pass { cycles, mut emitted } = pass;
     cycles.finish(&mut emitted);
     emitted.0
 }
 
 /// Events are read for cycles alone.
+impl WantsTraceEvents for Cycles {
+    fn wanted(&self, _: usize, _: &EventFormat) -> Option<Wanted> {
+        None
+    }
+}
+
 impl TraceEventSink for Cycles {
     fn event(&mut self, _: &TraceEvent) {}
 
@@ -77,8 +89,7 @@ impl TraceEventSink for Cycles {
 fn cycles_by_thread(host: &Host) -> Vec<KeptCycle> {
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut emitted = Cycles::default();
-    let asked = Asked { wanted: &|_, _| None, sink: &mut emitted };
-    each_cycle(&recording, asked, &|_| ());
+    each_cycle(&recording, &mut emitted, &|_| ());
     emitted.0
 }
 
@@ -284,6 +295,12 @@ struct Impatient {
     answers: Vec<bool>,
 }
 
+impl WantsTraceEvents for Impatient {
+    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<Wanted> {
+        self.pass.wanted(recording, format)
+    }
+}
+
 impl TraceEventSink for Impatient {
     fn event(&mut self, event: &TraceEvent) {
         self.pass.event(event);
@@ -309,10 +326,8 @@ fn callers_that_cannot_wait_for_an_exit_get_the_time_so_far() {
         .entry(0, 1_700, V, 0);
     let recording: Recording = sources::open_bytes(Path::new("made.dat"), host.file()).unwrap();
     let mut pass = Impatient::default();
-    let wanted = |_: usize, format: &EventFormat| -> Option<Wanted> {
-        VcpuCycles::wanted(format, recording.is_nanoseconds())
-    };
-    each_trace_event(std::slice::from_ref(&recording), &wanted, &mut pass, &|_| ());
+    assert!(recording.is_nanoseconds());
+    each_trace_event(std::slice::from_ref(&recording), &mut pass, &|_| ());
     assert_eq!(pass.answers, [true, true, false], "while it is in its guest");
     let ends: Vec<CycleEnd> = pass.pass.emitted.0.iter().map(|cycle| cycle.end).collect();
     assert_eq!(ends, [CycleEnd::Partial, CycleEnd::Partial, CycleEnd::Entry]);

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use eventfmt::EventFormat;
 use sources::Recording;
+use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, each_trace_event,
+    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
 };
 
 use super::host::Host;
@@ -16,10 +17,22 @@ const OTHER: i32 = 7;
 const SWITCH: u16 = 1;
 const EXIT: u16 = 2;
 
-#[derive(Default)]
 struct Seen {
+    wanted: fn(&EventFormat) -> Option<Wanted>,
     events: Vec<TraceEvent>,
     gaps: Vec<Gap>,
+}
+
+impl Seen {
+    fn new(wanted: fn(&EventFormat) -> Option<Wanted>) -> Self {
+        Self { wanted, events: Vec::new(), gaps: Vec::new() }
+    }
+}
+
+impl WantsTraceEvents for Seen {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+        (self.wanted)(format)
+    }
 }
 
 impl TraceEventSink for Seen {
@@ -32,7 +45,7 @@ impl TraceEventSink for Seen {
     }
 }
 
-fn wanted(_: usize, format: &EventFormat) -> Option<Wanted> {
+fn wanted(format: &EventFormat) -> Option<Wanted> {
     match format.name() {
         "sched_switch" => {
             Some(Wanted { tag: SWITCH, fields: &["prev_pid", "prev_state", "none|next_pid", "no"] })
@@ -43,8 +56,8 @@ fn wanted(_: usize, format: &EventFormat) -> Option<Wanted> {
 }
 
 fn read(recordings: &[Recording]) -> (Seen, TraceEventPass) {
-    let mut seen = Seen::default();
-    let pass = each_trace_event(recordings, &wanted, &mut seen, &|_| ());
+    let mut seen = Seen::new(wanted);
+    let pass = each_trace_event(recordings, &mut seen, &|_| ());
     (seen, pass)
 }
 
@@ -73,12 +86,11 @@ fn events_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
 fn more_fields_than_an_event_has_room_for_come_with_the_tags_that_follow() {
     let mut host = Host::x86();
     host.switch(0, 1_010, V, 1, OTHER).exit(0, 1_020, V, 7);
-    let fields = &["none", "none", "none", "none", "none", "prev_pid", "next_pid"];
-    let wanted = |_: usize, format: &EventFormat| {
+    let mut seen = Seen::new(|format| {
+        let fields = &["none", "none", "none", "none", "none", "prev_pid", "next_pid"];
         (format.name() == "sched_switch").then_some(Wanted { tag: 5, fields })
-    };
-    let mut seen = Seen::default();
-    each_trace_event(&[open(&host)], &wanted, &mut seen, &|_| ());
+    });
+    each_trace_event(&[open(&host)], &mut seen, &|_| ());
     let brief = |event: &TraceEvent| (event.tag, event.stamp_ns, [0, 1].map(|at| event.value(at)));
     let expected = [(5, 1_010, [None, None]), (6, 1_010, [Some(100), Some(7)])];
     assert_eq!(seen.events.iter().map(brief).collect::<Vec<_>>(), expected);

@@ -1,12 +1,13 @@
-//! A sink on a thread of its own gets the same as one that is called while recordings are read.
+//! Several sinks, which take states on another thread, get the same as one that is called while recordings are read.
 
 use std::path::Path;
 
 use analyses::states::{
-    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states, states_aside,
+    GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, states, states_for_all,
 };
 use analyses::view::View;
 use sources::Recording;
+use timeline::reading::Reading;
 
 /// What a sink was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,12 +50,17 @@ fn it_is_given_the_same_in_the_same_order() {
     let mut most = 0;
     for name in ["arm64/D.dat", "arm64/A.guest.dat", "x86-vmx/smp.dat", "x86-svm/host-guest.dat"] {
         let recording: [Recording; 1] = [sources::open(&fixtures.join(name)).unwrap()];
-        let (mut here, mut aside) = (All::default(), All::default());
-        let found = states(View::on_own_clocks(&recording), &mut here, &|_| ());
-        let found_aside = states_aside(View::on_own_clocks(&recording), &mut aside, &|_| ());
-        assert!(!here.0.is_empty() && here.0 == aside.0, "{name}");
-        assert_eq!(found.pass.spans_ns, found_aside.pass.spans_ns, "{name}");
-        most = most.max(here.0.len());
+        let view = View::on_own_clocks(&recording);
+        let mut alone = All::default();
+        let found = states(view, &mut alone, &|_| ());
+        let (mut first, mut second) = (All::default(), All::default());
+        let reading = Reading::on_one_clock(&recording);
+        let sinks: Vec<&mut dyn StateSink> = vec![&mut first, &mut second];
+        let found_for_all = states_for_all(view, sinks, (&reading, &mut []), &|_| ());
+        assert!(!alone.0.is_empty(), "{name}");
+        assert!(alone.0 == first.0 && alone.0 == second.0, "{name}");
+        assert_eq!(found.pass.spans_ns, found_for_all.pass.spans_ns, "{name}");
+        most = most.max(alone.0.len());
     }
     // More batches than are under way at once.
     assert!(most > 4 * 8192, "{most}");

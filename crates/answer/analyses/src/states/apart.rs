@@ -5,38 +5,31 @@ use std::thread;
 
 use timeline::rounds::round_bytes;
 
-use super::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, states};
-use crate::view::View;
+use super::{GuestCpu, OccupantSpan, StateNeeds, StateSink, StateSpan, VcpuRef};
 
 /// What is handed over at a time, at most; smaller batches cost `export --to perfetto` a twentieth to a tenth.
 const MOST_IN_BATCH: usize = 8192;
 /// Of what a round of reading may take, a batch takes one in eight bytes.
 const PART_OF_ROUND: u64 = 8;
-/// Batches under way at most: whoever makes more waits.
-const UNDER_WAY: usize = 3;
+/// Batches that wait for the other thread, at most.
+const MAX_BATCHES: usize = 3;
 
-/// [`states`] for a sink that takes spans on another thread, in the same order. It gets no events and no gaps.
-pub fn states_aside<S: StateSink>(
-    view: View<'_>,
-    sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
-) -> States {
-    aside(sink, |sender| states(view, sender, tick))
-}
-
-/// Calls `read` with a sink whose spans are given to `sink`, on another thread and in the same order; events and gaps are not.
-pub(crate) fn aside<R>(sink: &mut impl StateSink, read: impl FnOnce(&mut Sender) -> R) -> R {
+/// Calls `read` with a sink whose spans are given to `sinks`, on another thread and in the same order; events and gaps are not.
+pub(super) fn on_own_thread<R>(
+    mut sinks: Vec<&mut dyn StateSink>,
+    read: impl FnOnce(&mut Sender) -> R,
+) -> R {
     thread::scope(|scope| {
-        let (out, batches) = sync_channel::<Vec<Taken>>(UNDER_WAY);
+        let (out, batches) = sync_channel::<Vec<Taken>>(MAX_BATCHES);
         let (give_back, spent) = channel();
+        let mut sender = Sender::new(out, spent, sinks.needs().guest_pc);
         scope.spawn(move || {
             for mut batch in batches {
-                batch.drain(..).for_each(|one| one.give(sink));
-                // Nobody needs it once all is read.
+                batch.drain(..).for_each(|taken| taken.give(&mut sinks));
+                // Once everything is read, the sender is gone.
                 let _ = give_back.send(batch);
             }
         });
-        let mut sender = Sender::new(out, spent);
         let found = read(&mut sender);
         sender.send();
         found
@@ -63,7 +56,7 @@ impl Taken {
 }
 
 /// Hands calls over in batches.
-pub(crate) struct Sender {
+pub(super) struct Sender {
     batch: Vec<Taken>,
     /// How many a batch holds.
     size: usize,
@@ -72,13 +65,15 @@ pub(crate) struct Sender {
     spent: Receiver<Vec<Taken>>,
     /// What was said last of who runs where: it is said again and again.
     runs: Option<(VcpuRef, u32)>,
+    /// See [`StateNeeds::guest_pc`].
+    guest_pc: bool,
 }
 
 impl Sender {
-    fn new(out: SyncSender<Vec<Taken>>, spent: Receiver<Vec<Taken>>) -> Self {
+    fn new(out: SyncSender<Vec<Taken>>, spent: Receiver<Vec<Taken>>, guest_pc: bool) -> Self {
         let fit = round_bytes() / PART_OF_ROUND / size_of::<Taken>() as u64;
         let size = usize::try_from(fit).unwrap_or(MOST_IN_BATCH).clamp(1, MOST_IN_BATCH);
-        Self { batch: Vec::with_capacity(size), size, out, spent, runs: None }
+        Self { batch: Vec::with_capacity(size), size, out, spent, runs: None, guest_pc }
     }
 
     fn add(&mut self, one: Taken) {
@@ -96,6 +91,10 @@ impl Sender {
 }
 
 impl StateSink for Sender {
+    fn needs(&self) -> StateNeeds<'_> {
+        StateNeeds { guest_pc: self.guest_pc, ..StateNeeds::default() }
+    }
+
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         self.add(Taken::Vcpu(vcpu, *span));
     }

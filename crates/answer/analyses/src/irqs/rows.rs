@@ -1,0 +1,37 @@
+//! Rows of the handlers that a reading found.
+
+use std::cmp::Reverse;
+
+use sources::Recording;
+use timeline::NumberedNames;
+
+use super::names::Names;
+use super::sink::{HandlersFound, IrqSink};
+use super::{HandlerRow, Irqs, has_handlers};
+use crate::machine_names::machine_names;
+use crate::states::States;
+use crate::view::View;
+
+impl IrqSink {
+    /// What was found in a view's recordings; reading them left `states` and the names of interrupts.
+    pub(crate) fn answer(self, states: &States, irqs: &NumberedNames, view: View<'_>) -> Irqs {
+        let View { recordings, .. } = view;
+        let HandlersFound { sources, sums, ends_alone } = self.finish();
+        let threads = &states.pass.names;
+        let names = Names { recordings, sources: &sources, irqs, threads };
+        let (by, left_out) = (sums.by, sums.left_out);
+        let mut rows: Vec<HandlerRow> =
+            sums.rows.into_iter().map(|(key, sums)| names.row(by, key, sums)).collect();
+        rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.begun))));
+        Irqs {
+            rows,
+            machines: machine_names(view),
+            spans_ns: states.pass.spans_ns.clone(),
+            is_recorded: recordings.iter().map(has_handlers).collect(),
+            ends_alone,
+            left_out,
+            losses: states.pass.losses.clone(),
+            nanoseconds: recordings.iter().all(Recording::is_nanoseconds),
+        }
+    }
+}
