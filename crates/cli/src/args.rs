@@ -40,7 +40,6 @@ pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod memory;
 mod misspelt;
-mod named_vms;
 pub(crate) mod page;
 pub(crate) mod part;
 pub(crate) mod path;

@@ -45,7 +45,6 @@ fn main() -> ExitCode {
     if let Some(memory) = cli.verb.memory() {
         memory.apply();
     }
-    cli.verb.names_of_vms().apply();
     match whole(run(&cli)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

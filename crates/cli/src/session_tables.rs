@@ -13,7 +13,7 @@ use lake::{
     identify, write_tables,
 };
 use report::events::Machine;
-use session::{Misuse, Selection, Session};
+use session::{Misuse, Selection, Session, VmNames};
 use sources::Recording;
 use timeline::event_filter::Filter;
 
@@ -53,10 +53,11 @@ impl SessionTables {
     /// When they can't be read, or are of several hosts.
     pub(crate) fn open(
         paths: &[PathBuf],
+        names: &VmNames,
         method: Option<Method>,
         selection: &Selection,
     ) -> anyhow::Result<Self> {
-        let mut session = Session::open(paths)?;
+        let mut session = Session::open(paths, names)?;
         let files: Vec<&Path> = session.recordings().iter().map(Recording::path).collect();
         let source = hash_sources(&files).context("cannot read the recordings")?;
         refuse_ticks(&session)?;

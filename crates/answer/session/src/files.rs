@@ -13,7 +13,7 @@ use sources::{Recording, guest_named};
 use crate::Misuse;
 use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 use crate::say;
-use crate::vm_names::name_vms;
+use crate::vm_names::{VmNames, name_vms};
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
@@ -26,7 +26,7 @@ const OF_PERF: &str = "data";
 ///
 /// # Errors
 /// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
-pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
+pub(crate) fn open_all(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Vec<Recording>> {
     let mut expanded = Vec::new();
     for path in paths {
         let members = expand(path)?;
@@ -45,7 +45,7 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
         }
         recordings.extend(opened);
     }
-    name_vms(&mut recordings)?;
+    name_vms(&mut recordings, names)?;
     Ok(recordings)
 }
 

@@ -14,12 +14,14 @@ use sources::{Clock, OpenError, Recording, TimeRange};
 use crate::alignment::{apply, refuse_strangers};
 use crate::files::{self, open_all};
 use crate::reported::{Reported, reported};
-use crate::{Selection, boots, losses, say};
+use crate::{Selection, VmNames, boots, losses, say};
 
 /// Recordings that were opened together. They go by their own clocks until something is selected on their host's.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) recordings: Vec<Recording>,
+    /// What their VMs are called.
+    names: VmNames,
     /// Who is whose guest; none unless guests were brought to their hosts' clock.
     pub(crate) guests: Vec<GuestAlignment>,
     /// By recording, both of its clocks, where guests were brought to their hosts'.
@@ -38,13 +40,14 @@ pub(crate) struct Clocks {
 }
 
 impl Session {
-    /// Opens all files, in their order; those of a session's folder in the order host, guests.
+    /// Opens all files, in their order; those of a session's folder in the order host, guests. VMs get these names.
     ///
     /// # Errors
     /// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
-    pub fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    pub fn open(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Self> {
         Ok(Self {
-            recordings: open_all(paths)?,
+            recordings: open_all(paths, names)?,
+            names: names.clone(),
             guests: Vec::new(),
             clocks: Vec::new(),
             part: PartRead::default(),
@@ -56,8 +59,8 @@ impl Session {
     ///
     /// # Errors
     /// As those of [`Session::open`].
-    pub fn open_run(path: &PathBuf) -> anyhow::Result<Self> {
-        let mut session = Self::open(from_ref(path))?;
+    pub fn open_run(path: &PathBuf, names: &VmNames) -> anyhow::Result<Self> {
+        let mut session = Self::open(from_ref(path), names)?;
         let recordings = &mut session.recordings;
         let hosts = recordings.iter().position(|one| !files::is_of_guest(one, recordings));
         if let Some(host) = hosts {
@@ -203,7 +206,7 @@ impl Session {
     /// # Errors
     /// As those of [`Session::open`].
     pub fn opened_again(&self, paths: &[PathBuf], range: TimeRange) -> anyhow::Result<Self> {
-        let mut session = Self::open(paths)?;
+        let mut session = Self::open(paths, &self.names)?;
         let known = self.recordings.iter().zip(&self.clocks);
         for recording in &mut session.recordings {
             let found = known.clone().find(|(one, _)| one.path() == recording.path());

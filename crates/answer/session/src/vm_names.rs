@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use analyses::vms::find_vms;
 use anyhow::bail;
@@ -32,28 +31,25 @@ impl FromStr for VmName {
     }
 }
 
-/// The names of a command line.
-#[derive(Debug, Default)]
+/// What VMs of the recordings that are opened are called.
+#[derive(Clone, Debug, Default)]
 pub struct VmNames {
     names: Vec<VmName>,
-    /// Recordings are read as one: each name is of a VM of one of them.
-    are_together: bool,
+    /// A name of a VM that no recording has is refused.
+    must_exist: bool,
 }
 
-/// Those of this run.
-static NAMES: OnceLock<VmNames> = OnceLock::new();
-
 impl VmNames {
-    /// These names.
+    /// Names for one session: each is of a VM of one of its recordings.
     #[must_use]
-    pub fn new(names: &[VmName], are_together: bool) -> Self {
-        Self { names: names.to_vec(), are_together }
+    pub fn of_one_session(names: &[VmName]) -> Self {
+        Self { names: names.to_vec(), must_exist: true }
     }
 
-    /// Has all recordings that are opened from now on use them.
-    pub fn apply(self) {
-        // The command line is read once.
-        let _ = NAMES.set(self);
+    /// Names for each of several sessions, which need not have the same VMs.
+    #[must_use]
+    pub fn of_each_session(names: &[VmName]) -> Self {
+        Self { names: names.to_vec(), must_exist: false }
     }
 
     fn by_vm(&self) -> anyhow::Result<BTreeMap<String, String>> {
@@ -67,12 +63,14 @@ impl VmNames {
     }
 }
 
-/// Names the VMs of recordings as the command line says.
+/// Names the VMs of recordings.
 ///
 /// # Errors
 /// When there is no VM of a name given, or two would have the same.
-pub(crate) fn name_vms(recordings: &mut [Recording]) -> anyhow::Result<()> {
-    let Some(names) = NAMES.get().filter(|names| !names.names.is_empty()) else { return Ok(()) };
+pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow::Result<()> {
+    if names.names.is_empty() {
+        return Ok(());
+    }
     let by_vm = names.by_vm()?;
     let mut seen = BTreeSet::new();
     for recording in recordings.iter_mut() {
@@ -90,7 +88,7 @@ pub(crate) fn name_vms(recordings: &mut [Recording]) -> anyhow::Result<()> {
         }
         seen.extend(own);
     }
-    let unknown = by_vm.keys().find(|vm| !seen.contains(*vm)).filter(|_| names.are_together);
+    let unknown = by_vm.keys().find(|vm| !seen.contains(*vm)).filter(|_| names.must_exist);
     if let Some(unknown) = unknown {
         let all: Vec<&str> = seen.iter().map(String::as_str).collect();
         let there = match all.is_empty() {

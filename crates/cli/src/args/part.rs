@@ -1,7 +1,7 @@
 //! The part of recordings that a verb reads: a range of time, some VMs, some vCPUs.
 
 use clap::Args;
-use session::{Selection, VmName, When};
+use session::{Selection, VmName, VmNames, When};
 use timeline::event_filter::CpuSet;
 
 /// A part of recordings.
@@ -45,6 +45,18 @@ pub(crate) struct NameArgs {
     /// Call a VM otherwise than the recording does, as in vm-119=web; may be given several times
     #[arg(long = "name", value_name = "VM=NAME", help_heading = PART)]
     pub(crate) names: Vec<VmName>,
+}
+
+impl NameArgs {
+    /// Names for recordings that are read as one: each is of a VM of one of them.
+    pub(crate) fn of_one_session(&self) -> VmNames {
+        VmNames::of_one_session(&self.names)
+    }
+
+    /// Names for sessions that are compared, or added one by one, and need not have the same VMs.
+    pub(crate) fn of_each_session(&self) -> VmNames {
+        VmNames::of_each_session(&self.names)
+    }
 }
 
 /// What help calls these options.

@@ -15,7 +15,7 @@ use crate::progress::reading;
 const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let recordings = session.recordings();

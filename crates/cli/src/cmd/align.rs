@@ -8,7 +8,7 @@ use crate::output;
 use crate::progress::reading;
 
 pub(crate) fn run(args: &AlignArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let method = args.method.method();

@@ -12,7 +12,7 @@ use crate::output;
 use crate::progress::reading;
 
 pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let svg = output::create_extra(args.svg.as_deref(), session.recordings())?;
     let selection = args.vms.selection(args.from, args.to);

@@ -21,7 +21,7 @@ const PASSES: u64 = 2;
 
 pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
-    let mut session = Session::open(&files)?;
+    let mut session = Session::open(&files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let flame = create_extra(args.flame.as_deref(), session.recordings())?;
     let folded = create_extra(args.folded.as_deref(), session.recordings())?;

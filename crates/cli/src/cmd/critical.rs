@@ -13,7 +13,7 @@ use crate::output;
 use crate::progress::reading;
 
 pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.say_guests_alone();
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;

@@ -10,7 +10,9 @@ use analyses::diff::{
 use anyhow::bail;
 use printable::messages;
 use report::{DiffReport, PartRead, diff_verdict, plural};
-use session::{Misuse, Selection, Session, file_names, refuse_to_compare_processors, refuse_twice};
+use session::{
+    Misuse, Selection, Session, VmNames, file_names, refuse_to_compare_processors, refuse_twice,
+};
 use sources::{Recording, Samples};
 
 use crate::args::diff::{DiffArgs, Sides};
@@ -23,8 +25,10 @@ pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
     refuse_twice(&all)?;
     let selection = Selection::from(&args.part).for_clocks_of_their_own("diff")?;
+    let names = args.part.vms.names.of_each_session();
     let runs = |paths: &[PathBuf]| {
-        let runs = paths.iter().map(|path| OpenRun::open(path, sides.question, &selection));
+        let open = |path| OpenRun::open(path, &names, sides.question, &selection);
+        let runs = paths.iter().map(open);
         runs.collect::<anyhow::Result<Vec<_>>>()
     };
     let (a, b) = (runs(sides.a)?, runs(sides.b)?);
@@ -98,8 +102,13 @@ struct OpenRun {
 
 impl OpenRun {
     /// Opens a run as a question takes it: with guests on their host's clock, or each recording on its own.
-    fn open(path: &PathBuf, question: &Question, selection: &Selection) -> anyhow::Result<Self> {
-        let mut session = Session::open_run(path)?;
+    fn open(
+        path: &PathBuf,
+        names: &VmNames,
+        question: &Question,
+        selection: &Selection,
+    ) -> anyhow::Result<Self> {
+        let mut session = Session::open_run(path, names)?;
         if question.aligned {
             session.select_on_host_clock(selection, None)?;
         } else {

@@ -18,7 +18,7 @@ use crate::output;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.names.of_one_session())?;
     let filter = filter(args, session.recordings())?;
     let style = match (args.format, args.raw) {
         (EventsFormatArg::Jsonl, _) => Style::Jsonl,

@@ -11,7 +11,7 @@ use crate::progress::reading;
 
 pub(crate) fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     let by = grouping(args);
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     if by.contains(&By::Symbol) {
         session.name_guest_functions()?;

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.format() == ExportFormatArg::Parquet {
         return tables::write(args);
     }
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.vms.names.of_one_session())?;
     if args.format().is_timeline() {
         let no_seconds = session.recordings().iter().find(|one| !one.is_nanoseconds());
         if let Some(recording) = no_seconds {

@@ -126,7 +126,12 @@ fn add_one(
     pseudonyms: Option<Arc<Pseudonyms>>,
 ) -> anyhow::Result<Added> {
     let all = Selection::default();
-    let tables = SessionTables::open(&[file.to_owned()], args.method.method(), &all)?;
+    let tables = SessionTables::open(
+        &[file.to_owned()],
+        &args.names.of_each_session(),
+        args.method.method(),
+        &all,
+    )?;
     let tables = tables.with_pseudonyms(pseudonyms);
     let ids = tables.identify(&args.tables, &args.events)?;
     let mut addition = Addition::new(storage, ids)?;

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.context.is_some() && args.by.0 != ProfileBy::Instruction {
         bail!(Misuse("--context is of instructions: add --by instruction".into()));
     }
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let outputs = Outputs::create(args, &session)?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && !args.serve && io::stdout().is_terminal() {
         args.refuse_terminal();
     }
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.say_guests_alone();
     if args.serve {
         served::refuse_pipes(session.recordings())?;

@@ -15,7 +15,7 @@ use crate::output;
 use crate::progress::reading;
 
 pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
-    let mut session = Session::open(&args.files)?;
+    let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let selection = Selection::from(&args.part);
     session.select_on_own_clocks(&selection)?;
     let is_page = args.output.is_page();

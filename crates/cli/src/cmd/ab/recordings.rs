@@ -13,7 +13,7 @@ use analyses::group::By;
 use analyses::states::VcpuState;
 use experiment::{Count, RunOf, Watch};
 use lab::{Lab, LabRecording};
-use session::Session;
+use session::{Session, VmNames};
 use sources::Recording;
 use waits::Deadline;
 
@@ -150,7 +150,7 @@ fn failed(session: &Path, why: &str) -> io::Error {
 
 /// The metrics of `--exits`, out of a recording.
 fn counts(session: &Path, vm: Option<&str>) -> anyhow::Result<Vec<Count>> {
-    let session = Session::open(&[session.to_owned()])?;
+    let session = Session::open(&[session.to_owned()], &VmNames::default())?;
     let used = cpu(session.view(), &[], &|_| ());
     let times = || used.vms.iter().filter(|one| vm.is_none_or(|vm| one.name == vm));
     let guest_ns = times().map(|vm| vm.times.guest()).sum();

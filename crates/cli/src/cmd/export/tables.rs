@@ -18,7 +18,12 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let Some(folder) = args.output.as_deref() else { bail!("--format parquet takes -o") };
     refuse_source(folder, &args.files)?;
     let selection = args.selection();
-    let mut sources = SessionTables::open(&args.files, args.method.method(), &selection)?;
+    let mut sources = SessionTables::open(
+        &args.files,
+        &args.vms.names.of_one_session(),
+        args.method.method(),
+        &selection,
+    )?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let only = args.only.map(|table| table.0);
     let mut files = TableFolder::new(folder, &args.files);

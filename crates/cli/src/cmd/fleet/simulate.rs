@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use fleet::{Simulation, Template};
 use lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
 use report::plural;
-use session::Selection;
+use session::{Selection, VmNames};
 
 use crate::args::fleet::SimulateArgs;
 use crate::args::tables::{TableArg, TableArgs};
@@ -16,8 +16,12 @@ use crate::notice::say;
 use crate::session_tables::{SessionTables, convert};
 
 pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
-    let sources =
-        SessionTables::open(std::slice::from_ref(&args.file), None, &Selection::default())?;
+    let sources = SessionTables::open(
+        std::slice::from_ref(&args.file),
+        &VmNames::default(),
+        None,
+        &Selection::default(),
+    )?;
     let folder = tempfile::tempdir().context("cannot make a folder for tables")?;
     let needed = [&SESSIONS, &EXIT_ROLLUP, &EXIT_HIST];
     let tables = TableArgs { tables: needed.map(TableArg).to_vec(), ..TableArgs::default() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::bail;
 use lab::{Arch, Cache, Description, Lab, Scenario, Step, Truth, UpOptions};
 use printable::messages;
-use session::Session;
+use session::{Session, VmNames};
 
 use super::{asked, interrupted, truth};
 use crate::args::lab::LabRunArgs;
@@ -78,7 +78,7 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
 
 /// Shows what was made and what was recorded.
 fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<()> {
-    let recordings = Session::open(&[folder.to_owned()])?.into_recordings();
+    let recordings = Session::open(&[folder.to_owned()], &VmNames::default())?.into_recordings();
     let mut err = messages();
     for event in asked::missing(command_line, &recordings) {
         writeln!(

@@ -69,7 +69,7 @@ pub(super) fn diff_of(
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
-    let mut baseline_run = Session::open_run(baseline)?;
+    let mut baseline_run = Session::open_run(baseline, &args.part.vms.names.of_one_session())?;
     refuse_to_compare_processors(baseline_run.recordings().iter().chain(view.recordings))?;
     let selection = Selection::from(&args.part).for_clocks_of_their_own("--baseline")?;
     baseline_run.select_on_own_clocks(&selection)?;
