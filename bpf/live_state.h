@@ -74,15 +74,20 @@ struct state {
 	struct piece pieces[PIECES];
 	/* While it is preempted: up to when it is known who had its CPU. Other threads write that. */
 	__u64 taken_ns;
+	/* Of did_ns[IN_GUEST]: guests of the guest ran. The second is what it was when the interval began. */
+	__u64 nested_ns;
+	__u64 saved_nested_ns;
 	__u64 last_change;
 };
 
 /* crates/record/live/src/layout.rs has these. */
-_Static_assert(sizeof(struct state) == 456, "as the reader has it");
+_Static_assert(sizeof(struct state) == 472, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, born_ns) == 40, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, did_ns) == 88, "as the reader has it");
 _Static_assert(__builtin_offsetof(struct state, saved_did_ns) == 168, "as the reader has it");
-_Static_assert(__builtin_offsetof(struct state, last_change) == 448, "as the reader has it");
+_Static_assert(__builtin_offsetof(struct state, in_l2) == 24, "as the reader has it");
+_Static_assert(__builtin_offsetof(struct state, nested_ns) == 448, "as the reader has it");
+_Static_assert(__builtin_offsetof(struct state, last_change) == 464, "as the reader has it");
 
 static const struct state no_state;
 
@@ -187,7 +192,11 @@ static __always_inline void give_time(struct state *state, __u64 to_ns, enum the
 		if (then != ENTERS)
 			keep_piece(state, to_ns, then);
 	} else {
-		state->did_ns[activity_of(state) % ACTIVITIES] += took_ns;
+		__u32 activity = activity_of(state) % ACTIVITIES;
+
+		state->did_ns[activity] += took_ns;
+		if (activity == IN_GUEST && state->in_l2)
+			state->nested_ns += took_ns;
 	}
 	state->latest_ns = to_ns;
 }
@@ -202,6 +211,7 @@ static __noinline int pass(struct state *state, __u64 now_ns, enum then then)
 	if (now_ns >= begin_ns && state->saved_ns < begin_ns) {
 		give_time(state, begin_ns, then == ENTERS ? ENTERS : GOES_ON);
 		__builtin_memcpy(state->saved_did_ns, state->did_ns, sizeof(state->did_ns));
+		state->saved_nested_ns = state->nested_ns;
 		/* Later than that where the begin became known here only after it had come. */
 		state->saved_ns = state->latest_ns;
 	}

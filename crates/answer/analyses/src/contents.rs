@@ -310,16 +310,19 @@ pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents 
 /// every page could be read so far.
 #[must_use]
 pub fn losses(recording: &Recording) -> Option<Losses> {
-    if !recording.may_lack_events() {
-        return None;
-    }
+    recording.may_lack_events().then(|| losses_by_reading(recording))
+}
+
+/// What a recording lost, where nothing has read it yet: what its pages hold is not known before.
+#[must_use]
+pub fn losses_by_reading(recording: &Recording) -> Losses {
     let found = contents(recording, &|_| ());
     let mut losses = Losses::of_container(recording);
     losses.events_lost = found.events_lost();
     losses.uncounted_losses = found.unexplained_losses();
     losses.events_missing = found.events_missing();
     losses.damage.extend(found.damage.kept().iter().cloned());
-    Some(losses)
+    losses
 }
 
 /// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.

@@ -184,3 +184,17 @@ fn without_a_guest_there_is_nothing_to_align() {
         hyperscope(&["align", "fixtures/arm64/D.dat", "fixtures/x86-svm/host-guest.guest.dat"]);
     assert!(run.code == 2 && run.err.contains("a guest of another host"), "{}", run.err);
 }
+
+/// What is not read for an alignment is read for its losses.
+#[test]
+fn losses_of_recordings_that_no_guest_runs_on_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("host.txt");
+    let lines = "CPU 0/KVM-10 [000] 100.000001: kvm_exit: vcpu 0 reason HLT rip 0x1000\n\
+                 CPU:0 [LOST 5 EVENTS]\n\
+                 CPU 0/KVM-10 [000] 100.000004: kvm_entry: vcpu 0, rip 0x1000\n";
+    std::fs::write(&text, lines).unwrap();
+    let run = hyperscope(&["align", text.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("dropped 5 events"), "{}", run.out);
+}

@@ -145,7 +145,11 @@ fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
         made > work.in_all && work.least.iter().all(|&(name, least)| of(name) >= least),
         "{made}"
     );
-    check_who_ran(&self::recorded("cpu", &host, first, rest.last().unwrap()), rest);
+    let cpu = self::recorded("cpu", &host, first, rest.last().unwrap());
+    check_who_ran(&cpu, rest);
+    if work.level > 2 {
+        check_nested(&cpu, rest, made);
+    }
     eprintln!("{made} exits in {} intervals", rest.len());
 }
 
@@ -174,6 +178,17 @@ fn check_states(intervals: &[Value]) {
         let sum: u64 = states.map(|state| state.as_u64().unwrap()).sum();
         assert_eq!((sum, sum), (number(interval, "interval_ns"), number(vcpu, "time_ns")));
     }
+}
+
+/// Guests of the guest ran as long as in the recording.
+fn check_nested(cpu: &Value, intervals: &[Value], exits: u64) {
+    let by_top: u64 = intervals.iter().map(|one| number(&one["vcpus"][0], "nested_guest_ns")).sum();
+    let recorded = number(&cpu["vcpus"][0], "level2_ns");
+    eprintln!("guests of the guest: {recorded} ns recorded, {by_top} ns by top");
+    assert!(
+        recorded > 0 && by_top.abs_diff(recorded) <= exits * EACH_NS + ONCE_NS,
+        "{recorded} {by_top}"
+    );
 }
 
 /// The threads that ran while the vCPU waited are those of the recording, for as long.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::agent::{Agent, signal};
 use crate::faults::SmallDisk;
 use crate::tool::{
-    OWN, command, count_started, info, left_in_tracefs, lock_tracing, own_program, run,
+    OWN, TRACEFS, command, count_started, info, left_in_tracefs, lock_tracing, own_program, run,
     session_json, start_programs, wait_until,
 };
 
@@ -431,4 +431,64 @@ fn one_that_does_not_run_is_not_asked() {
 fn end_both(mut first: Agent, second: Agent) {
     assert!(first.0.wait().unwrap().success());
     end(second);
+}
+
+/// What others do to the instance makes losses unknown in every dump whose time it may lie in, and in no other.
+#[test]
+fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = start(folder.path(), &["--flight", "60s", "-e", "sched_process_exec"]);
+    let instance = Path::new(TRACEFS).join(format!("instances/hyperscope-{}", recorder.pid()));
+    let event = "events/sched/sched_process_exec/enable";
+    start_programs(5);
+    lacks_nothing(&dump(&recorder, "undisturbed"));
+    for (file, there, back) in [
+        ("trace", "", ""),
+        ("tracing_on", "0", "1"),
+        ("trace_clock", "counter", "mono"),
+        ("tracing_cpumask", "1", "3"),
+        (event, "0", "1"),
+    ] {
+        fs::write(instance.join(file), there).unwrap();
+        fs::write(instance.join(file), back).unwrap();
+        start_programs(5);
+        // The second has its time, too.
+        for turn in ["first", "second"] {
+            let session = dump(&recorder, turn);
+            let losses = info(&session)["losses"].clone();
+            assert_eq!(losses["known"], false, "{file}, {turn}: {losses}");
+            let faults = recorded(&session)["faults"].to_string();
+            assert!(faults.contains("another program changed the tracing instance"), "{faults}");
+            assert!(faults.contains(file), "{file}, {turn}: {faults}");
+        }
+    }
+    end(recorder);
+}
+
+/// Pages that others take out of the buffers are missing in the dump.
+#[test]
+fn pages_that_others_read_are_missing_in_dumps() {
+    let Some(_lock) = lock_tracing() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = start(folder.path(), &["--flight", "60s", "-e", "raw_syscalls:sys_enter"]);
+    let instance = Path::new(TRACEFS).join(format!("instances/hyperscope-{}", recorder.pid()));
+    let cpus = fs::read_dir(instance.join("per_cpu")).unwrap().count();
+    let readers: Vec<_> = (0..cpus)
+        .map(|cpu| {
+            let pages = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
+            Command::new("cat").arg(pages).stdout(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    let calls = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=200000"];
+    Command::new("dd").args(calls).stderr(Stdio::null()).status().unwrap();
+    for mut reader in readers {
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+    }
+    let losses = info(&dump(&recorder, "read by others"))["losses"].clone();
+    let missing =
+        losses["events_missing"].as_u64().unwrap() + losses["events_lost"].as_u64().unwrap();
+    assert!(missing > 0 || losses["known"] == false, "{losses}");
+    end(recorder);
 }

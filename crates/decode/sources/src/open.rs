@@ -33,6 +33,16 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// What a kernel's trace file prints with the option `bin`.
+    #[error(
+        "{} is not a recording: it looks like a kernel's trace file with the option bin, which prints neither the names of \
+         events nor what most of them say: turn that off (trace_options), or record with trace-cmd",
+        path.display()
+    )]
+    PrintedInBinary {
+        /// The file.
+        path: PathBuf,
+    },
     /// A compressed file that ends early or is damaged, so that nothing readable comes out of it.
     #[error(
         "{}: cut short or damaged: {program} unpacks {unpacked_bytes} bytes of it, in which nothing can be \
@@ -247,6 +257,9 @@ fn open_unpacked(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError
         return checked(text::recordings(path, file)?);
     }
     let dat = TraceDat::parse(&file).map_err(|source| match source {
+        TraceDatError::NotTraceDat if text::is_printed_in_binary(&file) => {
+            OpenError::PrintedInBinary { path: path.to_owned() }
+        }
         TraceDatError::NotTraceDat => OpenError::NotARecording { path: path.to_owned() },
         source => OpenError::TraceDat { path: path.to_owned(), source },
     })?;

@@ -14,7 +14,7 @@ pub(crate) const KEY_BYTES: usize = 16;
 /// Bytes of `struct row`.
 pub(crate) const ROW_BYTES: usize = 568;
 /// Bytes of `struct state`.
-pub(crate) const STATE_BYTES: usize = 456;
+pub(crate) const STATE_BYTES: usize = 472;
 /// Bytes of `struct pair`.
 pub(crate) const PAIR_BYTES: usize = 8;
 /// Bytes of `struct taker`.
@@ -94,10 +94,11 @@ pub(crate) fn state(bytes: &[u8; STATE_BYTES]) -> Option<VcpuState> {
         born_ns: word(bytes, 40),
         latest_ns: word(bytes, 48),
         now,
+        in_nested: is_set(24),
         woken_ns: Some(word(bytes, 64)).filter(|&woken_ns| woken_ns > 0),
-        did: states(88),
+        did: states(88).with_nested(word(bytes, 448)),
         saved_ns: word(bytes, 160),
-        saved: states(168),
+        saved: states(168).with_nested(word(bytes, 456)),
     };
     (word(bytes, 0) == word(bytes, STATE_BYTES - 8) && state.is_whole()).then_some(state)
 }
@@ -156,11 +157,13 @@ mod tests {
     #[test]
     fn a_state_that_a_program_changes_is_none() {
         let mut bytes = [0; STATE_BYTES];
-        for (at, word) in [(0, 7), (STATE_BYTES - 8, 7), (40, 100), (48, 150), (88, 50), (160, 100)]
-        {
+        let words =
+            [(0, 7), (STATE_BYTES - 8, 7), (40, 100), (48, 150), (88, 50), (160, 100), (448, 20)];
+        for (at, word) in words {
             put(&mut bytes, at, word);
         }
         let whole = state(&bytes).unwrap();
+        assert_eq!((whole.did.nested_ns(), whole.saved.nested_ns()), (20, 0));
         assert_eq!((whole.did.of(VcpuActivity::Guest), whole.now), (50, VcpuActivity::Unknown));
         put(&mut bytes, STATE_BYTES - 8, 8);
         assert_eq!(state(&bytes), None);

@@ -76,6 +76,8 @@ pub struct VcpuState {
     pub latest_ns: u64,
     /// What it has been doing since then.
     pub now: VcpuActivity,
+    /// While its guest runs, that runs a guest of its own.
+    pub in_nested: bool,
     /// Since when it is woken up, where it sleeps otherwise.
     pub woken_ns: Option<u64>,
     /// What it did from first to latest.
@@ -106,6 +108,9 @@ impl VcpuState {
     /// Gives the time from the latest event to a moment to what it does.
     fn give(&self, to_ns: u64, did: &mut States) {
         let took_ns = to_ns.saturating_sub(self.latest_ns);
+        if self.now == VcpuActivity::Guest && self.in_nested {
+            return did.give_nested(took_ns);
+        }
         let slept_ns = match (self.now, self.woken_ns) {
             (VcpuActivity::Blocked, Some(woken_ns)) => {
                 woken_ns.saturating_sub(self.latest_ns).min(took_ns)
@@ -142,6 +147,7 @@ mod tests {
             born_ns: 100,
             latest_ns,
             now: VcpuActivity::Blocked,
+            in_nested: false,
             woken_ns,
             did,
             saved: States::default(),
@@ -157,6 +163,15 @@ mod tests {
         let done = blocked(1000, Some(1200)).done_by(1500);
         assert_eq!((done.of(VcpuActivity::Blocked), done.of(VcpuActivity::Waiting)), (200, 300));
         assert_eq!(VcpuState { gone: true, ..state }.done_by(1500).total_ns(), 900);
+    }
+
+    #[test]
+    fn a_guest_of_the_guest_runs_until_the_end_of_the_interval() {
+        let runs =
+            |in_nested| VcpuState { now: VcpuActivity::Guest, in_nested, ..blocked(1000, None) };
+        let (own, nested) = (runs(false).done_by(1500), runs(true).done_by(1500));
+        assert_eq!((own.nested_ns(), nested.nested_ns()), (0, 500));
+        assert_eq!((nested.of(VcpuActivity::Guest), nested.total_ns()), (1400, 1400));
     }
 
     #[test]

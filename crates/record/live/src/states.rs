@@ -17,38 +17,60 @@ pub const ACTIVITIES: [(VcpuActivity, &str); 9] = [
 
 /// Times in each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct States([u64; ACTIVITIES.len()]);
+pub struct States {
+    times_ns: [u64; ACTIVITIES.len()],
+    nested_ns: u64,
+}
 
 impl States {
     /// Times in the order of [`ACTIVITIES`].
     #[must_use]
     pub fn new(times_ns: [u64; ACTIVITIES.len()]) -> Self {
-        Self(times_ns)
+        Self { times_ns, nested_ns: 0 }
+    }
+
+    /// The same, where guests of the guest ran for so much of the guest's time.
+    #[must_use]
+    pub fn with_nested(self, nested_ns: u64) -> Self {
+        Self { nested_ns, ..self }
+    }
+
+    /// Of the guest's time: guests of the guest ran.
+    #[must_use]
+    pub fn nested_ns(&self) -> u64 {
+        self.nested_ns
+    }
+
+    /// Gives time to guests of the guest, which is the guest's time, too.
+    pub fn give_nested(&mut self, took_ns: u64) {
+        self.give(VcpuActivity::Guest, took_ns);
+        self.nested_ns = self.nested_ns.saturating_add(took_ns);
     }
 
     /// The time of one.
     #[must_use]
     pub fn of(&self, activity: VcpuActivity) -> u64 {
-        self.0[activity as usize]
+        self.times_ns[activity as usize]
     }
 
     /// Adds to the time of one.
     pub fn give(&mut self, activity: VcpuActivity, took_ns: u64) {
-        let to = &mut self.0[activity as usize];
+        let to = &mut self.times_ns[activity as usize];
         *to = to.saturating_add(took_ns);
     }
 
     /// Of all.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
-        self.0.iter().copied().fold(0, u64::saturating_add)
+        self.times_ns.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
-        for (to, more) in self.0.iter_mut().zip(other.0) {
+        for (to, more) in self.times_ns.iter_mut().zip(other.times_ns) {
             *to = to.saturating_add(more);
         }
+        self.nested_ns = self.nested_ns.saturating_add(other.nested_ns);
     }
 
     /// What came since `before`. Polling is known only when it has ended: what of it lay before was shown as the
@@ -57,13 +79,14 @@ impl States {
     pub fn since(&self, before: &Self) -> Self {
         let mut own = *self;
         let kernel = VcpuActivity::Kernel as usize;
-        let shown_ns = before.0[kernel].saturating_sub(own.0[kernel]);
-        own.0[kernel] += shown_ns;
-        let poll = &mut own.0[VcpuActivity::HaltPoll as usize];
+        let shown_ns = before.times_ns[kernel].saturating_sub(own.times_ns[kernel]);
+        own.times_ns[kernel] += shown_ns;
+        let poll = &mut own.times_ns[VcpuActivity::HaltPoll as usize];
         *poll = poll.saturating_sub(shown_ns);
-        for (to, before) in own.0.iter_mut().zip(before.0) {
+        for (to, before) in own.times_ns.iter_mut().zip(before.times_ns) {
             *to = to.saturating_sub(before);
         }
+        own.nested_ns = own.nested_ns.saturating_sub(before.nested_ns);
         own
     }
 }
@@ -98,8 +121,8 @@ mod tests {
             let mut after = States::new(before);
             after.add(&States::new(more));
             let polled = polled.min(after.of(VcpuActivity::Kernel));
-            after.0[VcpuActivity::Kernel as usize] -= polled;
-            after.0[VcpuActivity::HaltPoll as usize] += polled;
+            after.times_ns[VcpuActivity::Kernel as usize] -= polled;
+            after.times_ns[VcpuActivity::HaltPoll as usize] += polled;
             let before = States::new(before);
             let since = after.since(&before);
             prop_assert_eq!(since.total_ns(), after.total_ns() - before.total_ns());

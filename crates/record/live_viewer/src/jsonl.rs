@@ -91,6 +91,7 @@ fn vcpu(vcpu: &Vcpu) -> Value {
         "gone": vcpu.gone,
         "time_ns": vcpu.states.total_ns(),
         "states": object(states),
+        "nested_guest_ns": vcpu.states.nested_ns(),
         "run_queue": {
             "waits": vcpu.waits.count,
             "time_ns": vcpu.waits.time_ns,

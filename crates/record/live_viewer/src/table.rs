@@ -64,7 +64,12 @@ fn head(interval: &Interval) -> String {
 
 fn vcpus(vcpus: &[Vcpu]) -> Table {
     let column = |of: &dyn Fn(&Vcpu) -> String| vcpus.iter().map(of).collect::<Vec<_>>();
-    let of = |vcpu: &Vcpu, activity| share(vcpu.states.of(activity), vcpu.states.total_ns());
+    let has_nested = vcpus.iter().any(|vcpu| vcpu.states.nested_ns() > 0);
+    let of = |vcpu: &Vcpu, activity| {
+        let nested_ns = if activity == VcpuActivity::Guest { vcpu.states.nested_ns() } else { 0 };
+        share(vcpu.states.of(activity).saturating_sub(nested_ns), vcpu.states.total_ns())
+    };
+    let nested = |vcpu: &Vcpu| share(vcpu.states.nested_ns(), vcpu.states.total_ns());
     let wait = |vcpu: &Vcpu, quantile| {
         vcpu.waits.times.quantile_ns(quantile).map_or("-".to_owned(), |ns| time(ns, true))
     };
@@ -83,6 +88,9 @@ fn vcpus(vcpus: &[Vcpu]) -> Table {
     ];
     for (title, rank, activity) in shares {
         table.numbers(title, rank, column(&|vcpu| of(vcpu, activity)));
+        if activity == VcpuActivity::Guest && has_nested {
+            table.numbers("nested guest", 0, column(&nested));
+        }
     }
     table.numbers("waits", 5, column(&|vcpu| count(vcpu.waits.count)));
     table.numbers("wait p50", 5, column(&|vcpu| wait(vcpu, 0.5)));

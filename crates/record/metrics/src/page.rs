@@ -103,6 +103,14 @@ fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
             out.sample(&[("vm", name), ("state", state)], Value::Seconds(vm.states.of(activity)));
         }
     }
+    out.family(
+        "hyperscope_nested_guest_seconds",
+        Kind::Counter,
+        "Of hyperscope_vcpu_seconds in the state guest: guests of the guest ran.",
+    );
+    for (name, vm) in vms(totals) {
+        out.sample(&[("vm", name)], Value::Seconds(vm.states.nested_ns()));
+    }
     out.family("hyperscope_vcpus", Kind::Gauge, "vCPUs that have exited and have not ended.");
     for (name, vm) in vms(totals) {
         out.sample(&[("vm", name)], Value::Count(vm.vcpus));

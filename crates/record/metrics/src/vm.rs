@@ -15,7 +15,7 @@ pub(crate) const HANDLED: [&str; 3] = ["kernel", "user", "l1"];
 pub(crate) const REASON_SERIES: usize = 1 + PARTS.len();
 /// Series that each VM has, those of exits without a reason of their own among them.
 pub(crate) const VM_SERIES: usize =
-    1 + ACTIVITIES.len() + 3 * HISTOGRAM_SERIES + HANDLED.len() + REASON_SERIES;
+    2 + ACTIVITIES.len() + 3 * HISTOGRAM_SERIES + HANDLED.len() + REASON_SERIES;
 
 /// An exit reason, and the level of the guest that it is of.
 pub(crate) type Reason = (u8, String);

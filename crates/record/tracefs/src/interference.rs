@@ -4,9 +4,10 @@
 //! `inotify` reports each write to a file of the instance, also one that was taken back again. Where it
 //! can't be had, and for what it misses, the state at the end is compared with the one at the beginning.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 
@@ -39,7 +40,8 @@ pub(crate) struct Watch {
     /// Names of the watched folders, by what reports call them.
     folders: HashMap<i32, String>,
     begun: State,
-    written: BTreeSet<String>,
+    /// When it was last noted that others had written each: they did not do it later.
+    written: BTreeMap<String, Instant>,
 }
 
 /// What others could change.
@@ -78,7 +80,7 @@ impl Watch {
             inotify,
             folders: HashMap::new(),
             begun: State::of(instance),
-            written: BTreeSet::new(),
+            written: BTreeMap::new(),
         };
         for folder in folders(cpus, events) {
             watch.add(instance, folder);
@@ -97,17 +99,30 @@ impl Watch {
 
     /// Notes what was written until now.
     pub(crate) fn note(&mut self) {
+        let now = Instant::now();
         for file in self.reported() {
-            if self.written.len() < MOST_NAMED {
-                self.written.insert(file);
+            if self.written.len() < MOST_NAMED || self.written.contains_key(&file) {
+                self.written.insert(file, now);
             }
         }
     }
 
-    /// The files that others have written since this was asked last.
-    pub(crate) fn written(&mut self) -> Vec<String> {
+    /// The files that others may have written since a moment, or have changed for as long as the instance stays so. What was
+    /// written before, and is noted only now, is among them.
+    pub(crate) fn changed_since(&mut self, begin: Instant, instance: &Instance) -> Vec<String> {
         self.note();
-        std::mem::take(&mut self.written).into_iter().collect()
+        let written =
+            self.written.iter().filter(|(_, at)| **at >= begin).map(|(file, _)| file.clone());
+        let files: BTreeSet<String> = written.chain(self.differs(instance)).collect();
+        files.into_iter().collect()
+    }
+
+    /// What is not as it was at the beginning.
+    fn differs(&self, instance: &Instance) -> Vec<String> {
+        let differs = self.begun.differs(&State::of(instance));
+        let is_off = instance.get("tracing_on").is_ok_and(|on| on.trim() == "0");
+        let off = is_off.then_some("tracing_on");
+        differs.into_iter().chain(off).map(str::to_owned).collect()
     }
 
     /// Forgets what was reported since the last note: this program wrote it.
@@ -118,11 +133,9 @@ impl Watch {
     /// The files that others have changed, at the end of the recording.
     pub(crate) fn end(mut self, instance: &Instance) -> Vec<String> {
         self.note();
-        let differs = self.begun.differs(&State::of(instance));
-        let is_off = instance.get("tracing_on").is_ok_and(|on| on.trim() == "0");
-        let off = is_off.then_some("tracing_on");
-        self.written.extend(differs.into_iter().chain(off).map(str::to_owned));
-        self.written.into_iter().collect()
+        let differs = self.differs(instance);
+        let files: BTreeSet<String> = self.written.into_keys().chain(differs).collect();
+        files.into_iter().collect()
     }
 
     /// Files that were written since this was asked last.
@@ -217,6 +230,19 @@ mod tests {
         instance.set("events/sched/sched_switch/filter", "prev_pid == 1").unwrap();
         watch.forget();
         assert_eq!(watch.end(&instance), [""; 0]);
+        // What came before a moment is no matter to whoever asks from then on, what has not been taken back is.
+        let mut watch = begin();
+        let began = Instant::now();
+        std::fs::write(instance.file("trace"), "").unwrap();
+        assert_eq!(watch.changed_since(began, &instance), ["trace"]);
+        assert_eq!(watch.changed_since(began, &instance), ["trace"], "asked again");
+        let later = Instant::now();
+        assert_eq!(watch.changed_since(later, &instance), [""; 0]);
+        instance.set("tracing_on", "0").unwrap();
+        watch.forget();
+        assert_eq!(watch.changed_since(later, &instance), ["tracing_on"]);
+        instance.set("tracing_on", "1").unwrap();
+        watch.forget();
         // Without reports, what is different at the end.
         let watch = Watch { inotify: None, ..begin() };
         instance.set("events/sched/sched_switch/enable", "0").unwrap();

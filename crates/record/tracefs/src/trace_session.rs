@@ -4,6 +4,7 @@
 use std::fmt;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::{Result, TracefsError};
@@ -208,10 +209,11 @@ impl TraceSession {
         Ok((!files.is_empty()).then_some(Interference { files }))
     }
 
-    /// What others did to it since this was asked last, as far as they wrote its files.
+    /// What others may have done to it since a moment that may have cost events which nobody counted.
     #[must_use]
-    pub fn interference(&self) -> Option<Interference> {
-        let files = self.watch().as_mut().map(Watch::written)?;
+    pub fn interference_since(&self, begin: Instant) -> Option<Interference> {
+        let files =
+            self.watch().as_mut().map(|watch| watch.changed_since(begin, &self.instance))?;
         (!files.is_empty()).then_some(Interference { files })
     }
 

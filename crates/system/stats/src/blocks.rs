@@ -80,19 +80,33 @@ impl Resamples {
         Self { slices, weights }
     }
 
-    /// A sum over a sum in each resample, both given by slice; left out where the second is not above zero.
-    ///
-    /// Here and not with who asks, so that tests run it optimised: it is most of what a comparison computes.
+    /// A sum over a sum in each resample, the first given by slice, the second by resample as [`Resamples::sums`] has it; left
+    /// out where that is not above zero.
     #[must_use]
-    pub fn ratios(&self, sums: &[f64], per: &[f64]) -> Vec<f64> {
-        let ratio = |weights: &[u16]| {
-            let weigh = |column: &[f64]| -> f64 {
-                column.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
+    pub fn ratios(&self, of: &[f64], per: &[f64]) -> Vec<f64> {
+        let ratio = |(of, per): (f64, &f64)| (*per > 0.0).then(|| of / per);
+        self.sums(of).into_iter().zip(per).filter_map(ratio).collect()
+    }
+
+    /// The sum of values that are given by slice, in each resample.
+    ///
+    /// Here and not with who asks, so that tests run it optimised: it is most of what a comparison computes. A group with few
+    /// events has them in few slices: the others are passed over.
+    #[must_use]
+    pub fn sums(&self, values: &[f64]) -> Vec<f64> {
+        let (places, held): (Vec<usize>, Vec<f64>) =
+            values.iter().copied().enumerate().filter(|(_, value)| *value != 0.0).unzip();
+        if held.len() > values.len() / 4 {
+            let sum = |weights: &[u16]| {
+                values.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
             };
-            let per = weigh(per);
-            (per > 0.0).then(|| weigh(sums) / per)
+            return self.each().map(sum).collect();
+        }
+        let weight = |weights: &[u16], at: usize| weights.get(at).copied().map_or(0.0, f64::from);
+        let sum = |weights: &[u16]| {
+            places.iter().zip(&held).map(|(at, value)| value * weight(weights, *at)).sum()
         };
-        self.each().filter_map(ratio).collect()
+        self.each().map(sum).collect()
     }
 
     /// For each resample, how often each slice is in it.
@@ -151,9 +165,24 @@ mod tests {
     #[test]
     fn ratios_are_of_slices_as_often_as_they_are_drawn() {
         let resamples = Resamples { slices: 3, weights: vec![1, 1, 1, 0, 0, 3, 2, 1, 0] };
-        let ratios = resamples.ratios(&[1.0, 2.0, 3.0], &[2.0, 2.0, 0.0]);
+        let per = resamples.sums(&[2.0, 2.0, 0.0]);
+        assert_eq!(per, [4.0, 0.0, 6.0]);
+        let ratios = resamples.ratios(&[1.0, 2.0, 3.0], &per);
         assert_eq!(ratios, [1.5, 4.0 / 6.0], "the second resample holds nothing to divide by");
         assert_eq!(weighted_sum(&[5, 7, 11], &[2, 0, 1]), 21);
+    }
+
+    #[test]
+    fn slices_that_hold_nothing_change_no_sum() {
+        let resamples = Resamples::draw(64, 4, 200, Chance::new(3));
+        let mut values = vec![0.0; 64];
+        for held in 0..64 {
+            let naive = |weights: &[u16]| -> f64 {
+                values.iter().zip(weights).map(|(value, weight)| value * f64::from(*weight)).sum()
+            };
+            assert_eq!(resamples.sums(&values), resamples.each().map(naive).collect::<Vec<f64>>());
+            values[held * 37 % 64] = 0.1 * held as f64 + 1.7;
+        }
     }
 
     /// The variance of a mean, known from theory: noise variance / (1 - r)^2 / n.

@@ -29,7 +29,22 @@ pub(super) struct Resampled<'r> {
     grid: Grid,
     widths: Vec<u64>,
     seed: u64,
-    drawn: HashMap<(usize, usize), Resamples>,
+    drawn: HashMap<(usize, usize), Drawn>,
+}
+
+/// Resamples, and how long each of them lasts: all rates of a run are over that.
+#[derive(Debug)]
+struct Drawn {
+    resamples: Resamples,
+    seconds: Vec<f64>,
+}
+
+/// What a sum is divided by.
+enum Divisor<'d> {
+    /// The time of the run's slices.
+    Seconds,
+    /// Another sum, by slice.
+    Sum(&'d [f64]),
 }
 
 impl<'r> Resampled<'r> {
@@ -78,30 +93,38 @@ impl<'r> Resampled<'r> {
         match metric.of {
             Estimator::PerSecond(sum) => {
                 let of = column(&group.series.sums_on(&self.grid), sum);
-                let per: Vec<f64> = self.widths.iter().map(|width| *width as f64 / 1e9).collect();
-                self.ratio(&of, &per)
+                self.ratio(&of, &Divisor::Seconds)
             }
             Estimator::Share(sum) => {
                 let of = column(&group.series.sums_on(&self.grid), sum);
                 let whole = self.run.wholes.get(group.whole?)?;
                 let per = column(&whole.sums_on(&self.grid), sum);
-                self.ratio(&of, &per)
+                self.ratio(&of, &Divisor::Sum(&per))
             }
             Estimator::Per(of, per) => {
                 let sums = group.series.sums();
-                self.ratio(&column(sums, of), &column(sums, per))
+                self.ratio(&column(sums, of), &Divisor::Sum(&column(sums, per)))
             }
             Estimator::Quantile(per_mille) => self.quantile(group, value, per_mille),
         }
     }
 
     /// A sum over a sum, both by slice.
-    fn ratio(&mut self, of: &[f64], per: &[f64]) -> Option<Side> {
+    fn ratio(&mut self, of: &[f64], divisor: &Divisor<'_>) -> Option<Side> {
+        let seconds = self.slice_seconds();
+        let per = match divisor {
+            Divisor::Seconds => seconds.as_slice(),
+            Divisor::Sum(per) => per,
+        };
         let value = of.iter().sum::<f64>() / per.iter().sum::<f64>();
         let pull: Vec<f64> = of.iter().zip(per).map(|(of, per)| of - value * per).collect();
         let holding = per.iter().filter(|per| **per > 0.0).count();
         let spread = Spread::of(&pull, holding)?;
-        let values = self.resamples(of.len(), spread.block).ratios(of, per);
+        let drawn = self.drawn(of.len(), spread.block);
+        let values = match divisor {
+            Divisor::Seconds => drawn.resamples.ratios(of, &drawn.seconds),
+            Divisor::Sum(per) => drawn.resamples.ratios(of, &drawn.resamples.sums(per)),
+        };
         let error = standard_deviation(&values)? * spread.correction();
         Some(Side { value, error, freedom: spread.freedom })
     }
@@ -119,18 +142,25 @@ impl<'r> Resampled<'r> {
         let spread = Spread::of(&pull, holding)?;
         let quantile = |weights| sums.quantile(weights, per_mille);
         let values: Vec<f64> =
-            self.resamples(slices, spread.block).each().filter_map(quantile).collect();
+            self.drawn(slices, spread.block).resamples.each().filter_map(quantile).collect();
         let error = standard_deviation(&values)? * spread.correction();
         let error = error.hypot(coarseness(value as u64));
         Some(Side { value, error, freedom: spread.freedom })
     }
 
     /// All metrics of as many slices in as long blocks share their resamples.
-    fn resamples(&mut self, slices: usize, block: usize) -> &Resamples {
+    fn drawn(&mut self, slices: usize, block: usize) -> &Drawn {
         let part = (slices as u64) << 32 | block as u64;
         let chance = Chance::of_part(self.seed, part);
-        let draw = || Resamples::draw(slices, block, RESAMPLES, chance);
-        self.drawn.entry((slices, block)).or_insert_with(draw)
+        let seconds = self.slice_seconds();
+        self.drawn.entry((slices, block)).or_insert_with(|| {
+            let resamples = Resamples::draw(slices, block, RESAMPLES, chance);
+            Drawn { seconds: resamples.sums(&seconds), resamples }
+        })
+    }
+
+    fn slice_seconds(&self) -> Vec<f64> {
+        self.widths.iter().map(|width| *width as f64 / 1e9).collect()
     }
 }
 

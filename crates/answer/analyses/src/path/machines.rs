@@ -1,5 +1,7 @@
 //! Who is who: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
 
+use std::hash::Hash;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
 use timeline::Vm;
@@ -29,22 +31,23 @@ pub(crate) struct VcpuId {
     thread: Thread,
 }
 
-/// A VM and its recording.
-#[derive(Clone, Debug)]
-struct RecordedVm {
-    recording: u16,
-    vm: Vm,
-}
-
 /// What the recordings say before the first event is followed.
 #[derive(Debug, Default)]
 pub(crate) struct Machines<'r> {
     pub(crate) recordings: &'r [Recording],
     pub(crate) vcpus: Vec<VcpuId>,
-    vms: Vec<RecordedVm>,
+    vms: Vec<Vm>,
     /// By recording, how threads of its VMMs are called, without digits.
     vmm_comms: FxHashSet<(u16, String)>,
     by_thread: FxHashMap<Thread, VcpuOf>,
+    /// By VM and id; the first, where several threads ran one.
+    by_id: FxHashMap<(u16, u32), usize>,
+    /// By VM the vCPU, if it has but one.
+    only_vcpus: FxHashMap<u16, Option<usize>>,
+    /// By recording the VM, if it has but one.
+    only_vms: FxHashMap<u16, Option<u16>>,
+    /// By recording and name.
+    vms_by_name: FxHashMap<(u16, String), u16>,
     /// By guest recording and CPU there, the vCPU.
     guest_cpus: FxHashMap<(u16, u16), usize>,
     guests: Vec<u16>,
@@ -82,29 +85,40 @@ impl<'r> Machines<'r> {
         for vm in vms.iter().cloned() {
             let Ok(number) = u16::try_from(self.vms.len()) else { return };
             for vcpu in &vm.vcpus {
-                let index = self.vcpus.len();
-                let thread = (recording, vcpu.thread);
-                self.vcpus.push(VcpuId { vm: number, id: vcpu.vcpu, thread });
-                // A thread that runs several vCPUs, one after the other, is followed as one.
-                self.by_thread.entry(thread).or_insert(VcpuOf { index, vm: number });
+                self.add_vcpu(VcpuId {
+                    vm: number,
+                    id: vcpu.vcpu,
+                    thread: (recording, vcpu.thread),
+                });
             }
+            keep_if_alone(&mut self.only_vms, recording, number);
+            self.vms_by_name.entry((recording, vm.name.clone())).or_insert(number);
             let comm = vm.comm.as_deref().map(without_digits);
             self.vmm_comms.extend(comm.map(|comm| (recording, comm)));
-            self.vms.push(RecordedVm { recording, vm });
+            self.vms.push(vm);
         }
     }
 
+    fn add_vcpu(&mut self, vcpu: VcpuId) {
+        let index = self.vcpus.len();
+        // A thread that runs several vCPUs, one after the other, is followed as one.
+        self.by_thread.entry(vcpu.thread).or_insert(VcpuOf { index, vm: vcpu.vm });
+        self.by_id.entry((vcpu.vm, vcpu.id)).or_insert(index);
+        keep_if_alone(&mut self.only_vcpus, vcpu.vm, index);
+        self.vcpus.push(vcpu);
+    }
+
     fn add_guest(&mut self, guest: &GuestAlignment) {
-        let is_it =
-            |vm: &RecordedVm| usize::from(vm.recording) == guest.host && vm.vm.name == guest.vm;
-        let Some(vm) = self.vms.iter().position(is_it) else { return };
-        let Ok(recording) = u16::try_from(guest.guest) else { return };
+        let (Ok(host), Ok(recording)) = (u16::try_from(guest.host), u16::try_from(guest.guest))
+        else {
+            return;
+        };
+        let Some(vm) = self.vms_by_name.get(&(host, guest.vm.clone())).copied() else { return };
         for row in guest.result().into_iter().flat_map(|result| &result.rows) {
-            let is_it = |vcpu: &VcpuId| usize::from(vcpu.vm) == vm && vcpu.id == row.vcpu;
             if let (Some(index), Ok(cpu)) =
-                (self.vcpus.iter().position(is_it), u16::try_from(row.guest_cpu))
+                (self.by_id.get(&(vm, row.vcpu)), u16::try_from(row.guest_cpu))
             {
-                self.guest_cpus.insert((recording, cpu), index);
+                self.guest_cpus.insert((recording, cpu), *index);
             }
         }
     }
@@ -136,26 +150,24 @@ impl<'r> Machines<'r> {
 
     /// The VMs, in the order of their numbers.
     pub(super) fn into_vms(self) -> Vec<Vm> {
-        self.vms.into_iter().map(|place| place.vm).collect()
+        self.vms
     }
 
     pub(crate) fn vm_name(&self, vm: u16) -> Option<&str> {
-        self.vms.get(usize::from(vm)).map(|vm| vm.vm.name.as_str())
+        self.vms.get(usize::from(vm)).map(|vm| vm.name.as_str())
     }
 
     /// The vCPU with this id in a VM; the only one it has, when no id is given.
     pub(crate) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
-        let mut own = self.vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.vm == vm);
         match id {
-            Some(id) => own.find(|(_, vcpu)| u64::from(vcpu.id) == id).map(|(index, _)| index),
-            None => own.next().map(|(index, _)| index).filter(|_| own.next().is_none()),
+            Some(id) => self.by_id.get(&(vm, u32::try_from(id).ok()?)).copied(),
+            None => self.only_vcpus.get(&vm).copied().flatten(),
         }
     }
 
     /// The only VM of a recording, if there is but one.
     pub(crate) fn only_vm(&self, recording: u16) -> Option<u16> {
-        let mut own = (0u16..).zip(&self.vms).filter(|(_, vm)| vm.recording == recording);
-        own.next().map(|(number, _)| number).filter(|_| own.next().is_none())
+        self.only_vms.get(&recording).copied().flatten()
     }
 
     /// What a thread is, by what it runs and how it is called.
@@ -177,6 +189,11 @@ impl<'r> Machines<'r> {
             _ => Actor::Host,
         }
     }
+}
+
+/// Keeps what stands at a key, or nothing where there is more than that.
+fn keep_if_alone<K: Eq + Hash, V>(alone: &mut FxHashMap<K, Option<V>>, key: K, value: V) {
+    alone.entry(key).and_modify(|one| *one = None).or_insert(Some(value));
 }
 
 /// Names that QEMU, cloud-hypervisor and Firecracker give to threads other than vCPUs.

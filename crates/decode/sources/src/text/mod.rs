@@ -57,6 +57,15 @@ pub(crate) fn is_text(file: &[u8]) -> bool {
     first.first() != Some(&TRACE_DAT) && !first.iter().any(|&one| one < b'\t' || one == 0x7f)
 }
 
+/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an event as they are
+/// in memory, then `type: 372` in place of its name.
+pub(crate) fn is_printed_in_binary(file: &[u8]) -> bool {
+    const TYPE: &[u8] = b"type: ";
+    let first = file.get(..FIRST_BYTES).unwrap_or(file);
+    let types = first.windows(TYPE.len()).filter(|bytes| *bytes == TYPE).take(2).count();
+    file.starts_with(b"# tracer: ") || types == 2
+}
+
 /// A line, and where it stands.
 #[derive(Clone, Copy, Debug)]
 struct LineAt<'f> {

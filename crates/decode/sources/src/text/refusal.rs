@@ -77,11 +77,16 @@ impl Lack {
     }
 }
 
-/// ` 0)   0.5 us    |  schedule();`.
+/// ` 0)   0.5 us    |  schedule();`, with a time and a thread before that, or without the CPU.
 fn is_graph(line: &str) -> bool {
-    let (head, call) = line.split_once('|').unwrap_or(("", ""));
+    let (head, call) = line.rsplit_once('|').unwrap_or(("", ""));
     let call = call.trim_end();
-    head.contains(')') && (call.ends_with(';') || call.ends_with('{') || call.ends_with('}'))
+    // A comment behind it names the function that ends.
+    let call = call.split_once(" /*").map_or(call, |(call, _)| call);
+    let is_call = call.ends_with(';') || call.ends_with('{') || call.ends_with('}');
+    let head = head.trim();
+    let is_head = head.contains(')') || head.is_empty() || head.ends_with(" us");
+    is_call && is_head && call.starts_with("  ")
 }
 
 /// `10723 0 1318304573868 type: 443`.
@@ -221,6 +226,11 @@ mod tests {
         for (line, lack) in [
             (" 0)   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
             (" 0)               |  vcpu_run() {", Lack::Graph),
+            (" 0)   3.234 us    |  } /* vcpu_run */", Lack::Graph),
+            ("   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
+            ("  123.456789 |   0)   CPU 0/KVM-102 |   0.524 us    |  kvm_load();", Lack::Graph),
+            ("  123.456789 |   0)   CPU 0/KVM-102 |               |  vcpu_run() {", Lack::Graph),
+            ("let all = one | two;", Lack::Everything),
             ("10723 0 1318304573868 type: 443", Lack::Raw),
             ("00003a5a 00000001 0000013305b9bb17 type: 443", Lack::Raw),
             ("kvm_exit: vcpu 0 reason HLT", Lack::Context),

@@ -30,6 +30,7 @@ fn vcpu_of(process: u32, thread: u32, born_ns: u64, guest_ns: u64) -> VcpuState 
         born_ns,
         latest_ns: born_ns + guest_ns,
         now: VcpuActivity::Blocked,
+        in_nested: false,
         woken_ns: None,
         did,
         saved: States::default(),

@@ -208,10 +208,14 @@ fn exits_without_an_entry_are_counted_and_levels_told_apart() {
     // Level 1 enters level 2, which exits; that is reflected, and level 1 goes on.
     played.run("on_nested_enter", &[]);
     played.entry();
+    let entered_ns = now_ns();
+    while now_ns() < entered_ns + 2_000_000 {}
     played.exit();
     played.run("on_nested_exit", &[]);
     played.run("on_nested_inject", &[]);
     played.entry();
+    let entered_ns = now_ns();
+    while now_ns() < entered_ns + 3_000_000 {}
     played.exit();
     // An enter that fails.
     played.run("on_nested_enter", &[]);
@@ -219,8 +223,11 @@ fn exits_without_an_entry_are_counted_and_levels_told_apart() {
     played.entry();
     played.exit();
     played.entry();
-    let (snapshot, _) = played.take(0);
+    let (snapshot, end_ns) = played.take(0);
     let (one, two) = (played.own(&snapshot, 1), played.own(&snapshot, 2));
+    let did = played.state(&snapshot).done_by(end_ns);
+    assert_eq!(did.nested_ns(), two.guest_ns, "{did:?}");
+    assert!(did.of(VcpuActivity::Guest) >= one.guest_ns + two.guest_ns, "{did:?} {one:?}");
     assert_eq!((one.count, one.paired, one.handled), (4, 3, [3, 0, 0]));
     assert_eq!((two.count, two.paired, two.handled), (1, 1, [0, 0, 1]));
 }

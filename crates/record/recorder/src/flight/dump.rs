@@ -107,7 +107,10 @@ impl DumpJob {
         let tracing = recording.tracing();
         let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
         let tracer = tracing.tracer().map(|one| TracerSummary::new(one, tracing.traced()));
-        let interference = tracing.interference().map(|why| why.to_string());
+        let oldest = recording.rolling().map(|rolling| rolling.oldest());
+        let tracing = recording.tracing();
+        let interference = oldest.and_then(|oldest| tracing.interference_since(oldest));
+        let interference = interference.map(|why| why.to_string());
         let recorded = Recorded {
             clock: clock.name.clone(),
             events: tracing.events().to_vec(),
