@@ -15,9 +15,7 @@ use parquet::data_type::{
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::RowGroupReader;
-use parquet::file::writer::{
-    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
-};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use rustc_hash::FxHashMap;
 
@@ -221,7 +219,9 @@ impl<W: Write + Send> TableWriter<W> {
         for (column, cells) in self.table.columns.iter().zip(&mut self.columns) {
             let pseudonyms = self.pseudonyms.as_deref().filter(|_| column.names != Names::None);
             let hashed = pseudonyms.map(|one| (one, column.names));
-            write_column(&mut group, cells, &self.texts, hashed)?;
+            let missing = || io::Error::other("more columns than the schema has");
+            let out = group.next_column()?.ok_or_else(missing)?;
+            write_column(out, cells, &self.texts, hashed)?;
             cells.clear();
         }
         group.close()?;
@@ -356,14 +356,13 @@ pub fn saturated(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn write_column<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+/// Not generic over what the table is written to, so that this crate has the only compiled form of the encoders.
+fn write_column(
+    column: SerializedColumnWriter<'_>,
     cells: &Cells,
     texts: &Texts,
     hashed: Option<(&Pseudonyms, Names)>,
 ) -> io::Result<()> {
-    let missing = || io::Error::other("more columns than the schema has");
-    let column = group.next_column()?.ok_or_else(missing)?;
     let levels = cells.levels.as_deref();
     match &cells.values {
         Values::Long(values) => write::<Int64Type>(column, values, levels),
