@@ -6,7 +6,7 @@ SHELL := /bin/bash
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 # Tests that could not run, a line each.
 SKIPPED := $(abspath $(TARGET_DIR))/skipped-tests.txt
-HYPERSCOPE := $(TARGET_DIR)/release/hyperscope
+HYPERSCOPE := $(TARGET_DIR)/demo/hyperscope
 XTASK := $(TARGET_DIR)/debug/xtask
 NESTED := fixtures/x86-svm/nested.dat
 SESSION := target/demo.hscope
@@ -42,10 +42,11 @@ ifneq ($(wildcard fuzz/run),)
 endif
 	@echo 'make clean   remove what was built'
 
-# Records live, in a lab of a KVM host and its guest; where that can't be, looks at a bundled recording.
+# Records live, in a lab of a KVM host and its guest; where that can't be, looks at a bundled recording. The programs are not
+# optimised: that takes more than twice as long to build, and what a demo reads is small.
 .PHONY: demo
 demo:
-	cargo build --release --locked --package hyperscope --package hyperscope-labguest --package hyperscope-agent
+	cargo build --profile demo --locked --package hyperscope --package hyperscope-labguest --package hyperscope-agent
 	@rm -rf $(SESSION)
 	@if [ '$(DEMO)' = bundled ]; then $(MAKE) --no-print-directory demo-bundled; \
 	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \
@@ -56,11 +57,12 @@ demo:
 	@echo 'All of it as one page, for a browser: $(DEMO_PAGE)'
 	@echo
 	@echo 'Where to go next:'
-	@echo '  sudo $(HYPERSCOPE) record --for 10s   records this host'
-	@echo '  $(HYPERSCOPE) exits YOUR.dat          what trace-cmd record -e kvm -e sched -e irq wrote'
-	@echo '  $(HYPERSCOPE) lab run nested -o out   a guest in a guest, recorded live: a minute'
-	@echo '  $(HYPERSCOPE) --help                  all verbs'
-	@echo '  README.md                                    step by step; fixtures/README.md: recordings'
+	@echo '  cargo install --locked --path crates/cli      the optimised program: this one was built to be built fast'
+	@echo '  sudo $(HYPERSCOPE) record --for 10s  records this host'
+	@echo '  $(HYPERSCOPE) exits YOUR.dat         what trace-cmd record -e kvm -e sched -e irq wrote'
+	@echo '  $(HYPERSCOPE) lab run nested -o out  a guest in a guest, recorded live: a minute'
+	@echo '  $(HYPERSCOPE) --help                 all verbs'
+	@echo '  README.md                                     step by step; fixtures/README.md: recordings'
 	@echo 'session: $(SESSION)'
 
 .PHONY: demo-live
