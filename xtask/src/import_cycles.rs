@@ -15,11 +15,11 @@ use crate::repository;
 const REMAINING: &[(&str, usize)] = &[
     ("answer/export", 5),
     ("answer/lake", 11),
-    ("cli", 9),
+    ("cli", 5),
     ("decode/ctf", 8),
     ("decode/sources", 17),
     ("lab/lab", 19),
-    ("model/timeline", 5),
+    ("model/timeline", 4),
     ("record/recorder", 12),
     ("record/tracefs", 7),
 ];

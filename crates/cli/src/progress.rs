@@ -59,7 +59,7 @@ impl Progress {
     }
 }
 
-/// Reads a session so many times with a bar over its bytes.
+/// Reads a session `passes` times with a bar over its bytes.
 pub(crate) fn reading<T>(
     session: &Session,
     passes: u64,

@@ -3,7 +3,6 @@
 use sources::{Guest, Recording};
 
 use crate::align::GuestAlignment;
-use crate::view::View;
 
 /// The name of the recorded host.
 const HOST: &str = "host";
@@ -38,12 +37,6 @@ impl MachineName {
             false => Self { name: HOST.to_owned(), is_guest: false },
         }
     }
-}
-
-/// By recording, what its machine is called.
-#[must_use]
-pub fn machine_names(view: View<'_>) -> Vec<String> {
-    view.machines().map(|one| one.name).collect()
 }
 
 /// What `host` says of the guest that `recording` was made in.

@@ -38,6 +38,12 @@ impl<'s> View<'s> {
         (0..self.recordings.len()).map(move |at| self.machine(at))
     }
 
+    /// By recording, what its machine is called.
+    #[must_use]
+    pub fn machine_names(self) -> Vec<String> {
+        self.machines().map(|machine| machine.name).collect()
+    }
+
     /// The alignment of a recording, where it was brought to a host's clock.
     #[must_use]
     pub fn alignment(self, at: usize) -> Option<&'s GuestAlignment> {

@@ -6,15 +6,14 @@ use std::slice::from_ref;
 use std::sync::OnceLock;
 
 use analyses::align::{GuestAlignment, Method, align};
-use analyses::boot::BootMarks;
 use analyses::view::View;
-use report::{BootReport, PartRead, RecorderCost, align_summary};
-use sources::{Clock, OpenError, Recording, TimeRange};
+use report::{PartRead, RecorderCost, align_summary};
+use sources::{Clock, Recording, TimeRange};
 
 use crate::alignment::{apply, refuse_strangers};
 use crate::files::{self, open_all};
 use crate::reported::{Reported, reported};
-use crate::{Selection, VmNames, boots, losses, say};
+use crate::{VmNames, losses, say};
 
 /// Recordings that were opened together. They go by their own clocks until something is selected on their host's.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub struct Session {
     /// By recording, both of its clocks, where guests were brought to their hosts'.
     pub(crate) clocks: Vec<Clocks>,
     /// What of it is read.
-    part: PartRead,
+    pub(crate) part: PartRead,
     /// By recording, what its recorder said; read when it is asked for.
     reported: OnceLock<Vec<Reported>>,
 }
@@ -95,67 +94,6 @@ impl Session {
         Ok(guests)
     }
 
-    /// Reads only a part of the recordings, with guests on their hosts' clocks.
-    ///
-    /// # Errors
-    /// As those of [`Session::align`]; when there is no such VM or vCPU, or the range ends before it begins.
-    pub fn select_on_host_clock(
-        &mut self,
-        selection: &Selection,
-        method: Option<Method>,
-    ) -> anyhow::Result<()> {
-        self.align(method)?;
-        self.select(selection)
-    }
-
-    /// Reads only a part of the recordings, each by its own clock: a range of times is by their hosts'.
-    ///
-    /// # Errors
-    /// As those of [`Session::select_on_host_clock`].
-    pub fn select_on_own_clocks(&mut self, selection: &Selection) -> anyhow::Result<()> {
-        if selection.is_all() {
-            return Ok(());
-        }
-        self.select_on_host_clock(selection, None)?;
-        self.use_own_clocks();
-        self.guests.clear();
-        self.clocks.clear();
-        Ok(())
-    }
-
-    /// Reads only a part of the recordings, as their clocks are now.
-    ///
-    /// # Errors
-    /// When there is no such VM or vCPU, or the range ends before it begins.
-    pub fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
-        self.select_vms(selection)?;
-        let range = selection.set_range(self)?;
-        self.part.add(range);
-        Ok(())
-    }
-
-    /// Leaves out VMs and vCPUs that are not selected, and recordings of guests that are not.
-    ///
-    /// # Errors
-    /// When there are no such.
-    pub fn select_vms(&mut self, selection: &Selection) -> anyhow::Result<()> {
-        let vms = selection.set_vms(self)?;
-        self.part.add(vms);
-        Ok(())
-    }
-
-    /// Leaves out what vCPUs of other VMs of a recording did.
-    pub fn keep_vms(&mut self, at: usize, vms: &[String]) {
-        if let Some(recording) = self.recordings.get_mut(at) {
-            crate::selection::leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
-        }
-    }
-
-    /// Has blocks of other times skipped in all recordings.
-    pub fn keep_times(&mut self, times: TimeRange) {
-        self.recordings.iter_mut().for_each(|one| one.set_range(times));
-    }
-
     /// Drops a recording, and what was known of it as a guest.
     pub(crate) fn drop_recording(&mut self, at: usize) {
         let dropped = self.recordings.remove(at);
@@ -194,7 +132,7 @@ impl Session {
         View::on_own_clocks(&self.recordings)
     }
 
-    fn use_own_clocks(&mut self) {
+    pub(crate) fn use_own_clocks(&mut self) {
         for (recording, clocks) in self.recordings.iter_mut().zip(&self.clocks) {
             recording.set_clock(clocks.own.clone());
         }
@@ -281,30 +219,6 @@ impl Session {
     #[must_use]
     pub fn processes(&self) -> Vec<HashMap<u32, u32>> {
         self.reported().iter().map(|one| one.processes.clone()).collect()
-    }
-
-    /// How machines boot and go down.
-    ///
-    /// # Errors
-    /// When what a collector wrote next to a recording can't be read.
-    pub fn boots(
-        &self,
-        marks: &BootMarks,
-        tick: &(dyn Fn(u64) + Sync),
-    ) -> Result<BootReport, OpenError> {
-        boots::found(self, marks, tick)
-    }
-
-    /// Boots and shutdowns for a report of all that there is: only machines that recorded theirs. Nothing is read where no
-    /// recording holds events of one.
-    ///
-    /// # Errors
-    /// As those of [`Session::boots`].
-    pub fn recorded_boots(
-        &self,
-        tick: &(dyn Fn(u64) + Sync),
-    ) -> Result<Option<BootReport>, OpenError> {
-        boots::of_machines_recorded(self, tick)
     }
 
     /// Gives each host's recording the symbols of the guest recorded with it.

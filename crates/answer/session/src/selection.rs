@@ -4,6 +4,7 @@ mod left;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analyses::align::Method;
 use analyses::machine_names::MachineName;
 use analyses::view::View;
 use analyses::vms::find_vms;
@@ -13,8 +14,9 @@ use sources::{Recording, TimeRange};
 use timeline::event_filter::CpuSet;
 
 use self::left::{Left, is_outside, outside_note};
+use crate::opened::Session;
 use crate::seconds::{Seconds, When};
-use crate::{Misuse, Session, say};
+use crate::{Misuse, say};
 
 /// A part of recordings; all there is, where it is left open.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,69 @@ pub struct Selection {
     to: Option<When>,
     vms: Vec<String>,
     vcpus: Option<CpuSet>,
+}
+
+impl Session {
+    /// Reads only a part of the recordings, with guests on their hosts' clocks.
+    ///
+    /// # Errors
+    /// As those of [`Session::align`]; when there is no such VM or vCPU, or the range ends before it begins.
+    pub fn select_on_host_clock(
+        &mut self,
+        selection: &Selection,
+        method: Option<Method>,
+    ) -> anyhow::Result<()> {
+        self.align(method)?;
+        self.select(selection)
+    }
+
+    /// Reads only a part of the recordings, each by its own clock: a range of times is by their hosts'.
+    ///
+    /// # Errors
+    /// As those of [`Session::select_on_host_clock`].
+    pub fn select_on_own_clocks(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        if selection.is_all() {
+            return Ok(());
+        }
+        self.select_on_host_clock(selection, None)?;
+        self.use_own_clocks();
+        self.guests.clear();
+        self.clocks.clear();
+        Ok(())
+    }
+
+    /// Reads only a part of the recordings, as their clocks are now.
+    ///
+    /// # Errors
+    /// When there is no such VM or vCPU, or the range ends before it begins.
+    pub fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        self.select_vms(selection)?;
+        let range = selection.set_range(self)?;
+        self.part.add(range);
+        Ok(())
+    }
+
+    /// Leaves out VMs and vCPUs that are not selected, and recordings of guests that are not.
+    ///
+    /// # Errors
+    /// When there are no such.
+    pub fn select_vms(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        let vms = selection.set_vms(self)?;
+        self.part.add(vms);
+        Ok(())
+    }
+
+    /// Leaves out what vCPUs of other VMs of a recording did.
+    pub fn keep_vms(&mut self, at: usize, vms: &[String]) {
+        if let Some(recording) = self.recordings.get_mut(at) {
+            leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
+        }
+    }
+
+    /// Has blocks of other times skipped in all recordings.
+    pub fn keep_times(&mut self, times: TimeRange) {
+        self.recordings.iter_mut().for_each(|one| one.set_range(times));
+    }
 }
 
 impl Selection {

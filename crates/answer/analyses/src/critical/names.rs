@@ -10,7 +10,6 @@ use super::disks::disk_number;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;
 use crate::irqs::softirq_name;
-use crate::machine_names::machine_names;
 use crate::path::{Actor, Machines, Thread};
 use crate::recorders::is_recorder;
 use crate::view::View;
@@ -46,7 +45,7 @@ impl<'n> Names<'n> {
     ) -> Self {
         Self {
             machines,
-            of_machines: machine_names(View::new(machines.recordings, guests)),
+            of_machines: View::new(machines.recordings, guests).machine_names(),
             threads,
             histories,
             reasons: machines.recordings.iter().map(ReasonNames::new).collect(),

@@ -9,7 +9,6 @@ use timeline::trace_events::{
 };
 
 use super::names::Names;
-use crate::machine_names::machine_names;
 use crate::path::{Machines, Thread};
 use crate::view::View;
 
@@ -72,7 +71,7 @@ impl SeenThreads {
         machines: &Machines<'_>,
         task: &CriticalTask,
     ) -> Result<Vec<Thread>, Vec<(String, String)>> {
-        let machine_names = machine_names(view);
+        let machine_names = view.machine_names();
         let names = Names::new(machines, view.guests, (&self.names, &[]));
         let is_asked = |thread: &Thread, has_name: &dyn Fn(&str) -> bool| {
             let machine = machine_names.get(usize::from(thread.0)).map_or("", String::as_str);

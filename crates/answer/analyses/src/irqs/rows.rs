@@ -8,7 +8,6 @@ use timeline::NumberedNames;
 use super::names::Names;
 use super::sink::{HandlersFound, IrqSink};
 use super::{HandlerRow, Irqs, has_handlers};
-use crate::machine_names::machine_names;
 use crate::states::States;
 use crate::view::View;
 
@@ -25,7 +24,7 @@ impl IrqSink {
         rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.begun))));
         Irqs {
             rows,
-            machines: machine_names(view),
+            machines: view.machine_names(),
             spans_ns: states.pass.spans_ns.clone(),
             is_recorded: recordings.iter().map(has_handlers).collect(),
             ends_alone,
