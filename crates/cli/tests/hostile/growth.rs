@@ -45,7 +45,7 @@ impl Text {
 type Shape = (&'static str, usize, fn(&mut Text, usize));
 
 /// Shapes, each with how much of it is little. All shapes have exits: verbs have something to do.
-const SHAPES: [Shape; 11] = [
+const SHAPES: [Shape; 12] = [
     ("events", 2000, |text, count| {
         (0..count).for_each(|_| text.exit(("CPU 0/KVM", 10), 0, 0, "HLT"));
     }),
@@ -100,6 +100,15 @@ const SHAPES: [Shape; 11] = [
     ("reasons and names", 1000, |text, count| {
         for at in 0..count {
             text.exit((&format!("vmm{at}x"), 10 + at % 8), 0, 0, &format!("R{at}"));
+        }
+    }),
+    ("vCPUs that others interrupt", 500, |text, count| {
+        for vcpu in 0..count {
+            text.exit((&format!("CPU {vcpu}/KVM"), 10 + vcpu), vcpu % 4, vcpu, "HLT");
+        }
+        for vcpu in 0..count {
+            let accepts = format!("kvm_apic_accept_irq: apicid {vcpu} vec 33 (Fixed|edge)");
+            text.event(("vhost-9", 9), vcpu % 4, &accepts);
         }
     }),
     ("interrupts", 1000, |text, count| {

@@ -88,8 +88,8 @@ pub struct Diff {
     pub options: Options,
 }
 
-/// A group as each run has it.
-type Groups = BTreeMap<Vec<KeyValue>, Vec<Option<MeasuredGroup>>>;
+/// A group's place in each run that has it.
+type Groups = BTreeMap<Vec<KeyValue>, Vec<Option<usize>>>;
 
 /// Compares the runs of `b` with those of `a`. All have to be on clocks of one kind; those of
 /// others are left out of nothing, so that is for the caller to see to.
@@ -97,15 +97,18 @@ type Groups = BTreeMap<Vec<KeyValue>, Vec<Option<MeasuredGroup>>>;
 pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options) -> Diff {
     let runs: Vec<&Run> = a.iter().chain(b).collect();
     let matching = Matching::of(runs.iter().copied());
-    let mut groups = gathered(&runs, &matching);
+    let groups = gathered(&runs, &matching);
     let part = |at: usize| options.seed ^ (at as u64).rotate_right(8);
     let mut resampled: Vec<Resampled<'_>> =
         runs.iter().enumerate().map(|(at, run)| Resampled::new(run, part(at))).collect();
     let mut rows = Vec::new();
-    for (key, of_runs) in &mut groups {
+    for (key, places) in &groups {
+        // A copy of one group at a time: a recording may have thousands.
+        let of_run = |(run, place): (&&Run, &Option<usize>)| run.groups.get((*place)?).cloned();
+        let mut of_runs: Vec<_> = runs.iter().zip(places).map(of_run).collect();
         let mut present: Vec<&mut MeasuredGroup> = of_runs.iter_mut().flatten().collect();
         (question.settle)(&mut present);
-        let group = Group { question, of_runs, first: a.len(), options: &options };
+        let group = Group { question, of_runs: &of_runs, first: a.len(), options: &options };
         rows.extend(group.rows(key, &mut resampled));
     }
     correct(&mut rows, options.alpha);
@@ -130,12 +133,12 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
     }
 }
 
-/// The groups of all runs under keys that mean the same in all of them.
+/// Where the groups of all runs are, under keys that mean the same in all of them.
 fn gathered(runs: &[&Run], matching: &Matching) -> Groups {
     let mut groups = Groups::new();
     for (at, run) in runs.iter().enumerate() {
         let places = matching.places.get(at);
-        for group in &run.groups {
+        for (place, group) in run.groups.iter().enumerate() {
             let key = group.key.iter().map(|value| match value {
                 KeyValue::Vm(vm) => {
                     KeyValue::Vm(places.and_then(|places| places.get(*vm)).copied().unwrap_or(*vm))
@@ -144,7 +147,7 @@ fn gathered(runs: &[&Run], matching: &Matching) -> Groups {
             });
             let of_runs = groups.entry(key.collect()).or_insert_with(|| vec![None; runs.len()]);
             if let Some(slot) = of_runs.get_mut(at) {
-                *slot = Some(group.clone());
+                *slot = Some(place);
             }
         }
     }
