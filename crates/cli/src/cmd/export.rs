@@ -16,6 +16,7 @@ use export::{
 };
 use printable::messages;
 use report::events::{Style, write_events};
+use report::plural;
 use sources::Recording;
 use timeline::event_filter::Filter;
 
@@ -188,7 +189,8 @@ fn report(exported: &Exported) {
         );
     }
     if exported.losses > 0 {
-        let _ = writeln!(err, "hyperscope: events were lost at {} places", exported.losses);
+        let _ =
+            writeln!(err, "hyperscope: events were lost at {}", plural(exported.losses, "place"));
     }
     if exported.slices == 0 {
         let _ = writeln!(
