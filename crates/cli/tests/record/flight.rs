@@ -454,13 +454,13 @@ fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
         fs::write(instance.join(file), back).unwrap();
         start_programs(5);
         // The second has its time, too.
-        for turn in ["first", "second"] {
-            let session = dump(&recorder, turn);
+        for which in ["first", "second"] {
+            let session = dump(&recorder, which);
             let losses = info(&session)["losses"].clone();
-            assert_eq!(losses["known"], false, "{file}, {turn}: {losses}");
+            assert_eq!(losses["known"], false, "{file}, {which}: {losses}");
             let faults = recorded(&session)["faults"].to_string();
             assert!(faults.contains("another program changed the tracing instance"), "{faults}");
-            assert!(faults.contains(file), "{file}, {turn}: {faults}");
+            assert!(faults.contains(file), "{file}, {which}: {faults}");
         }
     }
     end(recorder);
