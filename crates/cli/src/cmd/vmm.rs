@@ -1,6 +1,6 @@
 //! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
 
-use analyses::vmm::vmm;
+use analyses::vmm::{Vmm, vmm};
 use printable::with_causes;
 use report::{VmmReport, VmmSource};
 use sources::{Recording, Samples};
@@ -22,12 +22,7 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let progress = Progress::new(recordings.iter().map(Recording::stored_len).sum());
     let source = |(recording, samples): (&Recording, &Option<Samples>)| VmmSource {
         path: recording.path().display().to_string(),
-        vmm: vmm(
-            recording,
-            &recorded(recording.path()).vmm_threads,
-            std::slice::from_ref(samples),
-            &|bytes| progress.advance(bytes),
-        ),
+        vmm: of_host(recording, samples, &progress),
     };
     let sources = recordings.iter().zip(&samples).map(source).collect();
     progress.finish();
@@ -40,6 +35,13 @@ pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
         true => output::write_page(&report.page(part.description().as_deref()), out),
         false => output::write_part(&report, &read, &args.output, out),
     }
+}
+
+fn of_host(recording: &Recording, samples: &Option<Samples>, progress: &Progress) -> Vmm {
+    let recorded = recorded(recording.path());
+    let samples = std::slice::from_ref(samples);
+    let tick = |bytes| progress.advance(bytes);
+    vmm(recording, &recorded.vmm_threads, &recorded.devices, samples, &tick)
 }
 
 /// The samples that were taken with a recording. All else is known without them.
