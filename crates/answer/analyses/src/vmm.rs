@@ -12,6 +12,7 @@
 mod activity;
 mod calls;
 mod code;
+mod devices;
 mod events;
 mod exits;
 mod kin;
@@ -45,6 +46,7 @@ use crate::recorded::{can_split, has_switches};
 use crate::vms::VmsByVcpu;
 
 pub use self::code::VmmCode;
+pub use self::devices::VmDevices;
 pub use self::split::{ExitSplit, ThreadSplit, VmmPart};
 pub use self::sums::CallSum;
 
@@ -63,6 +65,8 @@ pub struct VmmExits {
     pub code: Code,
     /// Port, guest physical address, or what else they were about.
     pub about: Option<(Detail, u64)>,
+    /// The guest's name of the device at that address, where its agent said so.
+    pub device: Option<String>,
     /// How many.
     pub exits: u64,
     /// Where their time in the VMM went.
@@ -163,12 +167,13 @@ pub struct Vmm {
     pub losses: Losses,
 }
 
-/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, and
-/// `samples`, one at most, those that were taken with it. `tick` hears of the bytes done.
+/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, `devices`
+/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` hears of the bytes done.
 #[must_use]
 pub fn vmm(
     recording: &Recording,
     processes: &HashMap<u32, u32>,
+    devices: &VmDevices,
     samples: &[Option<Samples>],
     tick: &(dyn Fn(u64) + Sync),
 ) -> Vmm {
@@ -186,7 +191,8 @@ pub fn vmm(
     let mut splitter = pass.exits;
     let vms = group_vms(recording, &pass.cycles.finish(&mut splitter));
     let names = found.names.pop();
-    let answer = Answer { recording, vms: &vms, names: names.as_ref(), numbers: pass.numbers };
+    let names = names.as_ref();
+    let answer = Answer { recording, vms: &vms, processes, devices, names, numbers: pass.numbers };
     let owners = pass.kin.owners(&vms, processes, pass.threads.keys().copied());
     let mut all = Vmm {
         exits: Vec::new(),
@@ -327,6 +333,8 @@ impl TraceEventSink for Pass<'_> {
 struct Answer<'a> {
     recording: &'a Recording,
     vms: &'a [Vm],
+    processes: &'a HashMap<u32, u32>,
+    devices: &'a VmDevices,
     names: Option<&'a ThreadNames>,
     numbers: CallNumbers,
 }
@@ -362,6 +370,7 @@ impl Answer<'_> {
                 reason: reasons.name(key.isa, key.code),
                 code: Code::new(isa, key.code),
                 about: key.about,
+                device: self.device(vm, &key),
                 exits: sum.exits,
                 split: sum.split,
             });
@@ -369,6 +378,14 @@ impl Answer<'_> {
             self.calls(CalledBy::Exits(at), sum.calls, all);
         }
         all.code.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.samples)));
+    }
+
+    /// The device that exits were about; guests inside guests have addresses of their own.
+    fn device(&self, vm: usize, key: &GroupKey) -> Option<String> {
+        let about = key.about.filter(|_| key.level == 1)?;
+        let mut vcpus = self.vms.get(vm)?.vcpus.iter();
+        let process = vcpus.find_map(|vcpu| self.processes.get(&vcpu.thread))?;
+        self.devices.of(*process, about).map(str::to_owned)
     }
 
     fn calls(&self, by: CalledBy, calls: FxHashMap<CallKey, CallSum>, all: &mut Vmm) {

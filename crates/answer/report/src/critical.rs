@@ -14,7 +14,7 @@ use self::columns::{PARTS, PartRow, THREADS, ThreadRow, marked, of_parts, of_thr
 use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, plural, share, time};
+use crate::units::{plural, share, them, time};
 use crate::{RecorderCost, Report, losses};
 
 /// Threads that people are shown.
@@ -191,9 +191,9 @@ impl CriticalReport {
         }
         let parts = self.critical.parts.iter().skip(self.top).map(|one| one.time_ns);
         if parts.len() > 0 {
-            let (number, sum) = (count(parts.len() as u64), parts.sum());
+            let (number, sum) = (plural(parts.len() as u64, "more part"), parts.clone().sum());
             let share = share(sum, self.critical.waited_ns());
-            notes.push(format!("{number} more parts of {share}: --top 0 shows them"));
+            notes.push(format!("{number} of {share}: --top 0 shows {}", them(parts.len())));
         }
         for (source, _) in
             self.sources.iter().zip(&self.critical.has_scheduler).filter(|one| !one.1)

@@ -252,8 +252,7 @@ fn lost(file: &FileInfo) -> String {
     }
     match contents.unexplained_losses() {
         0 => {}
-        1 => counted.push("an unknown number at 1 place".to_owned()),
-        places => counted.push(format!("an unknown number at {} places", count(places))),
+        places => counted.push(format!("an unknown number at {}", plural(places, "place"))),
     }
     if contents.events_missing() > 0 {
         let missing = count(contents.events_missing());
@@ -305,7 +304,7 @@ fn warnings(file: &FileInfo) -> Vec<String> {
     let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.damage.more();
     let mut warnings: Vec<String> = damage.into_iter().take(MAX_LISTED).collect();
     if more > 0 {
-        warnings.push(format!("{} more places could not be read", count(more)));
+        warnings.push(format!("{} could not be read", plural(more, "more place")));
     }
     warnings.extend(file.contents.unmet.iter().map(|(cpu, claimed, found)| {
         format!(

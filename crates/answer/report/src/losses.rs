@@ -6,7 +6,7 @@ use sources::{Doubt, Tracer};
 use timeline::Losses;
 
 use crate::json::Object;
-use crate::units::{count, plural, time};
+use crate::units::{plural, time};
 
 /// Damages listed one by one in a table's notes.
 const MAX_LISTED: usize = 5;
@@ -64,9 +64,10 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
         notes.push(format!("it is not known how many events are missing: {doubt}"));
     }
     if dropped > 0 {
+        let verb = if dropped == 1 { "is" } else { "are" };
         notes.push(format!(
-            "{} exits lasted over a loss and are left out of the times",
-            count(dropped)
+            "{} lasted over a loss and {verb} left out of the times",
+            plural(dropped, "exit")
         ));
     }
     if losses.pages_damaged() > 0 {

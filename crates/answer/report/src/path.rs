@@ -12,7 +12,7 @@ pub(crate) use self::json::Document;
 use self::lines::{HOPS, Line, columns, lines};
 use crate::column;
 use crate::table::Table;
-use crate::units::{count, plural, share, time};
+use crate::units::{plural, share, them, time};
 use crate::{Report, losses};
 
 /// Paths through all recordings given, on one clock.
@@ -101,9 +101,9 @@ impl PathReport {
         let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{}: ", line(vm)));
         let [p50, p90, p99] = quantiles(&path.total, ns);
         let mut out = format!(
-            "\n{vm}{}\n{} requests ({}), {} of all time; all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
+            "\n{vm}{}\n{} ({}), {} of all time; all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
             line(&path.name),
-            count(path.total.count()),
+            plural(path.total.count(), "request"),
             share(path.total.count(), self.paths.requests),
             share(path.total.sum(), all),
         );
@@ -120,20 +120,22 @@ impl PathReport {
         let more = || paths.paths.iter().filter(|path| !path.is_rare).skip(self.top);
         if more().count() > 0 {
             notes.push(format!(
-                "{} more paths of {} requests ({}): --top 0 shows them",
-                count(more().count() as u64),
-                count(sum(more(), |path| path.total.count())),
+                "{} of {} ({}): --top 0 shows {}",
+                plural(more().count() as u64, "more path"),
+                plural(sum(more(), |path| path.total.count()), "request"),
                 self.part(more()),
+                them(more().count()),
             ));
         }
         notes.extend(self.recording_itself());
         let rare = || paths.paths.iter().filter(|path| path.is_rare);
         if rare().count() > 0 {
             notes.push(format!(
-                "{} rare paths of {} requests ({}), each less than 1% of both: json and csv have them",
-                count(rare().count() as u64),
-                count(sum(rare(), |path| path.total.count())),
+                "{} of {} ({}), each less than 1% of both: json and csv have {}",
+                plural(rare().count() as u64, "rare path"),
+                plural(sum(rare(), |path| path.total.count()), "request"),
                 self.part(rare()),
+                them(rare().count()),
             ));
         }
         if paths.unfinished > 0 {

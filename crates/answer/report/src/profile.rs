@@ -101,7 +101,7 @@ impl Report for ProfileReport {
         out += &format!("{drawn}\n");
         let more = all.len() - shown.len();
         if more > 0 {
-            out += &format!("and {} more rows: --top 0 shows all\n", count(more as u64));
+            out += &format!("and {}: --top 0 shows all\n", plural(more as u64, "more row"));
         }
         let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
         for note in notes::notes(self).into_iter().chain(cost) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::json::Object;
-use crate::units::{share, time};
+use crate::units::{plural, share, time};
 
 /// The recorder's own use of the machine that it recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +34,11 @@ pub struct AgentCost {
 impl AgentCost {
     fn note(&self) -> String {
         let time = self.cpu_ns.map(|cpu_ns| format!("{} of CPU time", time(cpu_ns, true)));
-        let wakeups = self.wakeups.map(|wakeups| format!("{wakeups} wake-ups"));
+        let wakeups = self.wakeups.map(|wakeups| plural(wakeups, "wake-up"));
         let parts: Vec<String> = time.into_iter().chain(wakeups).collect();
         let parts = if parts.is_empty() { "an unknown time".into() } else { parts.join(" and ") };
-        let exits = self.channel_exits.map(|exits| format!(", and its channel {exits} exits"));
+        let exits =
+            self.channel_exits.map(|exits| format!(", and its channel {}", plural(exits, "exit")));
         format!("its agent in {} took {parts}{}", self.guest, exits.unwrap_or_default())
     }
 

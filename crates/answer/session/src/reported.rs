@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use analyses::boot::EventCost;
+use analyses::vmm::VmDevices;
 use report::{AgentCost, Covered, RecorderCost};
 use serde_json::Value;
 use sources::guest_named;
@@ -22,6 +23,8 @@ pub struct Reported {
     pub processes: HashMap<u32, u32>,
     /// Processes of VMs by all their threads: those of vCPUs, and others.
     pub vmm_threads: HashMap<u32, u32>,
+    /// Devices of guests whose VMM's process is known.
+    pub devices: VmDevices,
     /// When it began, in Unix time.
     pub begun_unix_ns: Option<u64>,
     /// Moments by the trace clock, by Unix time, and how far apart those were read.
@@ -49,6 +52,7 @@ pub(crate) fn reported(recording: &Path) -> Reported {
         cost: cost(&session),
         processes: processes(&session, &["vcpus"]),
         vmm_threads: processes(&session, &["vcpus", "threads"]),
+        devices: devices(&session),
         begun_unix_ns: session.get("begun_unix_ns").and_then(Value::as_u64),
         clock_pairs: clock_pairs(&session),
         host_id: of_host("id"),
@@ -155,4 +159,28 @@ fn processes(recorded: &Value, lists: &[&str]) -> HashMap<u32, u32> {
         }
     }
     processes
+}
+
+/// Devices of guests, as their agents say: names of disks and interfaces, else of virtio's devices.
+fn devices(recorded: &Value) -> VmDevices {
+    let list = |value: &Value, key| value.get(key).and_then(Value::as_array).cloned();
+    let text = |value: &Value, key| Some(value.get(key)?.as_str()?.to_owned());
+    let mut devices = VmDevices::default();
+    for guest in list(recorded, "guests").unwrap_or_default() {
+        let pid = guest.get("pid").and_then(Value::as_u64);
+        let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) else { continue };
+        for device in list(&guest, "devices").unwrap_or_default() {
+            let name = text(&device, "called").or_else(|| text(&device, "name"));
+            let Some(name) = name else { continue };
+            for (kind, ports) in [("memory", false), ("ports", true)] {
+                for range in list(&device, kind).unwrap_or_default() {
+                    let at = |place| range.get(place).and_then(Value::as_u64);
+                    if let (Some(first), Some(last)) = (at(0), at(1)) {
+                        devices.add(pid, &name, ports, first..=last);
+                    }
+                }
+            }
+        }
+    }
+    devices
 }

@@ -14,6 +14,7 @@ use export::{
 };
 use printable::messages;
 use report::events::{Machine, Style, write_events};
+use report::plural;
 use session::Session;
 use timeline::event_filter::Filter;
 
@@ -151,7 +152,8 @@ fn report(exported: &Exported) {
         );
     }
     if exported.losses > 0 {
-        let _ = writeln!(err, "hyperscope: events were lost at {} places", exported.losses);
+        let _ =
+            writeln!(err, "hyperscope: events were lost at {}", plural(exported.losses, "place"));
     }
     if exported.slices == 0 {
         let _ = writeln!(

@@ -178,7 +178,8 @@ fn collect(args: &GcArgs) -> anyhow::Result<()> {
     let Collected { orphans, unfinished, expired, bytes } =
         done.context("cannot clean up the lake")?;
     say(&format!(
-        "removed {bytes} bytes; files without a session: {orphans}, unfinished: {unfinished}, older than --keep: {expired}"
+        "removed {}; files without a session: {orphans}, unfinished: {unfinished}, older than --keep: {expired}",
+        plural(bytes, "byte")
     ));
     Ok(())
 }
@@ -207,8 +208,9 @@ fn check(args: &VerifyArgs) -> anyhow::Result<()> {
     let rows: u64 = found.rows.values().sum();
     let _ = writeln!(
         err,
-        "hyperscope: {}, {rows} rows; files without a session: {}",
+        "hyperscope: {}, {}; files without a session: {}",
         plural(found.sessions as u64, "session"),
+        plural(rows, "row"),
         found.orphans
     );
     match found.faults.len() {

@@ -41,7 +41,7 @@ fn sources(
     let all = session.recordings().iter().zip(session.reported()).zip(samples);
     all.map(|((recording, reported), samples)| VmmSource {
         path: recording.path().display().to_string(),
-        vmm: vmm(recording, &reported.vmm_threads, from_ref(samples), tick),
+        vmm: vmm(recording, &reported.vmm_threads, &reported.devices, from_ref(samples), tick),
     })
     .collect()
 }

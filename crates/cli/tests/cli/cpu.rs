@@ -158,3 +158,22 @@ fn a_method_of_alignment_can_be_asked_for() {
     assert!(outside("time_shift") > 500, "it is more than a millisecond off");
     assert!(output_of(&["cpu", files[0]]).contains("vm-148"));
 }
+
+/// One of a thing is named in the singular.
+#[test]
+fn one_other_thread_is_no_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("one.txt");
+    let (bash, idle) = ("comm=bash prev_pid=77", "comm=swapper/1 prev_pid=0");
+    let lines = format!(
+        "CPU 0/KVM-10 [000] 100.000001: kvm_exit: vcpu 0 reason HLT rip 0x1000\n\
+         <idle>-0 [001] 100.000003: sched_switch: prev_{idle} prev_prio=120 prev_state=R ==> \
+         next_comm=bash next_pid=77 next_prio=120\n\
+         CPU 0/KVM-10 [000] 100.000004: kvm_entry: vcpu 0, rip 0x1000\n\
+         bash-77 [001] 100.000006: sched_switch: prev_{bash} prev_prio=120 prev_state=S ==> \
+         next_comm=swapper/1 next_pid=0 next_prio=120\n"
+    );
+    std::fs::write(&text, lines).unwrap();
+    let shown = shown(&["--by", "thread"], &[text.to_str().unwrap()]);
+    assert!(shown.contains("1 other thread of hosts used 3.00 us"), "{shown}");
+}

@@ -136,3 +136,39 @@ fn a_guests_own_recording_is_known_and_its_hosts_is_asked_for() {
     let run = hyperscope(&["vmm", of_session.to_str().unwrap()]);
     assert!(run.out.contains("give that of its host: host.dat, next to it"), "{}", run.out);
 }
+
+/// Addresses have the names of devices that the guest's agent said to be there; those of another VM's guest have none.
+#[test]
+fn addresses_have_the_names_of_the_guests_devices() {
+    let named = |pid: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(repository().join(QEMU), folder.path().join("host.dat")).unwrap();
+        let vcpu = serde_json::json!({ "vcpu": 0, "tid": 133 });
+        let devices = serde_json::json!([
+            { "name": "virtio3", "called": "vda", "memory": [[0xd000_0000_u32, 0xd000_01ff_u32]], "ports": [] },
+            { "name": "virtio4", "called": null, "memory": [], "ports": [[0x4840, 0x485f]] },
+        ]);
+        let said = serde_json::json!({ "recorded": {
+            "vms": [{ "pid": 98, "vcpus": [vcpu] }],
+            "guests": [{ "name": "web", "pid": pid, "devices": devices }],
+        } });
+        std::fs::write(folder.path().join("session.json"), said.to_string()).unwrap();
+        let host = folder.path().join("host.dat");
+        let host = host.to_str().unwrap();
+        (json("vmm", host), output_of(&["vmm", host]))
+    };
+    let (found, table) = named(98);
+    let rows = found["exits"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| (&row["address"], &row["of_device"])).collect();
+    let (disk, other) = ("vda".into(), "virtio4".into());
+    assert!(names.contains(&(&0xd000_0000_u32.into(), &disk)), "{names:?}");
+    assert!(names.contains(&(&0x4859.into(), &other)), "{names:?}");
+    assert_eq!(names.iter().filter(|(_, name)| !name.is_null()).count(), 2, "{names:?}");
+    assert!(
+        table.contains("0xd0000000 (vda)") && table.contains("npf 0xd0000000 (vda)"),
+        "{table}"
+    );
+    let (found, table) = named(99);
+    assert!(found["exits"].as_array().unwrap().iter().all(|row| row["of_device"].is_null()));
+    assert!(!table.contains("vda"), "{table}");
+}

@@ -117,3 +117,24 @@ fn what_a_disk_wrote_into_buffers_is_what_was_read_from_it() {
         assert!(queue["written_bytes"].as_u64() < queue["in_bytes"].as_u64(), "{queue}");
     }
 }
+
+/// Exits at a disk's addresses have its name, as its guest's kernel calls it.
+#[test]
+fn exits_at_a_disks_addresses_have_its_name() {
+    if !can_run_all() {
+        return;
+    }
+    let lab = TestLab::new("named");
+    lab.run(&["up", "--levels", "2", "--guest-disk", "64"]).done();
+    let folder = tempfile::tempdir().unwrap();
+    let read = Moved { blocks: 40, block_bytes: 4 << 10 };
+    let session = recorded(&lab, folder.path(), &[(READ, &read)]);
+    let rows = json(&["vmm", "--format", "json", &session])["exits"].take();
+    let of_disk = rows.as_array().unwrap().iter().filter(|row| row["of_device"] == "vda");
+    let exits: u64 = of_disk.map(|row| row["exits"].as_u64().unwrap()).sum();
+    let table = hyperscope(&["vmm", &session]).stdout;
+    eprintln!("{table}");
+    // Each request ends with an interrupt, about which the guest asks the device.
+    assert!(exits >= read.blocks, "{exits} {rows}");
+    assert!(table.contains(" (vda)"), "{table}");
+}

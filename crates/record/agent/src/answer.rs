@@ -204,6 +204,10 @@ impl Session<'_, '_> {
         if !device.is_empty() {
             self.host.send(self.number, &Message::Device(device))?;
         }
+        let named = channel::named_devices();
+        if !named.is_empty() {
+            self.host.send(self.number, &Message::Devices(named))?;
+        }
         texts::send(self.host, self.number, prepared.texts(), start.kallsyms)?;
         let started = prepared.started();
         let keep_code = self.keep_code.take();

@@ -18,7 +18,7 @@ const IORESOURCE_MEM: u64 = 0x200;
 /// (`net/vmw_vsock/virtio_transport.c`).
 const VSOCK: &str = "/sys/bus/virtio/drivers/vmw_vsock_virtio_transport";
 /// Where the kernel says what is at which address, to root alone.
-const IOMEM: &str = "/proc/iomem";
+pub(crate) const IOMEM: &str = "/proc/iomem";
 
 /// Addresses of the device that a channel goes through. None where none is the channel's own: a
 /// network's device carries what others say, too, and a socket or a file has none.
@@ -42,7 +42,7 @@ pub fn device_ranges(channel: &GuestAddress) -> Vec<DeviceRange> {
 }
 
 /// Devices that a driver's folder has links to: `virtio3`.
-fn virtio_devices(driver: &Path) -> Vec<PathBuf> {
+pub(crate) fn virtio_devices(driver: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(driver).into_iter().flatten().flatten();
     let is_device = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -62,7 +62,7 @@ fn ranges_of(devices: &[PathBuf], iomem: &str) -> Vec<DeviceRange> {
 
 /// Ranges of the nearest device on the way up from a folder of sysfs that has addresses: a virtio
 /// device is on a PCI device, or on one of the platform's.
-fn ranges(folder: &Path, iomem: &str) -> Vec<DeviceRange> {
+pub(crate) fn ranges(folder: &Path, iomem: &str) -> Vec<DeviceRange> {
     let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
     let by_folder =
         folder.ancestors().map(|folder| match fs::read_to_string(folder.join("resource")) {

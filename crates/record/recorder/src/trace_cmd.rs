@@ -255,6 +255,7 @@ impl Recorded {
             cpus,
             status: None,
             device: Vec::new(),
+            devices: Vec::new(),
             event_cost: None,
             samples: result.samples,
             sampled: None,

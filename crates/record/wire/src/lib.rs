@@ -29,7 +29,10 @@ mod view;
 
 pub use code::{CodePiece, CodeRequest, MAX_CODE_BYTES};
 pub use control::{ControlDecoder, MAX_PAYLOAD_BYTES, encode};
-pub use device::{DeviceRange, MAX_DEVICE_RANGES};
+pub use device::{
+    DeviceRange, MAX_DEVICE_NAME_BYTES, MAX_DEVICE_RANGES, MAX_NAMED_DEVICES, MAX_RANGES_OF_ONE,
+    NamedDevice,
+};
 pub use event_cost::{CostRound, EventCost, MAX_COST_ROUNDS};
 pub use message::{
     CpuCounts, CpuEnd, EventFilter, GuestHello, Message, Start, Started, Status, TracedFunctions,

@@ -1,7 +1,7 @@
 //! What host and agent say to each other, and how it is laid out.
 
 use crate::code::{CodePiece, CodeRequest};
-use crate::device::{self, DeviceRange};
+use crate::device::{self, DeviceRange, NamedDevice};
 use crate::event_cost::{self, EventCost};
 use crate::fields::{Fields, Malformed, Payload};
 use crate::samples::{SamplePart, SampleRequest, SamplesEnd};
@@ -55,6 +55,8 @@ pub enum Message {
     AskView(ViewRequest),
     /// Guest: the answer.
     View(Box<GuestView>),
+    /// Guest: where its virtio devices are, by their names.
+    Devices(Vec<NamedDevice>),
 }
 
 /// What a guest says about itself.
@@ -216,6 +218,7 @@ impl Message {
             Self::Code(_) => 20,
             Self::AskView(_) => 21,
             Self::View(_) => 22,
+            Self::Devices(_) => 23,
         }
     }
 
@@ -244,6 +247,7 @@ impl Message {
             Self::Code(piece) => piece.write(to),
             Self::AskView(request) => request.write(to),
             Self::View(view) => view.write(to),
+            Self::Devices(devices) => device::write_named(devices, to),
         }
     }
 
@@ -273,6 +277,7 @@ impl Message {
             20 => Self::Code(CodePiece::read(from)?),
             21 => Self::AskView(ViewRequest::read(from)?),
             22 => Self::View(Box::new(GuestView::read(from)?)),
+            23 => Self::Devices(device::read_named(from)?),
             _ => return Err(Malformed),
         };
         fields.end()?;

@@ -45,6 +45,12 @@ pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
+/// What stands for a number of things in a sentence that has named them.
+#[must_use]
+pub fn them(number: usize) -> &'static str {
+    if number == 1 { "it" } else { "them" }
+}
+
 /// A count with its thousands apart.
 #[must_use]
 pub fn count(value: u64) -> String {

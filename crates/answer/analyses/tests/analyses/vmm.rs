@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use analyses::exits::exits;
 use analyses::group::By;
-use analyses::vmm::{CalledBy, ExitSplit, ThreadSplit, Vmm, vmm};
+use analyses::vmm::{CalledBy, ExitSplit, ThreadSplit, VmDevices, Vmm, vmm};
 use sources::Recording;
 use timeline::Detail;
 
@@ -17,7 +17,7 @@ use self::made::{MAIN, Made, VCPU};
 
 fn asked(recording: &Recording) -> Vmm {
     let processes = HashMap::from([(VCPU as u32, MAIN as u32)]);
-    let found = vmm(recording, &processes, &[], &|_| ());
+    let found = vmm(recording, &processes, &VmDevices::default(), &[], &|_| ());
     check(recording, &found);
     found
 }

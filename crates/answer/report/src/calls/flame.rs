@@ -5,7 +5,7 @@ use super::CallsSource;
 use super::folded::OFF_CPU;
 use super::stacks::{Stack, Stacks};
 use crate::flame::{Begins, Drawing, Frame, class};
-use crate::units::{count, share, time};
+use crate::units::{plural, share, time};
 
 /// The picture of all sources, side by side.
 pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
@@ -45,7 +45,7 @@ fn draw(
     let part = |value: u64| value as f64 / whole.max(1) as f64;
     let ns = source.calls.nanoseconds;
     let amount = |value: u64| {
-        if source.has_times() { time(value, ns) } else { format!("{} calls", count(value)) }
+        if source.has_times() { time(value, ns) } else { plural(value, "call") }
     };
     drawing.push(Frame {
         depth: 0,
@@ -91,7 +91,7 @@ fn title(source: &CallsSource, one: &Stack, amount: &dyn Fn(u64) -> String, whol
         if one.off_cpu > 0 {
             title += &format!(", off CPU {}", amount(one.off_cpu));
         }
-        title += &format!("\n{} calls", count(one.count));
+        title += &format!("\n{}", plural(one.count, "call"));
     }
     title
 }

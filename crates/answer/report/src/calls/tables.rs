@@ -26,7 +26,7 @@ impl CallsReport {
         out += &format!("\n{}", self.functions(source, shown, table).draw(width).0);
         let more = functions.len() - shown.len();
         if more > 0 {
-            out += &format!("and {} more functions: --top 0 shows all\n", count(more as u64));
+            out += &format!("and {}: --top 0 shows all\n", plural(more as u64, "more function"));
         }
         if timed {
             out += &format!("\n{}", self.threads(source).draw(width).0);

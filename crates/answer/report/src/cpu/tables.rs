@@ -162,8 +162,8 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         if number > 0 {
             let used = time(sum, cpu.nanoseconds);
             notes.push(format!(
-                "{} other threads of hosts used {used} (--idle shows them)",
-                count(number)
+                "{} of hosts used {used} (--idle shows them)",
+                plural(number, "other thread")
             ));
         }
     }

@@ -7,7 +7,7 @@ use super::DiffReport;
 use super::numbers::{change, interval, number, p_value};
 use crate::flame::{Begins, Drawing, Frame, change_class};
 use crate::folded::frame;
-use crate::units::count;
+use crate::units::plural;
 
 impl DiffReport {
     /// The flame graph, as an SVG document.
@@ -70,7 +70,7 @@ impl DiffReport {
             share(b, whole[1])
         );
         let Some(row) = &one.judged else {
-            return tip + &format!("\n{} samples: too little to compare", count(one.samples));
+            return tip + &format!("\n{}: too little to compare", plural(one.samples, "sample"));
         };
         let nanoseconds = self.diff.nanoseconds;
         if let Some(change) = change(row, Unit::TimePerSecond, nanoseconds) {
@@ -82,7 +82,7 @@ impl DiffReport {
             tip += &format!("\np adjusted {}{verdict}", p_value(p));
         }
         if one.samples > 0 {
-            tip += &format!("\n{} samples", count(one.samples));
+            tip += &format!("\n{}", plural(one.samples, "sample"));
         }
         tip
     }

@@ -5,7 +5,7 @@ use printable::line;
 
 use super::words::metric_of;
 use super::{DiffReport, moved};
-use crate::units::{count, plural};
+use crate::units::plural;
 
 fn is_of_vm(row: &DiffRow) -> bool {
     row.key.iter().any(|value| matches!(value, KeyValue::Vm(_)))
@@ -56,7 +56,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
         ));
     }
     for (name, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
-        let events = (lost.events > 0).then(|| format!("{} events", count(lost.events)));
+        let events = (lost.events > 0).then(|| plural(lost.events, "event"));
         let places = (lost.places > 0)
             .then(|| format!("{} that could not be read", plural(lost.places, "place")));
         let parts: Vec<String> = events.into_iter().chain(places).collect();

@@ -5,7 +5,7 @@ use analyses::states::VcpuState;
 use super::ProfileReport;
 use super::stacks::{Node, Tree};
 use crate::flame::{Begins, Drawing, Frame, class};
-use crate::units::{count, share, time};
+use crate::units::{plural, share, time};
 
 /// Colours of frames: the host's kernel, guests, the VMM.
 const HOST: usize = 0;
@@ -39,7 +39,7 @@ fn tip(report: &ProfileReport, node: &Node, whole_ns: u64) -> String {
     let amount = time(node.total_ns, report.profile.nanoseconds);
     let mut tip = format!("{amount} ({})", share(node.total_ns, whole_ns));
     if node.samples > 0 {
-        tip += &format!("\n{} samples", count(node.samples));
+        tip += &format!("\n{}", plural(node.samples, "sample"));
     }
     tip
 }

@@ -204,9 +204,9 @@ fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
     }
     let most = 4;
     if names.len() > most {
-        let more = count((names.len() - most) as u64);
+        let more = plural((names.len() - most) as u64, "more VM");
         names.truncate(most);
-        names.push(format!("{more} more VMs"));
+        names.push(more);
     }
     names
 }

@@ -41,7 +41,7 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         })
         .shown(TABLE, 0),
         Column::text(("on", "on"), "Who made them: an exit's handling, or a thread.", |row: &Of<'_>| {
-            let exit = exits(row).map(|one| row::exits(&one.reason, one.about));
+            let exit = exits(row).map(row::exits);
             exit.or_else(|| thread(row).map(|one| row::thread(&one.thread)))
         })
         .only_in_tables()

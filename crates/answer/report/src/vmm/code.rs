@@ -24,11 +24,9 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
     vec![
         Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| exits(row).map(|one| one.vm.clone()))
             .shown(TABLE, 0),
-        Column::text(("on", "on"), "The exits.", |row: &Of<'_>| {
-            exits(row).map(|one| row::exits(&one.reason, one.about))
-        })
-        .only_in_tables()
-        .shown(TABLE, 0),
+        Column::text(("on", "on"), "The exits.", |row: &Of<'_>| exits(row).map(row::exits))
+            .only_in_tables()
+            .shown(TABLE, 0),
         Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
             exits(row).map(|one| one.reason.clone())
         }),

@@ -57,8 +57,14 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
             |row: &Of<'_>| row.of.about.map(|(_, value)| value),
         )
         .null("As of about.")
-        .drawn_as(|row| address(row.of.about))
+        .drawn_as(|row| address(row.of))
         .shown(TABLE, 0),
+        Column::text(
+            ("of_device", "of device"),
+            "The device at that address, as the guest calls it: its disk, network interface or virtio device.",
+            |row: &Of<'_>| row.of.device.clone(),
+        )
+        .null("The guest's agent did not say what is there."),
         Column::number(
             ("exits", "exits"),
             Unit::Count,

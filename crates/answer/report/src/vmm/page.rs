@@ -66,7 +66,7 @@ impl VmmReport {
     fn exits_figure(&self, page: &mut Page, source: &VmmSource) {
         let vmm = &source.vmm;
         let bar = |one: &analyses::vmm::VmmExits| Bar {
-            name: format!("{} {}", one.vm, row::exits(&one.reason, one.about)),
+            name: format!("{} {}", one.vm, row::exits(one)),
             parts: OF_EXITS.into_iter().zip(one.split.all()).collect(),
         };
         // Else running is not known from waiting.

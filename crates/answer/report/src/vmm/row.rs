@@ -1,5 +1,6 @@
 //! What rows of all tables have in common.
 
+use analyses::vmm::VmmExits;
 use timeline::Detail;
 use timeline::reasons::Code;
 
@@ -31,21 +32,25 @@ pub(super) fn kind(about: Option<(Detail, u64)>) -> Option<&'static str> {
     })
 }
 
-/// The same with the number, for people.
-pub(super) fn address(about: Option<(Detail, u64)>) -> String {
-    match about {
+/// The same with the number and the device, for people.
+pub(super) fn address(of: &VmmExits) -> String {
+    let address = match of.about {
         Some((Detail::Gpa, value)) => format!("{value:#x}"),
-        Some((_, value)) => format!("{} {value:#x}", kind(about).unwrap_or_default()),
+        Some((_, value)) => format!("{} {value:#x}", kind(of.about).unwrap_or_default()),
         None => "-".to_owned(),
+    };
+    match &of.device {
+        Some(device) => format!("{address} ({device})"),
+        None => address,
     }
 }
 
 /// Exits by their reason and number, each word once.
-pub(super) fn exits(reason: &str, about: Option<(Detail, u64)>) -> String {
-    match about {
-        Some(_) if kind(about) == Some(reason) => address(about),
-        Some(_) => format!("{reason} {}", address(about)),
-        None => reason.to_owned(),
+pub(super) fn exits(of: &VmmExits) -> String {
+    match of.about {
+        Some(_) if kind(of.about) == Some(&of.reason) => address(of),
+        Some(_) => format!("{} {}", of.reason, address(of)),
+        None => of.reason.clone(),
     }
 }
 

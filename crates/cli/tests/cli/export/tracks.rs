@@ -251,7 +251,7 @@ fn losses_are_shown_where_they_were() {
         let file = folder.path().join(format);
         let run = hyperscope(&["export", "--to", format, "-o", file.to_str().unwrap(), input]);
         assert_eq!(run.code, 0);
-        assert!(run.err.contains("events were lost at 1 places"), "{}", run.err);
+        assert!(run.err.contains("events were lost at 1 place"), "{}", run.err);
         let Some(summary) = read(format, &file) else { continue };
         assert_eq!(summary["instants"]["events lost"].as_u64(), Some(1), "{format}");
         let losses = &summary["recordings"][0]["uncounted_losses"];

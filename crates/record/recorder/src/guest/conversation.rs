@@ -11,7 +11,7 @@ use channel::{Control, Heard};
 use confine::Confined;
 use folder::Folder;
 use waits::{Deadline, Wait};
-use wire::{CpuEnd, DeviceRange, EventCost, Message, Started, Status};
+use wire::{CpuEnd, DeviceRange, EventCost, Message, NamedDevice, Started, Status};
 
 use crate::ending::{Ending, STOP_MESSAGE};
 use crate::guest::files::GuestFiles;
@@ -87,6 +87,8 @@ pub(crate) struct Ended {
     pub(crate) status: Status,
     /// Where its channel's device is; empty: it does not say, or has none.
     pub(crate) device: Vec<DeviceRange>,
+    /// Where it says that its virtio devices are.
+    pub(crate) devices: Vec<NamedDevice>,
     /// What an event costs the guest, if it has measured that.
     pub(crate) event_cost: Option<EventCost>,
     /// What came of its samples, where it was asked for some.
@@ -99,11 +101,12 @@ pub(crate) struct Ended {
 impl Ended {
     /// What was said by now, of what goes on.
     fn said(&self) -> Self {
-        let Self { started, texts, device, faults, .. } = self;
+        let Self { started, texts, device, devices, faults, .. } = self;
         Self {
             started: started.clone(),
             texts: GuestTexts::whole(texts.texts.clone(), texts.cmdlines.clone()),
             device: device.clone(),
+            devices: devices.clone(),
             faults: faults.clone(),
             ..Self::default()
         }
@@ -381,6 +384,7 @@ impl ControlLoop {
             Message::Started(started) if self.ended.started.is_none() => self.start(started),
             Message::Status(status) => self.note(status),
             Message::Device(ranges) => self.ended.device = ranges,
+            Message::Devices(devices) => self.ended.devices = devices,
             Message::Samples(part) => {
                 if let Some(samples) = &mut self.samples {
                     samples.take(&part, &self.files);

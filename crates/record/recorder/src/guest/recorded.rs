@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{Clock, CpuStats, FunctionTracer, TscConversion};
 use vms::Vm;
-use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, Started, Status};
+use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started, Status};
 
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;
@@ -43,6 +43,8 @@ pub(crate) struct Parts {
     pub(crate) status: Option<Status>,
     /// Where the agent says that its channel's device is.
     pub(crate) device: Vec<DeviceRange>,
+    /// Where it says that its virtio devices are.
+    pub(crate) devices: Vec<NamedDevice>,
     /// What an event costs it, as the agent says.
     pub(crate) event_cost: Option<EventCost>,
     /// How its clock and the host's relate, where that was measured.
@@ -100,6 +102,8 @@ pub struct GuestSummary {
     /// Where that device is in the guest, as the agent says; empty: it has none of its own.
     #[serde(skip)]
     pub channel_device: Vec<DeviceRange>,
+    /// Where its virtio devices are, as its agent says.
+    pub devices: Vec<GuestDevice>,
     /// What an event costs the guest, as its agent has measured it after a boot.
     pub event_cost: Option<EventCostSummary>,
     /// The tracer of functions; none: that was not asked for.
@@ -130,6 +134,34 @@ impl EventCostSummary {
             repeats: cost.repeats,
             off_ns: cost.rounds.iter().map(|round| round.off_ns).collect(),
             on_ns: cost.rounds.iter().map(|round| round.on_ns).collect(),
+        }
+    }
+}
+
+/// A virtio device of a guest: names are labels that it chose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GuestDevice {
+    /// Its name among the devices of virtio.
+    pub name: String,
+    /// What the guest calls its disk or network interface; none: it has neither.
+    pub called: Option<String>,
+    /// Guest physical addresses at which it is, first and last.
+    pub memory: Vec<(u64, u64)>,
+    /// The same of x86's ports.
+    pub ports: Vec<(u64, u64)>,
+}
+
+impl GuestDevice {
+    fn new(device: &NamedDevice) -> Self {
+        let ranges = |ports| {
+            let chosen = device.ranges.iter().filter(move |range| range.ports == ports);
+            chosen.map(|range| (range.first, range.last)).collect()
+        };
+        Self {
+            name: printable::label(&device.name),
+            called: device.called.as_deref().map(printable::label),
+            memory: ranges(false),
+            ports: ranges(true),
         }
     }
 }
@@ -313,6 +345,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
         channel_device: parts.device.clone(),
+        devices: parts.devices.iter().map(GuestDevice::new).collect(),
         event_cost: parts.event_cost.as_ref().map(EventCostSummary::new),
         faults: parts.faults.clone(),
     }

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 use wire::{
     CodePiece, CodeRequest, ControlDecoder, CostRound, CpuCounts, CpuEnd, CpuUse, DeviceRange,
-    EventCost, EventFilter, GuestHello, GuestView, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead,
-    Piece, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd, Start, Started, Status,
-    TaskUse, Text, TextKind, TracedFunctions, ViewRequest, encode,
+    EventCost, EventFilter, GuestHello, GuestView, Message, NamedDevice, PAGE_HEAD_BYTES,
+    PageDecoder, PageHead, Piece, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd,
+    Start, Started, Status, TaskUse, Text, TextKind, TracedFunctions, ViewRequest, encode,
 };
 
 fn filters() -> Vec<EventFilter> {
@@ -92,6 +92,8 @@ fn messages() -> Vec<Message> {
         Message::AskView(ViewRequest { tasks: 20 }),
         Message::View(Box::new(view(wire::MAX_VIEW_CPUS as u32, wire::MAX_VIEW_TASKS))),
         Message::View(Box::default()),
+        Message::Devices(vec![device(); wire::MAX_NAMED_DEVICES]),
+        Message::Devices(vec![NamedDevice::default()]),
     ]
 }
 
@@ -116,6 +118,14 @@ fn view(cpus: u32, tasks: usize) -> GuestView {
         tasks_waited_ns: 16,
         tasks: vec![task; tasks],
     }
+}
+
+/// As long as it may be.
+fn device() -> NamedDevice {
+    let name = "x".repeat(wire::MAX_DEVICE_NAME_BYTES);
+    let range = DeviceRange { ports: true, first: 1, last: 2 };
+    let ranges = vec![range; wire::MAX_RANGES_OF_ONE];
+    NamedDevice { called: Some(name.clone()), name, ranges }
 }
 
 fn cost(rounds: usize) -> EventCost {
