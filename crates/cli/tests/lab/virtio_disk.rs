@@ -35,12 +35,17 @@ const WRITE_LATER: &str = "if=/dev/zero of=/dev/vda conv=fsync";
 
 /// The session of a guest that reads and writes so.
 fn recorded(lab: &TestLab, folder: &Path, moved: &[(&str, &Moved)]) -> String {
+    recorded_with(lab, folder, "guest_probes = ['@virtio']", moved)
+}
+
+/// The same, with what is asked of the guest.
+fn recorded_with(lab: &TestLab, folder: &Path, asked: &str, moved: &[(&str, &Moved)]) -> String {
     let [scenario, session] = ["scenario.toml", "session"].map(|name| folder.join(name));
     let text = "summary = 'a guest reads from its disk'\nlevels = 2\n[guest]\ndisk_mib = 64\n\
-                [record]\nevents = ['kvm']\nguest_probes = ['@virtio']\n"
+                [record]\nevents = ['kvm']\n"
         .to_owned();
     let steps: String = moved.iter().map(|(way, one)| one.step(way)).collect();
-    fs::write(&scenario, text + &steps).unwrap();
+    fs::write(&scenario, format!("{text}{asked}\n{steps}")).unwrap();
     lab.run(&["run", scenario.to_str().unwrap(), "-o", session.to_str().unwrap()]).done();
     session.to_str().unwrap().to_owned()
 }
@@ -128,7 +133,8 @@ fn exits_at_a_disks_addresses_have_its_name() {
     lab.run(&["up", "--levels", "2", "--guest-disk", "64"]).done();
     let folder = tempfile::tempdir().unwrap();
     let read = Moved { blocks: 40, block_bytes: 4 << 10 };
-    let session = recorded(&lab, folder.path(), &[(READ, &read)]);
+    let asked = "guest_events = ['sched:sched_switch']";
+    let session = recorded_with(&lab, folder.path(), asked, &[(READ, &read)]);
     let rows = json(&["vmm", "--format", "json", &session])["exits"].take();
     let of_disk = rows.as_array().unwrap().iter().filter(|row| row["of_device"] == "vda");
     let exits: u64 = of_disk.map(|row| row["exits"].as_u64().unwrap()).sum();
