@@ -141,8 +141,8 @@ fn a_recording_that_is_cut_says_how_much_of_it_is_there() {
     assert!(run.code == 1 && run.err.contains(sentence), "{}", run.err);
 }
 
-/// What Linux 6.18 prints of four events with the options raw, hex and bin, and its function_graph tracer: each is refused with
-/// what it looks like.
+/// What Linux 6.18 prints of two events with the options raw, hex and bin, and lines in the form of its function_graph tracer:
+/// each is refused with what it looks like.
 #[test]
 fn what_a_kernel_prints_in_other_ways_is_named() {
     const HEAD: &str = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 88/88   #P:2\n#\n";

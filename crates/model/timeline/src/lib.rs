@@ -43,6 +43,9 @@
 //!                  ▲ horizon: everything before it is complete
 //! ```
 //!
+//! **One reading, several tasks** ([`reading`]). Sinks say which events they want. A [`reading::Reading`] reads and unpacks each
+//! block once for a list of tasks; each task decodes the block with code compiled for it alone.
+//!
 //! **Extraction** (`extract`, [`arch`]). A decoder turns each relevant event into a `ThreadEvent` of 24 bytes: time, thread,
 //! kind, value. One table per architecture lists the events and the names of their fields in each kernel. Formats, byte
 //! orders and field names end here; other events are skipped by their id.
