@@ -99,8 +99,11 @@ fn a_mark_is_in_each_recording_of_this_machine_and_says_so() {
     });
     wait_until("they did not begin", || {
         recorders.iter().all(|recorder| {
-            let file = format!("{TRACEFS}/instances/hyperscope-{}/tracing_on", recorder.id());
-            fs::read_to_string(file).is_ok_and(|on| on.trim() == "1")
+            // A new instance is on until the recorder sets it up.
+            let instance = format!("{TRACEFS}/instances/hyperscope-{}", recorder.id());
+            ["events/sched/sched_process_exec/enable", "tracing_on"].iter().all(|file| {
+                fs::read_to_string(format!("{instance}/{file}")).is_ok_and(|on| on.trim() == "1")
+            })
         })
     });
     let ran = run(&["mark", "half", "time"]);
