@@ -97,7 +97,7 @@ impl SessionTables {
 
     /// Places of the recordings that could not be read.
     fn damaged_places(&self) -> usize {
-        self.session.recordings().iter().map(|one| one.damage().len()).sum()
+        self.session.recordings().iter().map(|recording| recording.damage().len()).sum()
     }
 
     /// Says what the recordings lost.
@@ -171,7 +171,7 @@ impl SessionTables {
 
 /// Tables have nanoseconds.
 fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
-    match session.recordings().iter().find(|one| !one.is_nanoseconds()) {
+    match session.recordings().iter().find(|recording| !recording.is_nanoseconds()) {
         None => Ok(()),
         Some(recording) => {
             let path = recording.path().display();

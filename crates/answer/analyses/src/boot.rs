@@ -72,7 +72,7 @@ pub fn boot(
     tick: &(dyn Fn(u64) + Sync),
 ) -> Boot {
     let View { recordings, .. } = view;
-    let placed = |at: usize| view.alignment(at).filter(|one| one.chosen.is_some());
+    let placed = |at: usize| view.alignment(at).filter(|guest| guest.chosen.is_some());
     let mut machines = Vec::new();
     for (at, recording) in recordings.iter().enumerate() {
         let is_its = events::recorded_in(recording);

@@ -47,13 +47,13 @@ impl<'s> View<'s> {
     /// The alignment of a recording, where it was brought to a host's clock.
     #[must_use]
     pub fn alignment(self, at: usize) -> Option<&'s GuestAlignment> {
-        self.guests.iter().find(|one| one.guest == at)
+        self.guests.iter().find(|guest| guest.guest == at)
     }
 
     /// Recordings as they are named in reports: by their paths.
     #[must_use]
     pub fn paths(self) -> Vec<String> {
-        self.recordings.iter().map(|one| one.path().display().to_string()).collect()
+        self.recordings.iter().map(|recording| recording.path().display().to_string()).collect()
     }
 
     /// Bytes of all of it.

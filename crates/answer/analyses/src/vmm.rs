@@ -20,9 +20,9 @@ mod split;
 mod sums;
 mod threads;
 
-use eventfmt::EventFormat;
 use std::collections::{BTreeMap, HashMap};
 
+use eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};
@@ -182,17 +182,23 @@ pub fn vmm(
     let mut pass = Pass::new(recording, samples);
     let mut found = each_trace_event(std::slice::from_ref(recording), &mut pass, tick);
     let span_ns = found.spans_ns.pop().flatten();
-    let has_calls = found.event_ids.pop().unwrap_or_default().iter().any(|id| {
-        let format = recording.formats().iter().find(|(one, _)| one == id);
-        format.is_some_and(|(_, format)| is_call(format))
-    });
+    let mut event_ids = found.event_ids.pop().unwrap_or_default().into_iter();
+    let has_calls = event_ids.any(|id| recording.formats().by_id(id).is_some_and(is_call));
     let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
     pass.threads.values_mut().for_each(|thread| thread.account(end_ns));
     let mut splitter = pass.exits;
     let vms = group_vms(recording, &pass.cycles.finish(&mut splitter));
     let names = found.names.pop();
-    let names = names.as_ref();
-    let answer = Answer { recording, vms: &vms, processes, devices, names, numbers: pass.numbers };
+    let process_of =
+        |vm: &Vm| vm.vcpus.iter().find_map(|vcpu| processes.get(&vcpu.thread).copied());
+    let answer = Answer {
+        recording,
+        vms: &vms,
+        processes: vms.iter().map(process_of).collect(),
+        devices,
+        names: names.as_ref(),
+        numbers: pass.numbers,
+    };
     let owners = pass.kin.owners(&vms, processes, pass.threads.keys().copied());
     let mut all = Vmm {
         exits: Vec::new(),
@@ -333,7 +339,8 @@ impl TraceEventSink for Pass<'_> {
 struct Answer<'a> {
     recording: &'a Recording,
     vms: &'a [Vm],
-    processes: &'a HashMap<u32, u32>,
+    /// By VM, the process of its VMM where the recorder knew it.
+    processes: Vec<Option<u32>>,
     devices: &'a VmDevices,
     names: Option<&'a ThreadNames>,
     numbers: CallNumbers,
@@ -383,9 +390,8 @@ impl Answer<'_> {
     /// The device that exits were about; guests inside guests have addresses of their own.
     fn device(&self, vm: usize, key: &GroupKey) -> Option<String> {
         let about = key.about.filter(|_| key.level == 1)?;
-        let mut vcpus = self.vms.get(vm)?.vcpus.iter();
-        let process = vcpus.find_map(|vcpu| self.processes.get(&vcpu.thread))?;
-        self.devices.of(*process, about).map(str::to_owned)
+        let process = self.processes.get(vm).copied().flatten()?;
+        self.devices.of(process, about).map(str::to_owned)
     }
 
     fn calls(&self, by: CalledBy, calls: FxHashMap<CallKey, CallSum>, all: &mut Vmm) {

@@ -128,7 +128,8 @@ struct Wanted {
 impl Wanted {
     fn new(question: &Question<'_>, scheduled: Option<usize>) -> Self {
         let ids = |at: usize, wants: &dyn Fn(&EventFormat) -> bool| {
-            let formats = question.view.recordings.get(at).map(|one| one.formats().iter());
+            let formats =
+                question.view.recordings.get(at).map(|recording| recording.formats().iter());
             formats.into_iter().flatten().filter(|one| wants(one.1)).map(|one| one.0).collect()
         };
         let asked = |format: &EventFormat| {
@@ -333,7 +334,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
 
     /// The guest's recording that says which task a vCPU runs.
     fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
-        let of_host = self.question.view.guests.iter().filter(|one| one.host == host);
+        let of_host = self.question.view.guests.iter().filter(|guest| guest.host == host);
         let runs = |one: &&GuestAlignment| {
             let rows = one.result().map_or(&[][..], |result| &result.rows);
             rows.iter().any(|row| Some(row.thread) == thread)
@@ -373,7 +374,7 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
         if from_ns >= span.to_ns {
             return;
         }
-        let host = self.question.view.guests.iter().find(|one| one.guest == recording);
+        let host = self.question.view.guests.iter().find(|guest| guest.guest == recording);
         let host = host.map_or(recording, |one| one.host);
         self.state(track, host, &StateSpan { from_ns, task: None, ..*span }, None);
     }

@@ -24,8 +24,9 @@ pub(crate) fn apply(
     refuse_strangers(&guests, recordings)?;
     for guest in &guests {
         if let Some(wanted) = method.filter(|_| guest.chosen.is_none()) {
-            let result = guest.methods.iter().find(|one| one.method == wanted);
-            let reason = result.and_then(|one| one.reason.as_deref()).unwrap_or("nothing to go by");
+            let result = guest.methods.iter().find(|tried| tried.method == wanted);
+            let reason =
+                result.and_then(|tried| tried.reason.as_deref()).unwrap_or("nothing to go by");
             bail!("{} can't be aligned by {}: {reason}", guest.vm, wanted.name());
         }
         if let Some(recording) = recordings.get_mut(guest.guest) {

@@ -16,7 +16,7 @@ pub(crate) fn refuse_guest_of_another(
     recordings: &[Recording],
 ) -> anyhow::Result<()> {
     let Some(peer) = guest.peer() else { return Ok(()) };
-    if recordings.iter().any(|one| one.trace_id() == Some(peer)) {
+    if recordings.iter().any(|recording| recording.trace_id() == Some(peer)) {
         return Ok(());
     }
     bail!(Misuse(format!(
@@ -52,7 +52,8 @@ pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> any
 pub fn refuse_to_compare_processors<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<()> {
-    let known = recordings.into_iter().filter_map(|one| Some((one, Processor::of(one)?)));
+    let known =
+        recordings.into_iter().filter_map(|recording| Some((recording, Processor::of(recording)?)));
     let known: Vec<_> = known.collect();
     let Some((first, of_first)) = known.first() else { return Ok(()) };
     match known.iter().find(|(_, processor)| processor != of_first) {

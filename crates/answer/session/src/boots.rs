@@ -6,8 +6,8 @@ use sources::{Collected, OpenError};
 
 use crate::opened::Session;
 
-/// Initcalls that tables show, when nobody says otherwise.
-pub const USUAL_TOP: usize = 10;
+/// Initcalls that tables show by default.
+pub const DEFAULT_STEPS: usize = 10;
 
 impl Session {
     /// How machines boot and go down.
@@ -26,7 +26,12 @@ impl Session {
             let reported = machine.guest.and_then(|at| self.reported().get(at));
             machine.event_cost = reported.and_then(|reported| reported.event_cost.clone());
         }
-        Ok(BootReport { sources: self.paths(), alignment: self.alignment(), boot, top: USUAL_TOP })
+        Ok(BootReport {
+            sources: self.paths(),
+            alignment: self.alignment(),
+            boot,
+            top: DEFAULT_STEPS,
+        })
     }
 
     /// Boots and shutdowns for a report of all that there is: only machines that recorded theirs. Nothing is read where no

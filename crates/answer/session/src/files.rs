@@ -65,7 +65,7 @@ fn refuse_unreadable(path: &Path, recordings: &[Recording]) -> anyhow::Result<()
 /// The recordings' names without their folders, for a title.
 #[must_use]
 pub fn file_names(recordings: &[Recording]) -> String {
-    let names = recordings.iter().filter_map(|one| one.path().file_name());
+    let names = recordings.iter().filter_map(|recording| recording.path().file_name());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
     names.join(", ")
 }
@@ -109,7 +109,7 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// `guest-NAME.dat`, or the folder of pages that a recorder left in its place that was killed.
 fn is_guest(path: &Path) -> bool {
-    let is = |kind: &str| path.extension().is_some_and(|own| own == kind);
+    let is = |kind: &str| path.extension().is_some_and(|extension| extension == kind);
     let is_unfinished =
         || is("pages") && path.join("events").is_dir() && !path.with_extension("dat").exists();
     guest_named(path).is_some() && (is("dat") || is_unfinished())
@@ -140,7 +140,7 @@ pub fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
 
 /// Says so where only recordings of guests are given to a verb that asks what their hosts did.
 pub(crate) fn note_guests_alone(recordings: &[Recording]) {
-    if recordings.iter().all(|one| is_of_guest(one, recordings)) {
+    if recordings.iter().all(|recording| is_of_guest(recording, recordings)) {
         for one in recordings {
             say(&format!(
                 "{}: recorded in a guest; what its host did for it is in the host's recording: give both",

@@ -20,7 +20,7 @@ mod vm_names;
 
 pub use analyses::view::View;
 pub use belonging::refuse_to_compare_processors;
-pub use boots::USUAL_TOP as USUAL_BOOT_STEPS;
+pub use boots::DEFAULT_STEPS as DEFAULT_BOOT_STEPS;
 pub use files::{file_names, is_of_guest, refuse_twice};
 pub use losses::{losses_of, say_losses, say_losses_of};
 pub use misuse::Misuse;

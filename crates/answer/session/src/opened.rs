@@ -61,7 +61,8 @@ impl Session {
     pub fn open_run(path: &PathBuf, names: &VmNames) -> anyhow::Result<Self> {
         let mut session = Self::open(from_ref(path), names)?;
         let recordings = &mut session.recordings;
-        let hosts = recordings.iter().position(|one| !files::is_of_guest(one, recordings));
+        let hosts =
+            recordings.iter().position(|recording| !files::is_of_guest(recording, recordings));
         if let Some(host) = hosts {
             recordings.swap(0, host);
         }
@@ -73,10 +74,10 @@ impl Session {
     /// # Errors
     /// When the method asked for can't be used, or a guest is another host's.
     pub fn align(&mut self, method: Option<Method>) -> anyhow::Result<()> {
-        let own: Vec<Clock> = self.recordings.iter().map(Recording::clock).collect();
+        let own_clocks: Vec<Clock> = self.recordings.iter().map(Recording::clock).collect();
         self.guests = apply(&mut self.recordings, method)?;
-        let both = own.into_iter().zip(&self.recordings);
-        self.clocks = both.map(|(own, one)| Clocks { own, of_host: one.clock() }).collect();
+        let clocks = own_clocks.into_iter().zip(self.recordings.iter().map(Recording::clock));
+        self.clocks = clocks.map(|(own, of_host)| Clocks { own, of_host }).collect();
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl Session {
             self.clocks.remove(at);
         }
         self.reported = OnceLock::new();
-        self.guests.retain(|one| one.guest != at && one.host != at);
+        self.guests.retain(|guest| guest.guest != at && guest.host != at);
         for guest in &mut self.guests {
             guest.guest -= usize::from(guest.guest > at);
             guest.host -= usize::from(guest.host > at);
@@ -147,7 +148,7 @@ impl Session {
         let mut session = Self::open(paths, &self.names)?;
         let known = self.recordings.iter().zip(&self.clocks);
         for recording in &mut session.recordings {
-            let found = known.clone().find(|(one, _)| one.path() == recording.path());
+            let found = known.clone().find(|(known, _)| known.path() == recording.path());
             if let Some((_, clocks)) = found {
                 recording.set_clock(clocks.of_host.clone());
             }
@@ -205,20 +206,21 @@ impl Session {
     /// By recording, what its recorder said.
     #[must_use]
     pub fn reported(&self) -> &[Reported] {
-        self.reported
-            .get_or_init(|| self.recordings.iter().map(|one| reported(one.path())).collect())
+        self.reported.get_or_init(|| {
+            self.recordings.iter().map(|recording| reported(recording.path())).collect()
+        })
     }
 
     /// What recording cost, where a recorder said so.
     #[must_use]
     pub fn recorder_cost(&self) -> Option<RecorderCost> {
-        self.reported().iter().find_map(|one| one.cost.clone())
+        self.reported().iter().find_map(|reported| reported.cost.clone())
     }
 
     /// By recording, processes of VMs by their vCPUs' threads, where a recorder said so.
     #[must_use]
     pub fn processes(&self) -> Vec<HashMap<u32, u32>> {
-        self.reported().iter().map(|one| one.processes.clone()).collect()
+        self.reported().iter().map(|reported| reported.processes.clone()).collect()
     }
 
     /// Gives each host's recording the symbols of the guest recorded with it.

@@ -11,7 +11,7 @@ use report::{AgentCost, Covered, RecorderCost};
 use serde_json::Value;
 use sources::guest_named;
 
-/// A `session.json` longer than this is none.
+/// Longer `session.json` files are ignored.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// What a recorder reported.
@@ -65,12 +65,11 @@ pub(crate) fn reported(recording: &Path) -> Reported {
 }
 
 fn clock_pairs(reported: &Value) -> Vec<(u64, u64, u64)> {
-    let pairs = reported.get("clock_pairs").and_then(Value::as_array);
     let pair = |pair: &Value| {
         let number = |key| pair.get(key).and_then(Value::as_u64);
         Some((number("trace_ns")?, number("unix_ns")?, number("error_ns")?))
     };
-    pairs.map_or_else(Vec::new, |pairs| pairs.iter().filter_map(pair).collect())
+    list(reported, "clock_pairs").iter().filter_map(pair).collect()
 }
 
 fn faults(session: &Value, recording: &Path) -> Vec<String> {
@@ -78,9 +77,8 @@ fn faults(session: &Value, recording: &Path) -> Vec<String> {
         None => Some(session),
         Some(name) => of_guest(session, name),
     };
-    let faults = reported.and_then(|reported| reported.get("faults")?.as_array());
-    let text = |fault: &Value| fault.as_str().map(str::to_owned);
-    faults.map_or_else(Vec::new, |faults| faults.iter().filter_map(text).collect())
+    let faults = reported.map_or(&[][..], |reported| list(reported, "faults"));
+    faults.iter().filter_map(|fault| fault.as_str().map(str::to_owned)).collect()
 }
 
 fn covered(session: &Value, recording: &Path) -> Vec<Covered> {
@@ -94,8 +92,7 @@ fn covered(session: &Value, recording: &Path) -> Vec<Covered> {
         let time_ns = guest.get("recorded_ns")?.as_u64()?;
         Some(Covered { guest: name.to_owned(), time_ns, of_ns })
     };
-    let guests = session.get("guests").and_then(Value::as_array);
-    guests.map_or_else(Vec::new, |guests| guests.iter().filter_map(covered).collect())
+    list(session, "guests").iter().filter_map(covered).collect()
 }
 
 fn event_cost(session: &Value, recording: &Path) -> Option<EventCost> {
@@ -109,7 +106,7 @@ fn event_cost(session: &Value, recording: &Path) -> Option<EventCost> {
 }
 
 fn of_guest<'t>(reported: &'t Value, name: &str) -> Option<&'t Value> {
-    let mut guests = reported.get("guests")?.as_array()?.iter();
+    let mut guests = list(reported, "guests").iter();
     guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))
 }
 
@@ -121,15 +118,17 @@ fn read(recording: &Path) -> Option<Value> {
     session.get_mut("recorded").map(Value::take)
 }
 
+/// The elements of a list; none where it is missing.
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 fn cost(recorded: &Value) -> Option<RecorderCost> {
     Some(RecorderCost {
         cpu_ns: recorded.get("recorder_cpu_ns")?.as_u64()?,
         duration_ns: recorded.get("duration_ns")?.as_u64()?,
         cpus: recorded.get("cpus")?.as_array()?.len() as u64,
-        agents: recorded
-            .get("guests")
-            .and_then(Value::as_array)
-            .map_or_else(Vec::new, |guests| agents(guests)),
+        agents: agents(list(recorded, "guests")),
     })
 }
 
@@ -148,14 +147,13 @@ fn agents(guests: &[Value]) -> Vec<AgentCost> {
 
 /// Processes of VMs by the threads in these lists.
 fn processes(recorded: &Value, lists: &[&str]) -> HashMap<u32, u32> {
-    let list = |value: &Value, key| value.get(key).and_then(Value::as_array).cloned();
     let number = |value: &Value, key| u32::try_from(value.get(key)?.as_u64()?).ok();
     let mut processes = HashMap::new();
-    for vm in list(recorded, "vms").unwrap_or_default() {
-        let Some(pid) = number(&vm, "pid") else { continue };
+    for vm in list(recorded, "vms") {
+        let Some(pid) = number(vm, "pid") else { continue };
         for name in lists {
-            let threads = list(&vm, name).unwrap_or_default();
-            processes.extend(threads.iter().filter_map(|one| Some((number(one, "tid")?, pid))));
+            let threads = list(vm, name).iter();
+            processes.extend(threads.filter_map(|thread| Some((number(thread, "tid")?, pid))));
         }
     }
     processes
@@ -163,17 +161,16 @@ fn processes(recorded: &Value, lists: &[&str]) -> HashMap<u32, u32> {
 
 /// Devices of guests, as their agents say: names of disks and interfaces, else of virtio's devices.
 fn devices(recorded: &Value) -> VmDevices {
-    let list = |value: &Value, key| value.get(key).and_then(Value::as_array).cloned();
     let text = |value: &Value, key| Some(value.get(key)?.as_str()?.to_owned());
     let mut devices = VmDevices::default();
-    for guest in list(recorded, "guests").unwrap_or_default() {
+    for guest in list(recorded, "guests") {
         let pid = guest.get("pid").and_then(Value::as_u64);
         let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) else { continue };
-        for device in list(&guest, "devices").unwrap_or_default() {
-            let name = text(&device, "called").or_else(|| text(&device, "name"));
+        for device in list(guest, "devices") {
+            let name = text(device, "called").or_else(|| text(device, "name"));
             let Some(name) = name else { continue };
             for (kind, ports) in [("memory", false), ("ports", true)] {
-                for range in list(&device, kind).unwrap_or_default() {
+                for range in list(device, kind) {
                     let at = |place| range.get(place).and_then(Value::as_u64);
                     if let (Some(first), Some(last)) = (at(0), at(1)) {
                         devices.add(pid, &name, ports, first..=last);

@@ -134,7 +134,7 @@ struct Decimal<'t> {
 impl<'t> Decimal<'t> {
     fn read(text: &'t str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let digits = |part: &str| part.bytes().all(|one| one.is_ascii_digit());
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if fraction.len() > MAX_FRACTION || !digits(whole) || !digits(fraction) {
             return None;
         }

@@ -86,7 +86,7 @@ impl Session {
 
     /// Has blocks of other times skipped in all recordings.
     pub fn keep_times(&mut self, times: TimeRange) {
-        self.recordings.iter_mut().for_each(|one| one.set_range(times));
+        self.recordings.iter_mut().for_each(|recording| recording.set_range(times));
     }
 }
 
@@ -152,12 +152,13 @@ impl Selection {
         let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
         let mut outside = Vec::new();
         for (at, recording) in recordings.iter_mut().enumerate() {
-            let aligned = guests.iter().find(|one| one.guest == at && one.chosen.is_some());
-            let clock_of = aligned.map_or(at, |one| one.host);
-            let own = whole.get(at).copied().flatten();
-            let begin_ns = whole.get(clock_of).copied().flatten().or(own).map_or(0, |ends| ends.0);
+            let aligned = guests.iter().find(|guest| guest.guest == at && guest.chosen.is_some());
+            let clock_of = aligned.map_or(at, |guest| guest.host);
+            let recorded = whole.get(at).copied().flatten();
+            let begin_ns =
+                whole.get(clock_of).copied().flatten().or(recorded).map_or(0, |ends| ends.0);
             let times = self.times(recording, begin_ns)?;
-            match own {
+            match recorded {
                 Some(whole) if is_outside(whole, times) => {
                     outside.push(outside_note(recording, whole));
                     read.add_range(RangeRead::nothing(recording.path().display().to_string()));
@@ -227,7 +228,7 @@ impl Selection {
     /// # Errors
     /// When a time is by a clock.
     pub fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
-        if [self.from, self.to].into_iter().flatten().any(|one| matches!(one, When::At(_))) {
+        if [self.from, self.to].into_iter().flatten().any(|time| matches!(time, When::At(_))) {
             bail!(Misuse(format!(
                 "{who} compares recordings that have clocks of their own: give times from their \
                  beginnings, such as --from +1.5"

@@ -74,10 +74,10 @@ pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow:
     let by_vm = names.by_vm()?;
     let mut seen = BTreeSet::new();
     for recording in recordings.iter_mut() {
-        let own: Vec<String> = find_vms(recording, &|_| ()).into_iter().map(|vm| vm.name).collect();
+        let vms: Vec<String> = find_vms(recording, &|_| ()).into_iter().map(|vm| vm.name).collect();
         recording.set_vm_names(by_vm.clone());
         let mut called = BTreeSet::new();
-        for vm in &own {
+        for vm in &vms {
             let name = recording.vm_name(vm);
             if !called.insert(name.to_owned()) {
                 bail!(Misuse(format!(
@@ -86,7 +86,7 @@ pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow:
                 )));
             }
         }
-        seen.extend(own);
+        seen.extend(vms);
     }
     let unknown = by_vm.keys().find(|vm| !seen.contains(*vm)).filter(|_| names.must_exist);
     if let Some(unknown) = unknown {

@@ -43,7 +43,7 @@ pub(crate) struct BootArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) down: Option<String>,
     /// Show the N slowest initcalls
-    #[arg(long, value_name = "N", default_value_t = session::USUAL_BOOT_STEPS)]
+    #[arg(long, value_name = "N", default_value_t = session::DEFAULT_BOOT_STEPS)]
     pub(crate) top: usize,
     /// Write a picture to this file, too
     #[arg(long, value_name = "FILE")]

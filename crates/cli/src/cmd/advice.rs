@@ -20,7 +20,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let recordings = session.recordings();
     let (all, taken) = reading(&session, PASSES, |tick| {
-        let all = recordings.iter().map(|one| ask(one, &(EvidenceOf, OfLevelTwo), tick));
+        let all =
+            recordings.iter().map(|recording| ask(recording, &(EvidenceOf, OfLevelTwo), tick));
         let all: Vec<_> = all.collect();
         (all, cpu(session.view(), &[], tick).taken)
     });

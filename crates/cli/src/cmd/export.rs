@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     }
     let mut session = Session::open(&args.files, &args.vms.names.of_one_session())?;
     if args.format().is_timeline() {
-        let no_seconds = session.recordings().iter().find(|one| !one.is_nanoseconds());
+        let no_seconds = session.recordings().iter().find(|recording| !recording.is_nanoseconds());
         if let Some(recording) = no_seconds {
             let path = recording.path().display();
             bail!("{path}: its clock counts ticks of unknown length; export its events as csv");

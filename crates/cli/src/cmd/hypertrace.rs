@@ -22,8 +22,10 @@ use crate::stored_frames::{self, Frames};
 pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let mut session = Session::open(&files, &args.part.vms.names.of_one_session())?;
-    let stored =
-        frames.iter().map(|one| one.read(session.recordings())).collect::<Result<Vec<_>, _>>()?;
+    let stored = frames
+        .iter()
+        .map(|found| found.read(session.recordings()))
+        .collect::<Result<Vec<_>, _>>()?;
     let collected = collected(args.source, session.recordings())?;
     let selection = Selection::from(&args.part);
     session.select_vms(&selection)?;

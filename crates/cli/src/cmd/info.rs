@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let found: Vec<_> = reading(&session, 1, |tick| {
-        session.recordings().iter().map(|one| contents_and_vms(one, tick)).collect()
+        session.recordings().iter().map(|recording| contents_and_vms(recording, tick)).collect()
     });
     let reported = session.reported().to_vec();
     let part = session.part().clone();

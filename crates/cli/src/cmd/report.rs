@@ -44,7 +44,7 @@ const CODE_PART: u64 = 16;
 /// The part for arrows between lanes, and what they take at most, so that the page stays small: those that took
 /// least are left out.
 const ARROWS_PART: u64 = 32;
-const MOST_ARROW_BYTES: usize = 8 << 20;
+const MAX_ARROW_BYTES: usize = 8 << 20;
 
 /// The part for a list of all requests.
 const REQUESTS_PART: u64 = 32;
@@ -121,7 +121,7 @@ fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, K
 }
 
 fn align_report(session: &Session, exits: &ExitsReport) -> Option<AlignReport> {
-    let losses = exits.sources.iter().map(|one| one.exits.losses.clone());
+    let losses = exits.sources.iter().map(|source| source.exits.losses.clone());
     let guests = session.guests();
     (!guests.is_empty()).then(|| AlignReport {
         sources: session.paths(),
@@ -145,7 +145,7 @@ fn room(args: &PageArgs) -> PageRoom {
     PageRoom {
         lanes: LaneRoom { spans: args.spans, bytes: memory.part(LANES_PART).min(lane_bytes) },
         code_bytes: memory.part(CODE_PART),
-        arrow_bytes: memory.part(ARROWS_PART).min(MOST_ARROW_BYTES),
+        arrow_bytes: memory.part(ARROWS_PART).min(MAX_ARROW_BYTES),
         requests: (memory.part(REQUESTS_PART) / ListedRequest::BYTES).min(args.spans),
     }
 }

@@ -182,7 +182,8 @@ fn check_states(intervals: &[Value]) {
 
 /// Guests of the guest ran as long as in the recording.
 fn check_nested(cpu: &Value, intervals: &[Value], exits: u64) {
-    let by_top: u64 = intervals.iter().map(|one| number(&one["vcpus"][0], "nested_guest_ns")).sum();
+    let by_top: u64 =
+        intervals.iter().map(|interval| number(&interval["vcpus"][0], "nested_guest_ns")).sum();
     let recorded = number(&cpu["vcpus"][0], "level2_ns");
     eprintln!("guests of the guest: {recorded} ns recorded, {by_top} ns by top");
     assert!(

@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::agent::{Agent, signal};
 use crate::faults::SmallDisk;
 use crate::tool::{
-    OWN, TRACEFS, command, count_started, info, left_in_tracefs, lock_tracing, own_program, run,
-    session_json, start_programs, wait_until,
+    OWN, TRACEFS, command, count_started, info, left_in_tracefs, lock_tracing, own_program,
+    read_pages_during_calls, run, session_json, start_programs, wait_until,
 };
 
 /// A flight recorder that records.
@@ -473,19 +473,7 @@ fn pages_that_others_read_are_missing_in_dumps() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = start(folder.path(), &["--flight", "60s", "-e", "raw_syscalls:sys_enter"]);
     let instance = Path::new(TRACEFS).join(format!("instances/hyperscope-{}", recorder.pid()));
-    let cpus = fs::read_dir(instance.join("per_cpu")).unwrap().count();
-    let readers: Vec<_> = (0..cpus)
-        .map(|cpu| {
-            let pages = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
-            Command::new("cat").arg(pages).stdout(Stdio::null()).spawn().unwrap()
-        })
-        .collect();
-    let calls = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=200000"];
-    Command::new("dd").args(calls).stderr(Stdio::null()).status().unwrap();
-    for mut reader in readers {
-        reader.kill().unwrap();
-        reader.wait().unwrap();
-    }
+    read_pages_during_calls(&instance);
     let losses = info(&dump(&recorder, "read by others"))["losses"].clone();
     let missing =
         losses["events_missing"].as_u64().unwrap() + losses["events_lost"].as_u64().unwrap();

@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::agent::signal;
 use crate::tool::{
-    TRACEFS, command, file_info, lock_tracing, run, session_json, start_programs, wait_until,
+    TRACEFS, command, file_info, lock_tracing, read_pages_during_calls, run, session_json,
+    start_programs, wait_until,
 };
 
 struct Recorder {
@@ -117,19 +118,7 @@ fn the_file_alone_does_not_claim_that_nothing_was_lost() {
 fn pages_that_others_read_are_counted_as_missing() {
     let Some(_lock) = lock_tracing() else { return };
     let recorder = Recorder::begin("raw_syscalls:sys_enter");
-    let cpus = fs::read_dir(recorder.file("per_cpu")).unwrap().count();
-    let readers: Vec<Child> = (0..cpus)
-        .map(|cpu| {
-            let pages = recorder.file(&format!("per_cpu/cpu{cpu}/trace_pipe"));
-            Command::new("cat").arg(pages).stdout(Stdio::null()).spawn().unwrap()
-        })
-        .collect();
-    let calls = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=200000"];
-    Command::new("dd").args(calls).stderr(Stdio::null()).status().unwrap();
-    for mut reader in readers {
-        reader.kill().unwrap();
-        reader.wait().unwrap();
-    }
+    read_pages_during_calls(&recorder.file(""));
     let (_, messages, info, session) = recorder.end();
     let missing = info["events_missing"].as_u64().unwrap();
     let lost = info["events_lost"].as_u64().unwrap();

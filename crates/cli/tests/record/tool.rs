@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -164,6 +164,23 @@ pub(crate) fn own_program() -> &'static Path {
 pub(crate) fn start_programs(count: u32) {
     for _ in 0..count {
         assert!(Command::new(own_program()).status().unwrap().success());
+    }
+}
+
+/// Reads the pages of an instance, so that its recorder misses them, while a program makes system calls.
+pub(crate) fn read_pages_during_calls(instance: &Path) {
+    let cpus = fs::read_dir(instance.join("per_cpu")).unwrap().count();
+    let readers: Vec<Child> = (0..cpus)
+        .map(|cpu| {
+            let pages = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
+            Command::new("cat").arg(pages).stdout(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    let calls = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=200000"];
+    Command::new("dd").args(calls).stderr(Stdio::null()).status().unwrap();
+    for mut reader in readers {
+        reader.kill().unwrap();
+        reader.wait().unwrap();
     }
 }
 

@@ -74,8 +74,8 @@ impl<'r> Reading<'r> {
 
     /// A task that gathers the names that events have for numbers.
     #[must_use]
-    pub fn names(&self, of: NamedNumber) -> NameTask<'_> {
-        NameTask::new(self, of)
+    pub fn names(&self, named: NamedNumber) -> NameTask<'_> {
+        NameTask::new(self, named)
     }
 
     /// A task that gives a sink every exit of the recording, which is the only one read; details are read if they are

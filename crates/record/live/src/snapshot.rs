@@ -169,8 +169,8 @@ mod tests {
     fn a_guest_of_the_guest_runs_until_the_end_of_the_interval() {
         let runs =
             |in_nested| VcpuState { now: VcpuActivity::Guest, in_nested, ..blocked(1000, None) };
-        let (own, nested) = (runs(false).done_by(1500), runs(true).done_by(1500));
-        assert_eq!((own.nested_ns(), nested.nested_ns()), (0, 500));
+        let (guest, nested) = (runs(false).done_by(1500), runs(true).done_by(1500));
+        assert_eq!((guest.nested_ns(), nested.nested_ns()), (0, 500));
         assert_eq!((nested.of(VcpuActivity::Guest), nested.total_ns()), (1400, 1400));
     }
 

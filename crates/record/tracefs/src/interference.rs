@@ -28,7 +28,7 @@ const HARMLESS: [&str; 9] = [
 /// Events whose folders are watched; of more, the folders of their systems and of all events.
 const MOST_EVENTS: usize = 512;
 /// Files that are named; of more it is known that there are some.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 /// Bytes of reports that are read at once.
 const REPORT_BYTES: usize = 4096;
 
@@ -101,7 +101,7 @@ impl Watch {
     pub(crate) fn note(&mut self) {
         let now = Instant::now();
         for file in self.reported() {
-            if self.written.len() < MOST_NAMED || self.written.contains_key(&file) {
+            if self.written.len() < MAX_NAMED || self.written.contains_key(&file) {
                 self.written.insert(file, now);
             }
         }
@@ -230,7 +230,7 @@ mod tests {
         instance.set("events/sched/sched_switch/filter", "prev_pid == 1").unwrap();
         watch.forget();
         assert_eq!(watch.end(&instance), [""; 0]);
-        // What came before a moment is no matter to whoever asks from then on, what has not been taken back is.
+        // A write concerns the time before it. A changed setting concerns all time until it is set back.
         let mut watch = begin();
         let began = Instant::now();
         std::fs::write(instance.file("trace"), "").unwrap();

@@ -64,17 +64,17 @@ pub(crate) fn read_named(from: &mut Fields<'_>) -> Result<Vec<NamedDevice>, Malf
     if devices.len() > MAX_NAMED_DEVICES { Err(Malformed) } else { Ok(devices) }
 }
 
-fn first<T>(of: &[T], most: usize) -> &[T] {
-    of.get(..most).unwrap_or(of)
+fn first<T>(all: &[T], max: usize) -> &[T] {
+    all.get(..max).unwrap_or(all)
 }
 
-fn write_ranges(ranges: &[DeviceRange], most: usize, to: &mut Payload) {
-    to.list(first(ranges, most), |to, range| {
+fn write_ranges(ranges: &[DeviceRange], max: usize, to: &mut Payload) {
+    to.list(first(ranges, max), |to, range| {
         to.flag(range.ports).u64(range.first).u64(range.last);
     });
 }
 
-fn read_ranges(from: &mut Fields<'_>, most: usize) -> Result<Vec<DeviceRange>, Malformed> {
+fn read_ranges(from: &mut Fields<'_>, max: usize) -> Result<Vec<DeviceRange>, Malformed> {
     let ranges = from.list(|from| {
         let (ports, first, last) = (from.flag()?, from.u64()?, from.u64()?);
         if first > last {
@@ -82,5 +82,5 @@ fn read_ranges(from: &mut Fields<'_>, most: usize) -> Result<Vec<DeviceRange>, M
         }
         Ok(DeviceRange { ports, first, last })
     })?;
-    if ranges.len() > most { Err(Malformed) } else { Ok(ranges) }
+    if ranges.len() > max { Err(Malformed) } else { Ok(ranges) }
 }

@@ -83,9 +83,9 @@ impl Resamples {
     /// A sum over a sum in each resample, the first given by slice, the second by resample as [`Resamples::sums`] has it; left
     /// out where that is not above zero.
     #[must_use]
-    pub fn ratios(&self, of: &[f64], per: &[f64]) -> Vec<f64> {
-        let ratio = |(of, per): (f64, &f64)| (*per > 0.0).then(|| of / per);
-        self.sums(of).into_iter().zip(per).filter_map(ratio).collect()
+    pub fn ratios(&self, values: &[f64], per: &[f64]) -> Vec<f64> {
+        let ratio = |(sum, per): (f64, &f64)| (*per > 0.0).then(|| sum / per);
+        self.sums(values).into_iter().zip(per).filter_map(ratio).collect()
     }
 
     /// The sum of values that are given by slice, in each resample.

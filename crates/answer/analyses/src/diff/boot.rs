@@ -62,8 +62,11 @@ const OF_GUEST: u32 = metric_of(EVENTS);
 fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let RunInput { view, .. } = input;
     // A file that can't be read adds nothing; `boot` says so.
-    let collected: Vec<_> =
-        view.recordings.iter().map(|one| Collected::of(one).unwrap_or_default()).collect();
+    let collected: Vec<_> = view
+        .recordings
+        .iter()
+        .map(|recording| Collected::of(recording).unwrap_or_default())
+        .collect();
     let found = boot(view, &collected, &BootMarks::default(), tick);
     let mut run = Run::empty();
     for machine in &found.machines {

@@ -27,7 +27,8 @@ const LEAST_SLICES: usize = 4;
 pub(super) struct Resampled<'r> {
     run: &'r Run,
     grid: Grid,
-    widths: Vec<u64>,
+    /// How long each slice lasts.
+    slice_seconds: Vec<f64>,
     seed: u64,
     drawn: HashMap<(usize, usize), Drawn>,
 }
@@ -51,7 +52,9 @@ impl<'r> Resampled<'r> {
     pub(super) fn new(run: &'r Run, seed: u64) -> Self {
         let (from_ns, to_ns) = run.span_ns;
         let grid = Grid::of(from_ns).joined(&Grid::of(to_ns));
-        Self { run, grid, widths: grid.widths(from_ns, to_ns), seed, drawn: HashMap::new() }
+        let widths = grid.widths(from_ns, to_ns);
+        let slice_seconds = widths.iter().map(|width| *width as f64 / 1e9).collect();
+        Self { run, grid, slice_seconds, seed, drawn: HashMap::new() }
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -111,9 +114,8 @@ impl<'r> Resampled<'r> {
 
     /// A sum over a sum, both by slice.
     fn ratio(&mut self, of: &[f64], divisor: &Divisor<'_>) -> Option<Side> {
-        let seconds = self.slice_seconds();
         let per = match divisor {
-            Divisor::Seconds => seconds.as_slice(),
+            Divisor::Seconds => self.slice_seconds.as_slice(),
             Divisor::Sum(per) => per,
         };
         let value = of.iter().sum::<f64>() / per.iter().sum::<f64>();
@@ -152,15 +154,11 @@ impl<'r> Resampled<'r> {
     fn drawn(&mut self, slices: usize, block: usize) -> &Drawn {
         let part = (slices as u64) << 32 | block as u64;
         let chance = Chance::of_part(self.seed, part);
-        let seconds = self.slice_seconds();
-        self.drawn.entry((slices, block)).or_insert_with(|| {
+        let Self { slice_seconds, drawn, .. } = self;
+        drawn.entry((slices, block)).or_insert_with(|| {
             let resamples = Resamples::draw(slices, block, RESAMPLES, chance);
-            Drawn { seconds: resamples.sums(&seconds), resamples }
+            Drawn { seconds: resamples.sums(slice_seconds), resamples }
         })
-    }
-
-    fn slice_seconds(&self) -> Vec<f64> {
-        self.widths.iter().map(|width| *width as f64 / 1e9).collect()
     }
 }
 

@@ -193,7 +193,7 @@ impl<'r> Machines<'r> {
 
 /// Keeps what stands at a key, or nothing where there is more than that.
 fn keep_if_alone<K: Eq + Hash, V>(alone: &mut FxHashMap<K, Option<V>>, key: K, value: V) {
-    alone.entry(key).and_modify(|one| *one = None).or_insert(Some(value));
+    alone.entry(key).and_modify(|place| *place = None).or_insert(Some(value));
 }
 
 /// Names that QEMU, cloud-hypervisor and Firecracker give to threads other than vCPUs.

@@ -65,9 +65,9 @@ impl VmmReport {
 
     fn exits_figure(&self, page: &mut Page, source: &VmmSource) {
         let vmm = &source.vmm;
-        let bar = |one: &analyses::vmm::VmmExits| Bar {
-            name: format!("{} {}", one.vm, row::exits(one)),
-            parts: OF_EXITS.into_iter().zip(one.split.all()).collect(),
+        let bar = |group: &analyses::vmm::VmmExits| Bar {
+            name: format!("{} {}", group.vm, row::exits(group)),
+            parts: OF_EXITS.into_iter().zip(group.split.all()).collect(),
         };
         // Else running is not known from waiting.
         let exits = vmm.exits.iter().filter(|_| vmm.is_split);

@@ -33,24 +33,24 @@ pub(super) fn kind(about: Option<(Detail, u64)>) -> Option<&'static str> {
 }
 
 /// The same with the number and the device, for people.
-pub(super) fn address(of: &VmmExits) -> String {
-    let address = match of.about {
+pub(super) fn address(group: &VmmExits) -> String {
+    let address = match group.about {
         Some((Detail::Gpa, value)) => format!("{value:#x}"),
-        Some((_, value)) => format!("{} {value:#x}", kind(of.about).unwrap_or_default()),
+        Some((_, value)) => format!("{} {value:#x}", kind(group.about).unwrap_or_default()),
         None => "-".to_owned(),
     };
-    match &of.device {
+    match &group.device {
         Some(device) => format!("{address} ({device})"),
         None => address,
     }
 }
 
 /// Exits by their reason and number, each word once.
-pub(super) fn exits(of: &VmmExits) -> String {
-    match of.about {
-        Some(_) if kind(of.about) == Some(&of.reason) => address(of),
-        Some(_) => format!("{} {}", of.reason, address(of)),
-        None => of.reason.clone(),
+pub(super) fn exits(group: &VmmExits) -> String {
+    match group.about {
+        Some(_) if kind(group.about) == Some(&group.reason) => address(group),
+        Some(_) => format!("{} {}", group.reason, address(group)),
+        None => group.reason.clone(),
     }
 }
 

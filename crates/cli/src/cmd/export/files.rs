@@ -33,7 +33,7 @@ pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> an
     let progress = Progress::new(view.stored_len());
     let mut all = Written::default();
     for (at, (recording, path)) in recordings.iter().zip(&paths).enumerate() {
-        let aligned = view.alignment(at).filter(|one| one.chosen.is_some());
+        let aligned = view.alignment(at).filter(|guest| guest.chosen.is_some());
         let host = aligned.and_then(|one| recordings.get(one.host));
         let on_clock = host.map(clock);
         let export = TraceDatExport { recording, filter, on_clock };

@@ -67,9 +67,9 @@ impl AllExits {
             let source = source(session, at, recording, exits);
             nested.push((source.path.clone(), of_level_two));
             sources.push(source);
-            over_time.into_iter().for_each(|one| over_time_of.add(one));
+            over_time.into_iter().for_each(|exits| over_time_of.add(exits));
         }
-        let has_nested = nested.iter().any(|(_, one)| !one.rows.is_empty());
+        let has_nested = nested.iter().any(|(_, nested)| !nested.rows.is_empty());
         Self {
             exits: ExitsReport { sources, top: None, sorted_by: None },
             nested: has_nested.then_some(NestedReport { sources: nested }),

@@ -51,14 +51,14 @@ pub(super) fn advice_of(
     nested: Option<&NestedReport>,
     taken: &[TakenCpu],
 ) -> Vec<(usize, Advice)> {
-    let of = |(at, exits): (usize, &ExitEvidence)| {
+    let advice = |(at, exits): (usize, &ExitEvidence)| {
         let nested = nested.and_then(|nested| nested.sources.get(at));
-        let taken: Vec<&TakenCpu> = taken.iter().filter(|one| one.recording == at).collect();
+        let taken: Vec<&TakenCpu> = taken.iter().filter(|taken| taken.recording == at).collect();
         advise(exits, nested.map_or(&[], |(_, nested)| &nested.rows), &taken)
             .into_iter()
-            .map(move |one| (at, one))
+            .map(move |advice| (at, advice))
     };
-    evidence.iter().enumerate().flat_map(of).collect()
+    evidence.iter().enumerate().flat_map(advice).collect()
 }
 
 /// How the recordings differ from those of another run, if one was named.
@@ -68,7 +68,9 @@ pub(super) fn diff_of(
     tick: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
-    let Some(question) = QUESTIONS.iter().find(|one| one.name == "exits") else { return Ok(None) };
+    let Some(question) = QUESTIONS.iter().find(|question| question.name == "exits") else {
+        return Ok(None);
+    };
     let mut baseline_run = Session::open_run(baseline, &args.part.vms.names.of_one_session())?;
     refuse_to_compare_processors(baseline_run.recordings().iter().chain(view.recordings))?;
     let selection = Selection::from(&args.part).for_clocks_of_their_own("--baseline")?;
@@ -97,7 +99,7 @@ pub(super) fn cpu_report(session: &Session, exits: &ExitsReport, cpu: CpuUse) ->
         by: CpuBy::ALL.to_vec(),
         idle: false,
         top: None,
-        recorder_cost: exits.sources.iter().find_map(|one| one.recorder_cost.clone()),
+        recorder_cost: exits.sources.iter().find_map(|source| source.recorder_cost.clone()),
     }
 }
 
@@ -114,13 +116,13 @@ pub(super) fn irqs_report(session: &Session, irqs: Irqs) -> IrqsReport {
 
 /// The samples of each recording. Without those that can't be read a page has all the rest.
 pub(super) fn samples_of(recordings: &[Recording]) -> Vec<Option<Samples>> {
-    let of = |recording: &Recording| {
+    let samples = |recording: &Recording| {
         Samples::of(recording).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: the page is without samples: {error}");
             None
         })
     };
-    recordings.iter().map(of).collect()
+    recordings.iter().map(samples).collect()
 }
 
 /// Which functions ran, of those recordings that have calls.

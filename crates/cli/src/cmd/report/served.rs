@@ -23,13 +23,13 @@ use super::known::Known;
 use picked::Picked;
 
 /// Events of an answer, unless fewer are asked for.
-const MOST_EVENTS: usize = 2000;
+const MAX_EVENTS: usize = 2000;
 
 /// Spans of an answer, and memory that they take: of more, neighbours are merged as in a page.
 const LANES: LaneRoom = LaneRoom { spans: 200_000, bytes: 4 << 20 };
 
 /// Bytes of pages that are read for the lanes of an answer at most: a second's work or so.
-const MOST_STORED_BYTES: u64 = 64 << 20;
+const MAX_STORED_BYTES: u64 = 64 << 20;
 
 /// Before an interval so much is read, too, that what went on when it begins is known: a part of its
 /// length, and no less than this.
@@ -140,7 +140,7 @@ impl Served {
         let session = self.session.opened_again(&self.files, range)?;
         let machines = Machine::of_all(session.view());
         let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
-        let limit = limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+        let limit = limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
         let words = query.get("words").unwrap_or_default();
         let mut picked = Picked::new(words, limit, self.times.from_ns);
         let (filter, style) = (Filter::default(), Style::JsonText);
@@ -162,7 +162,7 @@ impl Served {
             to_ns: range.to_ns.saturating_add(margin_ns),
         };
         let session = self.session.opened_again(&self.files, wide)?;
-        if session.view().stored_len() > MOST_STORED_BYTES {
+        if session.view().stored_len() > MAX_STORED_BYTES {
             return Ok(Answer::sentence(413, "too much to be read for one answer: zoom in"));
         }
         let lanes = lanes_over_time(session.view(), &self.known.machines, LANES, &|_| ());
