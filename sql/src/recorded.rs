@@ -8,8 +8,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{MemTable, Session, TableProvider};
@@ -74,7 +75,7 @@ impl Reader {
 
     /// What the reader says of recordings, once for all tables.
     fn pass_on(&self, messages: &str) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.said.lock();
         for line in messages.lines() {
             if said.insert(line.to_owned()) {
                 printable::print_message(format_args!("{line}"));
@@ -108,7 +109,7 @@ impl RecordedTable {
     /// The file that has what is needed: one that was made already, where it has all of that.
     async fn file(&self, needed: Needed) -> Result<PathBuf> {
         let Made { at, path } = {
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut made = self.made.lock();
             let mut covering = made.iter().filter(|(part, _)| part.covers(&needed));
             if let Some(path) = covering.find_map(|(_, one)| one.path.get()) {
                 return Ok(path.clone());

@@ -2,9 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use datafusion::error::{DataFusionError, Result};
 
 /// A program that runs.
@@ -53,7 +54,7 @@ impl Running {
 /// The three pipes are served at the same time, so that neither side waits for the other.
 fn ended(child: &Mutex<Child>, input: &str) -> io::Result<Ended> {
     let (stdin, stdout, stderr) = {
-        let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = child.lock();
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     };
     let (output, messages) = thread::scope(|scope| {
@@ -62,7 +63,7 @@ fn ended(child: &Mutex<Child>, input: &str) -> io::Result<Ended> {
         let output = scope.spawn(|| text_of(stdout));
         (text_of(stderr), output.join())
     });
-    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+    let status = child.lock().wait()?;
     let (messages, output) = (output?, messages.unwrap_or_else(|_| Ok(String::new()))?);
     Ok(Ended { succeeded: status.success(), output, messages })
 }
@@ -77,7 +78,7 @@ fn text_of(pipe: Option<impl Read>) -> io::Result<String> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Ok(mut child) = self.child.try_lock() {
+        if let Some(mut child) = self.child.try_lock() {
             // It has ended by itself, most often.
             let _ = child.kill();
         }

@@ -5,11 +5,11 @@ mod outputs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
 
 use self::cases::{Case, cases};
 use self::outputs::{Outputs, outputs};
@@ -79,24 +79,20 @@ impl Found {
         if let Some(difference) = before.difference(after) {
             self.add_fault(format!("hyperscope {}: {difference}", case.line()));
         }
-        if before.succeeded
-            && let Ok(mut completed) = self.completed.lock()
-        {
-            *completed.entry(case.verb().to_owned()).or_default() += 1;
+        if before.succeeded {
+            *self.completed.lock().entry(case.verb().to_owned()).or_default() += 1;
         }
     }
 
     fn add_fault(&self, fault: String) {
-        if let Ok(mut faults) = self.faults.lock() {
-            faults.push(fault);
-        }
+        self.faults.lock().push(fault);
     }
 
     fn conclude(self, cases: usize) -> Result<()> {
-        let completed = self.completed.into_inner().unwrap_or_default();
+        let completed = self.completed.into_inner();
         let by_verb = completed.iter().map(|(verb, count)| format!("{verb} {count}"));
         println!("completed: {}", by_verb.collect::<Vec<_>>().join(", "));
-        let mut faults = self.faults.into_inner().unwrap_or_default();
+        let mut faults = self.faults.into_inner();
         faults.sort();
         repository::conclude(&format!("same outputs ({cases} command lines)"), &faults)
     }

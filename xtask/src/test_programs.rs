@@ -4,11 +4,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 /// Test programs that wait for guests, peers and deadlines most of their time.

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Set by `cargo xtask tests`, which builds all programs of the workspace before the first test.
 const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
@@ -21,7 +22,7 @@ static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Panics where the program cannot be built.
 pub fn program_of(package: &str, sibling: impl AsRef<Path>) -> PathBuf {
     let path = sibling.as_ref().with_file_name(package);
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut built = BUILT.lock();
     if std::env::var_os(PROGRAMS_ARE_BUILT).is_none() && !built.iter().any(|name| name == package) {
         let status = Command::new(env!("CARGO"))
             .args(["build", "--locked", "--quiet", "--package", package])

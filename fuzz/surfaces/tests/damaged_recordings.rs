@@ -12,9 +12,9 @@ use std::fs;
 use std::io::Cursor;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use peak_alloc::PeakAlloc;
 use surfaces::recording::{self, Found};
 use tracedat::{
@@ -28,7 +28,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 static LOCK: Mutex<()> = Mutex::new(());
 
 fn one_at_a_time() -> MutexGuard<'static, ()> {
-    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+    LOCK.lock()
 }
 
 /// A small file takes milliseconds; a debug build on a busy machine ends in this.

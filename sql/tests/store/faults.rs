@@ -4,8 +4,10 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread;
+
+use parking_lot::{Condvar, Mutex};
 
 /// What happens at a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Way {
     }
 
     pub fn called_by(&self, group: u32) {
-        *self.shared.caller.0.lock().unwrap() = Some(group);
+        *self.shared.caller.0.lock() = Some(group);
         self.shared.caller.1.notify_all();
     }
 
@@ -107,9 +109,9 @@ impl Shared {
     }
 
     fn kill(&self) -> Option<()> {
-        let mut group = self.caller.0.lock().unwrap();
+        let mut group = self.caller.0.lock();
         while group.is_none() {
-            group = self.caller.1.wait(group).unwrap();
+            self.caller.1.wait(&mut group);
         }
         let group = format!("-{}", group.unwrap());
         let killed = Command::new("kill").args(["-KILL", "--", &group]).status();

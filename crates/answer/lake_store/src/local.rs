@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 
 use super::places::ROOT;
@@ -40,7 +41,7 @@ impl Fault {
     /// Keeps the first error.
     fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
         done.inspect_err(|error| {
-            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut first = self.0.lock();
             first.get_or_insert_with(|| error.to_string());
         })
     }
@@ -257,6 +258,6 @@ impl Storage for LocalFolder {
     }
 
     fn write_fault(&self) -> Option<String> {
-        self.fault.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fault.0.lock().clone()
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use httpd::{Answer, Body, Bounds, Guard, Query, Server, Tls, Token};
 use live::{Accounting, By, Limits, LiveError};
 use metrics::{Format, Totals};
+use parking_lot::Mutex;
 use printable::messages;
 
 use crate::args::serve::ServeArgs;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         .context("cannot begin to answer")?;
     while is_over.recv_timeout(UNASKED).is_err() {
         // What goes wrong here is what the next client hears of.
-        let _ = locked(&monitor).refresh(UNASKED);
+        let _ = monitor.lock().refresh(UNASKED);
     }
     Ok(())
 }
@@ -144,16 +145,12 @@ impl Monitor {
     }
 }
 
-fn locked(monitor: &Mutex<Monitor>) -> std::sync::MutexGuard<'_, Monitor> {
-    monitor.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Answers one client.
 fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     if !["", "metrics", "healthz"].contains(&query.name.as_str()) {
         return Answer::sentence(404, "there is nothing here: see /metrics, /healthz and /");
     }
-    let mut monitor = locked(monitor);
+    let mut monitor = monitor.lock();
     let interval = monitor.interval;
     if let Err(error) = monitor.refresh(interval) {
         return Answer::sentence(503, &format!("the kernel's sums can't be read: {error}"));

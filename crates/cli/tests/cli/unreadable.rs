@@ -4,11 +4,11 @@ mod containers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 
 use self::containers::{Fault, containers};
 use crate::tool::{Run, hyperscope, repository};
+use parking_lot::Mutex;
 
 const SOUND: &str = "fixtures/x86-vmx/smp.dat";
 
@@ -65,17 +65,17 @@ fn run_all(file: &Path, folder: &Path) -> Vec<(&'static [&'static str], PathBuf,
     let (next, done) = (Mutex::new(VERBS.iter().enumerate()), Mutex::new(Vec::new()));
     let work = || {
         loop {
-            let Some((at, verb)) = next.lock().unwrap().next() else { return };
+            let Some((at, verb)) = next.lock().next() else { return };
             let out = folder.join(format!("out-{at}"));
             let run = run(verb, file, &out);
-            done.lock().unwrap().push((*verb, out, run));
+            done.lock().push((*verb, out, run));
         }
     };
     thread::scope(|scope| {
         scope.spawn(work);
         work();
     });
-    done.into_inner().unwrap()
+    done.into_inner()
 }
 
 /// Whether a verb ends with code 1 and a sentence that names the file, and writes nothing.

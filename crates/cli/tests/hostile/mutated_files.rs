@@ -6,9 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use surfaces::sections::Sound;
 use tempfile::TempDir;
 use testkit::Random;
@@ -183,13 +183,13 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
     // Of a run that took too long nothing is concluded before it had this machine to itself.
     let machine = RwLock::new(());
     let run_alone_if_late = |verb: &str, file: &Path, folder: &Path| {
-        let shared = machine.read().unwrap();
+        let shared = machine.read();
         let ended = run(verb, file, folder);
         drop(shared);
         if !ended.is_late {
             return ended;
         }
-        let _alone = machine.write().unwrap();
+        let _alone = machine.write();
         run(verb, file, folder)
     };
     let work = || {
@@ -197,9 +197,9 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
         loop {
             let number = next.fetch_add(1, Relaxed);
             if number > 0 && number.is_multiple_of(1000) {
-                println!("{number} files, {} faults", faults.lock().unwrap().len());
+                println!("{number} files, {} faults", faults.lock().len());
             }
-            if number >= files || faults.lock().unwrap().len() > 20 {
+            if number >= files || faults.lock().len() > 20 {
                 break;
             }
             let mut random = Random(SEED ^ (number as u64 + 1) << 20);
@@ -212,15 +212,12 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
                     let kept = std::env::temp_dir().join(format!("damaged-{number}.dat"));
                     let _ = fs::copy(&file, &kept);
                     let kept = kept.display();
-                    faults
-                        .lock()
-                        .unwrap()
-                        .push(format!("{number} ({kept}), {verb}: {done}: {fault}"));
+                    faults.lock().push(format!("{number} ({kept}), {verb}: {done}: {fault}"));
                 }
             }
         }
     };
     std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
-    let faults = faults.into_inner().unwrap();
+    let faults = faults.into_inner();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

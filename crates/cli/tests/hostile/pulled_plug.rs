@@ -6,12 +6,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use folder::{Observer, Operation};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::extent::extent;
 use crate::failing_disk::{OwnGuest, record};
@@ -112,7 +113,7 @@ struct PlugState {
 
 impl Plug {
     fn state(&self) -> MutexGuard<'_, PlugState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The last operation has been done by now: looks at what would be left of it.
@@ -180,7 +181,7 @@ impl Puller {
 
 impl Observer for Puller {
     fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
-        let pulls = self.pulls.lock().unwrap_or_else(PoisonError::into_inner);
+        let pulls = self.pulls.lock();
         let is_pulled = pulls.0.send(()).is_ok() && pulls.1.recv().is_ok();
         assert!(is_pulled, "the thread that pulls has panicked");
         if let Operation::Sync(path) = operation {

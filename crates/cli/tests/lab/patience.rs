@@ -2,9 +2,11 @@
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::tool::Ran;
 
@@ -98,7 +100,7 @@ impl<P: Read + Send + 'static> From<P> for Said {
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = pipe.read(&mut buffer) {
-                to.lock().unwrap().extend_from_slice(&buffer[..read]);
+                to.lock().extend_from_slice(&buffer[..read]);
             }
         });
         Self { bytes, reader }
@@ -113,7 +115,7 @@ impl Said {
         while !said.reader.is_finished() && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }
-        String::from_utf8_lossy(&said.bytes.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&said.bytes.lock()).into_owned()
     }
 }
 

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ pub(crate) struct TracingLock {
 /// what is left in tracefs.
 pub(crate) fn lock_tracing() -> Option<TracingLock> {
     static LOCK: Mutex<()> = Mutex::new(());
-    let in_process = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let in_process = LOCK.lock();
     let instances = Path::new(TRACEFS).join("instances");
     if !instances.is_dir() {
         // Mounts it where it isn't, and is allowed to.
@@ -57,7 +58,7 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
         return None;
     };
     fs::remove_dir(&probe).unwrap();
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = all_in_tracefs();
+    *BEFORE.lock() = all_in_tracefs();
     Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
 /// What recorders that these tests started have in tracefs now: instances, and probes. What others have, who
 /// record this machine meanwhile, is none of theirs.
 pub(crate) fn left_in_tracefs() -> Vec<String> {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let before = BEFORE.lock().clone();
     let mut left = all_in_tracefs();
     left.retain(|name| !owner(name).is_some_and(is_others) && !before.contains(name));
     left

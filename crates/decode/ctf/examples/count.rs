@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use ctf::{Events, Layout, Packet, Packets};
+use parking_lot::Mutex;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -69,11 +69,7 @@ fn count<'s>(
     let (mut buffer, mut packets) = (Vec::new(), Vec::new());
     for stream in streams.take(number) {
         loop {
-            let taken = stream.lock().unwrap_or_else(PoisonError::into_inner).take(
-                layout,
-                &mut buffer,
-                &mut packets,
-            );
+            let taken = stream.lock().take(layout, &mut buffer, &mut packets);
             let window = taken?;
             if packets.is_empty() {
                 break;

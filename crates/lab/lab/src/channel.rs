@@ -4,8 +4,10 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::cache::Lock;
 use crate::watch::Watch;
@@ -37,14 +39,12 @@ pub(crate) struct Watched {
 impl Watched {
     /// Has the machines watched from now on.
     pub(crate) fn set(&self, watch: Watch) {
-        if let Ok(mut to) = self.watch.lock() {
-            *to = Some(watch);
-        }
+        *self.watch.lock() = Some(watch);
     }
 
     /// An error once one of them stands still.
     fn check(&self, silence: Duration) -> io::Result<()> {
-        let mut watch = self.watch.lock().map_err(|_| io::ErrorKind::Other)?;
+        let mut watch = self.watch.lock();
         let found = watch.as_mut().and_then(|watch| watch.look(silence));
         found.map_or(Ok(()), |still| Err(io::Error::new(io::ErrorKind::TimedOut, still)))
     }
@@ -56,13 +56,11 @@ const LOOK: Duration = Duration::from_millis(100);
 impl Patience {
     /// Wait this long from now, or for ever.
     pub(crate) fn set(&self, time: Option<Duration>) {
-        if let Ok(mut until) = self.until.lock() {
-            *until = time.map(|time| Instant::now() + time);
-        }
+        *self.until.lock() = time.map(|time| Instant::now() + time);
     }
 
     fn is_over(&self) -> bool {
-        self.until.lock().is_ok_and(|until| until.is_some_and(|until| Instant::now() >= until))
+        self.until.lock().is_some_and(|until| Instant::now() >= until)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message, Put};
+use parking_lot::Mutex;
 
 use crate::cache::Lock;
 use crate::channel::{Channel, Patience, Watched};
@@ -235,7 +236,7 @@ impl Session {
         let level = self.level;
         let writer = Arc::into_inner(self.writer)
             .ok_or_else(|| LabError::Refused { level, text: "the session is in use".into() })?;
-        let writer = writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let writer = writer.into_inner();
         let Self { reader, patience, watched, lock, .. } = self;
         Ok(Channel::through(Channel { reader, writer, patience, watched, lock }))
     }
@@ -302,7 +303,7 @@ pub(crate) fn command(argv: &[&str], timeout: Duration) -> Exec {
 }
 
 fn send(writer: &Mutex<Box<dyn Write + Send>>, message: &Message) -> std::io::Result<()> {
-    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut writer = writer.lock();
     labwire::write(&mut *writer, message)
 }
 

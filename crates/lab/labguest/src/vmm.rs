@@ -7,12 +7,13 @@ mod machine;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
     let of_holder = Arc::clone(&held);
     let holder = Builder::new().name("holder".to_owned()).spawn(move || {
         for () in asked {
-            let mut lock = of_holder.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lock = of_holder.lock.lock();
             of_holder.is_taken.store(true, Ordering::Release);
             sleep(HOLD);
             *lock += 1;
@@ -108,7 +109,7 @@ fn device(port: u8, held: &Held, asks: &Sender<()>, bell: &OwnedFd) -> io::Resul
     match port {
         SPINS => while begun.elapsed() < SPIN {},
         SLEEPS => sleep(NAP),
-        LOCKS => drop(held.lock.lock().unwrap_or_else(PoisonError::into_inner)),
+        LOCKS => drop(held.lock.lock()),
         RINGS => drop(rustix::io::write(bell, &1_u64.to_ne_bytes())?),
         _ => {}
     }

@@ -1,8 +1,8 @@
 //! Who gets files from elsewhere, such as a server: the program decides that once, for all of it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use perfdata::BuildId;
 
 /// What would help.
@@ -26,7 +26,7 @@ static INSTALLED: Mutex<Option<Box<dyn Fetch>>> = Mutex::new(None);
 /// From now on files that this system lacks come from there, for whoever names code by
 /// [`DebugFiles::of_this_system`](crate::DebugFiles::of_this_system). Without it they come from nowhere.
 pub fn fetch_by(fetch: Box<dyn Fetch>) {
-    *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetch);
+    *INSTALLED.lock() = Some(fetch);
 }
 
 /// What was given to [`fetch_by`].
@@ -35,7 +35,7 @@ pub(crate) struct Installed;
 
 impl Fetch for Installed {
     fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: Wanted) -> Option<PathBuf> {
-        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut installed = INSTALLED.lock();
         installed.as_mut()?.fetch(name, build_id, wanted)
     }
 }

@@ -29,8 +29,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use sources::{Block, BlockReader, Recording, Stream};
 
@@ -217,13 +217,12 @@ struct ReaderPool(Mutex<Vec<BlockReader>>);
 
 impl ReaderPool {
     fn borrow(&self) -> BlockReader {
-        // A reader is whole whatever happened while the lock was held.
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         idle.pop().unwrap_or_default()
     }
 
     fn give_back(&self, reader: BlockReader) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        self.0.lock().push(reader);
     }
 }
 

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use channel::{
     Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress,
     KeyFiles, Listener, PageRing, PageSink, Peer, Stream, StreamSink,
 };
+use parking_lot::Mutex;
 use tracefs::Tracefs;
 use waits::{Deadline, Signal, Wait};
 use wire::{DeviceRange, GuestHello, Message};
@@ -367,7 +368,7 @@ impl Host<'_> {
         if let Kind::Memory(_) = &self.link.kind {
             for ring in &self.rings {
                 // No recording runs that would hold it.
-                ring.lock().unwrap_or_else(PoisonError::into_inner).forget();
+                ring.lock().forget();
             }
             return Ok(self.rings.iter().cloned().map(PageSink::Ring).collect());
         }

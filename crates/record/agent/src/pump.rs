@@ -1,13 +1,14 @@
 //! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording runs.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{PageSink, Sent};
 use confine::Confined;
+use parking_lot::Mutex;
 use tracefs::RawPages;
 use waits::{Signal, Wait};
 
@@ -129,8 +130,7 @@ impl Mover {
     fn send(&mut self) -> io::Result<bool> {
         let abort = [self.signals.abort.fd()];
         let wait = Wait::at_most(PATIENCE).or(&abort);
-        // A sink is whole whatever happened while the lock was held.
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut to = self.to.lock();
         let more = to.send(self.cpu, &self.from, &mut self.sent, wait)?;
         self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);
         Ok(more)
@@ -140,8 +140,7 @@ impl Mover {
     fn part(&mut self) -> io::Result<()> {
         let abort = [self.signals.abort.fd()];
         let wait = Wait::at_most(PATIENCE).or(&abort);
-        // A sink is whole whatever happened while the lock was held.
-        if !self.to.lock().unwrap_or_else(PoisonError::into_inner).is_open(wait) {
+        if !self.to.lock().is_open(wait) {
             return Ok(());
         }
         let mut page = vec![0; self.from.page_size()];
@@ -164,7 +163,7 @@ impl Mover {
     fn copy(&mut self, page: &[u8]) -> io::Result<()> {
         let abort = [self.signals.abort.fd()];
         let wait = Wait::at_most(PATIENCE).or(&abort);
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut to = self.to.lock();
         to.send_copy(self.cpu, page, &mut self.sent, wait)?;
         self.counts.bytes.store(self.sent.bytes, Ordering::Relaxed);
         Ok(())

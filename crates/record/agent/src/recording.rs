@@ -1,9 +1,10 @@
 //! A recording of this machine, as its host asked for it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use channel::PageSink;
+use parking_lot::Mutex;
 use tracefs::{Clock, FilteredEvent, FunctionTracer, Texts, TraceRequest, TraceSession, Tracefs};
 use waits::Signal;
 use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status, TracedFunctions};

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -123,7 +124,7 @@ impl GuestMemory {
 
     /// The memory; mapped again where its file was cut, or has another length now.
     fn map(&self) -> io::Result<Arc<SharedMap>> {
-        let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.map.lock();
         let len_bytes = std::fs::metadata(&self.path)?.len();
         if map.check().is_err() || map.len_bytes() as u64 != len_bytes {
             *map = Arc::new(SharedMap::open(&self.path, Access::ReadWrite)?);

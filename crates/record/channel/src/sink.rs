@@ -2,9 +2,10 @@
 //! without heads, as trace-cmd has them.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tracefs::RawPages;
 use wire::PageHead;
 
@@ -42,7 +43,7 @@ impl PageSink {
     ) -> io::Result<bool> {
         match self {
             Self::Stream(sink) => sink.send(cpu, from, sent, wait),
-            Self::Ring(ring) => lock(ring).send(from, sent, wait),
+            Self::Ring(ring) => ring.lock().send(from, sent, wait),
         }
     }
 
@@ -70,14 +71,9 @@ impl PageSink {
     ) -> io::Result<()> {
         match self {
             Self::Stream(sink) => sink.send_copy(cpu, page, sent, wait),
-            Self::Ring(ring) => lock(ring).send_copy(page, sent, wait),
+            Self::Ring(ring) => ring.lock().send_copy(page, sent, wait),
         }
     }
-}
-
-/// A ring is whole whatever happened while the lock was held.
-fn lock(ring: &Mutex<PageRing>) -> MutexGuard<'_, PageRing> {
-    ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The guest's end of a page stream.
@@ -228,7 +224,7 @@ mod tests {
         let (here, there) = UnixStream::pair().unwrap();
         let back = Arc::new(Mutex::new(None::<UnixStream>));
         let of_sink = Arc::clone(&back);
-        let reopen = move || match of_sink.lock().unwrap().take() {
+        let reopen = move || match of_sink.lock().take() {
             Some(socket) => Stream::new(socket),
             None => Err(io::ErrorKind::NotFound.into()),
         };
@@ -245,7 +241,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotConnected);
         assert_eq!(sent, Sent { bytes: 3 * 4096, lost_bytes: 2 * 4096 });
         let (again, _there) = UnixStream::pair().unwrap();
-        *back.lock().unwrap() = Some(again);
+        *back.lock() = Some(again);
         assert!(sink.is_open(wait));
         sink.send_copy(0, &page, &mut sent, wait).unwrap();
         assert_eq!(sent, Sent { bytes: 4 * 4096, lost_bytes: 2 * 4096 });

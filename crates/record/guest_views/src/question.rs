@@ -1,9 +1,9 @@
 //! What is asked of one guest, and what it answers: between whoever shows that and the thread that speaks to its
 //! agent.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use vms::GuestAddress;
 use wire::GuestView;
 
@@ -65,26 +65,20 @@ impl Question {
         own
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // What a thread that panicked has left is whole: fields are set one by one.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
+        change(&mut self.state.lock());
         self.has_changed.notify_all();
     }
 
     /// Waits until that is so, or the time has come.
     fn wait_until(&self, end: Instant, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if is_so(&state) || left.is_zero() {
                 return state;
             }
-            let waited = self.has_changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.has_changed.wait_for(&mut state, left);
         }
     }
 

@@ -263,9 +263,10 @@ pub(crate) fn uname() -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use folder::{Modes, Observer, Operation};
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::pages_folder::header;
@@ -277,7 +278,7 @@ mod tests {
     impl Observer for Openings {
         fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
             if matches!(operation, Operation::Write { .. }) {
-                self.0.lock().unwrap().push(File::open("/dev/null").is_ok());
+                self.0.lock().push(File::open("/dev/null").is_ok());
             }
             Ok(())
         }
@@ -323,7 +324,7 @@ mod tests {
         };
         write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick).unwrap();
         assert_eq!(read.get(), 2 * 8192);
-        let openings = openings.0.lock().unwrap();
+        let openings = openings.0.lock();
         assert!(!openings.is_empty() && openings.iter().all(|opened| !opened), "{openings:?}");
         assert!(fs::metadata(at.path().join("g.dat")).unwrap().len() > 2 * 8192);
     }

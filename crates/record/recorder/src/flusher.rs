@@ -2,12 +2,13 @@
 //! up nobody who writes, and a power cut takes no more than what came since the last time.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use confine::Confined;
 use folder::{Folder, Syncer};
+use parking_lot::Mutex;
 use waits::{Deadline, Signal, Wait};
 
 use crate::task::{Outcome, Task};
@@ -54,18 +55,18 @@ struct NewFiles {
 impl GrowingFiles {
     /// A file that was made in the folder, and grows from now on.
     pub(crate) fn add(&self, file: Growing) {
-        let mut new = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = self.0.lock();
         new.growing.push(file);
         new.has_names = true;
     }
 
     /// Files were written in the folder, and are whole.
     pub(crate) fn note_written(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).has_names = true;
+        self.0.lock().has_names = true;
     }
 
     fn take(&self) -> NewFiles {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 

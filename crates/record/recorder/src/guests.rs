@@ -2,12 +2,13 @@
 //! before it.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use confine::{CapabilitySet, Confined};
 use folder::Folder;
+use parking_lot::{Mutex, MutexGuard};
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
 use vms::{GuestAddress, Vm};
@@ -251,8 +252,7 @@ pub(crate) struct SharedGuests(Arc<Mutex<Guests>>);
 
 impl SharedGuests {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guests> {
-        // A list is whole whatever happened while the lock was held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -14,14 +14,15 @@ mod starts;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Arrivals, Control, Listener, Peer};
 use confine::{CapabilitySet, Confined};
 use folder::Modes;
+use parking_lot::Mutex;
 use waits::{Deadline, Signal};
 
 use crate::ending::{Ending, StartLimit, stop_signal};
@@ -165,7 +166,7 @@ impl Listening {
     /// Guests that are recorded now.
     #[must_use]
     pub fn guests(&self) -> usize {
-        lock(&self.shared.slots).count()
+        self.shared.slots.lock().count()
     }
 
     /// Ends all recordings; their results are sent before this returns.
@@ -176,7 +177,7 @@ impl Listening {
         }
         // With the last acceptor the last arrival has come.
         let _ = self.admits.join();
-        let guests = std::mem::take(&mut *lock(&self.shared.guests));
+        let guests = std::mem::take(&mut *self.shared.guests.lock());
         for guest in guests {
             let _ = guest.join();
         }
@@ -193,12 +194,12 @@ fn needed() -> CapabilitySet {
 impl Shared {
     fn publish(&self, event: ListenEvent) {
         // Whoever listened may be gone.
-        let _ = lock(&self.events).send(event);
+        let _ = self.events.lock().send(event);
     }
 
     /// Says that somebody was refused, unless that was said of it often enough.
     fn refuse(&self, from: &Peer, why: impl Into<String>) {
-        if lock(&self.slots).reports_refusal(&from.party()) {
+        if self.slots.lock().reports_refusal(&from.party()) {
             self.publish(ListenEvent::Refused { from: from.to_string(), why: why.into() });
         }
     }
@@ -206,7 +207,7 @@ impl Shared {
     /// Records a guest whose agent has connected, until it leaves or all is over.
     fn record(&self, control: Control, peer: Peer) {
         let party = peer.party();
-        let slot = lock(&self.slots).take(&party);
+        let slot = self.slots.lock().take(&party);
         if let Err(why) = slot {
             return self.refuse(&peer, why);
         }
@@ -215,18 +216,18 @@ impl Shared {
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             self.refuse(&peer, format!("{error}{cause}"));
         }
-        lock(&self.slots).give_back(&party);
+        self.slots.lock().give_back(&party);
     }
 
     /// What a guest that has a place may still write: its identity's quota without what its sessions
     /// hold. Guests of one identity that are recorded at a time share it.
     fn quota(&self, party: &Peer) -> std::result::Result<Quota, String> {
-        lock(&self.slots).begin_session(party)?;
+        self.slots.lock().begin_session(party)?;
         let quota = self.plan.in_guests.quota();
-        let shared = lock(&self.slots).quota(party);
+        let shared = self.slots.lock().quota(party);
         let left = shared.unwrap_or_else(|| {
             let left = quota.saturating_sub(held_bytes(&self.plan.to, party));
-            lock(&self.slots).share(party, left)
+            self.slots.lock().share(party, left)
         });
         if left.is_used_up() {
             return Err(format!(
@@ -271,13 +272,13 @@ impl Shared {
         let (ending, most) = (Ending::of_one()?, what.begins_within(false));
         let limit = StartLimit::within(most, &self.stop);
         let recorded = ready.begin_with(what, None, folder, &limit, &ending, |receivers| {
-            lock(&self.takers).insert(key.clone(), Arc::clone(receivers));
+            self.takers.lock().insert(key.clone(), Arc::clone(receivers));
         })?;
         self.publish(joined(label));
         while recorded.status().over.is_none() && !self.stop.is_given() {
             thread::sleep(LOOK);
         }
-        lock(&self.takers).remove(&key);
+        self.takers.lock().remove(&key);
         let mut guest = recorded.end_by(Deadline::after(what.wait()));
         let no_clock = HostClock { name: String::new(), tsc_conversion: None, trace_id: 0 };
         guests::write(&mut guest, &no_clock, folder, &|_| Ok(()))?;
@@ -308,9 +309,4 @@ fn new_folder(to: &Path, name: &str, modes: Modes) -> Result<SessionFolder> {
         }
     }
     Err(RecordError::Usage(format!("{} has too many sessions of {name}", to.display())))
-}
-
-/// What is shared is whole whatever happened while the lock was held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

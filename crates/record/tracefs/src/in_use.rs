@@ -6,9 +6,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::mounted;
 
@@ -28,11 +29,6 @@ struct InUse {
 }
 
 impl InUse {
-    /// A list of paths is whole whatever happened while the lock was held.
-    fn lock() -> MutexGuard<'static, Self> {
-        IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tries to remove each; whether none is left.
     fn remove(&mut self) -> bool {
         self.paths.retain(|path| !remove(path));
@@ -49,7 +45,7 @@ pub(crate) fn remove(path: &Path) -> bool {
 
 /// Removes an instance of this process, later if somebody uses it.
 pub(crate) fn remove_own(path: &Path) {
-    let mut left = InUse::lock();
+    let mut left = IN_USE.lock();
     if remove(path) {
         return;
     }
@@ -63,7 +59,7 @@ pub(crate) fn remove_own(path: &Path) {
 /// Makes the folder of an instance, under another name if the last one of this name is still in use;
 /// returns which.
 pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Result<PathBuf> {
-    let mut left = InUse::lock();
+    let mut left = IN_USE.lock();
     left.remove();
     let path = if left.paths.contains(&path) { another() } else { path };
     fs::create_dir(&path).map(|()| path)
@@ -83,7 +79,7 @@ fn remove_all() {
     let end = Instant::now() + REMOVING;
     loop {
         thread::sleep(BEFORE_NEXT_TRY);
-        let mut left = InUse::lock();
+        let mut left = IN_USE.lock();
         if left.remove() || Instant::now() > end {
             left.has_thread = false;
             return;

@@ -12,11 +12,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use folder::{Folder, Modes};
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid, test_kill_process};
@@ -50,7 +51,7 @@ impl Owner {
     /// # Errors
     /// When its file can't be made or locked.
     pub fn this_process() -> Result<Arc<Self>> {
-        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = OWN.lock();
         if let Some(owner) = own.upgrade() {
             return Ok(owner);
         }
@@ -93,7 +94,7 @@ impl Owner {
     }
 
     fn write(&self, note: &Note) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let written = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::error::{Result, TracefsError};
@@ -191,7 +192,7 @@ impl TraceSession {
     /// When the kernel refuses.
     pub fn on(&self) -> Result<()> {
         self.change(|| self.instance.set("tracing_on", "1"))?;
-        let mut watch = self.watch();
+        let mut watch = self.watch.lock();
         if watch.is_none() {
             *watch = Some(Watch::begin(&self.instance, &self.cpus, &self.events));
         }
@@ -203,7 +204,7 @@ impl TraceSession {
     /// # Errors
     /// When the kernel refuses.
     pub fn off(&self) -> Result<Option<Interference>> {
-        let watch = self.watch().take();
+        let watch = self.watch.lock().take();
         let files = watch.map_or_else(Vec::new, |watch| watch.end(&self.instance));
         self.instance.set("tracing_on", "0")?;
         Ok((!files.is_empty()).then_some(Interference { files }))
@@ -213,22 +214,17 @@ impl TraceSession {
     #[must_use]
     pub fn interference_since(&self, begin: Instant) -> Option<Interference> {
         let files =
-            self.watch().as_mut().map(|watch| watch.changed_since(begin, &self.instance))?;
+            self.watch.lock().as_mut().map(|watch| watch.changed_since(begin, &self.instance))?;
         (!files.is_empty()).then_some(Interference { files })
     }
 
     /// Changes something about a session that may be on; by its own hand nothing is lost.
     fn change(&self, change: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut watch = self.watch();
+        let mut watch = self.watch.lock();
         watch.iter_mut().for_each(Watch::note);
         let changed = change();
         watch.iter_mut().for_each(Watch::forget);
         changed
-    }
-
-    /// What is noted is whole whatever happened while the lock was held.
-    fn watch(&self) -> MutexGuard<'_, Option<Watch>> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Filters those events among the chosen that a pattern names.

@@ -6,9 +6,10 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use folder::{Folder, Made, Modes, Observer, Operation};
+use parking_lot::Mutex;
 
 fn open(path: &Path) -> Folder {
     Folder::open(path, Modes::default()).unwrap()
@@ -111,7 +112,7 @@ impl Observer for Seen {
     fn before(&self, operation: &Operation<'_>) -> std::io::Result<()> {
         let text = format!("{operation:?}");
         let is_refused = text.contains("refused");
-        self.0.lock().unwrap().push(text);
+        self.0.lock().push(text);
         if is_refused { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 }
@@ -130,7 +131,7 @@ fn an_observer_sees_each_operation_before_it_is_done() {
     folder.replace("y", b"y").unwrap();
     assert!(folder.write_new("refused", b"").is_err() && !path.join("refused").exists());
     folder.remove("y").unwrap();
-    let seen = seen.0.lock().unwrap();
+    let seen = seen.0.lock();
     let kinds: Vec<&str> = seen.iter().map(|one| one.split(['(', ' ']).next().unwrap()).collect();
     let expected = [
         "MakeFolder",

@@ -4,8 +4,9 @@
 //! requests, as of one program that floods the server, are answered in turn, and so is everybody among them.
 //! Where nothing becomes free, as behind clients that say nothing, nobody waits.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 /// A place that became free so recently promises another one soon.
 const TURNOVER: Duration = Duration::from_millis(100);
@@ -36,26 +37,20 @@ impl Places {
 
     /// A place, as soon as there is one; none where none is to be had soon.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.taken >= self.most {
             let since = state.freed?.elapsed();
             let left = TURNOVER.checked_sub(since).filter(|left| !left.is_zero())?;
-            let waited = self.is_free.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.is_free.wait_for(&mut state, left);
         }
         state.taken += 1;
         Some(Place(self))
-    }
-
-    /// The state is whole whatever happened while the lock was held.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         (state.taken, state.freed) = (state.taken.saturating_sub(1), Some(Instant::now()));
         self.0.is_free.notify_one();
     }

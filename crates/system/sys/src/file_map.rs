@@ -9,7 +9,9 @@ use std::io::Read;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::cut::Watched;
 use crate::spool::{Spooled, spool};
@@ -80,7 +82,7 @@ static MAPPED: Mutex<Vec<Arc<Mapped>>> = Mutex::new(Vec::new());
 /// # Errors
 /// The first that had not.
 pub fn check_mapped_files() -> Result<(), CutShort> {
-    let mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mapped = MAPPED.lock();
     mapped.iter().find_map(|one| one.cut_short()).map_or(Ok(()), Err)
 }
 
@@ -122,7 +124,7 @@ impl Drop for FileMap {
         let Bytes::Mapped(own) = &self.bytes else { return };
         // What is known of it would be lost.
         if own.cut_short().is_none() {
-            let mut all = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = MAPPED.lock();
             all.retain(|one| !Arc::ptr_eq(one, own));
         }
     }
@@ -171,7 +173,7 @@ impl FileMap {
         // was said above.
         let watched = unsafe { Watched::new(map.as_ptr(), map.len(), false) }.map_err(io)?;
         let mapped = Arc::new(Mapped { watched, map, file, path: path.to_owned() });
-        MAPPED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&mapped));
+        MAPPED.lock().push(Arc::clone(&mapped));
         Ok(Self { bytes: Bytes::Mapped(mapped) })
     }
 }
@@ -257,7 +259,7 @@ mod tests {
             assert_eq!((cut.offset, cut.was_bytes, cut.is_bytes), (offset, 100_000, to));
             drop(map);
             assert_eq!(check_mapped_files().unwrap_err().path, file.path());
-            MAPPED.lock().unwrap().clear();
+            MAPPED.lock().clear();
         }
     }
 }

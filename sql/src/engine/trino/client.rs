@@ -1,9 +1,9 @@
 //! Trino's statement protocol: a statement is posted, and what it gives is fetched page by page, within bounds.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use datafusion::error::{DataFusionError, Result};
 use serde::Deserialize;
 use serde_json::Value;
@@ -134,7 +134,7 @@ impl Client {
         let mut columns = Vec::new();
         loop {
             let next = page.next_uri.take().map(|uri| self.own(&uri)).transpose()?;
-            self.next.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&next);
+            self.next.lock().clone_from(&next);
             if let Some(fault) = page.error {
                 return Err(self.refused(fault));
             }
@@ -258,7 +258,7 @@ impl Client {
 
     /// Has the statement that runs end, if one does.
     pub(super) fn cancel(&self) {
-        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let next = self.next.lock().take();
         if let Some(next) = next {
             let request = self.signed(self.agent.delete(next.as_str()));
             let request = request.config().timeout_global(Some(MOST_CANCEL_TIME)).build();

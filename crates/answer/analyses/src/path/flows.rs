@@ -1,7 +1,6 @@
 //! What leads from thread to thread, for tools that draw it: hand-overs, and requests from step to step.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use timeline::Vm;
 use timeline::reading::each_trace_event;
 
@@ -40,7 +39,7 @@ struct Shared<'m, 's, F> {
 
 impl<F: FlowSink> HandoverSink for Shared<'_, '_, F> {
     fn handover(&mut self, handover: &Handover) {
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner).handover(handover);
+        self.sink.lock().handover(handover);
     }
 }
 
@@ -52,7 +51,7 @@ impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
             place: step.place,
             on: step.on,
         }));
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner).request(&self.steps);
+        self.sink.lock().request(&self.steps);
     }
 }
 

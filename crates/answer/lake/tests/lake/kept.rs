@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use lake::store::{Added, Addition, Storage};
 use lake::tables::SESSIONS;
 use lake::{Files, Ids, Table, write_tables};
+use parking_lot::Mutex;
 
 use crate::whole::asked;
 
@@ -48,7 +49,7 @@ fn made(of: Recorded<'_>, metadata: Vec<(String, String)>) -> Made {
     static KNOWN: LazyLock<Mutex<BTreeMap<Key, Made>>> = LazyLock::new(Mutex::default);
     let (host, hash, begun_ns) = of;
     let key = (host.to_owned(), hash.to_owned(), begun_ns, metadata.clone());
-    let mut known = KNOWN.lock().unwrap();
+    let mut known = KNOWN.lock();
     let made = known.entry(key).or_insert_with(|| {
         asked(host, hash, Some(begun_ns), |question, ids| {
             let mut kept = Kept { metadata, ..Kept::default() };

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use lake::store::{Before, Entry, Objects};
+use parking_lot::Mutex;
 
 /// What is in a bucket: copies share it.
 #[derive(Clone, Default)]
@@ -23,12 +24,12 @@ struct Content {
 impl Bucket {
     /// Another bucket with the same in it.
     pub(crate) fn duplicate(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())))
+        Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 
     /// Writes all of it into a folder, as those read it who know no stores.
     pub(crate) fn write_to(&self, root: &Path) {
-        for (name, (bytes, _)) in &self.0.lock().unwrap().objects {
+        for (name, (bytes, _)) in &self.0.lock().objects {
             let path = root.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
@@ -36,7 +37,7 @@ impl Bucket {
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap().objects.keys().cloned().collect()
+        self.0.lock().objects.keys().cloned().collect()
     }
 }
 
@@ -92,7 +93,7 @@ impl Client {
             Some((at, Event::Other)) if number == at => (self.other)(),
             _ => (),
         }
-        let answer = call(&mut self.bucket.0.lock().unwrap());
+        let answer = call(&mut self.bucket.0.lock());
         if self.event == Some((number, Event::KilledAfter)) { Err(killed()) } else { answer }
     }
 }

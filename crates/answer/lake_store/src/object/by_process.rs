@@ -2,9 +2,9 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::messages::{Call, Reply, bytes, read, write};
 use super::{Before, Objects};
@@ -63,7 +63,7 @@ impl ObjectsByProcess {
         (body, bytes): (&mut dyn Read, u64),
         answer: impl FnOnce(&mut dyn Read) -> io::Result<io::Result<T>>,
     ) -> io::Result<T> {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         let Some(mut calls) = ends.calls.take() else { return Err(gone()) };
         let sent = write(&mut calls, call)
             .and_then(|()| io::copy(&mut body.take(bytes), &mut calls))
@@ -179,7 +179,7 @@ impl Objects for ObjectsByProcess {
 impl Drop for ObjectsByProcess {
     fn drop(&mut self) {
         // It ends as its calls do.
-        self.ends.get_mut().unwrap_or_else(PoisonError::into_inner).calls = None;
+        self.ends.get_mut().calls = None;
         if let Some(process) = &mut self.process {
             let _ = process.wait();
         }

@@ -1,9 +1,10 @@
 //! An object as a file that Parquet is read from.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
@@ -41,7 +42,7 @@ impl<O: Objects> ObjectFile<O> {
         if left == 0 || most == 0 {
             return Ok(Bytes::new());
         }
-        let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut block = self.block.lock();
         let is_in = |begin: u64, bytes: &Bytes| (begin..begin + bytes.len() as u64).contains(&from);
         if !is_in(block.0, &block.1) {
             let bytes = most.clamp(BLOCK_BYTES, MOST_BYTES).min(left);
@@ -66,7 +67,7 @@ impl<O: Objects + 'static> ChunkReader for ObjectFile<O> {
     type T = ObjectReader<O>;
 
     fn get_read(&self, start: u64) -> Result<ObjectReader<O>> {
-        let block = self.block.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let block = self.block.lock().clone();
         let (objects, entry) = (Arc::clone(&self.objects), self.entry.clone());
         let file = ObjectFile { objects, entry, block: Mutex::new(block) };
         Ok(ObjectReader { file, at: start })

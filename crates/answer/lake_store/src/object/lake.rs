@@ -5,7 +5,9 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::file::ObjectFile;
 use super::{Before, Objects};
@@ -65,7 +67,7 @@ impl<O: Objects + 'static> ObjectLake<O> {
 
     fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
         done.inspect_err(|error| {
-            let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut first = self.fault.lock();
             first.get_or_insert_with(|| error.to_string());
         })
     }
@@ -156,6 +158,6 @@ impl<O: Objects + 'static> Storage for ObjectLake<O> {
     }
 
     fn write_fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fault.lock().clone()
     }
 }

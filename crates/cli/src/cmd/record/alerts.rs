@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use confine::Confined;
 use httpd::{Answer, Bounds, Guard, Query, Server};
+use parking_lot::Mutex;
 use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn answer(
     let Some(text) = firing(&message) else {
         return Answer::sentence(200, "no alert fires: nothing is to be done");
     };
-    let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut latest = latest.lock();
     if latest.is_some_and(|latest| latest.elapsed() < rest) {
         return Answer::sentence(
             200,

@@ -1,12 +1,13 @@
 //! Watches live figures while a flight recorder goes on: what was before, and whether a condition holds.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use live::{Accounting, By, Changes, Condition, Held, History, Interval, Limits};
+use parking_lot::{Mutex, MutexGuard};
 use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
 
 use crate::notice::say;
@@ -64,8 +65,7 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, History> {
-        // A list is whole whatever happened while the lock was held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

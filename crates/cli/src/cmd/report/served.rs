@@ -6,12 +6,13 @@ mod picked;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use analyses::lanes::LaneRoom;
 use analyses::over_time::lanes_over_time;
 use anyhow::{Context, bail};
 use httpd::{Answer, Body, Bounds, Query, Server};
+use parking_lot::Mutex;
 use printable::messages;
 use report::events::{Machine, Style, write_events};
 use report::html::{PageReport, write_lanes};
@@ -121,7 +122,7 @@ impl Served {
             return Answer::sentence(400, "from and to are nanoseconds from the page's beginning");
         };
         // Nothing is left behind by an answer that failed.
-        let _only_this = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only_this = self.one_at_a_time.lock();
         of(self, query, range).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: no answer: {error:#}");
             Answer::sentence(500, "the recordings can't be read: hyperscope says why")

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tracedat::Cmdlines;
 
 use super::shape::{Behind, THREADS};
@@ -79,7 +80,7 @@ impl Comms {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some((stream, found)) = self.streams.get(at).zip(found.get(at)) else { return };
-                *found.lock().unwrap_or_else(PoisonError::into_inner) = self.of_stream(stream);
+                *found.lock() = self.of_stream(stream);
             }
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -89,8 +90,7 @@ impl Comms {
             }
             work();
         });
-        let whole = |one: Mutex<Named>| one.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.into_iter().map(whole).collect()
+        found.into_iter().map(Mutex::into_inner).collect()
     }
 
     fn of_stream(&self, stream: &CtfStream) -> Named {

@@ -40,7 +40,7 @@ fn the_first_server_that_has_it_gives_it_and_it_is_asked_for_once() {
     }
     assert_eq!([empty.count(), has.count(), last.count()], [1, 1, 0]);
     assert_eq!(has.paths(), [format!("/buildid/{}/debuginfo", program.build_id)]);
-    assert_eq!((heard.lines(), heard.0.lock().unwrap().1), (vec![], expected.len() as u64));
+    assert_eq!((heard.lines(), heard.0.lock().1), (vec![], expected.len() as u64));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_body_without_end_is_cut_at_the_size_that_is_allowed() {
     assert_eq!(client.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
     assert!(heard.lines()[0].contains("more than 4194304 bytes"), "{heard:?}");
     assert_eq!(kept(at.path()), []);
-    assert!(heard.0.lock().unwrap().1 <= 4 << 20);
+    assert!(heard.0.lock().1 <= 4 << 20);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_server_that_announces_too_much_sends_nothing() {
     bounds.most_file_bytes = 1000;
     let (mut client, heard) = with(bounds);
     assert_eq!(client.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
-    assert_eq!((heard.lines().len(), heard.0.lock().unwrap().1), (1, 0));
+    assert_eq!((heard.lines().len(), heard.0.lock().1), (1, 0));
 }
 
 /// Servers that say nothing, and those that say a byte now and then: given up in time, and once for all.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use debuginfod::{Coming, Debuginfod, Settings, Watch};
+use parking_lot::Mutex;
 use symbols::{BuildId, ElfFunctions};
 
 /// A stripped program, and what was stripped off.
@@ -50,20 +51,20 @@ pub(crate) struct Heard(pub(crate) Arc<Mutex<(Vec<String>, u64)>>);
 
 impl Watch for Heard {
     fn coming(&mut self, file: &Coming<'_>) {
-        let mut heard = self.0.lock().unwrap();
+        let mut heard = self.0.lock();
         heard.1 = heard.1.max(file.bytes);
     }
 
     fn over(&mut self) {}
 
     fn said(&mut self, line: &str) {
-        self.0.lock().unwrap().0.push(line.to_owned());
+        self.0.lock().0.push(line.to_owned());
     }
 }
 
 impl Heard {
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().0.clone()
+        self.0.lock().0.clone()
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
+
+use parking_lot::Mutex;
 
 /// A server on this machine.
 pub(crate) struct Server {
@@ -27,7 +29,7 @@ impl Server {
                 while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
                 let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
                 counted.fetch_add(1, Ordering::Relaxed);
-                noted.lock().unwrap().push(path.clone());
+                noted.lock().push(path.clone());
                 answer(&path, &mut stream);
             }
         });
@@ -40,7 +42,7 @@ impl Server {
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
-        self.paths.lock().unwrap().clone()
+        self.paths.lock().clone()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Barrier, Mutex, mpsc};
+use std::sync::{Barrier, mpsc};
 
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
@@ -446,7 +447,7 @@ fn the_vcpus_of_a_large_host_are_counted_and_taken_out() {
                 .spawn_scoped(scope, || {
                     all_began.wait();
                     for code in 0..reasons {
-                        let mut played = room.lock().unwrap();
+                        let mut played = room.lock();
                         played.run("on_exit", &[code]);
                         played.entry();
                     }

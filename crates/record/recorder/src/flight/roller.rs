@@ -1,13 +1,14 @@
 //! A thread that empties one CPU's buffer into segments, and begins a new one when it is asked to.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use confine::Confined;
 use folder::{Folder, OutFile};
+use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::{RawPages, StatsFile};
@@ -35,14 +36,14 @@ impl Orders {
 
     /// What is given when a generation ends; none where it has ended by now, as others after it may have.
     fn end_of(&self, generation: u64) -> Option<Signal> {
-        let order = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = self.0.lock();
         (order.0 == generation).then(|| order.1.clone())
     }
 
     /// Ends the generation that goes on; its number.
     pub(crate) fn roll(&self) -> io::Result<u64> {
         let next = Signal::new()?;
-        let mut order = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut order = self.0.lock();
         let (number, ended) = (order.0, std::mem::replace(&mut order.1, next));
         order.0 += 1;
         ended.give();

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use channel::{Control, Heard};
 use confine::Confined;
 use folder::Folder;
+use parking_lot::Mutex;
 use waits::{Deadline, Wait};
 use wire::{CpuEnd, DeviceRange, EventCost, Message, NamedDevice, Started, Status};
 
@@ -129,7 +130,7 @@ impl Conversation {
     /// Has the thread give what was said by now, which it does within a second.
     pub(crate) fn ask(&self) -> Receiver<Ended> {
         let (send, said) = mpsc::channel();
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         match &asked.1 {
             // Whoever wants to know waits for it here.
             Some(ended) => drop(send.send(ended.said())),
@@ -184,7 +185,7 @@ impl Conversation {
     }
 
     pub(crate) fn status(&self) -> GuestStatus {
-        lock(&self.guest_status).clone()
+        self.guest_status.lock().clone()
     }
 
     /// Whether nothing more is said, waiting for that as long as `wait` says.
@@ -258,7 +259,7 @@ impl ControlLoop {
         };
         if let Some(why) = why {
             self.fault(format!("its recording ended early: {why}"));
-            lock(&self.guest_status).over = Some(why);
+            self.guest_status.lock().over = Some(why);
         }
     }
 
@@ -269,7 +270,7 @@ impl ControlLoop {
 
     /// Answers who wants to know what was said by now.
     fn answer(&self) {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let asked = self.asked.lock().0.take();
         if let Some(asked) = asked {
             // It may have waited long enough.
             let _ = asked.send(self.ended.said());
@@ -279,7 +280,7 @@ impl ControlLoop {
     /// Keeps what was said for who wants to know it later, where that may be.
     fn keep_said(&self) {
         if self.files.keeps_segments() {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = self.asked.lock();
             asked.1 = Some(self.ended.said());
         }
         self.answer();
@@ -411,13 +412,13 @@ impl ControlLoop {
                 self.ended.status = status;
                 if self.stopping.is_none() || self.left_first {
                     let why = "its agent got a signal to end".to_owned();
-                    lock(&self.guest_status).over = Some(why.clone());
+                    self.guest_status.lock().over = Some(why.clone());
                     self.fault(format!("its recording ended early: {why}"));
                 }
                 return true;
             }
             Message::Refused(why) => {
-                lock(&self.guest_status).over = Some(why.clone());
+                self.guest_status.lock().over = Some(why.clone());
                 self.fault(why);
                 return true;
             }
@@ -437,7 +438,7 @@ impl ControlLoop {
         }
         self.ended.started = Some(started);
         self.begun = Some(Instant::now());
-        lock(&self.guest_status).started = true;
+        self.guest_status.lock().started = true;
     }
 
     fn write_texts(&mut self, clock_line: String) -> io::Result<()> {
@@ -468,7 +469,7 @@ impl ControlLoop {
     }
 
     fn note(&mut self, status: Status) {
-        let mut guest_status = lock(&self.guest_status);
+        let mut guest_status = self.guest_status.lock();
         guest_status.lost = status.cpus.iter().map(|cpu| cpu.lost).fold(0, u64::saturating_add);
         let sent = status.cpus.iter().map(|cpu| cpu.sent_bytes);
         guest_status.sent_bytes = sent.fold(0, u64::saturating_add);
@@ -486,9 +487,4 @@ impl ControlLoop {
 /// Whether a guest has closed the channel; what it sent before that is still to be read.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
-}
-
-/// What is said of it is whole whatever happened while the lock was held.
-fn lock(guest_status: &Mutex<GuestStatus>) -> MutexGuard<'_, GuestStatus> {
-    guest_status.lock().unwrap_or_else(PoisonError::into_inner)
 }

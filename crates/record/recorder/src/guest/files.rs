@@ -4,12 +4,13 @@
 //! and what is more than the host has set aside for it is dropped and counted.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use confine::Unconfined;
 use folder::{Folder, OutFile};
+use parking_lot::Mutex;
 use wire::PageHead;
 
 use crate::flight::segment_file;
@@ -186,7 +187,7 @@ impl GuestFiles {
 
     /// Why pages could not be written, the first time that was so.
     pub(crate) fn failure(&self) -> Option<io::Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure.lock().take()
     }
 
     /// Bytes of a page.
@@ -196,7 +197,7 @@ impl GuestFiles {
 
     /// What came of each CPU so far.
     pub(crate) fn received(&self) -> Vec<CpuReceived> {
-        self.cpus.iter().map(|cpu| lock(cpu).received).collect()
+        self.cpus.iter().map(|cpu| cpu.lock().received).collect()
     }
 
     /// Bytes that were no pages of this guest.
@@ -220,7 +221,7 @@ impl GuestFiles {
     /// and later ones are tried: a disk that is full may have room again.
     pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
-        let mut cpu = lock(cpu);
+        let mut cpu = cpu.lock();
         if head.offset < cpu.expected {
             // It has sent these before, or says so: they count as damage.
             self.note_malformed(pages.len() as u64);
@@ -245,13 +246,13 @@ impl GuestFiles {
         if let Err(error) = written {
             cpu.received.lost = cpu.received.lost.saturating_add(pages.len() as u64);
             cpu.miss();
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.failure.lock().get_or_insert(error);
         }
     }
 
     /// Adds a page that comes after the last one of its CPU and `missed` that are missing.
     pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) {
-        let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| lock(cpu).expected) else {
+        let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| cpu.lock().expected) else {
             self.note_malformed(page.len() as u64);
             return;
         };
@@ -268,13 +269,13 @@ impl GuestFiles {
     /// Notes that pages did not come whole after their head.
     pub(crate) fn lose(&self, head: &PageHead) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
-        lock(cpu).skip_to(head.offset.saturating_add(head.bytes.into()));
+        cpu.lock().skip_to(head.offset.saturating_add(head.bytes.into()));
     }
 
     /// Notes how many bytes a guest sent in all.
     pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
         let Some(cpu) = self.cpus.get(cpu as usize) else { return };
-        lock(cpu).skip_to(bytes);
+        cpu.lock().skip_to(bytes);
     }
 
     /// Takes room for bytes of a file that is not one of these; false when there is not enough left.
@@ -294,7 +295,7 @@ impl GuestFiles {
 
     /// Bytes that a CPU has sent by now, as far as is known.
     pub(crate) fn sent_so_far(&self, cpu: u32) -> u64 {
-        self.cpus.get(cpu as usize).map_or(0, |cpu| lock(cpu).expected)
+        self.cpus.get(cpu as usize).map_or(0, |cpu| cpu.lock().expected)
     }
 }
 
@@ -347,11 +348,6 @@ impl Cpu {
         self.written.store(self.received.written, Ordering::Release);
         Ok(())
     }
-}
-
-/// A CPU's counts are whole whatever happened while the lock was held.
-fn lock(cpu: &Mutex<Cpu>) -> MutexGuard<'_, Cpu> {
-    cpu.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Pages in transit from one stream to the files: those of one head at a time.

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use channel::{PageConsumer, Pause, Poller, Stream};
 use confine::Confined;
+use parking_lot::Mutex;
 use waits::{Deadline, Signal, Wait};
 use wire::{PageDecoder, Piece};
 
@@ -58,7 +59,7 @@ impl Receivers {
 
     /// Begins to take the pages of one more stream.
     pub(crate) fn add(&self, stream: Stream) -> io::Result<()> {
-        let mut threads = self.threads();
+        let mut threads = self.threads.lock();
         if threads.len() >= MOST_STREAMS {
             return Err(io::Error::other("it makes more page streams than any guest needs"));
         }
@@ -88,14 +89,14 @@ impl Receivers {
         };
         let task =
             Task::spawn("guest-rings".into(), Confined::Reader, move || taker.take_rings(rings))?;
-        self.threads().push(task);
+        self.threads.lock().push(task);
         Ok(())
     }
 
     /// Waits until what is still on its way has come, no longer than this; what went wrong.
     pub(crate) fn end(&self, until: Deadline) -> Vec<io::Error> {
         self.stop.give();
-        let threads = std::mem::take(&mut *self.threads());
+        let threads = std::mem::take(&mut *self.threads.lock());
         let end = |task: Task<io::Result<()>>| match task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.err(),
             Outcome::Panicked => Some(io::Error::other("its thread panicked")),
@@ -105,11 +106,6 @@ impl Receivers {
         // Of hundreds of streams one is enough to report.
         faults.dedup_by_key(|fault| fault.to_string());
         faults.into_iter().chain(self.files.failure()).collect()
-    }
-
-    /// A list of threads is whole whatever happened while the lock was held.
-    fn threads(&self) -> MutexGuard<'_, Vec<Task<io::Result<()>>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use folder::Folder;
+use parking_lot::Mutex;
 
 use crate::guest::files::CpuReceived;
 
@@ -45,12 +45,12 @@ impl Segments {
     /// Begins the next.
     pub(crate) fn roll(&self, received: Vec<CpuReceived>) {
         let number = self.current.fetch_add(1, Ordering::Relaxed) + 1;
-        self.lock().push_back((number, Instant::now(), received));
+        self.begun.lock().push_back((number, Instant::now(), received));
     }
 
     /// Removes those that ended before a time; their bytes.
     pub(crate) fn forget(&self, folder: &Folder, keep_from: Instant) -> u64 {
-        let mut begun = self.lock();
+        let mut begun = self.begun.lock();
         while begun.get(1).is_some_and(|(_, next, _)| *next <= keep_from) {
             begun.pop_front();
         }
@@ -76,7 +76,7 @@ impl Segments {
             let bytes = file.metadata()?.len();
             kept.files.entry(cpu).or_default().push((file, bytes));
         }
-        let begun = self.lock();
+        let begun = self.begun.lock();
         let before = begun.front().map(|(.., received)| received.as_slice()).unwrap_or_default();
         for (cpu, now) in received.iter().enumerate() {
             let before = before.get(cpu).copied().unwrap_or_default();
@@ -91,11 +91,6 @@ impl Segments {
             });
         }
         Ok(kept)
-    }
-
-    /// A list is whole whatever happened while the lock was held.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Instant, Vec<CpuReceived>)>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

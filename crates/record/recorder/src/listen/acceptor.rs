@@ -9,7 +9,7 @@ use channel::{Arrival, Arrivals};
 use waits::{Signal, Wait};
 use wire::Message;
 
-use super::{Shared, lock};
+use super::Shared;
 
 /// The longest single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
@@ -39,12 +39,12 @@ pub(super) fn admit(arrival: Arrival, shared: &Arc<Shared>) {
         Message::GuestHello(_) => {
             let for_guest = Arc::clone(shared);
             let guest = thread::spawn(move || for_guest.record(control, peer));
-            let mut guests = lock(&shared.guests);
+            let mut guests = shared.guests.lock();
             guests.retain(|guest| !guest.is_finished());
             guests.push(guest);
         }
         Message::Attach(_) => {
-            let taker = lock(&shared.takers).get(&(peer.clone(), session)).cloned();
+            let taker = shared.takers.lock().get(&(peer.clone(), session)).cloned();
             match taker {
                 Some(taker) => {
                     let stream = control.into_stream();

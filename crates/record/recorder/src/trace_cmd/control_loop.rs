@@ -2,11 +2,12 @@
 //! that is slow or silent holds nobody up.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use channel::TraceCmd;
 use confine::Confined;
+use parking_lot::Mutex;
 use waits::{Deadline, Wait};
 use wire::trace_cmd::{Message, ReadError};
 
@@ -50,7 +51,7 @@ impl ControlLoop {
 
     /// Why the guest is not recorded any more, if so.
     pub(super) fn over(&self) -> Option<String> {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.over.lock().clone()
     }
 
     /// Whether nothing more is said, waiting for that as long as `wait` says.
@@ -82,7 +83,7 @@ fn run(
     let wait = Wait::until(until).or(&cut);
     if let Some(why) = &gone {
         result.faults.push(format!("its recording ended early: {why}"));
-        *over.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
+        *over.lock() = Some(why.clone());
     } else {
         let send_wait = Wait::until(until.min(Deadline::after(STOP_MESSAGE))).or(&cut);
         if let Err(error) = agent.send_within(&Message::Close, send_wait) {
