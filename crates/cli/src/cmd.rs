@@ -1,4 +1,4 @@
-//! One file per verb.
+//! One file per verb, but for those that describe all of them: `crate::verbs` has these.
 
 pub(crate) mod ab;
 pub(crate) mod advice;
@@ -6,7 +6,6 @@ pub(crate) mod align;
 pub(crate) mod bench;
 pub(crate) mod boot;
 pub(crate) mod calls;
-pub(crate) mod completions;
 pub(crate) mod cpu;
 pub(crate) mod critical;
 pub(crate) mod diff;
@@ -22,7 +21,6 @@ pub(crate) mod keys;
 pub(crate) mod lab;
 pub(crate) mod lake;
 pub(crate) mod listen;
-pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod nested;
 pub(crate) mod path;

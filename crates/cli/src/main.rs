@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use printable::{line, lines};
 
-use crate::args::{Cli, Verb};
+use crate::verb::{Conflict, Memory};
+use crate::verbs::Cli;
 use session::Misuse;
 
 mod args;
@@ -35,6 +36,8 @@ mod running;
 mod session_tables;
 mod sql_program;
 mod stored_frames;
+mod verb;
+mod verbs;
 
 #[global_allocator]
 static MEMORY: sys::CountedMemory = sys::CountedMemory;
@@ -42,13 +45,17 @@ static MEMORY: sys::CountedMemory = sys::CountedMemory;
 fn main() -> ExitCode {
     // Wrong arguments end in clap with exit code 2.
     let cli = Cli::read();
-    if let Some(memory) = cli.verb.memory() {
-        memory.apply();
+    let verb = cli.verb.args();
+    if let Memory::Limits(limits) = verb.memory() {
+        limits.apply();
     }
-    match whole(run(&cli)) {
+    match whole(verb.run()) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(conflict) = error.downcast_ref::<Conflict>() {
+                cli.refuse(&conflict.0);
+            }
             report(&error);
             if error.is::<Misuse>() {
                 ExitCode::from(exit_codes::MISUSE)
@@ -68,53 +75,6 @@ fn whole(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         (Err(cut), Err(error)) if !is_broken_pipe(&error) => Err(error.context(cut)),
         (_, done) => done,
     }
-}
-
-fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
-    let done = match &cli.verb {
-        // A command run in the lab ends with a code of its own.
-        Verb::Lab(args) => return cmd::lab::run(args),
-        Verb::Diff(args) => {
-            let sides = args.sides().unwrap_or_else(|what| Cli::refuse("diff", &what));
-            return cmd::diff::run(args, &sides);
-        }
-        Verb::Ab(args) => return cmd::ab::run(args),
-        Verb::Sensitivity(args) => cmd::sensitivity::run(args),
-        Verb::Fleet(args) => return cmd::fleet::run(args),
-        Verb::Exits(args) => cmd::exits::run(args),
-        Verb::Nested(args) => cmd::nested::run(args),
-        Verb::Advice(args) => cmd::advice::run(args),
-        Verb::Cpu(args) => cmd::cpu::run(args),
-        Verb::Profile(args) => cmd::profile::run(args),
-        Verb::Irqs(args) => cmd::irqs::run(args),
-        Verb::Virtio(args) => cmd::virtio::run(args),
-        Verb::Vmm(args) => cmd::vmm::run(args),
-        Verb::Boot(args) => cmd::boot::run(args),
-        Verb::Calls(args) => cmd::calls::run(args),
-        Verb::Events(args) => cmd::events::run(args),
-        Verb::Export(args) => cmd::export::run(args),
-        Verb::Lake(args) => cmd::lake::run(args),
-        Verb::Sql(args) => cmd::sql::run(args),
-        Verb::Path(args) => cmd::path::run(args),
-        Verb::Critical(args) => cmd::critical::run(args),
-        Verb::Hypertrace(args) => cmd::hypertrace::run(args),
-        Verb::Align(args) => cmd::align::run(args),
-        Verb::Report(args) => cmd::report::run(args),
-        Verb::Info(args) => cmd::info::run(args),
-        // A command that was recorded ends with a code of its own.
-        Verb::Record(args) => return cmd::record::run(args),
-        Verb::Bench(args) => cmd::bench::run(args),
-        Verb::Listen(args) => cmd::listen::run(args),
-        Verb::Publish(args) => cmd::publish::run(args),
-        Verb::Top(args) => cmd::top::run(args),
-        Verb::Serve(args) => cmd::serve::run(args),
-        Verb::Flight(args) => cmd::flight::run(args),
-        Verb::Mark(args) => cmd::mark::run(args),
-        Verb::Keys(args) => cmd::keys::run(args),
-        Verb::Completions(args) => cmd::completions::run(args),
-        Verb::Man(args) => cmd::man::run(args),
-    };
-    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Says on standard error what went wrong; when that is gone, too, nothing can be said.

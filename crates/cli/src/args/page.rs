@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory};
 
-use super::{Cli, MethodArgs};
+use super::MethodArgs;
 use crate::args::debug_files::DebugFilesArgs;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::PartArgs;
@@ -59,20 +58,4 @@ pub(crate) struct PageArgs {
     pub(crate) debug_files: DebugFilesArgs,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-}
-
-impl PageArgs {
-    /// Ends the process with code 2: a page is nothing to be shown on a terminal.
-    pub(crate) fn refuse_terminal(&self) -> ! {
-        let mut command = Cli::command();
-        command.build();
-        let report = command.find_subcommand_mut("report");
-        report
-            .unwrap_or(&mut Cli::command())
-            .error(
-                ErrorKind::MissingRequiredArgument,
-                "a page is for a browser: name a file with -o report.html",
-            )
-            .exit()
-    }
 }

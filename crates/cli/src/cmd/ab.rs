@@ -28,11 +28,26 @@ use crate::args::ab::AbArgs;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::notice::say;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 pub(crate) use self::lab_workload::LabWorkload;
 
-pub(crate) fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
+impl VerbArgs for AbArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let setups = args.setups()?;
     let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &[])?;

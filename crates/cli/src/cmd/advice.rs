@@ -1,20 +1,45 @@
 //! `hyperscope advice`: why exits and waits happen, and what usually helps.
 
+use std::process::ExitCode;
+
 use analyses::advice::{EvidenceOf, advise};
 use analyses::cpu::{TakenCpu, cpu};
 use analyses::exit_question::ask;
 use analyses::nested::OfLevelTwo;
+use clap::Args;
 use report::AdviceReport;
 use session::{Selection, Session};
 
 use crate::args::ReportArgs;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// Recordings are read for their exits, and for who had CPUs that vCPUs waited for.
 const PASSES: u64 = 2;
 
-pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+/// Arguments of `advice`.
+#[derive(Debug, Args)]
+pub(crate) struct AdviceArgs {
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl VerbArgs for AdviceArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.report.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.report.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(AdviceArgs { report: args }: &AdviceArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

@@ -1,14 +1,53 @@
 //! `hyperscope align`: how guests' clocks relate to their host's.
 
+use std::path::PathBuf;
+use std::process::ExitCode;
+
 use analyses::contents;
+use clap::Args;
 use report::AlignReport;
 use session::{Selection, Session};
 
-use crate::args::AlignArgs;
+use crate::args::{MemoryArgs, MethodArgs, OutputArgs, PartArgs};
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &AlignArgs) -> anyhow::Result<()> {
+/// Arguments of `align`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope align host.dat guest.dat                    all methods, and the one chosen\n  \
+    hyperscope align --format json host.dat guest.dat      offsets and bounds for scripts\n  \
+    hyperscope align --method time_shift NAME.hscope       what the recorder measured")]
+pub(crate) struct AlignArgs {
+    /// Recordings of a host and its guests, or sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+impl VerbArgs for AlignArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &AlignArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

@@ -3,6 +3,7 @@
 mod advice;
 mod tracers;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,12 +17,27 @@ use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchExitsArgs, BenchVerb
 use crate::cmd::lab::interrupted;
 use crate::lab_steps::LabSteps;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
+
+impl VerbArgs for BenchArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
 
 /// Runs the verb.
 ///
 /// # Errors
 /// When the lab can't be had, or something in it fails.
-pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.verb {
         BenchVerb::Advice(args) => advice::run(args),
         BenchVerb::Channels(args) => channels(args),

@@ -1,6 +1,7 @@
 //! `hyperscope boot`: how guests boot and go down, and what that costs their host.
 
 use std::io::Write;
+use std::process::ExitCode;
 
 use analyses::boot::BootMarks;
 use anyhow::Context;
@@ -10,8 +11,23 @@ use session::{Session, losses_of};
 use crate::args::boot::BootArgs;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &BootArgs) -> anyhow::Result<()> {
+impl VerbArgs for BootArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        Range::Within { from: self.from, to: self.to }
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &BootArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let svg = output::create_extra(args.svg.as_deref(), session.recordings())?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::ExitCode;
 
 use analyses::calls::{CallQuestion, GuestCalls, calls, guest_calls};
 use analyses::hypertrace::HypertraceFiles;
@@ -15,11 +16,26 @@ use crate::cmd::hypertrace::{collected, machines};
 use crate::output::{self, create_extra, write_extra};
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// Recordings are read for their own calls, and for those that guests sent.
 const PASSES: u64 = 2;
 
-pub(crate) fn run(args: &CallsArgs) -> anyhow::Result<()> {
+impl VerbArgs for CallsArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let mut session = Session::open(&files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

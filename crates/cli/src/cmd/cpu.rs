@@ -1,5 +1,7 @@
 //! `hyperscope cpu`: who used the CPUs, and for what.
 
+use std::process::ExitCode;
+
 use analyses::cpu::cpu;
 use anyhow::bail;
 use report::{CpuBy, CpuReport};
@@ -8,11 +10,26 @@ use session::{Misuse, Selection, Session};
 use crate::args::cpu::CpuArgs;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// Tables shown unless others are asked for.
 const DEFAULT: [CpuBy; 3] = [CpuBy::Vcpu, CpuBy::Taken, CpuBy::Thread];
 
-pub(crate) fn run(args: &CpuArgs) -> anyhow::Result<()> {
+impl VerbArgs for CpuArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;

@@ -1,5 +1,7 @@
 //! `hyperscope critical`: what a task or a request really waited for.
 
+use std::process::ExitCode;
+
 use analyses::critical::{Critical, CriticalOf, CriticalTask, NoSuchTask, busiest, critical};
 use analyses::path::{PathEnds, Paths, paths};
 use analyses::view::View;
@@ -11,8 +13,23 @@ use crate::args::critical::CriticalArgs;
 use crate::args::unless_zero;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &CriticalArgs) -> anyhow::Result<()> {
+impl VerbArgs for CriticalArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.say_guests_alone();
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

@@ -20,8 +20,24 @@ use crate::debug_files;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::output::{self, create_extra, write_extra};
 use crate::progress::Progress;
+use crate::verb::{Conflict, Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
+impl VerbArgs for DiffArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let sides = self.sides().map_err(Conflict)?;
+        run(self, &sides)
+    }
+}
+
+fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let all: Vec<PathBuf> = sides.a.iter().chain(sides.b).cloned().collect();
     refuse_twice(&all)?;
     let selection = Selection::from(&args.part).for_clocks_of_their_own("diff")?;

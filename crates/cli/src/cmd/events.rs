@@ -2,22 +2,117 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use analyses::vms::find_vms;
 use anyhow::{Context, anyhow, bail};
+use clap::{Args, value_parser};
 use eventfmt::EventFormat;
 use printable::messages;
-use report::events::{EventsSummary, Machine, Style, write_events_near};
+use report::events::{EventsSummary, Machine, Near, Style, write_events_near};
 use session::{Misuse, Selection, Session, say_losses};
 use sources::Recording;
 use timeline::Vm;
-use timeline::event_filter::{Condition, Filter, Unfit};
+use timeline::event_filter::{Condition, CpuSet, Filter, Unfit};
 
-use crate::args::{EventsArgs, EventsFormatArg};
+use crate::args::{EventsFormatArg, MemoryArgs, MethodArgs, NameArgs, RangeArgs};
 use crate::output;
 use crate::progress::Progress;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &EventsArgs) -> anyhow::Result<()> {
+/// Arguments of `events`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope events trace.dat | less\n  \
+    hyperscope events -e 'kvm:*' -e sched:sched_switch --cpu 0-1 trace.dat\n  \
+    hyperscope events -e kvm:kvm_exit --where 'exit_reason == 12' trace.dat\n  \
+    hyperscope events --where 'reason == EXIT_MSR' -B 2 -A 5 trace.dat   with events before and after\n  \
+    hyperscope events --format jsonl host.dat guest.dat")]
+pub(crate) struct EventsArgs {
+    /// Recordings, merged by time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?
+    #[arg(short, long = "event", value_name = "EVENT")]
+    pub(crate) events: Vec<String>,
+    /// Only these CPUs, such as 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) cpu: Option<CpuSet>,
+    /// Only events of these threads, separated by commas
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Only events of this VM's vCPU threads, and of its own recording; named as in exits
+    #[arg(long, value_name = "VM")]
+    pub(crate) vm: Option<String>,
+    #[command(flatten)]
+    pub(crate) names: NameArgs,
+    /// Only events of the threads of these vCPUs, such as 0,2-3, and of guests' own recordings
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) vcpu: Option<CpuSet>,
+    /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~; a name as events are
+    /// printed with it stands for its number, as in 'reason == EXIT_MSR'
+    #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
+    pub(crate) conditions: Vec<Condition>,
+    /// Also N events before each of those, of whatever kind, with -- between groups; --cpu, --pid, --vm, --vcpu,
+    /// --from and --to say among which
+    #[arg(short = 'B', long = "before", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) before: Option<u32>,
+    /// The same after each
+    #[arg(short = 'A', long = "after", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) after: Option<u32>,
+    /// The same before and after
+    #[arg(short = 'C', long = "context", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
+    pub(crate) context: Option<u32>,
+    /// Fields as they are recorded in place of the kernel's text
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// All events as their kernel prints them, as trace-cmd report -N does
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) numeric: bool,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    /// How events are printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: EventsFormatArg,
+    /// Write to this file in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Events near one that is asked for, at most.
+const MAX_NEAR: i64 = 100_000;
+
+impl EventsArgs {
+    /// What is printed near events that are asked for; none: nothing.
+    pub(crate) fn near(&self) -> Option<Near> {
+        let Self { before, after, context, .. } = self;
+        let lines = |own: &Option<u32>| own.or(*context).map(|lines| lines as usize);
+        let (before, after) = (lines(before), lines(after));
+        let is_asked = before.is_some() || after.is_some();
+        is_asked.then(|| Near { before: before.unwrap_or(0), after: after.unwrap_or(0) })
+    }
+}
+
+impl VerbArgs for EventsArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        self.range.into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.names.of_one_session())?;
     let filter = filter(args, session.recordings())?;
     let style = match (args.format, args.raw) {

@@ -6,6 +6,7 @@ mod tables;
 pub(crate) use tables::TableFolder;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
 
 use analyses::critical::CriticalWait;
 use anyhow::{Context, bail};
@@ -23,6 +24,7 @@ use crate::cmd::critical::critical_of_task;
 use crate::cmd::events;
 use crate::output::{self, ShownLines};
 use crate::progress::{Progress, reading};
+use crate::verb::{Conflict, Memory, Range, VerbArgs};
 
 /// Tracks take four readings: which there are, also of calls, what is on them, and single events.
 const PASSES_OF_TRACKS: u64 = 4;
@@ -30,7 +32,24 @@ const PASSES_OF_TRACKS: u64 = 4;
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 
-pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+impl VerbArgs for ExportArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        Range::Within { from: self.from, to: self.until() }
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        if let Some(conflict) = self.conflict() {
+            return Err(Conflict(conflict.to_owned()).into());
+        }
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let to_terminal = args.output.is_none() && io::stdout().is_terminal();
     if to_terminal && args.format() == ExportFormatArg::Perfetto {
         bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");

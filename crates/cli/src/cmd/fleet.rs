@@ -11,9 +11,28 @@ use anyhow::{Context, bail};
 use fleet::SelectionError;
 
 use crate::args::fleet::{FleetArgs, FleetVerb};
+use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
-pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
+impl VerbArgs for FleetArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(match &self.verb {
+            FleetVerb::Diff(args) => args.memory,
+            FleetVerb::Since(args) => args.memory,
+            FleetVerb::Simulate(args) => args.memory,
+        })
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     match &args.verb {
         FleetVerb::Diff(args) => diff::run(args),
         FleetVerb::Since(args) => since::run(args),

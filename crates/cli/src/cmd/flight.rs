@@ -1,6 +1,7 @@
 //! `hyperscope flight`: has a flight recorder that runs make a session of what it keeps.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use recorder::flight::{self, Answer};
@@ -10,8 +11,23 @@ use serde_json::json;
 
 use crate::args::flight::{DumpArgs, FlightArgs, FlightVerb};
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &FlightArgs) -> anyhow::Result<()> {
+impl VerbArgs for FlightArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &FlightArgs) -> anyhow::Result<()> {
     match &args.verb {
         FlightVerb::Dump(args) => dump(args),
     }

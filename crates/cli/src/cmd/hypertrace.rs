@@ -1,6 +1,7 @@
 //! `hyperscope hypertrace`: events that guests sent by hypercall, or in memory.
 
 use std::io::{BufWriter, Write};
+use std::process::ExitCode;
 
 use analyses::hypertrace::{
     HypertraceFiles, HypertraceSummary, Route, StoredFrames, StreamSummary, VcpuThread, hypertrace,
@@ -18,8 +19,23 @@ use crate::args::hypertrace::{HypertraceArgs, SourceArg};
 use crate::output;
 use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
+impl VerbArgs for HypertraceArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
     let (files, frames) = stored_frames::find(&args.files)?;
     let mut session = Session::open(&files, &args.part.vms.names.of_one_session())?;
     let stored = frames

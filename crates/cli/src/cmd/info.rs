@@ -1,14 +1,39 @@
 //! `hyperscope info`: what a recording holds.
 
+use std::process::ExitCode;
+
 use analyses::contents::contents_and_vms;
+use clap::Args;
 use report::{FileInfo, InfoReport};
 use session::{Selection, Session};
 
 use crate::args::ReportArgs;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+/// Arguments of `info`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl VerbArgs for InfoArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.report.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.report.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(InfoArgs { report: args }: &InfoArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

@@ -1,5 +1,7 @@
 //! `hyperscope irqs`: handlers of interrupts, of hosts and guests.
 
+use std::process::ExitCode;
+
 use analyses::irqs::{By, irqs};
 use report::IrqsReport;
 use session::{Selection, Session};
@@ -8,8 +10,23 @@ use crate::args::irqs::{IrqsArgs, IrqsBy};
 use crate::args::unless_zero;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &IrqsArgs) -> anyhow::Result<()> {
+impl VerbArgs for IrqsArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &IrqsArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;

@@ -4,14 +4,30 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use printable::messages;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 use crate::args::keys::KeysArgs;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &KeysArgs) -> anyhow::Result<()> {
+impl VerbArgs for KeysArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &KeysArgs) -> anyhow::Result<()> {
     let key = KeyPair::generate().context("cannot make a key")?;
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, args.name.as_str());

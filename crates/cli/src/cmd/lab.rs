@@ -19,17 +19,32 @@ use crate::args::lab::{
 use crate::args::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 
 mod asked;
 pub(crate) mod interrupted;
 mod run;
 mod truth;
 
+impl VerbArgs for LabArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self)
+    }
+}
+
 /// Runs the verb.
 ///
 /// # Errors
 /// When the lab can't do it; its message says what would mend that.
-pub(crate) fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
+fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &args.name)?;
     match &args.verb {

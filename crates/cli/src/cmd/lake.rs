@@ -4,6 +4,7 @@ mod key_file;
 
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,8 +25,28 @@ use crate::lake_place;
 use crate::notice::say;
 use crate::output;
 use crate::session_tables::{SessionTables, convert};
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &LakeArgs) -> anyhow::Result<()> {
+impl VerbArgs for LakeArgs {
+    fn memory(&self) -> Memory {
+        match &self.verb {
+            LakeVerb::Add(args) => Memory::Limits(args.memory),
+            LakeVerb::Compact(args) => Memory::Limits(args.memory),
+            LakeVerb::Verify(args) => Memory::Limits(args.memory),
+            LakeVerb::Gc(_) | LakeVerb::List(_) => Memory::Unbounded,
+        }
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &LakeArgs) -> anyhow::Result<()> {
     match &args.verb {
         LakeVerb::Add(args) => add(args),
         LakeVerb::Compact(args) => compact_days(args),

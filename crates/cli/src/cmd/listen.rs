@@ -1,5 +1,6 @@
 //! `hyperscope listen`: records guests as their agents connect, until a signal ends it.
 
+use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,26 @@ use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profi
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};
 use crate::notice::say;
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &ListenArgs) -> anyhow::Result<()> {
+impl VerbArgs for ListenArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &ListenArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let (listening, event) = Listening::begin(plan(args)?)?;

@@ -1,12 +1,29 @@
 //! `hyperscope mark`: puts a text among the events that are recorded just now, here and on this guest's host.
 
+use std::process::ExitCode;
+
 use anyhow::bail;
 use tracefs::{RecordedBuffer, Tracefs};
 
 use crate::args::mark::MarkArgs;
 use crate::notice::say;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &MarkArgs) -> anyhow::Result<()> {
+impl VerbArgs for MarkArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &MarkArgs) -> anyhow::Result<()> {
     let text = args.text.join(" ");
     if text.len() > hypertrace::MARK_BYTES {
         bail!("a mark has up to {} bytes, this one has {}", hypertrace::MARK_BYTES, text.len());

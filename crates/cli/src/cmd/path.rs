@@ -1,5 +1,7 @@
 //! `hyperscope path`: which ways requests take, and how long each hop lasts.
 
+use std::process::ExitCode;
+
 use analyses::path::{NoSuchEvent, PathEnds, paths};
 use report::PathReport;
 use session::{Selection, Session};
@@ -9,8 +11,23 @@ use crate::args::unless_zero;
 use crate::cmd::events::no_event;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &PathArgs) -> anyhow::Result<()> {
+impl VerbArgs for PathArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &PathArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.say_guests_alone();
     let out = output::open(args.output.output.as_deref(), session.recordings())?;

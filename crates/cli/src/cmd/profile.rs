@@ -1,6 +1,7 @@
 //! `hyperscope profile`: which code vCPUs ran.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use analyses::profile::{
     GuestStacks, GuestSymbols, Profile, ProfileQuestion, profile, profile_of_instructions,
@@ -17,8 +18,23 @@ use crate::debug_files;
 use crate::guest_symbols::{each_names_a_vm, guest_symbols};
 use crate::output::{self, Output, create_extra, write_extra};
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &ProfileArgs) -> anyhow::Result<()> {
+impl VerbArgs for ProfileArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.context.is_some() && args.by.0 != ProfileBy::Instruction {
         bail!(Misuse("--context is of instructions: add --by instruction".into()));
     }

@@ -1,5 +1,6 @@
 //! `hyperscope publish`: publishes to guests what happens to their vCPUs, until a signal ends it.
 
+use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,26 @@ use steal_publisher::{PublishOptions, Publisher, Summary};
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};
 use crate::notice::say;
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &PublishArgs) -> anyhow::Result<()> {
+impl VerbArgs for PublishArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let options = PublishOptions { guests: args.guests.clone(), interval: args.interval };

@@ -32,6 +32,7 @@ use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
 use crate::progress::Progress;
+use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// What sessions' folders are called, when none is named: hyperscope.hscope, hyperscope-1.hscope and so on.
@@ -43,7 +44,21 @@ const LINE: Duration = Duration::from_millis(500);
 /// How often it is looked whether the recording failed; each look is work of the recorder's own.
 const LOOK: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+impl VerbArgs for RecordArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self)
+    }
+}
+
+fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     if let Some(pid) = args.guard {
         return guard(pid).map(|()| ExitCode::SUCCESS);
     }

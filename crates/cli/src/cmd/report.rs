@@ -6,6 +6,7 @@ mod parts;
 mod served;
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 
 use analyses::each_exit::{ListRoom, MOST_LISTED_EXITS};
 use analyses::lanes::LaneRoom;
@@ -27,6 +28,7 @@ use crate::debug_files;
 use crate::output;
 use crate::page_names::leave_out_folders;
 use crate::progress::Progress;
+use crate::verb::{Conflict, Memory, Range, VerbArgs};
 
 /// Of the memory that may be taken, the part (one of this many) for spans of the timeline.
 const LANES_PART: u64 = 3;
@@ -52,9 +54,24 @@ const REQUESTS_PART: u64 = 32;
 /// Times that a recording is read; those of calls and boots are read for these, too.
 const PASSES: u64 = 2;
 
-pub(crate) fn run(args: &PageArgs) -> anyhow::Result<()> {
+impl VerbArgs for PageArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && !args.serve && io::stdout().is_terminal() {
-        args.refuse_terminal();
+        let what = "a page is for a browser: name a file with -o report.html";
+        return Err(Conflict(what.to_owned()).into());
     }
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.say_guests_alone();

@@ -1,6 +1,7 @@
 //! `hyperscope sensitivity`: what a workload pays for each nanosecond of an exit.
 
 use std::io;
+use std::process::ExitCode;
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::available_parallelism;
@@ -18,12 +19,27 @@ use crate::args::sensitivity::SensitivityArgs;
 use crate::cmd::record::stop_at_signals;
 use crate::notice::say;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// How often it is looked whether the workload still runs.
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
+impl VerbArgs for SensitivityArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     let delays: Vec<Duration> = args.delays.iter().copied().filter(|one| !one.is_zero()).collect();
     if delays.is_empty() {
         bail!(Misuse("--delays: one of them has to be longer than 0".to_owned()));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -18,6 +19,7 @@ use printable::messages;
 use crate::args::serve::ServeArgs;
 use crate::cmd::record::stop_at_signals;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
@@ -29,7 +31,21 @@ const CONNECTIONS: usize = 8;
 /// How long a client may take for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+impl VerbArgs for ServeArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     if args.once {

@@ -3,14 +3,30 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 
 use crate::args::sql::SqlArgs;
 use crate::sql_program;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
+impl VerbArgs for SqlArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let mut command = Command::new(sql_program::path()?);
     if args.list {
         command.arg("--list");
@@ -66,7 +82,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::verbs::{Cli, Verb};
 
     #[test]
     fn recordings_are_read_as_an_export_with_the_same_options_would() {

@@ -5,6 +5,7 @@ mod recording;
 mod terminal;
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,23 @@ use steal_viewer::{Format, Options, StealError, watch};
 use crate::args::top::{TopArgs, TopByArg, TopFormatArg};
 use crate::cmd::record::stop_at_signals;
 use crate::output::stdout_width;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
+impl VerbArgs for TopArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &TopArgs) -> anyhow::Result<()> {
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     if args.steal { steal(args, &is_over) } else { host(args, &is_over) }

@@ -1,5 +1,7 @@
 //! `hyperscope virtio`: what the queues of guests carry.
 
+use std::process::ExitCode;
+
 use analyses::virtio::virtio;
 use report::VirtioReport;
 use session::{Selection, Session};
@@ -7,8 +9,23 @@ use session::{Selection, Session};
 use crate::args::virtio::VirtioArgs;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &VirtioArgs) -> anyhow::Result<()> {
+impl VerbArgs for VirtioArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &VirtioArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;

@@ -1,5 +1,6 @@
 //! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
 
+use std::process::ExitCode;
 use std::slice::from_ref;
 
 use analyses::vmm::vmm;
@@ -13,8 +14,23 @@ use crate::args::vmm::VmmArgs;
 use crate::notice::say;
 use crate::output;
 use crate::progress::reading;
+use crate::verb::{Memory, Range, VerbArgs};
 
-pub(crate) fn run(args: &VmmArgs) -> anyhow::Result<()> {
+impl VerbArgs for VmmArgs {
+    fn memory(&self) -> Memory {
+        Memory::Limits(self.memory)
+    }
+
+    fn range(&self) -> Range {
+        (&self.part).into()
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let selection = Selection::from(&args.part);
     session.select_on_own_clocks(&selection)?;

@@ -2,17 +2,45 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 
-use crate::args::{Cli, ManArgs};
+use super::Cli;
 use crate::output;
+use crate::verb::{Memory, Range, VerbArgs};
 
 /// Where pages are made.
 const UNFINISHED: &str = ".hyperscope-man.tmp";
 
-pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope man | man -l -\n  \
+    hyperscope man -o /usr/local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write one page per command to this folder in place of printing the first
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl VerbArgs for ManArgs {
+    fn memory(&self) -> Memory {
+        Memory::Unbounded
+    }
+
+    fn range(&self) -> Range {
+        Range::Whole
+    }
+
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        run(self).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+fn run(args: &ManArgs) -> anyhow::Result<()> {
     // The pages of "help" would repeat the others.
     let command = Cli::command().disable_help_subcommand(true);
     let Some(folder) = &args.output else {
