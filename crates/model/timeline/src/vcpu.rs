@@ -10,12 +10,14 @@
 //! closes it.
 
 mod activity;
+mod phase;
 
-use crate::exit_span::{Detail, ExitSpan, Handler, Outcome};
+use crate::exit_span::{ExitSpan, Handler, Outcome};
 use crate::poll::KernelIntervals;
 use crate::thread_event::{Kind, ThreadEvent};
 
 pub use activity::VcpuActivity;
+use phase::{Cpu, Handling, OpenExit, Phase, Stay};
 
 /// Receives the exits of a recording, in time order per vCPU.
 pub trait ExitSink {
@@ -48,21 +50,6 @@ impl<S: ExitSink> ExitSink for Option<S> {
     }
 }
 
-/// Where the thread is while an exit is handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handling {
-    Kernel,
-    User,
-}
-
-/// Whether the thread runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cpu {
-    Running,
-    OffRunnable,
-    OffBlocked,
-}
-
 /// What comes after an interval of time that is accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SliceEnd {
@@ -85,35 +72,19 @@ pub(crate) struct VcpuThread {
     pub(crate) index: usize,
     /// The vCPU id of `kvm_entry`, once seen.
     pub(crate) vcpu_id: Option<u32>,
-    /// The exit being handled, while `open`; kept in place, for it is large and exits are many.
-    span: ExitSpan,
-    open: bool,
-    /// Up to here the open exit's time has been given to its parts.
-    accounted_ns: u64,
-    handling: Handling,
+    phase: Phase,
     cpu: Cpu,
-    /// It is off its CPU, and was woken since it went to sleep.
-    woken: bool,
+    /// Those of the open exit; here, so that their memory serves every exit.
     intervals: KernelIntervals,
-    /// From when to when it polled, by the last `kvm_vcpu_wakeup` of the open exit.
-    polled_ns: Option<(u64, u64)>,
     /// The scheduler's switches of this thread are in the recording.
     switches_recorded: bool,
     /// No loss leaves open whether the thread runs.
     cpu_known: bool,
     /// Switches of this thread that must have happened, and are not in the recording though no event was lost.
     pub(crate) switches_unseen: u64,
-    /// The thread was off its CPU at some time during the open exit.
-    was_off: bool,
-    /// Streams that held the open exit's own events: one, unless the thread moved.
-    stream: u16,
-    moved: bool,
+    stay: Stay,
     /// Level 2 runs, or did when the open exit began and nothing has changed that.
     in_l2: bool,
-    /// Time of `kvm_entry` while the guest runs.
-    guest_since_ns: Option<u64>,
-    /// First sign of the host in that window.
-    host_since_ns: Option<u64>,
     gaps: Vec<Gap>,
     /// Time of the latest event: what is accounted for up to here is not accounted for again.
     latest_ns: u64,
@@ -124,23 +95,14 @@ impl VcpuThread {
         Self {
             index,
             vcpu_id: None,
-            span: ExitSpan::new(0, 0, 0),
-            open: false,
-            accounted_ns: 0,
-            handling: Handling::Kernel,
+            phase: Phase::Unknown,
             cpu: Cpu::Running,
-            woken: false,
             intervals: KernelIntervals::default(),
-            polled_ns: None,
             switches_recorded: false,
             cpu_known: true,
             switches_unseen: 0,
-            was_off: false,
-            stream: 0,
-            moved: false,
+            stay: Stay::default(),
             in_l2: false,
-            guest_since_ns: None,
-            host_since_ns: None,
             gaps: Vec::new(),
             latest_ns: 0,
         }
@@ -201,134 +163,125 @@ impl VcpuThread {
 
     /// The recording or the thread has ended.
     pub(crate) fn finish(&mut self, sink: &mut impl ExitSink) {
-        self.close_unpaired(sink);
-        self.guest_since_ns = None;
+        self.close_exit(sink);
+        self.phase = Phase::Unknown;
     }
 
     fn exit(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         // Two exits in a row: KVM re-entered the guest on a fast path without kvm_entry.
-        self.close_unpaired(sink);
-        self.span = ExitSpan::new(event.stamp_ns, event.value, event.flag);
-        self.open = true;
-        self.close_guest_window();
-        self.accounted_ns = event.stamp_ns;
-        self.handling = Handling::Kernel;
-        self.has_cpu();
-        self.was_off = false;
-        self.stream = event.stream;
-        self.moved = false;
-        self.intervals.clear();
+        self.close_exit(sink);
+        let mut span = ExitSpan::new(event.stamp_ns, event.value, event.flag);
+        self.note_guest_time(&mut span);
         // Some exits of level 2 are dealt with before kvm_nested_vmexit is reached.
-        self.span.level = if self.in_l2 { 2 } else { 1 };
+        span.level = if self.in_l2 { 2 } else { 1 };
+        self.phase = Phase::Exit(OpenExit {
+            span,
+            accounted_ns: event.stamp_ns,
+            handling: Handling::Kernel,
+            polled_ns: None,
+        });
+        self.has_cpu();
+        self.stay = Stay { stream: event.stream, moved: false, was_off: false };
+        self.intervals.clear();
         self.forget_gaps_before(event.stamp_ns);
     }
 
-    fn close_guest_window(&mut self) {
-        let exit_ns = self.span.start_ns;
-        if let Some(entry_ns) = self.guest_since_ns.take() {
-            let host_ns = self.host_since_ns.take().unwrap_or(exit_ns);
-            if !self.lost_since() {
-                self.span.before_exit_ns = exit_ns.saturating_sub(host_ns);
-                self.span.guest_ns = host_ns.saturating_sub(entry_ns);
-            }
+    /// The time between the guest's entry and this exit from it.
+    fn note_guest_time(&self, span: &mut ExitSpan) {
+        let Phase::Guest { since_ns, host_since_ns } = self.phase else { return };
+        let host_ns = host_since_ns.unwrap_or(span.start_ns);
+        if !self.lost_since() {
+            span.before_exit_ns = span.start_ns.saturating_sub(host_ns);
+            span.guest_ns = host_ns.saturating_sub(since_ns);
         }
-        self.host_since_ns = None;
     }
 
     fn entry(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         self.has_cpu();
         self.account_until(event.stamp_ns, SliceEnd::Entry);
-        if self.open {
-            self.moved |= event.stream != self.stream;
-            self.span.end_ns = event.stamp_ns.max(self.span.start_ns);
-            let lost = self.lost_since();
-            self.span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
-            self.span.user_return_unseen |= self.handling == Handling::User;
-            self.close(sink);
+        self.stay.moved |= self.open_exit().is_some() && event.stream != self.stay.stream;
+        let lost = self.lost_since();
+        if let Phase::Exit(open) = &mut self.phase {
+            open.span.end_ns = event.stamp_ns.max(open.span.start_ns);
+            open.span.outcome = if lost { Outcome::LostIn } else { Outcome::Paired };
+            open.span.user_return_unseen |= open.handling == Handling::User;
+            sink.exit(self.index, &open.span);
         }
-        self.guest_since_ns = Some(event.stamp_ns);
-        self.host_since_ns = None;
+        self.phase = Phase::Guest { since_ns: event.stamp_ns, host_since_ns: None };
         self.forget_gaps_before(event.stamp_ns);
         if let Some(id) = event.value.checked_sub(1) {
             self.vcpu_id = u32::try_from(id).ok();
         }
     }
 
-    fn close_unpaired(&mut self, sink: &mut impl ExitSink) {
-        if self.open {
-            self.close(sink);
+    /// The open exit ends without an entry.
+    fn close_exit(&mut self, sink: &mut impl ExitSink) {
+        if let Phase::Exit(open) = &self.phase {
+            sink.exit(self.index, &open.span);
+            self.phase = Phase::Unknown;
         }
     }
 
-    fn close(&mut self, sink: &mut impl ExitSink) {
-        self.open = false;
-        sink.exit(self.index, &self.span);
-    }
-
     fn nested_enter(&mut self) {
-        self.span.entered_l2 = self.open;
         self.in_l2 = true;
+        if let Phase::Exit(open) = &mut self.phase {
+            open.span.entered_l2 = true;
+        }
     }
 
     fn nested_enter_failed(&mut self) {
-        self.span.entered_l2 = false;
         self.in_l2 = false;
+        if let Phase::Exit(open) = &mut self.phase {
+            open.span.entered_l2 = false;
+        }
     }
 
     /// The open exit is one of level 2.
     fn nested_exit(&mut self) {
-        self.span.level = 2;
         self.in_l2 = true;
+        if let Phase::Exit(open) = &mut self.phase {
+            open.span.level = 2;
+        }
     }
 
     /// Level 1 runs next. After `kvm_nested_vmenter` this takes an enter back that the hardware has
     /// not seen: the state of level 2 did not load, or it halted at once.
     fn nested_inject(&mut self, code: u64) {
         self.in_l2 = false;
-        if self.open && !self.span.entered_l2 {
-            self.span.level = 2;
-            self.claim(Handler::L1);
-            self.span.injected_as = code;
+        match &mut self.phase {
+            Phase::Exit(open) if !open.span.entered_l2 => {
+                open.span.level = 2;
+                open.claim(Handler::L1);
+                open.span.injected_as = code;
+            }
+            _ => {}
         }
     }
 
     /// Events that mean something only while an exit is handled.
     fn during_exit(&mut self, event: &ThreadEvent) {
-        if !self.open {
-            return;
+        let returns = event.kind == Kind::UserReturn && self.is_in_user_space();
+        if returns || matches!(event.kind, Kind::UserExit | Kind::VcpuWakeup) {
+            self.account(event.stamp_ns);
         }
+        let Phase::Exit(open) = &mut self.phase else { return };
         match event.kind {
             Kind::UserExit => {
-                self.account(event.stamp_ns);
-                self.handling = Handling::User;
-                self.claim(Handler::User);
+                open.handling = Handling::User;
+                open.claim(Handler::User);
             }
-            Kind::UserReturn if self.handling == Handling::User => {
-                self.account(event.stamp_ns);
-                self.handling = Handling::Kernel;
-            }
-            Kind::VcpuWakeup => self.wakeup(event),
-            Kind::Detail => self.detail(event),
-            Kind::GuestPc => self.span.guest_pc = event.value,
-            Kind::FinerReason => self.span.code = event.value,
+            Kind::UserReturn => open.handling = Handling::Kernel,
+            Kind::VcpuWakeup => open.wakeup(event, &mut self.intervals),
+            Kind::Detail => open.detail(event),
+            Kind::GuestPc => open.span.guest_pc = event.value,
+            Kind::FinerReason => open.span.code = event.value,
             _ => {}
         }
     }
 
-    /// Level 1 outranks user space, user space the kernel.
-    fn claim(&mut self, handler: Handler) {
-        self.span.handler = self.span.handler.max(handler);
-    }
-
-    fn detail(&mut self, event: &ThreadEvent) {
-        if let Some(detail) = Detail::from_number(event.flag) {
-            detail.note(&mut self.span.detail, event.value);
-        }
-    }
-
     fn host_work(&mut self, stamp_ns: u64) {
-        if self.guest_since_ns.is_some() && self.host_since_ns.is_none() {
-            self.host_since_ns = Some(stamp_ns);
+        if let Phase::Guest { host_since_ns, .. } = &mut self.phase {
+            host_since_ns.get_or_insert(stamp_ns);
         }
     }
 
@@ -348,14 +301,14 @@ impl VcpuThread {
         self.cpu_shows(self.cpu != Cpu::Running);
         self.switches_recorded = true;
         self.host_work(event.stamp_ns);
-        let runnable = event.flag == 1;
-        self.account_until(
-            event.stamp_ns,
-            if runnable { SliceEnd::GoesOn } else { SliceEnd::Sleeps },
-        );
-        self.cpu = if runnable { Cpu::OffRunnable } else { Cpu::OffBlocked };
-        self.woken = false;
-        self.was_off = true;
+        let (slice_end, cpu) = if event.flag == 1 {
+            (SliceEnd::GoesOn, Cpu::Preempted)
+        } else {
+            (SliceEnd::Sleeps, Cpu::Blocked)
+        };
+        self.account_until(event.stamp_ns, slice_end);
+        self.cpu = cpu;
+        self.stay.was_off = true;
     }
 
     fn sched_in(&mut self, event: &ThreadEvent) {
@@ -366,14 +319,13 @@ impl VcpuThread {
         }
         self.account(event.stamp_ns);
         self.cpu = Cpu::Running;
-        self.moved |= event.stream != self.stream;
+        self.stay.moved |= event.stream != self.stay.stream;
     }
 
     fn wake(&mut self, stamp_ns: u64) {
-        if self.cpu == Cpu::OffBlocked {
+        if self.cpu == Cpu::Blocked {
             self.account(stamp_ns);
-            self.cpu = Cpu::OffRunnable;
-            self.woken = true;
+            self.cpu = Cpu::Woken;
         }
     }
 
@@ -384,16 +336,14 @@ impl VcpuThread {
 
     #[inline]
     fn account_until(&mut self, now_ns: u64, then: SliceEnd) {
-        if !self.open {
-            return;
-        }
-        let parts = &mut self.span.parts;
-        let from_ns = self.accounted_ns;
+        let Phase::Exit(open) = &mut self.phase else { return };
+        let parts = &mut open.span.parts;
+        let from_ns = open.accounted_ns;
         let took_ns = now_ns.saturating_sub(from_ns);
-        self.accounted_ns = from_ns.max(now_ns);
-        match (self.cpu, self.handling) {
-            (Cpu::OffRunnable, _) => parts.runnable_ns += took_ns,
-            (Cpu::OffBlocked, _) => parts.blocked_ns += took_ns,
+        open.accounted_ns = from_ns.max(now_ns);
+        match (self.cpu, open.handling) {
+            (Cpu::Preempted | Cpu::Woken, _) => parts.runnable_ns += took_ns,
+            (Cpu::Blocked, _) => parts.blocked_ns += took_ns,
             (Cpu::Running, Handling::User) => parts.user_ns += took_ns,
             (Cpu::Running, Handling::Kernel) => {
                 parts.kernel_ns += took_ns;
@@ -403,26 +353,6 @@ impl VcpuThread {
                 }
             }
         }
-    }
-
-    /// `kvm_vcpu_wakeup` looks back: the polling it reports was accounted to the kernel so far.
-    fn wakeup(&mut self, event: &ThreadEvent) {
-        self.account(event.stamp_ns);
-        let span = &mut self.span;
-        let from_ns = event.stamp_ns.saturating_sub(event.value);
-        let waited = event.flag != 0;
-        let until_ns =
-            if waited { self.intervals.fell_asleep(from_ns) } else { Some(event.stamp_ns) };
-        match until_ns {
-            Some(until_ns) => {
-                let polled_ns = self.intervals.within(from_ns, until_ns);
-                span.parts.kernel_ns -= polled_ns.min(span.parts.kernel_ns);
-                span.parts.halt_poll_ns += polled_ns;
-            }
-            None => span.poll_unknown = true,
-        }
-        self.polled_ns = until_ns.map(|until_ns| (from_ns, until_ns));
-        self.intervals.clear();
     }
 
     /// Events were lost from this moment on, up to another.
@@ -440,8 +370,8 @@ impl VcpuThread {
     /// guest was entered: gaps that had ended by then are forgotten. A thread that was never
     /// switched away and whose events all came from one intact CPU has lost none.
     pub(crate) fn lost_since(&self) -> bool {
-        let stayed = || self.switches_recorded && !self.was_off && !self.moved;
-        self.gaps.iter().any(|gap| gap.stream == self.stream || !stayed())
+        let stayed = || self.switches_recorded && !self.stay.was_off && !self.stay.moved;
+        self.gaps.iter().any(|gap| gap.stream == self.stay.stream || !stayed())
     }
 
     fn forget_gaps_before(&mut self, stamp_ns: u64) {

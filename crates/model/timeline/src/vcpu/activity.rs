@@ -1,6 +1,7 @@
 //! What a vCPU's thread does at some time: asked between its events.
 
-use super::{Cpu, Handling, VcpuThread};
+use super::VcpuThread;
+use super::phase::{Cpu, Handling, Phase};
 use crate::exit_span::ExitSpan;
 
 /// What a vCPU's thread is doing at some time.
@@ -29,43 +30,48 @@ pub enum VcpuActivity {
 impl VcpuThread {
     /// What the thread does, from its last event on.
     pub(crate) fn activity(&self) -> VcpuActivity {
-        let in_guest = self.guest_since_ns.is_some();
-        if !self.open && !in_guest {
-            return VcpuActivity::Unknown;
-        }
-        match (self.cpu, self.handling) {
-            _ if !self.open && self.host_since_ns.is_none() => VcpuActivity::Guest,
-            (Cpu::OffBlocked, _) => VcpuActivity::Blocked,
-            (Cpu::OffRunnable, _) if self.woken => VcpuActivity::Waiting,
-            (Cpu::OffRunnable, _) => VcpuActivity::Preempted,
-            (Cpu::Running, _) if !self.open => VcpuActivity::BeforeExit,
-            (Cpu::Running, Handling::Kernel) => VcpuActivity::Kernel,
-            (Cpu::Running, Handling::User) => VcpuActivity::User,
+        match (&self.phase, self.cpu) {
+            (Phase::Unknown, _) => VcpuActivity::Unknown,
+            (Phase::Guest { host_since_ns: None, .. }, _) => VcpuActivity::Guest,
+            (_, Cpu::Blocked) => VcpuActivity::Blocked,
+            (_, Cpu::Woken) => VcpuActivity::Waiting,
+            (_, Cpu::Preempted) => VcpuActivity::Preempted,
+            (Phase::Guest { .. }, Cpu::Running) => VcpuActivity::BeforeExit,
+            (Phase::Exit(open), Cpu::Running) => match open.handling {
+                Handling::Kernel => VcpuActivity::Kernel,
+                Handling::User => VcpuActivity::User,
+            },
         }
     }
 
     /// The exit being handled.
     pub(crate) fn open_exit(&self) -> Option<&ExitSpan> {
-        Some(&self.span).filter(|_| self.open)
+        match &self.phase {
+            Phase::Exit(open) => Some(&open.span),
+            Phase::Unknown | Phase::Guest { .. } => None,
+        }
     }
 
     /// Whether the VMM has the open exit in hand.
     pub(crate) fn is_in_user_space(&self) -> bool {
-        self.open && self.handling == Handling::User
+        matches!(&self.phase, Phase::Exit(open) if open.handling == Handling::User)
     }
 
     /// Whether its guest was entered, and no exit seen since.
     pub(crate) fn is_in_guest(&self) -> bool {
-        !self.open && self.guest_since_ns.is_some()
+        matches!(self.phase, Phase::Guest { .. })
     }
 
     /// The level that runs, or did when the open exit began.
     pub(crate) fn level(&self) -> u8 {
-        if self.open { self.span.level } else { 1 + u8::from(self.in_l2) }
+        self.open_exit().map_or(1 + u8::from(self.in_l2), |span| span.level)
     }
 
-    /// See `polled_ns`.
+    /// From when to when it polled, by the last `kvm_vcpu_wakeup` of the open exit.
     pub(crate) fn polled_ns(&self) -> Option<(u64, u64)> {
-        self.polled_ns
+        match &self.phase {
+            Phase::Exit(open) => open.polled_ns,
+            Phase::Unknown | Phase::Guest { .. } => None,
+        }
     }
 }
