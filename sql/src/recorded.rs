@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{MemTable, Session, TableProvider};
@@ -18,6 +17,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use lake_store::Table;
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::Mutex;
 use datafusion::error::{DataFusionError, Result};
+use parking_lot::Mutex;
 
 /// A program that runs.
 #[derive(Debug)]

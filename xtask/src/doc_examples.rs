@@ -41,12 +41,13 @@ fn fault(folder: &Path) -> Result<Option<String>> {
         has_example |= is_source && has_rust_example(&fs::read_to_string(&file)?);
     }
     let shown = folder.display();
-    Ok(match (has_example, manifest.lib.doctest.unwrap_or(true)) {
-        (true, false) => {
-            Some(format!("{shown}: its examples are not run, remove `doctest = false`"))
-        }
-        (false, true) => Some(format!("{shown}: has no example, add `doctest = false` to [lib]")),
-        (true, true) | (false, false) => None,
+    let runs_examples = manifest.lib.doctest.unwrap_or(true);
+    Ok(if has_example && !runs_examples {
+        Some(format!("{shown}: its examples are not run, remove `doctest = false`"))
+    } else if runs_examples && !has_example {
+        Some(format!("{shown}: has no example, add `doctest = false` to [lib]"))
+    } else {
+        None
     })
 }
 

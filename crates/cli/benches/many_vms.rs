@@ -63,11 +63,10 @@ fn interval(recorded: &[Sums], vms: u32, is_by_vcpu: bool) -> Interval {
                 ..Vcpu::default()
             });
         }
-        match is_by_vcpu {
-            true => {
-                (0..VCPUS).for_each(|vcpu| interval.rows.extend(rows(recorded, &name, Some(vcpu))))
-            }
-            false => interval.rows.extend(rows(recorded, &name, None)),
+        if is_by_vcpu {
+            (0..VCPUS).for_each(|vcpu| interval.rows.extend(rows(recorded, &name, Some(vcpu))))
+        } else {
+            interval.rows.extend(rows(recorded, &name, None))
         }
     }
     interval

@@ -260,9 +260,10 @@ fn for_terminal(format: FormatArg, text: String) -> String {
         FormatArg::Csv => printable::lines(&text).into_owned(),
         FormatArg::Table => {
             let set = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os);
-            match printable::locale_has_utf8(set.iter().map(Option::as_deref)) {
-                true => text,
-                false => printable::ascii(&text),
+            if printable::locale_has_utf8(set.iter().map(Option::as_deref)) {
+                text
+            } else {
+                printable::ascii(&text)
             }
         }
         FormatArg::Json => text,

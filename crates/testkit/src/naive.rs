@@ -36,11 +36,10 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     }
     let lost = commit & 0x8000_0000 != 0;
     let counted = commit & 0x4000_0000 != 0;
-    let missed = match (lost, number(abi.order, body, size, commit_bytes)) {
-        (false, _) => None,
-        (true, Some(count)) if counted => Some(MissedEvents::Counted(count)),
-        (true, _) => Some(MissedEvents::Uncounted),
-    };
+    let missed = lost.then(|| match number(abi.order, body, size, commit_bytes) {
+        Some(count) if counted => MissedEvents::Counted(count),
+        _ => MissedEvents::Uncounted,
+    });
 
     let data = &body[..size];
     let mut found = NaivePage { start, missed, records: Vec::new(), end: start, damaged: false };

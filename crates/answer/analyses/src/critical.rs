@@ -199,10 +199,8 @@ pub fn critical(
 }
 
 fn vms(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool) -> Vec<Vec<Vm>> {
-    let vms_of = |(at, recording)| match is_guest(at) {
-        true => Vec::new(),
-        false => find_vms(recording, &|_| ()),
-    };
+    let vms_of =
+        |(at, recording)| if is_guest(at) { Vec::new() } else { find_vms(recording, &|_| ()) };
     recordings.iter().enumerate().map(vms_of).collect()
 }
 

@@ -32,9 +32,10 @@ impl MachineName {
         if let Some((host, named)) = all.iter().find_map(named) {
             return guest(host.vm_name(&guest_name(named)).to_owned());
         }
-        match aligned.is_some() || recording.peer().is_some() {
-            true => guest(GUEST.to_owned()),
-            false => Self { name: HOST.to_owned(), is_guest: false },
+        if aligned.is_some() || recording.peer().is_some() {
+            guest(GUEST.to_owned())
+        } else {
+            Self { name: HOST.to_owned(), is_guest: false }
         }
     }
 }

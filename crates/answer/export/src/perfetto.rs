@@ -234,9 +234,10 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
                 category_iids: vec![self.interned.category("flow")],
                 ..TrackEvent::default()
             };
-            match at == last {
-                true => event.terminating_flow_ids.push(flow.id),
-                false => event.flow_ids.push(flow.id),
+            if at == last {
+                event.terminating_flow_ids.push(flow.id)
+            } else {
+                event.flow_ids.push(flow.id)
             }
             self.event(stamp_ns, event)?;
         }

@@ -196,10 +196,12 @@ impl Scene {
     /// Tasks of a guest, threads of a host.
     fn add_threads(&mut self, recording: usize, survey: &Survey) {
         let machine = self.machine(recording).clone();
-        let (role, what, all) = match machine.is_guest {
-            true => (Role::Task, "tasks", &survey.tasks),
-            false if self.scheduled == Some(recording) => return,
-            false => (Role::Thread, "threads", &survey.threads),
+        let (role, what, all) = if machine.is_guest {
+            (Role::Task, "tasks", &survey.tasks)
+        } else if self.scheduled == Some(recording) {
+            return;
+        } else {
+            (Role::Thread, "threads", &survey.threads)
         };
         let of_it = all.range((recording, 0)..=(recording, u32::MAX));
         let mut group = None;

@@ -119,9 +119,10 @@ fn point(at: usize, before: &[f64], after: &[f64], values: usize) -> Option<Chan
     let freedom = m + n - 2.0;
     let variance = (squares(before, a) + squares(after, b)) / freedom;
     let error = (variance * (1.0 / m + 1.0 / n)).sqrt();
-    let p = match freedom >= 1.0 && a != b {
-        true => (student_two_sided((b - a) / error, freedom) * places).min(1.0),
-        false => 1.0,
+    let p = if freedom >= 1.0 && a != b {
+        (student_two_sided((b - a) / error, freedom) * places).min(1.0)
+    } else {
+        1.0
     };
     Some(ChangePoint { at, before: a, after: b, p, error, freedom })
 }

@@ -172,11 +172,10 @@ fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     let error = (square_a + square_b).sqrt();
     let freedom = (square_a + square_b).powi(2)
         / (square_a.powi(2) / freedom_a + square_b.powi(2) / freedom_b);
-    let (p, half) = match error > 0.0 {
-        true => {
-            (student_two_sided(change / error, freedom), student_quantile(alpha, freedom) * error)
-        }
-        false => (f64::from(u8::from(change == 0.0)), 0.0),
+    let (p, half) = if error > 0.0 {
+        (student_two_sided(change / error, freedom), student_quantile(alpha, freedom) * error)
+    } else {
+        (f64::from(u8::from(change == 0.0)), 0.0)
     };
     let found = Comparison {
         scale: Scale::Ratio,

@@ -279,9 +279,10 @@ fn add_rollup(
             hist: FxHashMap::default(),
         };
         let kind = kind_of([level, isa, reason, waiting], row);
-        let covered_ns = match is_first(counted, session.text(row).unwrap_or_default(), slice_ns) {
-            true => count(covered, row).unwrap_or(0),
-            false => 0,
+        let covered_ns = if is_first(counted, session.text(row).unwrap_or_default(), slice_ns) {
+            count(covered, row).unwrap_or(0)
+        } else {
+            0
         };
         let Some(host) = sums.get_mut(place.host) else { continue };
         let is_late = place.side == 1 && slice_ns >= place.late_ns;

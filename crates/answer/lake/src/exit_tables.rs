@@ -30,9 +30,12 @@ impl<W: Write + Send> ExitTables<W> {
         context: &Context<'_>,
         output: &mut Output<'_, F>,
     ) -> io::Result<Self> {
-        let mut begin = |table| match context.question.written.contains(&table) {
-            true => output.begin(table).map(Some),
-            false => Ok(None),
+        let mut begin = |table| {
+            if context.question.written.contains(&table) {
+                output.begin(table).map(Some)
+            } else {
+                Ok(None)
+            }
         };
         Ok(Self {
             exits: begin(&EXITS)?,

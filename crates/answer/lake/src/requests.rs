@@ -9,9 +9,12 @@ use lake_store::{Files, TableWriter};
 use crate::convert::{Context, Output};
 
 pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
-    let mut begin = |table| match context.question.written.contains(&table) {
-        true => output.begin(table).map(Some),
-        false => Ok(None),
+    let mut begin = |table| {
+        if context.question.written.contains(&table) {
+            output.begin(table).map(Some)
+        } else {
+            Ok(None)
+        }
     };
     let (requests, hops) = (begin(&REQUESTS)?, begin(&HOPS)?);
     let mut sink = Sink { context, requests, hops, number: 0, result: Ok(()) };

@@ -24,9 +24,12 @@ pub(crate) fn write<F: Files>(
     context: &Context<'_>,
     output: &mut Output<'_, F>,
 ) -> io::Result<States> {
-    let mut begin = |table| match context.question.written.contains(&table) {
-        true => output.begin(table).map(Some),
-        false => Ok(None),
+    let mut begin = |table| {
+        if context.question.written.contains(&table) {
+            output.begin(table).map(Some)
+        } else {
+            Ok(None)
+        }
     };
     let rows = begin(&VCPU_STATES)?.map(StateRows::new).map(|rows| rows.owned(context));
     let sums = begin(&STATE_ROLLUP)?;

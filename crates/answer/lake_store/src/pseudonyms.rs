@@ -71,10 +71,8 @@ impl Pseudonyms {
 
     /// Steps of requests say who wakes whom, and who runs: threads by their names, or by what they do for a VM.
     fn step(&self, text: &str) -> String {
-        let who = |name: &str| match ACTORS.contains(&name) {
-            true => name.to_owned(),
-            false => self.name(name),
-        };
+        let who =
+            |name: &str| if ACTORS.contains(&name) { name.to_owned() } else { self.name(name) };
         if let Some(name) = text.strip_prefix("wakes ") {
             return format!("wakes {}", who(name));
         }

@@ -30,9 +30,10 @@ impl Report for AlignReport {
     fn text(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
             self.guests.iter().map(|guest| self.guest_text(guest, width)).collect();
-        let text = match texts.is_empty() {
-            true => "no recording of a guest with one of its host\n".to_owned(),
-            false => texts.join("\n"),
+        let text = if texts.is_empty() {
+            "no recording of a guest with one of its host\n".to_owned()
+        } else {
+            texts.join("\n")
         };
         let lost = self.losses.iter().flat_map(|one| losses::lost(one, 0));
         text + &lost.map(|note| format!("{note}\n")).collect::<String>()

@@ -94,9 +94,10 @@ impl PageReport {
     /// What `out` gives.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let (head, tail) = halves(PAGE)?;
-        match self.served {
-            true => out.write_all(head.replacen(ASKS_NOTHING, ASKS_ITS_SERVER, 1).as_bytes())?,
-            false => out.write_all(head.as_bytes())?,
+        if self.served {
+            out.write_all(head.replacen(ASKS_NOTHING, ASKS_ITS_SERVER, 1).as_bytes())?
+        } else {
+            out.write_all(head.as_bytes())?
         }
         let origin_ns = self.origin_ns();
         let heat_rows = self.latencies.by_row();

@@ -89,10 +89,7 @@ impl Report for ProfileReport {
                 "no vCPUs and no samples: it takes kvm_entry and kvm_exit, or record --sample\n";
             return out + none + &self.losses();
         }
-        out += &match profile.vcpus.is_empty() {
-            true => self.head_without_vcpus(),
-            false => self.head(),
-        };
+        out += &if profile.vcpus.is_empty() { self.head_without_vcpus() } else { self.head() };
         let all = lines::shown(self);
         let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
         let mut table = Table::default();
@@ -139,21 +136,23 @@ impl ProfileReport {
         let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
         let ns = |time_ns| time(time_ns, profile.nanoseconds);
         let busy_ns = self.busy_ns();
-        let mut out = match busy_ns == self.time_ns() {
-            true => format!("{} of {vcpus}", ns(self.time_ns())),
-            false => {
-                format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
-            }
+        let mut out = if busy_ns == self.time_ns() {
+            format!("{} of {vcpus}", ns(self.time_ns()))
+        } else {
+            format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
         };
-        out += &match self.threads {
-            _ if self.symbol.is_some() => format!("; {}\n\n", self.of_symbol(&ns)),
-            true => format!(
+        out += &if self.symbol.is_some() {
+            format!("; {}\n\n", self.of_symbol(&ns))
+        } else if self.threads {
+            format!(
                 ", and {} of {} that work for VMs; shares are of both\n\n",
                 ns(self.threads_ns()),
                 plural(profile.threads.len() as u64, "other thread")
-            ),
-            false if busy_ns == self.time_ns() => "\n\n".to_owned(),
-            false => ", of which shares are\n\n".to_owned(),
+            )
+        } else if busy_ns == self.time_ns() {
+            "\n\n".to_owned()
+        } else {
+            ", of which shares are\n\n".to_owned()
         };
         out
     }
@@ -162,9 +161,12 @@ impl ProfileReport {
     fn head_without_vcpus(&self) -> String {
         let machines = &self.profile.machines;
         let is_time = self.profile.nanoseconds && machines.iter().all(|one| one.unit.nanoseconds);
-        let ns = |of: u64| match is_time {
-            true => format!("{} of CPU time", time(of, true)),
-            false => format!("{} events", count(of)),
+        let ns = |of: u64| {
+            if is_time {
+                format!("{} of CPU time", time(of, true))
+            } else {
+                format!("{} events", count(of))
+            }
         };
         let threads: usize = machines.iter().map(|one| one.threads.len()).sum();
         let samples = |one: &SampledMachine| {

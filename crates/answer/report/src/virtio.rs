@@ -29,11 +29,10 @@ impl Report for VirtioReport {
         let mut out = format!("{}: ", line(&self.sources.join(", ")));
         let queues = &self.virtio.queues;
         if queues.is_empty() {
-            out += match self.virtio.is_recorded {
-                true => "no queue of virtio did anything\n",
-                false => {
-                    "nothing of virtio's queues: record --guest NAME --guest-kprobe @virtio records them, in the guest\n"
-                }
+            out += if self.virtio.is_recorded {
+                "no queue of virtio did anything\n"
+            } else {
+                "nothing of virtio's queues: record --guest NAME --guest-kprobe @virtio records them, in the guest\n"
             };
             return out + &self.losses();
         }

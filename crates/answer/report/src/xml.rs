@@ -19,8 +19,9 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// As much of a name as there are letters for, two at least; what is cut off is `…`.
 pub(crate) fn shortened(name: &str, letters: usize) -> String {
-    match name.chars().count() <= letters {
-        true => name.to_owned(),
-        false => name.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
+    if name.chars().count() <= letters {
+        name.to_owned()
+    } else {
+        name.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
     }
 }

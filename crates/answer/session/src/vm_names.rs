@@ -91,9 +91,10 @@ pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow:
     let unknown = by_vm.keys().find(|vm| !seen.contains(*vm)).filter(|_| names.must_exist);
     if let Some(unknown) = unknown {
         let all: Vec<&str> = seen.iter().map(String::as_str).collect();
-        let there = match all.is_empty() {
-            true => "there is no VM".to_owned(),
-            false => format!("there are: {}", all.join(", ")),
+        let there = if all.is_empty() {
+            "there is no VM".to_owned()
+        } else {
+            format!("there are: {}", all.join(", "))
         };
         bail!(Misuse(format!("--name: no VM is called {unknown}; {there}")));
     }

@@ -147,9 +147,10 @@ impl FromStr for Date {
             text.get(at).and_then(|part| part.parse().ok()).is_some_and(|part| days.contains(&part))
         };
         let is_shaped = text.len() == 10 && text.char_indices().all(shape);
-        match is_shaped && within(5..7, 1..=12) && within(8..10, 1..=31) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(format!("{text} is no day: write 2026-11-22")),
+        if is_shaped && within(5..7, 1..=12) && within(8..10, 1..=31) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("{text} is no day: write 2026-11-22"))
         }
     }
 }

@@ -55,12 +55,10 @@ impl TableArgs {
 fn unix_time(text: &str) -> Result<Seconds, String> {
     const END_S: u64 = i64::MAX.unsigned_abs() / 1_000_000_000;
     let seconds: Seconds = text.parse().map_err(|error| format!("{error}"))?;
-    match seconds.whole < END_S {
-        true => Ok(seconds),
-        false => {
-            Err("a time after the year 2262; write seconds of Unix time, not parts of them"
-                .to_owned())
-        }
+    if seconds.whole < END_S {
+        Ok(seconds)
+    } else {
+        Err("a time after the year 2262; write seconds of Unix time, not parts of them".to_owned())
     }
 }
 

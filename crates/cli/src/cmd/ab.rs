@@ -55,10 +55,7 @@ fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
-    let labs = match args.lab {
-        true => Some(Labs::up(&setups, args.lab_workload, &stop)?),
-        false => None,
-    };
+    let labs = if args.lab { Some(Labs::up(&setups, args.lab_workload, &stop)?) } else { None };
     let experiment = experiment(args, &setups, labs.as_ref())?;
     let mut watch = watch(args, labs.as_ref())?;
     let limits = Limits { timeout: args.timeout, stop: &stop };
@@ -69,9 +66,10 @@ fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
         None => args.workload.clone(),
     };
     let report = AbReport { setups, workload, seed: args.seed, ab, main_metric };
-    match args.output.is_page() {
-        true => output::write_page(&report.page(), out)?,
-        false => output::write(&report, &args.output, out)?,
+    if args.output.is_page() {
+        output::write_page(&report.page(), out)?
+    } else {
+        output::write(&report, &args.output, out)?
     }
     if report.ab.is_interrupted {
         bail!("interrupted");

@@ -147,12 +147,10 @@ impl OpenRun {
 /// guests' own.
 fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result<()> {
     let has_none = |runs: &[Run]| runs.iter().all(|run| run.vms.is_empty());
-    let (side, other, paths) = match (has_none(a), has_none(b)) {
-        _ if sides.question.name == "boot" => return Ok(()),
-        (true, false) => ("A", "B", sides.a),
-        (false, true) => ("B", "A", sides.b),
-        _ => return Ok(()),
-    };
+    if sides.question.name == "boot" || has_none(a) == has_none(b) {
+        return Ok(());
+    }
+    let (side, other, paths) = if has_none(a) { ("A", "B", sides.a) } else { ("B", "A", sides.b) };
     let path = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     bail!(Misuse(format!(
         "{side} ({path}) has no VM, {other} has: a guest's recording can't be compared with a host's"

@@ -201,9 +201,12 @@ fn choose_threads(
 /// The error of a pattern that no event of these recordings matches, with those that it may have meant.
 pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
     let formats = recordings.iter().flat_map(|one| one.formats().iter());
-    let names = formats.map(|(_, format)| match pattern.contains([':', '/']) {
-        true => format!("{}:{}", format.system(), format.name()),
-        false => format.name().to_owned(),
+    let names = formats.map(|(_, format)| {
+        if pattern.contains([':', '/']) {
+            format!("{}:{}", format.system(), format.name())
+        } else {
+            format.name().to_owned()
+        }
     });
     let names: BTreeSet<String> = names.collect();
     let similar = tracefs::similar(pattern, names.iter().map(String::as_str));
@@ -253,9 +256,10 @@ fn check_condition(
         Some(Unfit::NoSuchName { field, wanted, names }) => {
             let similar = tracefs::similar(&wanted, names.iter().map(String::as_str));
             let all = names.join(", ");
-            let end = match similar.is_empty() {
-                true => format!("; it is printed as {all}"),
-                false => tracefs::did_you_mean(&similar),
+            let end = if similar.is_empty() {
+                format!("; it is printed as {all}")
+            } else {
+                tracefs::did_you_mean(&similar)
             };
             bail!(Misuse(format!("\"{text}\": {field} is never printed as {wanted}{end}")))
         }

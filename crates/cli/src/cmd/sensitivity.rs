@@ -77,9 +77,10 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     if report.sensitivity.blocks == 0 {
         bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
     }
-    match args.output.is_page() {
-        true => output::write_page(&report.page(), out),
-        false => output::write(&report, &args.output, out),
+    if args.output.is_page() {
+        output::write_page(&report.page(), out)
+    } else {
+        output::write(&report, &args.output, out)
     }
 }
 
@@ -103,9 +104,10 @@ fn cost(delayer: &mut Delayer, slices: &[DelaySlice], duration: Duration) -> Rec
 fn vm<'v>(vms: &'v [Vm], asked: &str) -> anyhow::Result<&'v Vm> {
     vms::called(vms, asked)?.with_context(|| {
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
-        match names.is_empty() {
-            true => format!("no VM is called {asked}; none runs that this user may see"),
-            false => format!("no VM is called {asked}; there are: {}", names.join(", ")),
+        if names.is_empty() {
+            format!("no VM is called {asked}; none runs that this user may see")
+        } else {
+            format!("no VM is called {asked}; there are: {}", names.join(", "))
         }
     })
 }

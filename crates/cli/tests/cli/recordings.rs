@@ -98,10 +98,12 @@ impl Answers {
     }
 
     fn cell(&self, field: &str) -> &'static str {
-        match self.has(field) {
-            true => "yes",
-            false if field == "exits: user_ns" && self.exits_have("user_and_return_ns") => "part",
-            false => "no",
+        if self.has(field) {
+            "yes"
+        } else if field == "exits: user_ns" && self.exits_have("user_and_return_ns") {
+            "part"
+        } else {
+            "no"
         }
     }
 }

@@ -115,10 +115,11 @@ fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
             let name = container.name;
             let is_readable = container.is_readable_with(fault);
             for (verb, out, run) in run_all(&container.path, folder.path()) {
-                let is_right = match is_readable {
+                let is_right = if is_readable {
                     // A text does not say how long it is.
-                    true => is_read(verb, &run, name != "text.txt"),
-                    false => is_refused(name, verb, &out, &run),
+                    is_read(verb, &run, name != "text.txt")
+                } else {
+                    is_refused(name, verb, &out, &run)
                 };
                 if !is_right {
                     wrong.push(format!("{name}, {fault:?}, {verb:?}: {run:?}"));

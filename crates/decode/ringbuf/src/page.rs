@@ -92,10 +92,12 @@ impl<'a> Page<'a> {
         let size = usize::try_from(committed).unwrap_or(usize::MAX);
         let data =
             body.get(..size).ok_or(PageDamage::Overcommitted { committed, room: body.len() })?;
-        let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
-            (false, _) => Missed::Nothing,
-            (true, true) => layout.commit_at(body, size).map_or(Missed::Unknown, Missed::Events),
-            (true, false) => Missed::Unknown,
+        let missed = if commit & MISSED_EVENTS == 0 {
+            Missed::Nothing
+        } else if commit & MISSED_STORED == 0 {
+            Missed::Unknown
+        } else {
+            layout.commit_at(body, size).map_or(Missed::Unknown, Missed::Events)
         };
         Ok(Self { stamp, missed, data, order: layout.order })
     }

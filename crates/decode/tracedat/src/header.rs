@@ -87,9 +87,10 @@ impl Header {
 fn not_begun(file: &[u8]) -> TraceDatError {
     let have = file.len() as u64;
     let source = Truncated { offset: 0, wanted: MAGIC.len() as u64, have };
-    match have > 0 && MAGIC.starts_with(file) {
-        true => TraceDatError::Short { what: "header", source },
-        false => TraceDatError::NotTraceDat,
+    if have > 0 && MAGIC.starts_with(file) {
+        TraceDatError::Short { what: "header", source }
+    } else {
+        TraceDatError::NotTraceDat
     }
 }
 

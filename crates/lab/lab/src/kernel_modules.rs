@@ -67,11 +67,10 @@ impl KernelModules {
         }
         let Some(file) = self.files.get(name) else {
             let what = format!("the kernel module {name} in {}", self.folder.display());
-            let remedy = match self.packed.contains(name) {
-                true => {
-                    "it is compressed there: unpack its folder's modules (unxz, unzstd or gunzip), and run depmod"
-                }
-                false => "use a kernel that has it, built in or as a module",
+            let remedy = if self.packed.contains(name) {
+                "it is compressed there: unpack its folder's modules (unxz, unzstd or gunzip), and run depmod"
+            } else {
+                "use a kernel that has it, built in or as a module"
             };
             return Err(LabError::missing(what, remedy));
         };

@@ -21,11 +21,10 @@ impl Lab {
     /// When this program doesn't run there, or level 1 doesn't answer.
     pub fn prepare_recordings(&self) -> Result<()> {
         let arch = self.description()?.arch;
-        match hyperscope_recorder::can_run(self, arch, &Record::of_host())? {
-            true => Ok(()),
-            false => {
-                Err(LabError::Usage("this program, which records, does not run in level 1".into()))
-            }
+        if hyperscope_recorder::can_run(self, arch, &Record::of_host())? {
+            Ok(())
+        } else {
+            Err(LabError::Usage("this program, which records, does not run in level 1".into()))
         }
     }
 

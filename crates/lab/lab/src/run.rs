@@ -187,9 +187,10 @@ struct ScenarioRun<'d> {
 
 /// Why something can't be recorded that only this program records.
 fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
-    let why = match record.has_guest() && labguest::agent(arch).is_none() {
-        true => "and the guest's agent, which it needs, is not built next to it",
-        false => "which does not run in level 1",
+    let why = if record.has_guest() && labguest::agent(arch).is_none() {
+        "and the guest's agent, which it needs, is not built next to it"
+    } else {
+        "which does not run in level 1"
     };
     LabError::Usage(format!("{what}, {why}"))
 }

@@ -182,9 +182,10 @@ impl Condition {
 
     fn on_number(&self, at: NumberAt, number: i128) -> Result<Test, Unfit> {
         let bits = u32::from(at.size) * 8;
-        let (least, most) = match at.signed {
-            true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-            false => (0, (1i128 << bits) - 1),
+        let (least, most) = if at.signed {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        } else {
+            (0, (1i128 << bits) - 1)
         };
         if (least..=most).contains(&number) {
             return Ok(Test::Number(at, number));
@@ -215,9 +216,10 @@ impl Condition {
             let part = normal(part.trim());
             value.names().iter().any(|name| self.compare.names(&part, name))
         };
-        match value.has_flags() && self.compare != Compare::Matches {
-            true => self.wanted.split('|').all(is_name),
-            false => is_name(&self.wanted),
+        if value.has_flags() && self.compare != Compare::Matches {
+            self.wanted.split('|').all(is_name)
+        } else {
+            is_name(&self.wanted)
         }
     }
 }

@@ -147,9 +147,10 @@ impl Extractor {
                 }
             };
             let from = walk.batch().events.len();
-            let (last, read) = match packet.is_page() {
-                true => self.packet::<BIG, true>(&packet, (input, stream), walk.batch(), aside),
-                false => self.packet::<BIG, false>(&packet, (input, stream), walk.batch(), aside),
+            let (last, read) = if packet.is_page() {
+                self.packet::<BIG, true>(&packet, (input, stream), walk.batch(), aside)
+            } else {
+                self.packet::<BIG, false>(&packet, (input, stream), walk.batch(), aside)
             };
             let time = walk.batch().stamps.page(offset, (packet.stamp, last), read, next);
             match time {

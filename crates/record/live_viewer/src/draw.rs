@@ -249,10 +249,12 @@ fn title<'c>((title, width, sort): &(&str, u16, Option<Sort>), by: Sort) -> Cell
 
 fn row<'r>(screen: &Screen, interval: &Interval, line: &Line, spark: u16) -> Row<'r> {
     let depth = line.depth();
-    let mark = match (depth < 2, screen.is_open(&line.place)) {
-        (true, true) => "- ",
-        (true, false) => "+ ",
-        (false, _) => "  ",
+    let mark = if depth >= 2 {
+        "  "
+    } else if screen.is_open(&line.place) {
+        "- "
+    } else {
+        "+ "
     };
     let name: Cow<'_, str> = line.name().into();
     let mut cells =

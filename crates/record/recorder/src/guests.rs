@@ -196,13 +196,15 @@ pub(crate) fn connect(
         let limit = StartLimit::within(most, stop);
         let (of_thread, what, clock) = (limit.clone(), what.clone(), host_clock.to_owned());
         let number = session_number::random()?;
-        let task =
-            Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || match is_own {
-                true => guest::Ready::connect_over(address, others, number, &of_thread)
-                    .map(|ready| Ready::Own(Box::new(ready))),
-                false => trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
-                    .map(|ready| Ready::TraceCmd(Box::new(ready))),
-            });
+        let task = Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || {
+            if is_own {
+                guest::Ready::connect_over(address, others, number, &of_thread)
+                    .map(|ready| Ready::Own(Box::new(ready)))
+            } else {
+                trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
+                    .map(|ready| Ready::TraceCmd(Box::new(ready)))
+            }
+        });
         let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
         connecting.push(Connecting { name, limit, task });
     }

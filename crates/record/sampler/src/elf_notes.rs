@@ -85,9 +85,10 @@ impl Shape {
 
     /// A number as wide as an address.
     fn wide(self, bytes: &[u8], (narrow, wide): (usize, usize)) -> Option<u64> {
-        match self.is_64 {
-            true => self.order.u64_at(bytes, wide),
-            false => self.order.u32_at(bytes, narrow).map(u64::from),
+        if self.is_64 {
+            self.order.u64_at(bytes, wide)
+        } else {
+            self.order.u32_at(bytes, narrow).map(u64::from)
         }
     }
 

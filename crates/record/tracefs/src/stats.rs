@@ -102,9 +102,12 @@ impl CpuStats {
             return (self, text);
         }
         let stats = Self { dropped: self.dropped.saturating_add(more), ..self };
-        let line = |line: &str| match line.starts_with(DROPPED) {
-            true => format!("{DROPPED}: {}\n", stats.dropped),
-            false => format!("{line}\n"),
+        let line = |line: &str| {
+            if line.starts_with(DROPPED) {
+                format!("{DROPPED}: {}\n", stats.dropped)
+            } else {
+                format!("{line}\n")
+            }
         };
         let text = text.lines().map(line).collect();
         (stats, text)

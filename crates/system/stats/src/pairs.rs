@@ -15,11 +15,10 @@ pub fn compare_pairs(pairs: &[(f64, f64)], alpha: f64) -> Option<Comparison> {
     let (mean, deviation) = (mean(&changes)?, standard_deviation(&changes)?);
     let (count, freedom) = (changes.len() as f64, changes.len() as f64 - 1.0);
     let error = deviation / count.sqrt();
-    let (p, half) = match error > 0.0 {
-        true => {
-            (student::two_sided(mean / error, freedom), student::quantile(alpha, freedom) * error)
-        }
-        false => (if mean == 0.0 { 1.0 } else { 0.0 }, 0.0),
+    let (p, half) = if error > 0.0 {
+        (student::two_sided(mean / error, freedom), student::quantile(alpha, freedom) * error)
+    } else {
+        (if mean == 0.0 { 1.0 } else { 0.0 }, 0.0)
     };
     let shown = |value: f64| if is_ratio { value.exp() } else { value };
     let scale = if is_ratio { Scale::Ratio } else { Scale::Difference };
@@ -45,9 +44,10 @@ pub fn trend(values: &[f64]) -> Option<(f64, f64)> {
     let slope = each().map(|(at, value)| at * value).sum::<f64>() / squares;
     let rest: f64 = each().map(|(at, value)| (value - slope * at).powi(2)).sum();
     let error = (rest / freedom / squares).sqrt();
-    let p = match error > 0.0 {
-        true => student::two_sided(slope / error, freedom),
-        false => f64::from(u8::from(slope == 0.0)),
+    let p = if error > 0.0 {
+        student::two_sided(slope / error, freedom)
+    } else {
+        f64::from(u8::from(slope == 0.0))
     };
     Some((slope, p))
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use datafusion::error::{DataFusionError, Result};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::Response;

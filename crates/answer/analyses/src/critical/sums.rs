@@ -164,10 +164,7 @@ impl PieceSink for Sums {
         let continues = self.last == Some((piece.to_ns, key));
         self.last = Some((piece.from_ns, key));
         let is_full = self.parts.len() >= MOST_PARTS && !self.parts.contains_key(&key);
-        let sum = match is_full {
-            true => &mut self.others,
-            false => self.parts.entry(key).or_default(),
-        };
+        let sum = if is_full { &mut self.others } else { self.parts.entry(key).or_default() };
         sum.time_ns += time_ns;
         sum.count += u64::from(!continues);
     }

@@ -179,15 +179,16 @@ impl Condition {
             return Ok(());
         };
         let number = self.limit_text();
-        let what = match (is_time, has_unit) {
-            (true, false) => format!(
+        if is_time == has_unit {
+            return Ok(());
+        }
+        let what = if is_time {
+            format!(
                 "{} is a time, and {number} has no unit: write {number}us or {number}ms, or {number}% for a share",
                 self.metric
-            ),
-            (false, true) => {
-                format!("{} is not a time: its limit is a number without a unit", self.metric)
-            }
-            _ => return Ok(()),
+            )
+        } else {
+            format!("{} is not a time: its limit is a number without a unit", self.metric)
         };
         Err((self.text.trim_end().len() - number.len(), what))
     }

@@ -175,9 +175,8 @@ impl Chains {
     #[inline(never)]
     fn all_stepped(mut self, step_to: (Label, Actor, At)) -> Self {
         let (label, on, _) = step_to;
-        let next = |chain: Chain| match chain.label == label && chain.on == on {
-            true => Some(chain),
-            false => step(chain, step_to),
+        let next = |chain: Chain| {
+            if chain.label == label && chain.on == on { Some(chain) } else { step(chain, step_to) }
         };
         if self.0.len() == 1 {
             return Self(self.0.pop().and_then(next).into_iter().collect());

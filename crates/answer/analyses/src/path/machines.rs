@@ -58,10 +58,8 @@ impl<'r> Machines<'r> {
     pub(super) fn new(view: View<'r>) -> Self {
         let View { recordings, guests } = view;
         let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
-        let vms_of = |(at, recording)| match is_guest(at) {
-            true => Vec::new(),
-            false => find_vms(recording, &|_| ()),
-        };
+        let vms_of =
+            |(at, recording)| if is_guest(at) { Vec::new() } else { find_vms(recording, &|_| ()) };
         let vms: Vec<Vec<Vm>> = recordings.iter().enumerate().map(vms_of).collect();
         Self::with_vms(view, &vms)
     }

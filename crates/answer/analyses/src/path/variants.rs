@@ -188,9 +188,10 @@ fn common(one: &[What], other: &[What]) -> Vec<(usize, usize)> {
     let of = |longest: &[u32], a: usize, b: usize| longest.get(a * width + b).copied().unwrap_or(0);
     for (a, one) in one.iter().enumerate().rev() {
         for (b, other) in other.iter().enumerate().rev() {
-            let length = match one == other {
-                true => of(&longest, a + 1, b + 1) + 1,
-                false => of(&longest, a + 1, b).max(of(&longest, a, b + 1)),
+            let length = if one == other {
+                of(&longest, a + 1, b + 1) + 1
+            } else {
+                of(&longest, a + 1, b).max(of(&longest, a, b + 1))
             };
             if let Some(place) = longest.get_mut(a * width + b) {
                 *place = length;

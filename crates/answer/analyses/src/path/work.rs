@@ -47,9 +47,10 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(thread) = self.threads.get_mut(who) else { return };
         let mut chains = Chains::default();
         for chain in thread.take_up().iter() {
-            let next = match events.is_injection(chain.label) && chain.on == on {
-                true => Some(Chain::clone(chain)),
-                false => step(Chain::clone(chain), (event.label, on, At::of(trace_event))),
+            let next = if events.is_injection(chain.label) && chain.on == on {
+                Some(Chain::clone(chain))
+            } else {
+                step(Chain::clone(chain), (event.label, on, At::of(trace_event)))
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }

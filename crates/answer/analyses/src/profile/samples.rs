@@ -180,9 +180,12 @@ impl<'s> MachineSamples<'s> {
         let machine = self.machines.get(usize::from(recording))?.as_ref()?;
         let process = code.process.unwrap_or(0);
         self.frames.clear();
-        self.frames.extend(self.addresses.iter().map(|&address| match is_kernel(address) {
-            true => machine.kernel_place(address),
-            false => machine.user_place(process, code.stamp_ns, address),
+        self.frames.extend(self.addresses.iter().map(|&address| {
+            if is_kernel(address) {
+                machine.kernel_place(address)
+            } else {
+                machine.user_place(process, code.stamp_ns, address)
+            }
         }));
         Some(self.stacks.number(recording, &self.frames))
     }
@@ -227,9 +230,10 @@ fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
     for record in samples.records() {
         log.read(samples.events(), &record);
     }
-    Some(match samples.is_of_guest() {
-        true => Machine::elsewhere(host.kallsyms(), log.finish()),
-        false => Machine::here(host.kallsyms(), log.finish()),
+    Some(if samples.is_of_guest() {
+        Machine::elsewhere(host.kallsyms(), log.finish())
+    } else {
+        Machine::here(host.kallsyms(), log.finish())
     })
 }
 

@@ -182,9 +182,10 @@ impl StratumSum {
     /// Which of what the host saw says where code was. Its own samples come whatever the guest does; exits also
     /// come when a timer of the guest is due, and so are taken only where they are many more.
     pub(super) const fn seen_by_host(&self) -> SampleKind {
-        match self.host.count.saturating_mul(2) >= self.exits.count {
-            true => SampleKind::Host,
-            false => SampleKind::Exits,
+        if self.host.count.saturating_mul(2) >= self.exits.count {
+            SampleKind::Host
+        } else {
+            SampleKind::Exits
         }
     }
 }

@@ -76,10 +76,8 @@ fn stacks(sum: StratumSum, code: &Code<'_>, grid: Option<&SliceGrid>) -> (Vec<St
         return (vec![unknown], numbered(vec![sum.by_slice]));
     }
     let seen = SeenBy::of(&sum.host, |place| code.of_host(place));
-    let evidence = |stack: &[CodeFrame]| match stack.is_empty() {
-        true => Evidence::None,
-        false => Evidence::Host,
-    };
+    let evidence =
+        |stack: &[CodeFrame]| if stack.is_empty() { Evidence::None } else { Evidence::Host };
     let (mut stacks, mut weights) = (Vec::new(), Vec::new());
     for (stack, time) in seen.shares(sum.time_ns) {
         stacks.push((stack.clone(), evidence(stack), time));

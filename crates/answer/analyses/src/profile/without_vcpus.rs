@@ -49,10 +49,12 @@ impl SampledMachine {
     /// What says that this stack ran.
     #[must_use]
     pub fn evidence_of(&self, stack: &[CodeFrame]) -> Evidence {
-        match (stack.is_empty(), self.is_guest) {
-            (true, _) => Evidence::None,
-            (false, true) => Evidence::Agent,
-            (false, false) => Evidence::Host,
+        if stack.is_empty() {
+            Evidence::None
+        } else if self.is_guest {
+            Evidence::Agent
+        } else {
+            Evidence::Host
         }
     }
 }

@@ -132,10 +132,7 @@ impl<'s> Roles<'s> {
     }
 
     fn of_no_vm(&self, thread: u32) -> Part {
-        match self.name(thread).is_some_and(is_recorder) {
-            true => Part::Recorder,
-            false => Part::Other,
-        }
+        if self.name(thread).is_some_and(is_recorder) { Part::Recorder } else { Part::Other }
     }
 
     /// The VM whose VMM a thread belongs to.

@@ -51,9 +51,12 @@ impl DiskRequests {
             return None;
         }
         let begun = self.begun.get_mut(key)?;
-        let fits = |request: &DiskRequest| match buffer.is_cut {
-            true => buffer.may_have(request.bytes),
-            false => buffer.has_list_of(request.bytes),
+        let fits = |request: &DiskRequest| {
+            if buffer.is_cut {
+                buffer.may_have(request.bytes)
+            } else {
+                buffer.has_list_of(request.bytes)
+            }
         };
         // One that has been given up is not handed over. Of another kind, such as to discard sectors, bytes are not its data's.
         let before = begun.iter().position(fits).unwrap_or(0);

@@ -78,9 +78,10 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
     };
     let at = CALLS.iter().position(|one| *one == call).and_then(|at| u16::try_from(at).ok())?;
     // Of what a return has, only the first is always there.
-    let (tag, fields): (_, &'static [&'static str]) = match is_return {
-        true => (RETURN_TAG + at, &["token|needed|handled", "len"]),
-        false => (CALL_TAG + at, &["vq"]),
+    let (tag, fields): (_, &'static [&'static str]) = if is_return {
+        (RETURN_TAG + at, &["token|needed|handled", "len"])
+    } else {
+        (CALL_TAG + at, &["vq"])
     };
     let has = |names: &&str| names.split('|').any(|name| format.field(name).is_some());
     fields.first().is_some_and(has).then_some(Wanted { tag, fields })

@@ -260,10 +260,8 @@ fn a_disk_is_waited_for() {
         let to: Vec<&str> = path.hops.iter().map(|hop| hop.to.as_str()).collect();
         let beginning = ["wakes iothread", "iothread runs", "block_rq_issue"];
         let end = ["kvm_set_irq", "kvm_exit", "kvm_entry"];
-        let disk: &[&str] = match over_disk {
-            true => &["block_rq_complete", "wakes iothread", "iothread runs"],
-            false => &[],
-        };
+        let disk: &[&str] =
+            if over_disk { &["block_rq_complete", "wakes iothread", "iothread runs"] } else { &[] };
         assert_eq!(to, [&beginning, disk, &end].concat());
         assert_eq!(path.total.sum(), 630);
     }

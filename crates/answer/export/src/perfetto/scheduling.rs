@@ -65,10 +65,8 @@ struct Plan {
 impl Plan {
     fn of(format: &EventFormat) -> Self {
         let is_switch = format.name() == "sched_switch";
-        let (key, says) = match is_switch {
-            true => (key::SWITCH, &SWITCH[..]),
-            false => (key::WAKING, &WAKING[..]),
-        };
+        let (key, says) =
+            if is_switch { (key::SWITCH, &SWITCH[..]) } else { (key::WAKING, &WAKING[..]) };
         let place = |says: &Says| match says {
             Says::Text(name) | Says::Int(name) | Says::Long(name) => {
                 format.fields().iter().position(|field| *field.name == **name)

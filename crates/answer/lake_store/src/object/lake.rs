@@ -133,11 +133,8 @@ impl<O: Objects + 'static> Storage for ObjectLake<O> {
         let is_small = |file: &&&Entry| file.bytes <= SMALL_BYTES;
         let small: Vec<Entry> =
             files.iter().filter(is_small).map(|file| Entry::clone(file)).collect();
-        let mut whole = match small.is_empty() {
-            true => Vec::new(),
-            false => self.objects.read_whole(&small)?,
-        }
-        .into_iter();
+        let whole = if small.is_empty() { Vec::new() } else { self.objects.read_whole(&small)? };
+        let mut whole = whole.into_iter();
         let open = |file: &&Entry| {
             let (objects, entry) = (Arc::clone(&self.objects), Entry::clone(file));
             let bytes = if is_small(&file) { whole.next() } else { None };

@@ -87,9 +87,8 @@ fn methods<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn intervals<'r>() -> Vec<Column<Row<'r>>> {
-    let seconds = |at: i64, row: &Row<'_>| match row.guest.nanoseconds {
-        true => format!("{:.6}", at as f64 / 1e9),
-        false => at.to_string(),
+    let seconds = |at: i64, row: &Row<'_>| {
+        if row.guest.nanoseconds { format!("{:.6}", at as f64 / 1e9) } else { at.to_string() }
     };
     vec![
         signed_time(("from", "from"), "Where it begins, on the host's clock.", |row| row.from_ns)

@@ -150,16 +150,18 @@ impl Canvas {
         for phase in &machine.phases {
             let height = RATES * (rate(phase) / most).min(1.0);
             let (from, to) = (scale.x(phase.from_ns), scale.x(phase.to_ns));
-            let text = match scale.nanoseconds {
-                true => format!("{}: {:.0} exits a second", label(phase), rate(phase)),
-                false => label(phase),
+            let text = if scale.nanoseconds {
+                format!("{}: {:.0} exits a second", label(phase), rate(phase))
+            } else {
+                label(phase)
             };
             self.rect((from, self.y + RATES - height, to - from, height), EXITS, &text);
         }
         self.y += RATES;
-        let unit = match scale.nanoseconds {
-            true => format!("exits, at most {} a second", count(most as u64)),
-            false => "exits by time".to_owned(),
+        let unit = if scale.nanoseconds {
+            format!("exits, at most {} a second", count(most as u64))
+        } else {
+            "exits by time".to_owned()
         };
         self.text(NAMES - 8.0, "end", &unit);
     }

@@ -46,10 +46,12 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     }
     let (few_a, few_b) = (diff.runs.0 < 3, diff.runs.1 < 3);
     if !report.is_within_runs() && (few_a || few_b) {
-        let sides = match (few_a, few_b) {
-            (true, true) => "both sides have",
-            (true, false) => "A has",
-            _ => "B has",
+        let sides = if few_a && few_b {
+            "both sides have"
+        } else if few_a {
+            "A has"
+        } else {
+            "B has"
         };
         notes.push(format!(
             "{sides} fewer than three runs: runs of both sides are taken to vary alike"

@@ -62,12 +62,11 @@ impl Neighbours {
             self.has_gap = true;
             return;
         }
-        let mut line = match self.before.len() >= self.near.before {
-            true => {
-                self.has_gap = true;
-                self.before.pop_front().unwrap_or_default()
-            }
-            false => Vec::new(),
+        let mut line = if self.before.len() >= self.near.before {
+            self.has_gap = true;
+            self.before.pop_front().unwrap_or_default()
+        } else {
+            Vec::new()
         };
         line.clear();
         line.extend_from_slice(text);

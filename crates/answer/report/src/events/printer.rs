@@ -370,9 +370,10 @@ impl<'r> Printer<'r> {
         let begin = out.len();
         if let Some(program) = &event.program {
             // Names of the kernel are many, and read only where they may be needed.
-            let (kallsyms, printk) = match self.style == Style::Raw || program.needs_kernel() {
-                true => (self.recording.kallsyms(), self.recording.printk()),
-                false => (&self.no_kernel.0, &self.no_kernel.1),
+            let (kallsyms, printk) = if self.style == Style::Raw || program.needs_kernel() {
+                (self.recording.kallsyms(), self.recording.printk())
+            } else {
+                (&self.no_kernel.0, &self.no_kernel.1)
             };
             let context = PrintContext { kallsyms, printk };
             if self.style == Style::Raw {
@@ -464,9 +465,10 @@ impl Decode for Decoder<'_, '_> {
                 batch.damaged += 1;
                 continue;
             };
-            let (last, read) = match learning {
-                false => printer.packet::<false>(&packet, input, batch),
-                true => printer.packet::<true>(&packet, input, batch),
+            let (last, read) = if learning {
+                printer.packet::<true>(&packet, input, batch)
+            } else {
+                printer.packet::<false>(&packet, input, batch)
             };
             let time = batch.stamps.page(offset, (packet.stamp, last), read, next);
             batch.damaged += u64::from(matches!(time, PageTime::OutOfOrder(Some(_))));

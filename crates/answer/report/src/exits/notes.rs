@@ -68,13 +68,14 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
 
 /// What time that can't be split is made of, and what would split it; `None` where there is none.
 pub(crate) fn not_split(recorded: &Recorded) -> Option<String> {
-    let (parts, events) = match (recorded.user, recorded.off_cpu) {
-        (true, true) => return None,
-        (true, false) => ("kernel or waiting", "sched:sched_switch"),
-        (false, true) => ("kernel or user space", "kvm:kvm_userspace_exit"),
-        (false, false) => {
-            ("kernel, user space or waiting", "kvm:kvm_userspace_exit and sched:sched_switch")
-        }
+    let (parts, events) = if recorded.user && recorded.off_cpu {
+        return None;
+    } else if recorded.user {
+        ("kernel or waiting", "sched:sched_switch")
+    } else if recorded.off_cpu {
+        ("kernel or user space", "kvm:kvm_userspace_exit")
+    } else {
+        ("kernel, user space or waiting", "kvm:kvm_userspace_exit and sched:sched_switch")
     };
     Some(format!("not split: {parts}; {events} would split it"))
 }

@@ -164,10 +164,12 @@ fn sums(table: &Table) -> String {
         of.iter().copied().filter(|part| table.has(part)).collect::<Vec<_>>().join(" + ")
     };
     let time = sum(&PARTS_OF_TIME);
-    match table.has("cost") {
-        true => format!("\ncost = {}; time = {time}", sum(&OF_COST)),
-        false if time.is_empty() => String::new(),
-        false => format!("\ntime = {time}"),
+    if table.has("cost") {
+        format!("\ncost = {}; time = {time}", sum(&OF_COST))
+    } else if time.is_empty() {
+        String::new()
+    } else {
+        format!("\ntime = {time}")
     }
 }
 

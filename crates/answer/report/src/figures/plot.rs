@@ -114,12 +114,10 @@ impl Plot {
     pub(crate) fn point(&mut self, (x, y): (f64, f64), mark: Mark, is_ringed: bool, said: &str) {
         let (x, y) = self.at(x, y);
         let said = escaped(said);
-        let ring = match is_ringed {
-            true => format!(
-                "<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>",
-                MARK * 2.0
-            ),
-            false => String::new(),
+        let ring = if is_ringed {
+            format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", MARK * 2.0)
+        } else {
+            String::new()
         };
         let shape = mark.shape((x, y));
         let _ = writeln!(self.body, "<g>{ring}{shape}<title>{said}</title></g>");

@@ -63,9 +63,10 @@ impl Modes {
 
     /// Of a thread of the host's that ran there.
     fn of_stack(stack: &[CodeFrame], ns: u64) -> Self {
-        match stack.last().is_some_and(|frame| frame.user_space) {
-            true => Self { usr_ns: ns, ..Self::default() },
-            false => Self { sys_ns: ns, ..Self::default() },
+        if stack.last().is_some_and(|frame| frame.user_space) {
+            Self { usr_ns: ns, ..Self::default() }
+        } else {
+            Self { sys_ns: ns, ..Self::default() }
         }
     }
 
@@ -254,9 +255,8 @@ pub(super) fn is_scattered(line: &Line<'_>) -> bool {
 
 /// Puts places in programs that have little time each into one line.
 fn put_places_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
-    let place = |line: Line<'r>| match is_scattered(&line) {
-        true => Line { stack: &*SOMEWHERE, ..line },
-        false => line,
+    let place = |line: Line<'r>| {
+        if is_scattered(&line) { Line { stack: &*SOMEWHERE, ..line } } else { line }
     };
     put_together(report, lines.into_iter().map(place).collect())
 }

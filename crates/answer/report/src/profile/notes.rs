@@ -116,9 +116,10 @@ fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     report.profile.differences.iter().map(move |(vm, difference)| {
         let share = share(difference.moved_ns, difference.time_ns);
         let vm = printable::line(vm);
-        let what = match raw {
-            true => "the rows are the guest's (--raw)",
-            false => "the rows have its functions, the guest's stacks above them (--raw leaves them as they were)",
+        let what = if raw {
+            "the rows are the guest's (--raw)"
+        } else {
+            "the rows have its functions, the guest's stacks above them (--raw leaves them as they were)"
         };
         format!(
             "{vm}: the guest's own samples give {share} of its time to other functions than the host saw, as timers \

@@ -18,9 +18,10 @@ pub(super) fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64
 
 /// A moment by the recording's clock.
 fn shown(recording: &Recording, ns: u64) -> String {
-    match recording.is_nanoseconds() {
-        true => format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000),
-        false => format!("{ns} ticks"),
+    if recording.is_nanoseconds() {
+        format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
+    } else {
+        format!("{ns} ticks")
     }
 }
 

@@ -207,9 +207,10 @@ fn ctf(folder: &Path, name: &'static str, in_metadata: bool) -> Container {
     for entry in fs::read_dir(repository().join(CTF)).unwrap() {
         let entry = entry.unwrap();
         let to = path.join(entry.file_name());
-        match (entry.file_name() == "metadata") == in_metadata {
-            true => files.push((to, fs::read(entry.path()).unwrap())),
-            false => drop(fs::copy(entry.path(), &to).unwrap()),
+        if (entry.file_name() == "metadata") == in_metadata {
+            files.push((to, fs::read(entry.path()).unwrap()))
+        } else {
+            drop(fs::copy(entry.path(), &to).unwrap())
         }
     }
     Container::folder(name, path, files, (!in_metadata, !in_metadata))

@@ -246,14 +246,13 @@ impl Event {
 
     /// Prints the line as it was. Names of reasons stand in it for those who look for them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
-        match self.fields.iter().any(|field| field.name == TEXT_REASON) {
-            false => format!("\"%s\", __get_str({TEXT})"),
-            true => {
-                let symbols = reasons.symbols();
-                format!(
-                    "\"%s%.0s\", __get_str({TEXT}), __print_symbolic(REC->{TEXT_REASON}, {symbols})"
-                )
-            }
+        if self.fields.iter().any(|field| field.name == TEXT_REASON) {
+            let symbols = reasons.symbols();
+            format!(
+                "\"%s%.0s\", __get_str({TEXT}), __print_symbolic(REC->{TEXT_REASON}, {symbols})"
+            )
+        } else {
+            format!("\"%s\", __get_str({TEXT})")
         }
     }
 

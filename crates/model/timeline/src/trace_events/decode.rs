@@ -325,9 +325,10 @@ impl Reader {
                     continue;
                 }
             };
-            let (last, read) = match packet.is_page() {
-                true => self.packet::<BIG, true>(&packet, input, &mut walk),
-                false => self.packet::<BIG, false>(&packet, input, &mut walk),
+            let (last, read) = if packet.is_page() {
+                self.packet::<BIG, true>(&packet, input, &mut walk)
+            } else {
+                self.packet::<BIG, false>(&packet, input, &mut walk)
             };
             let missed = walk.batch.losses.missed(packet.missed);
             match walk.batch.stamps.page(offset, (packet.stamp, last), read, next) {

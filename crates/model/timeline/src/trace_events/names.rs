@@ -65,9 +65,10 @@ impl BatchNames {
             latest.stamp_ns = latest.stamp_ns.max(before.stamp_ns);
             return;
         }
-        let earlier = match before.stamp_ns >= latest.stamp_ns {
-            true => std::mem::replace(latest, before),
-            false => before,
+        let earlier = if before.stamp_ns >= latest.stamp_ns {
+            std::mem::replace(latest, before)
+        } else {
+            before
         };
         if self.earlier.len() < MAX_EARLIER {
             self.earlier.push(earlier);

@@ -71,9 +71,12 @@ pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<
         .map(|(function, fields)| (function, fields.to_owned())),
     );
     let there = all.into_iter().filter(|(function, _)| can_probe(function));
-    let line = |(function, fields): (&str, String)| match fields.starts_with('%') {
-        true => format!("{function}{fields}"),
-        false => format!("{function} {fields}"),
+    let line = |(function, fields): (&str, String)| {
+        if fields.starts_with('%') {
+            format!("{function}{fields}")
+        } else {
+            format!("{function} {fields}")
+        }
     };
     there.map(line).collect()
 }

@@ -116,9 +116,12 @@ pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
     }
     let mut table = Table::default();
     for (name, column, unit) in headings {
-        let cell = |row: &R| match unit.is_none_or(|in_ns| in_ns == row.is_nanoseconds()) {
-            true => column.cell(row).plain(),
-            false => String::new(),
+        let cell = |row: &R| {
+            if unit.is_none_or(|in_ns| in_ns == row.is_nanoseconds()) {
+                column.cell(row).plain()
+            } else {
+                String::new()
+            }
         };
         table.names(&name, 0, rows.iter().map(cell).collect());
     }

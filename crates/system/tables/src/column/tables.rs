@@ -37,9 +37,10 @@ impl<R: Row> Column<R> {
             return;
         }
         let cells = rows.iter().map(|row| self.drawn(row, place.missing)).collect();
-        match self.is_at_the_right {
-            false => into.names(&self.title, place.rank, cells),
-            true => into.numbers(&self.title, place.rank, cells),
+        if self.is_at_the_right {
+            into.numbers(&self.title, place.rank, cells)
+        } else {
+            into.names(&self.title, place.rank, cells)
         }
     }
 }

@@ -130,12 +130,11 @@ impl<'e, 'r> Naive<'e, 'r> {
                 slept = true;
             }
         }
-        match slept {
-            true => {
-                let first = own.iter().find(|&&at| self.all[at].ran() == thread)?;
-                Some((self.all[*first].ns, Activity::Runs))
-            }
-            false => found,
+        if slept {
+            let first = own.iter().find(|&&at| self.all[at].ran() == thread)?;
+            Some((self.all[*first].ns, Activity::Runs))
+        } else {
+            found
         }
     }
 
@@ -240,9 +239,10 @@ impl<'e, 'r> Naive<'e, 'r> {
             let mut begin = since.max(from);
             match activity {
                 Activity::Runs => {
-                    let (mode_since, mode) = match is_vcpu(thread) {
-                        true => self.mode(thread, to),
-                        false => (0, CriticalState::Running),
+                    let (mode_since, mode) = if is_vcpu(thread) {
+                        self.mode(thread, to)
+                    } else {
+                        (0, CriticalState::Running)
                     };
                     begin = begin.max(mode_since);
                     self.add(sums, (thread, mode, None), (begin, to));

@@ -113,10 +113,12 @@ fn exit(
         sums.paired = 1;
         sums.time_ns = span[span.len() - 1].ns - span[0].ns;
         parts(thread, span, &mut sums);
-        match (injected.is_some(), own("kvm_userspace_exit").is_some()) {
-            (true, _) => sums.by_l1 = 1,
-            (false, true) => sums.by_user = 1,
-            (false, false) => sums.by_kernel = 1,
+        if injected.is_some() {
+            sums.by_l1 = 1;
+        } else if own("kvm_userspace_exit").is_some() {
+            sums.by_user = 1;
+        } else {
+            sums.by_kernel = 1;
         }
     }
     Exit {

@@ -138,11 +138,12 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &Sta
         let parts = &row.tally.parts;
         let halted_ns = total(&[VcpuState::Halted]);
         // Without switches, what waits by its reason has halted, and the rest is not split.
-        let kernel_ns = match (report.recorded.is_split(), report.recorded.off_cpu) {
-            (true, _) => total(&[VcpuState::ExitKernel]),
-            (false, true) => total(&[VcpuState::NotSplit]),
-            (false, false) if row.waiting => halted_ns,
-            (false, false) => total(&[VcpuState::NotSplit]),
+        let kernel_ns = if report.recorded.is_split() {
+            total(&[VcpuState::ExitKernel])
+        } else if !report.recorded.off_cpu && row.waiting {
+            halted_ns
+        } else {
+            total(&[VcpuState::NotSplit])
         };
         let blocked_ns = total(&[VcpuState::Blocked]) + halted_ns;
         let found = [

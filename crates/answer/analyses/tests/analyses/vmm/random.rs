@@ -92,9 +92,10 @@ impl Life {
 
     fn leave_cpu(&mut self, ns: u64) {
         let sleeps = self.dice.below(2) == 0;
-        match sleeps {
-            true => self.made.sleeps(ns),
-            false => self.made.preempted(ns),
+        if sleeps {
+            self.made.sleeps(ns)
+        } else {
+            self.made.preempted(ns)
         };
         (self.is_away, self.was_woken) = (Some(sleeps), false);
     }

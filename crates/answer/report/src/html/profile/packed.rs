@@ -99,9 +99,10 @@ impl Packed {
         let mut packer = Packer { most_frames, ..Packer::default() };
         let mut rows: BTreeMap<PackedKey, (SampledTime, BTreeMap<u32, u64>)> = BTreeMap::new();
         for one in &all {
-            let key = match rows.len() < most_rows {
-                true => packer.key(one),
-                false => PackedKey { reason: 0, comm: 0, ..packer.cut(one) },
+            let key = if rows.len() < most_rows {
+                packer.key(one)
+            } else {
+                PackedKey { reason: 0, comm: 0, ..packer.cut(one) }
             };
             let (time, slices) = rows.entry(key).or_default();
             time.add(one.time);
