@@ -164,10 +164,10 @@ impl Recording {
         self.session.on()?;
         self.streams.begin(loaded, &self.to)?;
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);
-        side.begin_modules(modules, (&self.to, self.pages.stop(), plan.in_guests.quota()))?;
-        side.begin(ready, plan, clock, (&self.to, self.outside.end_signal()))?;
-        side.await_boots(plan, &self.to, (clock, self.trace_id))?;
-        side.await_all(plan, &self.to, (clock, self.trace_id), &self.outside)
+        side.begin_modules(modules, &self.to, self.pages.stop(), plan.in_guests.quota())?;
+        side.begin(ready, plan, clock, &self.to, self.outside.end_signal())?;
+        side.await_boots(plan, &self.to, clock, self.trace_id)?;
+        side.await_all(plan, &self.to, clock, self.trace_id, &self.outside)
     }
 
     /// Ends a recording whose command could not be started, and leaves nothing of it in its session's folder.

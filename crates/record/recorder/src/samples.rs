@@ -75,7 +75,8 @@ pub(crate) fn open(
     what: Sampling,
     cpus: &[u32],
     only: Option<&[Vm]>,
-    (clock, trace_id): (&str, u64),
+    clock: &str,
+    trace_id: u64,
 ) -> crate::error::Result<Opened> {
     let Sampling { hz, event } = what;
     let only = only.map(|vms| vms.iter().flat_map(processes).collect());

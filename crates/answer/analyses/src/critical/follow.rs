@@ -12,7 +12,7 @@ use super::events::{Events, Meaning};
 use super::history::{Activity, Cause, History, Mode, Raised};
 use super::layers::Layers;
 use super::piece::PieceSink;
-use super::walk::Walk;
+use super::walk::{Places, Target, Walk};
 use crate::path::{Machines, Thread, in_hardirq};
 
 /// Bits of `prev_state` that say why a thread sleeps; above them are marks, such as that the thread was
@@ -110,8 +110,9 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         let Some(walked_ns) = walked.filter(|walked_ns| **walked_ns <= now_ns) else { return };
         let from_ns = std::mem::replace(walked_ns, now_ns);
         self.sink.interval(target, from_ns, now_ns, waited);
-        let places = (&self.history, self.machines, self.layers);
-        Walk::run(places, (target, true), (from_ns, now_ns), &mut self.sink);
+        let Self { history, machines, layers, sink, .. } = self;
+        let places = Places { history, machines, layers };
+        Walk::run(places, Target::Own(target), from_ns..now_ns, sink);
     }
 
     /// What a thread did in the range asked about, once that is over.
@@ -122,8 +123,9 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         };
         self.range = None;
         self.sink.interval(thread, from_ns, to_ns, true);
-        let places = (&self.history, self.machines, self.layers);
-        Walk::run(places, (thread, false), (from_ns, to_ns), &mut self.sink);
+        let Self { history, machines, layers, sink, .. } = self;
+        let places = Places { history, machines, layers };
+        Walk::run(places, Target::Shown(thread), from_ns..to_ns, sink);
     }
 
     /// Walks go back no further than this.

@@ -4,6 +4,8 @@
 //! moment at which the one below began to wait for it. Each step gives the time from somewhere before the moment
 //! up to it to one part, so that parts neither overlap nor leave anything out.
 
+use std::ops::Range;
+
 use super::context::InterruptKind;
 use super::disks::Issued;
 use super::history::{Activity, At, Cause, History, Mode};
@@ -58,6 +60,23 @@ enum Inside {
     Anyone,
 }
 
+/// What is known of all threads, for walks through it.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'w, 'm> {
+    pub(super) history: &'w History,
+    pub(super) machines: &'w Machines<'m>,
+    pub(super) layers: &'w Layers,
+}
+
+/// Whose time is walked through.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// A thread whose time is its own while it runs.
+    Own(Thread),
+    /// A thread all of whose time is shown by what was done.
+    Shown(Thread),
+}
+
 /// One walk.
 pub(super) struct Walk<'w, 'm, P> {
     pub(super) history: &'w History,
@@ -73,13 +92,17 @@ pub(super) struct Walk<'w, 'm, P> {
 impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
     /// Gives `sink` what a thread did, and what it waited for, between two moments.
     pub(super) fn run(
-        (history, machines, layers): (&'w History, &'w Machines<'m>, &'w Layers),
-        (target, is_own): (Thread, bool),
-        (from_ns, to_ns): (u64, u64),
+        places: Places<'w, 'm>,
+        target: Target,
+        Range { start: from_ns, end: to_ns }: Range<u64>,
         sink: &'w mut P,
     ) {
-        let frames = vec![Frame { follow: Follow::Thread(target), floor_ns: from_ns }];
-        let own = Some(target).filter(|_| is_own);
+        let Places { history, machines, layers } = places;
+        let (thread, own) = match target {
+            Target::Own(thread) => (thread, Some(thread)),
+            Target::Shown(thread) => (thread, None),
+        };
+        let frames = vec![Frame { follow: Follow::Thread(thread), floor_ns: from_ns }];
         let mut walk = Self { history, machines, layers, frames, own, now_ns: to_ns, sink };
         for _ in 0..MOST_STEPS {
             let Some(&top) = walk.frames.last().filter(|_| walk.now_ns > from_ns) else {
@@ -95,7 +118,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
             }
         }
         walk.frames.truncate(1);
-        walk.give(from_ns, Who::Thread(target), S::Blocked, Why::End(End::Depth));
+        walk.give(from_ns, Who::Thread(thread), S::Blocked, Why::End(End::Depth));
     }
 
     /// The time from `from_ns` to the moment was spent so; the moment is `from_ns` now.

@@ -95,19 +95,31 @@ pub(super) struct Node {
 /// A request, by the step it took last.
 pub(super) type Chain = Arc<Node>;
 
+/// A step of a request: what happens, on which side of the machine, and when and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) label: Label,
+    pub(super) on: Actor,
+    pub(super) at: At,
+}
+
+impl Step {
+    /// The step that an event shows.
+    pub(super) const fn of(label: Label, on: Actor, event: &TraceEvent) -> Self {
+        Self { label, on, at: At::of(event) }
+    }
+}
+
 /// A request begins, in a VM or for one, with an access to a device or without.
-pub(super) fn begin(
-    vm: Option<u16>,
-    device: Option<Device>,
-    (label, on, at): (Label, Actor, At),
-) -> Chain {
+pub(super) fn begin(vm: Option<u16>, device: Option<Device>, first: Step) -> Chain {
+    let Step { label, on, at } = first;
     let root =
         Arc::new(Root { vm, device, begun: AtomicBool::new(false), done: AtomicBool::new(false) });
     Arc::new(Node { label, on, at, depth: 1, parent: None, root })
 }
 
 /// The request takes a step; `None` when it is done, or has taken too many.
-pub(super) fn step(chain: Chain, (label, on, at): (Label, Actor, At)) -> Option<Chain> {
+pub(super) fn step(chain: Chain, Step { label, on, at }: Step) -> Option<Chain> {
     if chain.root.is_done() || chain.depth >= MOST_STEPS {
         return None;
     }
@@ -168,13 +180,13 @@ impl Chains {
 
     /// The same requests one step on; those that end with that step already stay where they are.
     #[inline]
-    pub(super) fn stepped(self, step_to: (Label, Actor, At)) -> Self {
+    pub(super) fn stepped(self, step_to: Step) -> Self {
         if self.0.is_empty() { self } else { self.all_stepped(step_to) }
     }
 
     #[inline(never)]
-    fn all_stepped(mut self, step_to: (Label, Actor, At)) -> Self {
-        let (label, on, _) = step_to;
+    fn all_stepped(mut self, step_to: Step) -> Self {
+        let Step { label, on, .. } = step_to;
         let next = |chain: Chain| {
             if chain.label == label && chain.on == on { Some(chain) } else { step(chain, step_to) }
         };

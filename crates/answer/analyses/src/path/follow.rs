@@ -7,7 +7,7 @@ use timeline::arch::AccessKind;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 
 use super::Actor;
-use super::chain::{self, At, Chains};
+use super::chain::{self, Chains, Step};
 use super::events::{Event, Events, Meaning};
 use super::io::DiskRequests;
 use super::labels::{Label, Labels};
@@ -193,7 +193,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let on = self.role(thread);
         let vm = self.vcpu_of(thread).map(|vcpu| vcpu.vm);
         let vm = vm.or_else(|| self.vm_of_guest(trace_event));
-        let chain = chain::begin(vm, None, (event.label, on, At::of(trace_event)));
+        let chain = chain::begin(vm, None, Step::of(event.label, on, trace_event));
         let chains = Chains::one(chain);
         self.requests.began(&chains);
         self.thread(thread).set_current(chains);
@@ -204,7 +204,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up().clone();
-        let ended = busy_with.stepped((event.label, on, At::of(trace_event)));
+        let ended = busy_with.stepped(Step::of(event.label, on, trace_event));
         ended.iter().for_each(|chain| self.requests.add(chain, &self.labels));
     }
 

@@ -3,7 +3,7 @@
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{At, Chains};
+use super::chain::{At, Chains, Step};
 use super::events::Event;
 use super::follow::Follower;
 use super::machines::Thread;
@@ -33,7 +33,7 @@ impl<S: RequestSink> Follower<'_, S> {
         };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
         state.guest_work = Some((event.label, At::of(trace_event)));
-        let step = (event.label, Actor::Guest, At::of(trace_event));
+        let step = Step::of(event.label, Actor::Guest, trace_event);
         state.returned = state.returned.take().stepped(step);
     }
 
@@ -46,7 +46,7 @@ impl<S: RequestSink> Follower<'_, S> {
         // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
         let mut due = state.returned.take();
         due.add(state.injected.clone());
-        state.returned = due.stepped((event.label, Actor::Guest, At::of(trace_event)));
+        state.returned = due.stepped(Step::of(event.label, Actor::Guest, trace_event));
         let returned = state.returned.clone();
         self.cpus.of(trace_event).interrupt = returned;
     }

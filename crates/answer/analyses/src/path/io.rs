@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{At, Chains};
+use super::chain::{Chains, Step};
 use super::events::Event;
 use super::follow::Follower;
 use super::requests::RequestSink;
@@ -51,7 +51,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(chains) = key(trace_event).and_then(|key| self.disk.0.remove(&key)) else {
             return;
         };
-        let chains = chains.stepped((event.label, Actor::Interrupt, At::of(trace_event)));
+        let chains = chains.stepped(Step::of(event.label, Actor::Interrupt, trace_event));
         let flags = trace_event.value(2).unwrap_or(0);
         if Self::in_interrupt(flags) || trace_event.thread == 0 {
             self.cpus.of(trace_event).interrupt = chains;

@@ -3,7 +3,7 @@
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{self, At, Chains};
+use super::chain::{self, At, Chains, Step};
 use super::follow::{Follower, Says};
 use super::machines::Thread;
 use super::requests::RequestSink;
@@ -63,7 +63,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let pending = thread.pending.take();
         let on = self.role(who);
-        let step = (self.runs_label(who, on), on, at);
+        let step = Step { label: self.runs_label(who, on), on, at };
         let running = pending.stepped(step);
         let thread = self.thread(who);
         thread.current().add(running);
@@ -111,7 +111,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let on = self.role(woken);
         let label = self.wakes_label(woken, on);
         let waker = self.waker(trace_event);
-        let step = chains.stepped((label, waker, At::of(trace_event)));
+        let step = chains.stepped(Step::of(label, waker, trace_event));
         self.thread(woken).pending = step;
     }
 
@@ -178,7 +178,7 @@ impl<S: RequestSink> Follower<'_, S> {
         };
         let on = self.role(woken);
         let label = self.named(Says::Wakes(on), who);
-        Some(chain::begin(Some(vm), None, (label, waker, At::of(trace_event))))
+        Some(chain::begin(Some(vm), None, Step::of(label, waker, trace_event)))
     }
 
     fn waker(&mut self, trace_event: &TraceEvent) -> Actor {

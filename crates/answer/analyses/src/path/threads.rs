@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Actor;
-use super::chain::{self, At, Chain, Chains, Device, Root};
-use super::labels::Label;
+use super::chain::{self, Chain, Chains, Device, Root, Step};
 use super::machines::{Machines, Thread, VcpuOf};
 use super::places::Places;
 
@@ -14,7 +13,7 @@ use super::places::Places;
 pub(super) struct Beginning {
     pub(super) vm: u16,
     pub(super) device: Option<Device>,
-    pub(super) step: (Label, Actor, At),
+    pub(super) step: Step,
 }
 
 /// What is known of a thread.

@@ -7,7 +7,7 @@ use timeline::reasons::ReasonNames;
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
-use super::chain::{self, At, Chains, Device};
+use super::chain::{self, At, Chains, Device, Step};
 use super::follow::Follower;
 use super::labels::{Label, Labels};
 use super::machines::{Thread, VcpuOf};
@@ -79,13 +79,13 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         };
         let (waits, label) = reasons.of(isa_and_code(trace_event), &mut self.labels);
-        let on = (self.names.exit, Actor::Vcpu, At::of(trace_event));
+        let step = Step::of(self.names.exit, Actor::Vcpu, trace_event);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
         (state.accessed, state.asked_user) = (None, false);
         state.passed_on = false;
         if was_in_guest {
-            state.injected = state.injected.take().stepped(on);
+            state.injected = state.injected.take().stepped(step);
         }
         if waits && !state.returned.is_empty() {
             // The guest has nothing more to do: what was there to be done for it is done.
@@ -94,11 +94,11 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         if self.events.asked_start {
             let chains = self.guest_thread_chains(vcpu.index);
-            let chains = chains.stepped((label, Actor::Vcpu, At::of(trace_event)));
+            let chains = chains.stepped(Step::of(label, Actor::Vcpu, trace_event));
             self.thread(who).set_current(chains);
         } else {
             let thread = self.thread(who);
-            let step = (label, Actor::Vcpu, At::of(trace_event));
+            let step = Step::of(label, Actor::Vcpu, trace_event);
             thread.begin(Beginning { vm: vcpu.vm, device: None, step });
         }
     }
@@ -113,7 +113,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let label = self.access_label(kind, trace_event);
-        let step = (label, Actor::Vcpu, At::of(trace_event));
+        let step = Step::of(label, Actor::Vcpu, trace_event);
         let device = device(kind, trace_event);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.accessed = Some(label);
@@ -151,12 +151,13 @@ impl<S: RequestSink> Follower<'_, S> {
         who: Thread,
         vcpu: VcpuOf,
         device: Option<Device>,
-        access: (Label, Actor, At),
+        access: Step,
     ) {
         match self.vcpus.get_mut(vcpu.index).and_then(|state| state.guest_work.take()) {
             None => self.thread(who).begin(Beginning { vm: vcpu.vm, device, step: access }),
             Some((label, at)) => {
-                let root = chain::begin(Some(vcpu.vm), device, (label, Actor::Guest, at));
+                let root =
+                    chain::begin(Some(vcpu.vm), device, Step { label, on: Actor::Guest, at });
                 self.thread(who).begin_own(chain::step(root, access));
             }
         }
@@ -166,7 +167,7 @@ impl<S: RequestSink> Follower<'_, S> {
     pub(super) fn user_exit(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.vcpu_of(who) else { return };
-        let step = (self.names.to_user, Actor::Vcpu, At::of(trace_event));
+        let step = Step::of(self.names.to_user, Actor::Vcpu, trace_event);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
@@ -194,7 +195,7 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let (own, others) = self.thread(who).end_exit(matters);
-        let step = (self.names.entry, Actor::Vcpu, At::of(trace_event));
+        let step = Step::of(self.names.entry, Actor::Vcpu, trace_event);
         back.add(others);
         if !back.is_empty()
             && let Some(state) = self.vcpus.get_mut(vcpu.index)

@@ -2,7 +2,7 @@
 
 use timeline::trace_events::TraceEvent;
 
-use super::chain::{At, Chain, Chains, step};
+use super::chain::{Chain, Chains, Step, step};
 use super::events::Event;
 use super::follow::Follower;
 use super::requests::RequestSink;
@@ -18,7 +18,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let who = (trace_event.recording, trace_event.thread);
         let on = self.role(who);
-        let step = (event.label, on, At::of(trace_event));
+        let step = Step::of(event.label, on, trace_event);
         let Some(thread) = self.threads.get_mut(who) else { return };
         if thread.is_busy() {
             let chains = thread.take_up().take().stepped(step);
@@ -50,7 +50,7 @@ impl<S: RequestSink> Follower<'_, S> {
             let next = if events.is_injection(chain.label) && chain.on == on {
                 Some(Chain::clone(chain))
             } else {
-                step(Chain::clone(chain), (event.label, on, At::of(trace_event)))
+                step(Chain::clone(chain), Step::of(event.label, on, trace_event))
             };
             chains.add(next.map_or_else(Chains::default, Chains::one));
         }

@@ -54,6 +54,14 @@ struct Canvas {
     y: f64,
 }
 
+/// A rectangle, in pixels.
+struct Rect {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
 /// Time to pixels.
 #[derive(Clone, Copy)]
 struct Scale {
@@ -122,7 +130,7 @@ impl Canvas {
             let said = said(phase.duration_ns(), phase.host.as_ref(), scale);
             let name = label(phase);
             self.rect(
-                (from, self.y, to - from, BAR),
+                Rect { x: from, y: self.y, width: to - from, height: BAR },
                 colour(phase, at),
                 &format!("{name}: {said}"),
             );
@@ -155,7 +163,8 @@ impl Canvas {
             } else {
                 label(phase)
             };
-            self.rect((from, self.y + RATES - height, to - from, height), EXITS, &text);
+            let y = self.y + RATES - height;
+            self.rect(Rect { x: from, y, width: to - from, height }, EXITS, &text);
         }
         self.y += RATES;
         let unit = if scale.nanoseconds {
@@ -201,7 +210,7 @@ impl Canvas {
             WIDTH - RIGHT
         );
         self.rect(
-            (from, y + 3.0, (to - from).max(1.0), LINE - 6.0),
+            Rect { x: from, y: y + 3.0, width: (to - from).max(1.0), height: LINE - 6.0 },
             fill,
             &format!("{name}: {said}"),
         );
@@ -219,7 +228,8 @@ impl Canvas {
         self.y += LINE;
     }
 
-    fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), fill: &str, title: &str) {
+    fn rect(&mut self, at: Rect, fill: &str, title: &str) {
+        let Rect { x, y, width, height } = at;
         let _ = writeln!(
             self.body,
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \

@@ -3,7 +3,7 @@
 use eventfmt::{EventFormat, Field, FieldKind, NumberAt, NumberForm, Value, append_decimal};
 use raw_bytes::ByteOrder;
 
-use super::merge::LineBatch;
+use super::merge::{EventStart, LineBatch};
 
 /// What is the same for all events of a recording, as JSON text.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl JsonParts {
     pub(super) fn begin<'c>(
         &self,
         batch: &mut LineBatch,
-        (stamp_ns, cpu, pid): (u64, u32, u32),
+        EventStart { stamp_ns, cpu, pid }: EventStart,
         comm: impl FnOnce() -> Option<&'c str>,
     ) {
         self.time(&mut batch.text, stamp_ns);

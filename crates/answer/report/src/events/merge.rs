@@ -20,6 +20,14 @@ pub(super) struct Line {
     pub(super) end: usize,
 }
 
+/// When an event happened, where, and in which thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventStart {
+    pub(super) stamp_ns: u64,
+    pub(super) cpu: u32,
+    pub(super) pid: u32,
+}
+
 /// The lines of one block.
 #[derive(Debug, Default)]
 pub(super) struct LineBatch {

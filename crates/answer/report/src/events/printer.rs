@@ -17,7 +17,7 @@ use timeline::trace_cmd_forms::TraceCmdForm;
 
 use super::csv::{self, CsvParts};
 use super::jsonl::{self, JsonEvent, JsonParts};
-use super::merge::{Line, LineBatch};
+use super::merge::{EventStart, Line, LineBatch};
 use super::names::{Teller, Tellers};
 use super::text::{self, LineParts, name_part};
 use super::{Machine, Style};
@@ -294,10 +294,10 @@ impl<'r> Printer<'r> {
                     batch.wanted.push(batch.lines.len());
                 }
                 if self.with_others || is_wanted {
-                    self.known(batch, event, (stamp_ns, cpu, pid), payload);
+                    self.known(batch, event, EventStart { stamp_ns, cpu, pid }, payload);
                 }
             }
-            None => self.unknown(batch, id, (stamp_ns, cpu, pid), payload),
+            None => self.unknown(batch, id, EventStart { stamp_ns, cpu, pid }, payload),
         }
     }
 
@@ -305,10 +305,10 @@ impl<'r> Printer<'r> {
         &self,
         batch: &mut LineBatch,
         event: &EventPrinter<'_>,
-        (stamp_ns, cpu, pid): (u64, u32, u32),
+        start: EventStart,
         payload: &[u8],
     ) {
-        self.begin(batch, (stamp_ns, cpu, pid));
+        self.begin(batch, start);
         let out = &mut batch.text;
         match self.style {
             Style::Jsonl | Style::JsonlHeads => {
@@ -335,22 +335,23 @@ impl<'r> Printer<'r> {
             }
         }
         batch.events += 1;
-        batch.end_line(stamp_ns);
+        batch.end_line(start.stamp_ns);
     }
 
     /// Writes all that goes before the event.
     #[inline(always)]
-    fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
+    fn begin(&self, batch: &mut LineBatch, start: EventStart) {
+        let EventStart { stamp_ns, cpu, pid } = start;
         let out = &mut batch.text;
         match self.style {
             Style::TraceCmd | Style::Text | Style::Raw => {
                 if !self.prefix.is_empty() {
                     out.extend_from_slice(&self.prefix);
                 }
-                self.lines.begin(batch, (stamp_ns, cpu, pid));
+                self.lines.begin(batch, start);
             }
             Style::Jsonl | Style::JsonlHeads | Style::JsonText => {
-                self.json.begin(batch, (stamp_ns, cpu, pid), || self.recording.comm(pid));
+                self.json.begin(batch, start, || self.recording.comm(pid));
             }
             Style::Csv(_) => {
                 self.csv.begin(out, stamp_ns, cpu);
@@ -395,15 +396,9 @@ impl<'r> Printer<'r> {
         Escapes::Possible
     }
 
-    fn unknown(
-        &self,
-        batch: &mut LineBatch,
-        id: u16,
-        (stamp_ns, cpu, pid): (u64, u32, u32),
-        payload: &[u8],
-    ) {
+    fn unknown(&self, batch: &mut LineBatch, id: u16, start: EventStart, payload: &[u8]) {
         self.unknown.fetch_add(1, Ordering::Relaxed);
-        self.begin(batch, (stamp_ns, cpu, pid));
+        self.begin(batch, start);
         let out = &mut batch.text;
         let name = format!("unknown:{id}");
         match self.style {
@@ -420,7 +415,7 @@ impl<'r> Printer<'r> {
             }
         }
         batch.events += 1;
-        batch.end_line(stamp_ns);
+        batch.end_line(start.stamp_ns);
     }
 
     fn dropped(&self, batch: &mut LineBatch, stamp_ns: u64, cpu: u32, count: Option<u64>) {

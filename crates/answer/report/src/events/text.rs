@@ -11,7 +11,7 @@ use eventfmt::{OftenText, six_digits};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
-use super::merge::LineBatch;
+use super::merge::{EventStart, LineBatch};
 
 /// Columns an event's name and its colon take at least.
 const NAME_WIDTH: usize = 21;
@@ -38,7 +38,8 @@ impl LineParts {
 
     /// Writes all that goes before the event's name.
     #[inline]
-    pub(super) fn begin(&self, batch: &mut LineBatch, (stamp_ns, cpu, pid): (u64, u32, u32)) {
+    pub(super) fn begin(&self, batch: &mut LineBatch, start: EventStart) {
+        let EventStart { stamp_ns, cpu, pid } = start;
         // Rounded to microseconds, halves up.
         let micros = stamp_ns.saturating_add(500) / 1000;
         let seconds = self.nanoseconds.then_some(micros / 1_000_000);

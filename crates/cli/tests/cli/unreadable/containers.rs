@@ -210,7 +210,7 @@ fn ctf(folder: &Path, name: &'static str, in_metadata: bool) -> Container {
         if (entry.file_name() == "metadata") == in_metadata {
             files.push((to, fs::read(entry.path()).unwrap()))
         } else {
-            drop(fs::copy(entry.path(), &to).unwrap())
+            fs::copy(entry.path(), &to).unwrap();
         }
     }
     Container::folder(name, path, files, (!in_metadata, !in_metadata))

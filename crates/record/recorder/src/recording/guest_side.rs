@@ -46,7 +46,9 @@ impl GuestSide {
     pub(super) fn begin_modules(
         &mut self,
         modules: Vec<Module>,
-        (to, stop, quota): (&SessionFolder, &Signal, u64),
+        to: &SessionFolder,
+        stop: &Signal,
+        quota: u64,
     ) -> Result<()> {
         for module in modules {
             self.modules.push(module.begin(to, stop, quota)?);
@@ -60,7 +62,8 @@ impl GuestSide {
         ready: Vec<Ready>,
         plan: &RecordPlan,
         clock: &str,
-        (to, stop): (&SessionFolder, &Signal),
+        to: &SessionFolder,
+        stop: &Signal,
     ) -> Result<()> {
         self.guests.lock().begin(ready, &plan.in_guests, clock, to, stop, &self.ending)
     }
@@ -70,7 +73,8 @@ impl GuestSide {
         &mut self,
         plan: &RecordPlan,
         to: &SessionFolder,
-        (clock, trace_id): (&str, u64),
+        clock: &str,
+        trace_id: u64,
     ) -> Result<()> {
         if plan.in_guests.boot && !plan.guests.is_empty() {
             let (clock, guests) = (clock.to_owned(), self.guests.clone());
@@ -85,7 +89,8 @@ impl GuestSide {
         &mut self,
         plan: &RecordPlan,
         to: &SessionFolder,
-        (clock, trace_id): (&str, u64),
+        clock: &str,
+        trace_id: u64,
         outside: &Stop,
     ) -> Result<()> {
         if plan.flight.is_some() && !plan.guests.is_empty() {

@@ -47,7 +47,7 @@ impl LoadedStreams {
         let clock = &*session.clock().name;
         let load = |what| hypercalls::load(what, clock, trace_id);
         let open = |what: samples::Sampling| -> Result<_> {
-            Ok((samples::open(what, session.cpus(), only, (clock, trace_id))?, what.hz))
+            Ok((samples::open(what, session.cpus(), only, clock, trace_id)?, what.hz))
         };
         let hypercalls = plan.hypercalls.map(load).transpose()?;
         let samples = plan.sampling.map(open).transpose()?;
