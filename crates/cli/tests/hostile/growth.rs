@@ -216,6 +216,15 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// A comparison has some rows for each VM: each VM takes little memory, on both sides together.
+#[test]
+fn a_comparison_of_4000_vms_takes_less_than_24_mb() {
+    let folder = TempDir::new().unwrap();
+    let vms = SHAPES.into_iter().find(|shape| shape.0 == "VMs").unwrap();
+    write(vms, 4000, folder.path());
+    work("diff --max-memory 24M {} {copy}", folder.path());
+}
+
 /// A guest's recording next to that of a host with many VMs, of which it is none: however many there are,
 /// the search for its offset ends, and says that it was ended.
 #[test]

@@ -2,6 +2,7 @@
 //! varies between them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use stats::{
     Permutation, Scale, Side, benjamini_hochberg, binomial_two_sided, compare, mean, permute,
@@ -37,8 +38,9 @@ pub struct Values {
 /// A metric of a group on both sides.
 #[derive(Clone, Debug)]
 pub struct DiffRow {
-    /// The group: a value for each of [`Question::columns`], VMs by their place in [`Diff::vms`].
-    pub key: Vec<KeyValue>,
+    /// The group: a value for each of [`Question::columns`], VMs by their place in [`Diff::vms`]. All rows
+    /// of a group have it together: there may be hundreds of thousands of rows.
+    pub key: Arc<[KeyValue]>,
     /// Place in [`Question::metrics`].
     pub metric: usize,
     /// The first side.
@@ -89,7 +91,7 @@ pub struct Diff {
 }
 
 /// A group's place in each run that has it.
-type Groups = BTreeMap<Vec<KeyValue>, Vec<Option<usize>>>;
+type Groups = BTreeMap<Arc<[KeyValue]>, Vec<Option<usize>>>;
 
 /// Compares the runs of `b` with those of `a`. All have to be on clocks of one kind; those of
 /// others are left out of nothing, so that is for the caller to see to.
@@ -101,7 +103,7 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
     let part = |at: usize| options.seed ^ (at as u64).rotate_right(8);
     let mut resampled: Vec<Resampled<'_>> =
         runs.iter().enumerate().map(|(at, run)| Resampled::new(run, part(at))).collect();
-    let mut rows = Vec::new();
+    let mut rows = Vec::with_capacity(most_rows(question, &runs, &groups));
     for (key, places) in &groups {
         // A copy of one group at a time: a recording may have thousands.
         let of_run = |(run, place): (&&Run, &Option<usize>)| run.groups.get((*place)?).cloned();
@@ -112,8 +114,10 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
         rows.extend(group.rows(key, &mut resampled));
     }
     correct(&mut rows, options.alpha);
-    rows.sort_by(|one, other| {
-        other.effect.abs().total_cmp(&one.effect.abs()).then_with(|| one.key.cmp(&other.key))
+    // No two rows are equal; a sort that is stable would take half as much memory again.
+    rows.sort_unstable_by(|one, other| {
+        let by_effect = other.effect.abs().total_cmp(&one.effect.abs());
+        by_effect.then_with(|| one.key.cmp(&other.key)).then(one.metric.cmp(&other.metric))
     });
     let seconds: Vec<f64> = resampled.iter().map(Resampled::seconds).collect();
     let (of_a, of_b) = seconds.split_at(a.len().min(seconds.len()));
@@ -154,6 +158,18 @@ fn gathered(runs: &[&Run], matching: &Matching) -> Groups {
     groups
 }
 
+/// How many rows the groups have at most: one for each metric that a run recorded. Memory for rows that are
+/// added one by one would be twice as much at its end.
+fn most_rows(question: &Question, runs: &[&Run], groups: &Groups) -> usize {
+    let all = u32::MAX.checked_shl(question.metrics.len() as u32).map_or(u32::MAX, |bits| !bits);
+    let of_group = |places: &Vec<Option<usize>>| {
+        let present = runs.iter().zip(places).filter_map(|(run, place)| run.groups.get((*place)?));
+        let recorded = present.fold(0, |bits, group| bits | !group.unrecorded);
+        (recorded & all).count_ones() as usize
+    };
+    groups.values().map(of_group).sum()
+}
+
 /// One group in all runs.
 struct Group<'g> {
     question: &'static Question,
@@ -164,14 +180,14 @@ struct Group<'g> {
 }
 
 impl Group<'_> {
-    fn rows(&self, key: &[KeyValue], resampled: &mut [Resampled<'_>]) -> Vec<DiffRow> {
+    fn rows(&self, key: &Arc<[KeyValue]>, resampled: &mut [Resampled<'_>]) -> Vec<DiffRow> {
         let weight = self.rates(self.question.weight, resampled);
         let effect = mean(&weight.1).unwrap_or(0.0) - mean(&weight.0).unwrap_or(0.0);
         let metrics = self.question.metrics.iter().enumerate();
         metrics
             .filter_map(|(at, metric)| {
                 let mut row = self.row(at, metric, resampled)?;
-                (row.key, row.effect) = (key.to_vec(), effect);
+                (row.key, row.effect) = (Arc::clone(key), effect);
                 Some(row)
             })
             .collect()
@@ -211,7 +227,7 @@ impl Group<'_> {
         let of = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
         let (of_a, of_b) = (of(of_a), of(of_b));
         let mut row = DiffRow {
-            key: Vec::new(),
+            key: Arc::default(),
             metric: at,
             a: Values::of(&of_a),
             b: Values::of(&of_b),

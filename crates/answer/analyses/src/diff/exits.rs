@@ -1,6 +1,7 @@
 //! Exits to be compared: by VM, level and reason, and all together.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rustc_hash::FxHashMap;
 use timeline::reasons::ReasonNames;
@@ -141,11 +142,9 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
     let mut wholes = vec![Series::default(), Series::default()];
     let mut groups: BTreeMap<(Vec<KeyValue>, bool), (Series, Flags)> = BTreeMap::new();
     let mut all = (Series::default(), Flags::default());
-    let mut keys: Vec<&Key> = pass.sink.groups.keys().collect();
-    keys.sort_unstable();
-    for key in keys {
-        let (vcpu, level, isa, code) = *key;
-        let Some((series, flags)) = pass.sink.groups.get(key) else { continue };
+    let mut found: Vec<(Key, (Series, Flags))> = pass.sink.groups.into_iter().collect();
+    found.sort_unstable_by_key(|(key, _)| *key);
+    for ((vcpu, level, isa, code), (series, flags)) in found {
         let Some(vm) = homes.place(vcpu) else { continue };
         let waiting = names.isa(isa).waits(code);
         let isa_name = names.isa(isa).name().to_owned();
@@ -157,11 +156,15 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
             KeyValue::Text(reason),
         ];
         if let Some(whole) = wholes.get_mut(usize::from(waiting)) {
-            whole.merge(series);
+            whole.merge(&series);
         }
-        add(groups.entry((key, waiting)).or_default(), series, *flags);
         if !waiting {
-            add(&mut all, series, *flags);
+            add(&mut all, &series, flags);
+        }
+        match groups.entry((key, waiting)) {
+            // Most often the only vCPU: there may be many, so nothing is copied.
+            Entry::Vacant(place) => _ = place.insert((series, flags)),
+            Entry::Occupied(mut place) => add(place.get_mut(), &series, flags),
         }
     }
     let mut measured: Vec<MeasuredGroup> = groups

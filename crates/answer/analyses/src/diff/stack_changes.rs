@@ -210,7 +210,7 @@ impl Union {
 
     fn judge(&mut self, diff: Diff) {
         for row in diff.rows {
-            let [KeyValue::Number(place)] = row.key.as_slice() else { continue };
+            let [KeyValue::Number(place)] = &*row.key else { continue };
             let at = usize::try_from(*place).ok();
             if let Some(one) = at.and_then(|at| self.stacks.get_mut(at)) {
                 one.judged = Some(row);

@@ -23,8 +23,7 @@ struct Doers<'d> {
 pub(super) fn notes(diff: &Diff) -> Vec<String> {
     let mut steps: BTreeMap<Step<'_>, Doers<'_>> = BTreeMap::new();
     for row in diff.rows.iter().filter(|row| is_mean(diff, row)) {
-        let [vm, KeyValue::Text(start), KeyValue::Text(step), KeyValue::Text(on)] =
-            row.key.as_slice()
+        let [vm, KeyValue::Text(start), KeyValue::Text(step), KeyValue::Text(on)] = &*row.key
         else {
             continue;
         };

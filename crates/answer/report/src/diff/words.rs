@@ -16,7 +16,7 @@ pub(super) fn metric_name(diff: &Diff, metric: &Metric) -> String {
 
 /// The group of a row in words: `vm-148 L1 npf`.
 pub(super) fn group_name(diff: &Diff, row: &DiffRow) -> String {
-    let words = diff.question.columns.iter().zip(&row.key).filter_map(|(column, value)| {
+    let words = diff.question.columns.iter().zip(row.key.iter()).filter_map(|(column, value)| {
         Some(match (*column, value) {
             (_, KeyValue::None) | ("isa", _) => return None,
             ("level", KeyValue::Number(level)) => format!("L{level}"),
