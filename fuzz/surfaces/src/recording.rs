@@ -21,7 +21,7 @@ use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
     ProfileBy, ProfileReport, Report, Source, VirtioReport,
 };
-use sources::{BlockReader, OpenError, Recording, Samples, TimeRange};
+use sources::{BlockReader, OpenError, OpenFault, Recording, Samples, TimeRange};
 use timeline::event_filter::Filter;
 
 use crate::{exporting, irqs};
@@ -125,7 +125,7 @@ pub fn reason(error: OpenError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     let text = error.to_string();
     // What is wrong with a trace.dat is the cause; before it stands the path alone.
-    let needs_cause = matches!(error, OpenError::TraceDat { .. } | OpenError::PerfData { .. });
+    let needs_cause = matches!(error.fault, OpenFault::TraceDat(_) | OpenFault::PerfData(_));
     let telling = if needs_cause { &cause } else { &text };
     assert!(!telling.is_empty(), "an error without a reason");
     format!("{text}: {cause}")

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use analyses::machine_names::guest_of;
 use anyhow::{Context, bail};
-use sources::{Recording, guest_named};
+use sources::{OpenError, OpenFault, Recording, guest_named};
 
 use crate::Misuse;
 use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
@@ -56,7 +56,9 @@ fn refuse_unreadable(path: &Path, recordings: &[Recording]) -> anyhow::Result<()
         let has_begun =
             !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
         if let Some(why) = recording.nothing_readable().filter(|_| has_begun) {
-            bail!("{}: {why}", recording.path().display());
+            return Err(
+                OpenError::new(recording.path(), OpenFault::Refused(why.to_string())).into()
+            );
         }
     }
     Ok(())
@@ -98,11 +100,11 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     if recordings.is_empty() {
-        bail!(
-            "{}: no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of \
-             ring-buffer pages an events folder next to them, a CTF trace a file called metadata",
-            path.display()
+        let why = format!(
+            "no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of ring-buffer pages an \
+             events folder next to them, a CTF trace a file called metadata"
         );
+        return Err(OpenError::new(path, OpenFault::Refused(why)).into());
     }
     Ok(recordings)
 }

@@ -18,6 +18,7 @@ use lake::{Pseudonyms, hash_sources};
 use printable::{messages, without_error_numbers};
 use report::plural;
 use session::{Misuse, Selection};
+use sources::OpenError;
 
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
 use crate::cmd::lake::key_file::pseudonyms;
@@ -100,7 +101,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                 let why = without_error_numbers(&format!("{error:#}")).into_owned();
                 let noted_why = if pseudonyms.is_some() { WHY_NOT_NOTED } else { &why };
                 reject(&storage, &noted, hash.as_deref(), noted_why)?;
-                say(&format!("{shown}: rejected: {}", without_path(&why, &shown)));
+                say(&format!("{shown}: rejected: {}", without_path(&error, file)));
                 rejected += 1;
             }
         }
@@ -114,18 +115,13 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     }
 }
 
-/// An error without the path at its beginning, which the message has in front of it already.
-fn without_path(why: &str, path: &str) -> String {
-    let rest = |before: &str| why.strip_prefix(before)?.strip_prefix(path);
-    if let Some(rest) = rest("cannot read ") {
-        return format!("cannot be read{rest}");
-    }
-    match rest("").map(|rest| (rest.get(..1), rest)) {
-        Some((Some(" "), rest)) => format!("it{rest}"),
-        Some((Some("/"), rest)) => rest.trim_start_matches('/').to_owned(),
-        Some((Some(":"), rest)) => rest.trim_start_matches([':', ' ']).to_owned(),
-        _ => why.to_owned(),
-    }
+/// Why a recording was rejected, for a message that has named it already.
+fn without_path(error: &anyhow::Error, path: &Path) -> String {
+    let why = match error.downcast_ref::<OpenError>() {
+        Some(unopened) => unopened.after(path),
+        None => format!("{error:#}"),
+    };
+    without_error_numbers(&why).into_owned()
 }
 
 /// In place of an error that may have names in it.

@@ -7,7 +7,7 @@ use hypertrace::collected::{
 };
 use sys::FileMap;
 
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 use crate::recording::Recording;
 
 /// Its name, in a session's folder.
@@ -46,7 +46,7 @@ impl Collected {
         if own.is_some_and(|own| own != its) {
             let what =
                 format!("it belongs to another recording than {}", recording.path().display());
-            return Err(OpenError::Collected { path, what });
+            return Err(OpenError { path, fault: OpenFault::Refused(what) });
         }
         Ok(Some(collected))
     }
@@ -60,7 +60,7 @@ impl Collected {
     }
 
     fn read(path: &Path, file: FileMap) -> Result<Self, OpenError> {
-        let refused = |what: String| OpenError::Collected { path: path.to_owned(), what };
+        let refused = |what: String| OpenError::new(path, OpenFault::Refused(what));
         let mut entries = Entries::new(&file);
         let (mut begin, mut pairs, mut counts, mut hypercalls) = (None, Vec::new(), None, 0);
         for entry in entries.by_ref() {

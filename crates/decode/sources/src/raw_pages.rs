@@ -22,7 +22,7 @@ use tracedat::{Chunk, Cmdlines, Compression, Correction};
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text};
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 use crate::recording::{BufferInfo, Recording, RecordingInfo};
 use crate::session_member::SessionMember;
 use crate::stream::{Pages, Stream, StreamRecords};
@@ -39,7 +39,7 @@ const MAX_KALLSYMS_BYTES: u64 = 256 << 20;
 
 /// Opens the folder `dir`.
 pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
-    let folder = |what: &str| OpenError::Folder { path: dir.to_owned(), what: what.to_owned() };
+    let folder = |what: &str| OpenError::new(dir, OpenFault::Refused(what.to_owned()));
     let events = dir.join("events");
     if !events.is_dir() {
         return Err(folder(

@@ -11,7 +11,7 @@ use sys::FileMap;
 
 use crate::collected::ClockFile;
 use crate::container::Container;
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 use crate::perf_data::{Bytes, SampleCounts};
 use crate::recording::Recording;
 use crate::session_member::SessionMember;
@@ -128,7 +128,7 @@ impl Samples {
         conversion: Option<Conversion>,
     ) -> Result<Self, OpenError> {
         let perf = PerfData::parse(&file)
-            .map_err(|source| OpenError::PerfData { path: path.to_owned(), source })?;
+            .map_err(|source| OpenError::new(path, OpenFault::PerfData(source)))?;
         let bytes = Arc::new(Bytes::new(path, file, &perf, &mut Vec::new())?);
         let build_ids = perf.features.build_ids.as_slice().into();
         let samples = Self::new(recording, path, (bytes, by), perf.events, conversion);
@@ -314,7 +314,7 @@ fn conversion(
     if recording.info().clock.as_deref() == Some(SAME_CLOCK) {
         return Ok(None);
     }
-    let refused = |what: String| OpenError::Samples { path: path.to_owned(), what };
+    let refused = |what: String| OpenError::new(path, OpenFault::Refused(what));
     if !clock.is_file() {
         return Err(refused(format!(
             "{} is missing, which says how its clock goes with that of the recording",

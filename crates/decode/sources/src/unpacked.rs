@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use sys::FileMap;
 
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 
 /// What a frame of zstd may ask for, as a power of two: the window of `zstd --ultra -22`, 128 MiB, which
 /// unpacking holds in memory.
@@ -36,7 +36,7 @@ impl Unpacked {
 /// When nothing of it can be unpacked, when it unpacks to more than may be spooled, or is compressed with
 /// something else. What is compressed twice is not unpacked twice.
 pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError> {
-    let refused = |program| OpenError::Compressed { path: path.to_owned(), program };
+    let refused = |program| OpenError::new(path, OpenFault::Compressed { program });
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| file.starts_with(magic)) {
         return Err(refused(program));
     }
@@ -47,7 +47,7 @@ pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError
         Kind::Zstd => spooled(zstd(&file, path)?, path)?,
     };
     if let (true, false) = (unpacked.is_empty(), is_whole) {
-        return Err(OpenError::Packed { path: path.to_owned(), program, unpacked_bytes: 0 });
+        return Err(OpenError::new(path, OpenFault::Packed { program, unpacked_bytes: 0 }));
     }
     match kind(&unpacked) {
         None => Ok(Unpacked { file: unpacked, fault: (!is_whole).then_some(program) }),
@@ -105,5 +105,5 @@ fn zstd<'f>(file: &'f [u8], path: &Path) -> Result<impl Read + use<'f>, OpenErro
         decoder.window_log_max(MOST_ZSTD_WINDOW_LOG)?;
         Ok(decoder)
     });
-    made.map_err(|source| sys::OpenError::Io { path: path.to_owned(), source }.into())
+    Ok(made.map_err(sys::OpenError::io(path))?)
 }

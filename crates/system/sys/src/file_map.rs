@@ -14,38 +14,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cut::Watched;
+use crate::open_error::{OpenError, OpenFault};
 use crate::spool::{Spooled, spool};
-
-/// A file could not be opened for reading.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The system refused; the cause says why.
-    #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The path names a directory.
-    #[error("{} is a directory", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A pipe, or what a file unpacks to, delivered more than [`bound_spool`](crate::bound_spool) allows.
-    #[error(
-        "{} is a pipe or compressed, and gives more than the {limit} bytes that --max-spool allows: save it \
-         to a file, unpacked, or give a larger --max-spool",
-        path.display()
-    )]
-    TooLong {
-        /// The pipe.
-        path: PathBuf,
-        /// What it may deliver, in bytes.
-        limit: u64,
-    },
-}
 
 /// A file lost bytes while it was read: what was read of it since may be zeros.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,11 +107,11 @@ impl FileMap {
     /// # Errors
     /// When the file can't be opened or read, or is a directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
-        let file = File::open(path).map_err(io)?;
+        let io = OpenError::io(path);
+        let file = File::open(path).map_err(&io)?;
         let metadata = file.metadata().map_err(io)?;
         if metadata.is_dir() {
-            return Err(OpenError::Directory { path: path.to_owned() });
+            return Err(OpenError { path: path.to_owned(), fault: OpenFault::Directory });
         }
         if metadata.is_file() && metadata.len() > 0 {
             return Self::map(file, path);
@@ -154,21 +124,23 @@ impl FileMap {
     /// # Errors
     /// When it can't be read to its end, or that is further off than may be spooled.
     pub fn spooled(from: impl Read, path: &Path) -> Result<Self, OpenError> {
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let io = OpenError::io(path);
         match spool(from).map_err(io)? {
             Spooled::Bytes(bytes) => Ok(Self { bytes: Bytes::Read(bytes) }),
             Spooled::File(file) => Self::map(file, path),
-            Spooled::TooMuch(limit) => Err(OpenError::TooLong { path: path.to_owned(), limit }),
+            Spooled::TooMuch(limit) => {
+                Err(OpenError { path: path.to_owned(), fault: OpenFault::TooLong(limit) })
+            }
         }
     }
 
     fn map(file: File, path: &Path) -> Result<Self, OpenError> {
-        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let io = OpenError::io(path);
         // SAFETY: the mapping is private and read-only: this process can't change it. Others that
         // write to the file may, which no mapping prevents: bytes read twice may then differ. They are
         // only ever lent as `&[u8]`, nothing that is unsafe depends on their values, and every reader
         // checks bounds against the length taken here. Pages that the file loses become zeros.
-        let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(io)?;
+        let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(&io)?;
         // SAFETY: the mapping is this value's, and is dropped after the watch. That bytes may change
         // was said above.
         let watched = unsafe { Watched::new(map.as_ptr(), map.len(), false) }.map_err(io)?;

@@ -10,6 +10,7 @@ pub mod guest_instructions;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod kvm;
 mod memory;
+mod open_error;
 mod perf_ring;
 mod physical_page;
 mod shared_map;
@@ -21,10 +22,11 @@ mod tsc_conversion;
 pub mod vsock;
 
 pub use clock::{ClockId, clock_ns, process_cpu_ns};
-pub use file_map::{CutShort, FileMap, OpenError, check_mapped_files};
+pub use file_map::{CutShort, FileMap, check_mapped_files};
 #[cfg(target_arch = "x86_64")]
 pub use guest_instructions::time_stamp_counter;
 pub use memory::{CountedMemory, bound_memory, memory_in_use};
+pub use open_error::{OpenError, OpenFault, SaidOfFile};
 pub use perf_ring::PerfRing;
 pub use physical_page::PhysicalPage;
 pub use shared_map::{Access, SharedMap};

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 
 /// The file with what a trace's streams hold.
 const METADATA: &str = "metadata";
@@ -44,7 +44,7 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
         "several CTF traces, none of them in its kernel folder; give one of them: {}{more}",
         names.collect::<Vec<_>>().join(", ")
     );
-    Err(OpenError::Folder { path: path.to_owned(), what })
+    Err(OpenError::new(path, OpenFault::Refused(what)))
 }
 
 /// Whether a folder is the root of a file system: what lies below it is not one session's.

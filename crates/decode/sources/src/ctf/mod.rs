@@ -39,7 +39,7 @@ use self::stream::{CtfStream, Trace};
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::Names;
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 use crate::recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 use crate::stream::{Stream, StreamRecords};
 use crate::text::{HEADER_EVENT, HEADER_PAGE};
@@ -60,7 +60,7 @@ pub(crate) fn is_part(file: &[u8]) -> bool {
 /// # Errors
 /// When its files can't be read, or its metadata not be understood.
 pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
-    let failed = |what: String| OpenError::Folder { path: dir.to_owned(), what };
+    let failed = |what: String| OpenError::new(dir, OpenFault::Refused(what));
     let metadata = FileMap::open(&folder::metadata(dir))?;
     if metadata.len() > MOST_METADATA_BYTES {
         return Err(failed(
@@ -68,7 +68,7 @@ pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
         ));
     }
     let layout = Layout::parse(&metadata)
-        .map_err(|source| OpenError::Ctf { path: folder::metadata(dir), source })?;
+        .map_err(|source| OpenError::new(&folder::metadata(dir), OpenFault::Ctf(source)))?;
     if layout.streams.iter().all(|stream| stream.events.is_empty()) {
         return Err(failed("the metadata of this CTF trace describe no event: they are cut short or damaged, copy the trace again".into()));
     }

@@ -7,7 +7,7 @@ use raw_bytes::ByteOrder;
 use sys::FileMap;
 
 use crate::Damage;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 
 /// The records of a file.
 #[derive(Debug)]
@@ -38,8 +38,7 @@ impl Bytes {
         if !perf.records(&file).flatten().any(|record| is_packed(record.kind)) {
             return Ok(Self { data: perf.data, map: file, order, places: Vec::new(), file_len });
         }
-        let io = |source| sys::OpenError::Io { path: path.to_owned(), source };
-        let mut unpacked = perf.unpacked(&file).map_err(io)?;
+        let mut unpacked = perf.unpacked(&file).map_err(sys::OpenError::io(path))?;
         let map = FileMap::spooled(&mut unpacked, path)?;
         let (places, lost) = unpacked.finish();
         damage.extend(lost.into_iter().map(Damage::from));

@@ -33,7 +33,7 @@ use self::stream::PerfStream;
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text};
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 use crate::stream::{Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};

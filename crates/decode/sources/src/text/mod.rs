@@ -38,7 +38,7 @@ use self::stream::TextStream;
 use crate::clock::Clock;
 use crate::container::Container;
 use crate::names::{Names, Text as NameText};
-use crate::open::OpenError;
+use crate::open_error::{OpenError, OpenFault};
 use crate::recording::Recording;
 use crate::stream::{Stream, StreamRecords};
 use crate::{Ending, FormatTable};
@@ -117,7 +117,7 @@ pub(crate) fn recordings(path: &Path, file: FileMap) -> Result<Vec<Recording>, O
     let (first, lack) = machines.refusal.reason();
     let machines = machines.traces();
     if machines.is_empty() {
-        return Err(OpenError::Text { path: path.to_owned(), first, lack });
+        return Err(OpenError::new(path, OpenFault::Text { first, lack }));
     }
     let several = machines.len() > 1;
     let (host, file) = (machines::host(&machines), Arc::new(file));

@@ -1,0 +1,189 @@
+//! Why an input can't be opened as a recording: the input and what is wrong with it, apart.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use perfdata::PerfDataError;
+use sys::SaidOfFile;
+use tracedat::TraceDatError;
+
+/// An input that can't be opened as a recording.
+#[derive(Debug)]
+pub struct OpenError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: OpenFault,
+}
+
+/// What keeps an input from being opened as a recording.
+#[derive(Debug)]
+pub enum OpenFault {
+    /// The file can't be read at all.
+    File(sys::OpenFault),
+    /// The file holds nothing.
+    Empty,
+    /// A file of no kind that is read.
+    NotARecording,
+    /// What a kernel's trace file prints with the option `bin`.
+    PrintedInBinary,
+    /// A compressed file that ends early or is damaged, so that nothing readable comes out of it.
+    Packed {
+        /// The program whose format it has.
+        program: &'static str,
+        /// Bytes that could be unpacked.
+        unpacked_bytes: usize,
+    },
+    /// A trace.dat that is damaged beyond use.
+    TraceDat(TraceDatError),
+    /// A perf.data that is damaged beyond use.
+    PerfData(PerfDataError),
+    /// Metadata of a CTF trace that can't be understood.
+    Ctf(::ctf::CtfError),
+    /// A file of a CTF trace, which is a folder.
+    PartOfCtf,
+    /// A file that is compressed with a program whose format is not read, or twice.
+    Compressed {
+        /// The program that unpacks it.
+        program: &'static str,
+    },
+    /// A text in which no trace can be found.
+    Text {
+        /// What it begins with.
+        first: String,
+        /// What its lines lack.
+        lack: String,
+    },
+    /// A text of several recordings, where one is asked for.
+    Several {
+        /// What the recordings are called in it.
+        names: Vec<String>,
+    },
+    /// More streams than can be known apart.
+    TooManyStreams {
+        /// Buffers it has.
+        count: usize,
+    },
+    /// A folder that is no recording, a file next to a recording that does not fit it, or one of which nothing can be
+    /// read: this is why.
+    Refused(String),
+}
+
+impl OpenError {
+    /// An input with what is wrong with it.
+    #[must_use]
+    pub fn new(path: &Path, fault: OpenFault) -> Self {
+        Self { path: path.to_owned(), fault }
+    }
+
+    /// What is wrong, with its cause, for a message that has named `named` already: the input itself, or a folder that
+    /// it is in.
+    #[must_use]
+    pub fn after(&self, named: &Path) -> String {
+        let said = self.fault.said(&self.path);
+        match self.path.strip_prefix(named) {
+            Ok(inside) if inside.as_os_str().is_empty() => said.without_path(self.source()),
+            inside => {
+                let text = said.with_path(inside.unwrap_or(&self.path));
+                self.source().map_or_else(|| text.clone(), |cause| format!("{text}: {cause}"))
+            }
+        }
+    }
+}
+
+impl OpenFault {
+    fn said(&self, path: &Path) -> SaidOfFile {
+        let is = |what: &str| SaidOfFile::Is(what.to_owned());
+        match self {
+            Self::File(fault) => fault.said(),
+            Self::TraceDat(_) | Self::PerfData(_) => SaidOfFile::Cause,
+            Self::Refused(what) => SaidOfFile::Says(what.clone()),
+            Self::Empty => is("is empty; was the recording stopped before it wrote anything?"),
+            Self::NotARecording => is(NO_RECORDING),
+            Self::PrintedInBinary => is(IN_BINARY),
+            Self::PartOfCtf => is("is part of a CTF trace; give the folder that it is in"),
+            Self::Ctf(_) => is("is cut short or damaged, copy the trace again"),
+            Self::Packed { program, unpacked_bytes } => SaidOfFile::Says(format!(
+                "cut short or damaged: {program} unpacks {unpacked_bytes} bytes of it, in which nothing can be \
+                 read; copy it again"
+            )),
+            Self::Compressed { program } => SaidOfFile::Is(format!(
+                "is compressed with {program}; unpack it, or give it to a pipe: {program} -dc {} | hyperscope \
+                 VERB -",
+                path.display()
+            )),
+            Self::Text { first, lack } => SaidOfFile::Is(format!(
+                "is not a recording: a text, and no trace in it: {first}; {lack}. Expected lines such as \"CPU 0/KVM-102 \
+                 [000] 42.342151: kvm_exit: reason HLT\", as trace-cmd report, perf script, a kernel's trace file and \
+                 hyperscope events print them"
+            )),
+            Self::Several { names } => SaidOfFile::Is(format!(
+                "holds {} recordings ({}); split it by what its lines begin with",
+                names.len(),
+                names.join(", ")
+            )),
+            Self::TooManyStreams { count } => {
+                SaidOfFile::Is(format!("has {count} per-CPU buffers; at most 65535 can be read"))
+            }
+        }
+    }
+}
+
+/// What is said of a file of no kind that is read.
+const NO_RECORDING: &str = "is not a recording; give a trace.dat (trace-cmd record), a perf.data (perf record), text of \
+     trace-cmd report or perf script, each as it is or compressed with gzip or zstd; or a folder: a \
+     session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder";
+/// What is said of what a kernel prints with the option `bin`.
+const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file with the option bin, which prints neither the \
+     names of events nor what most of them say: turn that off (trace_options), or record with trace-cmd";
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fault.said(&self.path).with_path(&self.path))
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.fault {
+            OpenFault::File(fault) => fault.cause(),
+            OpenFault::TraceDat(source) => Some(source),
+            OpenFault::PerfData(source) => Some(source),
+            OpenFault::Ctf(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<sys::OpenError> for OpenError {
+    fn from(error: sys::OpenError) -> Self {
+        Self { path: error.path, fault: OpenFault::File(error.fault) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_once() {
+        let told = |path: &str, fault, named: &str| {
+            OpenError::new(Path::new(path), fault).after(Path::new(named))
+        };
+        let missing = || {
+            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+            OpenFault::File(sys::OpenFault::Io(source))
+        };
+        assert!(told("a.dat", OpenFault::Empty, "a.dat").starts_with("it is empty; was"));
+        assert_eq!(told("a.dat", missing(), "a.dat"), "cannot be read: entity not found");
+        assert_eq!(told("s/a.dat", missing(), "s"), "cannot read a.dat: entity not found");
+        assert_eq!(told("s/a.dat", OpenFault::Refused("gone".into()), "s"), "a.dat: gone");
+        assert_eq!(told("a: b", OpenFault::Refused("gone".into()), "a: b"), "gone");
+        assert_eq!(told("a", OpenFault::Refused("gone".into()), "b"), "a: gone");
+        let cut = || OpenFault::TraceDat(TraceDatError::NotTraceDat);
+        let cause = TraceDatError::NotTraceDat.to_string();
+        assert_eq!(told("a.dat", cut(), "a.dat"), cause);
+        assert_eq!(told("s/a.dat", cut(), "s"), format!("a.dat: {cause}"));
+    }
+}
