@@ -13,12 +13,12 @@ use serde_json::Value;
 use crate::agent::{Agent, signal};
 use crate::faults::SmallDisk;
 use crate::tool::{
-    OWN, TRACEFS, command, count_started, info, left_in_tracefs, lock_tracing, own_program,
-    read_pages_during_calls, run, session_json, start_programs, wait_until,
+    OWN, command, count_started, info, left_in_tracefs, lock_tracing, own_program, run,
+    session_json, start_programs, wait_until,
 };
 
 /// A flight recorder that records.
-fn start(to: &Path, arguments: &[&str]) -> Agent {
+pub(crate) fn start(to: &Path, arguments: &[&str]) -> Agent {
     let mut record = command(&["record", "-o", to.to_str().unwrap()]);
     let recorder = Agent(record.args(arguments).stderr(Stdio::null()).spawn().unwrap());
     wait_until("it can't be asked", || {
@@ -28,7 +28,7 @@ fn start(to: &Path, arguments: &[&str]) -> Agent {
 }
 
 /// Has it dump; the session.
-fn dump(recorder: &Agent, why: &str) -> PathBuf {
+pub(crate) fn dump(recorder: &Agent, why: &str) -> PathBuf {
     let pid = recorder.pid().to_string();
     let ran = run(&["flight", "dump", "--pid", &pid, "--why", why]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -55,26 +55,26 @@ fn sessions(of: &Path) -> Vec<PathBuf> {
     sessions
 }
 
-fn end(mut recorder: Agent) {
+pub(crate) fn end(mut recorder: Agent) {
     signal(recorder.pid(), "INT");
     assert!(recorder.0.wait().unwrap().success());
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 /// Programs of a name that were started, by the events of a session.
-fn started(session: &Path, program: &str) -> usize {
+pub(crate) fn started(session: &Path, program: &str) -> usize {
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
     assert_eq!(events.code, Some(0), "{}", events.stderr);
     count_started(&events.stdout, program)
 }
 
-fn recorded(session: &Path) -> Value {
+pub(crate) fn recorded(session: &Path) -> Value {
     session_json(session)["recorded"].clone()
 }
 
 /// As many events as the kernel counted between the session's begin and its end, less those that were
 /// cut off, are in it.
-fn lacks_nothing(session: &Path) {
+pub(crate) fn lacks_nothing(session: &Path) {
     let info = info(session);
     assert_eq!(info["losses"]["known"], true, "{info}");
     assert_eq!(info["losses"]["events_lost"], 0, "{info}");
@@ -431,52 +431,4 @@ fn one_that_does_not_run_is_not_asked() {
 fn end_both(mut first: Agent, second: Agent) {
     assert!(first.0.wait().unwrap().success());
     end(second);
-}
-
-/// What others do to the instance makes losses unknown in every dump whose time it may lie in, and in no other.
-#[test]
-fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
-    let Some(_lock) = lock_tracing() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let recorder = start(folder.path(), &["--flight", "60s", "-e", "sched_process_exec"]);
-    let instance = Path::new(TRACEFS).join(format!("instances/hyperscope-{}", recorder.pid()));
-    let event = "events/sched/sched_process_exec/enable";
-    start_programs(5);
-    lacks_nothing(&dump(&recorder, "undisturbed"));
-    for (file, there, back) in [
-        ("trace", "", ""),
-        ("tracing_on", "0", "1"),
-        ("trace_clock", "counter", "mono"),
-        ("tracing_cpumask", "1", "3"),
-        (event, "0", "1"),
-    ] {
-        fs::write(instance.join(file), there).unwrap();
-        fs::write(instance.join(file), back).unwrap();
-        start_programs(5);
-        // The second has its time, too.
-        for which in ["first", "second"] {
-            let session = dump(&recorder, which);
-            let losses = info(&session)["losses"].clone();
-            assert_eq!(losses["known"], false, "{file}, {which}: {losses}");
-            let faults = recorded(&session)["faults"].to_string();
-            assert!(faults.contains("another program changed the tracing instance"), "{faults}");
-            assert!(faults.contains(file), "{file}, {which}: {faults}");
-        }
-    }
-    end(recorder);
-}
-
-/// Pages that others take out of the buffers are missing in the dump.
-#[test]
-fn pages_that_others_read_are_missing_in_dumps() {
-    let Some(_lock) = lock_tracing() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let recorder = start(folder.path(), &["--flight", "60s", "-e", "raw_syscalls:sys_enter"]);
-    let instance = Path::new(TRACEFS).join(format!("instances/hyperscope-{}", recorder.pid()));
-    read_pages_during_calls(&instance);
-    let losses = info(&dump(&recorder, "read by others"))["losses"].clone();
-    let missing =
-        losses["events_missing"].as_u64().unwrap() + losses["events_lost"].as_u64().unwrap();
-    assert!(missing > 0 || losses["known"] == false, "{losses}");
-    end(recorder);
 }

@@ -163,3 +163,68 @@ fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
         run(&["record", "-e", "sched_process_exec", "--for", "100ms", "-o", to.to_str().unwrap()]);
     assert!(ran.code == Some(0) && !ran.stderr.contains("was killed"), "{}", ran.stderr);
 }
+
+/// While it is recorded the kernel lets nobody remove an instance, or give it another name.
+#[test]
+fn nobody_takes_the_instance_away() {
+    let Some(_lock) = lock_tracing() else { return };
+    let recorder = Recorder::begin("sched_process_exec");
+    let instance = recorder.file("");
+    let busy = fs::remove_dir(&instance).unwrap_err();
+    assert_eq!(busy.kind(), std::io::ErrorKind::ResourceBusy);
+    assert!(fs::rename(&instance, instance.with_file_name("other")).is_err());
+    let (code, messages, info, _) = recorder.end();
+    assert_eq!((code, &info["known"]), (Some(0), &Value::Bool(true)), "{messages}");
+}
+
+/// Of a mount namespace of its own, in which a recorder runs, somebody unmounts tracefs: its instance is gone for it.
+const UNMOUNTED: &str = "
+    \"$1\" record -o s -e sched_process_exec $2 2> messages & recorder=$!
+    until grep -q 1 /sys/kernel/tracing/instances/hyperscope-$recorder/tracing_on && grep -q clock messages; do
+        sleep 0.1
+    done
+    sleep 0.5; env true; umount -l /sys/kernel/tracing; env true
+    test -z \"$2\" || \"$1\" flight dump --pid $recorder > dumped
+    kill -INT $recorder; wait $recorder; echo $?
+";
+
+/// Code of a recorder whose instance is gone, its messages, and its folder.
+fn record_unmounted(more: &str) -> (String, String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = std::process::Command::new("unshare");
+    shell.args(["-m", "sh", "-c", UNMOUNTED, "sh", env!("CARGO_BIN_EXE_hyperscope"), more]);
+    crate::tool::mark(&mut shell);
+    let ran = shell.current_dir(folder.path()).output().unwrap();
+    let messages = fs::read_to_string(folder.path().join("messages")).unwrap();
+    // The next start cleans up what that one could not.
+    let next = folder.path().join("next");
+    let next = run(&[
+        "record",
+        "-e",
+        "sched_process_exec",
+        "--for",
+        "100ms",
+        "-o",
+        next.to_str().unwrap(),
+    ]);
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+    assert_eq!(crate::tool::left_in_tracefs(), [""; 0]);
+    (String::from_utf8(ran.stdout).unwrap(), messages, folder)
+}
+
+#[test]
+fn an_instance_that_is_gone_makes_losses_unknown() {
+    let Some(_lock) = lock_tracing() else { return };
+    let (code, messages, folder) = record_unmounted("");
+    assert_eq!(code, "1\n", "{messages}");
+    assert!(messages.contains("the recording could not be completed; s holds"), "{messages}");
+    assert!(messages.contains("tracing_on: No such file"), "{messages}");
+    let session = folder.path().join("s");
+    assert_eq!(file_info(&session)["losses"]["known"], false, "{messages}");
+
+    let (_, messages, folder) = record_unmounted("--flight 20s");
+    assert!(messages.contains(" is gone, as tracefs was unmounted"), "{messages}");
+    assert!(messages.contains(" KiB of pages, an unknown number of events lost"), "{messages}");
+    let session = fs::read_to_string(folder.path().join("dumped")).unwrap();
+    assert_eq!(file_info(Path::new(session.trim_end()))["losses"]["known"], false, "{messages}");
+}

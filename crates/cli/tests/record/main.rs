@@ -11,6 +11,7 @@ mod cut_memory;
 mod earlier_programs;
 mod faults;
 mod flight;
+mod flight_interference;
 mod guests;
 mod interference;
 mod killed_agents;

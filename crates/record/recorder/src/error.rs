@@ -26,6 +26,12 @@ pub enum RecordError {
         /// Who has it.
         holder: String,
     },
+    /// The folder with what is kept was removed.
+    #[error("the folder {} was removed meanwhile: nothing is kept of what was recorded", path.display())]
+    FolderRemoved {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is a recording in the session's folder.
     #[error("{} holds a recording already ({file}): name another folder with -o", path.display())]
     HoldsRecording {

@@ -123,6 +123,12 @@ impl Instance {
         self.path.join(name)
     }
 
+    /// Whether it can still be found: tracefs may be unmounted, and who holds none of its files can't keep others from
+    /// removing it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.file("tracing_on").exists()
+    }
+
     /// Writes one of its files.
     ///
     /// # Errors

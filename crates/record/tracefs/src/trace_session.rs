@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -46,10 +47,28 @@ pub struct TraceRequest<'r> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interference {
     files: Vec<String>,
+    /// The instance's folder, if it is gone.
+    gone: Option<PathBuf>,
+}
+
+impl Interference {
+    /// Of files that others wrote; where the instance is gone, nothing is known of them.
+    fn of(files: Vec<String>, instance: &Instance) -> Option<Self> {
+        let gone = (!instance.is_there()).then(|| instance.file(""));
+        (gone.is_some() || !files.is_empty()).then_some(Self { files, gone })
+    }
 }
 
 impl fmt::Display for Interference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(gone) = &self.gone {
+            return write!(
+                f,
+                "{} is gone, as tracefs was unmounted or another program removed it: events may be missing that \
+                 nobody counted",
+                gone.display()
+            );
+        }
         let files = self.files.join(", ");
         write!(
             f,
@@ -207,7 +226,7 @@ impl TraceSession {
         let watch = self.watch.lock().take();
         let files = watch.map_or_else(Vec::new, |watch| watch.end(&self.instance));
         self.instance.set("tracing_on", "0")?;
-        Ok((!files.is_empty()).then_some(Interference { files }))
+        Ok(Interference::of(files, &self.instance))
     }
 
     /// What others may have done to it since a moment that may have cost events which nobody counted.
@@ -215,7 +234,7 @@ impl TraceSession {
     pub fn interference_since(&self, begin: Instant) -> Option<Interference> {
         let files =
             self.watch.lock().as_mut().map(|watch| watch.changed_since(begin, &self.instance))?;
-        (!files.is_empty()).then_some(Interference { files })
+        Interference::of(files, &self.instance)
     }
 
     /// Changes something about a session that may be on; by its own hand nothing is lost.

@@ -14,7 +14,6 @@ use recorder::flight::{
     Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind,
 };
 use recorder::{RecordPlan, SessionFolder, Stop};
-use report::plural;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
@@ -241,11 +240,11 @@ fn conclude(dumped: &Dumped) {
     let bytes: u64 = recorded.cpus.iter().map(|cpu| cpu.bytes).sum();
     let lost: u64 = recorded.cpus.iter().map(recorder::CpuLosses::events).sum();
     say(&format!(
-        "session: {}: {}, {} KiB of pages, {} lost",
+        "session: {}: {}, {} KiB of pages, {}",
         dumped.path.display(),
         seconds(Duration::from_nanos(recorded.duration_ns)),
         bytes >> 10,
-        plural(lost, "event")
+        super::losses(lost, &recorded.faults)
     ));
 }
 

@@ -56,6 +56,7 @@ impl Flight {
         }
         match self.recording.rolling() {
             Some(rolling) if rolling.is_due() => {
+                rolling.refuse_removed()?;
                 rolling.roll()?;
                 let (often, oldest) = (rolling.often(), rolling.oldest());
                 self.recording.guests().lock().roll(oldest);
@@ -85,9 +86,10 @@ impl Flight {
     /// What is to be done for a session of all that is kept by now. Recording goes on meanwhile.
     ///
     /// # Errors
-    /// When what is kept can't be opened.
+    /// When what is kept can't be opened, or is gone.
     pub fn dump(&mut self, trigger: Trigger) -> Result<DumpJob> {
         if let Some(rolling) = self.recording.rolling() {
+            rolling.refuse_removed()?;
             rolling.roll()?;
             let oldest = rolling.oldest();
             self.recording.guests().lock().roll(oldest);

@@ -202,7 +202,9 @@ impl DumpJob {
         let written = self.write(&folder, tick).and_then(|recorded| {
             to.rename(UNFINISHED, &name).map_err(RecordError::io("rename", &path))?;
             let owner = invoking_user().filter(|_| to.is_given_away());
-            let dumped = Dumped { path: to.path().join(&name), recorded, folder, owner };
+            // Somebody may have moved it meanwhile.
+            let at = to.place().unwrap_or_else(|| to.path().to_owned());
+            let dumped = Dumped { path: at.join(&name), recorded, folder, owner };
             dumped.give().map_err(RecordError::io("give away", &path))?;
             Ok(dumped)
         });

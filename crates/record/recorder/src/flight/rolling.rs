@@ -149,6 +149,14 @@ impl Rolling {
         self.plan.window / PARTS
     }
 
+    /// Refuses to go on where the folder with the segments was removed.
+    pub(crate) fn refuse_removed(&self) -> Result<()> {
+        match self.folder.place() {
+            Some(_) => Ok(()),
+            None => Err(RecordError::FolderRemoved { path: self.folder.path().to_owned() }),
+        }
+    }
+
     /// Whether the generation that goes on is as long, or as large, as one may be.
     pub(crate) fn is_due(&self) -> bool {
         self.begun.at.elapsed() >= self.often() || self.growing.is_full()

@@ -6,6 +6,7 @@ use vms::Vm;
 
 use super::{FOLDER, Recording};
 use crate::ending::Stop;
+use crate::error::RecordError;
 use crate::flight::Rolling;
 use crate::guests::{self, SharedGuests};
 use crate::session_folder::SessionFolder;
@@ -52,8 +53,11 @@ impl Recording {
         // Threads have ended; the instance goes now.
         drop(self);
         guests::forget(&names, &to);
-        let removed = to.remove_all(FOLDER);
-        let failed = failed.into_iter().chain(removed.err());
-        failed.map(|error| error.to_string()).collect()
+        let removed = match to.place() {
+            // With what was in it.
+            None => Some(RecordError::FolderRemoved { path: to.path().to_owned() }.to_string()),
+            Some(_) => to.remove_all(FOLDER).err().map(|error| error.to_string()),
+        };
+        failed.into_iter().map(|error| error.to_string()).chain(removed).collect()
     }
 }
