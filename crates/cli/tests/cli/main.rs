@@ -32,6 +32,7 @@ mod page_profile;
 mod pages;
 mod paths;
 mod perf_data;
+mod perf_machines;
 mod printed;
 mod profile;
 mod profile_instructions;
