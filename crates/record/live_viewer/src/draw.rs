@@ -39,7 +39,8 @@ const MOST_RUNNERS: usize = 3;
 const MOST_SPARKLINE: u16 = 60;
 
 const HELP: &str = "\
-Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs.
+Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs; of a guest that runs
+guests, level 1 is it, level 2 what they run: both together are the line above them.
 
   cost       what handling exits took on CPUs: before exit, kernel, user space
   guest      the guest ran
@@ -249,7 +250,7 @@ fn title<'c>((title, width, sort): &(&str, u16, Option<Sort>), by: Sort) -> Cell
 
 fn row<'r>(screen: &Screen, interval: &Interval, line: &Line, spark: u16) -> Row<'r> {
     let depth = line.depth();
-    let mark = if depth >= 2 {
+    let mark = if !line.can_open() {
         "  "
     } else if screen.is_open(&line.place) {
         "- "
@@ -264,16 +265,18 @@ fn row<'r>(screen: &Screen, interval: &Interval, line: &Line, spark: u16) -> Row
         times.quantile_ns(quantile).map_or("-".to_owned(), |ns| time(ns, true))
     };
     let of_cpu = |ns: u64| share(ns, span_ns);
-    let is_reason = depth == 2;
+    let is_reason = line.place.reason.is_some();
+    // Of a vCPU's waits for a CPU nobody knows which level they are of.
+    let is_level = line.place.level.is_some();
     let none = || "-".to_owned();
     let texts = [
         count(per_second(line.exits, interval)),
         if line.waiting { none() } else { of_cpu(line.cost_ns) },
         if is_reason { none() } else { of_cpu(line.guest_ns) },
-        of_cpu(line.run_queue_ns),
+        if is_level { none() } else { of_cpu(line.run_queue_ns) },
         quantile(&line.times, 0.5),
         quantile(&line.times, 0.99),
-        if is_reason { none() } else { quantile(&line.waits, 0.99) },
+        if is_reason || is_level { none() } else { quantile(&line.waits, 0.99) },
     ];
     for (text, (_, width, _)) in texts.into_iter().zip(COLUMNS) {
         cells.push(Cell::from(format!("{text:>0$}", usize::from(width))));

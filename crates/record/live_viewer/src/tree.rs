@@ -1,5 +1,5 @@
 //! An interval as a tree: VMs, their vCPUs, the reasons of these, each with the same numbers, sorted and
-//! filtered.
+//! filtered. Of guests that run guests of their own, levels stand apart.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -40,13 +40,15 @@ impl Sort {
     }
 }
 
-/// Which line this is: a VM, a vCPU of it, a reason of that.
+/// Which line this is: a VM, a vCPU of it, a level of either, a reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The VM's name.
     pub vm: String,
     /// A vCPU.
     pub vcpu: Option<u32>,
+    /// The part of a VM or a vCPU that is of one level.
+    pub level: Option<u8>,
     /// A reason and its level.
     pub reason: Option<(String, u8)>,
 }
@@ -89,17 +91,25 @@ impl Line {
     /// How deep it stands.
     #[must_use]
     pub fn depth(&self) -> usize {
-        usize::from(self.place.vcpu.is_some()) + usize::from(self.place.reason.is_some())
+        let is_part = self.place.reason.is_some() || self.place.level.is_some();
+        usize::from(self.place.vcpu.is_some()) + usize::from(is_part)
+    }
+
+    /// Whether it may have lines below it.
+    #[must_use]
+    pub fn can_open(&self) -> bool {
+        self.place.reason.is_none() && self.place.level.is_none()
     }
 
     /// Its own name.
     #[must_use]
     pub fn name(&self) -> String {
-        match (&self.place.reason, self.place.vcpu) {
-            (Some((reason, level)), _) if *level > 1 => format!("{reason} (L{level})"),
-            (Some((reason, _)), _) => reason.clone(),
-            (None, Some(vcpu)) => format!("vCPU {vcpu}"),
-            (None, None) => self.place.vm.clone(),
+        match (&self.place.reason, self.place.level, self.place.vcpu) {
+            (Some((reason, level)), ..) if *level > 1 => format!("{reason} (L{level})"),
+            (Some((reason, _)), ..) => reason.clone(),
+            (None, Some(level), _) => format!("level {level}"),
+            (None, None, Some(vcpu)) => format!("vCPU {vcpu}"),
+            (None, None, None) => self.place.vm.clone(),
         }
     }
 
@@ -113,17 +123,28 @@ impl Line {
         }
     }
 
+    /// Of the reason that the line is of.
+    fn add_own_exits(&mut self, row: &Row) {
+        self.waiting = row.waiting;
+        self.run_queue_ns = self.run_queue_ns.saturating_add(row.sums.parts.runnable_ns);
+        self.add_exits(row, true);
+    }
+
     fn add_vcpu(&mut self, vcpu: &Vcpu) {
         let of = |activity| vcpu.states.of(activity);
         let queue = of(VcpuActivity::Preempted).saturating_add(of(VcpuActivity::Waiting));
         self.run_queue_ns = self.run_queue_ns.saturating_add(queue);
-        self.guest_ns = self.guest_ns.saturating_add(of(VcpuActivity::Guest));
+        self.add_guest(of(VcpuActivity::Guest));
         self.waits.add(&vcpu.waits.times);
+    }
+
+    fn add_guest(&mut self, guest_ns: u64) {
+        self.guest_ns = self.guest_ns.saturating_add(guest_ns);
     }
 }
 
-/// The lines of an interval whose rows are by vCPU: each VM, its vCPUs below it, and their reasons below
-/// those, as far as `is_open` says. Of a filter only lines count whose VM or reason holds it.
+/// The lines of an interval whose rows are by vCPU: each VM with its levels, if it has several; its vCPUs below it, and
+/// their levels and reasons below those, as far as `is_open` says. Of a filter only lines count whose VM or reason holds it.
 pub(crate) fn lines(
     interval: &Interval,
     sort: Sort,
@@ -136,33 +157,45 @@ pub(crate) fn lines(
     let mut lines = Vec::new();
     for vm in vms {
         lines.push(vm.clone());
+        lines.extend(levels(&all, &vm.place));
         if !is_open(&vm.place) {
             continue;
         }
-        for vcpu in below(&all, &vm.place, 1, sort) {
+        for vcpu in below(&all, &vm.place, sort) {
             lines.push(vcpu.clone());
             if is_open(&vcpu.place) {
-                lines.extend(below(&all, &vcpu.place, 2, sort).into_iter().cloned());
+                lines.extend(levels(&all, &vcpu.place));
+                lines.extend(below(&all, &vcpu.place, sort).into_iter().cloned());
             }
         }
     }
     lines
 }
 
-fn below<'l>(
-    all: &'l BTreeMap<Place, Line>,
-    place: &Place,
-    depth: usize,
-    sort: Sort,
-) -> Vec<&'l Line> {
-    let is_below = |line: &&Line| {
-        line.depth() == depth
-            && line.place.vm == place.vm
-            && (depth == 1 || line.place.vcpu == place.vcpu)
+/// A VM's vCPUs, or a vCPU's reasons.
+fn below<'l>(all: &'l BTreeMap<Place, Line>, place: &Place, sort: Sort) -> Vec<&'l Line> {
+    let is_below = |line: &&Line| match place.vcpu {
+        None => line.place.vcpu.is_some() && line.can_open(),
+        Some(_) => line.place.reason.is_some(),
     };
-    let mut lines: Vec<&Line> = all.values().filter(is_below).collect();
+    let mut lines: Vec<&Line> = within(all, place).filter(is_below).collect();
     order(&mut lines, sort);
     lines
+}
+
+/// The levels of a VM or a vCPU, the lowest first; none where there is one alone.
+fn levels(all: &BTreeMap<Place, Line>, place: &Place) -> Vec<Line> {
+    let of_place = within(all, place).take_while(|line| line.place.vcpu == place.vcpu);
+    let levels: Vec<Line> = of_place.filter(|line| line.place.level.is_some()).cloned().collect();
+    if levels.len() > 1 { levels } else { Vec::new() }
+}
+
+/// All lines of a VM, or of a vCPU: they stand one after the other.
+fn within<'l>(all: &'l BTreeMap<Place, Line>, place: &Place) -> impl Iterator<Item = &'l Line> {
+    let of = place.clone();
+    all.range(place.clone()..).map(|(_, line)| line).take_while(move |line| {
+        line.place.vm == of.vm && (of.vcpu.is_none() || line.place.vcpu == of.vcpu)
+    })
 }
 
 /// By place, so that lines of the same weight don't change places.
@@ -180,9 +213,6 @@ fn order(lines: &mut [&Line], sort: Sort) {
 
 fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
     let mut all = BTreeMap::new();
-    let mut at = |place: Place, add: &dyn Fn(&mut Line)| {
-        add(all.entry(place.clone()).or_insert_with(|| Line::new(place)));
-    };
     for row in &interval.rows {
         let vm = row.vm.clone().unwrap_or_else(|| "other".to_owned());
         if !vm.contains(filter) && !row.reason.contains(filter) {
@@ -190,26 +220,45 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
         }
         let vcpu = Some(row.vcpu.unwrap_or_default());
         let reason = Some((row.reason.clone(), row.level));
-        at(Place { vm: vm.clone(), vcpu, reason }, &|line| {
-            line.waiting = row.waiting;
-            line.run_queue_ns = line.run_queue_ns.saturating_add(row.sums.parts.runnable_ns);
-            line.add_exits(row, true);
-        });
-        at(Place { vm: vm.clone(), vcpu, reason: None }, &|line| line.add_exits(row, false));
-        at(Place { vm, vcpu: None, reason: None }, &|line| line.add_exits(row, false));
+        let own = Place { vm: vm.clone(), vcpu, level: None, reason };
+        line_at(&mut all, own).add_own_exits(row);
+        for (vcpu, level) in parts(vcpu, row.level) {
+            let place = Place { vm: vm.clone(), vcpu, level, reason: None };
+            line_at(&mut all, place).add_exits(row, false);
+        }
     }
     // Of a reason that is asked for, its vCPUs; of none, all there are.
     for vcpu in &interval.vcpus {
         let number = Some(vcpu.vcpu.unwrap_or_default());
-        let own = Place { vm: vcpu.vm.clone(), vcpu: number, reason: None };
-        if !vcpu.vm.contains(filter) && !all.contains_key(&own) {
-            continue;
-        }
-        let vm = Place { vm: vcpu.vm.clone(), vcpu: None, reason: None };
-        for place in [own, vm] {
-            let line = all.entry(place.clone()).or_insert_with(|| Line::new(place));
-            line.add_vcpu(vcpu);
+        let own = Place { vm: vcpu.vm.clone(), vcpu: number, level: None, reason: None };
+        if vcpu.vm.contains(filter) || all.contains_key(&own) {
+            add_states(&mut all, vcpu, number);
         }
     }
     all
+}
+
+/// Adds what a vCPU did to its lines and to those of its VM.
+fn add_states(all: &mut BTreeMap<Place, Line>, vcpu: &Vcpu, number: Option<u32>) {
+    let nested_ns = vcpu.states.nested_ns();
+    let own_ns = vcpu.states.of(VcpuActivity::Guest).saturating_sub(nested_ns);
+    for number in [number, None] {
+        let place = |level| Place { vm: vcpu.vm.clone(), vcpu: number, level, reason: None };
+        line_at(all, place(None)).add_vcpu(vcpu);
+        for (level, guest_ns) in [(1, own_ns), (2, nested_ns)] {
+            if guest_ns > 0 {
+                line_at(all, place(Some(level))).add_guest(guest_ns);
+            }
+        }
+    }
+}
+
+fn line_at(all: &mut BTreeMap<Place, Line>, place: Place) -> &mut Line {
+    all.entry(place.clone()).or_insert_with(|| Line::new(place))
+}
+
+/// The vCPUs and levels whose lines an exit of a vCPU at a level belongs to; one whose level is not known is the guest's.
+fn parts(vcpu: Option<u32>, level: u8) -> impl Iterator<Item = (Option<u32>, Option<u8>)> {
+    let level = Some(level.max(1));
+    [(vcpu, None), (None, None), (vcpu, level), (None, level)].into_iter()
 }

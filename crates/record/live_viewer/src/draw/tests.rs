@@ -143,6 +143,58 @@ fn a_vm_opens_to_vcpus_and_those_to_reasons() {
     assert_eq!(frame(&screen, 100, 12)[4].trim_start().get(..4), Some("+ db"));
 }
 
+/// A guest that runs guests: the levels add up to their VM, and to their vCPU.
+#[test]
+fn levels_of_a_nested_guest_stand_apart_below_their_vm() {
+    let mut nested = interval();
+    nested.rows.push(ExitRow { level: 2, ..exits("web", 1, "npf", false, sums(700, 60 * MS, 0)) });
+    let states = &mut nested.vcpus[2].states;
+    *states = states.with_nested(150 * MS);
+    let mut screen = Screen::default();
+    screen.take(nested, Vec::new());
+    let numbers = |line: &str| -> Vec<String> {
+        let [.., exits, cost, guest, run_queue, _, _, _] = &line
+            .replace(" ms", "ms")
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}")
+        };
+        [exits, cost, guest, run_queue].map(Clone::clone).to_vec()
+    };
+    let lines = frame(&screen, 80, 10);
+    let names: Vec<&str> = lines[3..7].iter().map(|line| line[..14].trim_end()).collect();
+    assert_eq!(names, ["+ web", "    level 1", "    level 2", "+ db"]);
+    assert_eq!(numbers(&lines[3]), ["4,100", "26.00%", "90.00%", "25.00%"]);
+    assert_eq!(numbers(&lines[4]), ["3,400", "20.00%", "75.00%", "-"]);
+    assert_eq!(numbers(&lines[5]), ["700", "6.00%", "15.00%", "-"]);
+    // A level is a part of its line, and nothing is below it.
+    screen.key(Key::Down);
+    screen.key(Key::Right);
+    assert_eq!(frame(&screen, 80, 10)[3..7], lines[3..7]);
+    for key in [Key::Up, Key::Right, Key::Down, Key::Down, Key::Down, Key::Right] {
+        screen.key(key);
+    }
+    let lines = frame(&screen, 80, 16);
+    let names: Vec<&str> = lines[3..13].iter().map(|line| line[..17].trim_end()).collect();
+    let wanted = [
+        "- web",
+        "    level 1",
+        "    level 2",
+        "  - vCPU 1",
+        "      level 1",
+        "      level 2",
+        "      io",
+        "      npf (L2)",
+        "      hlt",
+        "  + vCPU 0",
+    ];
+    assert_eq!(names, wanted);
+    assert_eq!(numbers(&lines[7])[..3], ["1,400", "8.00%", "25.00%"]);
+    assert_eq!(numbers(&lines[8])[..3], ["700", "6.00%", "15.00%"]);
+}
+
 #[test]
 fn keys_sort_filter_pause_and_end() {
     let mut screen = shown();
