@@ -15,6 +15,7 @@ mod boot;
 mod churn;
 mod collector;
 mod critical;
+mod delays_seen;
 mod every_scenario;
 mod exit_costs;
 mod flight;
