@@ -13,6 +13,7 @@ use crate::tool::{hyperscope, output_of, repository};
 mod calls;
 mod events;
 mod files;
+mod kernelshark;
 mod readers;
 mod tracks;
 
