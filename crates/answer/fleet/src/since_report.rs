@@ -95,14 +95,22 @@ fn finding(changes: &[&LevelChange]) -> Option<String> {
 fn shared(fact: &SharedFact, carrying: usize) -> String {
     let SharedFact { name, value, carriers, others } = fact;
     let whole = if *carriers == carrying { "all".to_owned() } else { carriers.to_string() };
-    let others = if *others > 0 { format!(" (and {others} others)") } else { String::new() };
+    let others = if *others > 0 {
+        format!(" (and {})", plural(*others as u64, "other"))
+    } else {
+        String::new()
+    };
     format!(", {whole} of {} {}{others}", line(name), line(value))
 }
 
 fn came_with(one: &CameWith, carrying: usize) -> String {
     let CameWith { name, before, since, carriers, others } = one;
     let whole = if *carriers == carrying { "all of them".to_owned() } else { carriers.to_string() };
-    let others = if *others > 0 { format!(", and on {others} others") } else { String::new() };
+    let others = if *others > 0 {
+        format!(", and on {}", plural(*others as u64, "other"))
+    } else {
+        String::new()
+    };
     let (name, before, since) = (line(name), line(before), line(since));
     format!("  with {name} {since} in place of {before} on {whole}{others}\n")
 }

@@ -12,7 +12,7 @@ use self::columns::{Row, TABLE, columns};
 use crate::column::{self, Rows};
 use crate::json::Object;
 use crate::table::Table;
-use crate::units::{count, time};
+use crate::units::{count, counted, plural, time};
 use crate::{Report, losses};
 
 /// All guests among the recordings given.
@@ -85,8 +85,8 @@ impl AlignReport {
         out += &notes(guest);
         if guest.unplaced > 0 && guest.has_windows() {
             out += &format!(
-                "{} events lie where the windows give no line: near a break, or where too few fit\n",
-                count(guest.unplaced)
+                "{} where the windows give no line: near a break, or where too few fit\n",
+                counted(guest.unplaced, "event lies", "events lie")
             );
         }
         out += "host = guest + offset. bound: the truth is no further off. violations: events\n\
@@ -152,8 +152,8 @@ fn notes(guest: &GuestAlignment) -> String {
     for result in &guest.methods {
         let more = result.rows.len().saturating_sub(MOST_LINES);
         if more > 0 {
-            let (name, more) = (result.method.name(), count(more as u64));
-            out += &format!("{name}: {more} more stretches; csv and json have all\n");
+            let (name, more) = (result.method.name(), plural(more as u64, "more stretch"));
+            out += &format!("{name}: {more}; csv and json have all\n");
         }
         if let Some(reason) = &result.reason {
             out += &format!("{}: {}\n", result.method.name(), line(reason));
@@ -184,9 +184,9 @@ pub fn summary(guest: &GuestAlignment) -> String {
     };
     let checked = if guest.checked {
         format!(
-            "{} of {} events outside the windows of their vCPU",
+            "{} of {} outside the windows of their vCPU",
             count(result.violations()),
-            count(result.events())
+            plural(result.events(), "event")
         )
     } else {
         "not checked: no windows of its vCPUs".to_owned()

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use printable::line;
 
-use crate::units::count;
+use crate::units::counted;
 use crate::xml::{escaped, shortened};
 
 /// Size of the picture, in its own units.
@@ -133,7 +133,7 @@ impl Drawing {
         }
         let narrow = match self.too_narrow {
             0 => String::new(),
-            narrow => format!("{} stacks are too narrow to be drawn", count(narrow)),
+            narrow => counted(narrow, "stack is", "stacks are") + " too narrow to be drawn",
         };
         let _ = write!(
             out,

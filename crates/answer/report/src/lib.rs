@@ -62,7 +62,7 @@ pub use path::PathReport;
 pub use profile::{ProfileBy, ProfileReport};
 pub use recorder_cost::{AgentCost, RecorderCost};
 pub use sensitivity::SensitivityReport;
-pub use tables::units::{count, plural, share, time};
+pub use tables::units::{count, counted, plural, share, time};
 pub use tables::{Format, Report, Table, column};
 pub use virtio::VirtioReport;
 pub use vmm::{VmmReport, VmmSource};

@@ -9,7 +9,7 @@ use analyses::diff::{
 };
 use anyhow::bail;
 use printable::messages;
-use report::{DiffReport, PartRead, diff_verdict, plural};
+use report::{DiffReport, PartRead, counted, diff_verdict, plural};
 use session::{
     Misuse, Selection, Session, VmNames, file_names, refuse_to_compare_processors, refuse_twice,
 };
@@ -188,9 +188,9 @@ fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow:
         if holds.len() < *beyond {
             let _ = writeln!(
                 err,
-                "hyperscope: {}: {} rows are beyond it, but not significantly",
+                "hyperscope: {}: {} beyond it, but not significantly",
                 condition.text,
-                beyond - holds.len()
+                counted((beyond - holds.len()) as u64, "row is", "rows are")
             );
         }
     }

@@ -10,7 +10,7 @@ use analyses::vms::find_vms;
 use anyhow::{Context, bail};
 use printable::messages;
 use report::events::{GuestEventStyle, GuestEventWriter};
-use report::{count, plural, time};
+use report::{count, counted, plural, time};
 use session::{Selection, Session};
 use sources::{Collected, Recording};
 
@@ -135,9 +135,9 @@ pub(crate) fn machines(
 /// Reports on standard error what the lines do not show.
 fn report(summary: &HypertraceSummary) {
     let mut err = messages();
-    for (route, one, many) in [
-        (Route::Hypercall, "hypercall", "hypercalls"),
-        (Route::Memory, "frame", "frames of memory"),
+    for (route, one, [frame, many]) in [
+        (Route::Hypercall, "hypercall", ["hypercall", "hypercalls"]),
+        (Route::Memory, "frame", ["frame of memory", "frames of memory"]),
     ] {
         let of: Vec<_> = summary.streams.iter().filter(|one| one.route == route).collect();
         // Without anything at all, a host that was asked about hypercalls has had none.
@@ -149,9 +149,9 @@ fn report(summary: &HypertraceSummary) {
         let each = if frames == 0 { 0.0 } else { events as f64 / frames as f64 };
         let _ = writeln!(
             err,
-            "hyperscope: {} events in {} {many} of {}: {each:.1} a {one}",
-            count(events),
-            count(frames),
+            "hyperscope: {} in {} of {}: {each:.1} a {one}",
+            plural(events, "event"),
+            counted(frames, frame, many),
             plural(of.len() as u64, "vCPU"),
         );
     }
@@ -200,12 +200,12 @@ fn report_collected(collected: &Collected) {
     let (clock, counts) = (collected.conversion(), collected.counts().unwrap_or_default());
     let _ = writeln!(
         err,
-        "hyperscope: {} of {} hypercalls collected; times on the clock {} known to {} by {} readings",
+        "hyperscope: {} of {} collected; times on the clock {} known to {} by {}",
         count(collected.len()),
-        count(counts.hypercalls),
+        plural(counts.hypercalls, "hypercall"),
         collected.begin().clock,
         time(clock.bound_ns(), true),
-        count(clock.pairs() as u64),
+        plural(clock.pairs() as u64, "reading"),
     );
     let lost = [
         ("hypercalls that the collector's ring had no room for", counts.ring_full),

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use report::plural;
 use steal_publisher::{PublishOptions, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
@@ -62,7 +63,10 @@ fn conclude(summary: &Summary, took: Duration) {
     let cpu_ms = *cpu_ns as f64 / 1e6;
     let share = 100.0 * *cpu_ns as f64 / took.as_nanos().max(1) as f64;
     say(&format!(
-        "{vm}: {spans} spans of {pages} pages, {lost_events} events lost, {looks} looks, \
-         {cpu_ms:.1} ms of CPU time ({share:.2}% of a CPU)"
+        "{vm}: {} of {}, {} lost, {}, {cpu_ms:.1} ms of CPU time ({share:.2}% of a CPU)",
+        plural(*spans, "span"),
+        plural(*pages, "page"),
+        plural(*lost_events, "event"),
+        plural(*looks, "look"),
     ));
 }

@@ -344,9 +344,9 @@ fn show(recording: &Recording) {
     let mut err = io::stderr().lock();
     let _ = write!(
         err,
-        "\r\x1b[K{time:.1} s  {mib} MiB{}  {} events lost  Ctrl-C ends it",
+        "\r\x1b[K{time:.1} s  {mib} MiB{}  {}  Ctrl-C ends it",
         guests(&progress),
-        progress.lost
+        events_lost(progress.lost)
     );
     let _ = err.flush();
 }
@@ -419,8 +419,8 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     if let Some(collector) = &recorded.collector {
         writeln!(
             err,
-            "hyperscope: {} hypercalls collected, {} KiB, {} lost",
-            collector.hypercalls,
+            "hyperscope: {} collected, {} KiB, {} lost",
+            plural(collector.hypercalls, "hypercall"),
             collector.bytes >> 10,
             collector.lost()
         )?;
@@ -444,12 +444,16 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     }
 }
 
+fn events_lost(number: u64) -> String {
+    format!("{number} event{} lost", if number == 1 { "" } else { "s" })
+}
+
 /// What is known of events that are missing: as the session says it to whoever reads it.
 fn losses(counted: u64, faults: &[String]) -> String {
     match (counted, faults) {
         (0, [_, ..]) => "an unknown number of events lost".to_owned(),
-        (_, []) => format!("{counted} events lost"),
-        _ => format!("{counted} events lost, and an unknown number more"),
+        (_, []) => events_lost(counted),
+        _ => events_lost(counted) + ", and an unknown number more",
     }
 }
 

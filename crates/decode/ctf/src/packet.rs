@@ -1,5 +1,7 @@
 //! Packets of a stream's file: what their heads say, and where their events are.
 
+use raw_bytes::counted;
+
 use crate::field::{Float, Integer, Label, Role};
 use crate::walk::{Visit, Walker};
 use crate::{Cursor, Layout, Short};
@@ -95,8 +97,11 @@ impl<'a> Packets<'a> {
         packet.content = content.unwrap_or(size);
         if size % 8 != 0 || packet.content > size || packet.content < head {
             let content = packet.content;
+            let bits = |number: u64| counted(number, "bit", "bits");
             return Err(bad(format!(
-                "a packet of {size} bits with {content} bits of content and {head} of head can't be"
+                "a packet of {} with {} of content and {head} of head can't be",
+                bits(size),
+                bits(content)
             )));
         }
         packet.is_cut = size > have;

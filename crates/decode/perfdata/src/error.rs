@@ -1,6 +1,6 @@
 //! The few errors that end reading; damage doesn't.
 
-use raw_bytes::Truncated;
+use raw_bytes::{Truncated, bytes};
 
 /// The file can't be read as a perf.data at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum PerfDataError {
         source: Truncated,
     },
     /// The size of its header is that of neither form.
-    #[error("a perf.data with a header of {size} bytes: files have 104, pipes 16")]
+    #[error("a perf.data with a header of {}: files have 104, pipes 16", bytes(*size))]
     HeaderSize {
         /// The size that the file has there, in bytes.
         size: u64,

@@ -1,6 +1,6 @@
 //! The file form: events and features are in sections.
 
-use raw_bytes::{ByteOrder, Cursor, Damages, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, bytes};
 
 use crate::attr::Attr;
 use crate::features::Reader;
@@ -27,7 +27,7 @@ pub(crate) fn read_events(
     }
     let attr_size = sections.attr_size.saturating_sub(IDS_BYTES);
     if attr_size < 64 {
-        damages.note(offset, format!("events of {} bytes each are none", sections.attr_size));
+        damages.note(offset, format!("events of {} each are none", bytes(sections.attr_size)));
         return;
     }
     while !cursor.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> R
     }
     if size > left {
         let what = "the file ends before what its header says that it has";
-        let what = format!("{what}: {left} of {size} bytes of records; copy it again");
+        let what = format!("{what}: {left} of {} of records; copy it again", bytes(size));
         let cut = Truncated { offset, wanted: size, have: left };
         damages.add(Damage::new(offset, what).of_cut(cut));
     }

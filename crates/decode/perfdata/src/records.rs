@@ -1,6 +1,6 @@
 //! Records one after the other: an eight-byte head, and what it says follows.
 
-use raw_bytes::{ByteOrder, Cursor, slice};
+use raw_bytes::{ByteOrder, Cursor, bytes, counted, slice};
 
 use crate::Damage;
 
@@ -140,24 +140,30 @@ impl<'f> Records<'f> {
         let offset = self.cursor.offset();
         let (start, left) = (self.cursor.rest(), self.cursor.rest().len());
         let bad = |what: String| Damage::new(offset, format!("{what}; what follows is not read"));
-        let short = |_| bad(format!("{left} bytes are too few for a record"));
+        let short = |_| bad(counted(left, "byte is", "bytes are") + " too few for a record");
         let kind = self.cursor.u32().map_err(short)?;
         let misc = self.cursor.u16().map_err(short)?;
         let size = u64::from(self.cursor.u16().map_err(short)?);
         if size < HEAD_BYTES {
             let zeros = start.iter().all(|&byte| byte == 0);
             let what = if zeros { "nothing but zeros" } else { "no record" };
-            return Err(bad(format!("{left} bytes from here are {what} (a size of {size} bytes)")));
+            return Err(bad(format!(
+                "{} from here: {what} (a size of {})",
+                bytes(left),
+                bytes(size)
+            )));
         }
-        let cut =
-            |cut| bad(format!("a record of {size} bytes, of which {left} are there")).of_cut(cut);
+        let cut = |cut| {
+            bad(format!("a record of {}, of which {left} are there", bytes(size))).of_cut(cut)
+        };
         self.cursor.take(size.saturating_sub(HEAD_BYTES)).map_err(cut)?;
         let bytes = slice::range(start, 0, size);
         let mut record = Record { offset, kind, misc, bytes, payload: &[], order: self.order };
         let follows = payload_len(&record);
         let have = self.cursor.rest().len();
         let cut = |cut| {
-            let what = format!("{follows} bytes follow the record, of which {have} are there");
+            let what = counted(follows, "byte follows", "bytes follow");
+            let what = format!("{what} the record, of which {have} are there");
             bad(what).of_cut(cut)
         };
         record.payload = self.cursor.take(follows).map_err(cut)?;

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use raw_bytes::{ByteOrder, slice};
+use raw_bytes::{ByteOrder, bytes, counted, slice};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use crate::{Damage, Record, Records, kind};
@@ -157,7 +157,7 @@ impl<'f> Unpacked<'f> {
         while let Some(size) = self.order.u16_at(&self.begun, at.saturating_add(6)) {
             if size < 8 {
                 self.begun.drain(..at);
-                return self.lose(&format!("an unpacked record of {size} bytes is none"));
+                return self.lose(&format!("an unpacked record of {} is none", bytes(size)));
             }
             let end = at.saturating_add(size.into());
             let Some(record) = self.begun.get(at..end) else { break };
@@ -188,10 +188,13 @@ impl<'f> Unpacked<'f> {
     fn end(&mut self) {
         self.ended = true;
         if let Some((offset, records, bytes)) = self.lost {
-            let what = format!("{records} compressed records ({bytes} bytes) are lost");
+            let what = {
+                let records = counted(records, "compressed record", "compressed records");
+                format!("lost: {records} ({})", raw_bytes::bytes(bytes))
+            };
             self.damage.push(Damage::new(offset, what));
         } else if !self.begun.is_empty() {
-            let what = format!("the last record is cut: {} unpacked bytes", self.begun.len());
+            let what = format!("the last record is cut: unpacked {}", bytes(self.begun.len()));
             self.damage.push(Damage::new(self.input_at, what));
         }
     }

@@ -1,10 +1,10 @@
 //! A reading position in untrusted bytes: every read is checked, every error says where.
 
-use crate::ByteOrder;
+use crate::{ByteOrder, bytes};
 
 /// Bytes ended before what was to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} bytes wanted at offset {offset:#x}, {have} left")]
+#[error("{} wanted at offset {offset:#x}, {have} left", bytes(*wanted))]
 pub struct Truncated {
     /// Where the read began: an offset in the file or section the cursor was made for.
     pub offset: u64,

@@ -1,6 +1,21 @@
 //! What is wrong with a file that is read all the same, and where.
 
+use std::fmt::Display;
+
 use crate::Truncated;
+
+/// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
+#[must_use]
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
+}
+
+/// Bytes by their number, as [`counted`].
+#[must_use]
+pub fn bytes<N: Display + PartialEq + From<u8>>(number: N) -> String {
+    counted(number, "byte", "bytes")
+}
 
 /// A part of the file that is missing or wrong; the rest is given as if nothing had happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +55,7 @@ impl Damage {
     #[must_use]
     pub fn short(what: &str, cut: Truncated) -> Self {
         let Truncated { offset, wanted, have } = cut;
-        Self::new(offset, format!("{what}: {wanted} bytes wanted, {have} left")).of_cut(cut)
+        Self::new(offset, format!("{what}: {} wanted, {have} left", bytes(wanted))).of_cut(cut)
     }
 
     /// The same, where it is that bytes ended.
@@ -85,7 +100,10 @@ impl Damages {
     pub fn into_vec(mut self) -> Vec<Damage> {
         if self.more > 0 {
             let last = self.kept.last().map_or(0, |damage| damage.offset);
-            self.kept.push(Damage::new(last, format!("{} further damages not listed", self.more)));
+            self.kept.push(Damage::new(last, {
+                let more = counted(self.more, "further damage", "further damages");
+                format!("{more} not listed")
+            }));
         }
         self.kept
     }
@@ -94,6 +112,16 @@ impl Damages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let of = |number: u64| (bytes(number), counted(number, "line is", "lines are"));
+        assert_eq!(of(1), ("1 byte".to_owned(), "1 line is".to_owned()));
+        assert_eq!(of(0), ("0 bytes".to_owned(), "0 lines are".to_owned()));
+        let cut = Truncated { offset: 9, wanted: 1, have: 0 };
+        assert_eq!(Damage::short("part", cut).what, "part: 1 byte wanted, 0 left");
+        assert_eq!(cut.to_string(), "1 byte wanted at offset 0x9, 0 left");
+    }
 
     #[test]
     fn the_part_that_reaches_furthest_past_the_end_says_how_long_a_file_was() {

@@ -14,5 +14,5 @@ pub mod seven_bits;
 pub mod slice;
 
 pub use cursor::{Cursor, Truncated};
-pub use damage::{Damage, Damages, claimed_len};
+pub use damage::{Damage, Damages, bytes, claimed_len, counted};
 pub use order::{Abi, ByteOrder, LongSize};

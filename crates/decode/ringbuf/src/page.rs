@@ -1,6 +1,6 @@
 //! The head of a ring-buffer page: time stamp, committed size, and what was lost before it.
 
-use raw_bytes::{ByteOrder, LongSize};
+use raw_bytes::{ByteOrder, LongSize, bytes};
 
 use crate::record::{Record, RecordDamage, Records, walk};
 
@@ -52,13 +52,13 @@ pub enum Missed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageDamage {
     /// There are fewer bytes than a page head takes.
-    #[error("page of {have} bytes has no room for its head")]
+    #[error("page of {} has no room for its head", bytes(*have))]
     NoHead {
         /// Bytes there are.
         have: usize,
     },
     /// `commit` says there is more data than the page holds.
-    #[error("page claims {committed} bytes of data, room is for {room}")]
+    #[error("page claims {} of data, room is for {room}", bytes(*committed))]
     Overcommitted {
         /// What `commit` says.
         committed: u64,

@@ -1,6 +1,6 @@
 //! The records of a page: data, time extends, absolute stamps, discarded events, padding.
 
-use raw_bytes::ByteOrder;
+use raw_bytes::{ByteOrder, bytes};
 
 use crate::order::StepBack;
 
@@ -31,7 +31,7 @@ pub struct Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordDamage {
     /// A record does not fit its page: what follows it can't be read.
-    #[error("record at byte {at} of the page's data needs {wanted} bytes, {have} are left")]
+    #[error("record at byte {at} of the page's data needs {}, {have} left", bytes(*wanted))]
     TooLong {
         /// Offset of the record in the page's data.
         at: usize,

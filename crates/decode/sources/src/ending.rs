@@ -9,6 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 use tracedat::CpuStat;
 
+use raw_bytes::counted;
+
 use crate::container::Container;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text};
 use crate::recording::BufferInfo;
@@ -70,10 +72,12 @@ impl fmt::Display for Doubt {
             }
             Self::InAll(count) => write!(
                 f,
-                "the kernel dropped {count} events of the whole recording, which need not lie in this range"
+                "the kernel dropped {} of the whole recording, which need not lie in this range",
+                counted(*count, "event", "events")
             ),
             Self::Excerpt { lines, held } => {
-                write!(f, "the text has {lines} of the {held} events that its heading counts")
+                let held = counted(*held, "event", "events");
+                write!(f, "the text has {lines} of the {held} that its heading counts")
             }
             Self::NoCounts => {
                 f.write_str("the recording has no counts of what the kernel dropped on each CPU")

@@ -6,6 +6,8 @@ use perfdata::{PerfData, PerfDataError};
 use sys::FileMap;
 use tracedat::{TraceDat, TraceDatError};
 
+use raw_bytes::bytes;
+
 use crate::open_error::{OpenError, OpenFault};
 use crate::recording::Recording;
 use crate::unpacked::{self, Unpacked};
@@ -85,8 +87,9 @@ fn open_file(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
 /// A recording out of a compressed file of which not all could be unpacked.
 fn damaged_archive(mut recording: Recording, program: &str, unpacked_bytes: usize) -> Recording {
     let what = format!(
-        "the compressed file is cut short or damaged: {program} unpacks no more than {unpacked_bytes} bytes \
-         of it; copy it again"
+        "the compressed file is cut short or damaged: {program} unpacks no more than {} of it; copy it \
+         again",
+        bytes(unpacked_bytes)
     );
     recording.damage.insert(0, Damage::at(unpacked_bytes as u64, what));
     recording

@@ -1,5 +1,6 @@
 //! Why an input can't be opened as a recording: the input and what is wrong with it, apart.
 
+use raw_bytes::{bytes, counted};
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -105,8 +106,8 @@ impl OpenFault {
             Self::PartOfCtf => is("is part of a CTF trace; give the folder that it is in"),
             Self::Ctf(_) => is("is cut short or damaged, copy the trace again"),
             Self::Packed { program, unpacked_bytes } => SaidOfFile::Says(format!(
-                "cut short or damaged: {program} unpacks {unpacked_bytes} bytes of it, in which nothing can be \
-                 read; copy it again"
+                "cut short or damaged: {program} unpacks {} of it, in which nothing can be read; copy it again",
+                bytes(*unpacked_bytes)
             )),
             Self::Compressed { program } => SaidOfFile::Is(format!(
                 "is compressed with {program}; unpack it, or give it to a pipe: {program} -dc {} | hyperscope \
@@ -119,8 +120,8 @@ impl OpenFault {
                  hyperscope events print them"
             )),
             Self::Several { names } => SaidOfFile::Is(format!(
-                "holds {} recordings ({}); split it by what its lines begin with",
-                names.len(),
+                "holds {} ({}); split it by what its lines begin with",
+                counted(names.len(), "recording", "recordings"),
                 names.join(", ")
             )),
             Self::TooManyStreams { count } => {

@@ -4,7 +4,7 @@ use crate::Damage;
 use crate::compression::Compression;
 use crate::header::{Header, sane_page_size};
 use crate::options::{RawOption, SectionHeader, id};
-use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, slice};
+use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, counted, slice};
 use std::collections::HashSet;
 
 /// A ring buffer of the recording: the top one or an instance.
@@ -75,7 +75,8 @@ impl<'a> FileFacts<'a> {
         }
         let lost = range.len.saturating_sub(have);
         let cut = Truncated { offset: range.offset, wanted: range.len, have };
-        let what = format!("{what}: {lost} bytes are past the end of the file");
+        let what =
+            format!("{what}: {} past the end of the file", counted(lost, "byte is", "bytes are"));
         damages.add(Damage::new(range.offset, what).of_cut(cut));
         DataRange { len: have, cut: true, ..range }
     }
@@ -187,7 +188,8 @@ pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
         let room = limit.saturating_sub(data.offset);
         if data.len > room {
             let lost = data.len.saturating_sub(room);
-            let what = format!("CPU {cpu} of \"{name}\": {lost} bytes belong to another CPU too");
+            let what = counted(lost, "byte belongs", "bytes belong");
+            let what = format!("CPU {cpu} of \"{name}\": {what} to another CPU too");
             damages.note(data.offset, what);
             data.len = room;
             data.cut = true;

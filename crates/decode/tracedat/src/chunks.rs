@@ -3,7 +3,7 @@
 use crate::Damage;
 use crate::buffers::{CpuData, DataRange};
 use crate::compression::{Compression, Inflate};
-use raw_bytes::{Cursor, slice};
+use raw_bytes::{Cursor, bytes, counted, slice};
 
 /// Some consecutive pages of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,10 @@ impl DataRange {
         let mut chunks = Chunks { list: (0..pieces).map(piece).collect(), damage: vec![] };
         let pages = u64::from(self.page_size.max(1));
         if !self.len.is_multiple_of(pages) {
-            chunks.note(self.offset, format!("{} bytes are no whole pages", self.len));
+            chunks.note(
+                self.offset,
+                counted(self.len, "byte is no whole page", "bytes are no whole pages"),
+            );
         }
         chunks
     }
@@ -108,16 +111,16 @@ impl DataRange {
             // An implausible size keeps its place in the list: reading it fails, and what it held
             // counts as lost between its neighbours.
             if size > MOST_IN_CHUNK {
-                chunks.note(offset, format!("a chunk of {size} bytes is not plausible"));
+                chunks.note(offset, format!("a chunk of {} is not plausible", bytes(size)));
             } else if !size.is_multiple_of(self.page_size.max(1)) {
-                chunks.note(offset, format!("a chunk of {size} bytes, which are no whole pages"));
+                chunks.note(offset, format!("a chunk of {}, no whole pages", bytes(size)));
             }
             let compression = self.compression.clone();
             chunks.list.push(Chunk { offset, stored, size, compression });
         }
         let left = cursor.rest().len() as u64;
         if left > LENGTH_SHORT {
-            chunks.note(cursor.offset(), format!("{left} bytes after the last chunk"));
+            chunks.note(cursor.offset(), bytes(left) + " after the last chunk");
         }
         Ok(())
     }
@@ -200,7 +203,7 @@ impl ChunkReader {
 impl Chunk {
     fn inflate(&self, file: &[u8], inflate: &mut Inflate, out: &mut Vec<u8>) -> Result<(), Damage> {
         if self.size > MOST_IN_CHUNK {
-            let what = format!("a chunk of {} bytes is not plausible", self.size);
+            let what = format!("a chunk of {} is not plausible", bytes(self.size));
             return Err(Damage::new(self.offset, what));
         }
         let input = slice::range(file, self.offset, self.stored.into());

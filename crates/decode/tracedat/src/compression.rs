@@ -1,5 +1,7 @@
 //! Compression of sections and chunks, with every size bounded before memory is taken.
 
+use raw_bytes::bytes;
+
 use crate::Damage;
 use crate::output_room::{first_room, give_room};
 use crate::zstandard::Zstandard;
@@ -78,7 +80,7 @@ impl Inflate {
         out.truncate(*result.as_ref().unwrap_or(&0));
         match result? {
             size if size == declared => Ok(()),
-            size => Err(format!("gave {size} bytes, {declared} were declared")),
+            size => Err(format!("gave {}, {declared} declared", bytes(size))),
         }
     }
 }
@@ -105,7 +107,7 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
         }
         if room == declared {
             // The checksum comes after the last byte: without the end nothing is known to be right.
-            return Err(format!("zlib: more than the {declared} bytes declared"));
+            return Err(format!("zlib: more than the {} declared", bytes(declared)));
         }
         room = room.saturating_mul(2).min(declared);
     }
@@ -119,7 +121,7 @@ pub(crate) fn inflate_section(
     at: u64,
 ) -> Result<Vec<u8>, Damage> {
     if declared > MOST_IN_SECTION {
-        return Err(Damage::new(at, format!("a section of {declared} bytes is not plausible")));
+        return Err(Damage::new(at, format!("a section of {} is not plausible", bytes(declared))));
     }
     let mut out = Vec::new();
     let declared = usize::try_from(declared).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 
 use crate::TraceDatError;
 use crate::compression::Compression;
-use raw_bytes::{ByteOrder, Cursor, Damages, LongSize, Truncated};
+use raw_bytes::{ByteOrder, Cursor, Damages, LongSize, Truncated, bytes};
 
 /// What every trace.dat begins with.
 pub(crate) const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
@@ -109,7 +109,7 @@ fn version(cursor: &mut Cursor<'_>) -> Result<Version, TraceDatError> {
 
 fn user_long(size: u8, after: u64, damages: &mut Damages) -> LongSize {
     LongSize::from_bytes(size.into()).unwrap_or_else(|| {
-        damages.note(after.saturating_sub(1), format!("a long of {size} bytes; 8 are taken"));
+        damages.note(after.saturating_sub(1), format!("a long of {}; 8 are taken", bytes(size)));
         LongSize::Eight
     })
 }

@@ -75,7 +75,10 @@ fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
     );
     let (lost, missed) = (one.lost_events, one.missed.saturating_add(one.damage));
     if lost > 0 || missed > 0 {
-        let _ = write!(line, "  {lost} events lost by the host, {missed} spans missed");
+        let s = |number: u64| if number == 1 { "" } else { "s" };
+        let (events, spans) = (s(lost), s(missed));
+        let _ =
+            write!(line, "  {lost} event{events} lost by the host, {missed} span{spans} missed");
     }
     line
 }
@@ -115,7 +118,10 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut lines = vec![String::new(), head.to_owned()];
     lines.extend(all.iter().take(MOST_REASONS).map(row));
     let more = all.len().saturating_sub(MOST_REASONS);
-    lines.extend((more > 0).then(|| format!("and {more} more reasons")));
+    lines.extend(
+        (more > 0)
+            .then(|| format!("and {more} more {}", if more == 1 { "reason" } else { "reasons" })),
+    );
     lines
 }
 

@@ -38,11 +38,17 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{:.2}%", part as f64 * 100.0 / whole as f64)
 }
 
-/// A count of something that takes an `s` in the plural: "1 vCPU", "2 vCPUs".
+/// A count of something that takes an `s`, or an `es`, in the plural: "1 vCPU", "2 vCPUs", "3 stretches".
 #[must_use]
 pub fn plural(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number))
+    let takes_es = ["s", "x", "ch", "sh"].iter().any(|ending| noun.ends_with(ending));
+    counted(number, noun, &format!("{noun}{}", if takes_es { "es" } else { "s" }))
+}
+
+/// A count with what it counts and what that does: "1 event is", "2 events are".
+#[must_use]
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 /// What stands for a number of things in a sentence that has named them.
@@ -84,6 +90,18 @@ mod tests {
         assert_eq!(time(999_499, true), "999 us");
         assert_eq!(time(8_942_000_000, true), "8.94 s");
         assert_eq!(time(123_456, false), "123,456");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let stretches = [0, 1, 2000].map(|number| plural(number, "more stretch"));
+        assert_eq!(stretches, ["0 more stretches", "1 more stretch", "2,000 more stretches"]);
+        assert_eq!([1, 2].map(|number| plural(number, "path")), ["1 path", "2 paths"]);
+        assert_eq!([1, 2].map(|number| plural(number, "bus")), ["1 bus", "2 buses"]);
+        assert_eq!(
+            [1, 2].map(|one| counted(one, "row is", "rows are")),
+            ["1 row is", "2 rows are"]
+        );
     }
 
     #[test]

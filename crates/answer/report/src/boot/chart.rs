@@ -99,8 +99,8 @@ impl Canvas {
         if !calls.is_empty() {
             self.y += GAP;
             self.heading(&format!(
-                "slowest of {} initcalls",
-                count(machine.initcalls.len() as u64)
+                "slowest of {}",
+                plural(machine.initcalls.len() as u64, "initcall")
             ));
         }
         calls.sort_by_key(|call| call.from_ns);

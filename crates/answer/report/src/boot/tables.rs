@@ -9,7 +9,7 @@ use super::{BootReport, begin_ns, goes_down, slowest};
 use crate::column;
 use crate::losses;
 use crate::table::Table;
-use crate::units::{count, plural, time};
+use crate::units::{counted, plural, time};
 
 pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
     let mut out: String =
@@ -35,7 +35,7 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
         let shown = all.iter().copied().take(report.top);
         let known = left_out.clone();
         let (drawn, more) = table(INITCALLS, &initcalls(report, machine, shown)).draw(width);
-        out += &format!("\nslowest of {} initcalls\n{drawn}", count(all.len() as u64));
+        out += &format!("\nslowest of {}\n{drawn}", plural(all.len() as u64, "initcall"));
         left_out.extend(more.into_iter().filter(|title| !known.contains(title)));
     }
     for note in notes(machine) {
@@ -82,18 +82,18 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
         |of: fn(&analyses::boot::InPhase) -> u64| sum(&|phase| phase.guest.as_ref().map_or(0, of));
     let unfinished = of_guest(|guest| guest.unfinished);
     if unfinished > 0 {
-        notes.push(format!("{} initcalls have no end", count(unfinished)));
+        notes.push(counted(unfinished, "initcall has", "initcalls have") + " no end");
     }
     if machine.strays > 0 {
-        notes.push(format!("{} initcalls have no beginning", count(machine.strays)));
+        notes.push(counted(machine.strays, "initcall has", "initcalls have") + " no beginning");
     }
     let (losses, lost) = (of_guest(|one| one.weight.losses), of_guest(|one| one.weight.lost));
     if losses > 0 {
         notes.push(format!(
-            "the guest's kernel dropped events at {} places, {} of them counted: a larger \
+            "the guest's kernel dropped events at {}, {} counted: a larger \
              trace_buf_size keeps more",
-            count(losses),
-            count(lost)
+            plural(losses, "place"),
+            plural(lost, "event")
         ));
     }
     if machine.damaged > 0 {

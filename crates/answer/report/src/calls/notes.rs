@@ -5,7 +5,7 @@ use analyses::distribution::Distribution;
 
 use super::{CallsReport, CallsSource};
 use crate::losses;
-use crate::units::{count, share, time};
+use crate::units::{count, counted, plural, share, time};
 
 impl CallsReport {
     /// Lines below the tables of a recording.
@@ -20,20 +20,19 @@ impl CallsReport {
                 lost => format!(" ({} of them at a loss)", count(lost)),
             };
             notes.push(format!(
-                "left out of counts and times: {} calls whose return is not recorded{lost}, {} returns \
-                 whose call is not",
-                count(no_return),
-                count(no_call)
+                "left out of counts and times: {} whose return is not recorded{lost}, {} whose call is not",
+                plural(no_return, "call"),
+                plural(no_call, "return")
             ));
         }
         let overrun: u64 = calls.threads.iter().map(|one| one.overrun).fold(0, u64::saturating_add);
         if overrun > 0 {
-            let overrun = count(overrun);
-            notes.push(format!("the kernel could not follow {overrun} calls: stacks too deep"));
+            let overrun = plural(overrun, "call");
+            notes.push(format!("the kernel could not follow {overrun}: stacks too deep"));
         }
         if calls.tree.rest() > 0 {
-            let rest = count(calls.tree.rest());
-            notes.push(format!("{rest} calls were on more stacks than are kept apart"));
+            let rest = counted(calls.tree.rest(), "call was", "calls were");
+            notes.push(format!("{rest} on more stacks than are kept apart"));
         }
         if source.has_times() && !calls.switches {
             notes.push(

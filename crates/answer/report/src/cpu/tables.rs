@@ -140,18 +140,18 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         let source = report.source(*recording);
         if placed.moved > 0 {
             notes.push(format!(
-                "{source}: {} of {} changes of what runs were moved to the nearest time in the guest, \
+                "{source}: {} of {} of what runs were moved to the nearest time in the guest, \
                  by {} at most",
                 count(placed.moved),
-                count(placed.changes),
+                plural(placed.changes, "change"),
                 time(placed.most_moved_ns, cpu.nanoseconds),
             ));
         }
         if placed.outside > 0 {
             notes.push(format!(
-                "{source}: {} of {} changes of what runs are left out: the vCPU was not in its guest then",
+                "{source}: {} of {} of what runs are left out: the vCPU was not in its guest then",
                 count(placed.outside),
-                count(placed.changes),
+                plural(placed.changes, "change"),
             ));
         }
     }

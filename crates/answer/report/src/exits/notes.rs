@@ -5,7 +5,7 @@ use analyses::recorded::Recorded;
 use analyses::tally::Tally;
 
 use crate::losses;
-use crate::units::{count, plural};
+use crate::units::{counted, plural};
 
 pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     let mut notes: Vec<String> = missing_parts(&exits.recorded)
@@ -18,18 +18,13 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
     if total > paired + dropped {
         let open = total - paired - dropped;
-        notes.push(match open {
-            1 => "1 exit without an entry is counted, not timed".to_owned(),
-            _ => format!("{} exits without an entry are counted, not timed", count(open)),
-        });
+        let (one, many) = ("exit without an entry is", "exits without an entry are");
+        notes.push(counted(open, one, many) + " counted, not timed");
     }
     if exits.switches_unseen > 0 {
         notes.push(format!(
             "{} of vCPUs' threads not traced by the kernel: time about each may be in another part",
-            match exits.switches_unseen {
-                1 => "1 switch".to_owned(),
-                switches => format!("{} switches", count(switches)),
-            }
+            plural(exits.switches_unseen, "switch")
         ));
     }
     notes.extend(losses::repeats(&exits.repeated_buffers));

@@ -226,7 +226,7 @@ fn sum_label(line: &Line<'_>, by: By, named: &[By], several_vms: bool) -> String
         return String::new();
     }
     match line.kind {
-        Kind::Others(number) => format!("({number} others)"),
+        Kind::Others(number) => format!("({})", plural(number as u64, "other")),
         _ => "all".to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use lake::tables::EVENTS;
 use lake::{Files, Ids, Table};
 use printable::messages;
+use report::plural;
 
 use crate::args::export::ExportArgs;
 use crate::notice::say;
@@ -42,9 +43,9 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut err = messages();
-    let rows: u64 = written.rows.iter().map(|(_, rows)| rows).sum();
-    let tables = written.rows.len();
-    let _ = writeln!(err, "hyperscope: {rows} rows in {tables} tables, in {}", folder.display());
+    let rows = plural(written.rows.iter().map(|(_, rows)| rows).sum(), "row");
+    let tables = plural(written.rows.len() as u64, "table");
+    let _ = writeln!(err, "hyperscope: {rows} in {tables}, in {}", folder.display());
     sources.say_losses();
     if sources.clock_is_unknown(&args.tables) {
         say("when it was recorded is not known: times are the trace clock's; --begun says when");

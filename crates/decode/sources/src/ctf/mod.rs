@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ::ctf::{ByteOrder, FieldType, Layout, Packet, Packets};
 use eventfmt::EventFormat;
-use raw_bytes::{Abi, LongSize};
+use raw_bytes::{Abi, LongSize, counted};
 use sys::FileMap;
 use tracedat::{Correction, EventFormat as EventText, Formats};
 
@@ -177,7 +177,10 @@ fn shapes(
         all.push(shapes);
     }
     if more > 0 {
-        damage.push(Damage::at(0, format!("{more} of its events are more than can be told apart")));
+        damage.push(Damage::at(0, {
+            let more = counted(more, "of its events is", "of its events are");
+            format!("{more} more than can be told apart")
+        }));
     }
     all
 }

@@ -10,6 +10,8 @@ use super::bytes::Bytes;
 use super::losses::{LossAt, Losses};
 use super::running_kernel;
 use super::stream::CpuSamples;
+use raw_bytes::counted;
+
 use crate::{CutFile, Damage, KernelCount};
 
 /// Threads whose names are kept, at most.
@@ -194,7 +196,8 @@ impl FirstLook {
         }
         self.cpus.values_mut().for_each(CpuSamples::sort);
         if self.losses.nowhere > 0 {
-            let what = format!("{} records were lost, no one knows where", self.losses.nowhere);
+            let what = counted(self.losses.nowhere, "record was", "records were")
+                + " lost, no one knows where";
             self.damage.push(Damage::at(0, what));
         }
         let faults = [

@@ -9,6 +9,8 @@ use super::line::{EventLine, Head, Line, Time, Why};
 use super::reasons::Reasons;
 use super::stream::CpuLines;
 use super::{LineAt, MOST_LINE_BYTES};
+use raw_bytes::counted;
+
 use crate::recording::{BufferInfo, RecordingInfo};
 use crate::{Damage, Doubt, Ending, KernelCount};
 
@@ -92,14 +94,15 @@ impl FirstLook {
     pub(super) fn finish(&mut self) {
         self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
         if self.more > 0 {
-            let what = format!("{} more lines can't be read", self.more);
+            let what = counted(self.more, "more line", "more lines") + " can't be read";
             self.damage.push(Damage::at(0, what));
         }
         let (backwards, lines) = (self.backwards, self.event_lines);
         if backwards > MOST_BACKWARDS && backwards > lines / 4 {
             let what = format!(
-                "times run back in {backwards} of {lines} lines: if they count from the line before \
-                 (perf script --deltatime), print the text without that"
+                "times run back in {backwards} of {}: if they count from the line before \
+                 (perf script --deltatime), print the text without that",
+                counted(lines, "line", "lines")
             );
             self.damage.push(Damage::at(0, what));
         }
@@ -202,9 +205,9 @@ impl FirstLook {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.before > 0 {
-            let before = self.before;
-            notes
-                .push(format!("{before} lines before the first event are none, and were left out"));
+            let (one, many) =
+                ("line before the first event is", "lines before the first event are");
+            notes.push(counted(self.before, one, many) + " none, and left out");
         }
         notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
         notes

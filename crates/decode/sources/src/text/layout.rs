@@ -9,6 +9,8 @@ use super::known::{self, TEXT_REASON};
 use super::line::{EventLine, Form};
 use super::reasons::Reasons;
 use super::template::{self, Captured};
+use raw_bytes::counted;
+
 use crate::identifier::identifier;
 
 /// Fields of one event, at most: a line has no room for many.
@@ -137,9 +139,10 @@ impl Event {
     /// What has to be known of lines in which no field was found, though such events have some.
     pub(super) fn note(&self) -> Option<String> {
         let Self { system, name, lines, empty, first_empty, .. } = self;
+        let counted = counted(*lines, "line", "lines");
         let which = match lines.saturating_sub(*empty) {
-            0 => format!("none of the {lines} lines of {system}:{name} could be read"),
-            _ => format!("{empty} of the {lines} lines of {system}:{name} could not be read"),
+            0 => format!("none of the {counted} of {system}:{name} could be read"),
+            _ => format!("{empty} of the {counted} of {system}:{name} could not be read"),
         };
         let note = format!(
             "{which} beyond thread, CPU and time: no field is where kernels and trace-cmd print it; the \

@@ -6,6 +6,8 @@ use ringbuf::Missed;
 
 use super::line::{Line, Read};
 use super::{LineAt, Text};
+use raw_bytes::counted;
+
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
@@ -138,7 +140,7 @@ impl RecordSource for TextStream {
         }
         if unreadable > 0 {
             // The file was read when it was opened: it has changed since.
-            let what = format!("{unreadable} lines changed while they were read");
+            let what = counted(unreadable, "line", "lines") + " changed while the file was read";
             return Err(Damage::on_cpu(self.cpu, 0, what));
         }
         Ok(())

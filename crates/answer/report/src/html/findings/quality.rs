@@ -1,7 +1,7 @@
 //! Findings about the recording itself: what is missing, how clocks were aligned, what it cost.
 
 use super::{Finding, Link, PageReport, Weight};
-use crate::{CallsSource, align_summary, count};
+use crate::{CallsSource, align_summary, counted, plural};
 
 pub(super) fn of(page: &PageReport) -> Vec<Finding> {
     let mut findings = losses(page);
@@ -25,9 +25,10 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
 /// That functions were traced, which slows down all that is timed.
 fn traced(source: &CallsSource) -> Option<Finding> {
     let tracer = source.calls.tracer?.name().to_owned();
-    let calls = count(source.calls.sum(|one| one.count));
+    let (one, many) = ("call of kernel functions was", "calls of kernel functions were");
+    let calls = counted(source.calls.sum(|one| one.count), one, many);
     let values = [calls, tracer, source.path.clone()];
-    let sentence = "*{} calls of kernel functions* were traced by {} in {}: its own cost is in all times of what called them, and may be more than theirs.";
+    let sentence = "*{}* traced by {} in {}: its own cost is in all times of what called them, and may be more than theirs.";
     let link = Link { section: "calls", ..Link::default() };
     Some(Finding::new(Weight::Warning, sentence, &values).to(link))
 }
@@ -40,19 +41,26 @@ fn losses(page: &PageReport) -> Vec<Finding> {
     let dropped: u64 = all().flat_map(|one| &one.rows).map(|row| row.tally.dropped).sum();
     let mut findings = Vec::new();
     if lost + uncounted > 0 {
-        let values = [count(lost), count(uncounted), count(dropped)];
-        let sentence = "*{} events were lost* by the kernel's count, and at {} places an unknown number; {} exits lasted over a loss and are left out of all times.";
+        let values = [
+            counted(lost, "event was", "events were"),
+            plural(uncounted, "place"),
+            counted(dropped, "exit lasted over a loss and is", "exits lasted over a loss and are"),
+        ];
+        let sentence = "*{} lost* by the kernel's count, and at {} an unknown number; {} left out of all times.";
         findings.push(Finding::new(Weight::Warning, sentence, &values));
     }
     let missing: u64 = all().map(|one| one.losses.events_missing).sum();
     if missing > 0 {
-        let sentence =
-            "*{} events are missing* that the kernel counted and the recording does not hold.";
-        findings.push(Finding::new(Weight::Warning, sentence, &[count(missing)]));
+        let sentence = "*{} missing* that the kernel counted and the recording does not hold.";
+        findings.push(Finding::new(
+            Weight::Warning,
+            sentence,
+            &[counted(missing, "event is", "events are")],
+        ));
     }
     if damaged > 0 {
-        let sentence = "*{} places* of the recording could not be read.";
-        findings.push(Finding::new(Weight::Warning, sentence, &[count(damaged)]));
+        let sentence = "*{}* of the recording could not be read.";
+        findings.push(Finding::new(Weight::Warning, sentence, &[plural(damaged, "place")]));
     }
     findings
 }
