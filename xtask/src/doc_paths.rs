@@ -73,12 +73,16 @@ fn is_missing(
         return false;
     }
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    let below = match crates.get(first) {
-        Some(folder) => vec![folder.join(rest), folder.join("src").join(rest)],
-        None if root.join(first).is_dir() => vec![root.join(path)],
+    let in_crate = crates.get(first).into_iter();
+    let mut below: Vec<PathBuf> =
+        in_crate.flat_map(|folder| [folder.join(rest), folder.join("src").join(rest)]).collect();
+    if root.join(first).is_dir() {
+        below.push(root.join(path));
+    }
+    if below.is_empty() {
         // Not of this repository: a package, a device, a path on some host.
-        None => return false,
-    };
+        return false;
+    }
     let adjacent = document.parent().unwrap_or(root).join(path);
     let places = || below.iter().chain([&adjacent]);
     !alternatives(path).iter().all(|alternative| {

@@ -1,20 +1,26 @@
 //! Modules of a crate import each other one way: no cycles among the modules below its root.
 //!
 //! An edge is a path `crate::MODULE` in code that is not a test, a name that the root re-exports from a module, or a
-//! `use super::MODULE` in a file next to the root. Files inside one module may import each other as they like.
+//! `use super::MODULE` in a file next to the root. The same holds within the modules that a crate's root makes public, each of
+//! which is a small crate of its own. Files inside one module may import each other as they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// Crates that still have cycles, with how many of their modules are in one. These numbers only fall.
+/// Crates and public modules of crates that still have cycles, with how many of their modules are in one. These numbers only fall.
 const REMAINING: &[(&str, usize)] = &[
+    ("answer/analyses/critical", 2),
+    ("answer/analyses/lanes", 5),
+    ("answer/analyses/path", 6),
+    ("answer/analyses/profile", 5),
     ("answer/export", 5),
-    ("answer/lake", 11),
+    ("answer/fleet/lake", 11),
+    ("answer/report/events", 2),
     ("cli", 5),
     ("decode/ctf", 8),
     ("decode/sources", 17),
@@ -34,11 +40,10 @@ pub(crate) fn check() -> Result<()> {
     let root = repository::root();
     let crates = root.join("crates");
     let (mut faults, mut total) = (Vec::new(), 0);
-    for folder in repository::crates(&root)? {
-        let name = folder.strip_prefix(&crates).unwrap_or(&folder).display().to_string();
+    for Library { name, src, root_file, path } in libraries(&root, &crates)? {
         let remaining =
             REMAINING.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
-        let in_cycles = in_cycles(&imports(&folder.join("src"))?);
+        let in_cycles = in_cycles(&imports(&src, root_file.as_deref(), &path)?);
         total += in_cycles.len();
         if in_cycles.len() > remaining {
             let modules = in_cycles.into_iter().collect::<Vec<_>>().join(", ");
@@ -51,22 +56,62 @@ pub(crate) fn check() -> Result<()> {
     repository::conclude(&format!("import cycles ({total} modules left)"), &faults)
 }
 
-/// By module below a crate's root, the others that it imports.
-fn imports(src: &Path) -> Result<Imports> {
+/// A crate, or a public module of one.
+struct Library {
+    /// `model/symbols`, or `model/symbols/instructions`.
+    name: String,
+    /// The folder of its modules.
+    src: PathBuf,
+    /// Its root, where that is not `lib.rs` or `main.rs` in its folder.
+    root_file: Option<PathBuf>,
+    /// What paths to its modules start with: `crate::`, or `crate::instructions::`.
+    path: String,
+}
+
+fn libraries(root: &Path, crates: &Path) -> Result<Vec<Library>> {
+    let mut libraries = Vec::new();
+    for folder in repository::crates(root)? {
+        let name = folder.strip_prefix(crates).unwrap_or(&folder).display().to_string();
+        let src = folder.join("src");
+        let text = fs::read_to_string(src.join("lib.rs")).unwrap_or_default();
+        for module in
+            text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        {
+            let adjacent = src.join(module).with_extension("rs");
+            let root_file =
+                if adjacent.is_file() { adjacent } else { src.join(module).join("mod.rs") };
+            libraries.push(Library {
+                name: format!("{name}/{module}"),
+                src: src.join(module),
+                root_file: Some(root_file),
+                path: format!("crate::{module}::"),
+            });
+        }
+        libraries.push(Library { name, src, root_file: None, path: "crate::".to_owned() });
+    }
+    libraries.retain(|library| library.src.is_dir());
+    Ok(libraries)
+}
+
+/// By module below a library's root, the others that it imports.
+fn imports(src: &Path, root_file: Option<&Path>, path: &str) -> Result<Imports> {
     let mut files = repository::files(src, &["tests"])?;
     files.retain(|file| {
         file.extension().is_some_and(|kind| kind == "rs") && !file.ends_with("tests.rs")
     });
     let mut texts: Vec<(String, bool, String)> = Vec::new();
-    let mut at_root = String::new();
+    let read = |file: &Path| fs::read_to_string(file).with_context(|| file.display().to_string());
+    let mut at_root = root_file.map(read).transpose()?.map(|text| code(&text)).unwrap_or_default();
     for file in &files {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let text = read(file)?;
         let inside = file.strip_prefix(src).unwrap_or(file);
         let mut parts = inside.iter().filter_map(|part| part.to_str());
         let first = parts.next().unwrap_or_default();
         let (module, is_next_to_root) = (first.trim_end_matches(".rs"), first.ends_with(".rs"));
         match module {
-            "lib" | "main" => at_root += &code(&text),
+            "lib" | "main" if root_file.is_none() => at_root += &code(&text),
+            // The root of a module that is in its folder.
+            "mod" => {}
             _ => texts.push((module.to_owned(), is_next_to_root, code(&text))),
         }
     }
@@ -74,7 +119,7 @@ fn imports(src: &Path) -> Result<Imports> {
     let exported = exported(&at_root, &modules);
     let mut imports = Imports::new();
     for (module, is_next_to_root, text) in &texts {
-        let mut names = names_after(text, "crate::");
+        let mut names = names_after(text, path);
         if *is_next_to_root {
             names.extend(names_after(text, "use super::"));
         }

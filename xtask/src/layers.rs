@@ -47,7 +47,7 @@ struct Dependency {
 }
 
 impl Package {
-    /// Its folder below the repository's root: `crates/decode/ringbuf`.
+    /// Its folder below the repository's root: `crates/decode/ftrace`.
     pub(crate) fn folder(&self) -> &str {
         inside(self.manifest_path.trim_end_matches("/Cargo.toml"))
     }
@@ -109,7 +109,7 @@ fn faults(package: &Package) -> Vec<String> {
     refused.map(fault).collect()
 }
 
-/// The folder of a crate that has rules: `decode` of `crates/decode/ringbuf`.
+/// The folder of a crate that has rules: `decode` of `crates/decode/ftrace`.
 pub(crate) fn group(folder: &str) -> Option<&str> {
     let (group, _) = folder.strip_prefix("crates/")?.split_once('/')?;
     FOLDERS.iter().any(|(known, _)| *known == group).then_some(group)
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn edges_against_the_flow_are_faults() {
-        let (sources, ringbuf) = ("crates/decode/sources", "crates/decode/ringbuf");
+        let (sources, ringbuf) = ("crates/decode/sources", "crates/decode/ftrace");
         let (analyses, live) = ("crates/answer/analyses", "crates/record/live");
         let (testkit, surfaces, cli) = ("crates/testkit", "fuzz/surfaces", "crates/cli");
         assert!(is_allowed(sources, ringbuf, false));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn folders_of_crates_are_known_by_their_paths() {
-        assert_eq!(group("crates/decode/ringbuf"), Some("decode"));
+        assert_eq!(group("crates/decode/ftrace"), Some("decode"));
         assert_eq!((group("crates/cli"), group("crates/other/one")), (None, None));
     }
 }

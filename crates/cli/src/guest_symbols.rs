@@ -6,7 +6,7 @@ use std::path::Path;
 
 use analyses::profile::{GuestSymbols, Profile};
 use anyhow::{Context, bail};
-use eventfmt::{Coverage, Kallsyms};
+use ftrace::eventfmt::{Coverage, Kallsyms};
 
 /// Bytes of a list that are read at most: those of kernels have some 15 MB.
 const MOST_LIST_BYTES: u64 = 64 << 20;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
-use lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_store};
+use fleet::lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_store};
 
 use crate::sql_program;
 

@@ -83,7 +83,7 @@ fn report(error: &anyhow::Error) {
     let text = printable::without_error_numbers(&text);
     // Only the lab shows several lines: of its own machines' consoles.
     let of_lab = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<lab::LabError>() || cause.is::<::bench::BenchError>()
+        cause.is::<lab::LabError>() || cause.is::<experiment::bench::BenchError>()
     };
     let text = if error.chain().any(of_lab) { lines(&text) } else { line(&text) };
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());

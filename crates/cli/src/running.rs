@@ -10,8 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use os::waits::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
-use waits::Deadline;
 
 /// Of what a program has said, the end that its last line is looked for in, and the beginning that words are.
 const LAST_BYTES: usize = 4096;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use analyses::align::Method;
 use anyhow::{Context, bail};
-use lake::{
+use fleet::lake::{
     Files, Ids, Origin, Pseudonyms, Question, SourceHash, Table, UnixClock, Written, hash_sources,
     identify, write_tables,
 };
@@ -141,7 +141,7 @@ impl SessionTables {
         let origin = self.origin(args);
         let wanted = args.wanted(!events.is_empty());
         let question = self.question(&origin, &filter, &wanted);
-        Ok(lake::identify(&question))
+        Ok(fleet::lake::identify(&question))
     }
 
     fn filter(&self, events: &[String]) -> anyhow::Result<Filter> {

@@ -4,15 +4,15 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use raw_bytes::ByteOrder;
-use sampler::KeptCode;
-use symbols::KernelCode;
-use sys::FileMap;
-use wire::{
+use channel::wire::{
     CodePiece, ControlDecoder, CpuUse, DeviceRange, GuestHello, GuestView, MAX_PAGES_BYTES,
     MAX_PAYLOAD_BYTES, Message, PAGE_HEAD_BYTES, PageDecoder, PageHead, Piece, TaskUse, Text,
     TextKind, ViewRequest, encode,
 };
+use raw_bytes::ByteOrder;
+use sampler::KeptCode;
+use symbols::KernelCode;
+use sys::FileMap;
 
 /// The session that the host chose.
 const SESSION: u64 = 7;
@@ -107,7 +107,12 @@ fn pages(bytes: &[u8], at_once: usize) {
 
 /// Inputs to begin with.
 pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
-    let hello = GuestHello { version: wire::VERSION, cpus: 2, streams: 2, ..GuestHello::default() };
+    let hello = GuestHello {
+        version: channel::wire::VERSION,
+        cpus: 2,
+        streams: 2,
+        ..GuestHello::default()
+    };
     let text = Text { kind: TextKind::Event, last: true, bytes: b"kvm\nname: kvm_exit\n".to_vec() };
     let device = DeviceRange { ports: false, first: 0xfebf_d000, last: 0xfebf_dfff };
     let device = Message::Device(vec![device]);

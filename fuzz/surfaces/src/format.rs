@@ -3,7 +3,7 @@
 //! The first byte picks byte order and long size; the text goes to the first NUL, and what follows
 //! is the record.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use crate::printing::Kernel;

@@ -4,9 +4,9 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use instructions::{CodeIsa, instructions_to};
 use perfdata::{Body, BuildId, Comm, Mapping, Task, misc};
 use raw_bytes::slice;
+use symbols::instructions::{CodeIsa, instructions_to};
 use symbols::{
     DebugFiles, ElfFunctions, Kallsyms, KernelCode, Machine, Names, Place, ProcessLog, demangle,
 };

@@ -1,7 +1,7 @@
 //! A ring-buffer page in every layout, read in all ways there are.
 
+use ftrace::ringbuf::{Missed, Page, PageLayout, RecordDamage};
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use ringbuf::{Missed, Page, PageLayout, RecordDamage};
 use testkit::{ExpectedRecord, MissedEvents, naive};
 
 /// Reads `bytes` as one page.
@@ -58,6 +58,6 @@ fn visit(page: &Page<'_>) -> (Vec<ExpectedRecord>, Result<(), RecordDamage>) {
     (records, result)
 }
 
-fn owned(record: ringbuf::Record<'_>) -> ExpectedRecord {
+fn owned(record: ftrace::ringbuf::Record<'_>) -> ExpectedRecord {
     ExpectedRecord { stamp: record.stamp, payload: record.payload.to_vec() }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use crate::format::{abi, split_nul};
 use crate::printing::Kernel;

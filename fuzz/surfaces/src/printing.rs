@@ -1,6 +1,8 @@
 //! Reads and prints one record of an event in all ways there are.
 
-use eventfmt::{EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats, write_raw};
+use ftrace::eventfmt::{
+    EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats, write_raw,
+};
 use raw_bytes::Abi;
 
 /// Text that one record may become: its fields repeated as often as a print fmt has conversions.

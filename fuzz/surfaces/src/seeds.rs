@@ -5,7 +5,7 @@ use std::io::{self, Cursor};
 use std::path::Path;
 use std::sync::Arc;
 
-use eventfmt::{ElementForm, EventFormat, FieldKind, NumberForm};
+use ftrace::eventfmt::{ElementForm, EventFormat, FieldKind, NumberForm};
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use shmring::{GuestSide, Mode, RegionPlan, SharedMap};
 use testkit::{KernelFormats, Machine, MissedEvents, PageBuilder, StreamBuilder};

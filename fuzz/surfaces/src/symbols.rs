@@ -1,6 +1,6 @@
 //! The kernel's texts that name addresses, threads and the parts of a page.
 
-use eventfmt::{Coverage, HeaderPage, Kallsyms, PrintkFormats};
+use ftrace::eventfmt::{Coverage, HeaderPage, Kallsyms, PrintkFormats};
 use tracedat::Cmdlines;
 
 /// Reads `text` as each of them.

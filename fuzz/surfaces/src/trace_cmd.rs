@@ -1,7 +1,7 @@
 //! A stream of trace-cmd's messages, as an agent or a host might send it.
 
-use wire::trace_cmd::{MOST_BYTES, Message, Request, Response, TimeSync, kvm, ptp};
-use wire::trace_cmd::{decode, encode, read};
+use channel::wire::trace_cmd::{MOST_BYTES, Message, Request, Response, TimeSync, kvm, ptp};
+use channel::wire::trace_cmd::{decode, encode, read};
 
 /// Reads messages one after the other, up to the first that is none.
 pub fn run(bytes: &[u8]) {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use eventfmt::{EventFormat, NumberAt};
+use ftrace::eventfmt::{EventFormat, NumberAt};
+use ftrace::ringbuf::{Missed, PageTime, RecordDamage};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, PageTime, RecordDamage};
 use sources::{Block, Damage, Damages, Ending, Packet, Recording, Stream};
 use timeline::reading::{BlockTask, Reading};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};

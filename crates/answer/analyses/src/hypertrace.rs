@@ -12,7 +12,7 @@ mod hypercalls;
 mod stored;
 mod window;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
 use sources::{Collected, Recording, TimeRange};

@@ -27,7 +27,7 @@ mod variants;
 mod vcpus;
 mod work;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{

@@ -27,7 +27,7 @@ mod without_vcpus;
 
 use std::collections::{BTreeMap, HashMap};
 
-use eventfmt::Coverage;
+use ftrace::eventfmt::Coverage;
 use sources::{Recording, Samples};
 use symbols::{BuildId, KernelCode};
 use timeline::Losses;

@@ -1,6 +1,6 @@
 //! Which parts of exits a recording has events for.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::arch::{self, SCHED_SWITCH};
 use timeline::{Kind, KindSet};

@@ -13,7 +13,7 @@ mod events;
 mod packets;
 mod queues;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::Losses;
 use timeline::reading::each_trace_event;

@@ -22,7 +22,7 @@ mod threads;
 
 use std::collections::{BTreeMap, HashMap};
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::{Recording, Samples};
 use timeline::arch::{self, Isa};

@@ -3,9 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::{Missed, Record};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, Record};
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 
-use ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
+use ftrace::ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
 use sources::{BlockReader, Packet, Recording, Stream};
 use timeline::event_filter::Filter;
 

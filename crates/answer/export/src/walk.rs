@@ -10,8 +10,8 @@ use analyses::states::{
     GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState, states_for_all,
 };
 use analyses::view::View;
-use eventfmt::{EventFormat, Value};
-use ringbuf::Missed;
+use ftrace::eventfmt::{EventFormat, Value};
+use ftrace::ringbuf::Missed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use timeline::reading::Reading;

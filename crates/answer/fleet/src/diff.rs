@@ -5,7 +5,7 @@ mod grid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use lake::store::{Storage, counted};
+use crate::lake::store::{Storage, counted};
 
 pub(crate) use self::grid::{Grid, GridColumn, GridHost, HostSession};
 use crate::carriers::carriers;

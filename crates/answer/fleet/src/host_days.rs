@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use calendar::{begin_of, date_of};
-use lake::store::{Storage, TableFiles, date_in};
+use crate::lake::store::{Storage, TableFiles, date_in};
+use printable::calendar::{begin_of, date_of};
 
 use crate::day_levels::HostStep;
 use crate::metric::Metric;

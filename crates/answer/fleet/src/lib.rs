@@ -17,6 +17,7 @@ mod diff_report;
 mod fact;
 mod findings;
 mod host_days;
+pub mod lake;
 mod level_change;
 mod metric;
 mod outliers;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use calendar::date_of;
-use lake::store::{Entry, Storage, TableFiles, each_open};
-use lake::tables::{LABELS, SESSIONS};
-use lake::{Values, each_group};
+use crate::lake::store::{Entry, Storage, TableFiles, each_open};
+use crate::lake::tables::{LABELS, SESSIONS};
+use crate::lake::{Values, each_group};
+use printable::calendar::date_of;
 
 use crate::fact::Fact;
 use crate::selection::{Selection, SelectionError};

@@ -7,9 +7,9 @@ mod template;
 
 use std::io;
 
-use calendar::date_of;
-use lake::store::{Addition, Storage};
-use lake::{Files, Ids, TableWriter, name_of};
+use crate::lake::store::{Addition, Storage};
+use crate::lake::{Files, Ids, TableWriter, name_of};
+use printable::calendar::date_of;
 use stats::Chance;
 
 pub use effect::Effect;

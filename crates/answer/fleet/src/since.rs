@@ -6,7 +6,7 @@ mod chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use lake::store::{Storage, counted};
+use crate::lake::store::{Storage, counted};
 use stats::{benjamini_hochberg, compare_pairs, student_quantile};
 
 use crate::change_points::{ChangePoint, LEAST_VALUES, change_points_that_hold};

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 
+use crate::lake::store::{Entry, Storage, TableFiles, each_open};
+use crate::lake::tables::{EXIT_HIST, EXIT_ROLLUP};
+use crate::lake::{Group, Values, each_group};
 use analyses::distribution::upper_end;
-use lake::store::{Entry, Storage, TableFiles, each_open};
-use lake::tables::{EXIT_HIST, EXIT_ROLLUP};
-use lake::{Group, Values, each_group};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::sessions::files;

@@ -10,7 +10,7 @@ use crate::files::{Files, Ids};
 use crate::identity::{CONVERTER, name_of};
 use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 use crate::writer::TableWriter;
-use calendar::date_of;
+use printable::calendar::date_of;
 
 /// Tries to leave a session with one row, each of which another run can be in the way of.
 const MOST_SETTLED: u32 = 8;

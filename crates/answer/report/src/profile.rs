@@ -344,7 +344,7 @@ impl ProfileReport {
         let of_threads = of_threads.filter_map(|(stack, ..)| stack.last());
         let of_machines = of_machines.filter_map(|(stack, _)| stack.last());
         let mut leaves = of_rows.chain(of_threads).chain(of_machines);
-        let is_it = |symbol: &String| eventfmt::glob(wanted, symbol);
+        let is_it = |symbol: &String| ftrace::eventfmt::glob(wanted, symbol);
         leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(is_it))
     }
 

@@ -73,7 +73,7 @@ pub(crate) struct BenchChannelsArgs {
 }
 
 fn variant_names() -> Vec<&'static str> {
-    bench::channels::Variant::ALL.map(bench::channels::Variant::name).into()
+    experiment::bench::channels::Variant::ALL.map(experiment::bench::channels::Variant::name).into()
 }
 
 /// Arguments of `bench exits`.
@@ -109,7 +109,7 @@ pub(crate) struct BenchExitsArgs {
     /// machines are booted again for it, boot:WORD on level 1's kernel's command line (boot:mitigations=off,
     /// boot:kvm_amd.npt=0), guest-boot:WORD on its guests', processor:NAME (processor:vgif, processor:-npt)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "all", value_delimiter = ',', value_parser = toggles)]
-    pub(crate) ablate: Option<Vec<Vec<bench::Toggle>>>,
+    pub(crate) ablate: Option<Vec<Vec<experiment::bench::Toggle>>>,
     /// Let each step keep what those before it have switched, and compare it with the one before
     #[arg(long, requires = "ablate")]
     pub(crate) cumulative: bool,
@@ -138,10 +138,11 @@ pub(crate) struct BenchExitsArgs {
     pub(crate) output: OutputArgs,
 }
 
-fn toggles(word: &str) -> Result<Vec<bench::Toggle>, String> {
-    bench::Toggle::of_word(word).ok_or_else(|| "there is no such thing to switch".into())
+fn toggles(word: &str) -> Result<Vec<experiment::bench::Toggle>, String> {
+    experiment::bench::Toggle::of_word(word)
+        .ok_or_else(|| "there is no such thing to switch".into())
 }
 
 fn kind_names() -> Vec<&'static str> {
-    bench::ExitKind::ALL.map(bench::ExitKind::name).into()
+    experiment::bench::ExitKind::ALL.map(experiment::bench::ExitKind::name).into()
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use lake::Table;
+use fleet::lake::Table;
 
 use super::tables::{TableArg, TableArgs};
 use super::{MethodArgs, OutputArgs};

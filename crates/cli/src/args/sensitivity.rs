@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use delayer::MOST_DELAY;
+use live::delayer::MOST_DELAY;
 use timeline::event_filter::CpuSet;
 
 use super::OutputArgs;

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use clap::Args;
-use lake::Table;
-use lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
+use fleet::lake::Table;
+use fleet::lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
 
 use session::Seconds;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bench::channels::{ChannelsPlan, Variant};
-use bench::{ExitKind, ExitSource, exits};
+use experiment::bench::channels::{ChannelsPlan, Variant};
+use experiment::bench::{ExitKind, ExitSource, exits};
 use lab::{Cache, Description, Lab, Step, UpOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -49,10 +49,11 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
 fn channels(args: &BenchChannelsArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let plan = plan(args);
-    let description = bench::channels::description(&plan);
-    let options = bench::up_options(plan.counts_instructions, args.offline);
-    let outcome =
-        in_lab(&description, &options, |lab, report| bench::channels::run(&plan, lab, report))?;
+    let description = experiment::bench::channels::description(&plan);
+    let options = experiment::bench::up_options(plan.counts_instructions, args.offline);
+    let outcome = in_lab(&description, &options, |lab, report| {
+        experiment::bench::channels::run(&plan, lab, report)
+    })?;
     output::write(&outcome, &args.output, out)
 }
 
@@ -60,7 +61,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let plan = exits_plan(args);
     let outcome = if args.lab {
-        let options = bench::up_options(plan.counts_instructions, args.offline);
+        let options = experiment::bench::up_options(plan.counts_instructions, args.offline);
         in_lab(&exits::description(&plan), &options, |lab, report| {
             exits::run_in_lab(&plan, lab, report)
         })?
@@ -116,7 +117,7 @@ fn now() -> u64 {
 fn in_lab<T>(
     description: &Description,
     options: &UpOptions,
-    measure: impl FnOnce(&Lab, &dyn Fn(String)) -> bench::Result<T>,
+    measure: impl FnOnce(&Lab, &dyn Fn(String)) -> experiment::bench::Result<T>,
 ) -> anyhow::Result<T> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &format!("bench-{}", std::process::id()))?;
@@ -125,7 +126,7 @@ fn in_lab<T>(
     let report = |text: String| steps.show(&Step { text, usual: None });
     let outcome = lab
         .up(description, options, &|step| steps.show(&step))
-        .map_err(bench::BenchError::from)
+        .map_err(experiment::bench::BenchError::from)
         .and_then(|_| measure(&lab, &report));
     steps.finish();
     drop(guard);

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use analyses::vms::find_vms;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, value_parser};
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use printable::messages;
 use report::events::{EventsSummary, Machine, Near, Style, write_events_near};
 use session::{Misuse, Selection, Session, say_losses};

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use calendar::date_of;
-use lake::store::{
+use fleet::lake::store::{
     Added, Addition, Collected, Compacted, KeyFault, Lake, Retention, Storage, check_key, compact,
     gc, list, reject, unreject, verify,
 };
-use lake::{Pseudonyms, hash_sources};
+use fleet::lake::{Pseudonyms, hash_sources};
+use printable::calendar::date_of;
 use printable::{messages, without_error_numbers};
 use report::plural;
 use session::{Misuse, Selection};

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use confine::{CapabilitySet, Confined};
+use os::confine::{CapabilitySet, Confined};
 use printable::messages;
 use recorder::{
     Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
@@ -292,7 +292,7 @@ fn report(recording: &Recording) {
 
 /// Says why threads could not be confined, where that is so: the recording goes on.
 pub(crate) fn report_unconfined() {
-    if let Some(why) = confine::failure() {
+    if let Some(why) = os::confine::failure() {
         let _ = writeln!(
             messages(),
             "hyperscope: threads that read what guests send keep more rights than they need: {why}"
@@ -586,7 +586,7 @@ fn guard(pid: u32) -> anyhow::Result<()> {
         | CapabilitySet::DAC_READ_SEARCH
         | CapabilitySet::SYS_ADMIN;
     // Where the kernel refuses, it guards all the same.
-    let _ = confine::keep_only(needed);
+    let _ = os::confine::keep_only(needed);
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(recorder::clean_up(pid)?)
 }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use analyses::sensitivity::sensitivity;
 use anyhow::{Context, bail};
-use delayer::{CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan};
 use experiment::Group;
+use live::delayer::{
+    CodeTable, DelayPlan, DelayedThread, Delayer, NoSuchReason, Progress, SlicePlan,
+};
 use report::{RecorderCost, SensitivityReport};
 use timeline::delays::DelaySlice;
 use vms::Vm;
@@ -61,7 +63,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
         seed: args.seed,
     };
     let mut wait = |time| is_done(time, end, &is_over, &mut workload);
-    let slices = delayer::run(&mut delayer, &slice_plan, &mut wait)?;
+    let slices = live::delayer::run(&mut delayer, &slice_plan, &mut wait)?;
     let recorder_cost = cost(&mut delayer, &slices, begun.elapsed());
     drop(delayer);
     workload.end()?;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use httpd::{Answer, Body, Bounds, Guard, Query, Server, Tls, Token};
+use live::metrics::{Format, Totals};
 use live::{Accounting, By, Limits, LiveError};
-use metrics::{Format, Totals};
 use parking_lot::Mutex;
 use printable::messages;
 
@@ -102,7 +102,7 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let _ = is_over.recv_timeout(args.interval);
     monitor.refresh(Duration::ZERO)?;
     let mut out = io::stdout().lock();
-    out.write_all(&metrics::page(&monitor.totals, Format::Text))?;
+    out.write_all(&live::metrics::page(&monitor.totals, Format::Text))?;
     Ok(out.flush()?)
 }
 
@@ -110,7 +110,7 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
 fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut monitor = Monitor::begin(args)?;
     // First, so that a slip in the path is reported at once.
-    let page = |monitor: &Monitor| metrics::page(&monitor.totals, Format::Text);
+    let page = |monitor: &Monitor| live::metrics::page(&monitor.totals, Format::Text);
     output::write_file(file, &page(&monitor))?;
     let mut was_written = true;
     let ended = loop {
@@ -173,13 +173,16 @@ fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     }
     let (content_type, bytes) = match query.name.as_str() {
         "metrics" => {
-            let format = metrics::accepted(&query.accept);
-            (format.content_type(), metrics::page(&monitor.totals, format))
+            let format = live::metrics::accepted(&query.accept);
+            (format.content_type(), live::metrics::page(&monitor.totals, format))
         }
         "healthz" => return Answer::sentence(200, "ok"),
         _ => {
             let version = env!("CARGO_PKG_VERSION");
-            ("text/html; charset=utf-8", metrics::status(&monitor.totals, version).into_bytes())
+            (
+                "text/html; charset=utf-8",
+                live::metrics::status(&monitor.totals, version).into_bytes(),
+            )
         }
     };
     Answer { status: 200, content_type, body: Body::Bytes(bytes) }

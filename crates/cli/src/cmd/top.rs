@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use guest_views::{GuestViews, SeenGuest};
+use live::guest_views::{GuestViews, SeenGuest};
 use live::{Accounting, By, Interval, Limits};
 use steal_viewer::{Format, Options, StealError, watch};
 
@@ -132,10 +132,10 @@ fn write(
 ) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match format {
-        TopFormatArg::Jsonl => writeln!(out, "{}", live_viewer::line(interval, guests))?,
+        TopFormatArg::Jsonl => writeln!(out, "{}", live::viewer::line(interval, guests))?,
         TopFormatArg::Table => {
             let gap = if is_first { "" } else { "\n" };
-            write!(out, "{gap}{}", live_viewer::text(interval, guests, stdout_width()))?;
+            write!(out, "{gap}{}", live::viewer::text(interval, guests, stdout_width()))?;
         }
     }
     Ok(out.flush()?)

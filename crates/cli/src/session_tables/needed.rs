@@ -1,7 +1,7 @@
 //! Tables of which a query needs a part: what it doesn't need is left out before anything is read for it.
 
 use anyhow::Context;
-use lake::{Files, NeededEvents, Written, write_needed_events};
+use fleet::lake::{Files, NeededEvents, Written, write_needed_events};
 use sources::TimeRange;
 
 use super::SessionTables;

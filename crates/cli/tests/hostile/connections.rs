@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use wire::{Message, Start, encode};
+use channel::wire::{Message, Start, encode};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
@@ -150,7 +150,7 @@ fn a_host_that_asks_for_nothing_has_to_leave() {
     let at = free_address();
     let _agent = Agent::start(&format!("tcp-plain:{at}"));
     let mut host = TcpStream::connect(&at).unwrap();
-    host.write_all(&wire::encode(5, &wire::Message::HostHello).unwrap()).unwrap();
+    host.write_all(&channel::wire::encode(5, &channel::wire::Message::HostHello).unwrap()).unwrap();
     std::thread::sleep(Duration::from_secs(70));
     record(&format!("tcp-plain:{at}"), &folder, 1);
 }
@@ -211,7 +211,7 @@ fn hosts_that_go_away_at_once_keep_nobody_waiting() {
 
 #[test]
 fn hosts_that_go_away_at_once_keep_nobody_waiting_by_trace_cmds_protocol() {
-    use wire::trace_cmd::{Message, Request, encode};
+    use channel::wire::trace_cmd::{Message, Request, encode};
     let Some(_lock) = lock_tracing() else { return };
     let (folder, at) = (tempfile::tempdir().unwrap(), free_address());
     let agent = Agent::start_with(&["--trace-cmd", &format!("tcp:{at}")]);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use folder::{Observer, Operation};
 use nix::errno::Errno;
+use os::folder::{Observer, Operation};
 use recorder::{InGuests, Modes, Profile, RecordPlan, Recording, SessionFolder, Stop};
 
 use crate::agent::Agent;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use channel::wire::{ControlDecoder, GuestHello, Message, PageHead, encode};
 use serde_json::Value;
-use wire::{ControlDecoder, GuestHello, Message, PageHead, encode};
 
 use crate::agent::{Agent, signal};
 use crate::extent::extent;
@@ -96,7 +96,7 @@ fn visit_for(stay: Duration, at: &str, host_name: &str, page_bytes: usize) -> bo
     };
     let mut control = connect();
     let hello = GuestHello {
-        version: wire::VERSION,
+        version: channel::wire::VERSION,
         uname: "Linux guest 6.12.0 #1 x86_64".into(),
         host_name: host_name.into(),
         agent: "0.1.0".into(),

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use channel::wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 use channel::{Control, Heard, Stream};
-use waits::Wait;
-use wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKind};
+use os::waits::Wait;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(900);
@@ -47,7 +47,7 @@ impl Agent {
     /// Says who it is, with this number of page streams, which it returns.
     pub(crate) fn greet(&mut self, streams: u32) -> Vec<UnixStream> {
         let hello = GuestHello {
-            version: wire::VERSION,
+            version: channel::wire::VERSION,
             uname: "Linux hostile 6.1 x86_64".into(),
             agent: "played".into(),
             long_bytes: 8,

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use folder::{Observer, Operation};
+use os::folder::{Observer, Operation};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::extent::extent;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Message, Status};
+use channel::wire::{Message, Status};
 
 use crate::extent::extent;
 use crate::played_agent::{Agent, drip, page, play};

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Text, TextKind};
+use channel::wire::{Text, TextKind};
 
 use crate::mutated_files::anonymous_kib;
 use crate::played_agent::play;
@@ -62,7 +62,7 @@ fn texts_of_a_guest_are_in_memory_once() {
             for at in 0..parts {
                 let (kind, last) = (TextKind::Kallsyms, at + 1 == parts);
                 let text = Text { kind, last, bytes: part(at) };
-                agent.say(&wire::Message::Text(text)).unwrap();
+                agent.say(&channel::wire::Message::Text(text)).unwrap();
             }
         });
         agent.wait_for_stop();

@@ -6,7 +6,7 @@
 //! [`Body`]. Where `perf record -z` compressed records, [`PerfData::unpacked`] gives them as they were.
 //! Byte order is the file's: either.
 //!
-//! What the raw bytes of a tracepoint say is not this crate's subject (see `eventfmt`), nor whose time a
+//! What the raw bytes of a tracepoint say is not this crate's subject (see `ftrace::eventfmt`), nor whose time a
 //! sample took: a cpumode is given as the file has it.
 //!
 //! Input is not trusted. No number in a file is believed before it was checked against the bytes that are

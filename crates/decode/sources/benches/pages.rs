@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput};
-use ringbuf::{Page, PageLayout};
+use ftrace::ringbuf::{Page, PageLayout};
 use sources::{BlockReader, Recording};
 use testkit::naive;
 

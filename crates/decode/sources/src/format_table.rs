@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use eventfmt::{EventFormat, NumberAt};
+use ftrace::eventfmt::{EventFormat, NumberAt};
 
 /// Event formats by id and by `system:name`.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
-use eventfmt::{Kallsyms, PrintkFormats};
+use ftrace::eventfmt::{Kallsyms, PrintkFormats};
 use sys::FileMap;
 use tracedat::{Cmdlines, Section};
 

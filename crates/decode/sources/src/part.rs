@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use eventfmt::{EventFormat, NumberAt};
+use ftrace::eventfmt::{EventFormat, NumberAt};
+use ftrace::ringbuf::{Missed, PageDamage, Record};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, PageDamage, Record};
 use tracedat::Correction;
 
 use crate::clock::Clock;

@@ -13,9 +13,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use eventfmt::{EventFormat, HeaderPage};
+use ftrace::eventfmt::{EventFormat, HeaderPage};
+use ftrace::ringbuf::{Page, PageLayout};
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use ringbuf::{Page, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, Cmdlines, Compression, Correction};
 

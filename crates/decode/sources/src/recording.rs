@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use eventfmt::{Kallsyms, PrintkFormats};
+use ftrace::eventfmt::{Kallsyms, PrintkFormats};
 use raw_bytes::Abi;
 use sys::FileMap;
 use tracedat::{ClockPieces, Correction, Guest, Header, RawOption, TimeShift};

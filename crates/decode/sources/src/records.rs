@@ -8,7 +8,7 @@
 
 use std::fmt::Debug;
 
-use ringbuf::{Missed, Page, Record, RecordDamage, StepBack};
+use ftrace::ringbuf::{Missed, Page, Record, RecordDamage, StepBack};
 
 use crate::Damage;
 use crate::part::StreamPart;

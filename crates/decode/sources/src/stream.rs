@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ringbuf::{Missed, Page, PageDamage, PageLayout};
+use ftrace::ringbuf::{Missed, Page, PageDamage, PageLayout};
 use sys::FileMap;
 use tracedat::{Chunk, ChunkReader};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::PageLayout;
 use raw_bytes::Abi;
-use ringbuf::PageLayout;
 use sys::FileMap;
 use tracedat::{Align, Buffer, Cmdlines, Correction, TraceDat};
 

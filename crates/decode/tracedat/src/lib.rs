@@ -7,7 +7,7 @@
 //! [`TraceDatWriter`] writes files that trace-cmd reads.
 //!
 //! What is in the pages is not this crate's subject (see `ringbuf`), nor what the event formats
-//! say (see `eventfmt`).
+//! say (see `ftrace::eventfmt`).
 //!
 //! Input is not trusted. No number in a file is believed before it was checked against the bytes
 //! that are there; a damaged part is reported in [`TraceDat::damage`] and the rest is given.

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod bench;
 mod command;
 mod experiment;
 mod metric;

@@ -11,8 +11,8 @@ use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::image::{Image, Ingredients};
 use crate::lab::Lab;
-use crate::labguest;
 use crate::machine::{Accelerator, Board, LabMachine, Memory};
+use crate::machine_programs;
 use crate::packages::PackageSet;
 use crate::root::{Kernel, Root};
 use crate::start::guest;
@@ -38,7 +38,7 @@ impl BootArtifacts {
     ) -> Result<Self> {
         let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
         // If this is missing, the user should know before hundreds of megabytes are fetched.
-        let labguest = labguest::find(wanted.arch)?;
+        let labguest = machine_programs::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, options, &progress)?;
         let (kernel, guest_kernel) = kernels(wanted, &root)?;
         let mut tools = Vec::new();

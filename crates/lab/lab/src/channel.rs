@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::cache::Lock;
 use crate::watch::Watch;
-use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
+use labguest::wire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 
 /// Both directions of a stream, and how long its reader waits.
 pub(crate) struct Channel {
@@ -133,7 +133,7 @@ impl Read for Unwrap {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.rest.len() {
             self.taken = 0;
-            self.rest = match labwire::read(&mut self.outer) {
+            self.rest = match labguest::wire::read(&mut self.outer) {
                 Ok(Message::Data(bytes)) => bytes,
                 Ok(_) | Err(FrameError::Closed) => return Ok(0),
                 Err(FrameError::Io(error)) => return Err(error),
@@ -158,7 +158,7 @@ struct Wrap {
 impl Write for Wrap {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let now = bytes.get(..MAX_PAYLOAD_BYTES).unwrap_or(bytes);
-        labwire::write(&mut self.outer, &Message::Data(now.to_vec()))?;
+        labguest::wire::write(&mut self.outer, &Message::Data(now.to_vec()))?;
         Ok(now.len())
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use labwire::FrameError;
+use labguest::wire::FrameError;
 
 use crate::watch::StandsStill;
 
@@ -74,7 +74,7 @@ pub enum LabError {
         /// Which.
         level: u8,
         /// How.
-        source: labwire::FrameError,
+        source: labguest::wire::FrameError,
     },
     /// A machine refused a request.
     #[error("level {level}: {text}")]

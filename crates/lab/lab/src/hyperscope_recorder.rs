@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use labwire::{Ended, Put};
+use labguest::wire::{Ended, Put};
 
 use crate::arch::Arch;
 use crate::error::{LabError, Result, last_lines};
 use crate::lab::Lab;
-use crate::labguest;
 use crate::machine;
+use crate::machine_programs;
 use crate::scenario::{PROBES, Record};
 use crate::session::{Outputs, Session, command};
 use crate::start;
@@ -62,10 +62,10 @@ pub(crate) struct HyperscopeRecording {
 /// Whether this program runs in level 1: it was built for the lab's architecture, and needs a C library
 /// that is not older than this system's. For a guest the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
-    let has_agent = !record.has_guest() || labguest::agent(arch).is_some();
+    let has_agent = !record.has_guest() || machine_programs::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == PROBES);
-    let Some(program) = labguest::own(arch).filter(|_| has_agent && !names_probes) else {
+    let Some(program) = machine_programs::own(arch).filter(|_| has_agent && !names_probes) else {
         return Ok(false);
     };
     let mut session = lab.session(1)?;
@@ -202,7 +202,7 @@ fn put(session: &mut Session, from: &Path, to: &str) -> Result<()> {
 fn start_agent(lab: &Lab) -> Result<()> {
     let arch = lab.description()?.arch;
     let none = || LabError::missing("hyperscope-agent", "`make agent` builds it");
-    let program = labguest::agent(arch).ok_or_else(none)?;
+    let program = machine_programs::agent(arch).ok_or_else(none)?;
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", END_AGENT], PATIENCE)?;
     put(&mut session, &program, AGENT)?;

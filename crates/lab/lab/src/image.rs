@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use labwire::GuestConfig;
+use labguest::wire::GuestConfig;
 
 use crate::arch::Arch;
 use crate::cache::{self, Cache};
@@ -159,7 +159,7 @@ impl Ingredients {
         let config = GuestConfig { level, modules: places(&own), hosts, for_hosts, one_of };
         let text = serde_json::to_string_pretty(&config)
             .map_err(|error| LabError::Usage(error.to_string()))?;
-        content.text(labwire::CONFIG_PATH, text);
+        content.text(labguest::wire::CONFIG_PATH, text);
         Ok(())
     }
 }

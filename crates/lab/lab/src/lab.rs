@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use labwire::FrameError;
+use labguest::wire::FrameError;
 
 use crate::cache::Cache;
 use crate::channel::Channel;
@@ -204,7 +204,7 @@ impl Lab {
 
     /// A control port that nobody uses; none while all are in use.
     fn free_port(&self) -> Result<Option<(usize, Channel)>> {
-        for at in 0..labwire::PORTS {
+        for at in 0..labguest::wire::PORTS {
             if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
                 return Ok(Some((at, self.port(at)?.holding(lock))));
             }

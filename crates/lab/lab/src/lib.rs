@@ -7,7 +7,7 @@
 //! A machine is one struct (`machine`), and its QEMU command line is made from it alone, here and inside the lab: the lab starts a
 //! guest's QEMU as a command in the machine below. A session with level 2 is a session with level 1 that carries the bytes of
 //! another one. Ending a lab needs no saved state: its processes are found by the folder on their command lines. `labguest` runs
-//! inside the machines and speaks `labwire` over virtio-serial. A scenario's maker reports what must be seen (`labwire::Truth`), and
+//! inside the machines and speaks `labguest::wire` over virtio-serial. A scenario's maker reports what must be seen (`labguest::wire::Truth`), and
 //! `cli`, which knows both sides, compares.
 
 #![forbid(unsafe_code)]
@@ -27,8 +27,8 @@ mod image;
 mod initramfs;
 mod kernel_modules;
 mod lab;
-mod labguest;
 mod machine;
+mod machine_programs;
 mod monitor;
 mod packages;
 mod processes;
@@ -52,7 +52,7 @@ pub use cache::Cache;
 pub use description::{Description, Guest};
 pub use error::{LabError, Result};
 pub use lab::{Lab, Status, clean};
-pub use labwire::{Ended, Exec, Key, Put, Truth};
+pub use labguest::wire::{Ended, Exec, Key, Put, Truth};
 pub use machine::{Accelerator, Board, Net};
 pub use recording::LabRecording;
 pub use run::MODULE;

@@ -277,10 +277,10 @@ impl LabMachine {
             "-device".into(),
             format!("{},id=ports,max_ports=31", self.virtio("virtio-serial")),
         ]);
-        for at in 0..labwire::PORTS {
+        for at in 0..labguest::wire::PORTS {
             let socket = escape(&control_socket(&self.run, at));
             let backend = format!("socket,id=control{at},path={socket},server=on,wait=off");
-            let name = format!("{}{at}", labwire::PORT_PREFIX);
+            let name = format!("{}{at}", labguest::wire::PORT_PREFIX);
             let port =
                 format!("virtserialport,bus=ports.0,nr={},chardev=control{at},name={name}", at + 1);
             words.extend(["-chardev".into(), backend, "-device".into(), port]);
@@ -305,7 +305,7 @@ impl LabMachine {
             );
             ["-chardev".to_owned(), backend, "-device".to_owned(), port]
         };
-        names.zip(labwire::PORTS + 1..).flat_map(port).collect()
+        names.zip(labguest::wire::PORTS + 1..).flat_map(port).collect()
     }
 
     fn devices(&self) -> Vec<String> {

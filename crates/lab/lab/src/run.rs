@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use labwire::{Ended, Put, Truth};
+use labguest::wire::{Ended, Put, Truth};
 use serde_json::json;
 
 use crate::arch::Arch;
@@ -13,7 +13,7 @@ use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::hyperscope_recorder::{self, HyperscopeRecording};
 use crate::lab::Lab;
-use crate::labguest;
+use crate::machine_programs;
 use crate::scenario::{Record, RunStep, Scenario, Step};
 use crate::session::command;
 use crate::trace_cmd::TraceCmd;
@@ -71,7 +71,7 @@ impl Lab {
         let mut session = self.session(level)?;
         let said = session.said(&command(&["uname", "-r"], COMMAND))?;
         let release = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        let path = labguest::kernel_module(&release)?;
+        let path = machine_programs::kernel_module(&release)?;
         let mut file = File::open(&path).map_err(LabError::io("cannot read", &path))?;
         session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
     }
@@ -187,7 +187,7 @@ struct ScenarioRun<'d> {
 
 /// Why something can't be recorded that only this program records.
 fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
-    let why = if record.has_guest() && labguest::agent(arch).is_none() {
+    let why = if record.has_guest() && machine_programs::agent(arch).is_none() {
         "and the guest's agent, which it needs, is not built next to it"
     } else {
         "which does not run in level 1"

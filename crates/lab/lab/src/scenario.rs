@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use labwire::{Key, Truth};
+use labguest::wire::{Key, Truth};
 use serde::Deserialize;
 
 use crate::arch::Arch;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message, Put};
+use labguest::wire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message, Put};
 use parking_lot::Mutex;
 
 use crate::cache::Lock;
@@ -77,9 +77,9 @@ impl Session {
     pub(crate) fn open(level: u8, mut channel: Channel, wait: Duration) -> Result<Self> {
         channel.patience.set(Some(wait));
         let number = session_number();
-        labwire::write(&mut channel.writer, &Message::Open(number))
+        labguest::wire::write(&mut channel.writer, &Message::Open(number))
             .map_err(|error| LabError::Channel { level, source: error.into() })?;
-        labwire::skip_to_opened(&mut channel.reader, number)
+        labguest::wire::skip_to_opened(&mut channel.reader, number)
             .map_err(|source| LabError::of_channel(level, source))?;
         channel.patience.set(None);
         Ok(Self {
@@ -246,7 +246,7 @@ impl Session {
     }
 
     fn receive(&mut self) -> Result<Message> {
-        match labwire::read(&mut self.reader) {
+        match labguest::wire::read(&mut self.reader) {
             Ok(Message::Failed(text)) => Err(LabError::Refused { level: self.level, text }),
             // The server took this client for gone, and greets the next one.
             Ok(Message::Ready(_)) => Err(self.broken(FrameError::Closed)),
@@ -304,7 +304,7 @@ pub(crate) fn command(argv: &[&str], timeout: Duration) -> Exec {
 
 fn send(writer: &Mutex<Box<dyn Write + Send>>, message: &Message) -> std::io::Result<()> {
     let mut writer = writer.lock();
-    labwire::write(&mut *writer, message)
+    labguest::wire::write(&mut *writer, message)
 }
 
 /// A number that no other session on the same port had.

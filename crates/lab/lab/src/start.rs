@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use labwire::Ended;
+use labguest::wire::Ended;
 
 use crate::boot_artifacts::BootArtifacts;
 use crate::description::Description;
@@ -51,7 +51,8 @@ impl Lab {
     }
 
     pub(crate) fn wait_for_sockets(&self, child: &mut Child) -> Result<()> {
-        let last = PathBuf::from(machine::control_socket(&self.run_text(), labwire::PORTS - 1));
+        let last =
+            PathBuf::from(machine::control_socket(&self.run_text(), labguest::wire::PORTS - 1));
         let deadline = Instant::now() + SHORT;
         while !last.exists() {
             let ended = child.try_wait().ok().flatten();
@@ -134,7 +135,7 @@ pub(crate) fn address(level: u8, end: u8) -> String {
 
 /// Waits until QEMU has made its sockets, or has ended.
 fn wait_for_guest(below: &mut Session, guest: &LabMachine) -> Result<()> {
-    let socket = machine::control_socket(&guest.run, labwire::PORTS - 1);
+    let socket = machine::control_socket(&guest.run, labguest::wire::PORTS - 1);
     let log = format!("{}/qemu.log", guest.run);
     let script = format!(
         "i=0; while [ ! -S {socket} ] && [ $i -lt 300 ]; do i=$((i+1)); sleep 0.1; done; \

@@ -15,7 +15,7 @@ use crate::session::Session;
 
 /// The control port that no session used before the snapshot was made: its server sleeps for
 /// nothing but a client.
-const FRESH_PORT: usize = labwire::PORTS - 1;
+const FRESH_PORT: usize = labguest::wire::PORTS - 1;
 
 /// How long that may take.
 const REARMING: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arch::Arch;
 use crate::error::{LabError, Result};
-use crate::labguest;
+use crate::machine_programs;
 use crate::root::Root;
 
 /// A program that a guest can have.
@@ -36,7 +36,7 @@ pub(crate) struct ToolFile {
 impl Tool {
     /// Looks for what isn't in a package, but has to be built.
     pub(crate) fn check_built(self) -> Result<()> {
-        if self == Self::Lttng && !labguest::has_lttng_modules() {
+        if self == Self::Lttng && !machine_programs::has_lttng_modules() {
             return Err(LabError::missing("LTTng's modules", "`kmod/lttng` builds them"));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Tool {
 
 /// The kernel modules of LTTng, and the lists by which they find each other.
 fn lttng_modules(release: &str) -> Result<Vec<ToolFile>> {
-    let folder = labguest::lttng_modules(release).ok_or_else(|| {
+    let folder = machine_programs::lttng_modules(release).ok_or_else(|| {
         let what = format!("LTTng's modules for the kernel {release}");
         LabError::missing(what, "`kmod/lttng` builds them")
     })?;

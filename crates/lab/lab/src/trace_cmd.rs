@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use labwire::Ended;
+use labguest::wire::Ended;
 
 use crate::error::{LabError, Result};
 use crate::lab::Lab;

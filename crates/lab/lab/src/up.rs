@@ -8,8 +8,8 @@ use crate::cache::Cache;
 use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
-use crate::labguest;
 use crate::machine::Memory;
+use crate::machine_programs;
 use crate::scenario::Scenario;
 use crate::share;
 use crate::start::{BOOT, SHORT};
@@ -202,7 +202,7 @@ pub fn need_module(
         return Ok(());
     }
     let release = BootArtifacts::guest_release(cache, wanted, options, report)?;
-    labguest::kernel_module(&release).map(drop)
+    machine_programs::kernel_module(&release).map(drop)
 }
 
 /// Gets everything a lab needs from the network.

@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use labwire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message};
+use labguest::wire::{Ended, Exec, FrameError, MAX_PAYLOAD_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -19,7 +19,7 @@ use crate::ports::{Port, PortState};
 pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> {
     if let Some(log) = &exec.detach_to {
         let ended = detach(exec, log).map_err(|error| not_started(exec, &error))?;
-        labwire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
+        labguest::wire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
         return Ok(None);
     }
     let mut running = Running::start(exec).map_err(|error| not_started(exec, &error))?;
@@ -30,7 +30,7 @@ pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> 
     }
     match outcome? {
         Outcome::Ended(ended) => {
-            labwire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
+            labguest::wire::write(&mut &*port, &Message::Ended(ended)).map_err(Failure::channel)?;
             Ok(None)
         }
         Outcome::Interrupted(message) => Ok(Some(message)),
@@ -137,7 +137,7 @@ impl Running {
                 return Err(Failure::Channel(FrameError::Closed));
             }
             if events.port == PortState::Readable {
-                match labwire::read(&mut &*port)? {
+                match labguest::wire::read(&mut &*port)? {
                     Message::Data(bytes) => self.pending = bytes,
                     Message::End => self.input_ended = true,
                     Message::Signal(number) => self.signal(number),
@@ -240,7 +240,7 @@ fn send(
         return Ok(false);
     }
     buffer.truncate(read);
-    labwire::write(&mut &*port, &wrap(buffer)).map_err(Failure::channel)?;
+    labguest::wire::write(&mut &*port, &wrap(buffer)).map_err(Failure::channel)?;
     Ok(true)
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::Duration;
 
-use labwire::{Key, Truth};
+use labguest::wire::{Key, Truth};
 use sys::PhysicalPage;
 #[cfg(target_arch = "x86_64")]
 use sys::guest_instructions::{PortWriter, cpuid, hypercall};

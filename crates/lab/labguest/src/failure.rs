@@ -2,7 +2,7 @@
 
 use std::io;
 
-use labwire::FrameError;
+use labguest::wire::FrameError;
 
 /// Why a request was not done.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use labwire::{MAX_PAYLOAD_BYTES, Message, Put};
+use labguest::wire::{MAX_PAYLOAD_BYTES, Message, Put};
 
 use crate::failure::Failure;
 use crate::ports::Port;
@@ -14,7 +14,7 @@ use crate::ports::Port;
 pub(crate) fn receive(mut port: &Port, put: &Put) -> Result<Option<Message>, Failure> {
     let mut file = create(put);
     loop {
-        match labwire::read(&mut port)? {
+        match labguest::wire::read(&mut port)? {
             Message::Data(bytes) => {
                 if let Ok(open) = &mut file
                     && let Err(error) = open.write_all(&bytes)
@@ -27,7 +27,7 @@ pub(crate) fn receive(mut port: &Port, put: &Put) -> Result<Option<Message>, Fai
         }
     }
     file.map_err(|error| Failure::Request(format!("cannot write {}: {error}", put.path)))?;
-    labwire::write(&mut port, &Message::End).map_err(Failure::channel)?;
+    labguest::wire::write(&mut port, &Message::End).map_err(Failure::channel)?;
     Ok(None)
 }
 
@@ -48,8 +48,9 @@ pub(crate) fn send(mut port: &Port, path: &str) -> Result<Option<Message>, Failu
     loop {
         let read = file.read(&mut buffer).map_err(failed)?;
         let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
-        labwire::write(&mut port, &Message::Data(bytes.to_vec())).map_err(Failure::channel)?;
+        labguest::wire::write(&mut port, &Message::Data(bytes.to_vec()))
+            .map_err(Failure::channel)?;
     }
-    labwire::write(&mut port, &Message::End).map_err(Failure::channel)?;
+    labguest::wire::write(&mut port, &Message::End).map_err(Failure::channel)?;
     Ok(None)
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use labwire::GuestConfig;
+use labguest::wire::GuestConfig;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{WaitOptions, wait};
 use rustix::system::{RebootCommand, reboot};
@@ -40,7 +40,7 @@ fn set_up() -> io::Result<()> {
     for (kind, place) in MOUNTS {
         mount_if_known(kind, place);
     }
-    let config: GuestConfig = serde_json::from_slice(&fs::read(labwire::CONFIG_PATH)?)?;
+    let config: GuestConfig = serde_json::from_slice(&fs::read(labguest::wire::CONFIG_PATH)?)?;
     modules::load(&config);
     shell("/bin/busybox --install -s /bin");
     shell(&format!("hostname l{}; ip link set lo up", config.level));

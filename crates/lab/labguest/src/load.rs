@@ -40,7 +40,7 @@ pub(crate) fn other_thread(
     from: PipeReader,
     to: PipeWriter,
 ) -> io::Result<thread::JoinHandle<io::Result<u64>>> {
-    let named = thread::Builder::new().name(format!("{}-b", labwire::LOAD_THREAD));
+    let named = thread::Builder::new().name(format!("{}-b", labguest::wire::LOAD_THREAD));
     named.spawn(move || answer(processor, from, to))
 }
 

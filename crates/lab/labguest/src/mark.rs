@@ -7,7 +7,7 @@ use std::io;
 /// them to programs, but has traced them by then.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn run(text: &str) -> io::Result<()> {
-    use labwire::{Key, Truth};
+    use labguest::wire::{Key, Truth};
 
     let pieces = hypertrace::mark_words(1, text);
     for words in &pieces {

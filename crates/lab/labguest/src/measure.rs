@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use labwire::Measured;
+use labguest::wire::Measured;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::asked::{number, refused};
@@ -40,10 +40,10 @@ fn measure(asked: &Asked) -> io::Result<Measured> {
     let last = processors.last().copied().unwrap_or(0);
     let before = usage::now()?;
     let over = AtomicBool::new(false);
-    println!("{}", labwire::MEASURE_BEGIN);
+    println!("{}", labguest::wire::MEASURE_BEGIN);
     let begun = Instant::now();
     let (iterations, switches) = thread::scope(|scope| -> io::Result<(u64, u64)> {
-        let load = thread::Builder::new().name(format!("{}-a", labwire::LOAD_THREAD));
+        let load = thread::Builder::new().name(format!("{}-a", labguest::wire::LOAD_THREAD));
         let load = load.spawn_scoped(scope, || {
             let some = asked.switches_a_second > 0;
             some.then(|| load::run(last, asked.switches_a_second, asked.time)).transpose()
@@ -57,7 +57,7 @@ fn measure(asked: &Asked) -> io::Result<Measured> {
         Ok((iterations, joined(load.join())?.map_or(0, |loaded| loaded.switches)))
     })?;
     let duration_ns = nanoseconds(begun.elapsed());
-    println!("{}", labwire::MEASURE_END);
+    println!("{}", labguest::wire::MEASURE_END);
     let millis = u64::try_from(asked.time.as_millis()).unwrap_or(u64::MAX);
     let switches_asked = asked.switches_a_second.saturating_mul(millis) / 1000;
     Ok(Measured { duration_ns, iterations, switches, switches_asked, before, after: usage::now()? })

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 
-use labwire::GuestConfig;
+use labguest::wire::GuestConfig;
 use rustix::io::Errno;
 use rustix::system::finit_module;
 
@@ -18,7 +18,7 @@ pub(crate) fn load(config: &GuestConfig) {
 
 /// Makes this a machine that can host a guest, whether or not it is to have one.
 pub(crate) fn host() -> io::Result<()> {
-    load_for_hosts(&serde_json::from_slice(&fs::read(labwire::CONFIG_PATH)?)?);
+    load_for_hosts(&serde_json::from_slice(&fs::read(labguest::wire::CONFIG_PATH)?)?);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use labwire::{Message, Ready};
+use labguest::wire::{Message, Ready};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -72,7 +72,7 @@ impl Port {
     /// waits for that; a poll returns at once, again and again.
     pub(crate) fn wait_for_client(&self, ready: Ready) -> io::Result<()> {
         set_waiting(&self.0, true)?;
-        labwire::write(&mut &self.0, &Message::Ready(ready))?;
+        labguest::wire::write(&mut &self.0, &Message::Ready(ready))?;
         set_waiting(&self.0, false)
     }
 
@@ -148,8 +148,8 @@ impl AsFd for Port {
 
 /// Opens the control ports, in the order of their numbers.
 pub(crate) fn open_control_ports() -> io::Result<Vec<Port>> {
-    (0..labwire::PORTS)
-        .map(|at| open(&format!("{}{at}", labwire::PORT_PREFIX)).and_then(Port::new))
+    (0..labguest::wire::PORTS)
+        .map(|at| open(&format!("{}{at}", labguest::wire::PORT_PREFIX)).and_then(Port::new))
         .collect()
 }
 

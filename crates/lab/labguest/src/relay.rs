@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use labwire::{FrameError, MAX_PAYLOAD_BYTES, Message};
+use labguest::wire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::failure::Failure;
@@ -14,22 +14,22 @@ use crate::ports::{Port, PortState};
 pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     let socket = UnixStream::connect(path)
         .map_err(|error| Failure::Request(format!("cannot connect to {path}: {error}")))?;
-    labwire::write(&mut &*port, &Message::Connected).map_err(Failure::channel)?;
+    labguest::wire::write(&mut &*port, &Message::Connected).map_err(Failure::channel)?;
     loop {
         let (from_port, from_socket) = wait(port, &socket)?;
         if from_socket && !forward(&socket, port)? {
-            labwire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
+            labguest::wire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
             return Ok(None);
         }
         if from_port == PortState::Left && port.is_left() {
             return Err(Failure::Channel(FrameError::Closed));
         }
         if from_port == PortState::Readable {
-            match labwire::read(&mut &*port)? {
+            match labguest::wire::read(&mut &*port)? {
                 // A socket that takes nothing more is seen by its end.
                 Message::Data(bytes) => drop((&socket).write_all(&bytes)),
                 Message::End => {
-                    labwire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
+                    labguest::wire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
                     return Ok(None);
                 }
                 other => return Ok(Some(other)),
@@ -57,7 +57,7 @@ fn forward(mut socket: &UnixStream, port: &Port) -> Result<bool, Failure> {
         return Ok(false);
     }
     buffer.truncate(read);
-    labwire::write(&mut &*port, &Message::Data(buffer))
+    labguest::wire::write(&mut &*port, &Message::Data(buffer))
         .map_err(|error| Failure::Channel(FrameError::Io(error)))?;
     Ok(true)
 }

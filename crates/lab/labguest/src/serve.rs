@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::thread;
 
-use labwire::{FrameError, GuestConfig, Message, Ready};
+use labguest::wire::{FrameError, GuestConfig, Message, Ready};
 
 use crate::failure::Failure;
 use crate::ports::Port;
@@ -15,9 +15,9 @@ use crate::{exec, files, ports, relay};
 
 /// Serves all control ports for ever.
 pub(crate) fn run() -> io::Result<()> {
-    let config: GuestConfig = serde_json::from_slice(&fs::read(labwire::CONFIG_PATH)?)?;
+    let config: GuestConfig = serde_json::from_slice(&fs::read(labguest::wire::CONFIG_PATH)?)?;
     let ports = ports::open_control_ports()?;
-    println!("{} after {} ms", labwire::READY_LINE, uptime_ns() / 1_000_000);
+    println!("{} after {} ms", labguest::wire::READY_LINE, uptime_ns() / 1_000_000);
     let level = config.level;
     let threads: Vec<_> =
         ports.into_iter().map(|port| thread::spawn(move || serve(&port, level))).collect();
@@ -48,9 +48,11 @@ fn serve(port: &Port, level: u8) {
 fn session(port: &Port) -> Result<(), FrameError> {
     let mut next = None;
     loop {
-        let message = match next.take().map_or_else(|| labwire::read(&mut &*port), Ok) {
+        let message = match next.take().map_or_else(|| labguest::wire::read(&mut &*port), Ok) {
             // A client died within a message, and the next one came before that was seen.
-            Err(FrameError::Malformed { .. }) => Message::Open(labwire::skip_to_open(&mut &*port)?),
+            Err(FrameError::Malformed { .. }) => {
+                Message::Open(labguest::wire::skip_to_open(&mut &*port)?)
+            }
             other => other?,
         };
         next = answer(port, message)?;
@@ -61,7 +63,7 @@ fn session(port: &Port) -> Result<(), FrameError> {
 fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> {
     let outcome = match message {
         Message::Open(number) => {
-            labwire::write(&mut &*port, &Message::Opened(number))?;
+            labguest::wire::write(&mut &*port, &Message::Opened(number))?;
             return Ok(None);
         }
         Message::Exec(exec) => exec::run(port, &exec),
@@ -75,7 +77,7 @@ fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> 
         Ok(interruption) => Ok(interruption),
         Err(Failure::Channel(error)) => Err(error),
         Err(Failure::Request(text)) => {
-            labwire::write(&mut &*port, &Message::Failed(text))?;
+            labguest::wire::write(&mut &*port, &Message::Failed(text))?;
             Ok(None)
         }
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
-use labwire::Looped;
+use labguest::wire::Looped;
 
 use crate::asked;
 use crate::load::{other_thread, pass, prepare};
@@ -52,7 +52,7 @@ fn syscalls(count: u64) -> io::Result<Looped> {
 
 /// A byte there and back, on one processor: two switches.
 fn switches(rounds: u64) -> io::Result<Looped> {
-    let named = std::thread::Builder::new().name(format!("{}-a", labwire::LOAD_THREAD));
+    let named = std::thread::Builder::new().name(format!("{}-a", labguest::wire::LOAD_THREAD));
     let lead = named.spawn(move || -> io::Result<Looped> {
         let (from_here, mut to_there) = io::pipe()?;
         let (mut from_there, to_here) = io::pipe()?;
@@ -78,7 +78,7 @@ fn all_switches() -> io::Result<u64> {
     for thread in fs::read_dir("/proc/self/task")? {
         let folder = thread?.path();
         let name = fs::read_to_string(folder.join("comm"))?;
-        if name.starts_with(labwire::LOAD_THREAD) {
+        if name.starts_with(labguest::wire::LOAD_THREAD) {
             sum += crate::load::switches_in(&fs::read_to_string(folder.join("status"))?);
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use labwire::{ThreadUsage, Usage};
+use labguest::wire::{ThreadUsage, Usage};
 
 /// Where KVM has a folder of counters for each guest.
 const KVM: &str = "/sys/kernel/debug/kvm";

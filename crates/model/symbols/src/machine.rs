@@ -1,6 +1,6 @@
 //! A machine's own tables, and what they make of its addresses.
 
-use eventfmt::Kallsyms;
+use ftrace::eventfmt::Kallsyms;
 
 use crate::files::MappedFile;
 use crate::processes::Processes;

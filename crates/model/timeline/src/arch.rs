@@ -14,7 +14,7 @@ mod s390;
 mod text;
 mod x86;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::FormatTable;
 
 use crate::exit_span::Detail;

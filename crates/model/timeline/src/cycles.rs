@@ -9,7 +9,7 @@ mod by_thread;
 mod events;
 mod journal;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use crate::exit_span::{ExitSpan, Outcome};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};

@@ -1,6 +1,6 @@
 //! A condition on a field of events: by its number, its text, or the name that events are printed with.
 
-use eventfmt::{
+use ftrace::eventfmt::{
     EventFormat, Field, FieldKind, NamedValue, NumberAt, PrintProgram, ShownValue, Value, glob,
 };
 use raw_bytes::{Abi, ByteOrder};

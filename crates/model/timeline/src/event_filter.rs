@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use raw_bytes::Abi;
 
 pub use crate::event_condition::{CompiledCondition, Condition, FilterError, Unfit};

@@ -6,8 +6,8 @@
 mod action;
 mod aside;
 
+use ftrace::ringbuf::{PageTime, Record, RecordDamage};
 use raw_bytes::ByteOrder;
-use ringbuf::{PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
 
 use self::action::{Action, EventTime};

@@ -1,6 +1,6 @@
 //! Reading a number at a known place with one load and one mask, whatever its size.
 
-use eventfmt::NumberAt;
+use ftrace::eventfmt::NumberAt;
 use raw_bytes::ByteOrder;
 
 /// Where a number lies in a record, made ready for the hot loop: eight bytes are loaded and what

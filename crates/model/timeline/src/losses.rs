@@ -1,6 +1,6 @@
 //! What a recording lost, counted: losses are data and stand next to every result.
 
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 use sources::{Damage, Damages, Doubt, Recording, Tracer};
 
 /// Losses of one recording.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use eventfmt::{Field, Value};
+use ftrace::eventfmt::{Field, Value};
 use raw_bytes::ByteOrder;
 use rustc_hash::FxHashMap;
 use sources::{Block, Damage, Recording};

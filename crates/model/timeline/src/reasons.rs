@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use eventfmt::{EventFormat, PrintProgram};
+use ftrace::eventfmt::{EventFormat, PrintProgram};
 use raw_bytes::{Abi, ByteOrder, LongSize};
 use sources::{FormatTable, Recording};
 

@@ -1,10 +1,10 @@
 //! Whether the clock of a stream runs back: within a block, and from one block to the next.
 //!
 //! In the kernel it never does. Where it does in a file, the times after the step can't be put in
-//! order with those before: their events count, but nothing is timed by them ([`ringbuf::StampOrder`]
+//! order with those before: their events count, but nothing is timed by them ([`ftrace::ringbuf::StampOrder`]
 //! says which pages are meant).
 
-use ringbuf::{PageTime, RecordDamage, StampOrder, StepBack};
+use ftrace::ringbuf::{PageTime, RecordDamage, StampOrder, StepBack};
 use sources::Damage;
 
 /// The stamps of one block as recorded, before any correction.

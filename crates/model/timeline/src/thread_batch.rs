@@ -1,6 +1,6 @@
 //! What one block of pages becomes: events of threads, and what was lost between its pages.
 
-use ringbuf::{Missed, StepBack};
+use ftrace::ringbuf::{Missed, StepBack};
 use sources::Damage;
 
 use crate::losses::BatchLosses;

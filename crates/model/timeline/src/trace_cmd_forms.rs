@@ -3,7 +3,7 @@
 //! They are print fmts here, compiled and run as the kernel's own are. What a plugin prints wrongly, as
 //! `<CANT FIND FIELD rip>` before events of newer kernels and of arm64, has no form: the kernel's is right.
 
-use eventfmt::{EventFormat, NumberAt, PrintProgram};
+use ftrace::eventfmt::{EventFormat, NumberAt, PrintProgram};
 use raw_bytes::{Abi, ByteOrder};
 
 /// A number of an exit reason, and its name.

@@ -15,7 +15,7 @@ mod name_histories;
 mod names;
 mod sightings;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 
 use crate::losses::Losses;

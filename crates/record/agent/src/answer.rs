@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use channel::Heard;
-use confine::Unconfined;
+use channel::wire::{CodeRequest, GuestHello, Message, SampleRequest, Start, Status, TextKind};
+use os::confine::Unconfined;
+use os::waits::Signal;
 use printable::with_causes;
-use waits::Signal;
-use wire::{CodeRequest, GuestHello, Message, SampleRequest, Start, Status, TextKind};
 
 use crate::error::{AgentError, Result};
 use crate::guard::Guard;
@@ -85,7 +85,7 @@ fn hello(link: &Link) -> Result<GuestHello> {
     let parts =
         [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
     Ok(GuestHello {
-        version: wire::VERSION,
+        version: channel::wire::VERSION,
         boot_id: boot_id(),
         uname: parts.map(|part| part.to_string_lossy().into_owned()).join(" "),
         host_name,

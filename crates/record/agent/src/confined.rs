@@ -1,6 +1,6 @@
 //! What the agent may ask of its kernel while it serves hosts.
 
-use confine::{CapabilitySet, Confined, Unconfined, apart};
+use os::confine::{CapabilitySet, Confined, Unconfined, apart};
 use tracefs::Tracefs;
 
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub fn confined(serve: impl FnOnce(&Unconfined) -> Result<()> + Send) -> Result<
     tracefs.remove_stale();
     let starter = Unconfined::with(SAMPLES, "starts")?;
     apart(Confined::TracefsWorker(NEEDED), "serves", || {
-        if let Some(why) = confine::failure() {
+        if let Some(why) = os::confine::failure() {
             printable::print_message(format_args!("hyperscope-agent: it is not confined: {why}"));
         }
         Ok(serve(&starter))

@@ -8,9 +8,9 @@
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
+use channel::wire::{CostRound, EventCost};
 use rustix::thread::{name, set_name};
 use tracefs::{Clock, Instance, Tracefs};
-use wire::{CostRound, EventCost};
 
 use crate::error::Result;
 

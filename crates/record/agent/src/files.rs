@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use channel::wire::Start;
 use channel::{PageSink, Stream, StreamSink};
-use folder::{Folder, Modes, OutFile};
+use os::folder::{Folder, Modes, OutFile};
+use os::waits::Signal;
 use printable::with_causes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sampler::{Opened, SampleFiles, Sampler, SamplerPlan};
-use waits::Signal;
-use wire::Start;
 
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};

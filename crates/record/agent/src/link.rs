@@ -6,14 +6,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use channel::wire::{DeviceRange, GuestHello, Message};
 use channel::{
     Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress,
     KeyFiles, Listener, PageRing, PageSink, Peer, Stream, StreamSink,
 };
+use os::waits::{Deadline, Signal, Wait};
 use parking_lot::Mutex;
 use tracefs::Tracefs;
-use waits::{Deadline, Signal, Wait};
-use wire::{DeviceRange, GuestHello, Message};
 
 use crate::admission::{Admission, UNPRIVILEGED, may_connect};
 use crate::allowed::{Allowed, check_keys_are_used};
@@ -101,7 +101,7 @@ impl Link {
         let control = match &self.kind {
             Kind::Ports(ports) => {
                 let stream = ports.control()?;
-                if let Some(bytes) = wire::encode(0, &greeting) {
+                if let Some(bytes) = channel::wire::encode(0, &greeting) {
                     stream.write_when_joined(&bytes)?;
                 }
                 Control::new(stream)

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use agent::trace_cmd::{self, Server};
 use agent::{Allowed, Format, Guard, Link, Options, ToFolder};
+use channel::wire::Start;
 use channel::{GuestAddress, GuestPorts, KeyFiles};
-use wire::Start;
 
 const HELP: &str = "\
 Records this guest on its host's behalf, as long as a `hyperscope record --guest` asks for it.

@@ -7,10 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{PageSink, Sent};
-use confine::Confined;
+use os::confine::Confined;
+use os::waits::{Signal, Wait};
 use parking_lot::Mutex;
 use tracefs::RawPages;
-use waits::{Signal, Wait};
 
 /// What all pumps of a recording heed.
 #[derive(Clone, Debug)]

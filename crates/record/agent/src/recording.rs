@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use channel::PageSink;
+use channel::wire::{
+    CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status, TracedFunctions,
+};
+use os::waits::Signal;
 use parking_lot::Mutex;
 use tracefs::{Clock, FilteredEvent, FunctionTracer, Texts, TraceRequest, TraceSession, Tracefs};
-use waits::Signal;
-use wire::{CpuCounts, CpuEnd, EventCost, EventFilter, Start, Started, Status, TracedFunctions};
 
 use crate::error::{AgentError, Result};
 use crate::event_cost;

@@ -6,13 +6,13 @@
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
-use confine::Unconfined;
-use printable::with_causes;
-use sampler::{KeptCode, Opened, SampleError, SampleSink, SampledEvent, Sampler, SamplerPlan};
-use wire::{
+use channel::wire::{
     CodePiece, CodeRequest, MAX_CODE_BYTES, MAX_PAYLOAD_BYTES, Message, SampleEvent, SampleFile,
     SamplePart, SampleRequest, SamplesEnd,
 };
+use os::confine::Unconfined;
+use printable::with_causes;
+use sampler::{KeptCode, Opened, SampleError, SampleSink, SampledEvent, Sampler, SamplerPlan};
 
 use crate::error::Result;
 use crate::link::Host;

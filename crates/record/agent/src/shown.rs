@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use os::waits::Signal;
 use steal_viewer::{Options, watch};
-use waits::Signal;
 
 use crate::error::Result;
 use crate::leave::{Busy, leave_at_signals};

@@ -1,7 +1,7 @@
 //! Sends texts to the host, in parts that fit in messages.
 
+use channel::wire::{MAX_PAYLOAD_BYTES, Message, Text, TextKind};
 use tracefs::Texts;
-use wire::{MAX_PAYLOAD_BYTES, Message, Text, TextKind};
 
 use crate::error::Result;
 use crate::link::Host;

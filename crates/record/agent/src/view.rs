@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use wire::{CpuUse, GuestView, MAX_VIEW_CPUS, MAX_VIEW_TASKS};
+use channel::wire::{CpuUse, GuestView, MAX_VIEW_CPUS, MAX_VIEW_TASKS};
 
 use self::cpus::CpuTimes;
 use self::tasks::Tasks;

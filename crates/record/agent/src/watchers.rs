@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use channel::wire::{GuestView, Message};
 use channel::{Control, Heard};
-use confine::Confined;
-use waits::Wait;
-use wire::{GuestView, Message};
+use os::confine::Confined;
+use os::waits::Wait;
 
 use crate::view::Before;
 

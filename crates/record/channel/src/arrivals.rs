@@ -15,10 +15,10 @@ use crate::listener::Listener;
 use crate::opening::Opening;
 use crate::peer::Peer;
 use crate::stream::Stream;
+use os::waits::Deadline;
+use os::waits::Wait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use waits::Deadline;
-use waits::Wait;
 
 /// How long a connection may take, from the beginning to its first message; TLS has shown by then
 /// who the other side is. A machine that is busy may need seconds for that.
@@ -216,7 +216,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use wire::{Message, encode};
+    use crate::wire::{Message, encode};
 
     fn arrivals() -> (Arrivals<Control>, String) {
         let listener = Listener::tcp("127.0.0.1:0").unwrap();

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use wire::{ControlDecoder, Message, encode};
+use crate::wire::{ControlDecoder, Message, encode};
 
 use crate::memory::ControlRings;
 use crate::opening::Opening;
 use crate::stream::Stream;
-use waits::Wait;
+use os::waits::Wait;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 8 << 10;
@@ -259,7 +259,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use waits::Signal;
+    use os::waits::Signal;
 
     /// A control stream, and whoever speaks to it: writes these bytes again and again, until nobody
     /// listens.

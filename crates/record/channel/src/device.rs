@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use wire::{DeviceRange, MAX_DEVICE_RANGES};
+use crate::wire::{DeviceRange, MAX_DEVICE_RANGES};
 
 use crate::address::{GuestAddress, HostAddress};
 use crate::memory;

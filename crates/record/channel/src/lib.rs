@@ -27,6 +27,7 @@ mod tls;
 #[path = "no_tls.rs"]
 mod tls;
 mod trace_cmd;
+pub mod wire;
 
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
 pub use arrivals::{Arrival, Arrivals};

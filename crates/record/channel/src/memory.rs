@@ -20,7 +20,7 @@ use shmring::{
 use tracefs::RawPages;
 
 use crate::sent::Sent;
-use waits::Wait;
+use os::waits::Wait;
 
 /// How long a guest sleeps between two looks for what the host says: half of that is how long the
 /// end of a recording waits, and each look wakes a CPU of the guest up.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use wire::{MAX_DEVICE_NAME_BYTES, MAX_NAMED_DEVICES, MAX_RANGES_OF_ONE, NamedDevice};
+use crate::wire::{MAX_DEVICE_NAME_BYTES, MAX_NAMED_DEVICES, MAX_RANGES_OF_ONE, NamedDevice};
 
 use crate::device::{IOMEM, ranges, virtio_devices};
 
@@ -49,8 +49,8 @@ fn only_entry(folder: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::DeviceRange;
     use std::os::unix::fs::symlink;
-    use wire::DeviceRange;
 
     #[test]
     fn devices_have_the_names_of_their_disks_and_interfaces() {

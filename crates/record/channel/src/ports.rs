@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 
 use crate::stream::Stream;
-use waits::Wait;
+use os::waits::Wait;
 
 /// Where the kernel lists ports.
 const CLASS: &str = "/sys/class/virtio-ports";

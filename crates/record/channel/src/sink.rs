@@ -5,15 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::wire::PageHead;
 use parking_lot::Mutex;
 use tracefs::RawPages;
-use wire::PageHead;
 
 use crate::batch::Batch;
 use crate::memory::PageRing;
 use crate::sent::Sent;
 use crate::stream::Stream;
-use waits::Wait;
+use os::waits::Wait;
 
 /// Reopens a stream that has failed: a port that was unplugged, and is back.
 type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;

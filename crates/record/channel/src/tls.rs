@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use confine::Confined;
+use os::confine::Confined;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring::cipher_suite;
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};

@@ -4,12 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use crate::wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
 use rustix::net::sockopt::set_tcp_quickack;
-use wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
 
 use crate::opening::Opening;
 use crate::stream::Stream;
-use waits::Wait;
+use os::waits::Wait;
 
 /// Patience, when nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -125,7 +125,7 @@ impl AsFd for TraceCmd {
 mod tests {
     use std::os::unix::net::UnixStream;
 
-    use wire::trace_cmd::{Request, TimeSync};
+    use crate::wire::trace_cmd::{Request, TimeSync};
 
     use super::*;
 
@@ -141,7 +141,7 @@ mod tests {
         let messages = [
             Message::Request(request),
             Message::TimeSync(TimeSync::probe(1)),
-            Message::Data(vec![7; wire::trace_cmd::MOST_DATA_BYTES]),
+            Message::Data(vec![7; crate::wire::trace_cmd::MOST_DATA_BYTES]),
             Message::Close,
         ];
         let all: Vec<u8> = messages.iter().flat_map(|message| encode(message).unwrap()).collect();

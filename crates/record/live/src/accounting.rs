@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bpfload::RunTimes;
+use bpf::load::RunTimes;
 use sys::{ClockId, clock_ns, process_cpu_ns};
 use timeline::arch::Isa;
 use timeline::reasons::ReasonNames;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bpfload::LoadError;
+use bpf::load::LoadError;
 use tracefs::TracefsError;
 
 /// The errors of live accounting.

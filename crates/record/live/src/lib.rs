@@ -21,17 +21,21 @@
 
 mod accounting;
 mod condition;
+pub mod delayer;
 mod error;
 mod figures;
+pub mod guest_views;
 mod histogram;
 mod interval;
 mod layout;
+pub mod metrics;
 mod owners;
 mod programs;
 mod reasons;
 mod snapshot;
 mod states;
 mod sums;
+pub mod viewer;
 
 pub use accounting::{Accounting, Limits};
 pub use condition::{Condition, Held, NoCondition};

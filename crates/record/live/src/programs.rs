@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
-use bpfload::{
+use bpf::load::{
     RunTimes, attach, attach_optional, kernel_types, load_object, load_program, take_map,
 };
 

@@ -1,6 +1,6 @@
 //! Names of exit reasons, by this kernel's own format of its event.
 
-use bpfload::LoadError;
+use bpf::load::LoadError;
 use timeline::reasons::ReasonNames;
 use tracefs::Tracefs;
 

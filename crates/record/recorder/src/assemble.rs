@@ -7,8 +7,8 @@ use std::mem;
 use std::path::Path;
 use std::sync::mpsc;
 
-use confine::{Confined, Unconfined, apart_while};
-use folder::{Folder, OutFile};
+use os::confine::{Confined, Unconfined, apart_while};
+use os::folder::{Folder, OutFile};
 use tracedat::{
     BufferSpec, Contents, Guest, Header, TimeShift, TraceDatWriter, Tsc2Nsec, id, option,
 };
@@ -265,7 +265,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use folder::{Modes, Observer, Operation};
+    use os::folder::{Modes, Observer, Operation};
     use parking_lot::Mutex;
 
     use super::*;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use folder::{Folder, Modes};
+use os::folder::{Folder, Modes};
 use tracefs::{Clock, CpuStats, Instance, LeftOver, RawPages, Texts, Tracefs, page_size};
 
 use crate::ending::stop_signal;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use confine::Confined;
+use os::confine::Confined;
+use os::waits::{Deadline, Signal, Wait};
 use printable::{label, with_causes};
 use vms::{GuestAddress, NoGuest};
-use waits::{Deadline, Signal, Wait};
 
 use crate::ending::{STOP_MESSAGE, Stop, stop_signal};
 use crate::error::{RecordError, Result};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use waits::{Deadline, Signal, Wait};
+use os::waits::{Deadline, Signal, Wait};
 
 use crate::error::{RecordError, Result};
 

@@ -45,7 +45,7 @@ pub enum RecordError {
     Tracefs(#[from] TracefsError),
     /// Hypercalls can't be collected.
     #[error("hypercalls can't be collected")]
-    Collect(#[from] collector::CollectError),
+    Collect(#[from] bpf::collector::CollectError),
     /// Nothing can be sampled.
     #[error("CPUs can't be sampled")]
     Sample(#[from] sampler::SampleError),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use confine::Confined;
-use folder::{Folder, Syncer};
+use os::confine::Confined;
+use os::folder::{Folder, Syncer};
+use os::waits::{Deadline, Signal, Wait};
 use parking_lot::Mutex;
-use waits::{Deadline, Signal, Wait};
 
 use crate::task::{Outcome, Task};
 

@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use channel::wire::{GuestHello, Message};
 use channel::{Control, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
-use confine::{Confined, Unconfined, apart};
-use folder::Folder;
+use os::confine::{Confined, Unconfined, apart};
+use os::folder::Folder;
+use os::waits::{Deadline, Wait};
 use tracefs::FunctionTracer;
 use vms::{GuestAddress, Vm, open_memory};
-use waits::{Deadline, Wait};
-use wire::{GuestHello, Message};
 
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
@@ -412,12 +412,12 @@ fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestH
 
 /// Whether a guest that says this about itself can be recorded.
 fn check(hello: &GuestHello) -> std::result::Result<(), String> {
-    if hello.version != wire::VERSION {
+    if hello.version != channel::wire::VERSION {
         return Err(format!(
             "its agent ({}) speaks version {} of the protocol, this program version {}",
             hello.agent,
             hello.version,
-            wire::VERSION
+            channel::wire::VERSION
         ));
     }
     let makes_sense = (1..=MOST_CPUS).contains(&hello.cpus)

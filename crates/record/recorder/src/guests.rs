@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use confine::{CapabilitySet, Confined};
-use folder::Folder;
+use channel::wire::{EventFilter, Start};
+use os::confine::{CapabilitySet, Confined};
+use os::folder::Folder;
+use os::waits::{Deadline, Signal, Wait};
 use parking_lot::{Mutex, MutexGuard};
 use tracedat::{Guest, GuestCpu};
 use tracefs::{FunctionTracer, Profile};
 use vms::{GuestAddress, Vm};
-use waits::{Deadline, Signal, Wait};
-use wire::{EventFilter, Start};
 
 use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};

@@ -1,7 +1,7 @@
 //! Hypercalls that BPF programs collect while the host is recorded.
 
-use collector::{Collected, Collector, CollectorPlan, Loaded};
-use folder::Folder;
+use bpf::collector::{Collected, Collector, CollectorPlan, Loaded};
+use os::folder::Folder;
 use printable::with_causes;
 use serde::Serialize;
 

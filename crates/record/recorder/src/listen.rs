@@ -20,10 +20,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{Arrivals, Control, Listener, Peer};
-use confine::{CapabilitySet, Confined};
-use folder::Modes;
+use os::confine::{CapabilitySet, Confined};
+use os::folder::Modes;
+use os::waits::{Deadline, Signal};
 use parking_lot::Mutex;
-use waits::{Deadline, Signal};
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
@@ -160,7 +160,8 @@ impl Listening {
     /// When the kernel refuses.
     pub fn confine_caller(&self) -> Result<()> {
         let none = CapabilitySet::empty();
-        confine::keep_only(none).map_err(RecordError::io("drop capabilities of", Path::new("this")))
+        os::confine::keep_only(none)
+            .map_err(RecordError::io("drop capabilities of", Path::new("this")))
     }
 
     /// Guests that are recorded now.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use folder::Folder;
+use os::folder::Folder;
 use serde::Serialize;
 use tracefs::CpuStats;
 

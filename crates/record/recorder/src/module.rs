@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use channel::{Access, Frame, FrameRing, HostAddress, NoFrames, SharedMap, TakeFrom, frame_rings};
-use confine::Confined;
-use folder::{Folder, OutFile};
 use hypertrace::{FrameWords, StoredWriter, ToHost};
+use os::confine::Confined;
+use os::folder::{Folder, OutFile};
+use os::waits::{Deadline, Signal, Wait};
 use serde::Serialize;
 use vms::{GuestAddress, Vcpu, Vm, open_memory};
-use waits::{Deadline, Signal, Wait};
 
 use crate::error::{RecordError, Result};
 use crate::guests::same_name;

@@ -1,7 +1,7 @@
 //! Counts the events of a CPU's pages as they are copied: the kernel's count of what it kept is held against
 //! that.
 
-use ringbuf::{Page, PageLayout};
+use ftrace::ringbuf::{Page, PageLayout};
 use tracedat::Header;
 
 /// A page is no larger: the kernel's have 4 to 64 KiB, and a guest may claim anything.
@@ -54,7 +54,7 @@ impl PageEvents {
 
 #[cfg(test)]
 mod tests {
-    use ringbuf::{Missed, PageWriter};
+    use ftrace::ringbuf::{Missed, PageWriter};
     use tracefs::Texts;
 
     use super::*;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use confine::Confined;
+use os::confine::Confined;
+use os::waits::{Deadline, Signal, Wait};
 use printable::with_causes;
-use waits::{Deadline, Signal, Wait};
 
 use crate::ending::{Ending, stop_signal};
 use crate::error::{RecordError, Result};

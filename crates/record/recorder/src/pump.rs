@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use confine::Confined;
-use folder::{Folder, OutFile};
+use os::confine::Confined;
+use os::folder::{Folder, OutFile};
+use os::waits::Signal;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::RawPages;
-use waits::Signal;
 
 use crate::error::{RecordError, Result};
 use crate::flusher::Growing;

@@ -12,10 +12,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use folder::Folder;
+use os::folder::Folder;
+use os::waits::Deadline;
 use tracefs::{Clock, Owner, Profile, TraceRequest, TraceSession, Tracefs, UnixPair};
 use vms::Vm;
-use waits::Deadline;
 
 use self::guest_side::GuestSide;
 use self::host_pages::HostPages;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use folder::Folder;
+use os::folder::Folder;
 use printable::with_causes;
 use sampler::{EarlierMappings, Opened, SampleFiles, Sampled, SampledEvent, Sampler, SamplerPlan};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use folder::Folder;
+use os::folder::Folder;
 use serde::Serialize;
 use tracefs::UnixPair;
 use vms::Vm;

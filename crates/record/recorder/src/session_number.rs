@@ -19,9 +19,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use channel::wire::Message;
     use channel::{Control, Heard, Stream};
-    use waits::Wait;
-    use wire::Message;
+    use os::waits::Wait;
 
     use crate::guest::hostile::hello;
     use crate::guests::{self, InGuests};
@@ -50,7 +50,7 @@ mod tests {
         let asked: Vec<String> =
             paths.iter().map(|path| format!("unix:{}", path.display())).collect();
         let before = unix_ns();
-        let stop = waits::Signal::new().unwrap();
+        let stop = os::waits::Signal::new().unwrap();
         let ready = guests::connect(&asked, &InGuests::default(), "mono", 7, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());

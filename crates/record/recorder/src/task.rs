@@ -4,8 +4,8 @@
 use std::io;
 use std::thread::{self, JoinHandle};
 
-use confine::Confined;
-use waits::{Deadline, Signal, Wait};
+use os::confine::Confined;
+use os::waits::{Deadline, Signal, Wait};
 
 /// A thread that says when it is done.
 #[derive(Debug)]

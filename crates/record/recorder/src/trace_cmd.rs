@@ -1,7 +1,7 @@
 //! A guest that is recorded together with its host, by trace-cmd's agent in it.
 //!
 //! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
-//! `wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
+//! `channel::wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
 //! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
 //! bounded, and taken by threads of its own: a guest holds nobody up.
 
@@ -20,14 +20,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use channel::wire::CpuEnd;
+use channel::wire::trace_cmd::{Message, ReadError, Request, Response};
 use channel::{HostAddress, TraceCmd};
-use confine::{Confined, Unconfined, apart};
-use folder::Folder;
+use os::confine::{Confined, Unconfined, apart};
+use os::folder::Folder;
+use os::waits::{Signal, Wait};
 use tracefs::FunctionTracer;
 use vms::GuestAddress;
-use waits::{Signal, Wait};
-use wire::CpuEnd;
-use wire::trace_cmd::{Message, ReadError, Request, Response};
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};

@@ -1,8 +1,8 @@
 //! Tracers of functions: what agents are asked for, and what the summary says about it.
 
+use channel::wire::TracedFunctions;
 use serde::Serialize;
 use tracefs::FunctionTracer;
-use wire::TracedFunctions;
 
 /// Which calls of functions were recorded.
 #[derive(Clone, Debug, Serialize)]

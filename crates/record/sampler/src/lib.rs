@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 
-use confine::Confined;
+use os::confine::Confined;
+use os::waits::Signal;
 use tracefs::TraceClock;
-use waits::Signal;
 
 pub use crate::elf_notes::elf_build_id;
 pub use crate::error::{Result, SampleError};
@@ -185,7 +185,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use folder::{Folder, Modes};
+    use os::folder::{Folder, Modes};
     use perfdata::{Body, Form, PerfData};
 
     use super::*;

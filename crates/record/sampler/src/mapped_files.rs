@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use os::waits::Deadline;
 use perfdata::BuildId;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, open, statx};
-use waits::Deadline;
 
 use crate::elf_notes::elf_build_id;
 use crate::mounts::LocalMounts;

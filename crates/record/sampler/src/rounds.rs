@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hypertrace::collected::{Begin, Entry, VERSION};
+use os::waits::Signal;
 use perfdata::{PipeWriter, feature};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use tracefs::TraceClock;
-use waits::Signal;
 
 use crate::error::{Result, SampleError};
 use crate::events::CpuEvents;

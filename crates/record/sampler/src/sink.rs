@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use folder::OutFile;
+use os::folder::OutFile;
 
 use crate::error::{Result, SampleError};
 use crate::kept_code::KeptCode;

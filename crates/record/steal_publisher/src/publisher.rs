@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use os::waits::Signal;
 use shmring::spans::SpanWriter;
 use shmring::{Access, SharedMap};
 use sys::{ClockId, clock_ns};
 use vms::Vm;
-use waits::Signal;
 
 use crate::error::{PublishError, Result};
 use crate::guest_clock::GuestClock;

@@ -1,8 +1,8 @@
 //! The kernel's trace of one VM's vCPU threads, and of nobody else's.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::PageLayout;
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use ringbuf::PageLayout;
 use sources::FormatTable;
 use timeline::cycles::VcpuCycles;
 use timeline::reasons::ReasonNames;

@@ -6,8 +6,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
+use ftrace::ringbuf::{Page, PageLayout};
 use raw_bytes::{ByteOrder, LongSize};
-use ringbuf::{Page, PageLayout};
 
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;

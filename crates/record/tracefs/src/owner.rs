@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use folder::{Folder, Modes};
+use os::folder::{Folder, Modes};
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

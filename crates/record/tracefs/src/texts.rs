@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use folder::Folder;
+use os::folder::Folder;
 
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;

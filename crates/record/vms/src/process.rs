@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use waits::Signal;
+use os::waits::Signal;
 
 /// What /proc shows of the descriptor of a VM. Files in a folder have a path that begins with a
 /// slash, but a name is no proof: see [`anonymous_device`].

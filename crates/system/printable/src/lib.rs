@@ -17,6 +17,7 @@
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 mod ascii;
+pub mod calendar;
 mod causes;
 mod forms;
 mod hidden;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use eventfmt::NumberAt;
+use ftrace::eventfmt::NumberAt;
 use raw_bytes::ByteOrder;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use eventfmt::{EventFormat, NumberAt, Value};
+use ftrace::eventfmt::{EventFormat, NumberAt, Value};
+use ftrace::ringbuf::Missed;
 use raw_bytes::ByteOrder;
-use ringbuf::Missed;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 

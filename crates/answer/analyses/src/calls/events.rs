@@ -1,6 +1,6 @@
 //! The events of calls, and which of their fields are read.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::trace_events::{TraceEventPass, Wanted};
 

@@ -1,6 +1,6 @@
 //! Takes the events of a recording in their order, and adds up the calls of each thread.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
 

@@ -1,6 +1,6 @@
 //! The functions of a recorded kernel, by address: what they are called, and how often.
 
-use eventfmt::Kallsyms;
+use ftrace::eventfmt::Kallsyms;
 use rustc_hash::FxHashMap;
 
 /// Functions that are kept apart: a kernel with all its modules has fewer.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use eventfmt::Kallsyms;
+use ftrace::eventfmt::Kallsyms;
 use hypertrace::{Call, Event, Kind, Task};
 use rustc_hash::FxHashMap;
 use sources::Recording;

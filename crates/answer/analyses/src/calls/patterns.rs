@@ -3,7 +3,7 @@
 //! Candidates are runs of words in functions' names (`kmem_cache` in `kmem_cache_alloc_node`), each as
 //! a pattern that the kernel's filters take. Of several that spare the same, the longest says most.
 
-use eventfmt::glob;
+use ftrace::eventfmt::glob;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::Function;

@@ -1,6 +1,6 @@
 //! Which events histories are made of, and what each means for one.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::{Recording, X86_VECTORS};
 use timeline::Kind;

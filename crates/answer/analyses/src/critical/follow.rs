@@ -1,6 +1,6 @@
 //! Events to histories, and each wait of the threads asked about to a walk as soon as it is over.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::arch::FLAG;
 use timeline::cycles::exit_code;

@@ -1,6 +1,6 @@
 //! Which threads are asked about, by a name or a number.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::reading::each_trace_event;

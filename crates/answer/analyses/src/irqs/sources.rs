@@ -1,6 +1,6 @@
 //! Which events begin and end handlers of interrupts, and what each is called.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::NamedNumber;
 

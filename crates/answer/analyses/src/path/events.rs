@@ -1,6 +1,6 @@
 //! Which events paths are made of, and what each means for one.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Kind;

@@ -1,6 +1,6 @@
 //! Follows requests from event to event: who is busy with which.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
 use timeline::arch::AccessKind;

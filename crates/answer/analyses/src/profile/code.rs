@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use eventfmt::Kallsyms;
+use ftrace::eventfmt::Kallsyms;
 use symbols::{Machine, Names};
 
 use super::CodeFrame;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use eventfmt::{Coverage, Kallsyms};
+use ftrace::eventfmt::{Coverage, Kallsyms};
 use rustc_hash::FxHashMap;
 use sources::{Recording, Samples};
 use symbols::{KernelCode, Machine, Names, Processes};

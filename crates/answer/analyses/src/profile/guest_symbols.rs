@@ -1,6 +1,6 @@
 //! Symbols of guests' kernels that are given besides recordings: of guests inside guests no recording has any.
 
-use eventfmt::Kallsyms;
+use ftrace::eventfmt::Kallsyms;
 
 /// The symbols of the kernel of a guest.
 #[derive(Clone, Debug)]

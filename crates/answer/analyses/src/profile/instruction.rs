@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use instructions::{CodeIsa, Instruction, MOST_BYTES, instructions_to};
+use symbols::instructions::{CodeIsa, Instruction, MOST_BYTES, instructions_to};
 use symbols::{KernelCode, Machine, Name, Names, Place};
 
 use super::CodeFrame;

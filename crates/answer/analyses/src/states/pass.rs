@@ -1,6 +1,6 @@
 //! Takes the events of all recordings in one order, and gives each machine its part of them.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::cycles::{CyclePass, CycleSink, VcpuCycle, VcpuCycles};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles, is_host_work};
 use timeline::trace_events::Wanted;

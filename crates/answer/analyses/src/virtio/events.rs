@@ -1,6 +1,6 @@
 //! The events of `@virtio`, and how they are put together (`crates/record/agent/src/probe_sets/virtio.rs` makes them).
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::trace_events::{MOST_FIELDS, TraceEvent, Wanted};
 

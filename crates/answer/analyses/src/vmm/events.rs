@@ -1,6 +1,6 @@
 //! Which events show what a VMM's threads do, and what each means.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::arch::{self, Rule, THREAD};
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles};

@@ -1,7 +1,7 @@
 //! The kernel's own scheduling events, put into bytes as they come. A test holds them to what the [messages](super::messages)
 //! would be.
 
-use eventfmt::{EventFormat, Value};
+use ftrace::eventfmt::{EventFormat, Value};
 use rustc_hash::FxHashMap;
 
 use super::wire::{bytes, nested, number, varint};

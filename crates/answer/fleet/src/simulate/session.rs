@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::lake::tables::{BUCKETS, EXIT_HIST, EXIT_ROLLUP, SESSIONS};
+use crate::lake::{Column, Ids, Kind, SLICE_NS, Table, TableWriter, slice_of};
 use analyses::distribution::{bucket, upper_end};
-use lake::tables::{BUCKETS, EXIT_HIST, EXIT_ROLLUP, SESSIONS};
-use lake::{Column, Ids, Kind, SLICE_NS, Table, TableWriter, slice_of};
 use stats::Chance;
 
 use super::effect::Effect;
@@ -66,7 +66,7 @@ impl SessionWriter<'_> {
         let slices = self.slices_of(chance);
         table(&EXIT_ROLLUP, &mut |rows| slices.iter().try_for_each(|one| self.sums(one, rows)))?;
         table(&EXIT_HIST, &mut |rows| slices.iter().try_for_each(|one| self.hists(one, rows)))?;
-        table(&BUCKETS, &mut |rows| lake::write_buckets(rows))?;
+        table(&BUCKETS, &mut |rows| crate::lake::write_buckets(rows))?;
         table(&SESSIONS, &mut |rows| self.session(rows))
     }
 
@@ -112,7 +112,7 @@ impl SessionWriter<'_> {
         if error.is_finite() { error.min(0.5) } else { 0.0 }
     }
 
-    fn owner<W: Write + Send>(&self, rows: &mut TableWriter<W>) -> [lake::TextId; 2] {
+    fn owner<W: Write + Send>(&self, rows: &mut TableWriter<W>) -> [crate::lake::TextId; 2] {
         [rows.keep(&self.ids.session), rows.keep(&self.ids.ingest)]
     }
 

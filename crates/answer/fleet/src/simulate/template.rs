@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
-use lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
-use lake::{Kind, Values, each_group};
+use crate::lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
+use crate::lake::{Kind, Values, each_group};
 
 /// What exits are told apart by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

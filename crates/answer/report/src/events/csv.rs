@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use eventfmt::{EventFormat, Value, append_decimal};
+use ftrace::eventfmt::{EventFormat, Value, append_decimal};
 use raw_bytes::ByteOrder;
 
 use super::jsonl::{self, JsonEvent};

@@ -1,6 +1,8 @@
 //! One JSON object per event, written without building it in memory first.
 
-use eventfmt::{EventFormat, Field, FieldKind, NumberAt, NumberForm, Value, append_decimal};
+use ftrace::eventfmt::{
+    EventFormat, Field, FieldKind, NumberAt, NumberForm, Value, append_decimal,
+};
 use raw_bytes::ByteOrder;
 
 use super::merge::{EventStart, LineBatch};

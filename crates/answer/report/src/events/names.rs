@@ -12,7 +12,7 @@
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use eventfmt::{EventFormat, Field, FieldKind, NumberAt, Value};
+use ftrace::eventfmt::{EventFormat, Field, FieldKind, NumberAt, Value};
 use raw_bytes::ByteOrder;
 use rustc_hash::FxHashMap;
 use sources::Recording;

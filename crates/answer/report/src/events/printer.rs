@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use eventfmt::{
+use ftrace::eventfmt::{
     EventFormat, Kallsyms, NumberAt, OftenText, PrintContext, PrintProgram, PrintkFormats,
     write_raw,
 };
+use ftrace::ringbuf::{Missed, PageTime, Record, RecordDamage};
 use raw_bytes::ByteOrder;
-use ringbuf::{Missed, PageTime, Record, RecordDamage};
 use sources::{Block, Packet, Recording};
 use timeline::event_filter::{CompiledCondition, Filter};
 use timeline::rounds::{Decode, Input};

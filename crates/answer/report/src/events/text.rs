@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-use eventfmt::{OftenText, six_digits};
+use ftrace::eventfmt::{OftenText, six_digits};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 

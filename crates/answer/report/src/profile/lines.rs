@@ -310,7 +310,7 @@ impl<'r> Line<'r> {
     fn is_asked_for(&self, report: &ProfileReport) -> bool {
         let Some(wanted) = &report.symbol else { return true };
         let symbol = self.function().and_then(|frame| frame.symbol.as_deref());
-        symbol.is_some_and(|symbol| eventfmt::glob(wanted, symbol))
+        symbol.is_some_and(|symbol| ftrace::eventfmt::glob(wanted, symbol))
     }
 
     /// The instruction that ran, of rows that are of these.

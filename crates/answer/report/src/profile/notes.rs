@@ -1,7 +1,7 @@
 //! What a reader of a profile must know: what samples are, how many, and what they can't say.
 
 use analyses::profile::{CodeFrame, Evidence, SampledMachine};
-use eventfmt::Coverage;
+use ftrace::eventfmt::Coverage;
 use sources::WeightUnit;
 
 use super::{ProfileBy, ProfileReport};

@@ -39,5 +39,5 @@ pub(crate) struct BenchAdviceArgs {
 }
 
 fn switch_names() -> Vec<&'static str> {
-    bench::advice::SWITCHES.iter().map(|switch| switch.name).collect()
+    experiment::bench::advice::SWITCHES.iter().map(|switch| switch.name).collect()
 }

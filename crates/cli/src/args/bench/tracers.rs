@@ -1,7 +1,7 @@
 //! Arguments of `bench tracers`.
 
-use bench::tracers::{Subject, Tracer};
 use clap::{Args, ValueEnum};
+use experiment::bench::tracers::{Subject, Tracer};
 
 use crate::args::OutputArgs;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bench::ExitCounts;
+use experiment::bench::ExitCounts;
 use experiment::{Configuration, Count, RunOf, Watch};
 use lab::{Arch, Cache, Description, Lab, Net, Session, Tool, UpOptions};
 use printable::messages;

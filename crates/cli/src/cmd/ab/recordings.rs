@@ -13,9 +13,9 @@ use analyses::group::By;
 use analyses::states::VcpuState;
 use experiment::{Count, RunOf, Watch};
 use lab::{Lab, LabRecording};
+use os::waits::Deadline;
 use session::{Session, VmNames};
 use sources::Recording;
-use waits::Deadline;
 
 use super::exit_metrics::{ReasonSums, exit_metrics};
 use crate::running::Running;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use bench::advice::{AdvicePlan, Prediction, SWITCHES};
+use experiment::bench::advice::{AdvicePlan, Prediction, SWITCHES};
 use serde::Deserialize;
 
 use crate::args::bench::BenchAdviceArgs;
@@ -37,9 +37,9 @@ pub(crate) fn run(args: &BenchAdviceArgs) -> anyhow::Result<()> {
         predicts_only: args.predict,
         predicted: predicted.clone(),
     };
-    let options = bench::up_options(true, args.offline);
-    let outcome = in_lab(&bench::advice::description(), &options, |lab, report| {
-        bench::advice::run(&plan, lab, report)
+    let options = experiment::bench::up_options(true, args.offline);
+    let outcome = in_lab(&experiment::bench::advice::description(), &options, |lab, report| {
+        experiment::bench::advice::run(&plan, lab, report)
     })?;
     output::write(&outcome, &args.output, out)
 }

@@ -1,6 +1,6 @@
 //! `hyperscope bench tracers`: what tracing a guest costs, by each tracer.
 
-use bench::tracers::{Subject, Tracer, TracersPlan};
+use experiment::bench::tracers::{Subject, Tracer, TracersPlan};
 use lab::Cache;
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
@@ -16,16 +16,17 @@ use super::{in_lab, now};
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let mut plan = plan(args);
-    let options = bench::up_options(plan.counts_instructions, args.offline);
+    let options = experiment::bench::up_options(plan.counts_instructions, args.offline);
     let steps = LabSteps::new();
-    let wanted = bench::tracers::description(&plan);
+    let wanted = experiment::bench::tracers::description(&plan);
     let missing =
         lab::missing_tools(&Cache::locate(None)?, &wanted, &options, &|step| steps.show(&step));
     steps.finish();
     plan.leave_out(missing?);
-    let outcome = in_lab(&bench::tracers::description(&plan), &options, |lab, report| {
-        bench::tracers::run(&plan, lab, report)
-    })?;
+    let outcome =
+        in_lab(&experiment::bench::tracers::description(&plan), &options, |lab, report| {
+            experiment::bench::tracers::run(&plan, lab, report)
+        })?;
     output::write(&outcome, &args.output, out)
 }
 

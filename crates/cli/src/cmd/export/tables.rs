@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lake::tables::EVENTS;
-use lake::{Files, Ids, Table};
+use fleet::lake::tables::EVENTS;
+use fleet::lake::{Files, Ids, Table};
 use printable::messages;
 use report::plural;
 

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use fleet::lake::store::Lake;
 use fleet::{
     FleetDiff, FleetPage, FleetReport, Metric, Question, Row, SinceQuestion, SinceReport,
     fleet_diff, fleet_since,
 };
-use lake::store::Lake;
 use report::plural;
 
 use super::conditions::{Conditions, Number};

@@ -3,8 +3,8 @@
 use std::fs::File;
 
 use anyhow::{Context, bail};
+use fleet::lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
 use fleet::{Simulation, Template};
-use lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
 use report::plural;
 use session::{Selection, VmNames};
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let simulation = Simulation {
         hosts: args.hosts,
         days: args.days,
-        from_day_ns: calendar::begin_of(&args.from_day.0).context("no such day")?,
+        from_day_ns: printable::calendar::begin_of(&args.from_day.0).context("no such day")?,
         slices: args.slices,
         effects: &args.effect,
         seed: args.seed,

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use lake::Pseudonyms;
+use fleet::lake::Pseudonyms;
 
 use crate::notice::say;
 use session::Misuse;

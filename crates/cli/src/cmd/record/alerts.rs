@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use confine::Confined;
 use httpd::{Answer, Bounds, Guard, Query, Server};
+use os::confine::Confined;
 use parking_lot::Mutex;
 use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
 use serde_json::Value;

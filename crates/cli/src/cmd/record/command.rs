@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use confine::Confined;
+use os::confine::Confined;
 use recorder::Stop;
 
 /// A thread that runs the command with all rights that this program was started with: it is there

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use confine::Confined;
 use httpd::Server;
 use live::Changes;
+use os::confine::Confined;
 use printable::with_causes;
 use recorder::flight::{
     Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind,

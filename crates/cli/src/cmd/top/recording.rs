@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use live_viewer::ChosenVm;
+use live::viewer::ChosenVm;
 use printable::label;
 
 use super::browser;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use lake::tables::{REJECTED, TABLES};
-use lake::{Kind, Table};
+use fleet::lake::tables::{REJECTED, TABLES};
+use fleet::lake::{Kind, Table};
 
 use super::{TableFile, exported};
 use crate::tool::repository;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 
 use super::MOST_CPUS;
 use super::parts::Part;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ::ctf::{ByteOrder, FieldType, Layout, Packet, Packets};
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use raw_bytes::{Abi, LongSize, counted};
 use sys::FileMap;
 use tracedat::{Correction, EventFormat as EventText, Formats};

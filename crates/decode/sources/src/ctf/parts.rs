@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctf::{Events, Layout, Packet};
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 use sys::FileMap;
 
 /// A packet is parted when it is longer: what is read at once is bounded.

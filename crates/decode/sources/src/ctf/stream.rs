@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctf::{ByteOrder, Cursor, Events, Layout, Step, Taken};
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 use sys::FileMap;
 
 use super::clocks::{Clocks, ToNs};

@@ -86,7 +86,7 @@ pub(super) fn is_unknown(thread: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use ctf::Packet;
-    use ringbuf::Missed;
+    use ftrace::ringbuf::Missed;
 
     use super::*;
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use perfdata::{BuildId, CpuMode, Events, Form, PerfData};
 use raw_bytes::{Abi, LongSize};
 use sys::FileMap;

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
+use ftrace::ringbuf::Missed;
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use ringbuf::Missed;
 use testkit::{KernelFormats, Machine, PerfBytes, PerfDataBuilder, PerfEvent};
 
 use crate::{BlockReader, Recording, open_bytes};

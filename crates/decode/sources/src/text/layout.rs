@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use super::known::{self, TEXT_REASON};
 use super::line::{EventLine, Form};

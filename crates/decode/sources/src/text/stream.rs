@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 
 use super::line::{Line, Read};
 use super::{LineAt, Text};

@@ -1,6 +1,6 @@
 //! What one event becomes, and which of its fields say it.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use crate::thread_event::Kind;
 use crate::trace_events::TraceEvent;

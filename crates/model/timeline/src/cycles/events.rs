@@ -1,6 +1,6 @@
 //! Which events make cycles, and what they say of threads: the rules of the exits, applied to trace events.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use crate::arch::{
     self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, RULE_TAGS, SCHED_SWITCH, THREAD, VALUE,

@@ -1,6 +1,6 @@
 //! What is done with an event of some id: the rules of [`crate::arch`], compiled.
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 
 use crate::arch::{
     self, FLAG, HIGH, HOST_WORK_SYSTEMS, ONLY_IF, Rule, SCHED_SWITCH, SLEEP_STATES, THREAD, VALUE,

@@ -1,6 +1,6 @@
 //! What else is made of the records that exits are read from, without walking over them twice.
 
-use ringbuf::Missed;
+use ftrace::ringbuf::Missed;
 
 /// Takes all records of a block, whether or not they concern vCPU threads.
 pub(crate) trait Aside {

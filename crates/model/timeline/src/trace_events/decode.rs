@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use eventfmt::{EventFormat, NumberAt};
+use ftrace::eventfmt::{EventFormat, NumberAt};
+use ftrace::ringbuf::{PageTime, Record, RecordDamage};
 use raw_bytes::ByteOrder;
-use ringbuf::{PageTime, Record, RecordDamage};
 use sources::{Block, Damage, FormatTable, Packet, Recording};
 
 use super::batch::{TraceEventBatch, Walk};

@@ -1,8 +1,8 @@
 //! Moments of a machine that runs: pages as its kernel gives them, put in the order of their times as
 //! far as nothing before can follow.
 
-use eventfmt::EventFormat;
-use ringbuf::{Missed, Page, PageLayout};
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::{Missed, Page, PageLayout};
 use sources::FormatTable;
 
 use super::batch::TraceEventBatch;

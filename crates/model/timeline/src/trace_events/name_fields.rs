@@ -1,6 +1,6 @@
 //! Where events have names of threads: in fields of 16 bytes, elsewhere in the record, or as the file of a program.
 
-use eventfmt::{EventFormat, Field, FieldKind, NumberAt};
+use ftrace::eventfmt::{EventFormat, Field, FieldKind, NumberAt};
 use raw_bytes::ByteOrder;
 
 use super::names::{COMM_BYTES, Comm};

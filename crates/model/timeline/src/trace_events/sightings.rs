@@ -3,8 +3,8 @@
 //! Who had a CPU is shown by all its events, and changes with few of them. They are found on the way over records that
 //! are read for the vCPU threads among them ([`Aside`]).
 
-use eventfmt::EventFormat;
-use ringbuf::Missed;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::Missed;
 use sources::{Block, Damage, Recording};
 
 use super::Wanted;

@@ -4,8 +4,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use channel::wire::Message;
 use channel::{Control, GuestAddress, GuestMemory, GuestPorts};
-use wire::Message;
 
 use crate::error::Result;
 use crate::machine::{boot_id, page_bytes, possible_cpus};

@@ -88,8 +88,8 @@ impl Looker {
         own
     }
 
-    fn view(&mut self) -> Option<wire::GuestView> {
-        self.0.send(5, &Message::AskView(wire::ViewRequest { tasks: 3 })).ok()?;
+    fn view(&mut self) -> Option<channel::wire::GuestView> {
+        self.0.send(5, &Message::AskView(channel::wire::ViewRequest { tasks: 3 })).ok()?;
         match self.0.receive(Wait::at_most(WAIT)).unwrap() {
             Heard::Message(5, Message::View(view)) => Some(*view),
             Heard::Message(5, Message::Refused(_)) | Heard::End => None,
@@ -114,7 +114,7 @@ fn hosts_look_at_this_machine_before_and_while_another_records_it() {
         // Two more, and no others.
         let others = [Looker::new(&path), Looker::new(&path)];
         let mut fifth = connect(&path);
-        fifth.send(5, &Message::AskView(wire::ViewRequest { tasks: 3 })).unwrap();
+        fifth.send(5, &Message::AskView(channel::wire::ViewRequest { tasks: 3 })).unwrap();
         let answer = fifth.receive(Wait::at_most(WAIT)).unwrap();
         assert!(matches!(answer, Heard::Message(5, Message::Refused(_))), "{answer:?}");
         // Who records is not disturbed.

@@ -1,7 +1,7 @@
 //! Where hosts connect to: `vsock`, `vsock:PORT`, `tcp:ADDRESS:PORT`.
 
 use channel::GuestAddress;
-use wire::trace_cmd::PORT;
+use channel::wire::trace_cmd::PORT;
 
 /// The address that a text names: as for the own protocol, but with trace-cmd's port.
 ///

@@ -1,6 +1,6 @@
 //! What a host asks for: arguments of `trace-cmd record`, of which only those that trace are taken.
 
-use wire::{EventFilter, TracedFunctions};
+use channel::wire::{EventFilter, TracedFunctions};
 
 use crate::error::{AgentError, Result};
 

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use channel::{Arrival, Arrivals, GuestAddress, Listener, Peer, TraceCmd};
+use os::waits::{Signal, Wait};
 use sys::vsock::CID_HOST;
-use waits::{Signal, Wait};
 
 use super::session;
 use crate::error::{AgentError, Result};

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use channel::wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
+use channel::wire::{CpuEnd, Start};
 use channel::{Arrival, Listener, PageSink, Peer, StreamSink, TraceCmd};
-use waits::{Signal, Wait};
-use wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
-use wire::{CpuEnd, Start};
+use os::waits::{Signal, Wait};
 
 use super::arguments::{self, Wanted};
 use super::time_sync::{Guest, Protocol};

@@ -3,13 +3,13 @@
 use std::io;
 use std::time::Duration;
 
+use channel::wire::trace_cmd::kvm::{self, Relation};
+use channel::wire::trace_cmd::ptp::{self, Offset, Sample, Start};
+use channel::wire::trace_cmd::{Message, TimeSync};
 use channel::{Stream, TraceCmd};
+use os::waits::{Signal, Wait};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tracefs::{Mark, Marks, Tracefs};
-use waits::{Signal, Wait};
-use wire::trace_cmd::kvm::{self, Relation};
-use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
-use wire::trace_cmd::{Message, TimeSync};
 
 use crate::error::Result;
 

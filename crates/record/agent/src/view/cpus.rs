@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use wire::CpuUse;
+use channel::wire::CpuUse;
 
 /// Times of CPUs, by their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

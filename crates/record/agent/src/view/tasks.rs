@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use wire::{MAX_TASK_NAME_BYTES, TaskUse};
+use channel::wire::{MAX_TASK_NAME_BYTES, TaskUse};
 
 /// Threads that are looked at, at most: each takes three system calls.
 const MOST_THREADS: usize = 8192;

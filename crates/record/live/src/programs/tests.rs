@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use aya::programs::{RawTracePointRunOptions, TestRun};
-use bpfload::{LoadError, program};
+use bpf::load::{LoadError, program};
 use rustix::thread::gettid;
 use sys::{ClockId, clock_ns};
 

@@ -14,8 +14,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use confine::Confined;
-use folder::Folder;
+use os::confine::Confined;
+use os::folder::Folder;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};

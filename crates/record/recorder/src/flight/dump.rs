@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use folder::Folder;
+use ftrace::ringbuf::PageLayout;
+use os::folder::Folder;
 use raw_bytes::LongSize;
-use ringbuf::PageLayout;
 use tracefs::{Clock, CpuStats, Texts};
 use vms::Vm;
 

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-use ringbuf::{Missed, Page, PageLayout, PageWriter};
+use ftrace::ringbuf::{Missed, Page, PageLayout, PageWriter};
 
 /// What is kept, by stamps as pages have them; both ends belong to it. None: no end is known, and nothing
 /// is cut there.

@@ -6,13 +6,13 @@ use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use confine::Confined;
-use folder::{Folder, OutFile};
+use os::confine::Confined;
+use os::folder::{Folder, OutFile};
+use os::waits::Signal;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::{RawPages, StatsFile};
-use waits::Signal;
 
 use super::generation::{Segment, file};
 use super::growing::Growing;

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use folder::Folder;
+use os::folder::Folder;
+use os::waits::{Deadline, Signal};
 use tracefs::{Clock, TraceSession, UnixPair};
-use waits::{Deadline, Signal};
 
 use super::FlightPlan;
 use super::generation::{Edge, Generation, Segment};

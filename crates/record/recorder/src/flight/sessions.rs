@@ -1,6 +1,6 @@
 //! Sessions that were dumped: their names, and how many of them there are.
 
-use folder::Folder;
+use os::folder::Folder;
 
 use crate::error::{RecordError, Result};
 
@@ -12,7 +12,7 @@ const SUFFIX: &str = ".hscope";
 /// of time, also those of one second.
 pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
     let unix_s = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
-    let begin = format!("{PREFIX}{}", calendar::stamp_of(unix_s));
+    let begin = format!("{PREFIX}{}", printable::calendar::stamp_of(unix_s));
     let names = folder.names().unwrap_or_default();
     let number = |name: &String| match name.strip_prefix(&begin)?.strip_suffix(SUFFIX)? {
         "" => Some(0),
@@ -58,7 +58,7 @@ pub(crate) fn make_room(folder: &Folder, most: u32, most_bytes: u64, new_bytes: 
 
 #[cfg(test)]
 mod tests {
-    use folder::Modes;
+    use os::folder::Modes;
 
     use super::*;
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use channel::wire::{CpuEnd, DeviceRange, EventCost, Message, NamedDevice, Started, Status};
 use channel::{Control, Heard};
-use confine::Confined;
-use folder::Folder;
+use os::confine::Confined;
+use os::folder::Folder;
+use os::waits::{Deadline, Wait};
 use parking_lot::Mutex;
-use waits::{Deadline, Wait};
-use wire::{CpuEnd, DeviceRange, EventCost, Message, NamedDevice, Started, Status};
 
 use crate::ending::{Ending, STOP_MESSAGE};
 use crate::guest::files::GuestFiles;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use confine::Unconfined;
-use folder::{Folder, OutFile};
+use channel::wire::PageHead;
+use os::confine::Unconfined;
+use os::folder::{Folder, OutFile};
 use parking_lot::Mutex;
-use wire::PageHead;
 
 use crate::flight::segment_file;
 use crate::flusher::{FLUSH, Flusher, Growing, GrowingFiles};
@@ -31,8 +31,8 @@ pub(crate) struct PageShape {
 /// Where a page's length begins: after its time stamp.
 const LENGTH_AT: usize = 8;
 /// Flags of a page's length, in its lower four bytes.
-const MISSED_EVENTS: u32 = ringbuf::MISSED_EVENTS as u32;
-const MISSED_STORED: u32 = ringbuf::MISSED_STORED as u32;
+const MISSED_EVENTS: u32 = ftrace::ringbuf::MISSED_EVENTS as u32;
+const MISSED_STORED: u32 = ftrace::ringbuf::MISSED_STORED as u32;
 /// Bytes of a disk that a file takes at least.
 const BLOCK_BYTES: u64 = 4096;
 /// Pages that an agent sends after one head, at most.
@@ -434,7 +434,7 @@ impl<'f> Arriving<'f> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use folder::Modes;
+    use os::folder::Modes;
     use std::fs;
 
     const SHAPE: PageShape = PageShape { bytes: 64, long_bytes: 8, big_endian: false };

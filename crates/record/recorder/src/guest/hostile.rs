@@ -5,13 +5,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use channel::wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 use channel::{Control, Heard, HostAddress, Stream};
-use confine::Unconfined;
-use folder::{Folder, Modes};
+use os::confine::Unconfined;
+use os::folder::{Folder, Modes};
+use os::waits::{Deadline, Signal, Wait};
 use proptest::prelude::*;
 use vms::GuestAddress;
-use waits::{Deadline, Signal, Wait};
-use wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
 
 use super::files::{Arriving, GuestFiles, PageShape};
 use super::{GuestRecorded, Ready};
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// What a guest says that can be recorded.
 pub(crate) fn hello() -> GuestHello {
     GuestHello {
-        version: wire::VERSION,
+        version: channel::wire::VERSION,
         uname: "Linux g 6.1 x86_64".into(),
         long_bytes: 8,
         page_bytes: 4096,

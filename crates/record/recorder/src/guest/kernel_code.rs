@@ -6,10 +6,10 @@
 
 use std::io::Write;
 
-use folder::{Folder, OutFile};
+use channel::wire::{CodePiece, CodeRequest, GuestHello, Message};
+use os::folder::{Folder, OutFile};
 use raw_bytes::ByteOrder;
 use sampler::KeptCode;
-use wire::{CodePiece, CodeRequest, GuestHello, Message};
 
 use crate::error::{RecordError, Result};
 use crate::guest::files::GuestFiles;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use channel::wire::{Message, Started, Status};
 use channel::{Control, Heard, Stream};
-use confine::Unconfined;
-use folder::{Folder, Modes};
-use waits::{Deadline, Wait};
-use wire::{Message, Started, Status};
+use os::confine::Unconfined;
+use os::folder::{Folder, Modes};
+use os::waits::{Deadline, Wait};
 
 use super::conversation::{Conversation, Destination, Ended, LATE, Patience};
 use super::files::{GuestFiles, PageShape};

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use channel::wire::{PageDecoder, Piece};
 use channel::{PageConsumer, Pause, Poller, Stream};
-use confine::Confined;
+use os::confine::Confined;
+use os::waits::{Deadline, Signal, Wait};
 use parking_lot::Mutex;
-use waits::{Deadline, Signal, Wait};
-use wire::{PageDecoder, Piece};
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::Result;

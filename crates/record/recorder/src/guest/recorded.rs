@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::mem;
 use std::time::Duration;
 
-use folder::Folder;
+use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started, Status};
+use os::folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{Clock, CpuStats, FunctionTracer, TscConversion};
 use vms::Vm;
-use wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started, Status};
 
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;

@@ -6,11 +6,11 @@
 
 use std::io::Write;
 
-use folder::{Folder, OutFile};
-use sampler::SampledEvent;
-use wire::{
+use channel::wire::{
     CodePiece, GuestHello, Message, SampleEvent, SampleFile, SamplePart, SampleRequest, SamplesEnd,
 };
+use os::folder::{Folder, OutFile};
+use sampler::SampledEvent;
 
 use crate::error::{RecordError, Result};
 use crate::guest::files::GuestFiles;
@@ -193,8 +193,8 @@ fn names(guest: &str) -> [String; 2] {
 mod tests {
     use std::fs;
 
-    use confine::Unconfined;
-    use folder::Modes;
+    use os::confine::Unconfined;
+    use os::folder::Modes;
 
     use super::*;
     use crate::guest::PageShape;
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn pieces_that_were_not_asked_for_end_the_code_and_are_reported() {
-        let long = vec![7; wire::MAX_CODE_BYTES];
+        let long = vec![7; channel::wire::MAX_CODE_BYTES];
         let many: Vec<_> = (0..1025).map(|at| piece(at, u64::from(at) * 2, b"x")).collect();
         let large = (0..200).map(|at| piece(at, u64::from(at) << 16, &long)).collect();
         let other = CodePiece { elf_machine: 183, ..piece(1, 32, b"b") };
@@ -306,7 +306,7 @@ mod tests {
             (vec![piece(0, 16, b"a"), other], 1, "several kinds"),
             (vec![piece(0, 16, b"a")], 1, "ends early"),
             (many, 1024, "more than it was asked for"),
-            (large, (4 << 20) / wire::MAX_CODE_BYTES, "more than it was asked for"),
+            (large, (4 << 20) / channel::wire::MAX_CODE_BYTES, "more than it was asked for"),
         ];
         for (pieces, taken, why) in cases {
             let (file, _, faults) = kept(64 << 20, &pieces);

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use folder::Folder;
+use os::folder::Folder;
 use parking_lot::Mutex;
 
 use crate::guest::files::CpuReceived;

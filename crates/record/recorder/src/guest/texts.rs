@@ -1,8 +1,8 @@
 //! Puts together the texts that a guest sends in parts. It may send anything: what all of them take
 //! is bounded.
 
+use channel::wire::{Text, TextKind};
 use tracefs::{EventText, Texts};
-use wire::{Text, TextKind};
 
 use crate::guest::files::GuestFiles;
 
@@ -93,8 +93,8 @@ impl GuestTexts {
 
 #[cfg(test)]
 mod tests {
-    use confine::Unconfined;
-    use folder::{Folder, Modes};
+    use os::confine::Unconfined;
+    use os::folder::{Folder, Modes};
 
     use super::*;
     use crate::guest::PageShape;

@@ -5,9 +5,9 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
+use channel::wire::Message;
 use channel::{Arrival, Arrivals};
-use waits::{Signal, Wait};
-use wire::Message;
+use os::waits::{Signal, Wait};
 
 use super::Shared;
 

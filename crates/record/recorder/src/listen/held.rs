@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use channel::Peer;
-use folder::Folder;
+use os::folder::Folder;
 
 use crate::error::{RecordError, Result};
 
@@ -52,7 +52,7 @@ fn bytes(path: &Path, depth: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use folder::Modes;
+    use os::folder::Modes;
 
     #[test]
     fn sessions_of_an_identity_are_added_up_as_they_are_on_disk() {

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use channel::wire::{Message, Status};
 use channel::{Control, Heard, Stream};
-use folder::Modes;
-use waits::Wait;
-use wire::{Message, Status};
+use os::folder::Modes;
+use os::waits::Wait;
 
 use super::{ListenEvent, ListenPlan, Listening};
 use crate::guest::hostile::hello;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use waits::{Deadline, Signal};
+use os::waits::{Deadline, Signal};
 
 use crate::coming_guests::{ComingGuests, Surroundings};
 use crate::ending::{Ending, STOP_MESSAGE, Stop};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use folder::Folder;
+use os::folder::Folder;
+use os::waits::{Deadline, Signal};
 use tracefs::TraceSession;
-use waits::{Deadline, Signal};
 
 use super::FOLDER;
 use crate::ending::stop_signal;

@@ -1,10 +1,10 @@
 //! What else is taken from the host while its events are recorded: hypercalls and samples.
 
-use collector::Collector;
+use bpf::collector::Collector;
+use os::waits::Deadline;
 use sampler::Sampler;
 use tracefs::TraceSession;
 use vms::Vm;
-use waits::Deadline;
 
 use crate::ending::STOP_MESSAGE;
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::task::EndingTask;
 /// What is loaded and opened before anything is recorded.
 #[derive(Debug)]
 pub(super) struct LoadedStreams {
-    hypercalls: Option<collector::Loaded>,
+    hypercalls: Option<bpf::collector::Loaded>,
     samples: Option<(sampler::Opened, u32)>,
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use confine::CapabilitySet;
+use os::confine::CapabilitySet;
 use rustix::process::geteuid;
 
 use super::Recording;
@@ -18,7 +18,7 @@ impl Recording {
     /// When the kernel refuses.
     pub fn confine_caller(&self) -> Result<()> {
         let failed = RecordError::io("drop capabilities for", self.to.path());
-        confine::keep_only(self.needed()).map_err(failed)
+        os::confine::keep_only(self.needed()).map_err(failed)
     }
 
     /// Files of tracefs are root's, and root needs no capability for its own.

@@ -1,6 +1,6 @@
 //! What a flight recorder needs of a recording that goes on.
 
-use folder::Folder;
+use os::folder::Folder;
 use tracefs::TraceSession;
 use vms::Vm;
 

@@ -1,8 +1,8 @@
 //! `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
 
 use channel::HostAddress;
+use channel::wire::trace_cmd::PORT;
 use vms::{GuestAddress, NoGuest, Vm, file_name};
-use wire::trace_cmd::PORT;
 
 use crate::error::{RecordError, Result};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::TraceCmd;
-use confine::Confined;
+use channel::wire::trace_cmd::{Message, ReadError};
+use os::confine::Confined;
+use os::waits::{Deadline, Wait};
 use parking_lot::Mutex;
-use waits::{Deadline, Wait};
-use wire::trace_cmd::{Message, ReadError};
 
 use super::samples::Samples;
 use super::time_sync::TimeSync;

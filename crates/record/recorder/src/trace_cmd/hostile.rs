@@ -5,12 +5,12 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use channel::wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 use channel::{HostAddress, Stream, TraceCmd};
-use folder::{Folder, Modes};
+use os::folder::{Folder, Modes};
+use os::waits::{Deadline, Signal, Wait};
 use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWriter, Version};
-use waits::{Deadline, Signal, Wait};
-use wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
 
 use super::Ready;
 use crate::ending::{Ending, StartLimit};

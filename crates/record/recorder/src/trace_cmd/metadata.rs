@@ -3,12 +3,12 @@
 use std::io;
 
 use channel::TraceCmd;
+use channel::wire::trace_cmd::{Message, ReadError};
+use channel::wire::{GuestHello, Started};
+use os::waits::Wait;
 use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Section, TraceDat};
 use tracefs::{EventText, Texts, page_size};
-use waits::Wait;
-use wire::trace_cmd::{Message, ReadError};
-use wire::{GuestHello, Started};
 
 use crate::guest::{GuestTexts, PAGE_BYTES};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::Stream;
-use confine::Confined;
-use waits::{Deadline, Signal, Wait};
-use wire::PageHead;
+use channel::wire::PageHead;
+use os::confine::Confined;
+use os::waits::{Deadline, Signal, Wait};
 
 use crate::ending::Ending;
 use crate::guest::GuestFiles;

@@ -3,11 +3,11 @@
 use std::io;
 
 use channel::TraceCmd;
+use channel::wire::trace_cmd::Message;
+use channel::wire::trace_cmd::ptp::{self, Offset, Sample, Start};
+use os::waits::Wait;
 use sys::{ClockId, clock_ns};
 use tracefs::{Mark, Marks};
-use waits::Wait;
-use wire::trace_cmd::Message;
-use wire::trace_cmd::ptp::{self, Offset, Sample, Start};
 
 use super::time_sync::receive;
 

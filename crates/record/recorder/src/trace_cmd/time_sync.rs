@@ -2,14 +2,14 @@
 
 use std::io;
 
+use channel::wire::trace_cmd::kvm::{self, Relation};
+use channel::wire::trace_cmd::{Message, ReadError, TimeSync as SyncMessage, ptp};
 use channel::{Stream, TraceCmd};
-use confine::Unconfined;
+use os::confine::Unconfined;
+use os::waits::Wait;
 use tracedat::ShiftSample;
 use tracefs::{Marks, Tracefs};
 use vms::Vm;
-use waits::Wait;
-use wire::trace_cmd::kvm::{self, Relation};
-use wire::trace_cmd::{Message, ReadError, TimeSync as SyncMessage, ptp};
 
 use super::ptp as ptp_round;
 use super::samples::Samples;

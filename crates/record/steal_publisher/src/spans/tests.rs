@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::PageLayout;
 use proptest::prelude::*;
 use raw_bytes::{Abi, ByteOrder, LongSize};
-use ringbuf::PageLayout;
 use shmring::spans::{News, SpanReader};
 use shmring::{Access, SharedMap};
 use sources::FormatTable;

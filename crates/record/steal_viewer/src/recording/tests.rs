@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringbuf::{Missed, Page, PageLayout};
+use ftrace::ringbuf::{Missed, Page, PageLayout};
 use shmring::SharedMap;
 use shmring::spans::{Activity, By, SpanWriter};
 use tracedat::TraceDat;

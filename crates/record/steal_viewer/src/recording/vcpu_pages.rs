@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use ftrace::ringbuf::{Missed, PageLayout, PageWriter};
 use raw_bytes::{ByteOrder, LongSize};
-use ringbuf::{Missed, PageLayout, PageWriter};
 use shmring::spans::{Activity, By, Span};
 
 use super::PAGE_BYTES;

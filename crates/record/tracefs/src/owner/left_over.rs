@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 
-use folder::Folder;
+use os::folder::Folder;
 use rustix::fs::FlockOperation;
 
 use super::{Look, SessionNote, is_no_process, look, run_folder};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use analyses::calls::{CallQuestion, RecordedCalls, calls};
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use serde_json::Value;
 use sources::Recording;
 use timeline::reading::each_trace_event;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
+use ftrace::ringbuf::Page;
 use raw_bytes::ByteOrder;
-use ringbuf::Page;
 use sources::{BlockReader, Recording};
 
 /// An event, its fields still in the record.

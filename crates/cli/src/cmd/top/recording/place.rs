@@ -26,7 +26,7 @@ fn is_writable(folder: &Path) -> bool {
 }
 
 fn session_in(folder: &Path, vm: &str, unix_s: i64) -> PathBuf {
-    let name = format!("{}-{}", file_name(vm), calendar::stamp_of(unix_s));
+    let name = format!("{}-{}", file_name(vm), printable::calendar::stamp_of(unix_s));
     // Two of one second: the recorder refuses a folder that holds a recording.
     let numbered = (2..100).map(|number| format!("{name}-{number}.hscope"));
     let mut all = std::iter::once(format!("{name}.hscope")).chain(numbered);

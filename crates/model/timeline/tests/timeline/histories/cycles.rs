@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use proptest::prelude::*;
 use sources::Recording;
 use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle, VcpuCycles, each_cycle};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use eventfmt::EventFormat;
+use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{

@@ -1,0 +1,245 @@
+//! Recordings to tables: one reading after the other, each row as soon as it is known.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use analyses::view::View;
+use lake_store::tables::{self, SCHEMA_VERSION};
+use lake_store::{
+    CONVERTER, Files, Ids, Pseudonyms, SourceHash, Table, TableWriter, TextId, name_of,
+};
+use report::events::Machine;
+use sources::Recording;
+use timeline::event_filter::Filter;
+
+use crate::lake::clock::UnixClock;
+use crate::lake::exit_tables::{ExitTables, Rows};
+use crate::lake::gaps::{Coverage, gaps};
+use crate::lake::survey::{Survey, ends_of};
+use crate::lake::{buckets, events, requests, session, spans, states};
+
+/// What is said of a session besides its recordings.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Where it was read from.
+    pub source_uri: String,
+    /// Its bytes.
+    pub source: Option<SourceHash>,
+    /// What was asked that makes its rows others: a range, VMs.
+    pub part: String,
+    /// The host's name in the fleet.
+    pub host_id: Option<String>,
+    /// The model of its CPUs.
+    pub cpu_model: Option<String>,
+    /// Their microcode.
+    pub microcode: Option<String>,
+    /// How its trace clock goes with Unix time.
+    pub clock: UnixClock,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// CPU time of its recorder.
+    pub recorder_cpu_ns: Option<u64>,
+    /// CPU time that there was.
+    pub available_cpu_ns: Option<u64>,
+    /// How many hosts it stands for.
+    pub sample_weight: f64,
+    /// Hashes in place of names.
+    pub pseudonyms: Option<Arc<Pseudonyms>>,
+}
+
+/// What to write of which recordings.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'q> {
+    /// The recordings, a host's first, with guests on their hosts' clock.
+    pub view: View<'q>,
+    /// By recording, its machine.
+    pub machines: &'q [Machine],
+    /// By recording, processes of VMs by their vCPUs' threads.
+    pub processes: &'q [HashMap<u32, u32>],
+    /// What else is known.
+    pub origin: &'q Origin,
+    /// The part of time that recordings were limited to, no longer than the host's.
+    pub range_ns: Option<(u64, u64)>,
+    /// The tables of the whole conversion, by which its rows are named.
+    pub tables: &'q [&'static Table],
+    /// The tables to write; those of the session are always written.
+    pub written: &'q [&'static Table],
+    /// The events wanted, of the table of events.
+    pub events: &'q Filter,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The session.
+    pub ids: Ids,
+    /// Rows by table, in the order written.
+    pub rows: Vec<(&'static Table, u64)>,
+}
+
+/// What all tables need to know.
+pub(crate) struct Context<'q> {
+    pub(crate) question: Question<'q>,
+    pub(crate) surveys: Vec<Survey>,
+    pub(crate) ids: Ids,
+    pub(crate) clock: UnixClock,
+    pub(crate) tick: &'q (dyn Fn(u64) + Sync),
+}
+
+/// The texts that begin the rows of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub(crate) session: TextId,
+    pub(crate) ingest: TextId,
+}
+
+impl Context<'_> {
+    pub(crate) fn machine(&self, at: usize) -> &str {
+        self.question.machines.get(at).map_or("host", |machine| machine.name.as_str())
+    }
+
+    pub(crate) fn owner<W: Write + Send>(&self, table: &mut TableWriter<W>) -> Owner {
+        Owner { session: table.keep(&self.ids.session), ingest: table.keep(&self.ids.ingest) }
+    }
+}
+
+/// The files, and what was written to them.
+pub(crate) struct Output<'o, F> {
+    files: &'o mut F,
+    ids: Ids,
+    rows: Vec<(&'static Table, u64)>,
+    pseudonyms: Option<Arc<Pseudonyms>>,
+}
+
+impl<'o, F: Files> Output<'o, F> {
+    pub(crate) fn new(files: &'o mut F, question: &Question<'_>, ids: Ids) -> Self {
+        let pseudonyms = question.origin.pseudonyms.clone();
+        Self { files, ids, rows: Vec::new(), pseudonyms }
+    }
+
+    pub(crate) fn written(self) -> Written {
+        Written { ids: self.ids, rows: self.rows }
+    }
+
+    pub(crate) fn begin(&mut self, table: &'static Table) -> io::Result<TableWriter<F::File>> {
+        let writer = TableWriter::new(table, self.files.begin(&self.ids, table)?)?;
+        Ok(writer.with_pseudonyms(self.pseudonyms.clone()))
+    }
+
+    pub(crate) fn end(
+        &mut self,
+        table: &'static Table,
+        mut writer: TableWriter<F::File>,
+    ) -> io::Result<()> {
+        for (key, value) in self.files.metadata(table) {
+            writer.set_metadata(key, value);
+        }
+        let rows = writer.rows();
+        self.files.end(table, writer.finish()?, rows)?;
+        self.rows.push((table, rows));
+        Ok(())
+    }
+}
+
+/// Names the session of recordings. Little is read for it.
+#[must_use]
+pub fn identify(question: &Question<'_>) -> Ids {
+    let host = question.view.recordings.first();
+    let ends_ns = host.and_then(|host| ends_of(host, question.range_ns));
+    let first_ns = ends_ns.map_or(0, |ends| ends.0);
+    let origin = question.origin;
+    let begun_ns = origin.clock.unix_ns(first_ns);
+    let source = origin.source.as_ref().map_or("", |source| source.sha256.as_str());
+    let trace_id = host.and_then(Recording::trace_id);
+    let own = trace_id.map_or_else(|| source.to_owned(), |id| format!("{id:x}"));
+    let pseudonyms = origin.pseudonyms.as_deref();
+    let host = match (origin.host_id.as_deref(), pseudonyms) {
+        (Some(host), Some(pseudonyms)) => pseudonyms.name(host),
+        (host, _) => host.unwrap_or_default().to_owned(),
+    };
+    let session = name_of(&[b"session", own.as_bytes(), &first_ns.to_le_bytes(), host.as_bytes()]);
+    let labels: Vec<String> =
+        origin.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let tables: Vec<&str> = question.tables.iter().map(|table| table.name).collect();
+    let (labels, tables) = (labels.join("\n"), tables.join(" "));
+    let events = question.events.events.join(" ");
+    // Of no key: as before there were any.
+    let check = pseudonyms.map(Pseudonyms::check);
+    let (converter, schema) = (CONVERTER.to_le_bytes(), SCHEMA_VERSION.to_le_bytes());
+    let begun = begun_ns.to_le_bytes();
+    let mut parts: Vec<&[u8]> = vec![
+        b"ingest",
+        &converter,
+        &schema,
+        source.as_bytes(),
+        origin.part.as_bytes(),
+        &begun,
+        host.as_bytes(),
+        labels.as_bytes(),
+        tables.as_bytes(),
+        events.as_bytes(),
+    ];
+    parts.extend(check.as_ref().map(|check| check.as_bytes()));
+    let ingest = name_of(&parts);
+    Ids { session, ingest, begun_ns, is_dated: origin.clock.offset_ns.is_some() }
+}
+
+/// Writes the tables of recordings, that of the session last; `ids` is what [`identify`] made of them, also where a part has
+/// been left out since. `tick` hears of the bytes done.
+///
+/// # Errors
+/// When a table can't be written, or the recordings hold more than one host.
+pub fn write_tables<F: Files>(
+    question: Question<'_>,
+    ids: Ids,
+    files: &mut F,
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<Written> {
+    let survey = |one| Survey::of(one, question.range_ns, tick);
+    let surveys: Vec<Survey> = question.view.recordings.iter().map(survey).collect();
+    let clock = question.origin.clock;
+    let mut output = Output::new(files, &question, ids.clone());
+    let context = Context { question, surveys, ids, clock, tick };
+    let lost = gaps(&context);
+    session::write_small(&context, &lost, &mut output)?;
+    let wants = |table: &'static Table| question.written.contains(&table);
+    if wants(&tables::BUCKETS) {
+        buckets::write(&mut output)?;
+    }
+    write_exits(&context, &lost, &mut output)?;
+    if wants(&tables::VCPU_STATES) || wants(&tables::STATE_ROLLUP) || wants(&tables::SPANS) {
+        let pass = states::write(&context, &mut output)?;
+        if wants(&tables::SPANS) {
+            spans::write(&context, &pass, &mut output)?;
+        }
+    }
+    if wants(&tables::REQUESTS) || wants(&tables::HOPS) {
+        requests::write(&context, &mut output)?;
+    }
+    if wants(&tables::EVENTS) {
+        events::write(&context, &mut output)?;
+    }
+    session::write_session(&context, &mut output)?;
+    Ok(output.written())
+}
+
+fn write_exits<F: Files>(
+    context: &Context<'_>,
+    lost: &[Coverage],
+    output: &mut Output<'_, F>,
+) -> io::Result<()> {
+    let mut tables = ExitTables::begin(context, output)?;
+    if tables.is_empty() {
+        return Ok(());
+    }
+    for (at, recording) in context.question.view.recordings.iter().enumerate() {
+        let (Some(survey), Some(coverage)) = (context.surveys.get(at), lost.get(at)) else {
+            continue;
+        };
+        if !survey.homes.is_empty() {
+            Rows { context, at, recording, survey, coverage }.write(&mut tables)?;
+        }
+    }
+    tables.end(output)
+}

@@ -1,0 +1,142 @@
+//! Events as rows: what `events --format jsonl` writes, taken apart.
+
+use std::io::{self, Write};
+
+use lake_store::tables::EVENTS;
+use lake_store::{Files, Ids, TableWriter};
+use report::events::{Style, write_events};
+use serde_json::Value;
+use timeline::event_filter::Filter;
+
+use crate::lake::convert::{Context, Output, Question, Written};
+
+/// What a query needs of the table of events.
+#[derive(Clone, Debug)]
+pub struct NeededEvents {
+    /// Names of the table's rows, those of the whole table.
+    pub ids: Ids,
+    /// Rows of this time of the trace clock and of later ones.
+    pub from_ns: Option<u64>,
+    /// Rows before this time.
+    pub to_ns: Option<u64>,
+    /// Whole names of events that have formats; empty: rows of any, and of those without.
+    pub events: Vec<String>,
+    /// It looks at fields.
+    pub fields: bool,
+    /// It looks at names of threads. They are learned from other events than those that are asked for, so all are read.
+    pub comm: bool,
+}
+
+impl NeededEvents {
+    /// Those of the whole table's that are rows of the part, too.
+    fn within(&self, whole: &Filter) -> Filter {
+        let own = whole.clone();
+        let events = if own.events.is_empty() { self.events.clone() } else { own.events };
+        let to_ns = [own.to_ns, self.to_ns].into_iter().flatten().min();
+        Filter { events, from_ns: own.from_ns.max(self.from_ns), to_ns, ..own }
+    }
+
+    fn has(&self, ts_ns: u64, event: &str) -> bool {
+        self.from_ns.is_none_or(|from_ns| ts_ns >= from_ns)
+            && self.to_ns.is_none_or(|to_ns| ts_ns < to_ns)
+            && (self.events.is_empty() || self.events.iter().any(|one| one == event))
+    }
+}
+
+/// Writes the part of the table of events that a query needs, as it stands in the whole table: rows that it asks for, with what it
+/// looks at. Nothing else is read of the recordings, and of those no more than the ranges that they were limited to.
+///
+/// # Errors
+/// When the table can't be written.
+pub fn write_needed_events<F: Files>(
+    question: Question<'_>,
+    needed: &NeededEvents,
+    files: &mut F,
+    tick: &(dyn Fn(u64) + Sync),
+) -> io::Result<Written> {
+    let (ids, clock) = (needed.ids.clone(), question.origin.clock);
+    let within = needed.within(question.events);
+    let events = if needed.comm { question.events } else { &within };
+    let question = Question { events, ..question };
+    let mut output = Output::new(files, &question, ids.clone());
+    let context = Context { question, surveys: Vec::new(), ids, clock, tick };
+    write_part(&context, Some(needed), &mut output)?;
+    Ok(output.written())
+}
+
+pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
+    write_part(context, None, output)
+}
+
+fn write_part<F: Files>(
+    context: &Context<'_>,
+    needed: Option<&NeededEvents>,
+    output: &mut Output<'_, F>,
+) -> io::Result<()> {
+    let mut table = output.begin(&EVENTS)?;
+    let question = &context.question;
+    let mut lines = Lines { context, needed, table: &mut table, begun: Vec::new() };
+    let with_fields = needed.is_none_or(|needed| needed.fields);
+    write_events(
+        question.view.recordings,
+        question.machines,
+        question.events,
+        if with_fields { Style::Jsonl } else { Style::JsonlHeads },
+        &mut lines,
+        context.tick,
+    )?;
+    output.end(&EVENTS, table)
+}
+
+/// Makes a row of each line that is written to it.
+struct Lines<'c, W: Write + Send> {
+    context: &'c Context<'c>,
+    /// Which of them become rows; `None`: all.
+    needed: Option<&'c NeededEvents>,
+    table: &'c mut TableWriter<W>,
+    /// A line that has not ended.
+    begun: Vec<u8>,
+}
+
+impl<W: Write + Send> Lines<'_, W> {
+    fn row(&mut self, line: &[u8]) -> io::Result<()> {
+        let event: Value = serde_json::from_slice(line)?;
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let number = |key: &str| {
+            let number = event.get(key).and_then(Value::as_i64).unwrap_or(0);
+            i32::try_from(number).unwrap_or(i32::MAX)
+        };
+        let ts_ns = event.get("ts_ns").and_then(Value::as_u64).unwrap_or(0);
+        let name = text("event").unwrap_or_default();
+        if self.needed.is_some_and(|needed| !needed.has(ts_ns, name)) {
+            return Ok(());
+        }
+        let fields = event.get("fields").map(Value::to_string).unwrap_or_default();
+        let mut row = self.table.row();
+        row.text(&self.context.ids.session).text(&self.context.ids.ingest);
+        row.long(self.context.clock.unix_ns(ts_ns)).text(text("machine").unwrap_or_default());
+        row.int(number("level")).int(number("cpu")).int(number("pid"));
+        row.text_or_null(text("comm")).text(name);
+        row.text_once(&fields);
+        self.table.end_row()
+    }
+}
+
+impl<W: Write + Send> Write for Lines<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut begun = std::mem::take(&mut self.begun);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            begun.extend_from_slice(piece);
+            if begun.last() == Some(&b'\n') {
+                self.row(&begun)?;
+                begun.clear();
+            }
+        }
+        self.begun = begun;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! The tables of the recording as they were made once: what is tested with them is how they get into a lake, many times.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, LazyLock};
+
+use fleet::lake::store::{Added, Addition, Storage};
+use fleet::lake::tables::SESSIONS;
+use fleet::lake::{Files, Ids, Table, write_tables};
+use parking_lot::Mutex;
+
+use crate::whole::asked;
+
+/// Tables in memory.
+#[derive(Default)]
+struct Kept {
+    /// What the session's row says besides.
+    metadata: Vec<(String, String)>,
+    files: Vec<File>,
+}
+
+/// The file of a table, and its rows.
+type File = (&'static Table, Vec<u8>, u64);
+
+impl Files for Kept {
+    type File = Vec<u8>;
+
+    fn begin(&mut self, _: &Ids, _: &'static Table) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn end(&mut self, table: &'static Table, file: Vec<u8>, rows: u64) -> io::Result<()> {
+        self.files.push((table, file, rows));
+        Ok(())
+    }
+
+    fn metadata(&self, table: &'static Table) -> Vec<(String, String)> {
+        if *table == SESSIONS { self.metadata.clone() } else { Vec::new() }
+    }
+}
+
+/// A host, a hash and when it began.
+pub(crate) type Recorded<'r> = (&'r str, &'r str, i64);
+type Key = (String, String, i64, Vec<(String, String)>);
+
+type Made = Arc<(Ids, Kept)>;
+
+fn made(of: Recorded<'_>, metadata: Vec<(String, String)>) -> Made {
+    static KNOWN: LazyLock<Mutex<BTreeMap<Key, Made>>> = LazyLock::new(Mutex::default);
+    let (host, hash, begun_ns) = of;
+    let key = (host.to_owned(), hash.to_owned(), begun_ns, metadata.clone());
+    let mut known = KNOWN.lock();
+    let made = known.entry(key).or_insert_with(|| {
+        asked(host, hash, Some(begun_ns), |question, ids| {
+            let mut kept = Kept { metadata, ..Kept::default() };
+            write_tables(question, ids.clone(), &mut kept, &|_| ()).unwrap();
+            Arc::new((ids, kept))
+        })
+    });
+    Arc::clone(made)
+}
+
+/// Adds what [`whole::add_of`](crate::whole::add_of) does.
+pub(crate) fn add_kept<S: Storage>(storage: &S, of: Recorded<'_>) -> io::Result<Added> {
+    let tables = made(of, Vec::new());
+    let (ids, kept) = &*tables;
+    let mut addition = Addition::new(storage, ids.clone())?;
+    let outcome = addition.outcome();
+    if !matches!(outcome, Added::New | Added::Replaced) {
+        return Ok(outcome);
+    }
+    let put = |addition: &mut Addition<'_, S>, (table, bytes, rows): &File| {
+        let mut file = addition.begin(ids, table)?;
+        file.write_all(bytes)?;
+        addition.end(table, file, *rows)
+    };
+    for one in kept.files.iter().filter(|(table, ..)| **table != SESSIONS) {
+        put(&mut addition, one)?;
+    }
+    let with_row = made(of, addition.metadata(&SESSIONS));
+    let row = with_row.1.files.iter().find(|(table, ..)| **table == SESSIONS);
+    put(&mut addition, row.unwrap())?;
+    Ok(outcome)
+}

@@ -1,0 +1,141 @@
+//! A lake whose owner is killed after this many steps: nothing that it does afterwards happens.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use fleet::lake::store::{Entry, LocalFolder, Storage};
+
+/// A folder that stops to change.
+pub(crate) struct StoppingFolder {
+    folder: LocalFolder,
+    steps: Arc<Steps>,
+}
+
+/// Steps that are left, and those that were taken.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    left: AtomicUsize,
+    pub(crate) taken: AtomicUsize,
+}
+
+impl Steps {
+    fn take(&self) -> io::Result<()> {
+        let enough = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Relaxed, Relaxed, enough).is_err() {
+            return Err(io::Error::other("killed"));
+        }
+        self.taken.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+/// A file whose every write is a step.
+pub(crate) struct StoppingFile<F> {
+    /// `None`: it was put into its place, or given up.
+    file: Option<F>,
+    steps: Arc<Steps>,
+}
+
+impl<F> StoppingFile<F> {
+    fn there(&mut self) -> io::Result<&mut F> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file is gone"))
+    }
+
+    fn take(mut self) -> io::Result<F> {
+        self.file.take().ok_or_else(|| io::Error::other("the file is gone"))
+    }
+}
+
+impl<F> Drop for StoppingFile<F> {
+    /// Nobody cleans up after one who was killed: the file stays as it is.
+    fn drop(&mut self) {
+        if self.steps.left.load(Relaxed) == 0 {
+            std::mem::forget(self.file.take());
+        }
+    }
+}
+
+impl<F: Write> Write for StoppingFile<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.steps.take()?;
+        self.there()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.there()?.flush()
+    }
+}
+
+impl StoppingFolder {
+    /// Killed after this many steps.
+    pub(crate) fn after(steps: usize, root: &Path) -> Self {
+        let steps = Steps { left: AtomicUsize::new(steps), taken: AtomicUsize::new(0) };
+        Self { folder: LocalFolder::change(root).unwrap(), steps: Arc::new(steps) }
+    }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.steps.taken.load(Relaxed)
+    }
+}
+
+impl Storage for StoppingFolder {
+    type Unfinished = StoppingFile<<LocalFolder as Storage>::Unfinished>;
+    type Read = File;
+
+    fn begin(&self) -> io::Result<Self::Unfinished> {
+        self.steps.take()?;
+        Ok(StoppingFile { file: Some(self.folder.begin()?), steps: Arc::clone(&self.steps) })
+    }
+
+    fn put(&self, mut file: Self::Unfinished, name: &str) -> io::Result<()> {
+        // Killed before all is written, before it is renamed, or after that.
+        self.steps.take()?;
+        file.flush()?;
+        self.steps.take()?;
+        self.folder.put(file.take()?, name)?;
+        self.steps.take()
+    }
+
+    fn replace(&self, file: Self::Unfinished, name: &str, _: Option<&Entry>) -> io::Result<()> {
+        self.put(file, name)
+    }
+
+    fn rename(&self, from: &Entry, to: &str) -> io::Result<Option<Entry>> {
+        self.steps.take()?;
+        let there = self.folder.rename(from, to)?;
+        self.steps.take()?;
+        Ok(there)
+    }
+
+    fn give_up(&self, file: Self::Unfinished) -> io::Result<()> {
+        self.steps.take()?;
+        self.folder.give_up(file.take()?)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.folder.list(folder)
+    }
+
+    fn unfinished(&self) -> io::Result<Vec<Entry>> {
+        self.folder.unfinished()
+    }
+
+    fn open(&self, files: &[&Entry]) -> io::Result<Vec<File>> {
+        self.folder.open(files)
+    }
+
+    fn remove(&self, files: &[&str]) -> io::Result<()> {
+        for file in files {
+            self.steps.take()?;
+            self.folder.remove(&[file])?;
+        }
+        Ok(())
+    }
+
+    fn write_fault(&self) -> Option<String> {
+        self.folder.write_fault()
+    }
+}

@@ -1,0 +1,158 @@
+//! The `format` text of an event: name, id, fields and print fmt.
+
+use crate::eventfmt::error::FormatError;
+use crate::eventfmt::field::{Field, FieldKind};
+use crate::eventfmt::glob::glob;
+use crate::eventfmt::text;
+
+/// No event has more fields; a text that claims so is not the kernel's.
+const MAX_FIELDS: usize = 4096;
+
+/// An event as its kernel describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFormat {
+    system: Box<str>,
+    name: Box<str>,
+    id: u16,
+    fields: Vec<Field>,
+    common: usize,
+    print_fmt: Box<str>,
+}
+
+impl EventFormat {
+    /// Parses the text of an `events/SYSTEM/EVENT/format` file.
+    ///
+    /// The print fmt is kept as it is: one that cannot be used is no error here.
+    ///
+    /// # Errors
+    /// When name, id or the place of a field is missing.
+    pub fn parse(system: &str, text: &[u8]) -> Result<Self, FormatError> {
+        let text = String::from_utf8_lossy(text);
+        let (head, print_fmt) = split_print_fmt(&text);
+        let (mut name, mut id) = (None, None);
+        let (mut common, mut own) = (Vec::new(), Vec::new());
+        for line in head.lines().map(str::trim) {
+            if let Some(text) = line.strip_prefix("name:") {
+                name = Some(text.trim());
+            } else if let Some(text) = line.strip_prefix("ID:") {
+                id = Some(event_id(text.trim())?);
+            } else if line.starts_with("field:") {
+                let field = Field::parse(line)?;
+                let list = if field.name.starts_with("common_") { &mut common } else { &mut own };
+                list.push(field);
+            }
+            if common.len().max(own.len()) > MAX_FIELDS {
+                return Err(FormatError::TooManyFields(MAX_FIELDS));
+            }
+        }
+        end_last_array(system, &mut own);
+        let common_count = common.len();
+        common.append(&mut own);
+        Ok(Self {
+            system: system.into(),
+            name: name.ok_or(FormatError::Missing("name"))?.into(),
+            id: id.ok_or(FormatError::Missing("ID"))?,
+            fields: common,
+            common: common_count,
+            print_fmt: print_fmt.trim().into(),
+        })
+    }
+
+    /// The system the event belongs to: `kvm`.
+    #[must_use]
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// The event's own name: `kvm_exit`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// System and name: `kvm:kvm_exit`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.system, self.name)
+    }
+
+    /// Whether a pattern (`SYSTEM:NAME`, `NAME` or `SYSTEM`, with `*` and `?`) names the event.
+    #[must_use]
+    pub fn is_named(&self, pattern: &str) -> bool {
+        match pattern.split_once(':').or_else(|| pattern.split_once('/')) {
+            Some((system, name)) => glob(system, &self.system) && glob(name, &self.name),
+            None => glob(pattern, &self.name) || glob(pattern, &self.system),
+        }
+    }
+
+    /// The number by which records name the event.
+    #[must_use]
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The fields of this event, in the kernel's order.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        self.fields.get(self.common..).unwrap_or(&[])
+    }
+
+    /// The fields every event of the kernel begins with: `common_type`, `common_pid` and so on.
+    #[must_use]
+    pub fn common_fields(&self) -> &[Field] {
+        self.fields.get(..self.common).unwrap_or(&[])
+    }
+
+    /// The field of this name, own or common.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let own = self.fields().iter().find(|field| &*field.name == name);
+        own.or_else(|| self.common_fields().iter().find(|field| &*field.name == name))
+    }
+
+    /// The text after `print fmt:`; empty when there is none.
+    #[must_use]
+    pub fn print_fmt(&self) -> &str {
+        &self.print_fmt
+    }
+
+    /// The same event with another print fmt.
+    #[must_use]
+    pub fn printed_as(&self, print_fmt: &str) -> Self {
+        Self { print_fmt: print_fmt.into(), ..self.clone() }
+    }
+
+    /// Bytes that every record of the event has at least.
+    #[must_use]
+    pub fn record_size(&self) -> usize {
+        self.fields.iter().map(|field| field.end() as usize).max().unwrap_or(0)
+    }
+
+    /// A record of zeros to [`poke`](Field::poke) values into.
+    #[must_use]
+    pub fn blank_record(&self) -> Vec<u8> {
+        vec![0; self.record_size()]
+    }
+}
+
+/// The last array of an event of ftrace itself takes what is left of the record: a stack has as many frames as it has,
+/// whatever `caller[8]` says (`__ftrace_trace_stack` of `kernel/trace/trace.c`).
+fn end_last_array(system: &str, fields: &mut [Field]) {
+    if let Some(last) = fields.last_mut().filter(|_| system == "ftrace") {
+        last.open_ended = matches!(last.kind, FieldKind::Array(_));
+    }
+}
+
+fn split_print_fmt(text: &str) -> (&str, &str) {
+    let mark = "print fmt:";
+    let at = if text.starts_with(mark) { Some(0) } else { text.find("\nprint fmt:") };
+    let Some((head, tail)) = at.and_then(|at| text.split_at_checked(at)) else {
+        return (text, "");
+    };
+    (head, tail.trim_start().strip_prefix(mark).unwrap_or(""))
+}
+
+fn event_id(text: &str) -> Result<u16, FormatError> {
+    let number = text::number(text).and_then(|number| u16::try_from(number).ok());
+    number.ok_or_else(|| FormatError::Number { key: "ID", text: text.to_owned() })
+}

@@ -1,0 +1,70 @@
+//! Conversions of a field to a plain decimal number, or to hex with zeros before it: most of those
+//! that lines are made of, and no step more than they need.
+
+use super::eval::Record;
+use super::ir::{ConversionKind, Kind, Num};
+use crate::eventfmt::digits::{self, Radix, Shape};
+use crate::eventfmt::number::NumberAt;
+
+/// A conversion that takes a field and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Quick {
+    at: NumberAt,
+    kind: Kind,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    /// With this many digits at least, a minus sign counted.
+    Decimal(u8),
+    /// With this many digits at least.
+    Hex(u8),
+}
+
+impl Quick {
+    /// The conversion in short, if it is one of these. Its width and precision are fixed.
+    pub(super) fn of(what: &ConversionKind, shape: Shape) -> Option<Self> {
+        let (ConversionKind::Signed(Num::Field(at), kind)
+        | ConversionKind::Unsigned(Num::Field(at), kind, _)) = *what
+        else {
+            return None;
+        };
+        let zeros = Shape { zero: true, width: shape.width, ..Shape::default() };
+        let form = match what {
+            ConversionKind::Unsigned(_, _, Radix::Hex) if shape == Shape::default() => Form::Hex(1),
+            ConversionKind::Unsigned(_, _, Radix::Hex) if shape == zeros => {
+                Form::Hex(u8::try_from(shape.width).ok().filter(|&width| width <= 16)?)
+            }
+            ConversionKind::Unsigned(_, _, Radix::Decimal) | ConversionKind::Signed(..)
+                if shape == Shape::default() =>
+            {
+                Form::Decimal(1)
+            }
+            ConversionKind::Unsigned(_, _, Radix::Decimal) | ConversionKind::Signed(..)
+                if shape == zeros =>
+            {
+                Form::Decimal(u8::try_from(shape.width).ok().filter(|&width| width <= 8)?)
+            }
+            _ => return None,
+        };
+        Some(Self { at, kind, form })
+    }
+
+    /// Appends the number; `None` if the record does not have it.
+    #[inline]
+    pub(super) fn write(&self, record: Record<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let value = self.at.read_signed(record.bytes, record.order)?.cast_unsigned();
+        let value = self.kind.fit(value);
+        match self.form {
+            Form::Hex(least) => digits::hex(out, value, usize::from(least)),
+            Form::Decimal(least) if self.kind.signed && value.cast_signed() < 0 => {
+                out.push(b'-');
+                let least = usize::from(least).saturating_sub(1);
+                digits::decimal_of(out, value.wrapping_neg(), least);
+            }
+            Form::Decimal(least) => digits::decimal_of(out, value, usize::from(least)),
+        }
+        Some(())
+    }
+}

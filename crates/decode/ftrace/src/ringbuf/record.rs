@@ -1,0 +1,239 @@
+//! The records of a page: data, time extends, absolute stamps, discarded events, padding.
+
+use raw_bytes::{ByteOrder, bytes};
+
+use crate::ringbuf::order::StepBack;
+
+/// Largest `type_len` of a data record whose length is `type_len * 4`
+/// (`RINGBUF_TYPE_DATA_TYPE_LEN_MAX`); 0 means that a length word follows.
+pub(crate) const DATA_TYPE_LEN_MAX: u32 = 28;
+/// Padding, or an event discarded by the kernel (`RINGBUF_TYPE_PADDING`).
+const PADDING: u32 = 29;
+/// More delta in the next word (`RINGBUF_TYPE_TIME_EXTEND`).
+pub(crate) const TIME_EXTEND: u32 = 30;
+/// An absolute stamp of 59 bits (`RINGBUF_TYPE_TIME_STAMP`).
+const TIME_STAMP: u32 = 31;
+/// Bits of the delta in the first word of a record.
+pub(crate) const DELTA_BITS: u32 = 27;
+/// The bits of a stamp that an absolute stamp leaves out.
+const STAMP_HIGH_BITS: u64 = 0xf8 << 56;
+
+/// One event as the ring buffer holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Time of the event in the buffer's clock.
+    pub stamp: u64,
+    /// The event's bytes, `common_type` first; padded to a multiple of four.
+    pub payload: &'a [u8],
+}
+
+/// What is wrong with the records of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordDamage {
+    /// A record does not fit its page: what follows it can't be read.
+    #[error("record at byte {at} of the page's data needs {}, {have} left", bytes(*wanted))]
+    TooLong {
+        /// Offset of the record in the page's data.
+        at: usize,
+        /// Bytes it claims.
+        wanted: usize,
+        /// Bytes there are.
+        have: usize,
+    },
+    /// The clock runs back between two records. All records were read; their times mean nothing.
+    #[error("{0} within a page")]
+    RunsBack(StepBack),
+}
+
+/// What one step over the data found.
+enum Step<'a> {
+    Event(&'a [u8]),
+    TimeOnly,
+}
+
+/// A position in the data of a page.
+#[derive(Clone, Debug)]
+struct Position<'a> {
+    /// What has not been read: one slice that shrinks takes fewer checks than an offset that grows.
+    rest: &'a [u8],
+    /// Bytes of data on the page.
+    len: usize,
+    stamp: u64,
+    /// Time of the page.
+    begin: u64,
+    /// Where the clock first ran back.
+    back: Option<StepBack>,
+}
+
+#[inline(always)]
+fn word<const BIG: bool>(bytes: [u8; 4]) -> u32 {
+    if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
+impl<'a> Position<'a> {
+    fn new(data: &'a [u8], stamp: u64) -> Self {
+        Self { rest: data, len: data.len(), stamp, begin: stamp, back: None }
+    }
+
+    #[cold]
+    fn damage(&self, wanted: usize) -> RecordDamage {
+        let have = self.rest.len();
+        RecordDamage::TooLong { at: self.len.saturating_sub(have), wanted, have }
+    }
+
+    /// Sets the time. The kernel never sets it back, so only damage does.
+    #[inline]
+    fn set_stamp(&mut self, stamp: u64) {
+        self.check_wrapped();
+        if stamp < self.stamp {
+            self.back.get_or_insert(StepBack { from: self.stamp, to: stamp });
+        }
+        self.stamp = stamp;
+    }
+
+    /// The deltas of data records since the last check may have made the stamp wrap; they are too
+    /// small to pass the time of the page again.
+    fn check_wrapped(&mut self) {
+        if self.stamp < self.begin {
+            self.back.get_or_insert(StepBack { from: self.begin, to: self.stamp });
+        }
+    }
+
+    /// What is wrong with the times of the page, now that it is read.
+    fn end(&mut self) -> Result<(), RecordDamage> {
+        self.check_wrapped();
+        self.back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))
+    }
+
+    /// Reads the record at the position and moves past it; `None` at the end of the data.
+    #[inline(always)]
+    fn step<const BIG: bool>(&mut self) -> Result<Option<Step<'a>>, RecordDamage> {
+        let Some((head, body)) = self.rest.split_first_chunk() else {
+            // Fewer than four bytes cannot hold a record; the kernel never leaves any.
+            return if self.rest.is_empty() { Ok(None) } else { Err(self.damage(4)) };
+        };
+        let head = word::<BIG>(*head);
+        let (type_len, delta) = if BIG {
+            (head >> DELTA_BITS, head & ((1 << DELTA_BITS) - 1))
+        } else {
+            (head & 31, head >> 5)
+        };
+        if (1..=DATA_TYPE_LEN_MAX).contains(&type_len) {
+            self.stamp = self.stamp.wrapping_add(u64::from(delta));
+            return self.event(body, (type_len as usize).saturating_mul(4)).map(Some);
+        }
+        self.special::<BIG>(type_len, delta, body)
+    }
+
+    /// A record that is more than a head word and its data.
+    #[inline]
+    fn special<const BIG: bool>(
+        &mut self,
+        type_len: u32,
+        delta: u32,
+        body: &'a [u8],
+    ) -> Result<Option<Step<'a>>, RecordDamage> {
+        if type_len == PADDING && delta == 0 {
+            self.rest = &[];
+            return Ok(None);
+        }
+        let (second, behind) = body.split_first_chunk().ok_or_else(|| self.damage(8))?;
+        let second = word::<BIG>(*second);
+        let long_delta = (u64::from(second) << DELTA_BITS).wrapping_add(u64::from(delta));
+        match type_len {
+            TIME_EXTEND => {
+                self.set_stamp(self.stamp.wrapping_add(long_delta));
+                self.rest = behind;
+            }
+            TIME_STAMP => {
+                let stamp = (self.stamp & STAMP_HIGH_BITS) | (long_delta & !STAMP_HIGH_BITS);
+                self.set_stamp(stamp);
+                self.rest = behind;
+            }
+            PADDING => {
+                // A discarded event: its time has passed, its data is void. The length word counts
+                // itself, as that of a long data record does.
+                self.stamp = self.stamp.wrapping_add(u64::from(delta));
+                self.event(body, (second as usize).max(4))?;
+            }
+            _ => {
+                self.stamp = self.stamp.wrapping_add(u64::from(delta));
+                let len = (second as usize).saturating_sub(4).checked_next_multiple_of(4);
+                return self.event(behind, len.unwrap_or(usize::MAX)).map(Some);
+            }
+        }
+        Ok(Some(Step::TimeOnly))
+    }
+
+    /// Takes the first `len` bytes of `body`, which ends where the rest of the data does.
+    #[inline(always)]
+    fn event(&mut self, body: &'a [u8], len: usize) -> Result<Step<'a>, RecordDamage> {
+        let Some((payload, behind)) = body.split_at_checked(len) else {
+            let head = self.rest.len().saturating_sub(body.len());
+            return Err(self.damage(head.saturating_add(len)));
+        };
+        self.rest = behind;
+        Ok(Step::Event(payload))
+    }
+}
+
+/// Visits every record of `data`, whose page has the time `stamp`.
+#[inline(always)]
+pub(crate) fn walk<'a, const BIG: bool>(
+    data: &'a [u8],
+    stamp: u64,
+    mut visit: impl FnMut(Record<'a>),
+) -> Result<(), RecordDamage> {
+    let mut position = Position::new(data, stamp);
+    while let Some(step) = position.step::<BIG>()? {
+        if let Step::Event(payload) = step {
+            visit(Record { stamp: position.stamp, payload });
+        }
+    }
+    position.end()
+}
+
+/// The records of a page, one by one; ends at the page's end or at the first damage.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    position: Position<'a>,
+    order: ByteOrder,
+    damage: Option<RecordDamage>,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(data: &'a [u8], order: ByteOrder, stamp: u64) -> Self {
+        Self { position: Position::new(data, stamp), order, damage: None }
+    }
+
+    /// What is wrong with the records, once all have been given.
+    #[must_use]
+    pub fn damage(&self) -> Option<RecordDamage> {
+        self.damage
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.damage.is_none() {
+            let step = match self.order {
+                ByteOrder::Little => self.position.step::<false>(),
+                ByteOrder::Big => self.position.step::<true>(),
+            };
+            match step {
+                Ok(Some(Step::Event(payload))) => {
+                    return Some(Record { stamp: self.position.stamp, payload });
+                }
+                Ok(Some(Step::TimeOnly)) => {}
+                Ok(None) => {
+                    self.damage = self.position.end().err();
+                    return None;
+                }
+                Err(damage) => self.damage = Some(damage),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,58 @@
+//! What a recording of a run says: what its guest took, and what advice says of it.
+
+use std::path::Path;
+
+use analyses::advice::{Advice, EvidenceOf, SavingOf, Spent, advise};
+use analyses::cpu::{TakenCpu, cpu};
+use analyses::exit_question::ask;
+use analyses::nested::OfLevelTwo;
+use analyses::view::View;
+
+use super::switches::Switch;
+use crate::bench::error::{BenchError, Result};
+
+/// A run of a workload.
+#[derive(Clone, Debug)]
+pub(super) struct AdvisedRun {
+    /// What the guest took.
+    pub spent: Spent,
+    /// What is said of it.
+    pub advice: Vec<Advice>,
+}
+
+/// What the advice on one thing says of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) pieces: u64,
+    pub(super) least_ns: u64,
+    pub(super) most_ns: u64,
+}
+
+/// Reads a recording.
+pub(super) fn read(file: &Path) -> Result<AdvisedRun> {
+    let unreadable = |source| BenchError::Recording { variant: "hyperscope record", source };
+    let recording = sources::open(file).map_err(unreadable)?;
+    let (exits, nested) = ask(&recording, &(EvidenceOf, OfLevelTwo), &|_| ());
+    let taken = cpu(View::on_own_clocks(std::slice::from_ref(&recording)), &[], &|_| ()).taken;
+    let taken: Vec<&TakenCpu> = taken.iter().collect();
+    let advice = advise(&exits, &nested.rows, &taken);
+    Ok(AdvisedRun { spent: exits.spent(), advice })
+}
+
+impl AdvisedRun {
+    /// What is said of what a switch changes.
+    pub(super) fn said(&self, switch: &Switch) -> Said {
+        let mut said = Said::default();
+        for one in self.advice.iter().filter(|one| switch.concerns(one)) {
+            said.pieces += 1;
+            said.least_ns = said.least_ns.saturating_add(one.saving_at_least_ns);
+            said.most_ns = said.most_ns.saturating_add(one.saving_at_most_ns);
+        }
+        said
+    }
+
+    /// The whole of which a switch is to save a part.
+    pub(super) fn whole_ns(&self, of: SavingOf) -> u64 {
+        if of == SavingOf::Waiting { self.spent.waited_ns } else { self.spent.outside_ns }
+    }
+}

@@ -1,0 +1,116 @@
+//! The outcome as table, JSON and CSV.
+
+use report::{Report, Table};
+
+use super::judgement::{Measured, Outcome, Row};
+use super::switches::Switch;
+use crate::bench::render::{NONE, draw, plain};
+
+impl Report for Outcome {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut text = draw(&self.table(), width);
+        for (speaks, what) in [(true, "savings are as predicted"), (false, "silences are right")] {
+            let (held, of) = self.held(speaks);
+            if of > 0 {
+                text.push_str(&format!("{held} of {of} {what}.\n"));
+            }
+        }
+        text.push_str(&self.notes());
+        text
+    }
+
+    fn document(&self) -> impl serde::Serialize {
+        self
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        let cells = |of: &dyn Fn(&Row) -> String| self.rows.iter().map(of).collect::<Vec<_>>();
+        let measured =
+            |of: fn(&Measured) -> f64| cells(&|row| plain(row.measured.as_ref().map(of)));
+        table.names("switch", 0, cells(&|row| row.prediction.switch.clone()));
+        table.names("rule", 0, cells(&|row| row.prediction.rule.clone()));
+        table.names("workload", 0, cells(&|row| row.prediction.workload.clone()));
+        table.names("speaks", 0, cells(&|row| row.prediction.speaks.to_string()));
+        table.names("whole", 0, cells(&|row| row.prediction.whole.clone()));
+        table.numbers("whole_ns", 0, cells(&|row| row.prediction.whole_ns.to_string()));
+        table.numbers("least", 0, cells(&|row| row.prediction.least.to_string()));
+        table.numbers("most", 0, cells(&|row| row.prediction.most.to_string()));
+        table.numbers("resolution", 0, cells(&|row| row.prediction.resolution.to_string()));
+        table.numbers("saved", 0, measured(|one| one.saved));
+        table.numbers("a_exits", 0, measured(|one| one.a_exits));
+        table.numbers("b_exits", 0, measured(|one| one.b_exits));
+        let holds =
+            |row: &Row| row.measured.as_ref().map_or(String::new(), |m| m.holds.to_string());
+        table.names("holds", 0, cells(&holds));
+        table
+    }
+}
+
+impl Outcome {
+    fn table(&self) -> Table {
+        let mut table = Table::default();
+        let cells = |of: &dyn Fn(&Row) -> String| self.rows.iter().map(of).collect::<Vec<_>>();
+        let exits = |of: fn(&Measured) -> f64| {
+            cells(&|row| {
+                row.measured.as_ref().map_or(NONE.to_owned(), |one| format!("{:.0}", of(one)))
+            })
+        };
+        table.names("switch", 0, cells(&|row| row.prediction.switch.clone()));
+        table.names("workload", 0, cells(&|row| row.prediction.workload.clone()));
+        table.names("rule", 2, cells(&|row| row.prediction.rule.clone()));
+        table.numbers("predicted", 0, cells(&predicted));
+        table.numbers("±", 0, cells(&|row| percent(row.prediction.resolution)));
+        let saved = |row: &Row| row.measured.as_ref().map_or(NONE.to_owned(), |m| percent(m.saved));
+        table.numbers("measured", 0, cells(&saved));
+        table.names("of time", 1, cells(&|row| row.prediction.whole.clone()));
+        table.names("holds", 0, cells(&holds));
+        let what = |row: &Row| {
+            Switch::named(&row.prediction.switch).map_or(String::new(), |one| one.what.to_owned())
+        };
+        table.names("what B does", 3, cells(&what));
+        table.numbers("exits A", 1, exits(|one| one.a_exits));
+        table.numbers("exits B", 1, exits(|one| one.b_exits));
+        table
+    }
+
+    fn notes(&self) -> String {
+        let of = &self.conditions;
+        let before = if of.predicted_before {
+            "Predictions were read from a file, made before these runs."
+        } else {
+            "Predictions are from recordings of side A made before these runs."
+        };
+        format!(
+            "{} runs of each side, in pairs; order from seed {}; {} runs made again. {before}\n\
+             ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
+             Savings are what side B takes less than side A, in shares of what A takes: CPU time of vCPUs outside the guest, or waiting\n\
+             for a CPU. A nanosecond of the lab's time is an instruction. {}\n",
+            of.runs,
+            of.seed,
+            of.repeated_runs,
+            of.surroundings.load(),
+        )
+    }
+}
+
+fn predicted(row: &Row) -> String {
+    let one = &row.prediction;
+    if one.speaks {
+        format!("{} … {}", percent(one.least), percent(one.most))
+    } else {
+        "silent".to_owned()
+    }
+}
+
+fn holds(row: &Row) -> String {
+    match &row.measured {
+        Some(measured) if measured.holds => "yes".to_owned(),
+        Some(_) => "no".to_owned(),
+        None => NONE.to_owned(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}

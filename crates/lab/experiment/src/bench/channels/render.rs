@@ -1,0 +1,177 @@
+//! The outcome as a table, JSON and CSV.
+
+use lab::Accelerator;
+use report::{Report, Table};
+
+use crate::bench::channels::float;
+use crate::bench::channels::outcome::{Outcome, Row, Sustained};
+use crate::bench::render::{NONE, draw, estimate, number, plain};
+use stats::Estimate;
+
+/// Columns that are made alike: a title, and what a row has in them.
+type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
+
+impl Report for Outcome {
+    fn text(&self, width: Option<usize>) -> String {
+        draw(&self.table(), width) + &self.notes()
+    }
+
+    fn document(&self) -> impl serde::Serialize {
+        self
+    }
+
+    fn csv(&self) -> Table {
+        let mut table = Table::default();
+        let name = |row: &Row| row.variant.name().to_owned();
+        table.names("variant", 0, self.cells(name));
+        let estimates: Columns<Estimate, 7> = [
+            ("overhead_percent", |row| row.overhead_percent),
+            ("guest_overhead_percent", |row| row.guest_overhead_percent),
+            ("instructions_per_event", |row| row.instructions_per_event),
+            ("guest_instructions_per_event", |row| row.guest_instructions_per_event),
+            ("wall_overhead_percent", |row| row.wall_overhead_percent),
+            ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
+            ("exits_per_mb", |row| row.exits_per_mb),
+        ];
+        for (title, of) in estimates {
+            let cells =
+                |part: fn(Estimate) -> Option<f64>| self.cells(|row| plain(of(row).and_then(part)));
+            table.numbers(title, 0, cells(|one| Some(one.mean)));
+            table.numbers(&format!("{title}_low"), 0, cells(|one| one.low));
+            table.numbers(&format!("{title}_high"), 0, cells(|one| one.high));
+        }
+        let numbers: Columns<f64, 5> = [
+            ("events_per_s", |row| Some(row.events_per_s)),
+            ("agent_cpu_ms_per_mb", |row| row.agent_cpu_ms_per_mb),
+            ("device_exits_per_mb", |row| row.attributed.as_ref()?.exits_per_mb),
+            ("agent_wakeups_per_s", |row| row.agent_wakeups_per_s),
+            ("sustained_events_per_s", |row| row.sustained?.events_per_s),
+        ];
+        for (title, of) in numbers {
+            table.numbers(title, 0, self.cells(|row| plain(of(row))));
+        }
+        let counts: Columns<u64, 4> = [
+            ("events", |row| Some(row.events)),
+            ("events_lost", |row| row.events_lost),
+            ("load_missing", |row| row.load_missing),
+            ("bytes", |row| Some(row.bytes)),
+        ];
+        for (title, of) in counts {
+            let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
+            table.numbers(title, 0, self.cells(cell));
+        }
+        table
+    }
+}
+
+impl Outcome {
+    fn cells(&self, of: impl Fn(&Row) -> String) -> Vec<String> {
+        self.variants.iter().map(of).collect()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::default();
+        table.names("recorded by", 0, self.cells(|row| row.variant.name().to_owned()));
+        table.numbers("overhead %", 0, self.cells(|row| estimate(row.overhead_percent, 2)));
+        table.numbers(
+            "guest's own %",
+            0,
+            self.cells(|row| estimate(row.guest_overhead_percent, 2)),
+        );
+        if self.conditions.surroundings.counts_instructions {
+            let all = |row: &Row| estimate(row.instructions_per_event, 0);
+            table.numbers("instructions/event", 1, self.cells(all));
+            let own = |row: &Row| estimate(row.guest_instructions_per_event, 0);
+            table.numbers("guest's own/event", 1, self.cells(own));
+        } else {
+            let wall = |row: &Row| estimate(row.wall_overhead_percent, 0);
+            table.numbers("by the clock %", 2, self.cells(wall));
+        }
+        table.numbers("events/s", 1, self.cells(|row| format!("{:.0}", row.events_per_s)));
+        table.numbers("lost", 0, self.cells(lost));
+        let megabytes = |row: &Row| format!("{:.1}", float(row.bytes) / 1e6);
+        table.numbers("MB", 1, self.cells(megabytes));
+        table.numbers("guest ms/MB", 1, self.cells(|row| number(row.agent_cpu_ms_per_mb, 1)));
+        table.numbers("host ms/MB", 1, self.cells(|row| estimate(row.host_cpu_ms_per_mb, 0)));
+        table.numbers("exits/MB more", 2, self.cells(|row| estimate(row.exits_per_mb, 0)));
+        let of_device =
+            |row: &Row| number(row.attributed.as_ref().and_then(|own| own.exits_per_mb), 1);
+        table.numbers("device exits/MB", 0, self.cells(of_device));
+        table.numbers("device irqs/MB", 2, self.cells(|row| number(row.interrupts_per_mb, 1)));
+        table.numbers("wake-ups/s", 0, self.cells(|row| number(row.agent_wakeups_per_s, 1)));
+        if self.variants.iter().any(|row| row.sustained.is_some()) {
+            table.numbers("sustained events/s", 0, self.cells(|row| sustained(row.sustained)));
+        }
+        table
+    }
+
+    /// What the numbers are, and what executed the guest.
+    fn notes(&self) -> String {
+        let of = &self.conditions;
+        let here = &of.surroundings;
+        let by = if here.accelerator == Some(Accelerator::Kvm) {
+            "KVM of this system executes the host, and nested KVM the guest."
+        } else if here.counts_instructions {
+            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
+             what caches, stalls and the processor's own work on exits would take is not in it."
+        } else {
+            "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
+        };
+        let score = if here.counts_instructions {
+            "each 10^9 instructions of host and guest, one after the other"
+        } else {
+            "a second of CPU time that executing host and guest took; by the clock: a second that passed"
+        };
+        let device = |row: &Row| {
+            let own = row.attributed.as_ref()?;
+            Some(format!(
+                "  {}: {} exits at the memory and registers of {}, {} at its ports, of {} exits and {:.1} MB; {} without recording\n",
+                row.variant.name(),
+                own.memory_exits,
+                own.device,
+                own.port_exits,
+                own.all_exits,
+                float(own.bytes) / 1e6,
+                own.exits_without
+            ))
+        };
+        let devices: String = self.variants.iter().filter_map(device).collect();
+        format!(
+            "{} pairs of {} s, {} events/s asked for, {} host CPUs, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} runs made again.\n\
+             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
+             A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+             Exits at the channel's own device, from a recording of the host:\n{devices}\
+             {}\n{by}\n",
+            of.rounds,
+            of.seconds,
+            of.rate,
+            of.host_cpus,
+            of.guest_cpus,
+            of.buffer_kib,
+            of.seed,
+            of.repeated_runs,
+            here.load(),
+        )
+    }
+}
+
+/// What is missing: in the kernel's count, or of the load's own events.
+fn lost(row: &Row) -> String {
+    let lost = row.events_lost.into_iter().chain(row.load_missing).max();
+    lost.map_or(NONE.to_owned(), |lost| lost.to_string())
+}
+
+fn sustained(found: Option<Sustained>) -> String {
+    match found {
+        None => NONE.to_owned(),
+        Some(Sustained { events_per_s: None, lost_at }) => {
+            format!("none: lost at {}", number(lost_at, 0))
+        }
+        // The load could make no more.
+        Some(Sustained { events_per_s: Some(best), lost_at: None }) => format!("≥ {best:.0}"),
+        Some(Sustained { events_per_s: Some(best), lost_at: Some(lost) }) => {
+            format!("{best:.0}, not {lost:.0}")
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One run of the workload with a variant, and what it used.
+
+use std::path::Path;
+use std::time::Duration;
+
+use analyses::device_exits::{DeviceExits, device_exits};
+use labguest::wire::{ThreadUsage, Usage};
+
+use crate::bench::channels::Variant;
+use crate::bench::channels::arrived::Arrived;
+use crate::bench::channels::recording::Recording;
+use crate::bench::device::Device;
+use crate::bench::error::{BenchError, Result};
+use crate::bench::machines::{BootedMachines, Boundary, FOLDER, Running};
+
+/// How the workload is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunOptions {
+    pub(crate) time: Duration,
+    /// Switches a second that the load makes.
+    pub(crate) switches: u64,
+    /// Whether all processors work for the score meanwhile.
+    pub(crate) with_score: bool,
+    /// Whether the host records its exits meanwhile, so that they can be attributed.
+    pub(crate) with_exits: bool,
+    pub(crate) buffer_kib: u32,
+    /// Whether the machines' time is the number of their instructions.
+    pub(crate) counts_instructions: bool,
+}
+
+/// What a run did and used.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// How long the workload ran.
+    pub(crate) seconds: f64,
+    /// Passes a second of CPU time that executing guest and host took; where instructions are counted,
+    /// passes each 10^9 of them, which is a second of the machines' time.
+    pub(crate) score: f64,
+    /// Passes a second of CPU time that the host's vCPU threads took.
+    pub(crate) guest_score: f64,
+    /// Passes.
+    pub(crate) passes: u64,
+    /// Whether scores are those each 10^9 instructions.
+    pub(crate) counts_instructions: bool,
+    /// Passes a second.
+    pub(crate) wall_score: f64,
+    /// How often the load's threads were switched away from.
+    pub(crate) switches: u64,
+    /// How often they would have been, had they kept up with what was asked of them.
+    pub(crate) switches_asked: u64,
+    /// What arrived of it.
+    pub(crate) arrived: Arrived,
+    /// CPU time of the programs in the guest that move pages.
+    pub(crate) agent_cpu_ns: u64,
+    /// How often their threads were woken up.
+    pub(crate) agent_wakeups: u64,
+    /// CPU time of the host's threads other than vCPUs, a second.
+    pub(crate) host_cpu_ns_per_s: f64,
+    /// Exits of the guest a second, as KVM counts them.
+    pub(crate) exits_per_s: f64,
+    /// Interrupts of each name in the guest, in all.
+    pub(crate) interrupts: Vec<(String, u64)>,
+    /// The host's recording of exits, counted by device of the guest.
+    pub(crate) exits_by_device: Vec<(String, DeviceExits)>,
+}
+
+impl Run {
+    /// Switches of the load that did not arrive.
+    pub(crate) fn missing(&self) -> u64 {
+        let came = self.arrived.load_switches;
+        came.map_or(0, |came| self.switches.saturating_sub(came))
+    }
+
+    /// Whether all that the load made arrived.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.arrived.is_whole() && self.missing() == 0
+    }
+
+    /// Whether the load made what was asked of it.
+    pub(crate) fn kept_up(&self) -> bool {
+        self.switches.saturating_mul(10) >= self.switches_asked.saturating_mul(9)
+    }
+}
+
+/// Runs the workload once.
+pub(crate) fn run(
+    variant: Variant,
+    options: RunOptions,
+    machines: &mut BootedMachines,
+    folder: &Path,
+) -> Result<Run> {
+    let recording = Recording::begin(variant, machines, options.buffer_kib)?;
+    let exits = options.with_exits.then(|| begin_exits(machines)).transpose()?;
+    let before = machines.host.usage()?;
+    let executor = machines.executor();
+    let mut executed = (0, 0);
+    let measured = machines.guest.measure(
+        options.time,
+        options.switches,
+        options.with_score,
+        &mut |boundary| {
+            let now = BootedMachines::executor_cpu_ns(executor);
+            match boundary {
+                Boundary::Begin => executed.0 = now,
+                Boundary::End => executed.1 = now,
+            }
+        },
+    )?;
+    let after = machines.host.usage()?;
+    let exits_by_device = exits.map(|exits| end_exits(exits, machines, folder)).transpose()?;
+    let arrived = recording.end(machines, folder)?;
+    let seconds = seconds(measured.duration_ns);
+    let host_seconds = self::seconds(after.at_ns.saturating_sub(before.at_ns));
+    let of_agent = |thread: &ThreadUsage| variant.agent() == Some(thread.process.as_str());
+    let (agent_cpu_ns, agent_wakeups) = used(&measured.before, &measured.after, of_agent);
+    let (host_cpu_ns, _) = used(&before, &after, |thread| !is_vcpu(thread));
+    let (vcpu_ns, _) = used(&before, &after, is_vcpu);
+    let passes = float(measured.iterations);
+    let wall_score = passes / seconds;
+    let executed_score = passes / self::seconds(executed.1.saturating_sub(executed.0));
+    let exits = |usage: &Usage| usage.kvm.get("exits").copied().unwrap_or(0);
+    Ok(Run {
+        seconds,
+        score: if options.counts_instructions { wall_score } else { executed_score },
+        guest_score: passes / self::seconds(vcpu_ns),
+        passes: measured.iterations,
+        counts_instructions: options.counts_instructions,
+        wall_score,
+        switches: measured.switches,
+        switches_asked: measured.switches_asked,
+        arrived,
+        agent_cpu_ns,
+        agent_wakeups,
+        host_cpu_ns_per_s: float(host_cpu_ns) / host_seconds,
+        exits_per_s: float(exits(&after).saturating_sub(exits(&before))) / host_seconds,
+        interrupts: interrupts(&measured.before, &measured.after),
+        exits_by_device: exits_by_device.unwrap_or_default(),
+    })
+}
+
+/// QEMU names its threads for vCPUs so.
+fn is_vcpu(thread: &ThreadUsage) -> bool {
+    thread.thread.starts_with("CPU ") && thread.thread.ends_with("/KVM")
+}
+
+/// CPU time and wake-ups of threads between two looks. A thread that is new began with nothing.
+fn used(before: &Usage, after: &Usage, is_one: impl Fn(&ThreadUsage) -> bool) -> (u64, u64) {
+    let ones = after.threads.iter().filter(|thread| is_one(thread));
+    ones.map(|now| {
+        let then = before.threads.iter().find(|then| then.tid == now.tid);
+        let then = then.map_or((0, 0), |then| (then.cpu_ns, then.sleeps));
+        (now.cpu_ns.saturating_sub(then.0), now.sleeps.saturating_sub(then.1))
+    })
+    .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+fn interrupts(before: &Usage, after: &Usage) -> Vec<(String, u64)> {
+    let then = |name: &str| before.interrupts.get(name).copied().unwrap_or(0);
+    let differences = after.interrupts.iter();
+    differences.map(|(name, now)| (name.clone(), now.saturating_sub(then(name)))).collect()
+}
+
+/// Events of KVM by which exits are attributed.
+const EXITS: [&str; 6] =
+    ["kvm_exit", "kvm_entry", "kvm_page_fault", "kvm_mmio", "kvm_fast_mmio", "kvm_pio"];
+
+fn begin_exits(machines: &mut BootedMachines) -> Result<Running> {
+    let events = EXITS.map(|event| format!("-e kvm:{event}")).join(" ");
+    machines.host.start(
+        &format!(
+            "rm -rf {FOLDER}/exits; exec hyperscope record {events} --buffer 8192 -o {FOLDER}/exits"
+        ),
+        &format!("{FOLDER}/exits.log"),
+        "hyperscope: recording",
+    )
+}
+
+fn end_exits(
+    recorder: Running,
+    machines: &mut BootedMachines,
+    folder: &Path,
+) -> Result<Vec<(String, DeviceExits)>> {
+    machines.host.end(recorder, "INT")?;
+    let file = folder.join("host.dat");
+    machines.host.get(&format!("{FOLDER}/exits/host.dat"), &file)?;
+    let unreadable = |source| BenchError::Recording { variant: "the host", source };
+    let host = sources::open(&file).map_err(unreadable)?;
+    let addresses: Vec<_> = machines.devices.iter().map(Device::addresses).collect();
+    let names = machines.devices.iter().map(|device| device.address.clone());
+    Ok(names.zip(device_exits(&host, &addresses, &|_| {})).collect())
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    (float(nanoseconds) / 1e9).max(1e-9)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts and times of seconds are exact in 53 bits")]
+pub(crate) fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: u32, process: &str, cpu_ns: u64, sleeps: u64) -> ThreadUsage {
+        ThreadUsage { tid, process: process.into(), thread: process.into(), cpu_ns, sleeps }
+    }
+
+    #[test]
+    fn what_new_and_old_threads_used_is_added_up() {
+        let before = Usage { threads: vec![thread(1, "cat", 100, 5)], ..Usage::default() };
+        let threads =
+            vec![thread(1, "cat", 150, 7), thread(2, "cat", 30, 1), thread(3, "sh", 9, 9)];
+        let after = Usage { threads, ..Usage::default() };
+        assert_eq!(used(&before, &after, |one| one.process == "cat"), (80, 3));
+    }
+
+    #[test]
+    fn vcpus_are_distinguished_from_qemus_other_threads() {
+        let of = |name: &str| ThreadUsage { thread: name.into(), ..ThreadUsage::default() };
+        assert!(is_vcpu(&of("CPU 0/KVM")));
+        assert!(!is_vcpu(&of("qemu-system-x86")) && !is_vcpu(&of("vhost-98")));
+    }
+}

@@ -1,0 +1,73 @@
+//! What exits cost: here, or at every level of a lab.
+//!
+//! `labguest::exitcost` makes them and counts cycles; here the systems are compared.
+
+mod boots;
+mod counts;
+mod ladder;
+mod levels;
+mod outcome;
+mod render;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use labguest::exitcost::{ExitSource, Kind};
+
+use crate::bench::error::{BenchError, Result};
+use crate::bench::surroundings::Surroundings;
+
+pub use self::counts::ReasonShare;
+pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
+pub use self::levels::{description, run_in_lab};
+pub use self::outcome::{Conditions, MeasuredSystem, Outcome, Row, Spread};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct ExitsPlan {
+    /// Which kinds.
+    pub kinds: Vec<Kind>,
+    /// Runs of each.
+    pub runs: u32,
+    /// How long a run takes, about.
+    pub run: Duration,
+    /// In a lab: machines, one inside the other.
+    pub levels: u8,
+    /// In a lab: whether its time is the number of instructions that it executes.
+    pub counts_instructions: bool,
+    /// Switch things one at a time, in place of measuring all once.
+    pub ablation: Option<Ablation>,
+}
+
+impl ExitsPlan {
+    fn of(&self, way: ExitSource) -> labguest::exitcost::MeasureOptions {
+        let run_ms = u64::try_from(self.run.as_millis()).unwrap_or(u64::MAX);
+        labguest::exitcost::MeasureOptions {
+            way,
+            kinds: self.kinds.clone(),
+            runs: self.runs,
+            run_ms,
+        }
+    }
+}
+
+/// Measures on this system. An ablation ends early when `stop` is set, and leaves everything as it was.
+///
+/// # Errors
+/// When nothing can be measured here.
+pub fn run_here(plan: &ExitsPlan, way: ExitSource, stop: &AtomicBool) -> Result<Outcome> {
+    let surroundings = Surroundings::begin();
+    if let Some(ablation) = &plan.ablation {
+        let asked = ablation.plan(&plan.kinds, plan.runs);
+        let sheet = labguest::exitcost::ablate(&asked, stop).map_err(BenchError::Exits)?;
+        let ladders = vec![Ladders::new("vm".into(), None, ablation, &plan.kinds, sheet)];
+        return Ok(Outcome::new(Conditions::new(plan, 0, surroundings), Vec::new(), ladders));
+    }
+    let sheet = labguest::exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
+    let name = match way {
+        ExitSource::Vm => "vm",
+        ExitSource::Guest => "guest",
+    };
+    let places = vec![MeasuredSystem::new(name.into(), None, sheet)];
+    Ok(Outcome::new(Conditions::new(plan, 0, surroundings), places, Vec::new()))
+}

@@ -1,0 +1,257 @@
+//! Takes the steps of an ablation in a lab, whose machines are booted again for some of them.
+
+use std::collections::BTreeMap;
+
+use labguest::exitcost::{AblationOptions, AblationSheet, StepSheet, Toggle};
+
+use crate::bench::error::Result;
+use crate::bench::exits::counts::StepCounts;
+use crate::bench::exits::ladder::{Ablation, Ladders};
+use crate::bench::exits::levels::Levels;
+
+/// What machines are booted with for a step, beyond the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Boot {
+    /// Of the first machine's kernel's command line.
+    pub(super) line: String,
+    /// Of those of its guests.
+    pub(super) guest_line: String,
+    /// Of the first machine's emulated processor, with commas.
+    pub(super) processor: String,
+}
+
+impl Levels<'_> {
+    /// Takes all steps in each round, in the order that the plan has for it: first those of the machines that
+    /// the first one of them needs, then those of the next.
+    pub(super) fn ablate(&mut self, ablation: &Ablation) -> Result<Vec<Ladders>> {
+        let whole = ablation.plan(&self.plan.kinds, self.plan.runs);
+        let boots: Vec<Boot> = whole.steps.iter().map(|step| Boot::of(step)).collect();
+        let mut refused: BTreeMap<&Boot, String> = BTreeMap::new();
+        let levels = usize::from(self.plan.levels);
+        let mut sheets: Vec<Option<AblationSheet>> = vec![None; levels];
+        let mut counts = vec![StepCounts::new(whole.steps.len()); levels];
+        for (round, order) in (1..).zip(&whole.orders) {
+            for (boot, steps) in by_boot(order, &boots) {
+                if refused.contains_key(boot) {
+                    continue;
+                }
+                self.report(format!("round {round} of {}, {}", whole.rounds, boot.name()));
+                self.boot(boot)?;
+                if let Some(why) = self.not_in_force(boot)? {
+                    refused.insert(boot, why);
+                    continue;
+                }
+                let part = part(&whole, steps);
+                for (level, sheet) in (1..).zip(&mut sheets) {
+                    add(sheet, self.ask(level, "exit-ablation", &part)?);
+                }
+                if ablation.counts_exits && round == 1 {
+                    for (level, counts) in (1..).zip(&mut counts) {
+                        self.report(format!("exits by reason in level {level}, {}", boot.name()));
+                        self.count_exits(level, &part, counts)?;
+                    }
+                }
+            }
+        }
+        let ladders = |((level, sheet), counts): ((u8, Option<AblationSheet>), StepCounts)| {
+            let mut sheet = sheet?;
+            for (boot, step) in boots.iter().zip(&mut sheet.steps) {
+                if let Some(why) = refused.get(boot) {
+                    step.not_measured = Some(why.clone());
+                }
+            }
+            let name = format!("vm in level {level}");
+            let mut ladders = Ladders::new(name, Some(level), ablation, &self.plan.kinds, sheet);
+            counts.put_into(&mut ladders);
+            Some(ladders)
+        };
+        Ok((1..).zip(sheets).zip(counts).filter_map(ladders).collect())
+    }
+
+    /// Why what machines were booted with is not so, where it is not: a module has no such parameter, or the
+    /// processor can't do it.
+    fn not_in_force(&mut self, boot: &Boot) -> Result<Option<String>> {
+        if !boot.guest_line.is_empty() && self.plan.levels < 2 {
+            return Ok(Some("there is no guest to boot with it: --levels 2".into()));
+        }
+        for (level, line) in [(1, &boot.line), (2, &boot.guest_line)] {
+            if let Some(why) = self.parameter_not_in_force(level, line)? {
+                return Ok(Some(why));
+            }
+        }
+        self.feature_not_there(&boot.processor)
+    }
+
+    fn parameter_not_in_force(&mut self, level: u8, line: &str) -> Result<Option<String>> {
+        for word in line.split_whitespace() {
+            let of_module = word.split_once('=').and_then(|(name, value)| {
+                let (module, parameter) = name.split_once('.')?;
+                Some((format!("/sys/module/{module}/parameters/{parameter}"), value))
+            });
+            let Some((file, value)) = of_module else { continue };
+            let script = format!("cat '{file}' 2>/dev/null || true");
+            let said = self.check(level, &["sh", "-c", &script])?;
+            let said = said.trim();
+            if said.is_empty() {
+                return Ok(Some(format!("{file}: there is none")));
+            }
+            if truth(said) != truth(value) {
+                return Ok(Some(format!("{file} is {said} all the same")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The emulator leaves out what it can't do, and goes on: the kernel's list says what is there.
+    fn feature_not_there(&mut self, processor: &str) -> Result<Option<String>> {
+        if processor.is_empty() {
+            return Ok(None);
+        }
+        let said = self.check(1, &["sh", "-c", "grep -m 1 ^flags /proc/cpuinfo"])?;
+        let has = |name: &str| said.split_whitespace().any(|flag| flag == name.replace('-', "_"));
+        let why = processor.split(',').find_map(|name| match name.strip_prefix('-') {
+            Some(name) if has(name) => Some(format!("the processor has {name} all the same")),
+            None if !has(name) => {
+                Some(format!("level 1's /proc/cpuinfo has no {name}: the emulator can't, or the kernel doesn't say"))
+            }
+            _ => None,
+        });
+        Ok(why)
+    }
+}
+
+impl Boot {
+    /// What a step needs.
+    fn of(step: &[Toggle]) -> Self {
+        let mut of = Self::default();
+        for toggle in step {
+            let (text, more, between) = match toggle {
+                Toggle::Boot { text } => (&mut of.line, text, " "),
+                Toggle::GuestBoot { text } => (&mut of.guest_line, text, " "),
+                Toggle::Processor { name } => (&mut of.processor, name, ","),
+                _ => continue,
+            };
+            if !text.is_empty() {
+                text.push_str(between);
+            }
+            text.push_str(more);
+        }
+        of
+    }
+
+    fn name(&self) -> String {
+        let parts =
+            [("", &self.line), ("guests with ", &self.guest_line), ("processor ", &self.processor)];
+        let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        let parts: Vec<String> = parts.map(|(what, text)| format!("{what}{text}")).collect();
+        if parts.is_empty() {
+            "booted as usual".into()
+        } else {
+            format!("booted with {}", parts.join(", "))
+        }
+    }
+}
+
+/// Steps that need the same machines, in the order of the first of each.
+fn by_boot<'b>(order: &[usize], boots: &'b [Boot]) -> Vec<(&'b Boot, Vec<usize>)> {
+    let mut groups: Vec<(&Boot, Vec<usize>)> = Vec::new();
+    for &at in order {
+        let Some(boot) = boots.get(at) else { continue };
+        match groups.iter_mut().find(|(own, _)| *own == boot) {
+            Some((_, steps)) => steps.push(at),
+            None => groups.push((boot, vec![at])),
+        }
+    }
+    groups
+}
+
+/// One round of these steps, in a machine that was booted for them.
+fn part(whole: &AblationOptions, steps: Vec<usize>) -> AblationOptions {
+    let in_force =
+        |step: &Vec<Toggle>| step.iter().filter(|toggle| !toggle.needs_boot()).cloned().collect();
+    AblationOptions {
+        kinds: whole.kinds.clone(),
+        rounds: 1,
+        operations: whole.operations,
+        steps: whole.steps.iter().map(in_force).collect(),
+        orders: vec![steps],
+    }
+}
+
+/// Adds a round's runs to those of the rounds before it.
+fn add(sum: &mut Option<AblationSheet>, more: AblationSheet) {
+    let Some(sum) = sum else {
+        *sum = Some(more);
+        return;
+    };
+    for (sum, more) in sum.steps.iter_mut().zip(more.steps) {
+        if more.not_measured.is_some() {
+            // In one round is in all: none of the others can be compared.
+            *sum = StepSheet { not_measured: more.not_measured, ..StepSheet::default() };
+        } else if sum.not_measured.is_none() {
+            sum.cycles.iter_mut().zip(more.cycles).for_each(|(sum, more)| sum.extend(more));
+        }
+    }
+}
+
+/// The same word for all that the kernel takes for yes, and for no.
+fn truth(value: &str) -> &str {
+    match value {
+        "1" | "y" | "Y" | "on" => "Y",
+        "0" | "n" | "N" | "off" => "N",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(text: &str) -> Toggle {
+        Toggle::Boot { text: text.into() }
+    }
+
+    #[test]
+    fn steps_that_need_the_same_machines_are_taken_together() {
+        let line = |line: &str| Boot { line: line.into(), ..Boot::default() };
+        let guest = Boot { guest_line: "a=1".into(), ..Boot::default() };
+        let boots = [line(""), line("a=1"), line(""), line("a=1 b=2"), guest.clone()];
+        let groups = by_boot(&[3, 1, 2, 4, 0], &boots);
+        let expected = [
+            (&boots[3], vec![3]),
+            (&boots[1], vec![1]),
+            (&boots[0], vec![2, 0]),
+            (&guest, vec![4]),
+        ];
+        assert_eq!(groups, expected);
+    }
+
+    #[test]
+    fn a_step_says_what_its_machines_are_booted_with() {
+        let processor = |name: &str| Toggle::Processor { name: name.into() };
+        let step = [boot("a=1"), Toggle::Kprobe, processor("vgif"), boot("b=2"), processor("-npt")];
+        let of = Boot::of(&step);
+        let expected = Boot {
+            line: "a=1 b=2".into(),
+            guest_line: String::new(),
+            processor: "vgif,-npt".into(),
+        };
+        assert_eq!(of, expected);
+        assert_eq!(of.name(), "booted with a=1 b=2, processor vgif,-npt");
+        assert_eq!(Boot::default().name(), "booted as usual");
+    }
+
+    #[test]
+    fn machines_are_not_asked_to_boot_themselves() {
+        let whole = AblationOptions {
+            kinds: Vec::new(),
+            rounds: 4,
+            operations: 5,
+            steps: vec![Vec::new(), vec![boot("a=1"), Toggle::Vhost]],
+            orders: Vec::new(),
+        };
+        let part = part(&whole, vec![1]);
+        assert_eq!(part.steps, [Vec::new(), vec![Toggle::Vhost]]);
+        assert_eq!((part.rounds, part.orders), (1, vec![vec![1]]));
+    }
+}

@@ -1,0 +1,153 @@
+//! How many exits an operation costs the first machine's KVM, by reason: counted there, whatever level it is made in.
+
+use labguest::exitcost::{AblationOptions, AblationSheet, ExitCounts, Kind};
+use serde::Serialize;
+use timeline::reasons::ReasonNames;
+
+use crate::bench::error::{BenchError, Result};
+use crate::bench::exits::ladder::Ladders;
+use crate::bench::exits::levels::{Levels, PROGRAM};
+
+/// Runs that are counted have this many times the operations of those that are measured: page faults and interrupts,
+/// which come anyway, are the fewer for each.
+const LONGER: u64 = 10;
+
+/// Exits of the first machine's KVM for each operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReasonShare {
+    /// The kernel's name of the reason.
+    pub reason: String,
+    /// Exits for each operation.
+    pub per_operation: f64,
+}
+
+/// Of all steps of a ladder's machine, kind by kind.
+#[derive(Clone, Debug)]
+pub(super) struct StepCounts(Vec<Vec<Option<Vec<ReasonShare>>>>);
+
+impl StepCounts {
+    /// None counted yet.
+    pub(super) fn new(steps: usize) -> Self {
+        Self(vec![Vec::new(); steps])
+    }
+
+    /// Puts each to the step that it is of.
+    pub(super) fn put_into(self, ladders: &mut Ladders) {
+        for (step, kinds) in self.0.into_iter().enumerate() {
+            for (ladder, exits) in ladders.ladders.iter_mut().zip(kinds) {
+                if let Some(rung) = ladder.steps.get_mut(step) {
+                    rung.exits = exits;
+                }
+            }
+        }
+    }
+}
+
+impl Levels<'_> {
+    /// Counts the exits of all steps of `part`, one kind after the other, made in this level.
+    pub(super) fn count_exits(
+        &mut self,
+        level: u8,
+        part: &AblationOptions,
+        counts: &mut StepCounts,
+    ) -> Result<()> {
+        for &step in part.orders.first().into_iter().flatten() {
+            let kinds = part.kinds.iter().map(|&kind| self.shares(level, part, step, kind));
+            let kinds = kinds.collect::<Result<Vec<_>>>()?;
+            if let Some(own) = counts.0.get_mut(step) {
+                *own = kinds;
+            }
+        }
+        self.check(1, &[PROGRAM, "exit-counts", "end"])?;
+        Ok(())
+    }
+
+    /// Two runs, one of them with more operations: what the longer one has more is theirs, and not that of a
+    /// machine that is made, warms up and ends.
+    fn shares(
+        &mut self,
+        level: u8,
+        part: &AblationOptions,
+        step: usize,
+        kind: Kind,
+    ) -> Result<Option<Vec<ReasonShare>>> {
+        let few = kind.at_most(part.operations.saturating_mul(2 * LONGER)) / 2;
+        let plan = |operations| AblationOptions {
+            kinds: vec![kind],
+            operations,
+            orders: vec![vec![step]],
+            ..part.clone()
+        };
+        loop {
+            let repeated = self.repeated_runs();
+            let before = self.exits_so_far()?;
+            let sheet: AblationSheet = self.ask(level, "exit-ablation", &plan(few))?;
+            let between = self.exits_so_far()?;
+            self.ask::<AblationSheet>(level, "exit-ablation", &plan(few.saturating_mul(2)))?;
+            let after = self.exits_so_far()?;
+            if sheet.steps.get(step).is_none_or(|step| step.not_measured.is_some()) {
+                return Ok(None);
+            }
+            // Machines that were started again have counted from their start on.
+            if self.repeated_runs() == repeated {
+                return Ok(Some(more(&before, &between, &after, few)));
+            }
+        }
+    }
+
+    fn exits_so_far(&mut self) -> Result<ExitCounts> {
+        let said = self.check(1, &[PROGRAM, "exit-counts"])?;
+        serde_json::from_str(&said).map_err(BenchError::malformed(PROGRAM))
+    }
+}
+
+/// What the second of two runs has more than the first, for each of as many operations; most first.
+#[allow(clippy::cast_precision_loss, reason = "some millions at most")]
+fn more(
+    before: &ExitCounts,
+    between: &ExitCounts,
+    after: &ExitCounts,
+    operations: u64,
+) -> Vec<ReasonShare> {
+    let count = |of: &ExitCounts, isa: u8, code: u64| {
+        let same = of.reasons.iter().find(|reason| (reason.isa, reason.code) == (isa, code));
+        same.map_or(0.0, |reason| reason.count as f64)
+    };
+    let mut names = ReasonNames::of_event_text(&after.format);
+    let shares = after.reasons.iter().map(|reason| {
+        let count = |of| count(of, reason.isa, reason.code);
+        let (first, second) = (count(between) - count(before), count(after) - count(between));
+        ReasonShare {
+            reason: names.name(reason.isa, reason.code),
+            per_operation: (second - first) / operations.max(1) as f64,
+        }
+    });
+    let mut shares: Vec<ReasonShare> = shares.collect();
+    shares.sort_by(|a, b| {
+        b.per_operation.total_cmp(&a.per_operation).then_with(|| a.reason.cmp(&b.reason))
+    });
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use labguest::exitcost::ReasonCount;
+
+    use super::*;
+
+    fn counts(reasons: &[(u64, u64)]) -> ExitCounts {
+        let reasons = reasons.iter().map(|&(code, count)| ReasonCount { isa: 2, code, count });
+        ExitCounts { format: String::new(), reasons: reasons.collect() }
+    }
+
+    #[test]
+    fn an_operations_exits_are_what_more_operations_have_more() {
+        // A machine that is made and warms up: 64 of 129, 9 of 78. Then 100 operations of two exits each, and 200.
+        let before = counts(&[(129, 1_000)]);
+        let between = counts(&[(129, 1_000 + 64 + 100), (78, 9), (128, 100)]);
+        let after = counts(&[(129, 1_000 + 128 + 300), (78, 18), (128, 300)]);
+        let shares = more(&before, &between, &after, 100);
+        let found: Vec<f64> = shares.iter().map(|share| share.per_operation).collect();
+        assert_eq!(found, [1.0, 1.0, 0.0]);
+    }
+}

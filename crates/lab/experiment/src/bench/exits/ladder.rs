@@ -1,0 +1,232 @@
+//! Ladders: a kind of exit, step by step with one thing switched, and which steps matter.
+
+use labguest::exitcost::{AblationOptions, AblationSheet, Kind, StepSheet, System, Toggle};
+use serde::Serialize;
+use stats::{Chance, Estimate, holm, student_two_sided};
+
+use crate::bench::exits::counts::ReasonShare;
+use crate::bench::exits::outcome::Spread;
+
+/// What is switched.
+#[derive(Clone, Debug)]
+pub struct Ablation {
+    /// Each step by itself, or each in addition to those before it.
+    pub toggles: Vec<Toggle>,
+    /// Whether a step keeps what the steps before it have switched.
+    pub is_cumulative: bool,
+    /// Operations in a run.
+    pub operations: u64,
+    /// What orders of steps are drawn from.
+    pub seed: u64,
+    /// Whether the first machine's KVM counts its exits by reason, too, in a lab.
+    pub counts_exits: bool,
+}
+
+/// Ladders of one machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ladders {
+    /// Its name in tables.
+    pub name: String,
+    /// The lab's number of the machine in which the program ran; none outside of a lab.
+    pub level: Option<u8>,
+    /// What there is to know of the program's system.
+    #[serde(flatten)]
+    pub system: System,
+    /// Whether a step is compared with the one before it, whose switches it keeps; else with the first.
+    pub is_cumulative: bool,
+    /// Operations in a run.
+    pub operations: u64,
+    /// What orders of steps were drawn from.
+    pub seed: u64,
+    /// One for each kind.
+    pub ladders: Vec<Ladder>,
+}
+
+/// A kind, step by step.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ladder {
+    /// Which.
+    pub kind: Kind,
+    /// The first one has nothing switched.
+    pub steps: Vec<Rung>,
+}
+
+/// A step.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rung {
+    /// What was switched last.
+    pub name: String,
+    /// Cycles of an operation, in each round.
+    pub cycles: Option<Spread>,
+    /// Over the mean of the first step.
+    pub relative_to_first: Option<f64>,
+    /// Cycles more than in the step that it is compared with, of the same round: mean and 95% interval.
+    pub difference_cycles: Option<Estimate>,
+    /// The chance of a difference that great where there is none, for all of the ladder together (Holm).
+    pub p: Option<f64>,
+    /// Whether that is below 5%.
+    pub is_significant: Option<bool>,
+    /// Exits of the first machine's KVM, where they were counted; most first.
+    pub exits: Option<Vec<ReasonShare>>,
+    /// Why it was not measured.
+    pub not_measured: Option<String>,
+}
+
+impl Ablation {
+    /// The plan of its steps, in orders left to chance.
+    pub(crate) fn plan(&self, kinds: &[Kind], rounds: u32) -> AblationOptions {
+        let mut steps = vec![Vec::new()];
+        for (at, toggle) in self.toggles.iter().enumerate() {
+            let before = if self.is_cumulative { self.toggles.get(..at) } else { None };
+            steps.push([before.unwrap_or_default(), std::slice::from_ref(toggle)].concat());
+        }
+        let mut chance = Chance::new(self.seed);
+        let orders = (0..rounds).map(|_| {
+            let mut order: Vec<usize> = (0..steps.len()).collect();
+            chance.shuffle(&mut order);
+            order
+        });
+        let orders = orders.collect();
+        AblationOptions { kinds: kinds.into(), rounds, operations: self.operations, steps, orders }
+    }
+}
+
+impl Ladders {
+    /// Of what was measured by a plan of this ablation.
+    pub(crate) fn new(
+        name: String,
+        level: Option<u8>,
+        ablation: &Ablation,
+        kinds: &[Kind],
+        sheet: AblationSheet,
+    ) -> Self {
+        let names: Vec<String> = std::iter::once("nothing switched".to_owned())
+            .chain(ablation.toggles.iter().map(Toggle::name))
+            .collect();
+        let ladder = |(at, &kind): (usize, &Kind)| Ladder {
+            kind,
+            steps: rungs(&names, &sheet.steps, at, ablation.is_cumulative),
+        };
+        Self {
+            name,
+            level,
+            is_cumulative: ablation.is_cumulative,
+            operations: ablation.operations,
+            seed: ablation.seed,
+            ladders: kinds.iter().enumerate().map(ladder).collect(),
+            system: sheet.system,
+        }
+    }
+}
+
+/// The steps of the kind at this place in the plan.
+fn rungs(names: &[String], steps: &[StepSheet], kind: usize, is_cumulative: bool) -> Vec<Rung> {
+    let values = |step: &StepSheet| step.cycles.get(kind).cloned().unwrap_or_default();
+    let first = steps.first().map(values).unwrap_or_default();
+    let first_mean = stats::mean(&first).filter(|&mean| mean > 0.0);
+    let mut against = None;
+    let mut rungs: Vec<Rung> = Vec::new();
+    for (name, step) in names.iter().zip(steps) {
+        let own = values(step);
+        let compared = against.as_ref().filter(|_| !own.is_empty());
+        let differences = compared.map(|other: &Vec<f64>| {
+            own.iter().zip(other).map(|(own, other)| own - other).collect::<Vec<f64>>()
+        });
+        let relative = first_mean.zip(stats::mean(&own)).map(|(first, mean)| mean / first);
+        if !own.is_empty() && (is_cumulative || against.is_none()) {
+            against = Some(own.clone());
+        }
+        rungs.push(Rung {
+            name: name.clone(),
+            relative_to_first: relative,
+            difference_cycles: differences.as_deref().and_then(Estimate::of),
+            p: differences.as_deref().and_then(chance),
+            is_significant: None,
+            exits: None,
+            cycles: Spread::of(own),
+            not_measured: step.not_measured.clone(),
+        });
+    }
+    judge(&mut rungs);
+    rungs
+}
+
+/// Student's t of differences of rounds: the chance of a mean as far from 0.
+#[allow(clippy::cast_precision_loss, reason = "rounds are few")]
+fn chance(differences: &[f64]) -> Option<f64> {
+    let (mean, sd) = (stats::mean(differences)?, stats::standard_deviation(differences)?);
+    if mean == 0.0 {
+        return Some(1.0);
+    }
+    let n = differences.len() as f64;
+    Some(student_two_sided((mean / (sd / n.sqrt())).abs(), n - 1.0))
+}
+
+/// Adjusts what each step's chance is for the number of steps, and calls it.
+fn judge(rungs: &mut [Rung]) {
+    let all: Vec<f64> = rungs.iter().filter_map(|rung| rung.p).collect();
+    let judged = rungs.iter_mut().filter(|rung| rung.p.is_some());
+    for (rung, p) in judged.zip(holm(&all)) {
+        (rung.p, rung.is_significant) = (Some(p), Some(p < 0.05));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(cycles: &[f64]) -> StepSheet {
+        StepSheet { cycles: vec![cycles.into()], not_measured: None }
+    }
+
+    #[test]
+    fn steps_are_compared_round_by_round_with_the_first_or_the_one_before() {
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        let refused = StepSheet { cycles: Vec::new(), not_measured: Some("no".into()) };
+        let steps = [
+            step(&[100.0, 200.0, 300.0]),
+            step(&[150.0, 249.0, 351.0]),
+            refused,
+            step(&[151.0, 250.0, 349.0]),
+        ];
+        let alone = rungs(&names, &steps, 0, false);
+        assert_eq!(alone[0].difference_cycles, None);
+        assert_eq!(alone[1].difference_cycles.unwrap().mean, 50.0);
+        assert_eq!(alone[1].relative_to_first, Some(1.25));
+        assert_eq!(alone[1].is_significant, Some(true));
+        assert_eq!((alone[2].p, alone[2].is_significant), (None, None));
+        assert_eq!(alone[3].difference_cycles.unwrap().mean, 50.0);
+        let cumulative = rungs(&names, &steps, 0, true);
+        assert_eq!(cumulative[3].difference_cycles.unwrap().mean, 0.0);
+        assert_eq!(cumulative[3].is_significant, Some(false));
+    }
+
+    /// scipy 1.17: `ttest_1samp([50, 49, 51], 0).pvalue`.
+    #[test]
+    fn a_chance_is_that_of_students_test() {
+        assert!((chance(&[50.0, 49.0, 51.0]).unwrap() / 0.000_133_309 - 1.0).abs() < 1e-4);
+        assert_eq!(chance(&[0.0, 0.0]), Some(1.0));
+        assert_eq!(chance(&[5.0, 5.0]), Some(0.0));
+        assert_eq!(chance(&[5.0]), None);
+    }
+
+    #[test]
+    fn cumulative_steps_keep_what_was_switched() {
+        let ablation = Ablation {
+            toggles: vec![Toggle::NoIoeventfd, Toggle::NoIrqchip],
+            is_cumulative: true,
+            operations: 10,
+            seed: 1,
+            counts_exits: false,
+        };
+        let plan = ablation.plan(&[Kind::Cpuid], 3);
+        assert_eq!(plan.steps[0], []);
+        assert_eq!(plan.steps[2], [Toggle::NoIoeventfd, Toggle::NoIrqchip]);
+        for mut order in plan.orders {
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2]);
+        }
+        let alone = Ablation { is_cumulative: false, ..ablation }.plan(&[Kind::Cpuid], 3);
+        assert_eq!(alone.steps[2], [Toggle::NoIrqchip]);
+    }
+}

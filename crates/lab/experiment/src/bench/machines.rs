@@ -1,0 +1,219 @@
+//! The lab's two machines, with the programs that measurements need.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lab::{Ended, Exec, Lab, Outputs, Put, Session};
+use labguest::wire::{Measured, Usage};
+
+use crate::bench::device::{Device, LIST};
+use crate::bench::error::{BenchError, Result};
+
+/// Names the agent's program, when it is elsewhere.
+const VARIABLE: &str = "HYPERSCOPE_AGENT";
+/// How long a step in a machine may take: a run, or writing a recording. It finds a guest that hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Where everything goes, in both machines.
+pub(crate) const FOLDER: &str = "/tmp/bench";
+
+/// A program that runs in a machine in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+}
+
+/// A moment of a measured workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Boundary {
+    Begin,
+    End,
+}
+
+/// A machine, and what is done in it.
+#[derive(Debug)]
+pub(crate) struct BootedMachine(Session);
+
+/// Host and guest.
+#[derive(Debug)]
+pub(crate) struct BootedMachines {
+    /// Level 1: the guest's host.
+    pub(crate) host: BootedMachine,
+    /// Level 2.
+    pub(crate) guest: BootedMachine,
+    /// The guest's devices.
+    pub(crate) devices: Vec<Device>,
+    /// The process on this system that executes them.
+    executor: Option<i32>,
+}
+
+impl BootedMachines {
+    /// Puts the programs into the machines of a lab that is up.
+    pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
+        let own = own()?;
+        let mut machines = Self::at(lab, 2, &own)?;
+        machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
+        machines.devices = Device::parse(&machines.guest.shell(LIST)?);
+        Ok(machines)
+    }
+
+    /// A guest with the module that reports its events, and its host with this program.
+    pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
+        lab.put_module(level)?;
+        Self::at(lab, level, &own()?)
+    }
+
+    /// The guest of this level and its host, which gets this program.
+    fn at(lab: &Lab, level: u8, own: &Path) -> Result<Self> {
+        let (mut host, mut guest) =
+            (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
+        host.put(own, "/bin/hyperscope")?;
+        host.shell(&format!("mkdir -p {FOLDER}"))?;
+        guest.shell(&format!("mkdir -p {FOLDER}"))?;
+        Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
+    }
+
+    /// CPU time that executing all machines took by now.
+    pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
+        let Some(pid) = executor else { return 0 };
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let times = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        times.sum()
+    }
+
+    /// The process on this system that executes the machines.
+    pub(crate) fn executor(&self) -> Option<i32> {
+        self.executor
+    }
+}
+
+fn own() -> Result<PathBuf> {
+    std::env::current_exe().map_err(BenchError::io("cannot find", Path::new("this program")))
+}
+
+/// The agent's program: named, or built with this one and next to it.
+fn agent(own: &Path) -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        return Ok(named.into());
+    }
+    // Tests are one folder down in a build.
+    let folders = own.ancestors().skip(1).take(2);
+    let mut places = folders.map(|folder| folder.join("hyperscope-agent"));
+    places.find(|path| path.is_file()).ok_or(BenchError::NoAgent)
+}
+
+impl BootedMachine {
+    /// The machine of a level.
+    pub(crate) fn of(lab: &Lab, level: u8) -> Result<Self> {
+        Ok(Self(lab.session(level)?))
+    }
+
+    /// Level 1, with this program.
+    pub(crate) fn host_of(lab: &Lab) -> Result<Self> {
+        let mut host = Self::of(lab, 1)?;
+        host.put(&own()?, "/bin/hyperscope")?;
+        host.shell(&format!("mkdir -p {FOLDER}"))?;
+        Ok(host)
+    }
+
+    /// Runs shell commands that must succeed; what they print.
+    pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
+        Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
+    }
+
+    /// Starts a shell command in the background, and waits until its output, which goes to a
+    /// file, has this in it.
+    pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
+        let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
+        let Ended::Detached(pid) = self.0.said(&exec)?.ended else {
+            return Err(BenchError::Malformed { what: "the lab", text: script.to_owned() });
+        };
+        // Fails with what the program said, when it ends before that.
+        self.shell(&format!(
+            "until grep -q '{until}' {log}; do kill -0 {pid} 2>/dev/null || \
+             {{ cat {log} >&2; exit 1; }}; sleep 0.05; done"
+        ))?;
+        Ok(Running { pid })
+    }
+
+    /// Sends a program a signal, and waits until it has ended.
+    pub(crate) fn end(&mut self, running: Running, signal: &str) -> Result<()> {
+        let Running { pid } = running;
+        let script = format!(
+            "kill -{signal} {pid} 2>/dev/null; \
+             while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"
+        );
+        self.shell(&script).map(drop)
+    }
+
+    /// What the machine has used by now.
+    pub(crate) fn usage(&mut self) -> Result<Usage> {
+        let said = self.shell("hyperscope-labguest usage")?;
+        serde_json::from_str(&said).map_err(BenchError::malformed("hyperscope-labguest usage"))
+    }
+
+    /// Runs the measured workload, and calls `report` at its begin and at its end.
+    pub(crate) fn measure(
+        &mut self,
+        time: Duration,
+        switches: u64,
+        with_score: bool,
+        report: &mut dyn FnMut(Boundary),
+    ) -> Result<Measured> {
+        let script = format!(
+            "exec hyperscope-labguest measure ms={} switches={switches} score={}",
+            time.as_millis(),
+            u8::from(with_score)
+        );
+        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        let mut outputs = Outputs {
+            stdout: &mut |bytes| {
+                let before = lines(&said);
+                said.extend_from_slice(bytes);
+                for boundary in
+                    [Boundary::Begin, Boundary::End].iter().take(lines(&said)).skip(before)
+                {
+                    report(*boundary);
+                }
+            },
+            stderr: &mut |bytes| errors.extend_from_slice(bytes),
+        };
+        self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
+        let said = String::from_utf8_lossy(&said);
+        // Two lines with nothing but the moment that they are, and what was measured.
+        let last = said.lines().nth(2).ok_or_else(|| BenchError::Malformed {
+            what: "hyperscope-labguest measure",
+            text: String::from_utf8_lossy(&errors).into_owned(),
+        })?;
+        serde_json::from_str(last).map_err(BenchError::malformed("hyperscope-labguest measure"))
+    }
+
+    fn put(&mut self, from: &Path, path: &str) -> Result<()> {
+        let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
+        Ok(self.0.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
+    }
+
+    /// Copies a file out.
+    pub(crate) fn get(&mut self, path: &str, to: &Path) -> Result<()> {
+        let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
+        Ok(self.0.get(path, &mut file)?)
+    }
+}
+
+fn shell(script: &str, timeout: Option<Duration>) -> Exec {
+    Exec {
+        argv: ["sh", "-c", script].map(str::to_owned).into(),
+        env: std::collections::BTreeMap::new(),
+        stdin: false,
+        timeout_ms: timeout.and_then(|time| time.as_millis().try_into().ok()),
+        detach_to: None,
+    }
+}
+
+/// Lines that are complete.
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == b'\n').count()
+}

@@ -1,0 +1,155 @@
+//! The outcome as tables, JSON and CSV.
+
+use lab::Accelerator;
+use report::{Report, Table, count};
+use stats::Estimate;
+
+use super::Outcome;
+use super::outcome::{Conditions, Row, Volume};
+use super::tracer::Part;
+use crate::bench::channels::float;
+use crate::bench::render::{NONE, draw, estimate, number, plain};
+
+impl Report for Outcome {
+    fn text(&self, width: Option<usize>) -> String {
+        let mut text = String::new();
+        if !self.tracers.is_empty() {
+            text.push_str(&draw(&self.tracers_table(), width));
+        }
+        if !self.volumes.is_empty() {
+            text.push_str(&draw(&self.volumes_table(), width));
+        }
+        text.push_str(&self.not_measured());
+        text.push_str(&self.conditions.notes());
+        text
+    }
+
+    fn document(&self) -> impl serde::Serialize {
+        self
+    }
+
+    /// A row for each part of each tracer, and one for its whole.
+    fn csv(&self) -> Table {
+        let mut rows: Vec<(&Row, &str, Option<Estimate>)> = Vec::new();
+        for row in &self.tracers {
+            rows.push((row, "whole", row.event_ns));
+            rows.extend(row.parts.iter().map(|cost| (row, cost.part.key(), cost.event_ns)));
+        }
+        let cells = |of: &dyn Fn(&Row) -> String| rows.iter().map(|(row, ..)| of(row)).collect();
+        let ends = |of: fn(Estimate) -> Option<f64>| {
+            rows.iter().map(|(.., cost)| plain(cost.and_then(of))).collect()
+        };
+        let mut table = Table::default();
+        table.names("subject", 0, cells(&|row| row.subject.name().to_owned()));
+        table.numbers("level", 0, cells(&|row| row.level.to_string()));
+        table.names("tracer", 0, cells(&|row| row.tracer.name().to_owned()));
+        table.names("part", 0, rows.iter().map(|(_, part, _)| (*part).to_owned()).collect());
+        table.numbers("event_ns", 0, ends(|cost| Some(cost.mean)));
+        table.numbers("event_ns_low", 0, ends(|cost| cost.low));
+        table.numbers("event_ns_high", 0, ends(|cost| cost.high));
+        table
+    }
+}
+
+impl Outcome {
+    /// Each tracer that was not measured, once.
+    fn not_measured(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for row in &self.tracers {
+            let Some(why) = &row.not_measured else { continue };
+            let line = format!("not measured: {}: {why}\n", row.tracer.name());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines.concat()
+    }
+
+    fn tracers_table(&self) -> Table {
+        let cells = |of: &dyn Fn(&Row) -> String| self.tracers.iter().map(of).collect::<Vec<_>>();
+        let mut table = Table::default();
+        table.names("subject", 0, cells(&|row| row.subject.name().to_owned()));
+        if self.tracers.iter().any(|row| row.level != 2) {
+            table.numbers("level", 0, cells(&|row| row.level.to_string()));
+        }
+        table.names("tracer", 0, cells(&|row| row.tracer.name().to_owned()));
+        let unit =
+            if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
+        table.numbers(&format!("{unit}/event"), 0, cells(&|row| estimate(row.event_ns, 0)));
+        table.numbers("times untraced", 0, cells(&|row| estimate(row.ratio, 2)));
+        for part in Part::ALL {
+            if self.tracers.iter().any(|row| row.part(part).is_some()) {
+                let cell = |row: &Row| estimate(row.part(part).and_then(|cost| cost.event_ns), 0);
+                table.numbers(&part.key().replace('_', " "), 1, cells(&cell));
+            }
+        }
+        table.numbers("exits/event", 0, cells(&|row| number(row.exits_per_event, 3)));
+        table.numbers("hypercalls/event", 2, cells(&|row| number(row.hypercalls_per_event, 3)));
+        let seen = |row: &Row| match (row.events_seen, row.events_made) {
+            (Some(seen), Some(made)) => format!("{} of {}", count(seen), count(made)),
+            _ => NONE.to_owned(),
+        };
+        table.numbers("events seen", 1, cells(&seen));
+        table
+    }
+
+    fn volumes_table(&self) -> Table {
+        let cells =
+            |of: &dyn Fn(&Volume) -> String| self.volumes.iter().map(of).collect::<Vec<_>>();
+        // The first way of a subject is the plainest.
+        let first = |of: &Volume| self.volumes.iter().find(|one| one.subject == of.subject);
+        let share = |one: &Volume, of: fn(&Volume) -> u64| {
+            let whole = first(one).map_or(0, of);
+            if whole == 0 {
+                NONE.to_owned()
+            } else {
+                format!("{:.1}", 100.0 * float(of(one)) / float(whole))
+            }
+        };
+        let mut table = Table::default();
+        table.names("subject", 0, cells(&|one| one.subject.name().to_owned()));
+        table.names("the host records", 0, cells(&|one| one.recorded.to_owned()));
+        let packed =
+            |one: &Volume| if one.packed { "packed" } else { "one a hypercall" }.to_owned();
+        table.names("events are", 0, cells(&packed));
+        table.numbers("host events", 0, cells(&|one| count(one.host_events)));
+        table.numbers("% of first", 1, cells(&|one| share(one, |one| one.host_events)));
+        table.numbers("bytes", 0, cells(&|one| count(one.bytes)));
+        table.numbers("% of first", 1, cells(&|one| share(one, |one| one.bytes)));
+        table.numbers("lost", 1, cells(&|one| count(one.host_events_lost)));
+        let seen =
+            |one: &Volume| format!("{} of {}", count(one.events_seen), count(one.events_made));
+        table.numbers("guest's events seen", 1, cells(&seen));
+        let unit =
+            if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
+        table.numbers(&format!("{unit}/event"), 0, cells(&|one| estimate(one.event_ns, 0)));
+        table.numbers("times untraced", 0, cells(&|one| estimate(one.ratio, 2)));
+        table
+    }
+}
+
+impl Conditions {
+    /// What the numbers are, and what executed the guest.
+    fn notes(&self) -> String {
+        let here = &self.surroundings;
+        let by = if here.accelerator == Some(Accelerator::Kvm) {
+            "KVM of this system executes the host, and nested KVM the guest."
+        } else if here.counts_instructions {
+            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
+             what caches, stalls and the processor's own work on exits would take is not in it."
+        } else {
+            "TCG emulation executes the guest: ratios between tracers mean something, absolute numbers don't."
+        };
+        format!(
+            "{} rounds of {} system calls, or half as many round trips of two switches; order from seed {}; {} runs made again.\n\
+             An event's cost is what its subject takes longer than untraced, of runs of one round; mean and 95% interval (Student's t).\n\
+             Parts are differences between steps, each of which does one thing more than the one before; together they are the whole.\n\
+             {}\n{by}\n",
+            self.rounds,
+            self.iterations,
+            self.seed,
+            self.repeated_runs,
+            here.load(),
+        )
+    }
+}

@@ -1,0 +1,257 @@
+//! Single things that make exits cost more or less, switched for a while.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::exitcost::undo::Undo;
+
+/// One thing that is switched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Toggle {
+    /// Doorbells come back to the program that has the machine, which rings them: no ioeventfd.
+    NoIoeventfd,
+    /// The kernel's vhost-net takes the frames that are sent, and not a thread of the program.
+    Vhost,
+    /// KVM has no interrupt controllers: ports of theirs and halts are the program's.
+    NoIrqchip,
+    /// A parameter of a kernel module has another value.
+    Parameter {
+        /// `MODULE/NAME`.
+        name: String,
+        /// The value.
+        value: String,
+    },
+    /// The kernel was booted with this on its command line, too; parameters of modules are
+    /// `MODULE.NAME=VALUE` there.
+    Boot {
+        /// The words.
+        text: String,
+    },
+    /// The kernels of guests were, whose hypervisors read it; written as for [`Self::Boot`].
+    GuestBoot {
+        /// The words.
+        text: String,
+    },
+    /// The lab's emulated processor has this beyond the usual, or less (`-npt`), by QEMU's name.
+    Processor {
+        /// The name.
+        name: String,
+    },
+    /// KVM's events are recorded.
+    KvmEvents,
+    /// Those of KVM and of the scheduler are.
+    KvmSchedEvents,
+    /// A probe at the function that looks at each exit is recorded.
+    Kprobe,
+    /// Each call of a kernel function is recorded.
+    Function,
+    /// Each call of a kernel function, and each return from one.
+    FunctionGraph,
+}
+
+/// Where tracing is.
+const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Functions that look at each exit, on AMD's and on Intel's processors.
+const EXIT_HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];
+
+impl Toggle {
+    /// As it is named in reports.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::NoIoeventfd => "no ioeventfd".into(),
+            Self::Vhost => "vhost".into(),
+            Self::NoIrqchip => "no irqchip in KVM".into(),
+            Self::Boot { text } => format!("booted with {text}"),
+            Self::GuestBoot { text } => format!("guests booted with {text}"),
+            Self::Processor { name } => match name.strip_prefix('-') {
+                Some(name) => format!("processor without {name}"),
+                None => format!("processor with {name}"),
+            },
+            Self::Parameter { name, value } => format!("{name}={value}"),
+            Self::KvmEvents => "kvm events".into(),
+            Self::KvmSchedEvents => "kvm and sched events".into(),
+            Self::Kprobe => "kprobe on exits".into(),
+            Self::Function => "function tracer".into(),
+            Self::FunctionGraph => "function_graph".into(),
+        }
+    }
+
+    /// What a word of a command line says; a parameter as `MODULE/NAME=VALUE`.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Vec<Self>> {
+        let one = match word {
+            "all" => return Some([Self::tracers(), Self::settings()].concat()),
+            "tracers" => return Some(Self::tracers()),
+            "settings" => return Some(Self::settings()),
+            "boot" => return Some(Self::boots()),
+            "no-ioeventfd" => Self::NoIoeventfd,
+            "vhost" => Self::Vhost,
+            "no-irqchip" => Self::NoIrqchip,
+            "kvm-events" => Self::KvmEvents,
+            "kvm-sched-events" => Self::KvmSchedEvents,
+            "kprobe" => Self::Kprobe,
+            "function" => Self::Function,
+            "function-graph" => Self::FunctionGraph,
+            other => Self::with_value(other)?,
+        };
+        Some(vec![one])
+    }
+
+    /// What a word says that has more than a name.
+    fn with_value(word: &str) -> Option<Self> {
+        let text = |prefix| {
+            let text: &str = word.strip_prefix(prefix)?;
+            let is_whole = !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+            is_whole.then(|| text.to_owned())
+        };
+        if let Some(text) = text("boot:") {
+            return Some(Self::Boot { text });
+        }
+        if let Some(text) = text("guest-boot:") {
+            return Some(Self::GuestBoot { text });
+        }
+        if let Some(name) = text("processor:") {
+            return Some(Self::Processor { name });
+        }
+        let (name, value) = word.split_once('=').filter(|(name, _)| name.contains('/'))?;
+        Some(Self::Parameter { name: name.into(), value: value.into() })
+    }
+
+    /// The tracers, from the least to the most that is recorded.
+    #[must_use]
+    pub fn tracers() -> Vec<Self> {
+        vec![
+            Self::KvmEvents,
+            Self::KvmSchedEvents,
+            Self::Kprobe,
+            Self::Function,
+            Self::FunctionGraph,
+        ]
+    }
+
+    /// What is no tracer: a parameter of KVM that matters for halts, and what machines can do without.
+    #[must_use]
+    pub fn settings() -> Vec<Self> {
+        let parameter =
+            |name: &str, value: &str| Self::Parameter { name: name.into(), value: value.into() };
+        vec![
+            parameter("kvm/halt_poll_ns", "0"),
+            parameter("kvm/nx_huge_pages", "off"),
+            parameter("kvm_intel/vmentry_l1d_flush", "never"),
+            Self::NoIoeventfd,
+            Self::Vhost,
+            Self::NoIrqchip,
+        ]
+    }
+
+    /// What is read as the kernel boots, or a module is loaded: mitigations of processors' faults, and what
+    /// KVM leaves to AMD's hardware.
+    #[must_use]
+    pub fn boots() -> Vec<Self> {
+        let words = [
+            "mitigations=off",
+            "kvm_amd.npt=0",
+            "kvm_amd.avic=1",
+            "kvm_amd.vls=0",
+            "kvm_amd.vgif=0",
+        ];
+        words.map(|text| Self::Boot { text: text.into() }).into()
+    }
+
+    /// Whether machines have to be booted for it.
+    #[must_use]
+    pub fn needs_boot(&self) -> bool {
+        matches!(self, Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. })
+    }
+
+    /// Switches it, until the change is undone. What machines do without is theirs alone, and nothing
+    /// here.
+    pub(crate) fn apply(&self, undo: &mut Undo) -> io::Result<()> {
+        match self {
+            Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip => Ok(()),
+            Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. } => {
+                Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "it is there once machines have booted: --lab boots them for it",
+                ))
+            }
+            Self::Parameter { name, value } => set_parameter(undo, name, value),
+            Self::KvmEvents => record(undo, &["kvm"]),
+            Self::KvmSchedEvents => record(undo, &["kvm", "sched"]),
+            Self::Kprobe => probe(undo),
+            Self::Function => {
+                let instance = instance(undo)?;
+                undo.write(&instance.join("current_tracer"), "function")
+            }
+            Self::FunctionGraph => graph(undo),
+        }
+    }
+}
+
+fn set_parameter(undo: &mut Undo, name: &str, value: &str) -> io::Result<()> {
+    let invalid =
+        || io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no MODULE/NAME"));
+    let (module, parameter) = name.split_once('/').ok_or_else(invalid)?;
+    let plain = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    if !plain(module) || !plain(parameter) {
+        return Err(invalid());
+    }
+    undo.write(&Path::new("/sys/module").join(module).join("parameters").join(parameter), value)
+}
+
+/// Where tracing is mounted.
+pub(crate) fn tracing() -> io::Result<PathBuf> {
+    let found = TRACING.map(PathBuf::from).into_iter().find(|at| at.join("instances").is_dir());
+    found.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or not ours")
+    })
+}
+
+/// Buffers of this program's own, which are overwritten and read by nobody: the cost is that of
+/// recording alone.
+fn instance(undo: &mut Undo) -> io::Result<PathBuf> {
+    let instance = tracing()?.join(format!("instances/hyperscope-bench-{}", std::process::id()));
+    undo.make(&instance)?;
+    Ok(instance)
+}
+
+fn record(undo: &mut Undo, systems: &[&str]) -> io::Result<()> {
+    let instance = instance(undo)?;
+    systems.iter().try_for_each(|system| {
+        undo.write_new(&instance.join("events").join(system).join("enable"), "1", "0")
+    })
+}
+
+fn probe(undo: &mut Undo) -> io::Result<()> {
+    let probes = tracing()?.join("kprobe_events");
+    let group = format!("hyperscope_bench_{}", std::process::id());
+    let mut set = Err(io::ErrorKind::NotFound.into());
+    for function in EXIT_HANDLERS {
+        set =
+            undo.append(&probes, &format!("p:{group}/exit {function}"), &format!("-:{group}/exit"));
+        if set.is_ok() {
+            break;
+        }
+    }
+    set?;
+    let instance = instance(undo)?;
+    undo.write_new(&instance.join("events").join(group).join("enable"), "1", "0")
+}
+
+/// Before Linux 6.13 only the first of all instances can do this: not where it is in use.
+fn graph(undo: &mut Undo) -> io::Result<()> {
+    let tracer = tracing()?.join("current_tracer");
+    let current = fs::read_to_string(&tracer)?;
+    if current.trim() != "nop" {
+        let text = format!("somebody's tracer is at work: {}", current.trim());
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    }
+    undo.write(&tracer, "function_graph")
+}

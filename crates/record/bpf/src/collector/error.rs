@@ -1,0 +1,65 @@
+//! Why nothing can be collected here.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::load::LoadError;
+use aya::maps::MapError;
+use tracefs::TracefsError;
+
+/// The collector's errors.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// A file failed.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried: "write".
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The processor is another one than the programs are made for.
+    #[error("hypercalls are collected on 64-bit x86 and Arm only")]
+    Architecture,
+    /// The programs can't run.
+    #[error(transparent)]
+    Programs(#[from] LoadError),
+    /// The trace clock can't be read.
+    #[error("the trace clock {name} can't be read")]
+    Clock {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<TracefsError>,
+    },
+    /// The kernel refused to wait.
+    #[error("cannot wait for BPF programs")]
+    Wait(#[source] io::Error),
+    /// A fault of this program.
+    #[error("the collector's thread panicked")]
+    Panicked,
+}
+
+/// The collector's results.
+pub type Result<T> = std::result::Result<T, CollectError>;
+
+impl From<MapError> for CollectError {
+    fn from(error: MapError) -> Self {
+        Self::Programs(error.into())
+    }
+}
+
+impl CollectError {
+    /// For `map_err`: a failed operation on a file.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    /// For `map_err`: the trace clock was not read.
+    pub(crate) fn clock(name: &str) -> impl FnOnce(TracefsError) -> Self {
+        move |source| Self::Clock { name: name.to_owned(), source: Box::new(source) }
+    }
+}

@@ -1,0 +1,102 @@
+//! The kernel's description of its types (BTF), KVM's module included.
+//!
+//! A module's types continue those of the kernel: their numbers and their
+//! texts continue where those end. So the two become one when their sections are concatenated.
+
+use std::fs;
+use std::path::Path;
+
+use aya::{Btf, Endianness};
+
+use crate::load::error::{LoadError, Result};
+
+const FOLDER: &str = "/sys/kernel/btf";
+/// The module of the processor's maker knows all types that are used here, those of the common one
+/// among them; where it is built in, the kernel does.
+const MODULES: [&str; 3] = ["kvm_amd", "kvm_intel", "kvm"];
+/// `struct btf_header`: magic, version, flags, its length; then offset and length of types and texts.
+const HEADER_BYTES: usize = 24;
+
+/// The kernel's types, and those of KVM's module where it is one.
+///
+/// # Errors
+/// When the kernel doesn't describe them.
+pub fn kernel_types() -> Result<Btf> {
+    let folder = Path::new(FOLDER);
+    let kernel = fs::read(folder.join("vmlinux")).map_err(|_| LoadError::NoBtf)?;
+    let module = MODULES.iter().find_map(|name| fs::read(folder.join(name)).ok());
+    let all = module.and_then(|module| joined(&kernel, &module)).unwrap_or(kernel);
+    Btf::parse(&all, Endianness::default()).map_err(|error| LoadError::Types(Box::new(error)))
+}
+
+/// Types and texts of both, in this order, under one header.
+fn joined(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
+    let (kernel, module) = (Sections::of(kernel)?, Sections::of(module)?);
+    let types = [kernel.types, module.types].concat();
+    let texts = [kernel.texts, module.texts].concat();
+    let mut all = kernel.head.to_vec();
+    let (types_bytes, texts_bytes) =
+        (u32::try_from(types.len()).ok()?, u32::try_from(texts.len()).ok()?);
+    all.extend((HEADER_BYTES as u32).to_ne_bytes());
+    for number in [0, types_bytes, types_bytes, texts_bytes] {
+        all.extend(number.to_ne_bytes());
+    }
+    all.extend(types);
+    all.extend(texts);
+    Some(all)
+}
+
+/// The parts of a BTF file.
+struct Sections<'b> {
+    /// Magic, version and flags.
+    head: &'b [u8],
+    types: &'b [u8],
+    texts: &'b [u8],
+}
+
+impl<'b> Sections<'b> {
+    fn of(bytes: &'b [u8]) -> Option<Self> {
+        let number = |at: usize| -> Option<usize> {
+            let bytes = bytes.get(at..)?.first_chunk()?;
+            usize::try_from(u32::from_ne_bytes(*bytes)).ok()
+        };
+        let header = number(4)?;
+        let section = |at: usize| {
+            let from = header.checked_add(number(at)?)?;
+            bytes.get(from..from.checked_add(number(at + 4)?)?)
+        };
+        Some(Self { head: bytes.get(..4)?, types: section(8)?, texts: section(16)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn btf(types: &[u8], texts: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x9f, 0xeb, 1, 0];
+        let sizes = [types.len() as u32, texts.len() as u32];
+        for number in [24, 0, sizes[0], sizes[0], sizes[1]] {
+            bytes.extend(u32::to_ne_bytes(number));
+        }
+        [bytes, types.to_vec(), texts.to_vec()].concat()
+    }
+
+    #[test]
+    fn sections_follow_each_other() {
+        let all = joined(&btf(b"kernel-types", b"\0kernel\0"), &btf(b"module", b"kvm\0")).unwrap();
+        assert_eq!(all, btf(b"kernel-typesmodule", b"\0kernel\0kvm\0"));
+        assert!(joined(&btf(b"", b""), b"\x9f\xeb\x01\0").is_none());
+        let mut wrong = btf(b"types", b"texts");
+        wrong[12] = 0xff;
+        assert!(joined(&wrong, &wrong).is_none());
+    }
+
+    #[test]
+    fn this_kernel_describes_its_types() {
+        match kernel_types() {
+            Ok(_) => {}
+            Err(error) => testkit::skip!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What programs take of the processor, where the kernel counts that.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use aya::Ebpf;
+use aya::sys::{Stats, enable_stats};
+
+use crate::load::object::program;
+
+/// The kernel counts run times of all BPF programs while this is there, which costs two looks at a clock for each run.
+#[derive(Debug)]
+pub struct RunTimes {
+    /// The kernel counts while somebody holds this.
+    held: Option<OwnedFd>,
+}
+
+impl RunTimes {
+    /// Has the kernel count, if it lets this user.
+    #[must_use]
+    pub fn count() -> Self {
+        Self { held: enable_stats(Stats::RunTime).ok() }
+    }
+
+    /// Whether it counts: somebody else may have it count all the time (`sysctl kernel.bpf_stats_enabled=1`).
+    #[must_use]
+    pub fn are_counted(&self) -> bool {
+        let setting = || fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled");
+        self.held.is_some() || setting().is_ok_and(|text| text.trim() == "1")
+    }
+
+    /// What programs of an object took since they were loaded, in nanoseconds; `None`: it is not counted.
+    pub fn of(&self, object: &mut Ebpf, names: &[&'static str]) -> Option<u64> {
+        if !self.are_counted() {
+            return None;
+        }
+        let mut all: u64 = 0;
+        for name in names {
+            let info = program(object, name).ok()?.info().ok()?;
+            all = all.saturating_add(u64::try_from(info.run_time().as_nanos()).ok()?);
+        }
+        Some(all)
+    }
+}

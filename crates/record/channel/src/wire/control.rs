@@ -1,0 +1,161 @@
+//! The control stream: messages with a head that says where each begins and ends.
+//!
+//! ```text
+//! offset  size
+//!      0     4  "HSCM"
+//!      4     2  kind of message
+//!      6     2  0
+//!      8     8  session: a number that the host chose
+//!     16     4  bytes of payload, at most MAX_PAYLOAD_BYTES
+//!     20     4  CRC-32 of the bytes before and of the payload
+//!     24     n  payload
+//! ```
+//!
+//! A serial port keeps what a client that is gone has left unread, and may begin in the middle of
+//! it: the decoder skips what is no message.
+
+use crate::wire::fields::Payload;
+use crate::wire::message::Message;
+
+/// What a message begins with.
+const MAGIC: [u8; 4] = *b"HSCM";
+/// Bytes of the head.
+const HEAD_BYTES: usize = 24;
+/// The longest payload. A message fits in the 32 KiB that one write to a virtio port takes.
+pub const MAX_PAYLOAD_BYTES: usize = 30 << 10;
+
+/// A message of a session as bytes; None when it is too long, as lists of thousands of events are.
+#[must_use]
+pub fn encode(session: u64, message: &Message) -> Option<Vec<u8>> {
+    let mut payload = Payload::default();
+    message.write(&mut payload);
+    if payload.0.len() > MAX_PAYLOAD_BYTES {
+        return None;
+    }
+    let length = u32::try_from(payload.0.len()).ok()?;
+    let mut head = Payload::default();
+    head.bytes(&MAGIC).u16(message.kind()).u16(0).u64(session).u32(length);
+    let crc = crc(&head.0, &payload.0);
+    head.u32(crc).bytes(&payload.0);
+    Some(head.0)
+}
+
+fn crc(head: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// Finds messages in a stream. It keeps the bytes of one message at most.
+#[derive(Debug, Default)]
+pub struct ControlDecoder {
+    bytes: Vec<u8>,
+    /// Bytes of those that were used.
+    used: usize,
+    skipped: u64,
+}
+
+impl ControlDecoder {
+    /// A decoder at the beginning of a stream, or anywhere in it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of the stream. [`ControlDecoder::next`] is asked until it gives nothing
+    /// before there are more, so that at most one message is kept in addition.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.used.min(self.bytes.len()));
+        self.used = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message and its session; None until there are more bytes.
+    #[allow(clippy::should_implement_trait, reason = "None is not the end")]
+    pub fn next(&mut self) -> Option<(u64, Message)> {
+        loop {
+            let rest = self.bytes.get(self.used..).unwrap_or_default();
+            let found = rest.windows(MAGIC.len()).position(|window| window == MAGIC);
+            // What may be the beginning of a magic number stays.
+            let skip = found.unwrap_or(rest.len().saturating_sub(MAGIC.len().saturating_sub(1)));
+            self.skip(skip);
+            found?;
+            match self.here() {
+                Here::Message(session, message, length) => {
+                    self.used = self.used.saturating_add(length);
+                    return Some((session, message));
+                }
+                Here::NotYet => return None,
+                Here::Nothing => self.skip(MAGIC.len()),
+            }
+        }
+    }
+
+    /// Stops waiting for the rest of a message whose sender seems to be gone: what came is looked
+    /// through for others.
+    pub fn give_up(&mut self) {
+        if matches!(self.here(), Here::NotYet)
+            && self.bytes.len().saturating_sub(self.used) >= HEAD_BYTES
+        {
+            self.skip(MAGIC.len());
+        }
+    }
+
+    /// Bytes that were part of no message.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.used = self.used.saturating_add(count);
+        self.skipped = self.skipped.saturating_add(count as u64);
+    }
+
+    /// What stands where a magic number does.
+    fn here(&self) -> Here {
+        let rest = self.bytes.get(self.used..).unwrap_or_default();
+        let Some((head, rest)) = rest.split_at_checked(HEAD_BYTES) else { return Here::NotYet };
+        let Some(head) = Head::read(head) else { return Here::Nothing };
+        let Some(payload) = rest.get(..head.length) else { return Here::NotYet };
+        if crc(&head.summed, payload) != head.crc {
+            return Here::Nothing;
+        }
+        match Message::read(head.kind, payload) {
+            Ok(message) => {
+                Here::Message(head.session, message, HEAD_BYTES.saturating_add(head.length))
+            }
+            Err(_) => Here::Nothing,
+        }
+    }
+}
+
+enum Here {
+    Message(u64, Message, usize),
+    NotYet,
+    Nothing,
+}
+
+struct Head {
+    kind: u16,
+    session: u64,
+    length: usize,
+    crc: u32,
+    /// What the checksum covers, in addition to the payload.
+    summed: [u8; HEAD_BYTES - 4],
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut fields = crate::wire::fields::Fields::new(bytes);
+        fields.take(MAGIC.len()).ok()?;
+        let kind = fields.u16().ok()?;
+        fields.u16().ok()?;
+        let session = fields.u64().ok()?;
+        let length = usize::try_from(fields.u32().ok()?).ok()?;
+        let crc = fields.u32().ok()?;
+        let summed = *bytes.first_chunk()?;
+        (length <= MAX_PAYLOAD_BYTES).then_some(Self { kind, session, length, crc, summed })
+    }
+}

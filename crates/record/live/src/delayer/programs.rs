@@ -1,0 +1,226 @@
+//! The BPF programs in the kernel, what they are to do, and what they count.
+
+use std::fmt;
+use std::time::Duration;
+
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
+use aya::programs::raw_trace_point::RawTracePointLink;
+use aya::{Ebpf, EbpfLoader};
+use bpf::load::{RunTimes, attach, attach_for, kernel_types, load_object, load_program, take_map};
+use timeline::delays::{DelayCounts, ReasonCounts};
+
+use crate::delayer::MAX_CODES;
+use crate::delayer::error::{DelayError, Result};
+
+/// The object, of `bpf/delay.bpf.c`; none where nobody knows what an exit looks like.
+#[cfg(target_arch = "x86_64")]
+static OBJECT: Option<&[u8]> =
+    Some(aya::include_bytes_aligned!("../../../../../bpf/delay_x86.bpf.o"));
+#[cfg(target_arch = "aarch64")]
+static OBJECT: Option<&[u8]> =
+    Some(aya::include_bytes_aligned!("../../../../../bpf/delay_arm64.bpf.o"));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+static OBJECT: Option<&[u8]> = None;
+
+/// The programs delay no exit for longer, whatever they are asked for.
+pub const MOST_DELAY: Duration = Duration::from_micros(100);
+/// Programs by their names, with their tracepoints: what sees that an exit is over, and what waits.
+const ON_ENTRY: (&str, &str) = ("on_entry", "kvm_entry");
+const ON_EXIT: (&str, &str) = ("on_exit", "kvm_exit");
+/// `enum count` in the programs.
+const PROGRESS: u32 = 0;
+const FOREIGN: u32 = 1;
+const OF_CODES: u32 = 2;
+const A_CODE: u32 = 4;
+/// `OF_SLOT` and `SLOTS`: counts of a slice, and slices whose counts are kept apart.
+const A_SLOT: u32 = OF_CODES + A_CODE * MAX_CODES as u32;
+const SLOTS: u32 = 4;
+/// `SLICE_SHIFT` and `SLICE_MASK`: where the word has the number of the slice.
+const SLICE_SHIFT: u32 = 40;
+const SLICE_MASK: u32 = 0xff_ffff;
+/// `struct thread` in the programs: whether it is delayed, and two words of their own.
+type ThreadValue = [u64; 3];
+
+/// A vCPU's thread that the programs know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedThread {
+    /// Its id.
+    pub tid: u32,
+    /// Whether its exits are delayed, or show progress only.
+    pub is_delayed: bool,
+}
+
+/// What the programs know from their beginning.
+#[derive(Clone, Debug, Default)]
+pub struct DelayPlan {
+    /// Threads of vCPUs.
+    pub threads: Vec<DelayedThread>,
+    /// By reason that may be delayed, its codes.
+    pub reasons: Vec<Vec<u64>>,
+    /// Codes of exits that show progress.
+    pub progress: Vec<u64>,
+}
+
+impl DelayPlan {
+    /// All codes, each once.
+    fn codes(&self) -> Vec<u64> {
+        let mut codes: Vec<u64> =
+            self.reasons.iter().flatten().chain(&self.progress).copied().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+}
+
+/// A slice of time, by the number that the programs know it by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SliceNumber(u32);
+
+/// Programs that run.
+pub struct Delayer {
+    /// Holds the programs.
+    object: Ebpf,
+    /// Has the program run that waits.
+    waits: Option<RawTracePointLink>,
+    run_times: RunTimes,
+    slice: SliceNumber,
+    setting: Array<MapData, u64>,
+    counts: PerCpuArray<MapData, u64>,
+    /// By reason, a bit for each of its codes.
+    places: Vec<u64>,
+}
+
+impl Delayer {
+    /// Has the programs run. Nothing is delayed yet.
+    ///
+    /// # Errors
+    /// When this kernel or this user has no way to it, or there are too many codes.
+    pub fn new(plan: &DelayPlan) -> Result<Self> {
+        let object = OBJECT.ok_or(DelayError::Architecture)?;
+        let codes = plan.codes();
+        if codes.len() > MAX_CODES {
+            return Err(DelayError::TooMany(codes.len()));
+        }
+        let bits = |of: &[u64]| bits(&codes, of);
+        let places: Vec<u64> = plan.reasons.iter().map(|reason| bits(reason)).collect();
+        let progress_places = bits(&plan.progress) as u32;
+        let mut room = [0; MAX_CODES];
+        room.iter_mut().zip(&codes).for_each(|(place, code)| *place = *code);
+        let (used, isa) = (codes.len() as u32, crate::host_isa());
+        let types = kernel_types()?;
+        let mut loader = EbpfLoader::new();
+        loader
+            .btf(Some(&types))
+            .override_global("codes", &room, true)
+            .override_global("codes_used", &used, true)
+            .override_global("progress_places", &progress_places, true)
+            .override_global("host_isa", &isa, cfg!(target_arch = "x86_64"));
+        let mut object = load_object(&mut loader, object)?;
+        for (name, _) in [ON_ENTRY, ON_EXIT] {
+            load_program(&mut object, name)?;
+        }
+        write_threads(take_map(&mut object, "threads")?, &plan.threads)?;
+        let (setting, counts) =
+            (take_map(&mut object, "setting")?, take_map(&mut object, "counts")?);
+        let run_times = RunTimes::count();
+        attach(&mut object, ON_ENTRY.0, ON_ENTRY.1)?;
+        let waits = Some(attach_for(&mut object, ON_EXIT.0, ON_EXIT.1)?);
+        let slice = SliceNumber::default();
+        Ok(Self { object, waits, run_times, slice, setting, counts, places })
+    }
+
+    /// Has the programs wait after all others that see an exit, such as those that began meanwhile: programs see an event in
+    /// the order in which they were attached, and to one that comes after the wait the delay is the guest's time. Nothing is
+    /// to be delayed or counted meanwhile.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn come_last(&mut self) -> Result<()> {
+        self.waits = None;
+        self.waits = Some(attach_for(&mut self.object, ON_EXIT.0, ON_EXIT.1)?);
+        Ok(())
+    }
+
+    /// CPU time that the programs took, their waits included, where the kernel counts that.
+    pub fn run_time_ns(&mut self) -> Option<u64> {
+        self.run_times.of(&mut self.object, &[ON_ENTRY.0, ON_EXIT.0])
+    }
+
+    /// The slice that begins next.
+    #[must_use]
+    pub const fn next_slice(&self) -> SliceNumber {
+        SliceNumber(self.slice.0.wrapping_add(1) & SLICE_MASK)
+    }
+
+    /// Begins a slice: from now on exits of this reason, by its place in the plan, are longer by this time; `None`: no
+    /// exits are.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn begin(&mut self, delay: Option<(usize, Duration)>) -> Result<SliceNumber> {
+        let slice = self.next_slice();
+        let word = delay.map_or(0, |(reason, delay)| {
+            let ns = delay.min(MOST_DELAY).as_nanos() as u64;
+            self.places.get(reason).map_or(0, |places| places << 32 | ns)
+        });
+        self.setting.set(0, word | u64::from(slice.0) << SLICE_SHIFT, 0)?;
+        self.slice = slice;
+        Ok(slice)
+    }
+
+    /// What was counted in a slice, and in those before it that had its place. An exit counts in the slice in which it came,
+    /// until the slice after that one is over.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn counts(&self, slice: SliceNumber) -> Result<DelayCounts> {
+        let first = slice.0 % SLOTS * A_SLOT;
+        let mut counts = DelayCounts {
+            progress: self.sum(first + PROGRESS)?,
+            foreign: self.sum(first + FOREIGN)?,
+            by_reason: Vec::new(),
+        };
+        for places in &self.places {
+            let mut sums = [0_u64; A_CODE as usize];
+            for place in (0..MAX_CODES as u32).filter(|place| places >> place & 1 == 1) {
+                for (at, sum) in (0..).zip(&mut sums) {
+                    let count = self.sum(first + OF_CODES + place * A_CODE + at)?;
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            let [delayed, delay_ns, handled, handled_ns] = sums;
+            counts.by_reason.push(ReasonCounts { delayed, delay_ns, handled, handled_ns });
+        }
+        Ok(counts)
+    }
+
+    fn sum(&self, at: u32) -> Result<u64> {
+        let values = self.counts.get(&at, 0)?;
+        Ok(values.iter().copied().fold(0, u64::saturating_add))
+    }
+}
+
+fn write_threads(
+    mut map: HashMap<MapData, u32, ThreadValue>,
+    threads: &[DelayedThread],
+) -> Result<()> {
+    for thread in threads {
+        map.insert(thread.tid, [thread.is_delayed.into(), 0, 0], 0)?;
+    }
+    Ok(())
+}
+
+/// A bit for each of these codes at its place among all.
+fn bits(all: &[u64], of: &[u64]) -> u64 {
+    let places = all.iter().enumerate().filter(|(_, code)| of.contains(code));
+    places.fold(0, |bits, (place, _)| bits | 1 << place)
+}
+
+impl fmt::Debug for Delayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delayer").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Slices of time with a delay each, in an order by chance, and what was done in them.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stats::Chance;
+use timeline::delays::{DelayCounts, DelaySlice};
+
+use crate::delayer::error::{DelayError, Result};
+use crate::delayer::programs::{Delayer, SliceNumber};
+
+/// Bytes of a file with a counter that are read.
+const MOST_COUNTER: usize = 64;
+
+/// What shows how far the workload is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Exits that the plan counts.
+    Exits,
+    /// A number in a file that grows: packets of a network device, requests of a disk.
+    Counter(PathBuf),
+}
+
+/// How time is cut.
+#[derive(Clone, Debug)]
+pub struct SlicePlan {
+    /// Reasons that are delayed in turn.
+    pub reasons: usize,
+    /// The delays; that there are slices without any goes without saying.
+    pub delays: Vec<Duration>,
+    /// How long a slice is.
+    pub slice: Duration,
+    /// See [`Progress`].
+    pub progress: Progress,
+    /// What the order is drawn from.
+    pub seed: u64,
+}
+
+impl SlicePlan {
+    /// The slices of a block: every reason with every delay, and one without.
+    fn block(&self) -> Vec<Option<(usize, Duration)>> {
+        let delayed = (0..self.reasons)
+            .flat_map(|reason| self.delays.iter().map(move |delay| Some((reason, *delay))));
+        delayed.chain([None]).collect()
+    }
+
+    /// How many slices a block has.
+    #[must_use]
+    pub fn slices_a_block(&self) -> usize {
+        self.reasons * self.delays.len() + 1
+    }
+}
+
+/// How often the programs come last again: whoever begins to look at exits meanwhile sees delays as the guest's time until
+/// then.
+const COME_LAST: Duration = Duration::from_secs(1);
+
+/// What exits of a last slice are waited for, until they are counted: longer than any delay.
+const LAST_ENDS: Duration = Duration::from_millis(5);
+
+/// Runs blocks of slices until `wait`, which waits for so long at most, says that it is over; what was not
+/// whole then is left out.
+///
+/// # Errors
+/// When the kernel refuses, or the progress can't be read.
+pub fn run(
+    delayer: &mut Delayer,
+    plan: &SlicePlan,
+    wait: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Vec<DelaySlice>> {
+    let mut slices = Slices::default();
+    let (mut chance, mut came_last) = (Chance::new(plan.seed), Instant::now());
+    loop {
+        let mut order = plan.block();
+        chance.shuffle(&mut order);
+        for delay in order {
+            slices.begin(delayer, plan, delay)?;
+            if wait(plan.slice) {
+                slices.running = None;
+                slices.pause(delayer, plan)?;
+                return Ok(slices.whole);
+            }
+        }
+        if came_last.elapsed() >= COME_LAST {
+            slices.pause(delayer, plan)?;
+            delayer.come_last()?;
+            came_last = Instant::now();
+        }
+    }
+}
+
+/// A slice that goes on.
+struct Running {
+    number: SliceNumber,
+    /// What its place had counted before.
+    before: DelayCounts,
+    begun: Instant,
+    /// What the file with the progress had then, if one shows it.
+    progress: Option<u64>,
+    delay: Option<(usize, Duration)>,
+}
+
+/// A slice that is over, and of whose exits some may still go on.
+struct Ended {
+    number: SliceNumber,
+    before: DelayCounts,
+    /// Of a file with the progress.
+    progress: Option<u64>,
+    slice: DelaySlice,
+}
+
+/// The slices that were run.
+#[derive(Default)]
+struct Slices {
+    whole: Vec<DelaySlice>,
+    running: Option<Running>,
+    ended: Option<Ended>,
+}
+
+impl Slices {
+    /// Begins one; the one that goes on is over with that.
+    fn begin(
+        &mut self,
+        delayer: &mut Delayer,
+        plan: &SlicePlan,
+        delay: Option<(usize, Duration)>,
+    ) -> Result<()> {
+        let number = delayer.next_slice();
+        let (before, progress) = (delayer.counts(number)?, progress(plan)?);
+        let begun = Instant::now();
+        delayer.begin(delay)?;
+        // All exits of the one before have ended by now, or are left out.
+        self.take_ended(delayer)?;
+        let running = Running { number, before, begun, progress, delay };
+        self.ended = self.running.replace(running).map(|over| over.end(begun, progress));
+        Ok(())
+    }
+
+    /// Ends the one that goes on: nothing is delayed until the next begins.
+    fn pause(&mut self, delayer: &mut Delayer, plan: &SlicePlan) -> Result<()> {
+        self.begin(delayer, plan, None)?;
+        self.running = None;
+        thread::sleep(LAST_ENDS);
+        self.take_ended(delayer)
+    }
+
+    /// Counts what came of the slice that is over.
+    fn take_ended(&mut self, delayer: &Delayer) -> Result<()> {
+        let Some(Ended { number, before, progress, mut slice }) = self.ended.take() else {
+            return Ok(());
+        };
+        slice.counts = delayer.counts(number)?.since(&before);
+        if let Some(progress) = progress {
+            slice.counts.progress = progress;
+        }
+        self.whole.push(slice);
+        Ok(())
+    }
+}
+
+impl Running {
+    fn end(self, end: Instant, progress: Option<u64>) -> Ended {
+        let Self { number, before, begun, progress: began_with, delay } = self;
+        let duration = end.duration_since(begun);
+        Ended {
+            number,
+            before,
+            progress: progress.zip(began_with).map(|(now, then)| now.saturating_sub(then)),
+            slice: DelaySlice {
+                delay_ns: delay.map(|(reason, delay)| (reason, delay.as_nanos() as u64)),
+                duration_ns: duration.as_nanos() as u64,
+                counts: DelayCounts::default(),
+            },
+        }
+    }
+}
+
+/// What a file says of the progress, where one shows it.
+fn progress(plan: &SlicePlan) -> Result<Option<u64>> {
+    match &plan.progress {
+        Progress::Exits => Ok(None),
+        Progress::Counter(path) => {
+            let found = counter(path);
+            found.map(Some).map_err(|error| DelayError::Counter(path.clone(), error))
+        }
+    }
+}
+
+/// The number in a file.
+fn counter(path: &PathBuf) -> io::Result<u64> {
+    let bytes = fs::read(path)?;
+    let text = bytes.get(..bytes.len().min(MOST_COUNTER)).unwrap_or_default();
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+    number.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_has_every_reason_with_every_delay_and_one_without() {
+        let delays = [2, 5].map(Duration::from_micros).to_vec();
+        let plan = SlicePlan {
+            reasons: 2,
+            delays: delays.clone(),
+            slice: Duration::from_millis(100),
+            progress: Progress::Exits,
+            seed: 1,
+        };
+        let block = plan.block();
+        assert_eq!(block.len(), 5);
+        assert_eq!(plan.slices_a_block(), 5);
+        assert_eq!(block.iter().filter(|one| one.is_none()).count(), 1);
+        assert!(block.contains(&Some((1, delays[1]))));
+    }
+
+    #[test]
+    fn counters_are_read_from_files() {
+        let path = PathBuf::from("/proc/sys/kernel/pid_max");
+        assert!(counter(&path).is_ok_and(|number| number > 0));
+        assert!(counter(&PathBuf::from("/proc/version")).is_err());
+    }
+}

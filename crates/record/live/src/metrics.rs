@@ -1,0 +1,27 @@
+//! What `hyperscope serve` says: a host's intervals added up to counters that never fall, as text for
+//! Prometheus (0.0.4), as OpenMetrics (1.0.0), as protocol buffers with native histograms, and as a page for people.
+//!
+//! ```text
+//!  live::Interval ─▶ Totals ─▶ page ─▶ text or protobuf, as a client accepts
+//!                    bounded      └──▶ status: HTML
+//! ```
+//!
+//! Nothing here knows of BPF or of sockets. Names and meanings: docs/serve.md.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+mod accept;
+mod exposition;
+mod page;
+mod protobuf;
+mod status;
+mod text;
+mod totals;
+mod vm;
+
+pub use accept::accepted;
+pub use exposition::Format;
+pub use page::page;
+pub use status::status;
+pub use totals::{LEAST_SERIES, Totals};

@@ -1,0 +1,110 @@
+//! What is added up of a VM.
+
+use std::collections::BTreeMap;
+
+use crate::{ACTIVITIES, Histogram, Row, States, Sums, Vcpu};
+
+use crate::metrics::text::HISTOGRAM_SERIES;
+
+/// Parts of exits, in the order of [`Exits::parts_ns`].
+pub(crate) const PARTS: [&str; 6] =
+    ["kernel", "user", "runnable", "blocked", "halt_poll", "before_exit"];
+/// Who dealt with exits, as [`Sums::handled`] has them.
+pub(crate) const HANDLED: [&str; 3] = ["kernel", "user", "l1"];
+/// Series of exits of a reason: their number, and their parts.
+pub(crate) const REASON_SERIES: usize = 1 + PARTS.len();
+/// Series that each VM has, those of exits without a reason of their own among them.
+pub(crate) const VM_SERIES: usize =
+    2 + ACTIVITIES.len() + 3 * HISTOGRAM_SERIES + HANDLED.len() + REASON_SERIES;
+
+/// An exit reason, and the level of the guest that it is of.
+pub(crate) type Reason = (u8, String);
+
+/// A VM since it was first seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vm {
+    /// vCPUs at the end of the latest interval.
+    pub(crate) vcpus: u64,
+    /// What they did.
+    pub(crate) states: States,
+    /// How long they waited for a CPU.
+    pub(crate) waits: Times,
+    /// How long exits took: of a guest that goes on, and of one that has nothing to do.
+    pub(crate) durations: [Times; 2],
+    /// Exits by who dealt with them.
+    pub(crate) handled: [u64; 3],
+    /// Exits by reason.
+    pub(crate) reasons: BTreeMap<Reason, Exits>,
+    /// Exits of reasons that there was no room for.
+    pub(crate) other: Exits,
+    /// The end of the latest interval in which it ran.
+    pub(crate) seen_ns: u64,
+}
+
+/// Exits of a reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exits {
+    pub(crate) count: u64,
+    pub(crate) parts_ns: [u64; PARTS.len()],
+}
+
+/// Times, counted in buckets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) histogram: Histogram,
+    pub(crate) sum_ns: u64,
+}
+
+impl Times {
+    fn add(&mut self, sums: &Sums) {
+        self.histogram.add(&sums.times);
+        self.sum_ns = self.sum_ns.saturating_add(sums.time_ns);
+    }
+}
+
+impl Exits {
+    pub(crate) fn add(&mut self, sums: &Sums) {
+        self.count = self.count.saturating_add(sums.count);
+        let parts = &sums.parts;
+        let more = [
+            parts.kernel_ns,
+            parts.user_ns,
+            parts.runnable_ns,
+            parts.blocked_ns,
+            parts.halt_poll_ns,
+            sums.before_exit_ns,
+        ];
+        for (to, more) in self.parts_ns.iter_mut().zip(more) {
+            *to = to.saturating_add(more);
+        }
+    }
+}
+
+impl Vm {
+    /// Series that it takes.
+    pub(crate) fn series(&self) -> usize {
+        VM_SERIES + self.reasons.len() * REASON_SERIES
+    }
+
+    /// Adds what a vCPU did.
+    pub(crate) fn add_vcpu(&mut self, vcpu: &Vcpu) {
+        self.vcpus += u64::from(!vcpu.gone);
+        self.states.add(&vcpu.states);
+        self.waits.add(&vcpu.waits);
+    }
+
+    /// Adds exits, but for what their reason has.
+    pub(crate) fn add_exits(&mut self, row: &Row) {
+        let [busy, waiting] = &mut self.durations;
+        if row.waiting { waiting } else { busy }.add(&row.sums);
+        for (to, more) in self.handled.iter_mut().zip(row.sums.handled) {
+            *to = to.saturating_add(more);
+        }
+    }
+
+    /// All exits, of whatever reason.
+    pub(crate) fn exits(&self) -> u64 {
+        let reasons = self.reasons.values().map(|exits| exits.count);
+        reasons.fold(self.other.count, u64::saturating_add)
+    }
+}

@@ -1,0 +1,264 @@
+//! What the screen shows and what its keys change: state alone, without a terminal.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::Interval;
+use crate::guest_views::SeenGuest;
+
+use crate::viewer::guests::of_process;
+use crate::viewer::tree::{Line, Place, Sort, lines};
+
+/// Intervals that a sparkline goes back.
+const HISTORY: usize = 120;
+/// The longest filter.
+const MOST_FILTER: usize = 64;
+
+/// A key, whatever the terminal calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// To the line above.
+    Up,
+    /// To the line below.
+    Down,
+    /// Shows what is below the line.
+    Right,
+    /// Hides it, or goes to the line that this one is below of.
+    Left,
+    /// As right and left in turn; ends a filter's text.
+    Enter,
+    /// Removes a character.
+    Backspace,
+    /// Removes the filter, or ends.
+    Escape,
+}
+
+/// A VM that was chosen on the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenVm {
+    /// Its name.
+    pub name: String,
+    /// The process that it is.
+    pub process: u32,
+}
+
+/// The screen of `hyperscope top`.
+#[derive(Debug, Default)]
+pub struct Screen {
+    interval: Option<Interval>,
+    /// What guests said of that interval.
+    guests: Vec<SeenGuest>,
+    sort: Sort,
+    filter: String,
+    /// The filter is being typed.
+    is_typing: bool,
+    is_paused: bool,
+    shows_help: bool,
+    /// The tasks of the chosen VM's guest in place of the lines.
+    shows_tasks: bool,
+    has_ended: bool,
+    /// The key for a recording was pressed, and nobody has taken note of it.
+    asks_to_record: bool,
+    /// What goes on besides the intervals.
+    notice: Option<String>,
+    open: BTreeSet<Place>,
+    selected: Option<Place>,
+    /// Costs of VMs and vCPUs in the intervals before, the newest last, in thousandths of a CPU.
+    history: BTreeMap<Place, VecDeque<u64>>,
+}
+
+impl Screen {
+    /// A new interval, whose rows are by vCPU, and what guests said of it. While paused it only counts for the
+    /// sparklines.
+    pub fn take(&mut self, interval: Interval, guests: Vec<SeenGuest>) {
+        let span_ns = interval.interval_ns().max(1);
+        let all = lines(&interval, Sort::Name, "", |place| place.vcpu.is_none());
+        let mut now: BTreeMap<Place, u64> = BTreeMap::new();
+        for line in all {
+            let thousandths = u128::from(line.cost_ns) * 1000 / u128::from(span_ns);
+            now.insert(line.place, u64::try_from(thousandths).unwrap_or(u64::MAX));
+        }
+        // What is gone goes from the history, too.
+        self.history.retain(|place, _| now.contains_key(place));
+        for (place, cost) in now {
+            let costs = self.history.entry(place).or_default();
+            costs.push_back(cost);
+            if costs.len() > HISTORY {
+                costs.pop_front();
+            }
+        }
+        if !self.is_paused || self.interval.is_none() {
+            (self.interval, self.guests) = (Some(interval), guests);
+        }
+    }
+
+    /// What a key does.
+    pub fn key(&mut self, key: Key) {
+        if self.is_typing {
+            self.type_filter(key);
+            return;
+        }
+        match key {
+            Key::Char('q') => self.has_ended = true,
+            Key::Escape if self.filter.is_empty() => self.has_ended = true,
+            Key::Escape => self.filter.clear(),
+            Key::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            Key::Char(' ') => self.is_paused = !self.is_paused,
+            Key::Char('/') => self.is_typing = true,
+            Key::Char('c') => self.sort = Sort::Cost,
+            Key::Char('e') => self.sort = Sort::Exits,
+            Key::Char('w') => self.sort = Sort::RunQueue,
+            Key::Char('p') => self.sort = Sort::P99,
+            Key::Char('n') => self.sort = Sort::Name,
+            Key::Char('g') => self.shows_tasks = !self.shows_tasks,
+            Key::Char('r') => self.asks_to_record = true,
+            Key::Up | Key::Char('k') => self.step(-1),
+            Key::Down | Key::Char('j') => self.step(1),
+            Key::Right | Key::Char('l') => self.open(true),
+            Key::Left => self.open(false),
+            Key::Enter => {
+                let is_open = self.selected.as_ref().is_some_and(|at| self.open.contains(at));
+                self.open(!is_open);
+            }
+            Key::Char(_) | Key::Backspace => {}
+        }
+    }
+
+    fn type_filter(&mut self, key: Key) {
+        match key {
+            Key::Enter => self.is_typing = false,
+            Key::Escape => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            Key::Backspace => {
+                self.filter.pop();
+            }
+            Key::Char(char) if self.filter.len() < MOST_FILTER => self.filter.push(char),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, by: isize) {
+        let lines = self.lines();
+        let at = self.selected_at(&lines).unwrap_or(0);
+        let to = at.saturating_add_signed(by).min(lines.len().saturating_sub(1));
+        self.selected = lines.get(to).map(|line| line.place.clone());
+    }
+
+    fn open(&mut self, is_open: bool) {
+        let lines = self.lines();
+        let Some(at) = self.selected_at(&lines) else { return };
+        let Some(line) = lines.get(at) else { return };
+        self.selected = Some(line.place.clone());
+        if is_open {
+            self.open.insert(line.place.clone());
+        } else if !self.open.remove(&line.place) {
+            let depth = line.depth();
+            let above = lines.iter().take(at).rev().find(|line| line.depth() < depth);
+            self.selected = above.or(Some(line)).map(|line| line.place.clone());
+        }
+    }
+
+    /// Whether the key for a recording was pressed since this was asked last.
+    pub fn take_record_key(&mut self) -> bool {
+        std::mem::take(&mut self.asks_to_record)
+    }
+
+    /// The VM that the chosen line is of; `None` where there is none, or it is that of what had no room.
+    #[must_use]
+    pub fn vm_under_cursor(&self) -> Option<ChosenVm> {
+        let lines = self.lines();
+        let place = &lines.get(self.selected_at(&lines)?)?.place;
+        let vcpu = self.interval.as_ref()?.vcpus.iter().find(|vcpu| vcpu.vm == place.vm)?;
+        Some(ChosenVm { name: vcpu.vm.clone(), process: vcpu.process })
+    }
+
+    /// What stands above the keys from now on. Returns whether it is another text than before.
+    pub fn set_notice(&mut self, notice: Option<String>) -> bool {
+        let is_new = self.notice != notice;
+        self.notice = notice;
+        is_new
+    }
+
+    pub(crate) fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// Ends it, whatever is being typed.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Whether the user has seen enough.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What is shown.
+    #[must_use]
+    pub(crate) fn interval(&self) -> Option<&Interval> {
+        self.interval.as_ref()
+    }
+
+    /// Its lines.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let Some(interval) = &self.interval else { return Vec::new() };
+        lines(interval, self.sort, &self.filter, |place| self.is_open(place))
+    }
+
+    /// While a filter is there, all that it finds is shown.
+    pub(crate) fn is_open(&self, place: &Place) -> bool {
+        !self.filter.is_empty() || self.open.contains(place)
+    }
+
+    /// The place of the chosen line: the first one where it is gone.
+    pub(crate) fn selected_at(&self, lines: &[Line]) -> Option<usize> {
+        let chosen = self.selected.as_ref();
+        let at = lines.iter().position(|line| Some(&line.place) == chosen);
+        at.or((!lines.is_empty()).then_some(0))
+    }
+
+    /// Costs of a line in the intervals before.
+    pub(crate) fn history(&self, place: &Place) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        self.history.get(place).into_iter().flatten().copied()
+    }
+
+    pub(crate) fn sort(&self) -> Sort {
+        self.sort
+    }
+
+    pub(crate) fn filter(&self) -> (&str, bool) {
+        (&self.filter, self.is_typing)
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    pub(crate) fn shows_help(&self) -> bool {
+        self.shows_help
+    }
+
+    /// What the guest of the chosen line's VM said, where it was asked.
+    pub(crate) fn guest_under_cursor(&self) -> Option<&SeenGuest> {
+        of_process(&self.guests, self.vm_under_cursor()?.process)
+    }
+
+    /// How the user named that guest.
+    #[must_use]
+    pub fn asked_under_cursor(&self) -> Option<String> {
+        Some(self.guest_under_cursor()?.asked.clone())
+    }
+
+    /// Whether guests were asked how they see themselves.
+    pub(crate) fn has_guests(&self) -> bool {
+        !self.guests.is_empty()
+    }
+
+    pub(crate) fn shows_tasks(&self) -> bool {
+        self.shows_tasks
+    }
+}

@@ -1,0 +1,264 @@
+//! An interval as a tree: VMs, their vCPUs, the reasons of these, each with the same numbers, sorted and
+//! filtered. Of guests that run guests of their own, levels stand apart.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::{Histogram, Interval, Row, Vcpu};
+use timeline::VcpuActivity;
+
+/// What lines are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// What handling exits took on a CPU.
+    #[default]
+    Cost,
+    /// Exits.
+    Exits,
+    /// Time that could have been run, and wasn't.
+    RunQueue,
+    /// The 99th percentile of times.
+    P99,
+    /// By name.
+    Name,
+}
+
+impl Sort {
+    /// All, in the order of their keys' help.
+    pub const ALL: [Self; 5] = [Self::Cost, Self::Exits, Self::RunQueue, Self::P99, Self::Name];
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cost => "cost",
+            Self::Exits => "exits",
+            Self::RunQueue => "run queue",
+            Self::P99 => "p99",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// Which line this is: a VM, a vCPU of it, a level of either, a reason.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The VM's name.
+    pub vm: String,
+    /// A vCPU.
+    pub vcpu: Option<u32>,
+    /// The part of a VM or a vCPU that is of one level.
+    pub level: Option<u8>,
+    /// A reason and its level.
+    pub reason: Option<(String, u8)>,
+}
+
+/// A line of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Which.
+    pub place: Place,
+    /// Exits.
+    pub exits: u64,
+    /// What they took on CPUs; null of waiting exits, which cost nothing.
+    pub cost_ns: u64,
+    /// Without a CPU though there was something to do.
+    pub run_queue_ns: u64,
+    /// In the guest, of a VM or a vCPU.
+    pub guest_ns: u64,
+    /// Times of exits that don't wait; of a reason, of its own.
+    pub times: Histogram,
+    /// Waits for a CPU.
+    pub waits: Histogram,
+    /// A guest with nothing to do.
+    pub waiting: bool,
+}
+
+impl Line {
+    fn new(place: Place) -> Self {
+        Self {
+            place,
+            exits: 0,
+            cost_ns: 0,
+            run_queue_ns: 0,
+            guest_ns: 0,
+            times: Histogram::default(),
+            waits: Histogram::default(),
+            waiting: false,
+        }
+    }
+
+    /// How deep it stands.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let is_part = self.place.reason.is_some() || self.place.level.is_some();
+        usize::from(self.place.vcpu.is_some()) + usize::from(is_part)
+    }
+
+    /// Whether it may have lines below it.
+    #[must_use]
+    pub fn can_open(&self) -> bool {
+        self.place.reason.is_none() && self.place.level.is_none()
+    }
+
+    /// Its own name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (&self.place.reason, self.place.level, self.place.vcpu) {
+            (Some((reason, level)), ..) if *level > 1 => format!("{reason} (L{level})"),
+            (Some((reason, _)), ..) => reason.clone(),
+            (None, Some(level), _) => format!("level {level}"),
+            (None, None, Some(vcpu)) => format!("vCPU {vcpu}"),
+            (None, None, None) => self.place.vm.clone(),
+        }
+    }
+
+    fn add_exits(&mut self, row: &Row, alone: bool) {
+        self.exits = self.exits.saturating_add(row.sums.count);
+        if !row.waiting {
+            self.cost_ns = self.cost_ns.saturating_add(row.sums.cost_ns());
+        }
+        if !row.waiting || alone {
+            self.times.add(&row.sums.times);
+        }
+    }
+
+    /// Of the reason that the line is of.
+    fn add_own_exits(&mut self, row: &Row) {
+        self.waiting = row.waiting;
+        self.run_queue_ns = self.run_queue_ns.saturating_add(row.sums.parts.runnable_ns);
+        self.add_exits(row, true);
+    }
+
+    fn add_vcpu(&mut self, vcpu: &Vcpu) {
+        let of = |activity| vcpu.states.of(activity);
+        let queue = of(VcpuActivity::Preempted).saturating_add(of(VcpuActivity::Waiting));
+        self.run_queue_ns = self.run_queue_ns.saturating_add(queue);
+        self.add_guest(of(VcpuActivity::Guest));
+        self.waits.add(&vcpu.waits.times);
+    }
+
+    fn add_guest(&mut self, guest_ns: u64) {
+        self.guest_ns = self.guest_ns.saturating_add(guest_ns);
+    }
+}
+
+/// The lines of an interval whose rows are by vCPU: each VM with its levels, if it has several; its vCPUs below it, and
+/// their levels and reasons below those, as far as `is_open` says. Of a filter only lines count whose VM or reason holds it.
+pub(crate) fn lines(
+    interval: &Interval,
+    sort: Sort,
+    filter: &str,
+    is_open: impl Fn(&Place) -> bool,
+) -> Vec<Line> {
+    let all = sums(interval, filter);
+    let mut vms: Vec<&Line> = all.values().filter(|line| line.depth() == 0).collect();
+    order(&mut vms, sort);
+    let mut lines = Vec::new();
+    for vm in vms {
+        lines.push(vm.clone());
+        lines.extend(levels(&all, &vm.place));
+        if !is_open(&vm.place) {
+            continue;
+        }
+        for vcpu in below(&all, &vm.place, sort) {
+            lines.push(vcpu.clone());
+            if is_open(&vcpu.place) {
+                lines.extend(levels(&all, &vcpu.place));
+                lines.extend(below(&all, &vcpu.place, sort).into_iter().cloned());
+            }
+        }
+    }
+    lines
+}
+
+/// A VM's vCPUs, or a vCPU's reasons.
+fn below<'l>(all: &'l BTreeMap<Place, Line>, place: &Place, sort: Sort) -> Vec<&'l Line> {
+    let is_below = |line: &&Line| match place.vcpu {
+        None => line.place.vcpu.is_some() && line.can_open(),
+        Some(_) => line.place.reason.is_some(),
+    };
+    let mut lines: Vec<&Line> = within(all, place).filter(is_below).collect();
+    order(&mut lines, sort);
+    lines
+}
+
+/// The levels of a VM or a vCPU, the lowest first; none where there is one alone.
+fn levels(all: &BTreeMap<Place, Line>, place: &Place) -> Vec<Line> {
+    let of_place = within(all, place).take_while(|line| line.place.vcpu == place.vcpu);
+    let levels: Vec<Line> = of_place.filter(|line| line.place.level.is_some()).cloned().collect();
+    if levels.len() > 1 { levels } else { Vec::new() }
+}
+
+/// All lines of a VM, or of a vCPU: they stand one after the other.
+fn within<'l>(all: &'l BTreeMap<Place, Line>, place: &Place) -> impl Iterator<Item = &'l Line> {
+    let of = place.clone();
+    all.range(place.clone()..).map(|(_, line)| line).take_while(move |line| {
+        line.place.vm == of.vm && (of.vcpu.is_none() || line.place.vcpu == of.vcpu)
+    })
+}
+
+/// By place, so that lines of the same weight don't change places.
+fn order(lines: &mut [&Line], sort: Sort) {
+    match sort {
+        Sort::Cost => lines.sort_by_key(|line| (line.waiting, Reverse(line.cost_ns))),
+        Sort::Exits => lines.sort_by_key(|line| Reverse(line.exits)),
+        Sort::RunQueue => lines.sort_by_key(|line| Reverse(line.run_queue_ns)),
+        Sort::P99 => {
+            lines.sort_by_key(|line| (line.waiting, Reverse(line.times.quantile_ns(0.99))));
+        }
+        Sort::Name => {}
+    }
+}
+
+fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
+    let mut all = BTreeMap::new();
+    for row in &interval.rows {
+        let vm = row.vm.clone().unwrap_or_else(|| "other".to_owned());
+        if !vm.contains(filter) && !row.reason.contains(filter) {
+            continue;
+        }
+        let vcpu = Some(row.vcpu.unwrap_or_default());
+        let reason = Some((row.reason.clone(), row.level));
+        let own = Place { vm: vm.clone(), vcpu, level: None, reason };
+        line_at(&mut all, own).add_own_exits(row);
+        for (vcpu, level) in parts(vcpu, row.level) {
+            let place = Place { vm: vm.clone(), vcpu, level, reason: None };
+            line_at(&mut all, place).add_exits(row, false);
+        }
+    }
+    // Of a reason that is asked for, its vCPUs; of none, all there are.
+    for vcpu in &interval.vcpus {
+        let number = Some(vcpu.vcpu.unwrap_or_default());
+        let own = Place { vm: vcpu.vm.clone(), vcpu: number, level: None, reason: None };
+        if vcpu.vm.contains(filter) || all.contains_key(&own) {
+            add_states(&mut all, vcpu, number);
+        }
+    }
+    all
+}
+
+/// Adds what a vCPU did to its lines and to those of its VM.
+fn add_states(all: &mut BTreeMap<Place, Line>, vcpu: &Vcpu, number: Option<u32>) {
+    let nested_ns = vcpu.states.nested_ns();
+    let own_ns = vcpu.states.of(VcpuActivity::Guest).saturating_sub(nested_ns);
+    for number in [number, None] {
+        let place = |level| Place { vm: vcpu.vm.clone(), vcpu: number, level, reason: None };
+        line_at(all, place(None)).add_vcpu(vcpu);
+        for (level, guest_ns) in [(1, own_ns), (2, nested_ns)] {
+            if guest_ns > 0 {
+                line_at(all, place(Some(level))).add_guest(guest_ns);
+            }
+        }
+    }
+}
+
+fn line_at(all: &mut BTreeMap<Place, Line>, place: Place) -> &mut Line {
+    all.entry(place.clone()).or_insert_with(|| Line::new(place))
+}
+
+/// The vCPUs and levels whose lines an exit of a vCPU at a level belongs to; one whose level is not known is the guest's.
+fn parts(vcpu: Option<u32>, level: u8) -> impl Iterator<Item = (Option<u32>, Option<u8>)> {
+    let level = Some(level.max(1));
+    [(vcpu, None), (None, None), (vcpu, level), (None, level)].into_iter()
+}

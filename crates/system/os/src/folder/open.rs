@@ -1,0 +1,415 @@
+//! Opening a folder, and making files and folders in it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, fstatvfs,
+    fsync, mkdirat, openat, statat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::folder::file::OutFile;
+use crate::folder::modes::Modes;
+use crate::folder::observer::{Observer, Operation, before, uninterrupted};
+
+/// An open folder of this user's. Clones are the same folder.
+#[derive(Clone, Debug)]
+pub struct Folder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    fd: OwnedFd,
+    /// As it was named: for messages, and for readers that take a path.
+    path: PathBuf,
+    modes: Modes,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+/// Whether a folder was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It was made.
+    New,
+    /// It was there before.
+    Before,
+}
+
+const FOLDER_FLAGS: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+impl Folder {
+    /// Opens a folder that is there.
+    ///
+    /// # Errors
+    /// When there is none, it is a link, another user's, or writable for others.
+    pub fn open(path: &Path, modes: Modes) -> io::Result<Self> {
+        Self::open_in(CWD, path, path.to_owned(), modes, None)
+    }
+
+    /// Opens a folder, and makes it where there is none. The folder above it may be anybody's.
+    ///
+    /// # Errors
+    /// As [`Folder::open`], and when it can't be made.
+    pub fn open_or_make(
+        path: &Path,
+        modes: Modes,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> io::Result<(Self, Made)> {
+        Self::open_or_make_in(CWD, path, path.to_owned(), modes, observer)
+    }
+
+    /// Makes a folder where there is none.
+    ///
+    /// # Errors
+    /// When something of that name is there, or it can't be made.
+    pub fn make(path: &Path, modes: Modes) -> io::Result<Self> {
+        mkdirat(CWD, path, modes.folder())?;
+        let made = Self::open(path, modes)?;
+        made.keep_to_modes()?;
+        Ok(made)
+    }
+
+    fn open_or_make_in(
+        at: BorrowedFd<'_>,
+        name: &Path,
+        path: PathBuf,
+        modes: Modes,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> io::Result<(Self, Made)> {
+        let made = uninterrupted(|| {
+            before(observer.as_ref(), &Operation::MakeFolder(&path))?;
+            match mkdirat(at, name, modes.folder()) {
+                Ok(()) => Ok(Made::New),
+                Err(Errno::EXIST) => Ok(Made::Before),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        let folder = Self::open_in(at, name, path, modes, observer)?;
+        if made == Made::New {
+            folder.keep_to_modes()?;
+        }
+        Ok((folder, made))
+    }
+
+    fn open_in(
+        at: BorrowedFd<'_>,
+        name: &Path,
+        path: PathBuf,
+        modes: Modes,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> io::Result<Self> {
+        let fd = openat(at, name, FOLDER_FLAGS, Mode::empty()).map_err(|error| match error {
+            // What NOFOLLOW says of a link, with DIRECTORY and without.
+            Errno::NOTDIR | Errno::LOOP => not_a_folder(&error.into()),
+            error => error.into(),
+        })?;
+        check_folder(&fstat(&fd)?)?;
+        Ok(Self(Arc::new(Inner { fd, path, modes, observer })))
+    }
+
+    /// The umask of whoever started this program may be wider or narrower than what was asked for.
+    fn keep_to_modes(&self) -> io::Result<()> {
+        Ok(fchmod(&self.0.fd, self.0.modes.folder())?)
+    }
+
+    /// A folder in it; made where there is none.
+    ///
+    /// # Errors
+    /// As [`Folder::open_or_make`].
+    pub fn subfolder(&self, name: &str) -> io::Result<Self> {
+        let (name, path) = self.named(name)?;
+        let Inner { modes, observer, .. } = &*self.0;
+        let made = Self::open_or_make_in(self.0.fd.as_fd(), name, path, *modes, observer.clone());
+        made.map(|(folder, _)| folder)
+    }
+
+    /// A folder in it that is there.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub fn existing_subfolder(&self, name: &str) -> io::Result<Self> {
+        let (name, path) = self.named(name)?;
+        let Inner { modes, observer, .. } = &*self.0;
+        Self::open_in(self.0.fd.as_fd(), name, path, *modes, observer.clone())
+    }
+
+    /// A new file in it.
+    ///
+    /// # Errors
+    /// When something of that name is there, a link that leads nowhere, too.
+    pub fn create_new(&self, name: &str) -> io::Result<OutFile> {
+        let (name, path) = self.named(name)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+        let file = uninterrupted(|| {
+            self.before(&Operation::Open(&path))?;
+            self.open_file(name, flags, self.0.modes.file())
+        })?;
+        fchmod(&file, self.0.modes.file())?;
+        OutFile::new(file, path, self.0.observer.clone())
+    }
+
+    /// A file in it that is written on at its end; made where there is none.
+    ///
+    /// # Errors
+    /// When it is a link, no file, another user's, or known under another name, too.
+    pub fn append(&self, name: &str) -> io::Result<OutFile> {
+        match self.create_new(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        let (name, path) = self.named(name)?;
+        let file = self.open_file(name, OFlags::WRONLY, Mode::empty())?;
+        check_file(&fstat(&file)?)?;
+        OutFile::new(file, path, self.0.observer.clone())
+    }
+
+    /// A file in it, to be read.
+    ///
+    /// # Errors
+    /// As [`Folder::append`], and when there is none.
+    pub fn read(&self, name: &str) -> io::Result<File> {
+        let (name, _) = self.named(name)?;
+        let file = self.open_file(name, OFlags::RDONLY, Mode::empty())?;
+        check_file(&fstat(&file)?)?;
+        Ok(file)
+    }
+
+    /// A file in it for locks and small texts, to be read and written; made where there is none.
+    ///
+    /// # Errors
+    /// As [`Folder::append`].
+    pub fn read_write(&self, name: &str) -> io::Result<File> {
+        let (name, path) = self.named(name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let file = uninterrupted(|| {
+            self.before(&Operation::Open(&path))?;
+            self.open_file(name, flags, self.0.modes.file())
+        })?;
+        check_file(&fstat(&file)?)?;
+        Ok(file)
+    }
+
+    fn open_file(&self, name: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+        // A FIFO that is there must not hold this up until somebody opens its other end.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = openat(&self.0.fd, name, flags, mode).map_err(|error| match error {
+            Errno::LOOP => io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is a symbolic link, which is not followed here: remove it",
+            ),
+            error => error.into(),
+        })?;
+        Ok(file.into())
+    }
+
+    /// Whether something of that name is in it, a link that leads nowhere, too.
+    #[must_use]
+    pub fn holds(&self, name: &str) -> bool {
+        self.stat(name).is_ok()
+    }
+
+    /// Whether it is what its path leads to now.
+    #[must_use]
+    pub fn is_at_its_path(&self) -> bool {
+        let there = statat(CWD, self.path(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+        there.is_ok_and(|there| self.identity().is_ok_and(|own| own == there))
+    }
+
+    /// Where it is now; `None`: it was removed.
+    #[must_use]
+    pub fn place(&self) -> Option<PathBuf> {
+        if self.is_at_its_path() {
+            return Some(self.path().to_owned());
+        }
+        // A folder without a name has no link to itself, and none above it.
+        let is_there = fstat(&self.0.fd).is_ok_and(|stat| stat.st_nlink > 0);
+        let open = format!("/proc/self/fd/{}", self.0.fd.as_raw_fd());
+        std::fs::read_link(open).ok().filter(|_| is_there)
+    }
+
+    /// Whether an open file is still the one of that name in it.
+    #[must_use]
+    pub fn is_still(&self, name: &str, file: &File) -> bool {
+        let same = |of: Stat| fstat(file).is_ok_and(|open| identity(&open) == identity(&of));
+        self.stat(name).is_ok_and(same)
+    }
+
+    pub(crate) fn stat(&self, name: &str) -> io::Result<Stat> {
+        let (name, _) = self.named(name)?;
+        Ok(statat(&self.0.fd, name, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Names of what is in it.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let entries = Dir::read_from(&self.0.fd)?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            // All names in it are this program's; another's stays as it is.
+            if let Ok(name) = entry.file_name().to_str()
+                && !matches!(name, "." | "..")
+            {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Gives it and all in it to another user and group, itself last.
+    ///
+    /// # Errors
+    /// When that is not allowed.
+    pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
+        let owner = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        for name in self.names()? {
+            if FileType::from_raw_mode(self.stat(&name)?.st_mode).is_dir() {
+                self.existing_subfolder(&name)?.give_to(user, group)?;
+            } else {
+                chownat(&self.0.fd, &*name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
+        Ok(rustix::fs::fchown(&self.0.fd, owner.0, owner.1)?)
+    }
+
+    /// Has its list of names on the disk: files that were made, renamed and removed.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn sync(&self) -> io::Result<()> {
+        uninterrupted(|| {
+            self.before(&Operation::Sync(&self.0.path))?;
+            match fsync(&self.0.fd) {
+                // A filesystem that has nothing to do for that.
+                Ok(()) | Err(Errno::INVAL) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
+    /// Bytes that there is still room for where it is.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let of = fstatvfs(&self.0.fd)?;
+        let free = if geteuid().is_root() { of.f_bfree } else { of.f_bavail };
+        Ok(free.saturating_mul(of.f_frsize))
+    }
+
+    /// Bytes of the files in it and in folders in it.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn bytes(&self) -> io::Result<u64> {
+        let mut bytes = 0_u64;
+        for name in self.names()? {
+            let stat = self.stat(&name)?;
+            bytes = bytes.saturating_add(if FileType::from_raw_mode(stat.st_mode).is_dir() {
+                self.existing_subfolder(&name)?.bytes()?
+            } else {
+                u64::try_from(stat.st_size).unwrap_or(0)
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// The path that it was opened by. Whoever uses that follows links, and finds another folder
+    /// where this one was renamed.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The permissions of what is made in it.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        self.0.modes
+    }
+
+    /// The numbers of its filesystem and of itself in there: no other folder has both.
+    ///
+    /// # Errors
+    /// When it can't be asked.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok(identity(&fstat(&self.0.fd)?))
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.0.fd
+    }
+
+    pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
+        self.0.observer.clone()
+    }
+
+    pub(crate) fn before(&self, operation: &Operation<'_>) -> io::Result<()> {
+        before(self.0.observer.as_ref(), operation)
+    }
+
+    /// A plain name as it is used with the descriptor, and the whole path for messages.
+    pub(crate) fn named<'n>(&self, name: &'n str) -> io::Result<(&'n Path, PathBuf)> {
+        if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
+            let text = format!("{name:?} is no plain name of a file");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok((Path::new(name), self.0.path.join(name)))
+    }
+}
+
+#[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "other sizes elsewhere")]
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}
+
+fn not_a_folder(error: &io::Error) -> io::Error {
+    let text = format!("it is a symbolic link or no folder ({error}): name the folder itself");
+    io::Error::new(io::ErrorKind::NotADirectory, text)
+}
+
+/// Whether what is made in a folder stays what it is.
+fn check_folder(stat: &Stat) -> io::Result<()> {
+    check_owner(stat)?;
+    let others = stat.st_mode & 0o022;
+    if others != 0 {
+        let text = format!(
+            "others may write into it (mode {:04o}): name a new folder, or chmod go-w it and check what is in it",
+            stat.st_mode & 0o7777
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(())
+}
+
+/// Whether writing a file that is there writes that file, and nothing else.
+fn check_file(stat: &Stat) -> io::Result<()> {
+    let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if !FileType::from_raw_mode(stat.st_mode).is_file() {
+        return refused("it is no regular file: remove it");
+    }
+    check_owner(stat)?;
+    if stat.st_nlink > 1 {
+        return refused("it has another name, too (a hard link): remove it");
+    }
+    Ok(())
+}
+
+fn check_owner(stat: &Stat) -> io::Result<()> {
+    let own = geteuid().as_raw();
+    if stat.st_uid == own {
+        return Ok(());
+    }
+    let text = format!(
+        "it belongs to user {}, and this program writes as user {own} only what is its own: name \
+         another one, or remove it",
+        stat.st_uid
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
