@@ -25,7 +25,7 @@ const SEEN: &str = "
     sleep 0.5
     hyperscope top --interval 500ms --format jsonl > /tmp/top.jsonl & top=$!
     hyperscope serve > /tmp/serve.said 2>&1 & serve=$!
-    hyperscope record --flight 120s --size 64M --clock mono -o /tmp/f > /tmp/flight.said 2>&1 & flight=$!
+    hyperscope record --flight 120s --size 64M -e kvm_exit -e kvm_entry -o /tmp/f > /tmp/flight.said 2>&1 & flight=$!
     until [ -s /tmp/top.jsonl ] && grep -q 'metrics are at' /tmp/serve.said && grep -q 'are kept' /tmp/flight.said; do
         sleep 0.2
         kill -0 $top && kill -0 $serve && kill -0 $flight || exit 1
@@ -34,7 +34,7 @@ const SEEN: &str = "
     WORK || exit 2
     kill -STOP $qemu
     sleep 2
-    printf 'GET /metrics HTTP/1.0\\r\\nHost: 127.0.0.1:9797\\r\\n\\r\\n' | nc 127.0.0.1 9797 > /tmp/metrics
+    printf 'GET /metrics HTTP/1.0\\r\\nHost: 127.0.0.1:9797\\r\\n\\r\\n' | timeout 5 nc 127.0.0.1 9797 > /tmp/metrics
     mv $(hyperscope flight dump --pid $flight) /tmp/f/session
     kill -INT $top $serve $flight
     wait $top $serve $flight
@@ -110,9 +110,9 @@ fn added_time_is_time_of_exits_for_top_serve_and_flight() {
     let added =
         |point: &Value| point["delayed"].as_u64().unwrap() * point["delay_ns"].as_u64().unwrap();
     let added_ns: u64 = points.iter().map(added).sum();
-    assert!(added_ns > 500_000_000, "{found}");
+    assert!(added_ns > 50_000_000, "{found}");
     for ((who, undisturbed), (_, delayed)) in without.into_iter().zip(with) {
-        assert!(undisturbed.count > 1000 && delayed.count > 1000, "{who}: {undisturbed:?}");
+        assert!(undisturbed.count > 100 && delayed.count > 100, "{who}: {undisturbed:?}");
         let usual_ns = undisturbed.time_ns as f64 / undisturbed.count as f64;
         let more_ns = delayed.time_ns as f64 - usual_ns * delayed.count as f64;
         eprintln!("{who}: {undisturbed:?} {delayed:?}: {more_ns:.0} ns more, {added_ns} ns added");
