@@ -188,10 +188,9 @@ impl<'f> Unpacked<'f> {
     fn end(&mut self) {
         self.ended = true;
         if let Some((offset, records, bytes)) = self.lost {
-            let what = {
-                let records = counted(records, "compressed record", "compressed records");
-                format!("lost: {records} ({})", raw_bytes::bytes(bytes))
-            };
+            let records_lost = counted(records, "compressed record", "compressed records");
+            let are = if records == 1 { "is" } else { "are" };
+            let what = format!("{records_lost} ({}) {are} lost", raw_bytes::bytes(bytes));
             self.damage.push(Damage::new(offset, what));
         } else if !self.begun.is_empty() {
             let what = format!("the last record is cut: unpacked {}", bytes(self.begun.len()));
