@@ -1,6 +1,7 @@
 //! A reading position in untrusted bytes: every read is checked, every error says where.
 
-use crate::{ByteOrder, bytes};
+use crate::ByteOrder;
+use crate::counted::bytes;
 
 /// Bytes ended before what was to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

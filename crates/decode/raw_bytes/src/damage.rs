@@ -1,21 +1,7 @@
 //! What is wrong with a file that is read all the same, and where.
 
-use std::fmt::Display;
-
 use crate::Truncated;
-
-/// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
-#[must_use]
-pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
-    let noun = if number == N::from(1) { one } else { many };
-    format!("{number} {noun}")
-}
-
-/// Bytes by their number, as [`counted`].
-#[must_use]
-pub fn bytes<N: Display + PartialEq + From<u8>>(number: N) -> String {
-    counted(number, "byte", "bytes")
-}
+use crate::counted::{bytes, counted};
 
 /// A part of the file that is missing or wrong; the rest is given as if nothing had happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod counted;
 mod cursor;
 mod damage;
 mod order;
 pub mod seven_bits;
 pub mod slice;
 
+pub use counted::{bytes, counted};
 pub use cursor::{Cursor, Truncated};
-pub use damage::{Damage, Damages, bytes, claimed_len, counted};
+pub use damage::{Damage, Damages, claimed_len};
 pub use order::{Abi, ByteOrder, LongSize};

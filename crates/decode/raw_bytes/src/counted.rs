@@ -1,0 +1,16 @@
+//! Counts with what they count, for texts of damage.
+
+use std::fmt::Display;
+
+/// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
+#[must_use]
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
+}
+
+/// Bytes by their number, as [`counted`].
+#[must_use]
+pub fn bytes<N: Display + PartialEq + From<u8>>(number: N) -> String {
+    counted(number, "byte", "bytes")
+}
