@@ -23,7 +23,7 @@ const REMAINING: &[(&str, usize)] = &[
     ("answer/report/events", 2),
     ("cli", 5),
     ("decode/ctf", 8),
-    ("decode/sources", 17),
+    ("decode/sources", 12),
     ("lab/lab", 19),
     ("model/timeline", 4),
     ("record/recorder", 12),

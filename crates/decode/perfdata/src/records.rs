@@ -148,8 +148,8 @@ impl<'f> Records<'f> {
             let zeros = start.iter().all(|&byte| byte == 0);
             let what = if zeros { "nothing but zeros" } else { "no record" };
             return Err(bad(format!(
-                "{} from here: {what} (a size of {})",
-                bytes(left),
+                "{} {what} (a size of {})",
+                counted(left, "byte from here is", "bytes from here are"),
                 bytes(size)
             )));
         }
