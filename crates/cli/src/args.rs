@@ -26,6 +26,7 @@ pub(crate) mod hypertrace;
 pub(crate) mod irqs;
 pub(crate) mod keys;
 pub(crate) mod lab;
+pub(crate) mod lab_workload;
 pub(crate) mod lake;
 pub(crate) mod listen;
 pub(crate) mod mark;

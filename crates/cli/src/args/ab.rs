@@ -9,8 +9,8 @@ use clap::Args;
 use experiment::{Metric, Stop};
 
 use super::OutputArgs;
+use super::lab_workload::LabWorkload;
 use super::record::some_time;
-use crate::cmd::ab::LabWorkload;
 use session::Misuse;
 
 /// Arguments of `ab`.

@@ -3,7 +3,6 @@
 mod exit_metrics;
 mod exits;
 mod lab_toggle;
-mod lab_workload;
 mod labs;
 mod recordings;
 
@@ -25,13 +24,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use self::labs::Labs;
 use self::recordings::{LabRecordings, Recordings};
 use crate::args::ab::AbArgs;
+use crate::args::lab_workload::LabWorkload;
 use crate::exit_codes::CONDITION_HOLDS;
 use crate::notice::say;
 use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
-
-pub(crate) use self::lab_workload::LabWorkload;
 
 impl VerbArgs for AbArgs {
     fn memory(&self) -> Memory {

@@ -13,7 +13,7 @@ use printable::messages;
 
 use super::exit_metrics::reason_in_names;
 use super::lab_toggle::LabToggle;
-use super::lab_workload::LabWorkload;
+use crate::args::lab_workload::LabWorkload;
 use crate::lab_steps::LabSteps;
 use session::Misuse;
 

@@ -16,7 +16,7 @@ pub(crate) enum LabWorkload {
 
 impl LabWorkload {
     /// The program and its arguments, in a guest this deep.
-    pub(super) fn command(self, level: u8) -> Vec<String> {
+    pub(crate) fn command(self, level: u8) -> Vec<String> {
         let below = format!("10.77.{level}.1");
         let words: &[&str] = match self {
             Self::Build => &["hyperscope-labguest", "compile"],
@@ -27,7 +27,7 @@ impl LabWorkload {
     }
 
     /// As it is asked for.
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let value = clap::ValueEnum::to_possible_value(&self);
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
@@ -36,7 +36,7 @@ impl LabWorkload {
     ///
     /// # Errors
     /// When a text of these is no metric.
-    pub(super) fn metrics(self) -> Result<Vec<Metric>, MetricError> {
+    pub(crate) fn metrics(self) -> Result<Vec<Metric>, MetricError> {
         let metrics: &[&str] = match self {
             Self::Build => &["build_ns=json:build_ns"],
             Self::Stream => &["bits_per_second=json:end.sum_received.bits_per_second"],
@@ -46,7 +46,7 @@ impl LabWorkload {
     }
 
     /// What guests need for it.
-    pub(super) fn tool(self) -> Option<Tool> {
+    pub(crate) fn tool(self) -> Option<Tool> {
         (self == Self::Build).then_some(Tool::Tcc)
     }
 }
