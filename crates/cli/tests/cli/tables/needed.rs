@@ -98,34 +98,32 @@ fn exits_of_a_vm_are_those_of_the_whole_table() {
         &["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
         &["fixtures/x86-svm/nested.dat"],
     ];
-    for table in ["exits", "exit_rollup", "exit_hist", "nested_rollup"] {
-        for recordings in testkit::sampled(recordings, 2) {
-            let made = |name: &str, options: &[&str]| {
-                let out = folder.path().join(name);
-                export(&out, &[&["--only", table], options, recordings].concat());
-                let table = TableFile::open(&out, table);
-                let names = table.columns_of_schema().into_iter();
-                let columns: Vec<_> = names.map(|one| table.shown(&one.0)).collect();
-                let vms = table.shown("vm");
-                let row = |at: usize| columns.iter().map(|one| one[at].clone()).collect::<Vec<_>>();
-                (0..table.len()).map(|at| (vms[at].clone().unwrap(), row(at))).collect::<Vec<_>>()
+    let tables = ["exits", "exit_rollup", "exit_hist", "nested_rollup"];
+    let pairs = tables.iter().flat_map(|table| recordings.map(|inputs| (*table, inputs)));
+    for (table, recordings) in testkit::sampled(pairs, 2) {
+        let made = |name: &str, options: &[&str]| {
+            let out = folder.path().join(name);
+            export(&out, &[&["--only", table], options, recordings].concat());
+            let table = TableFile::open(&out, table);
+            let names = table.columns_of_schema().into_iter();
+            let columns: Vec<_> = names.map(|one| table.shown(&one.0)).collect();
+            let vms = table.shown("vm");
+            let row = |at: usize| columns.iter().map(|one| one[at].clone()).collect::<Vec<_>>();
+            (0..table.len()).map(|at| (vms[at].clone().unwrap(), row(at))).collect::<Vec<_>>()
+        };
+        let whole = made("whole", &[]);
+        let vms: BTreeSet<&String> = whole.iter().map(|(vm, _)| vm).collect();
+        for vm in vms.iter().copied().chain([&"none".to_owned()]) {
+            let part = made("part", &[&format!("--needed-vm={vm}")]);
+            assert!(part.iter().all(|row| row.0 == *vm) || vms.len() < 2, "{table} {vm}");
+            let of_vm = |rows: &[(String, Vec<Option<String>>)]| {
+                rows.iter().filter(|row| row.0 == *vm).cloned().collect::<Vec<_>>()
             };
-            let whole = made("whole", &[]);
-            let vms: BTreeSet<&String> = whole.iter().map(|(vm, _)| vm).collect();
-            for vm in vms.iter().copied().chain([&"none".to_owned()]) {
-                let part = made("part", &[&format!("--needed-vm={vm}")]);
-                assert!(part.iter().all(|row| row.0 == *vm) || vms.len() < 2, "{table} {vm}");
-                let of_vm = |rows: &[(String, Vec<Option<String>>)]| {
-                    rows.iter().filter(|row| row.0 == *vm).cloned().collect::<Vec<_>>()
-                };
-                let (own, asked) = (of_vm(&part), of_vm(&whole));
-                assert!(own == asked, "{table} {recordings:?} {vm}: {} {}", own.len(), asked.len());
-                compared += asked.len();
-            }
-            assert!(
-                !recordings[0].ends_with("smp.dat") || table == "nested_rollup" || vms.len() == 3
-            );
+            let (own, asked) = (of_vm(&part), of_vm(&whole));
+            assert!(own == asked, "{table} {recordings:?} {vm}: {} {}", own.len(), asked.len());
+            compared += asked.len();
         }
+        assert!(!recordings[0].ends_with("smp.dat") || table == "nested_rollup" || vms.len() == 3);
     }
     assert!(compared > 10_000, "{compared}");
 }
