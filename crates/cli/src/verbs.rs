@@ -204,7 +204,7 @@ impl Cli {
     pub(crate) fn refuse(&self, what: &str) -> ! {
         let mut command = Self::command();
         command.build();
-        let of_verb = command.find_subcommand_mut(&self.verb.name());
+        let of_verb = command.find_subcommand_mut(self.verb.name());
         of_verb.unwrap_or(&mut Self::command()).error(ErrorKind::ArgumentConflict, what).exit()
     }
 }
