@@ -91,6 +91,9 @@ demo-bundled:
 # Clippy takes the compiler's place, as it does for cargo clippy, but in the build that is run: the code is read once for both.
 xtask test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 xtask test: export CLIPPY_ARGS := -Dwarnings
+# The same for a single command, which then builds nothing that `make test` has built. A test program is named, as tests
+# have features of third-party crates which programs alone have not.
+AS_TESTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
 
 # As part of the whole workspace: for one package cargo picks other features of third-party crates and compiles them again.
 .PHONY: xtask
@@ -147,7 +150,7 @@ sql:
 # the main workspace use: that changes with them.
 .PHONY: test-sql
 test-sql: xtask
-	cargo build --locked --package hyperscope
+	$(AS_TESTED) cargo test --locked --workspace --test cli --no-run
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	$(XTASK) sql-inputs --write

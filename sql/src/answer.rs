@@ -166,7 +166,7 @@ impl Writer for Shown {
         for ((name, numeric), cells) in
             self.names.iter().zip(&self.numeric).zip(std::mem::take(&mut self.cells))
         {
-            if numeric { table.numbers(name, 0, cells) } else { table.names(name, 0, cells) }
+            if *numeric { table.numbers(name, 0, cells) } else { table.names(name, 0, cells) }
         }
         out.write_all(table.draw(None).0.as_bytes())?;
         if self.left_out > 0 {
