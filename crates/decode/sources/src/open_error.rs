@@ -169,22 +169,22 @@ mod tests {
 
     #[test]
     fn a_file_is_named_once() {
-        let told = |path: &str, fault, named: &str| {
+        let shown = |path: &str, fault, named: &str| {
             OpenError::new(Path::new(path), fault).after(Path::new(named))
         };
         let missing = || {
             let source = std::io::Error::from(std::io::ErrorKind::NotFound);
             OpenFault::File(sys::OpenFault::Io(source))
         };
-        assert!(told("a.dat", OpenFault::Empty, "a.dat").starts_with("it is empty; was"));
-        assert_eq!(told("a.dat", missing(), "a.dat"), "cannot be read: entity not found");
-        assert_eq!(told("s/a.dat", missing(), "s"), "cannot read a.dat: entity not found");
-        assert_eq!(told("s/a.dat", OpenFault::Refused("gone".into()), "s"), "a.dat: gone");
-        assert_eq!(told("a: b", OpenFault::Refused("gone".into()), "a: b"), "gone");
-        assert_eq!(told("a", OpenFault::Refused("gone".into()), "b"), "a: gone");
+        assert!(shown("a.dat", OpenFault::Empty, "a.dat").starts_with("it is empty; was"));
+        assert_eq!(shown("a.dat", missing(), "a.dat"), "cannot be read: entity not found");
+        assert_eq!(shown("s/a.dat", missing(), "s"), "cannot read a.dat: entity not found");
+        assert_eq!(shown("s/a.dat", OpenFault::Refused("gone".into()), "s"), "a.dat: gone");
+        assert_eq!(shown("a: b", OpenFault::Refused("gone".into()), "a: b"), "gone");
+        assert_eq!(shown("a", OpenFault::Refused("gone".into()), "b"), "a: gone");
         let cut = || OpenFault::TraceDat(TraceDatError::NotTraceDat);
         let cause = TraceDatError::NotTraceDat.to_string();
-        assert_eq!(told("a.dat", cut(), "a.dat"), cause);
-        assert_eq!(told("s/a.dat", cut(), "s"), format!("a.dat: {cause}"));
+        assert_eq!(shown("a.dat", cut(), "a.dat"), cause);
+        assert_eq!(shown("s/a.dat", cut(), "s"), format!("a.dat: {cause}"));
     }
 }

@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        let stretches = [0, 1, 2000].map(|number| plural(number, "more stretch"));
-        assert_eq!(stretches, ["0 more stretches", "1 more stretch", "2,000 more stretches"]);
+        let branches = [0, 1, 2000].map(|number| plural(number, "more branch"));
+        assert_eq!(branches, ["0 more branches", "1 more branch", "2,000 more branches"]);
         assert_eq!([1, 2].map(|number| plural(number, "path")), ["1 path", "2 paths"]);
         assert_eq!([1, 2].map(|number| plural(number, "bus")), ["1 bus", "2 buses"]);
         assert_eq!(
