@@ -8,7 +8,9 @@ fn crates_are_listed_by_folder_with_what_they_say_of_themselves() {
     let decode = text.split_once("\n## decode\n").unwrap().1;
     let decode = decode.split_once("\n## ").unwrap().0;
     assert!(decode.starts_with("\nUses system.\n"), "{decode}");
-    assert!(decode.contains("| [`ringbuf`](../crates/decode/ftrace) | Ring-buffer pages"));
+    assert!(
+        decode.contains("| [`ftrace`](../crates/decode/ftrace) | The kernel's own trace formats")
+    );
     assert!(!decode.contains("`timeline`"));
 }
 
