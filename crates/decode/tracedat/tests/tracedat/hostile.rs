@@ -200,7 +200,7 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     bomb[size..size + 4].copy_from_slice(&(8_u32 << 20).to_le_bytes());
     let chunks = cpu.chunks(&bomb);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
-    assert!(read.what.contains("were declared"), "{read}");
+    assert!(read.what.contains("gave 4096 bytes, 8388608 declared"), "{read}");
 }
 
 /// Lists nested in each other: each has one option that holds all lists after it.
