@@ -24,9 +24,9 @@ mod walk;
 use std::collections::BTreeMap;
 
 use sources::Recording;
+use timeline::Losses;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::TraceEventPass;
-use timeline::{Losses, Vm};
 
 use self::events::Events;
 use self::follow::Follower;
@@ -37,7 +37,6 @@ use crate::align::GuestAlignment;
 use crate::path::{Actor, ExampleStep};
 use crate::path::{Machines, Thread};
 use crate::view::View;
-use crate::vms::find_vms;
 
 pub use self::busiest::{Busiest, BusyThread, busiest};
 pub use self::piece::CriticalState;
@@ -174,8 +173,7 @@ pub fn critical(
 ) -> Result<Critical, NoSuchTask> {
     let View { recordings, guests } = view;
     let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
-    let vms = vms(recordings, &is_guest);
-    let machines = Machines::with_vms(view, &vms);
+    let machines = Machines::new(view);
     let (layers, events) = (Layers::new(&machines, guests), Events::new(recordings, &is_guest));
     let seen = target::SeenThreads::of(recordings);
     let (targets, range) = match of {
@@ -196,12 +194,6 @@ pub fn critical(
     let mut sums = follower.finish(&pass.spans_ns);
     sums.end_interval();
     Ok(answer(&machines, guests, sums, pass))
-}
-
-fn vms(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool) -> Vec<Vec<Vm>> {
-    let vms_of =
-        |(at, recording)| if is_guest(at) { Vec::new() } else { find_vms(recording, &|_| ()) };
-    recordings.iter().enumerate().map(vms_of).collect()
 }
 
 /// The sums under the names that people know.

@@ -135,7 +135,7 @@ pub(crate) fn machines(
 /// Reports on standard error what the lines do not show.
 fn report(summary: &HypertraceSummary) {
     let mut err = messages();
-    for (route, one, [frame, many]) in [
+    for (route, unit, [frame, frames_of]) in [
         (Route::Hypercall, "hypercall", ["hypercall", "hypercalls"]),
         (Route::Memory, "frame", ["frame of memory", "frames of memory"]),
     ] {
@@ -149,9 +149,9 @@ fn report(summary: &HypertraceSummary) {
         let each = if frames == 0 { 0.0 } else { events as f64 / frames as f64 };
         let _ = writeln!(
             err,
-            "hyperscope: {} in {} of {}: {each:.1} a {one}",
+            "hyperscope: {} in {} of {}: {each:.1} a {unit}",
             plural(events, "event"),
-            counted(frames, frame, many),
+            counted(frames, frame, frames_of),
             plural(of.len() as u64, "vCPU"),
         );
     }

@@ -445,7 +445,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
 }
 
 fn events_lost(number: u64) -> String {
-    format!("{number} event{} lost", if number == 1 { "" } else { "s" })
+    raw_bytes::counted(number, "event", "events") + " lost"
 }
 
 /// What is known of events that are missing: as the session says it to whoever reads it.

@@ -134,11 +134,11 @@ fn json(args: &[&str]) -> Value {
 /// The reasons of all exits with their times, in the order of the file.
 fn reasons(path: &str) -> Vec<(String, u64, u64)> {
     let rows = json(&["exits", "--by", "reason", "--format", "json", path])["rows"].take();
-    let of = |row: &Value| {
+    let reason = |row: &Value| {
         let number = |name: &str| row[name].as_u64().unwrap();
         (row["reason"].as_str().unwrap().to_owned(), number("count"), number("time_ns"))
     };
-    let mut all: Vec<_> = rows.as_array().unwrap().iter().map(of).collect();
+    let mut all: Vec<_> = rows.as_array().unwrap().iter().map(reason).collect();
     all.sort();
     all
 }

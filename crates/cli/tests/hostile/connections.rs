@@ -164,7 +164,7 @@ fn request() -> Vec<u8> {
 
 /// How long an agent lets a host wait at most that comes after others, besides the time for which this machine had no CPU
 /// for it.
-const MOST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// How long threads of a process have waited for a CPU.
 fn without_cpu(pid: u32) -> Duration {
@@ -202,9 +202,9 @@ fn hosts_that_go_away_at_once_keep_nobody_waiting() {
     }
     let asks = encode(7, &Message::HostHello).unwrap();
     let waited = answered(&agents[0], TcpStream::connect(&at).unwrap(), &asks);
-    assert!(waited < MOST_WAIT, "{waited:?}");
+    assert!(waited < MAX_WAIT, "{waited:?}");
     let waited = answered(&agents[1], UnixStream::connect(&socket).unwrap(), &asks);
-    assert!(waited < MOST_WAIT, "{waited:?}");
+    assert!(waited < MAX_WAIT, "{waited:?}");
     record(&over_tcp, &folder, 1);
     record(&over_unix, &folder, 1);
 }
@@ -222,6 +222,6 @@ fn hosts_that_go_away_at_once_keep_nobody_waiting_by_trace_cmds_protocol() {
         TcpStream::connect(&at).unwrap().write_all(&request).unwrap();
     }
     let waited = answered(&agent, TcpStream::connect(&at).unwrap(), &request);
-    assert!(waited < MOST_WAIT, "{waited:?}");
+    assert!(waited < MAX_WAIT, "{waited:?}");
     record(&format!("trace-cmd:tcp:{at}"), &folder, 1);
 }

@@ -82,16 +82,19 @@ fn by_flight(text: &str) -> Cpuids {
 }
 
 fn by_serve(text: &str) -> Cpuids {
-    let of = |name: &str| {
-        let own = move |line: &&str| {
+    let total = |name: &str| {
+        let is_counted = move |line: &&str| {
             let has = |label: &str| line.contains(label);
             line.starts_with(name) && has("vm=\"l2\"") && has("reason=\"cpuid\"")
         };
-        let parts = text.lines().filter(own).filter(|line| !line.contains("before_exit"));
+        let parts = text.lines().filter(is_counted).filter(|line| !line.contains("before_exit"));
         parts.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>()
     };
-    let seconds = of("hyperscope_exit_seconds_total{");
-    Cpuids { count: of("hyperscope_exits_total{") as u64, time_ns: (seconds * 1e9).round() as u64 }
+    let seconds = total("hyperscope_exit_seconds_total{");
+    Cpuids {
+        count: total("hyperscope_exits_total{") as u64,
+        time_ns: (seconds * 1e9).round() as u64,
+    }
 }
 
 #[test]

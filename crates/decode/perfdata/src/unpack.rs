@@ -157,7 +157,10 @@ impl<'f> Unpacked<'f> {
         while let Some(size) = self.order.u16_at(&self.begun, at.saturating_add(6)) {
             if size < 8 {
                 self.begun.drain(..at);
-                return self.lose(&format!("an unpacked record of {} is none", bytes(size)));
+                return self.lose(&format!(
+                    "an unpacked record claims {}, fewer than its head has",
+                    bytes(size)
+                ));
             }
             let end = at.saturating_add(size.into());
             let Some(record) = self.begun.get(at..end) else { break };

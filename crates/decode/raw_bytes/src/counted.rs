@@ -4,8 +4,12 @@ use std::fmt::Display;
 
 /// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
 #[must_use]
-pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
-    let noun = if number == N::from(1) { one } else { many };
+pub fn counted<N: Display + PartialEq + From<u8>>(
+    number: N,
+    singular: &str,
+    plural: &str,
+) -> String {
+    let noun = if number == N::from(1) { singular } else { plural };
     format!("{number} {noun}")
 }
 

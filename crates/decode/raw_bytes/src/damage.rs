@@ -86,10 +86,8 @@ impl Damages {
     pub fn into_vec(mut self) -> Vec<Damage> {
         if self.more > 0 {
             let last = self.kept.last().map_or(0, |damage| damage.offset);
-            self.kept.push(Damage::new(last, {
-                let more = counted(self.more, "further damage", "further damages");
-                format!("{more} not listed")
-            }));
+            let more = counted(self.more, "further damage", "further damages");
+            self.kept.push(Damage::new(last, more + " not listed"));
         }
         self.kept
     }
@@ -101,9 +99,9 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        let of = |number: u64| (bytes(number), counted(number, "line is", "lines are"));
-        assert_eq!(of(1), ("1 byte".to_owned(), "1 line is".to_owned()));
-        assert_eq!(of(0), ("0 bytes".to_owned(), "0 lines are".to_owned()));
+        let shown = |number: u64| (bytes(number), counted(number, "line is", "lines are"));
+        assert_eq!(shown(1), ("1 byte".to_owned(), "1 line is".to_owned()));
+        assert_eq!(shown(0), ("0 bytes".to_owned(), "0 lines are".to_owned()));
         let cut = Truncated { offset: 9, wanted: 1, have: 0 };
         assert_eq!(Damage::short("part", cut).what, "part: 1 byte wanted, 0 left");
         assert_eq!(cut.to_string(), "1 byte wanted at offset 0x9, 0 left");

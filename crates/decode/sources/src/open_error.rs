@@ -1,11 +1,11 @@
 //! Why an input can't be opened as a recording: the input and what is wrong with it, apart.
 
-use raw_bytes::{bytes, counted};
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use perfdata::PerfDataError;
+use raw_bytes::{bytes, counted};
 use sys::SaidOfFile;
 use tracedat::TraceDatError;
 
@@ -87,7 +87,10 @@ impl OpenError {
             Ok(inside) if inside.as_os_str().is_empty() => said.without_path(self.source()),
             inside => {
                 let text = said.with_path(inside.unwrap_or(&self.path));
-                self.source().map_or_else(|| text.clone(), |cause| format!("{text}: {cause}"))
+                match self.source() {
+                    Some(cause) => format!("{text}: {cause}"),
+                    None => text,
+                }
             }
         }
     }

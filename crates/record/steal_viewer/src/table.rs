@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use raw_bytes::counted;
 use shmring::spans::{Activity, By};
 
 use crate::absences::Absence;
@@ -75,10 +76,8 @@ fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
     );
     let (lost, missed) = (one.lost_events, one.missed.saturating_add(one.damage));
     if lost > 0 || missed > 0 {
-        let s = |number: u64| if number == 1 { "" } else { "s" };
-        let (events, spans) = (s(lost), s(missed));
-        let _ =
-            write!(line, "  {lost} event{events} lost by the host, {missed} span{spans} missed");
+        let (lost, missed) = (counted(lost, "event", "events"), counted(missed, "span", "spans"));
+        let _ = write!(line, "  {lost} lost by the host, {missed} missed");
     }
     line
 }
@@ -118,10 +117,9 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut lines = vec![String::new(), head.to_owned()];
     lines.extend(all.iter().take(MOST_REASONS).map(row));
     let more = all.len().saturating_sub(MOST_REASONS);
-    lines.extend(
-        (more > 0)
-            .then(|| format!("and {more} more {}", if more == 1 { "reason" } else { "reasons" })),
-    );
+    if more > 0 {
+        lines.push("and ".to_owned() + &counted(more, "more reason", "more reasons"));
+    }
     lines
 }
 

@@ -7,7 +7,6 @@ use timeline::reading::each_trace_event;
 
 use super::names::Names;
 use super::target::Switches;
-use super::vms;
 use crate::path::Machines;
 use crate::view::View;
 
@@ -35,9 +34,7 @@ pub struct Busiest {
 #[must_use]
 pub fn busiest(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Busiest {
     let View { recordings, guests } = view;
-    let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
-    let vms = vms(recordings, &is_guest);
-    let machines = Machines::with_vms(view, &vms);
+    let machines = Machines::new(view);
     let mut switches = Switches::default();
     let pass = each_trace_event(recordings, &mut switches, tick);
     let names = Names::new(&machines, guests, (&pass.names, &[]));

@@ -55,7 +55,7 @@ pub(crate) struct Machines<'r> {
 
 impl<'r> Machines<'r> {
     /// Reads the hosts' recordings for their VMs.
-    pub(super) fn new(view: View<'r>) -> Self {
+    pub(crate) fn new(view: View<'r>) -> Self {
         let View { recordings, guests } = view;
         let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
         let vms_of =

@@ -122,6 +122,16 @@ impl<'o, F: Files> Output<'o, F> {
         Written { ids: self.ids, rows: self.rows }
     }
 
+    /// Begins a table, if the question wants it written.
+    pub(crate) fn begin_wanted(
+        &mut self,
+        context: &Context<'_>,
+        table: &'static Table,
+    ) -> io::Result<Option<TableWriter<F::File>>> {
+        let is_wanted = context.question.written.contains(&table);
+        is_wanted.then(|| self.begin(table)).transpose()
+    }
+
     pub(crate) fn begin(&mut self, table: &'static Table) -> io::Result<TableWriter<F::File>> {
         let writer = TableWriter::new(table, self.files.begin(&self.ids, table)?)?;
         Ok(writer.with_pseudonyms(self.pseudonyms.clone()))

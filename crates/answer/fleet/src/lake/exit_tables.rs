@@ -30,13 +30,7 @@ impl<W: Write + Send> ExitTables<W> {
         context: &Context<'_>,
         output: &mut Output<'_, F>,
     ) -> io::Result<Self> {
-        let mut begin = |table| {
-            if context.question.written.contains(&table) {
-                output.begin(table).map(Some)
-            } else {
-                Ok(None)
-            }
-        };
+        let mut begin = |table| output.begin_wanted(context, table);
         Ok(Self {
             exits: begin(&EXITS)?,
             details: begin(&EXIT_DETAILS)?,

@@ -9,13 +9,7 @@ use lake_store::{Files, TableWriter};
 use crate::lake::convert::{Context, Output};
 
 pub(crate) fn write<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -> io::Result<()> {
-    let mut begin = |table| {
-        if context.question.written.contains(&table) {
-            output.begin(table).map(Some)
-        } else {
-            Ok(None)
-        }
-    };
+    let mut begin = |table| output.begin_wanted(context, table);
     let (requests, hops) = (begin(&REQUESTS)?, begin(&HOPS)?);
     let mut sink = Sink { context, requests, hops, number: 0, result: Ok(()) };
     done_requests(context.question.view, &mut sink, context.tick);

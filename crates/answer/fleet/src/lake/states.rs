@@ -24,13 +24,7 @@ pub(crate) fn write<F: Files>(
     context: &Context<'_>,
     output: &mut Output<'_, F>,
 ) -> io::Result<States> {
-    let mut begin = |table| {
-        if context.question.written.contains(&table) {
-            output.begin(table).map(Some)
-        } else {
-            Ok(None)
-        }
-    };
+    let mut begin = |table| output.begin_wanted(context, table);
     let rows = begin(&VCPU_STATES)?.map(StateRows::new).map(|rows| rows.owned(context));
     let sums = begin(&STATE_ROLLUP)?;
     let recordings = context.question.view.recordings;

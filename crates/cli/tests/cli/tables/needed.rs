@@ -106,9 +106,9 @@ fn exits_of_a_vm_are_those_of_the_whole_table() {
             export(&out, &[&["--only", table], options, recordings].concat());
             let table = TableFile::open(&out, table);
             let names = table.columns_of_schema().into_iter();
-            let columns: Vec<_> = names.map(|one| table.shown(&one.0)).collect();
+            let columns: Vec<_> = names.map(|column| table.shown(&column.0)).collect();
             let vms = table.shown("vm");
-            let row = |at: usize| columns.iter().map(|one| one[at].clone()).collect::<Vec<_>>();
+            let row = |at: usize| columns.iter().map(|cells| cells[at].clone()).collect::<Vec<_>>();
             (0..table.len()).map(|at| (vms[at].clone().unwrap(), row(at))).collect::<Vec<_>>()
         };
         let whole = made("whole", &[]);

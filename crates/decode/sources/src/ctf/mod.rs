@@ -177,10 +177,8 @@ fn shapes(
         all.push(shapes);
     }
     if more > 0 {
-        damage.push(Damage::at(0, {
-            let more = counted(more, "of its events is", "of its events are");
-            format!("{more} more than can be told apart")
-        }));
+        let more = counted(more, "of its events is", "of its events are");
+        damage.push(Damage::at(0, more + " more than can be told apart"));
     }
     all
 }

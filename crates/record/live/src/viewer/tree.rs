@@ -192,10 +192,10 @@ fn levels(all: &BTreeMap<Place, Line>, place: &Place) -> Vec<Line> {
 
 /// All lines of a VM, or of a vCPU: they stand one after the other.
 fn within<'l>(all: &'l BTreeMap<Place, Line>, place: &Place) -> impl Iterator<Item = &'l Line> {
-    let of = place.clone();
-    all.range(place.clone()..).map(|(_, line)| line).take_while(move |line| {
-        line.place.vm == of.vm && (of.vcpu.is_none() || line.place.vcpu == of.vcpu)
-    })
+    let Place { vm, vcpu, .. } = place.clone();
+    all.range(place.clone()..)
+        .map(|(_, line)| line)
+        .take_while(move |line| line.place.vm == vm && (vcpu.is_none() || line.place.vcpu == vcpu))
 }
 
 /// By place, so that lines of the same weight don't change places.
@@ -220,8 +220,8 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
         }
         let vcpu = Some(row.vcpu.unwrap_or_default());
         let reason = Some((row.reason.clone(), row.level));
-        let own = Place { vm: vm.clone(), vcpu, level: None, reason };
-        line_at(&mut all, own).add_own_exits(row);
+        let place = Place { vm: vm.clone(), vcpu, level: None, reason };
+        line_at(&mut all, place).add_own_exits(row);
         for (vcpu, level) in parts(vcpu, row.level) {
             let place = Place { vm: vm.clone(), vcpu, level, reason: None };
             line_at(&mut all, place).add_exits(row, false);
@@ -230,8 +230,8 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
     // Of a reason that is asked for, its vCPUs; of none, all there are.
     for vcpu in &interval.vcpus {
         let number = Some(vcpu.vcpu.unwrap_or_default());
-        let own = Place { vm: vcpu.vm.clone(), vcpu: number, level: None, reason: None };
-        if vcpu.vm.contains(filter) || all.contains_key(&own) {
+        let place = Place { vm: vcpu.vm.clone(), vcpu: number, level: None, reason: None };
+        if vcpu.vm.contains(filter) || all.contains_key(&place) {
             add_states(&mut all, vcpu, number);
         }
     }

@@ -25,8 +25,8 @@ pub(super) fn of(page: &PageReport) -> Vec<Finding> {
 /// That functions were traced, which slows down all that is timed.
 fn traced(source: &CallsSource) -> Option<Finding> {
     let tracer = source.calls.tracer?.name().to_owned();
-    let (one, many) = ("call of kernel functions was", "calls of kernel functions were");
-    let calls = counted(source.calls.sum(|one| one.count), one, many);
+    let number = source.calls.sum(|function| function.count);
+    let calls = counted(number, "call of kernel functions was", "calls of kernel functions were");
     let values = [calls, tracer, source.path.clone()];
     let sentence = "*{}* traced by {} in {}: its own cost is in all times of what called them, and may be more than theirs.";
     let link = Link { section: "calls", ..Link::default() };
