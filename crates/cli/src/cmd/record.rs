@@ -331,8 +331,7 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
 fn report_guests(recording: &Recording, reported: &mut usize) {
     let (names, channels) = (recording.guest_names(), recording.guest_channels());
     for (name, channel) in names.iter().zip(channels).skip(*reported) {
-        let over = channel.map(|channel| format!(" over {channel}")).unwrap_or_default();
-        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded{over}");
+        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded over {channel}");
     }
     *reported = names.len();
 }

@@ -6,88 +6,31 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use channel::wire::{EventFilter, Start};
+use channel::HostAddress;
 use os::confine::{CapabilitySet, Confined};
 use os::folder::Folder;
 use os::waits::{Deadline, Signal, Wait};
 use parking_lot::{Mutex, MutexGuard};
 use tracedat::{Guest, GuestCpu};
-use tracefs::{FunctionTracer, Profile};
 use vms::{GuestAddress, Vm};
 
 use crate::assemble::Tick;
-use crate::ending::{Ending, StartLimit, USUAL_GUEST_WAIT};
+use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result};
-use crate::guest::{self, GuestRecorded, GuestStatus, HostClock, Kept, Parts, TSC};
-use crate::samples::Sampling;
+use crate::guest::{
+    self, AgentReport, GuestRecorded, GuestRecording, GuestStatus, HostClock, Kept, Parts,
+    ReadyGuest,
+};
+use crate::hyperscope_agent::{self, LATE};
+use crate::in_guests::InGuests;
 use crate::session_number;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
-use crate::tracer;
 
-/// What is recorded in guests.
-#[derive(Clone, Debug, Default)]
-pub struct InGuests {
-    /// Events, systems and patterns.
-    pub events: Vec<String>,
-    /// A choice of events in addition to those; a guest need not have all of them.
-    pub profile: Option<Profile>,
-    /// Probes, each `FUNCTION [ARGUMENTS]`.
-    pub probes: Vec<String>,
-    /// Calls of functions, in addition to events.
-    pub tracer: Option<FunctionTracer>,
-    /// Sample what their CPUs run, too.
-    pub sampling: Option<Sampling>,
-    /// Filters, each `EVENT FILTER` as the kernel takes it.
-    pub filters: Vec<String>,
-    /// Keep the newest pages alone: see [`crate::flight`].
-    pub in_segments: bool,
-    /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
-    pub boot: bool,
-    /// How long events stay in a guest's kernel at most, also on pages that are not full; unset: a
-    /// second.
-    pub flush: Option<Duration>,
-    /// How long pages of guests stay off the host's disk at most; unset: a second.
-    pub disk_flush: Option<Duration>,
-    /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
-    pub buffer_kib: Option<u32>,
-    /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
-    pub quota_bytes: Option<u64>,
-    /// How long guests are waited for after the end; unset: [`USUAL_GUEST_WAIT`].
-    pub wait: Option<Duration>,
-    /// How long guests may take to begin to record once they are asked; unset: 30 s, by trace-cmd's
-    /// agent 60 s, or as long as they are waited for after the end where that is longer.
-    pub begins_within: Option<Duration>,
-}
-
-impl InGuests {
-    /// How long guests are waited for after the end.
-    pub(crate) fn wait(&self) -> Duration {
-        self.wait.unwrap_or(USUAL_GUEST_WAIT)
-    }
-
-    /// How long guests may take to begin to record, by either agent.
-    pub(crate) fn begins_within(&self, by_trace_cmd: bool) -> Duration {
-        let most = if by_trace_cmd { GUESTS_BEGIN_BY_TRACE_CMD } else { GUESTS_BEGIN };
-        // Who waits for slow guests at the end does so at the start, too.
-        self.begins_within.unwrap_or_else(|| most.max(self.wait.unwrap_or_default()))
-    }
-
-    /// Bytes of pages that are kept of each guest at most.
-    pub(crate) fn quota(&self) -> u64 {
-        self.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES)
-    }
-}
-
-/// What a guest may send, when nobody says otherwise.
-pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
 /// How long all guests may take to be connected to and to say who they are: those with an agent of
 /// this project's, and those with trace-cmd's, which sets up tracing and relates clocks before.
 const CONNECTED: Duration = Duration::from_secs(15);
 const CONNECTED_BY_TRACE_CMD: Duration = Duration::from_secs(120);
-/// How long all guests may take to begin to record; trace-cmd's agent sends all its texts then.
-const GUESTS_BEGIN: Duration = Duration::from_secs(30);
-const GUESTS_BEGIN_BY_TRACE_CMD: Duration = Duration::from_secs(60);
 /// How long a thread that connects may take to end when it need not connect any more.
 const LET_GO: Duration = Duration::from_millis(300);
 /// What connecting takes where a guest's sockets and memory are another user's: finding its VM in
@@ -98,115 +41,78 @@ pub(crate) const CONNECTS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     // To look behind the links of /proc/PID/map_files (proc_map_files_get_link, fs/proc/base.c).
     .union(CapabilitySet::CHECKPOINT_RESTORE)
     .union(CapabilitySet::NET_BIND_SERVICE);
-/// How often guests send their status.
-const STATUS_MS: u32 = 1000;
-/// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
-/// first agents send pages that are not full, too.
-const FLUSH_MS: u32 = 999;
 
-/// A guest that can be recorded, by either agent.
-#[derive(Debug)]
-pub(crate) enum Ready {
-    Own(Box<guest::Ready>),
-    TraceCmd(Box<trace_cmd::Ready>),
+/// Where a guest's agent listens, and whose agent that is.
+enum Route {
+    /// hyperscope-agent: at one of these.
+    Hyperscope(GuestAddress, Vec<HostAddress>),
+    TraceCmd(GuestAddress),
 }
 
-/// A guest that is recorded.
-#[derive(Debug)]
-enum Recorded {
-    Own(Box<guest::Recorded>),
-    TraceCmd(Box<trace_cmd::Recorded>),
-}
-
-impl Ready {
-    /// The name that it is recorded under.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Own(ready) => ready.name(),
-            Self::TraceCmd(ready) => ready.name(),
+impl Route {
+    /// The way to the guest that is called `requested`.
+    ///
+    /// # Errors
+    /// When there is none, or its agent can't do what is to be recorded.
+    fn find(requested: &str, vms: &[Vm], what: &InGuests) -> Result<Self> {
+        let Some(address) = trace_cmd::find(requested, vms).transpose()? else {
+            let (address, others) = GuestAddress::find_all(requested, vms)?;
+            return Ok(Self::Hyperscope(address, others));
+        };
+        if what.in_segments {
+            return Err(not_in_flight(requested));
         }
+        if what.sampling.is_some() {
+            return Err(RecordError::Usage(format!(
+                "{requested}: trace-cmd's agent takes no samples; hyperscope-agent does"
+            )));
+        }
+        Ok(Self::TraceCmd(address))
     }
-}
 
-impl Recorded {
     fn name(&self) -> &str {
         match self {
-            Self::Own(guest) => guest.name(),
-            Self::TraceCmd(guest) => guest.name(),
+            Self::Hyperscope(address, _) | Self::TraceCmd(address) => &address.name,
         }
     }
 
-    fn status(&self) -> GuestStatus {
+    /// How long connecting may take.
+    const fn connected(&self) -> Duration {
         match self {
-            Self::Own(guest) => guest.status(),
-            Self::TraceCmd(guest) => guest.status(),
+            Self::Hyperscope(..) => CONNECTED,
+            Self::TraceCmd(_) => CONNECTED_BY_TRACE_CMD,
         }
     }
+}
 
-    fn is_over(&self, wait: Wait<'_>) -> bool {
-        match self {
-            Self::Own(guest) => guest.is_over(wait),
-            Self::TraceCmd(guest) => guest.is_over(wait),
-        }
-    }
-
-    fn end(self) -> GuestRecorded {
-        match self {
-            Self::Own(guest) => guest.end(),
-            Self::TraceCmd(guest) => guest.end(),
-        }
-    }
+/// A host that guests are recorded along with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostTrace<'h> {
+    /// Its trace clock.
+    pub(crate) clock: &'h str,
+    pub(crate) trace_id: u64,
 }
 
 /// Asks all guests who they are, all at once, before anything is recorded. Each gets a number of its
 /// own, as the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is
 /// waited for.
 pub(crate) fn connect(
-    asked: &[String],
+    requested: &[String],
     what: &InGuests,
-    host_clock: &str,
-    trace_id: u64,
+    host: HostTrace<'_>,
     stop: &Signal,
-) -> Result<Vec<Ready>> {
-    if asked.is_empty() {
+) -> Result<Vec<Box<dyn ReadyGuest>>> {
+    if requested.is_empty() {
         return Ok(Vec::new());
     }
     let vms = vms::running();
     let mut connecting = Vec::<Connecting>::new();
-    for asked in asked {
-        let by_trace_cmd = trace_cmd::find(asked, &vms).transpose()?;
-        let is_own = by_trace_cmd.is_none();
-        if !is_own && what.in_segments {
-            return Err(not_in_flight(asked));
+    for requested in requested {
+        let route = Route::find(requested, &vms, what)?;
+        if connecting.iter().any(|earlier| earlier.name == route.name()) {
+            return Err(same_name(route.name()));
         }
-        if !is_own && what.sampling.is_some() {
-            return Err(RecordError::Usage(format!(
-                "{asked}: trace-cmd's agent takes no samples; hyperscope-agent does"
-            )));
-        }
-        let (address, others) = match by_trace_cmd {
-            Some(address) => (address, Vec::new()),
-            None => GuestAddress::find_all(asked, &vms)?,
-        };
-        if connecting.iter().any(|one| one.name == address.name) {
-            return Err(same_name(&address.name));
-        }
-        let name = address.name.clone();
-        let most = if is_own { CONNECTED } else { CONNECTED_BY_TRACE_CMD };
-        let limit = StartLimit::within(most, stop);
-        let (of_thread, what, clock) = (limit.clone(), what.clone(), host_clock.to_owned());
-        let number = session_number::random()?;
-        let task = Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || {
-            if is_own {
-                guest::Ready::connect_over(address, others, number, &of_thread)
-                    .map(|ready| Ready::Own(Box::new(ready)))
-            } else {
-                trace_cmd::Ready::connect(address, &what, &clock, trace_id, &of_thread)
-                    .map(|ready| Ready::TraceCmd(Box::new(ready)))
-            }
-        });
-        let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
-        connecting.push(Connecting { name, limit, task });
+        connecting.push(Connecting::begin(route, what, host, stop)?);
     }
     connecting.into_iter().map(Connecting::end).collect()
 }
@@ -216,11 +122,35 @@ pub(crate) fn connect(
 struct Connecting {
     name: String,
     limit: StartLimit,
-    task: Task<Result<Ready>>,
+    task: Task<Result<Box<dyn ReadyGuest>>>,
 }
 
 impl Connecting {
-    fn end(self) -> Result<Ready> {
+    fn begin(route: Route, what: &InGuests, host: HostTrace<'_>, stop: &Signal) -> Result<Self> {
+        let name = route.name().to_owned();
+        let limit = StartLimit::within(route.connected(), stop);
+        let (thread_limit, what, clock) = (limit.clone(), what.clone(), host.clock.to_owned());
+        let (number, trace_id) = (session_number::random()?, host.trace_id);
+        let task = Task::spawn("connects".into(), Confined::Worker(CONNECTS), move || {
+            let ready: Box<dyn ReadyGuest> = match route {
+                Route::Hyperscope(address, others) => Box::new(
+                    hyperscope_agent::Ready::connect_over(address, others, number, &thread_limit)?,
+                ),
+                Route::TraceCmd(address) => Box::new(trace_cmd::Ready::connect(
+                    address,
+                    &what,
+                    &clock,
+                    trace_id,
+                    &thread_limit,
+                )?),
+            };
+            Ok(ready)
+        });
+        let task = task.map_err(|source| RecordError::Guest { name: name.clone(), source })?;
+        Ok(Self { name, limit, task })
+    }
+
+    fn end(self) -> Result<Box<dyn ReadyGuest>> {
         let Self { name, limit, task } = self;
         // What it has begun it ends by itself, as far as it can.
         if !limit.wait(|wait| task.is_over(wait)) {
@@ -242,9 +172,9 @@ pub(crate) fn same_name(name: &str) -> RecordError {
 }
 
 /// A flight recorder can't keep this guest.
-pub(crate) fn not_in_flight(asked: &str) -> RecordError {
+pub(crate) fn not_in_flight(requested: &str) -> RecordError {
     RecordError::Usage(format!(
-        "{asked}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
+        "{requested}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
     ))
 }
 
@@ -260,82 +190,94 @@ impl SharedGuests {
 
 /// Guests that are recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Guests(Vec<Recorded>);
+pub(crate) struct Guests {
+    recorded: Vec<GuestRecording>,
+    /// Names of guests that are about to be recorded.
+    reserved: Vec<String>,
+}
 
 impl Guests {
-    /// Takes those of another list in.
-    pub(crate) fn add(&mut self, others: Self) {
-        self.0.extend(others.0);
+    /// Keeps a name for a guest that is about to begin: `None` where another one has it.
+    pub(crate) fn reserve(&mut self, name: &str) -> Option<String> {
+        if self.has(name) {
+            return None;
+        }
+        self.reserved.push(name.to_owned());
+        Some(name.to_owned())
+    }
+
+    /// Keeps that name, or one with a number where what an earlier guest of that name sent is still there.
+    pub(crate) fn reserve_numbered(&mut self, name: &str) -> Option<String> {
+        let numbered = (2..).map(|number: u32| format!("{name}-{number}"));
+        std::iter::once(name.to_owned()).chain(numbered).find_map(|name| self.reserve(&name))
+    }
+
+    /// Takes those of another list in, for which a name was kept.
+    pub(crate) fn add_reserved(&mut self, others: Self, name: &str) {
+        self.recorded.extend(others.recorded);
+        self.release(name);
+    }
+
+    /// Gives a name back.
+    pub(crate) fn release(&mut self, name: &str) {
+        self.reserved.retain(|reserved| reserved != name);
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let recorded = self.recorded.iter().any(|guest| guest.name() == name);
+        recorded || self.reserved.iter().any(|reserved| reserved == name)
     }
 
     /// Takes one out.
     pub(crate) fn take(&mut self, name: &str) -> Self {
-        Self(self.0.extract_if(.., |guest| guest.name() == name).collect())
+        let recorded = self.recorded.extract_if(.., |guest| guest.name() == name).collect();
+        Self { recorded, reserved: Vec::new() }
     }
 
     /// Why one is not recorded any more; none: it is.
     pub(crate) fn over(&self, name: &str) -> Option<String> {
-        self.0.iter().find(|guest| guest.name() == name)?.status().over
+        self.recorded.iter().find(|guest| guest.name() == name)?.status().over
     }
 
-    /// Begins the end of those that have one of their own: they are waited for until then.
+    /// Begins the end of each: they are waited for until then.
     pub(crate) fn begin_end(&self, until: Deadline) {
-        for guest in &self.0 {
-            if let Recorded::Own(guest) = guest {
-                guest.begin_end(until);
-            }
-        }
+        self.recorded.iter().for_each(|guest| guest.begin_end(until));
     }
 
-    /// The channels over which they answered, in the order of their names; none: trace-cmd's agent has a network alone.
-    pub(crate) fn channels(&self) -> Vec<Option<String>> {
-        let of = |guest: &Recorded| match guest {
-            Recorded::Own(guest) => Some(guest.channel().to_string()),
-            Recorded::TraceCmd(_) => None,
-        };
-        self.0.iter().map(of).collect()
+    /// The channels over which they answered, in the order of their names.
+    pub(crate) fn channels(&self) -> Vec<String> {
+        self.recorded.iter().map(|guest| guest.identity.channel.clone()).collect()
     }
 
     /// The names that they are recorded under.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.iter().map(|guest| guest.name().to_owned()).collect()
+        self.recorded.iter().map(|guest| guest.name().to_owned()).collect()
     }
 
     /// Has guests record, with pages in folders of the session at `to`. The host does by now, so
     /// that its recording holds all of theirs.
     pub(crate) fn begin(
         &mut self,
-        ready: Vec<Ready>,
+        ready: Vec<Box<dyn ReadyGuest>>,
         what: &InGuests,
         host_clock: &str,
         to: &Folder,
         stop: &Signal,
         ending: &Ending,
     ) -> Result<()> {
-        let by_trace_cmd = ready.iter().any(|ready| matches!(ready, Ready::TraceCmd(_)));
-        let limit = StartLimit::within(what.begins_within(by_trace_cmd), stop);
-        for ready in ready {
-            self.0.push(match ready {
-                Ready::Own(ready) => {
-                    let has_tsc = host_clock == TSC && ready.is_x86();
-                    let clock = has_tsc.then(|| TSC.to_owned());
-                    Recorded::Own(Box::new(ready.begin(what, clock, to, &limit, ending)?))
-                }
-                Ready::TraceCmd(ready) => {
-                    let begun = ready.begin(to, what, &limit, ending)?;
-                    Recorded::TraceCmd(Box::new(begun))
-                }
-            });
+        let default = ready.iter().map(|guest| guest.begins()).max().unwrap_or_default();
+        let limit = StartLimit::within(what.begins_within(default), stop);
+        for guest in ready {
+            self.recorded.push(guest.begin(what, host_clock, to, &limit, ending)?);
         }
         while !self.have_begun()? {
             if stop.wait(Duration::from_millis(5)) {
                 return Err(RecordError::Interrupted);
             }
             if limit.until.has_passed() {
-                let late = self.0.iter().find(|guest| !guest.status().started);
+                let late = self.recorded.iter().find(|guest| !guest.status().started);
                 let name = late.map(|guest| guest.name().to_owned()).unwrap_or_default();
-                let source = io::Error::other(guest::LATE);
-                return Err(RecordError::Guest { name, source });
+                return Err(RecordError::Guest { name, source: io::Error::other(LATE) });
             }
         }
         Ok(())
@@ -343,7 +285,7 @@ impl Guests {
 
     fn have_begun(&self) -> Result<bool> {
         let mut all = true;
-        for guest in &self.0 {
+        for guest in &self.recorded {
             let status = guest.status();
             if let Some(why) = status.over {
                 let source = io::Error::other(why);
@@ -356,43 +298,36 @@ impl Guests {
 
     /// Begins new segments of each, and removes those that ended before a time.
     pub(crate) fn roll(&self, keep_from: Instant) {
-        for guest in &self.0 {
-            if let Recorded::Own(guest) = guest {
-                guest.roll(keep_from);
-            }
-        }
+        self.recorded.iter().for_each(|guest| guest.roll(keep_from));
     }
 
     /// What is kept of each; or its name, and why that can't be had. All are asked at once.
     pub(crate) fn kept(&self, wait: Duration) -> Vec<std::result::Result<(Parts, Kept), String>> {
         let until = Deadline::after(wait);
-        let own = self.0.iter().filter_map(|guest| match guest {
-            Recorded::Own(guest) => Some((&**guest, guest.ask())),
-            // None is begun where segments are kept.
-            Recorded::TraceCmd(_) => None,
-        });
-        let of = |(guest, said): (&guest::Recorded, Receiver<_>)| {
-            let said = said.recv_timeout(until.left()).map_err(io::Error::other);
-            let kept = said.and_then(|said| guest.kept(said));
+        let asked: Vec<_> = self.recorded.iter().map(|guest| (guest, guest.snapshot())).collect();
+        let kept = |(guest, snapshot): (&GuestRecording, io::Result<Receiver<AgentReport>>)| {
+            let report = snapshot
+                .and_then(|snapshot| snapshot.recv_timeout(until.left()).map_err(io::Error::other));
+            let kept = report.and_then(|report| guest.kept(report));
             kept.map_err(|error| format!("guest {}: nothing of it is here: {error}", guest.name()))
         };
-        own.collect::<Vec<_>>().into_iter().map(of).collect()
+        asked.into_iter().map(kept).collect()
     }
 
     /// How each is going.
     pub(crate) fn status(&self) -> Vec<GuestStatus> {
-        self.0.iter().map(Recorded::status).collect()
+        self.recorded.iter().map(GuestRecording::status).collect()
     }
 
     /// Whether all of them have said all that they will, waiting for that until then.
     pub(crate) fn are_over(&self, until: Deadline, ending: &Ending) -> bool {
         let wait = [ending.cut().fd()];
-        self.0.iter().all(|guest| guest.is_over(Wait::until(until).or(&wait)))
+        self.recorded.iter().all(|guest| guest.is_over(Wait::until(until).or(&wait)))
     }
 
     /// Waits for what they still have to send, once their end has begun: all of them at once.
     pub(crate) fn end(&mut self) -> Vec<GuestRecorded> {
-        self.0.drain(..).map(Recorded::end).collect()
+        self.recorded.drain(..).map(GuestRecording::end).collect()
     }
 }
 
@@ -400,7 +335,7 @@ impl Guests {
 pub(crate) fn forget(names: &[String], to: &Folder) {
     for name in names {
         let _ = to.remove_all(&guest::pages_folder(name));
-        guest::forget_samples(to, name);
+        hyperscope_agent::forget_samples(to, name);
     }
 }
 
@@ -413,8 +348,8 @@ pub(crate) fn write(
     tick: Tick<'_>,
 ) -> Result<()> {
     let pages = guest::pages_folder(&guest.summary().name);
-    if guest.summary().sampler.as_ref().is_some_and(|one| one.code.is_none()) {
-        guest::forget_code(to, &guest.summary().name);
+    if guest.summary().sampler.as_ref().is_some_and(|sampler| sampler.code.is_none()) {
+        hyperscope_agent::forget_code(to, &guest.summary().name);
     }
     if guest.is_readable() {
         guest.write(host, to, tick)?;
@@ -428,8 +363,8 @@ pub(crate) fn write(
 
 /// A VM as trace-cmd describes it, with the id of its own recording if there is one.
 pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
-    let is_its = |guest: &&GuestRecorded| guest.vm().is_some_and(|of| of.pid == vm.pid);
-    let recorded = guests.iter().find(is_its);
+    let recorded =
+        guests.iter().find(|guest| guest.vm().is_some_and(|its_vm| its_vm.pid == vm.pid));
     Guest {
         name: recorded.map_or(&vm.name, |guest| &guest.summary().name).clone(),
         trace_id: recorded.map_or(u64::from(vm.pid), GuestRecorded::trace_id),
@@ -437,34 +372,20 @@ pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
     }
 }
 
-/// `EVENT FILTER`.
-fn filter(text: &str) -> EventFilter {
-    let (event, filter) = text.split_once(' ').unwrap_or((text, ""));
-    EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// At least one: none is no limit. A second is what it is when nobody says otherwise.
-fn milliseconds(time: Duration) -> u32 {
-    match u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1) {
-        1000 => FLUSH_MS,
-        other => other,
-    }
-}
-
-/// What a guest is asked for.
-pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
-    let optional = what.profile.map(Profile::patterns).unwrap_or_default();
-    Start {
-        events: what.events.clone(),
-        optional: optional.into_iter().map(str::to_owned).collect(),
-        filters: what.filters.iter().map(|text| filter(text)).collect(),
-        probes: what.probes.clone(),
-        clock,
-        buffer_kib: what.buffer_kib,
-        kallsyms: true,
-        status_ms: STATUS_MS,
-        flush_ms: what.flush.map_or(FLUSH_MS, milliseconds),
-        boot: what.boot,
-        tracer: what.tracer.as_ref().map(tracer::for_agent),
+    #[test]
+    fn a_guest_that_comes_back_has_another_name_while_the_first_is_kept() {
+        let mut guests = Guests::default();
+        let mut reserve = |name: &str| guests.reserve_numbered(name).unwrap();
+        assert_eq!(
+            ["web", "web", "db", "web", "cache"].map(&mut reserve),
+            ["web", "web-2", "db", "web-3", "cache"]
+        );
+        guests.release("web-2");
+        assert_eq!(guests.reserve("web"), None);
+        assert_eq!(guests.reserve_numbered("web").unwrap(), "web-2");
     }
 }

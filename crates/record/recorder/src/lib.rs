@@ -10,10 +10,11 @@
 //! if the guard was killed too (`clean_up`). A lock on a file in `/run/hyperscope` says who owns an instance and whether that process
 //! lives. All files of a session are made through `SessionFolder`, relative to the descriptor of a checked folder.
 //!
-//! **Guests** (`guest`). One thread speaks with the agent, one thread per page stream receives pages, and `files` alone knows what a
-//! guest may send. A guest is never trusted: what it sends is bounded on arrival, and what is missing is marked in the pages.
-//! Everything that a guest can delay waits for a `Deadline` that was fixed when the wait began. `trace_cmd` speaks to trace-cmd's
-//! agent instead; its recordings end as any other guest's do.
+//! **Guests** (`guest`). A `GuestRecording` has the pages and texts of a guest, and an `Agent` that sends them: `hyperscope_agent` or
+//! `trace_cmd`, which differ in their protocol alone. One thread speaks with the agent, one thread per page stream receives pages, and
+//! `files` alone knows what a guest may send. A guest is never trusted: what it sends is bounded on arrival, and what is missing is
+//! marked in the pages. Everything that a guest can delay waits for a `Deadline` that was fixed when the wait began. Guests that are not
+//! up yet, and those of a flight recorder, which come and go, are waited for by `awaited_guests`.
 //!
 //! ```text
 //! guest: tracefs ─▶ agent ─▶ channel ══╗   wire: HSCM messages, HSPG page heads
@@ -27,8 +28,8 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod awaited_guests;
 mod clean_up;
-mod coming_guests;
 mod ending;
 mod error;
 pub mod flight;
@@ -37,12 +38,13 @@ mod guest;
 mod guests;
 mod host_identity;
 mod hypercalls;
+mod hyperscope_agent;
+mod in_guests;
 mod listen;
 mod losses;
 mod module;
 mod page_events;
 mod pages_folder;
-mod pending_guests;
 mod plan;
 mod pump;
 mod quota;
@@ -61,9 +63,9 @@ pub use clean_up::{Finished, clean_up, finish_left_overs};
 pub use ending::{Stop, USUAL_GUEST_WAIT};
 pub use error::{RecordError, Result};
 pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
-pub use guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use host_identity::HostIdentity;
 pub use hypercalls::{CollectorSummary, Hypercalls};
+pub use in_guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use listen::{ListenEvent, ListenPlan, Listening};
 pub use losses::CpuLosses;
 pub use module::ModuleSummary;

@@ -27,8 +27,10 @@ use parking_lot::Mutex;
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
-use crate::guest::{ANSWER, GuestSummary, HostClock, Quota, Ready, Receivers};
-use crate::guests::{self, InGuests};
+use crate::guest::{GuestSummary, HostClock, Quota, ReadyGuest};
+use crate::guests;
+use crate::hyperscope_agent::{ANSWER, BEGINS, Ready, Receivers};
+use crate::in_guests::InGuests;
 use crate::recording::{nanoseconds, unix_ns};
 use crate::session::{self, Recorded};
 use crate::session_folder::{SessionFolder, invoking_user};
@@ -270,7 +272,7 @@ impl Shared {
         let (label, what) = (ready.label(), &self.plan.in_guests);
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let (ending, most) = (Ending::of_one()?, what.begins_within(false));
+        let (ending, most) = (Ending::of_one()?, what.begins_within(BEGINS));
         let limit = StartLimit::within(most, &self.stop);
         let recorded = ready.begin_with(what, None, folder, &limit, &ending, |receivers| {
             self.takers.lock().insert(key.clone(), Arc::clone(receivers));

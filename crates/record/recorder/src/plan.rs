@@ -5,8 +5,8 @@ use std::time::Duration;
 use tracefs::{FunctionTracer, Profile};
 
 use crate::flight::FlightPlan;
-use crate::guests::InGuests;
 use crate::hypercalls::Hypercalls;
+use crate::in_guests::InGuests;
 use crate::samples::Sampling;
 
 /// A probe where KVM has a guest's VMRUN run that guest's own guest, with the clean bits of its
@@ -48,4 +48,12 @@ pub struct RecordPlan {
     pub hypercalls: Option<Hypercalls>,
     /// Samples of what the host's CPUs run, in addition to events.
     pub sampling: Option<Sampling>,
+}
+
+impl RecordPlan {
+    /// Whether guests are taken in as they come up: what one has recorded since it booted can be had later, too, and
+    /// those of a flight recorder come and go.
+    pub(crate) const fn awaits_guests(&self) -> bool {
+        self.in_guests.boot || self.flight.is_some()
+    }
 }

@@ -20,12 +20,13 @@ use vms::Vm;
 use self::guest_side::GuestSide;
 use self::host_pages::HostPages;
 use self::host_streams::{HostStreams, LoadedStreams};
-use crate::coming_guests;
+use crate::awaited_guests;
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flight::FlightPlan;
 use crate::flusher;
-use crate::guests;
+use crate::guest::ReadyGuest;
+use crate::guests::{self, HostTrace};
 use crate::hypercalls;
 use crate::module;
 use crate::plan::RecordPlan;
@@ -88,14 +89,13 @@ impl Recording {
     /// When the plan names what is not there, or the system allows no tracing.
     pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let mut recording = Self::set_up(plan, to, outside)?;
-        // What a guest has recorded since it booted can be had later, too; those of a flight recorder come and go.
-        let is_later = plan.in_guests.boot || plan.flight.is_some();
-        let now = if is_later { &[][..] } else { &plan.guests };
+        let now = if plan.awaits_guests() { &[][..] } else { &plan.guests };
         if plan.flight.is_some() {
-            coming_guests::check(&plan.guests)?;
+            awaited_guests::check(&plan.guests)?;
         }
-        let (clock, trace_id) = (&*recording.session.clock().name, recording.trace_id);
-        let ready = guests::connect(now, &plan.in_guests, clock, trace_id, outside.end_signal())?;
+        let clock = &recording.session.clock().name;
+        let host = HostTrace { clock, trace_id: recording.trace_id };
+        let ready = guests::connect(now, &plan.in_guests, host, outside.end_signal())?;
         let modules = module::find_all(&plan.modules)?;
         let names: Vec<String> = ready.iter().map(|guest| guest.name().to_owned()).collect();
         match recording.start(ready, modules, plan) {
@@ -146,7 +146,7 @@ impl Recording {
     /// Switches everything on: the host first.
     fn start(
         &mut self,
-        ready: Vec<guests::Ready>,
+        ready: Vec<Box<dyn ReadyGuest>>,
         modules: Vec<module::Module>,
         plan: &RecordPlan,
     ) -> Result<()> {
@@ -166,8 +166,7 @@ impl Recording {
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);
         side.begin_modules(modules, &self.to, self.pages.stop(), plan.in_guests.quota())?;
         side.begin(ready, plan, clock, &self.to, self.outside.end_signal())?;
-        side.await_boots(plan, &self.to, clock, self.trace_id)?;
-        side.await_all(plan, &self.to, clock, self.trace_id, &self.outside)
+        side.await_guests(plan, &self.to, clock, self.trace_id, &self.outside)
     }
 
     /// Ends a recording whose command could not be started, and leaves nothing of it in its session's folder.
@@ -212,7 +211,7 @@ impl Recording {
 
     /// The channels over which they answered, in the same order; none: it is trace-cmd's agent.
     #[must_use]
-    pub fn guest_channels(&self) -> Vec<Option<String>> {
+    pub fn guest_channels(&self) -> Vec<String> {
         self.guest_side.guests.lock().channels()
     }
 

@@ -23,8 +23,8 @@ mod tests {
     use channel::{Control, Heard, Stream};
     use os::waits::Wait;
 
-    use crate::guest::hostile::hello;
     use crate::guests::{self, InGuests};
+    use crate::hyperscope_agent::hostile::hello;
     use crate::recording::unix_ns;
 
     /// An agent that answers one host; the session's number that it was given.
@@ -51,7 +51,8 @@ mod tests {
             paths.iter().map(|path| format!("unix:{}", path.display())).collect();
         let before = unix_ns();
         let stop = os::waits::Signal::new().unwrap();
-        let ready = guests::connect(&asked, &InGuests::default(), "mono", 7, &stop).unwrap();
+        let host = HostTrace { clock: "mono", trace_id: 7 };
+        let ready = guests::connect(&asked, &InGuests::default(), host, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());
         // A time of these years, or a number near another, is as good as impossible by chance.

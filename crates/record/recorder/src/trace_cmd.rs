@@ -13,39 +13,41 @@ mod hostile;
 mod metadata;
 mod pages;
 mod ptp;
-mod samples;
 mod time_sync;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use channel::wire::CpuEnd;
 use channel::wire::trace_cmd::{Message, ReadError, Request, Response};
+use channel::wire::{CpuEnd, Started};
 use channel::{HostAddress, TraceCmd};
 use os::confine::{Confined, Unconfined, apart};
 use os::folder::Folder;
 use os::waits::{Signal, Wait};
-use tracefs::FunctionTracer;
 use vms::GuestAddress;
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
-use crate::flusher::Flusher;
-use crate::guest::{self, GuestFiles, GuestRecorded, GuestStatus, PageShape, Parts};
-use crate::guests::InGuests;
+use crate::guest::{
+    Agent, AgentReport, GuestFiles, GuestIdentity, GuestPages, GuestRecording, GuestStatus,
+    GuestTexts, PageLimits, PageShape, Quota, ReadyGuest,
+};
+use crate::in_guests::InGuests;
 
 pub(crate) use self::address::find;
 use self::control_loop::ControlLoop;
 use self::metadata::Metadata;
 use self::pages::{PageStream, PageTaker};
-pub(crate) use self::samples::Samples;
 use self::time_sync::{Offered, TimeSync};
 
 /// How long connections may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an agent may take to answer: it sets up tracing before it does.
 const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
+/// How long a guest usually takes to begin to record: the agent sends all its texts then.
+const BEGINS: Duration = Duration::from_secs(60);
 /// How long an agent is given to switch tracing on once its pages are fetched. It does not say when
 /// it has.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -62,23 +64,18 @@ pub(crate) struct Ready {
     /// Explicit events, to be looked for in what the agent says that it records.
     events: Vec<String>,
     sync: Option<TimeSync>,
-    tracer: Option<FunctionTracer>,
 }
 
-/// A guest that is recorded.
+/// The agent of a guest that is recorded.
 #[derive(Debug)]
-pub(crate) struct Recorded {
-    address: GuestAddress,
-    response: Response,
-    metadata: Metadata,
-    folder: Folder,
+struct TraceCmdAgent {
+    started: Started,
+    texts: GuestTexts,
     files: Arc<GuestFiles>,
     stop_pages: Signal,
     streams: Vec<PageStream>,
     control_loop: ControlLoop,
-    flusher: Flusher,
-    ending: Ending,
-    tracer: Option<FunctionTracer>,
+    /// Events that it should record, and does not.
     faults: Vec<String>,
 }
 
@@ -129,78 +126,100 @@ impl Ready {
             }
             None => None,
         };
-        let (events, tracer) = (what.events.clone(), what.tracer.clone());
-        Ok(Self { address, agent, response, events, sync, tracer })
+        Ok(Self { address, agent, response, events: what.events.clone(), sync })
     }
 
-    /// The name that the guest is recorded under.
-    pub(crate) fn name(&self) -> &str {
+    /// Begins to take the pages of each CPU.
+    fn streams(&self, taker: &PageTaker, limit: &StartLimit) -> io::Result<Vec<PageStream>> {
+        let ports = (0..).zip(&self.response.ports);
+        let stream = |(cpu, &port)| {
+            let stream = connect_to_port(&self.address.channel, port, limit)?;
+            PageStream::start(cpu, stream, taker.clone())
+        };
+        ports.map(stream).collect()
+    }
+}
+
+impl ReadyGuest for Ready {
+    fn name(&self) -> &str {
         &self.address.name
     }
 
-    /// Has the guest record, with its pages in a folder of the session.
-    ///
-    /// # Errors
-    /// When the agent does not say how its pages are to be read.
-    pub(crate) fn begin(
-        mut self,
-        session: &Folder,
+    fn rename(&mut self, name: String) {
+        self.address.name = name;
+    }
+
+    fn begins(&self) -> Duration {
+        BEGINS
+    }
+
+    /// Begins with what the agent says of how its pages are to be read.
+    fn begin(
+        mut self: Box<Self>,
         what: &InGuests,
+        _host_clock: &str,
+        session: &Folder,
         limit: &StartLimit,
         ending: &Ending,
-    ) -> Result<Recorded> {
+    ) -> Result<GuestRecording> {
         let name = self.address.name.clone();
         let failed = |source| RecordError::Guest { name: name.clone(), source };
         let metadata = apart(Confined::Reader, "guest", || {
             limit.wait(|wait| Metadata::receive(&mut self.agent, wait))
         });
         let metadata = metadata.map_err(failed)?;
-        let folder = guest::make_pages_folder(session, &name)?;
-        metadata.texts.texts.write(&folder, &metadata.clock_line)?;
         let shape = PageShape {
             bytes: metadata.page_bytes as usize,
             long_bytes: metadata.long_bytes.into(),
             big_endian: metadata.big_endian,
         };
-        let cpus = u32::try_from(self.response.ports.len()).unwrap_or(u32::MAX);
-        let opener = Unconfined::start("guest-files").map_err(failed)?;
-        let files = Arc::new(GuestFiles::new((folder.clone(), opener), cpus, shape, what.quota()));
-        let flusher = files.keep_on_disk(session, what.disk_flush).map_err(failed)?;
+        let cpus = self.response.ports.len();
+        let limits = PageLimits {
+            quota: Quota::new(what.quota()),
+            in_segments: false,
+            disk_flush: what.disk_flush,
+        };
+        let cpu_count = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let pages = GuestPages::make(session, &name, (cpu_count, shape), limits)?;
+        metadata.texts.texts.write(&pages.folder, &metadata.clock_line)?;
+        let files = Arc::clone(&pages.files);
         let stop_pages = stop_signal()?;
-        let mut streams = Vec::new();
-        for (cpu, &port) in (0..).zip(&self.response.ports) {
-            let stream = connect_to_port(&self.address.channel, port, limit).map_err(failed)?;
-            let taker = PageTaker {
-                files: Arc::clone(&files),
-                stop: stop_pages.clone(),
-                ending: ending.clone(),
-                streams: self.response.ports.len(),
-            };
-            streams.push(PageStream::start(cpu, stream, taker).map_err(failed)?);
-        }
+        let taker = PageTaker {
+            files: Arc::clone(&files),
+            stop: stop_pages.clone(),
+            ending: ending.clone(),
+            streams: cpus,
+        };
+        let streams = self.streams(&taker, limit).map_err(failed)?;
         let faults = metadata.missing(&self.events);
         let control_loop = ControlLoop::begin(self.agent, self.sync, ending).map_err(failed)?;
         std::thread::sleep(SETTLE);
-        Ok(Recorded {
-            address: self.address,
-            response: self.response,
-            metadata,
-            folder,
+        let identity = GuestIdentity {
+            name,
+            // trace-cmd knows no other TCP than the plain one: nobody has to ask for it.
+            channel: format!("trace-cmd:{}", self.address.channel).replace("tcp-plain:", "tcp:"),
+            vm: self.address.vm,
+            trace_id: self.response.trace_id,
+            hello: metadata.hello(cpus),
+        };
+        let started = metadata.started(cpus);
+        let texts = metadata.texts;
+        let agent = Box::new(TraceCmdAgent {
+            started,
+            texts,
             files,
             stop_pages,
             streams,
             control_loop,
-            flusher,
-            ending: ending.clone(),
-            tracer: self.tracer,
             faults,
-        })
+        });
+        let tracer = what.tracer.clone();
+        Ok(GuestRecording { identity, pages, agent, ending: ending.clone(), tracer })
     }
 }
 
-impl Recorded {
-    /// Its status.
-    pub(crate) fn status(&self) -> GuestStatus {
+impl Agent for TraceCmdAgent {
+    fn status(&self) -> GuestStatus {
         let received = self.files.received();
         GuestStatus {
             started: true,
@@ -210,59 +229,31 @@ impl Recorded {
         }
     }
 
-    /// The name that the guest is recorded under.
-    pub(crate) fn name(&self) -> &str {
-        &self.address.name
-    }
-
-    /// Whether it has said all that it will, waiting for that as long as `wait` says.
-    pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
+    fn is_over(&self, wait: Wait<'_>) -> bool {
         self.control_loop.is_over(wait)
     }
 
-    /// Waits for what it still has to send, once the end has begun.
-    pub(crate) fn end(mut self) -> GuestRecorded {
-        let result = self.control_loop.end(self.ending.threads_until());
-        self.faults.extend(result.faults);
+    fn snapshot(&self) -> io::Result<Receiver<AgentReport>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn end(self: Box<Self>, ending: &Ending) -> AgentReport {
+        let report = self.control_loop.end(ending.threads_until());
+        let mut faults = self.faults;
+        faults.extend(report.faults);
         self.stop_pages.give();
         let mut cpus = Vec::new();
         for stream in self.streams {
-            let (cpu, ended) = stream.end(self.ending.threads_until());
+            let (cpu, ended) = stream.end(ending.threads_until());
             let fault = ended.err().map(|error| error.to_string());
             if let Some(fault) = &fault {
-                self.faults.push(format!("CPU {cpu}: its pages did not come to the end: {fault}"));
+                faults.push(format!("CPU {cpu}: its pages did not come to the end: {fault}"));
             }
             let sent_bytes = self.files.sent_so_far(cpu);
             cpus.push(CpuEnd { cpu, sent_bytes, stats: String::new(), fault });
         }
-        let unwritten = |error| format!("its pages were not written to the end: {error}");
-        self.faults.extend(self.files.failure().map(unwritten));
-        self.faults.extend(self.flusher.end(self.ending.threads_until()));
-        let Self { address, response, metadata, folder, files, tracer, faults, .. } = self;
-        let started = metadata.started(response.ports.len());
-        GuestRecorded::new(Parts {
-            name: address.name,
-            // trace-cmd knows no other TCP than the plain one: nobody has to ask for it.
-            channel: format!("trace-cmd:{}", address.channel).replace("tcp-plain:", "tcp:"),
-            vm: address.vm,
-            trace_id: response.trace_id,
-            hello: metadata.hello(response.ports.len()),
-            folder,
-            received: files.received(),
-            malformed: files.malformed(),
-            started: Some(started),
-            texts: metadata.texts,
-            cpus,
-            status: None,
-            device: Vec::new(),
-            devices: Vec::new(),
-            event_cost: None,
-            samples: result.samples,
-            sampled: None,
-            tracer,
-            recorded: None,
-            faults,
-        })
+        let (started, texts) = (Some(self.started), self.texts);
+        AgentReport { started, texts, cpus, faults, ..report }
     }
 }
 

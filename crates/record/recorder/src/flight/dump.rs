@@ -268,7 +268,7 @@ impl DumpJob {
 
 /// Copies a guest's segments into a file for each CPU, out of which its recording is put together.
 fn copied(parts: Parts, kept: Kept, session: &Folder, tick: Tick<'_>) -> Result<GuestRecorded> {
-    let folder = make_pages_folder(session, &parts.name)?;
+    let folder = make_pages_folder(session, &parts.identity.name)?;
     for (cpu, files) in kept.files {
         let name = pages(cpu);
         let copied = folder.create_new(&name).and_then(|mut to| {

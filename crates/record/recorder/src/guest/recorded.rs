@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::time::Duration;
 
-use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started, Status};
+use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started};
 use os::folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
 use serde::Serialize;
@@ -15,11 +14,10 @@ use vms::Vm;
 use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
-use crate::guest::texts::GuestTexts;
+use crate::guest::recording::{AgentReport, GuestIdentity};
 use crate::recording::nanoseconds;
 use crate::relation::to_host;
 use crate::samples::SamplerSummary;
-use crate::trace_cmd::Samples;
 use crate::tracer::TracerSummary;
 
 /// The clock that a host and its guests on x86 can be related by.
@@ -28,34 +26,17 @@ pub(crate) const TSC: &str = "x86-tsc";
 /// Everything that is known of a guest when its recording has ended.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) name: String,
-    pub(crate) channel: String,
-    pub(crate) vm: Option<Vm>,
-    pub(crate) trace_id: u64,
-    pub(crate) hello: GuestHello,
+    pub(crate) identity: GuestIdentity,
+    /// The folder of its pages.
     pub(crate) folder: Folder,
+    /// What came of each CPU.
     pub(crate) received: Vec<CpuReceived>,
+    /// Bytes that were no pages of this guest.
     pub(crate) malformed: u64,
-    pub(crate) started: Option<Started>,
-    pub(crate) texts: GuestTexts,
-    pub(crate) cpus: Vec<CpuEnd>,
-    /// The agent's last status.
-    pub(crate) status: Option<Status>,
-    /// Where the agent says that its channel's device is.
-    pub(crate) device: Vec<DeviceRange>,
-    /// Where it says that its virtio devices are.
-    pub(crate) devices: Vec<NamedDevice>,
-    /// What an event costs it, as the agent says.
-    pub(crate) event_cost: Option<EventCost>,
-    /// How its clock and the host's relate, where that was measured.
-    pub(crate) samples: Option<Samples>,
-    /// What came of samples of its code, where it was asked for some.
-    pub(crate) sampled: Option<SamplerSummary>,
+    /// What its agent reported.
+    pub(crate) report: AgentReport,
     /// The tracer of functions that it was asked for.
     pub(crate) tracer: Option<FunctionTracer>,
-    /// From when it recorded to when it was asked to stop, or was gone; none: that is not known.
-    pub(crate) recorded: Option<Duration>,
-    pub(crate) faults: Vec<String>,
 }
 
 /// A guest whose recording has ended.
@@ -199,17 +180,18 @@ impl GuestRecorded {
 
     /// The VM that it is, as far as that is known.
     pub(crate) fn vm(&self) -> Option<&Vm> {
-        self.parts.vm.as_ref()
+        self.parts.identity.vm.as_ref()
     }
 
     /// What the host's file calls its recording.
     pub(crate) fn trace_id(&self) -> u64 {
-        self.parts.trace_id
+        self.parts.identity.trace_id
     }
 
     /// Whether its pages can be read: it has said how.
     pub(crate) fn is_readable(&self) -> bool {
-        !self.parts.texts.texts.header_page.is_empty() && self.parts.started.is_some()
+        let report = &self.parts.report;
+        !report.texts.texts.header_page.is_empty() && report.started.is_some()
     }
 
     /// Writes its file into the session, and forgets its texts, which may be large: times are brought to the host's clock where the relation of both is known.
@@ -217,15 +199,16 @@ impl GuestRecorded {
     /// # Errors
     /// When it can't be written.
     pub(crate) fn write(&mut self, host: &HostClock, to: &Folder, tick: Tick<'_>) -> Result<()> {
-        let texts = mem::take(&mut self.parts.texts);
-        let Parts { hello, folder, trace_id, .. } = &self.parts;
-        let Some(started) = &self.parts.started else { return Ok(()) };
+        let texts = mem::take(&mut self.parts.report.texts);
+        let Parts { identity: GuestIdentity { hello, trace_id, .. }, folder, report, .. } =
+            &self.parts;
+        let Some(started) = &report.started else { return Ok(()) };
         let own =
             started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
         let time_shift = self.time_shift(host, started);
         let is_related = time_shift.is_some();
         // trace-cmd's agent sends no counts.
-        let with_stats = self.parts.cpus.iter().filter(|end| !end.stats.is_empty());
+        let with_stats = report.cpus.iter().filter(|end| !end.stats.is_empty());
         let stats: Vec<(u32, String)> =
             with_stats.map(|end| (end.cpu, end.stats.clone())).collect();
         let about = About {
@@ -263,15 +246,15 @@ impl GuestRecorded {
         if host.name != started.clock {
             return None;
         }
-        let measured = self.parts.samples.as_ref();
+        let measured = self.parts.report.clock_samples.as_ref();
         if let Some(shift) = measured.and_then(|samples| samples.time_shift(host.trace_id)) {
             return Some(shift);
         }
-        let vm = self.parts.vm.as_ref()?;
+        let vm = self.parts.identity.vm.as_ref()?;
         if host.name != TSC || started.clock != TSC {
             return None;
         }
-        let cpus = (0..self.parts.hello.cpus).map(|cpu| {
+        let cpus = (0..self.parts.identity.hello.cpus).map(|cpu| {
             let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.vcpu == cpu);
             let sample = vcpu.and_then(|vcpu| to_host(vcpu, 0));
             sample.into_iter().collect::<Vec<_>>()
@@ -310,9 +293,10 @@ fn header(hello: &GuestHello) -> Header {
 }
 
 fn summary(parts: &Parts) -> GuestSummary {
-    let started = parts.started.clone().unwrap_or_default();
+    let Parts { identity, report, .. } = parts;
+    let started = report.started.clone().unwrap_or_default();
     let has_stats = |cpu: u32, end: &CpuEnd| end.cpu == cpu && !end.stats.is_empty();
-    let end_of = |cpu: u32| parts.cpus.iter().find(|end| has_stats(cpu, end));
+    let end_of = |cpu: u32| report.cpus.iter().find(|end| has_stats(cpu, end));
     let counts = |cpu: u32| end_of(cpu).map(|end| CpuStats::parse(cpu, &end.stats));
     let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
         cpu,
@@ -327,27 +311,27 @@ fn summary(parts: &Parts) -> GuestSummary {
     let is_of_use = |cpu: &GuestCpu| *cpu != GuestCpu { cpu: cpu.cpu, ..GuestCpu::default() };
     let traced = started.traced.and_then(|many| usize::try_from(many).ok());
     GuestSummary {
-        name: parts.name.clone(),
-        file: format!("guest-{}.dat", parts.name),
-        label: Some(printable::label(&parts.hello.host_name)).filter(|label| !label.is_empty()),
+        name: identity.name.clone(),
+        file: format!("guest-{}.dat", identity.name),
+        label: Some(printable::label(&identity.hello.host_name)).filter(|label| !label.is_empty()),
         identity: None,
-        channel: parts.channel.clone(),
-        pid: parts.vm.as_ref().map(|vm| vm.pid),
+        channel: identity.channel.clone(),
+        pid: identity.vm.as_ref().map(|vm| vm.pid),
         tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),
-        sampler: parts.sampled.clone(),
-        clock: parts.started.as_ref().map(|_| started.clock),
-        recorded_ns: parts.recorded.map(nanoseconds),
+        sampler: report.sampled.clone(),
+        clock: report.started.as_ref().map(|_| started.clock),
+        recorded_ns: report.recorded.map(nanoseconds),
         events: started.events,
         buffer_kib: started.buffer_kib,
         cpus: cpus.filter(is_of_use).collect(),
         senseless_bytes: parts.malformed,
-        agent_cpu_ns: parts.status.as_ref().map(|status| status.agent_cpu_ns),
-        agent_wakeups: parts.status.as_ref().map(|status| status.wakeups),
+        agent_cpu_ns: report.status.as_ref().map(|status| status.agent_cpu_ns),
+        agent_wakeups: report.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
-        channel_device: parts.device.clone(),
-        devices: parts.devices.iter().map(GuestDevice::new).collect(),
-        event_cost: parts.event_cost.as_ref().map(EventCostSummary::new),
-        faults: parts.faults.clone(),
+        channel_device: report.device.clone(),
+        devices: report.devices.iter().map(GuestDevice::new).collect(),
+        event_cost: report.event_cost.as_ref().map(EventCostSummary::new),
+        faults: report.faults.clone(),
     }
 }
 

@@ -11,8 +11,8 @@ use os::folder::Modes;
 use os::waits::Wait;
 
 use super::{ListenEvent, ListenPlan, Listening};
-use crate::guest::hostile::hello;
-use crate::guests::InGuests;
+use crate::hyperscope_agent::hostile::hello;
+use crate::in_guests::InGuests;
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use os::waits::{Deadline, Signal};
 
-use crate::coming_guests::{ComingGuests, Surroundings};
+use crate::awaited_guests::{AwaitedGuests, Surroundings};
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::Result;
-use crate::guests::{Ready, SharedGuests};
+use crate::guest::ReadyGuest;
+use crate::guests::SharedGuests;
 use crate::module::{self, Module, ModuleSummary};
-use crate::pending_guests::PendingGuests;
 use crate::plan::RecordPlan;
 use crate::session_folder::SessionFolder;
 
@@ -19,8 +19,7 @@ pub(super) struct GuestSide {
     pub(super) guests: SharedGuests,
     /// Guests that are to be recorded.
     pub(super) asked: usize,
-    pending: Option<PendingGuests>,
-    coming: Option<ComingGuests>,
+    awaited: Option<AwaitedGuests>,
     modules: Vec<module::Recorded>,
     /// How long guests are waited for after the end.
     wait: Duration,
@@ -34,8 +33,7 @@ impl GuestSide {
         Ok(Self {
             guests: SharedGuests::default(),
             asked: plan.guests.len(),
-            pending: None,
-            coming: None,
+            awaited: None,
             modules: Vec::new(),
             wait: plan.in_guests.wait(),
             ending: outside.ending()?,
@@ -59,7 +57,7 @@ impl GuestSide {
     /// Begins to record guests that are up, on the host's clock.
     pub(super) fn begin(
         &self,
-        ready: Vec<Ready>,
+        ready: Vec<Box<dyn ReadyGuest>>,
         plan: &RecordPlan,
         clock: &str,
         to: &SessionFolder,
@@ -68,24 +66,9 @@ impl GuestSide {
         self.guests.lock().begin(ready, &plan.in_guests, clock, to, stop, &self.ending)
     }
 
-    /// Takes guests in as they come up, where what they record began without this.
-    pub(super) fn await_boots(
-        &mut self,
-        plan: &RecordPlan,
-        to: &SessionFolder,
-        clock: &str,
-        trace_id: u64,
-    ) -> Result<()> {
-        if plan.in_guests.boot && !plan.guests.is_empty() {
-            let (clock, guests) = (clock.to_owned(), self.guests.clone());
-            let pending = PendingGuests::begin(plan, to, clock, trace_id, guests, &self.ending);
-            self.pending = Some(pending?);
-        }
-        Ok(())
-    }
-
-    /// Takes guests in as they come up, and again as they come back.
-    pub(super) fn await_all(
+    /// Takes guests in as they come up: those that have recorded since they booted, and those of a flight recorder
+    /// again when they come back.
+    pub(super) fn await_guests(
         &mut self,
         plan: &RecordPlan,
         to: &SessionFolder,
@@ -93,7 +76,7 @@ impl GuestSide {
         trace_id: u64,
         outside: &Stop,
     ) -> Result<()> {
-        if plan.flight.is_some() && !plan.guests.is_empty() {
+        if plan.awaits_guests() && !plan.guests.is_empty() {
             let around = Surroundings {
                 plan: plan.clone(),
                 folder: to.clone(),
@@ -101,8 +84,9 @@ impl GuestSide {
                 trace_id,
                 guests: self.guests.clone(),
                 outside: outside.clone(),
+                ending: self.ending.clone(),
             };
-            self.coming = Some(ComingGuests::begin(&around)?);
+            self.awaited = Some(AwaitedGuests::begin(&around)?);
         }
         Ok(())
     }
@@ -119,11 +103,8 @@ impl GuestSide {
         let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.wait));
         self.ending.begin(until);
         let stop_sent = stop_sent.min(until);
-        let faults = self
-            .pending
-            .take()
-            .map_or_else(Vec::new, |pending_guests| pending_guests.end(stop_sent));
-        self.coming.take().into_iter().for_each(|coming| coming.end(stop_sent));
+        let awaited = self.awaited.take();
+        let faults = awaited.map(|awaited| awaited.end(stop_sent)).unwrap_or_default();
         self.guests.lock().begin_end(until);
         self.guests.lock().are_over(stop_sent, &self.ending);
         faults

@@ -1,6 +1,6 @@
 //! What an agent is asked for: arguments as those of `trace-cmd record`.
 
-use crate::guests::InGuests;
+use crate::in_guests::InGuests;
 use crate::tracer;
 
 /// The arguments. The guest uses the host's trace clock.

@@ -11,28 +11,21 @@ use os::confine::Confined;
 use os::waits::{Deadline, Wait};
 use parking_lot::Mutex;
 
-use super::samples::Samples;
 use super::time_sync::TimeSync;
 use crate::ending::{Ending, STOP_MESSAGE};
-use crate::task::{Outcome, Task};
+use crate::guest::AgentReport;
+use crate::task::Task;
 
 /// How long an agent may be silent: it has nothing to say before the end.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// Messages that an agent may send unasked; trace-cmd's sends none.
 const MOST_UNASKED: u32 = 1000;
 
-/// Its result.
-#[derive(Debug, Default)]
-pub(super) struct LoopResult {
-    pub(super) samples: Option<Samples>,
-    pub(super) faults: Vec<String>,
-}
-
 /// A running control loop.
 #[derive(Debug)]
 pub(super) struct ControlLoop {
     over: Arc<Mutex<Option<String>>>,
-    task: Task<LoopResult>,
+    task: Task<AgentReport>,
 }
 
 impl ControlLoop {
@@ -60,13 +53,8 @@ impl ControlLoop {
     }
 
     /// Its result, once the end has begun.
-    pub(super) fn end(self, until: Deadline) -> LoopResult {
-        let fault = match self.task.end(Wait::until(until)) {
-            Outcome::Done(result) => return result,
-            Outcome::Panicked => "the thread that listened to it panicked",
-            Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
-        };
-        LoopResult { faults: vec![fault.into()], ..LoopResult::default() }
+    pub(super) fn end(self, until: Deadline) -> AgentReport {
+        AgentReport::of_task(self.task.end(Wait::until(until)))
     }
 }
 
@@ -75,28 +63,28 @@ fn run(
     sync: Option<TimeSync>,
     ending: &Ending,
     over: &Mutex<Option<String>>,
-) -> LoopResult {
-    let mut result = LoopResult::default();
+) -> AgentReport {
+    let mut report = AgentReport::default();
     let gone = until_stopped(&mut agent, ending).err();
     let until = ending.until().unwrap_or_else(|| Deadline::after(STOP_MESSAGE));
     let cut = [ending.cut().fd()];
     let wait = Wait::until(until).or(&cut);
     if let Some(why) = &gone {
-        result.faults.push(format!("its recording ended early: {why}"));
+        report.faults.push(format!("its recording ended early: {why}"));
         *over.lock() = Some(why.clone());
     } else {
         let send_wait = Wait::until(until.min(Deadline::after(STOP_MESSAGE))).or(&cut);
         if let Err(error) = agent.send_within(&Message::Close, send_wait) {
-            result.faults.push(format!("it could not be asked to stop: {error}"));
+            report.faults.push(format!("it could not be asked to stop: {error}"));
         }
     }
     // The samples of the first round are good whatever comes of the last.
     if let Some(sync) = sync {
         let (samples, ended) =
             if gone.is_some() { (sync.abandon(), Ok(())) } else { sync.end(wait) };
-        result.samples = Some(samples);
+        report.clock_samples = Some(samples);
         if let Err(error) = ended {
-            result
+            report
                 .faults
                 .push(format!("its clock was not related to the host's at the end: {error}"));
         }
@@ -104,9 +92,9 @@ fn run(
     if gone.is_none()
         && let Err(why) = until_closed(&mut agent, wait)
     {
-        result.faults.push(why);
+        report.faults.push(why);
     }
-    result
+    report
 }
 
 /// Waits until the recording is to end; why the agent is not there any more, if so.

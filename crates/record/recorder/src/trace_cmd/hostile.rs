@@ -16,7 +16,7 @@ use super::Ready;
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
 use crate::guest::GuestRecorded;
-use crate::guests::InGuests;
+use crate::in_guests::InGuests;
 use vms::GuestAddress;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -128,7 +128,7 @@ fn play(act: fn(&mut Agent), time: Duration) -> Played {
     let (limit, ending) = (limit(), Ending::of_one().unwrap());
     let result = Ready::connect(address, &what, "local", 7, &limit).and_then(|ready| {
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let recorded = ready.begin(&to, &what, &limit, &ending)?;
+        let recorded = Box::new(ready).begin(&what, "local", &to, &limit, &ending)?;
         thread::sleep(time);
         ending.begin(Deadline::after(REST));
         Ok(recorded.end())

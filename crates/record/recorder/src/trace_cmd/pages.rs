@@ -31,7 +31,7 @@ pub(super) struct PageStream {
 }
 
 /// What such a thread knows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PageTaker {
     pub(super) files: Arc<GuestFiles>,
     /// The agent says nothing any more.

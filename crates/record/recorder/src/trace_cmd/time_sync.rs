@@ -12,8 +12,7 @@ use tracefs::{Marks, Tracefs};
 use vms::Vm;
 
 use super::ptp as ptp_round;
-use super::samples::Samples;
-use crate::guest::TSC;
+use crate::guest::{ClockSamples, TSC};
 use crate::relation::to_host;
 
 /// Protocols that can be used with a guest.
@@ -69,7 +68,7 @@ impl Offered {
 pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
-    samples: Samples,
+    samples: ClockSamples,
     /// Looks at what KVM shows, which whoever listens to the agent may not.
     outside: Unconfined,
 }
@@ -84,7 +83,7 @@ impl TimeSync {
         wait: Wait<'_>,
     ) -> io::Result<Self> {
         let interpolates = matches!(protocol, Protocol::Ptp(_));
-        let samples = Samples { interpolates, cpus: vec![Vec::new(); cpus] };
+        let samples = ClockSamples { interpolates, cpus: vec![Vec::new(); cpus] };
         let agent = TraceCmd::new(stream).prompt();
         let mut sync = Self { protocol, agent, samples, outside };
         sync.rounds(wait)?;
@@ -92,7 +91,7 @@ impl TimeSync {
     }
 
     /// What was measured, when there is nobody to measure with any more.
-    pub(super) fn abandon(self) -> Samples {
+    pub(super) fn abandon(self) -> ClockSamples {
         let Self { protocol, samples, outside, .. } = self;
         // An instance for marks is removed with it.
         let _ = outside.run(move || drop(protocol));
@@ -100,7 +99,7 @@ impl TimeSync {
     }
 
     /// A last round, and the end, in the time that there is; all samples, and what went wrong.
-    pub(super) fn end(mut self, wait: Wait<'_>) -> (Samples, io::Result<()>) {
+    pub(super) fn end(mut self, wait: Wait<'_>) -> (ClockSamples, io::Result<()>) {
         let ended = self.rounds(wait);
         let stop = Message::TimeSync(SyncMessage::stop());
         let stopped = self.agent.send_within(&stop, wait);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use channel::wire::{CpuEnd, DeviceRange, EventCost, Message, NamedDevice, Started, Status};
+use channel::wire::{Message, Started, Status};
 use channel::{Control, Heard};
 use os::confine::Confined;
 use os::folder::Folder;
@@ -15,10 +15,9 @@ use os::waits::{Deadline, Wait};
 use parking_lot::Mutex;
 
 use crate::ending::{Ending, STOP_MESSAGE};
-use crate::guest::files::GuestFiles;
-use crate::guest::samples::{GuestSampled, GuestSamples};
-use crate::guest::texts::GuestTexts;
-use crate::task::{Outcome, Task};
+use crate::guest::{AgentReport, GuestFiles, GuestStatus, GuestTexts};
+use crate::hyperscope_agent::samples::GuestSamples;
+use crate::task::Task;
 
 /// How often the agent gets a message that its host is there.
 const ALIVE: Duration = Duration::from_secs(5);
@@ -56,19 +55,6 @@ impl Patience {
     }
 }
 
-/// The status of a guest's recording.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct GuestStatus {
-    /// It records.
-    pub(crate) started: bool,
-    /// It does not any more, and why.
-    pub(crate) over: Option<String>,
-    /// Events that were lost in the guest so far.
-    pub(crate) lost: u64,
-    /// Bytes of pages that it has sent.
-    pub(crate) sent_bytes: u64,
-}
-
 /// Where what a guest sends goes.
 #[derive(Debug)]
 pub(crate) struct Destination<'d> {
@@ -79,38 +65,16 @@ pub(crate) struct Destination<'d> {
     pub(crate) samples: Option<GuestSamples>,
 }
 
-/// Its result.
-#[derive(Debug, Default)]
-pub(crate) struct Ended {
-    pub(crate) started: Option<Started>,
-    pub(crate) texts: GuestTexts,
-    pub(crate) cpus: Vec<CpuEnd>,
-    pub(crate) status: Status,
-    /// Where its channel's device is; empty: it does not say, or has none.
-    pub(crate) device: Vec<DeviceRange>,
-    /// Where it says that its virtio devices are.
-    pub(crate) devices: Vec<NamedDevice>,
-    /// What an event costs the guest, if it has measured that.
-    pub(crate) event_cost: Option<EventCost>,
-    /// What came of its samples, where it was asked for some.
-    pub(crate) sampled: Option<GuestSampled>,
-    /// From when it recorded to when it was asked to stop, or was gone.
-    pub(crate) recorded: Option<Duration>,
-    pub(crate) faults: Vec<String>,
-}
-
-impl Ended {
-    /// What was said by now, of what goes on.
-    fn said(&self) -> Self {
-        let Self { started, texts, device, devices, faults, .. } = self;
-        Self {
-            started: started.clone(),
-            texts: GuestTexts::whole(texts.texts.clone(), texts.cmdlines.clone()),
-            device: device.clone(),
-            devices: devices.clone(),
-            faults: faults.clone(),
-            ..Self::default()
-        }
+/// What was reported by now, of a recording that goes on.
+fn so_far(report: &AgentReport) -> AgentReport {
+    let AgentReport { started, texts, device, devices, faults, .. } = report;
+    AgentReport {
+        started: started.clone(),
+        texts: GuestTexts::whole(texts.texts.clone(), texts.cmdlines.clone()),
+        device: device.clone(),
+        devices: devices.clone(),
+        faults: faults.clone(),
+        ..AgentReport::default()
     }
 }
 
@@ -118,25 +82,30 @@ impl Ended {
 #[derive(Debug)]
 pub(crate) struct Conversation {
     guest_status: Arc<Mutex<GuestStatus>>,
-    /// Who wants to know what was said by now.
-    asked: Asked,
-    task: Task<Ended>,
+    snapshots: Arc<Mutex<Snapshots>>,
+    task: Task<AgentReport>,
 }
 
-/// Who wants to know what was said by now, and what was said in all where the thread has ended.
-type Asked = Arc<Mutex<(Option<Sender<Ended>>, Option<Ended>)>>;
+/// Requests for what was reported by now.
+#[derive(Debug, Default)]
+struct Snapshots {
+    /// Waits for one from the thread.
+    request: Option<Sender<AgentReport>>,
+    /// What was reported in all, once the thread has ended.
+    last: Option<AgentReport>,
+}
 
 impl Conversation {
-    /// Has the thread give what was said by now, which it does within a second.
-    pub(crate) fn ask(&self) -> Receiver<Ended> {
-        let (send, said) = mpsc::channel();
-        let mut asked = self.asked.lock();
-        match &asked.1 {
-            // Whoever wants to know waits for it here.
-            Some(ended) => drop(send.send(ended.said())),
-            None => asked.0 = Some(send),
+    /// Has the thread send what was reported by now, which it does within a second.
+    pub(crate) fn snapshot(&self) -> Receiver<AgentReport> {
+        let (send, receiver) = mpsc::channel();
+        let mut snapshots = self.snapshots.lock();
+        match &snapshots.last {
+            // The receiver is right here.
+            Some(report) => drop(send.send(so_far(report))),
+            None => snapshots.request = Some(send),
         }
-        said
+        receiver
     }
 
     /// Begins to listen to a guest that was asked to record; `vmm` is the process that it lives in,
@@ -151,7 +120,7 @@ impl Conversation {
     ) -> io::Result<Self> {
         let guest_status = Arc::new(Mutex::new(GuestStatus::default()));
         let Destination { folder, files, samples } = to;
-        let asked = Asked::default();
+        let snapshots = Arc::<Mutex<Snapshots>>::default();
         let mut control_loop = ControlLoop {
             control,
             session,
@@ -162,8 +131,8 @@ impl Conversation {
             ending: ending.clone(),
             patience,
             guest_status: Arc::clone(&guest_status),
-            asked: Arc::clone(&asked),
-            ended: Ended::default(),
+            snapshots: Arc::clone(&snapshots),
+            report: AgentReport::default(),
             heard: Instant::now(),
             said: Instant::now(),
             begun: None,
@@ -173,15 +142,9 @@ impl Conversation {
         };
         let task = Task::spawn("guest".into(), Confined::Reader, move || {
             control_loop.run();
-            control_loop.ended.recorded = control_loop.recorded();
-            control_loop.keep_said();
-            let fault = control_loop.ended.texts.fault();
-            control_loop.ended.faults.extend(fault);
-            let sampled = control_loop.samples.take().map(GuestSamples::finish);
-            control_loop.ended.sampled = sampled;
-            control_loop.ended
+            control_loop.report()
         })?;
-        Ok(Self { guest_status, asked, task })
+        Ok(Self { guest_status, snapshots, task })
     }
 
     pub(crate) fn status(&self) -> GuestStatus {
@@ -194,13 +157,8 @@ impl Conversation {
     }
 
     /// Its result, once the end has begun.
-    pub(crate) fn end(self, until: Deadline) -> Ended {
-        let fault = match self.task.end(Wait::until(until)) {
-            Outcome::Done(ended) => return ended,
-            Outcome::Panicked => "the thread that listened to it panicked",
-            Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
-        };
-        Ended { faults: vec![fault.into()], ..Ended::default() }
+    pub(crate) fn end(self, until: Deadline) -> AgentReport {
+        AgentReport::of_task(self.task.end(Wait::until(until)))
     }
 }
 
@@ -216,8 +174,8 @@ struct ControlLoop {
     ending: Ending,
     patience: Patience,
     guest_status: Arc<Mutex<GuestStatus>>,
-    asked: Asked,
-    ended: Ended,
+    snapshots: Arc<Mutex<Snapshots>>,
+    report: AgentReport,
     heard: Instant,
     said: Instant,
     /// When the guest was asked to stop.
@@ -233,7 +191,7 @@ struct ControlLoop {
 impl ControlLoop {
     fn run(&mut self) {
         let why = loop {
-            self.answer();
+            self.send_snapshot();
             if let Err(why) = self.say() {
                 break Some(why);
             }
@@ -268,28 +226,34 @@ impl ControlLoop {
         self.begun.map(|begun| end.saturating_duration_since(begun))
     }
 
-    /// Answers who wants to know what was said by now.
-    fn answer(&self) {
-        let asked = self.asked.lock().0.take();
-        if let Some(asked) = asked {
-            // It may have waited long enough.
-            let _ = asked.send(self.ended.said());
+    /// All that was reported, once nothing more is.
+    fn report(mut self) -> AgentReport {
+        self.report.recorded = self.recorded();
+        if self.files.keeps_segments() {
+            self.snapshots.lock().last = Some(so_far(&self.report));
         }
+        self.send_snapshot();
+        self.report.faults.extend(self.report.texts.fault());
+        if let Some(sampled) = self.samples.map(GuestSamples::finish) {
+            self.report.sampled = Some(sampled.summary);
+            self.report.faults.extend(sampled.faults);
+        }
+        self.report
     }
 
-    /// Keeps what was said for who wants to know it later, where that may be.
-    fn keep_said(&self) {
-        if self.files.keeps_segments() {
-            let mut asked = self.asked.lock();
-            asked.1 = Some(self.ended.said());
+    /// Sends what was reported by now to where it was asked for.
+    fn send_snapshot(&self) {
+        let request = self.snapshots.lock().request.take();
+        if let Some(request) = request {
+            // It may have waited long enough.
+            let _ = request.send(so_far(&self.report));
         }
-        self.answer();
     }
 
     /// Waits for a message, until it is to be looked what is due.
     fn listen(&mut self) -> io::Result<Heard> {
         let mut look = Deadline::after(LOOK);
-        if self.ended.started.is_none() && self.stopping.is_none() {
+        if self.report.started.is_none() && self.stopping.is_none() {
             look = look.min(self.patience.begins_by);
         }
         let until = self.ending.until().map_or(look, |until| until.min(look));
@@ -335,7 +299,7 @@ impl ControlLoop {
     /// Whether it is still waited for; why not, if so.
     fn has_patience(&self, now: Instant) -> std::result::Result<(), String> {
         let silence = self.patience.silence;
-        if self.ended.started.is_none() {
+        if self.report.started.is_none() {
             return if self.patience.begins_by.has_passed() { Err(LATE.into()) } else { Ok(()) };
         }
         if now.duration_since(self.heard) > silence {
@@ -378,14 +342,14 @@ impl ControlLoop {
             return true;
         }
         match message {
-            Message::Text(text) if !self.ended.texts.take(&text, &self.files) => {
+            Message::Text(text) if !self.report.texts.take(&text, &self.files) => {
                 self.fault("it sends more texts than any machine has".into());
                 return true;
             }
-            Message::Started(started) if self.ended.started.is_none() => self.start(started),
+            Message::Started(started) if self.report.started.is_none() => self.start(started),
             Message::Status(status) => self.note(status),
-            Message::Device(ranges) => self.ended.device = ranges,
-            Message::Devices(devices) => self.ended.devices = devices,
+            Message::Device(ranges) => self.report.device = ranges,
+            Message::Devices(devices) => self.report.devices = devices,
             Message::Samples(part) => {
                 if let Some(samples) = &mut self.samples {
                     samples.take(&part, &self.files);
@@ -401,15 +365,15 @@ impl ControlLoop {
                     samples.end(end);
                 }
             }
-            Message::EventCost(cost) => self.ended.event_cost = Some(cost),
-            Message::CpuEnd(end) if self.ended.cpus.len() < MOST_ENDS => {
+            Message::EventCost(cost) => self.report.event_cost = Some(cost),
+            Message::CpuEnd(end) if self.report.cpus.len() < MOST_ENDS => {
                 if let Some(fault) = &end.fault {
                     self.fault(format!("CPU {}: {fault}", end.cpu));
                 }
-                self.ended.cpus.push(end);
+                self.report.cpus.push(end);
             }
             Message::Ended(status) => {
-                self.ended.status = status;
+                self.report.status = Some(status);
                 if self.stopping.is_none() || self.left_first {
                     let why = "its agent got a signal to end".to_owned();
                     self.guest_status.lock().over = Some(why.clone());
@@ -436,19 +400,19 @@ impl ControlLoop {
         {
             self.fault(format!("what its pages are read with was not written: {error}"));
         }
-        self.ended.started = Some(started);
+        self.report.started = Some(started);
         self.begun = Some(Instant::now());
         self.guest_status.lock().started = true;
     }
 
     fn write_texts(&mut self, clock_line: String) -> io::Result<()> {
-        let (texts, folder) = (std::mem::take(&mut self.ended.texts), self.folder.clone());
+        let (texts, folder) = (std::mem::take(&mut self.report.texts), self.folder.clone());
         let (texts, written) = self.files.opener().run(move || {
             let written = texts.texts.write(&folder, &clock_line);
             (texts, written)
         })?;
         self.files.growing().note_written();
-        self.ended.texts = texts;
+        self.report.texts = texts;
         written.map_err(io::Error::other)
     }
 
@@ -474,12 +438,12 @@ impl ControlLoop {
         let sent = status.cpus.iter().map(|cpu| cpu.sent_bytes);
         guest_status.sent_bytes = sent.fold(0, u64::saturating_add);
         drop(guest_status);
-        self.ended.status = status;
+        self.report.status = Some(status);
     }
 
     fn fault(&mut self, text: String) {
-        if self.ended.faults.len() < MOST_FAULTS {
-            self.ended.faults.push(text);
+        if self.report.faults.len() < MOST_FAULTS {
+            self.report.faults.push(text);
         }
     }
 }

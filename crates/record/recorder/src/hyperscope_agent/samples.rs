@@ -13,8 +13,8 @@ use os::folder::{Folder, OutFile};
 use sampler::SampledEvent;
 
 use crate::error::{RecordError, Result};
-use crate::guest::files::GuestFiles;
-use crate::guest::kernel_code::{self, GuestCode};
+use crate::guest::GuestFiles;
+use crate::hyperscope_agent::kernel_code::{self, GuestCode};
 use crate::samples::{SamplerSummary, Sampling};
 
 /// What a guest may say that made its samples.

@@ -17,7 +17,7 @@ use super::files::{Arriving, GuestFiles, PageShape};
 use super::{GuestRecorded, Ready};
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
-use crate::guests::InGuests;
+use crate::in_guests::InGuests;
 
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(20);
@@ -82,7 +82,7 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
     let result = Ready::connect(address, SESSION, &limit).and_then(|ready| {
         let what = InGuests { quota_bytes: Some(1 << 20), ..InGuests::default() };
         let to = Folder::open(folder.path(), Modes::default()).unwrap();
-        let recorded = ready.begin(&what, None, &to, &limit, &Ending::of_one()?)?;
+        let recorded = Box::new(ready).begin(&what, "local", &to, &limit, &Ending::of_one()?)?;
         thread::sleep(time);
         let before = Instant::now();
         let recorded = recorded.end_by(Deadline::after(GUEST_WAIT));

@@ -12,7 +12,7 @@ use raw_bytes::ByteOrder;
 use sampler::KeptCode;
 
 use crate::error::{RecordError, Result};
-use crate::guest::files::GuestFiles;
+use crate::guest::GuestFiles;
 use crate::samples::CodeSummary;
 
 /// Bytes that a guest may send.

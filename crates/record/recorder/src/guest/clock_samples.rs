@@ -7,14 +7,14 @@ const MOST: usize = 10_000;
 
 /// Samples of each CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Samples {
+pub(crate) struct ClockSamples {
     /// Between two samples the truth lies on a line between them; else a sample holds until the next.
     pub(crate) interpolates: bool,
     pub(crate) cpus: Vec<Vec<ShiftSample>>,
 }
 
-impl Samples {
-    pub(super) fn add(&mut self, cpu: usize, sample: ShiftSample) {
+impl ClockSamples {
+    pub(crate) fn add(&mut self, cpu: usize, sample: ShiftSample) {
         let Some(samples) = self.cpus.get_mut(cpu) else { return };
         // Times go forward; a guest that says otherwise is not believed.
         let is_later = samples.last().is_none_or(|last| last.time < sample.time);

@@ -1,0 +1,383 @@
+//! A guest that is recorded by hyperscope-agent: one thread speaks with it, one for each page stream receives pages.
+
+mod conversation;
+#[cfg(test)]
+pub(crate) mod hostile;
+mod kernel_code;
+#[cfg(test)]
+mod patience;
+mod receiver;
+mod samples;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use channel::wire::{EventFilter, GuestHello, Message, Start};
+use channel::{Control, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
+use os::confine::{Confined, apart};
+use os::folder::Folder;
+use os::waits::{Deadline, Wait};
+use tracefs::Profile;
+use vms::{GuestAddress, open_memory};
+
+use crate::ending::{Ending, StartLimit};
+use crate::error::{RecordError, Result};
+use crate::guest::{
+    Agent, AgentReport, GuestFiles, GuestIdentity, GuestPages, GuestRecording, GuestStatus,
+    PAGE_BYTES, PageLimits, PageShape, Quota, ReadyGuest, TSC,
+};
+use crate::in_guests::InGuests;
+use crate::tracer;
+
+pub(crate) use self::conversation::LATE;
+use self::conversation::{Conversation, Destination, Patience};
+pub(crate) use self::receiver::Receivers;
+use self::samples::GuestSamples;
+pub(crate) use self::samples::{forget as forget_samples, forget_code};
+
+/// How long an agent may take to answer.
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
+/// How long connections may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// CPUs that a guest may have; Linux stops at 8192.
+const MOST_CPUS: u32 = 8192;
+/// Page streams that are opened to a guest.
+const MOST_STREAMS: u32 = 512;
+/// How long a guest usually takes to begin to record.
+pub(crate) const BEGINS: Duration = Duration::from_secs(30);
+/// How often guests send their status.
+const STATUS_MS: u32 = 1000;
+/// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
+/// first agents send pages that are not full, too.
+const FLUSH_MS: u32 = 999;
+
+/// A guest whose agent has answered: it can be recorded.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    address: GuestAddress,
+    control: Control,
+    session: u64,
+    hello: GuestHello,
+    streams: Vec<Stream>,
+    /// Page rings, where the channel is shared memory.
+    rings: Vec<PageConsumer>,
+    /// What it may still write; unset: what a guest of a recording may.
+    quota: Option<Quota>,
+}
+
+/// The agent of a guest that is recorded.
+#[derive(Debug)]
+struct HyperscopeAgent {
+    files: Arc<GuestFiles>,
+    receivers: Arc<Receivers>,
+    conversation: Conversation,
+}
+
+impl Ready {
+    /// Connects to a guest's agent over the first of its channels where one answers.
+    ///
+    /// # Errors
+    /// When nobody answers on any of them: what each of them says.
+    pub(crate) fn connect_over(
+        first: GuestAddress,
+        others: Vec<HostAddress>,
+        session: u64,
+        limit: &StartLimit,
+    ) -> Result<Self> {
+        let several = !others.is_empty();
+        let name = first.name.clone();
+        let mut whys = Vec::new();
+        for channel in std::iter::once(first.channel.clone()).chain(others) {
+            let address = GuestAddress { channel: channel.clone(), ..first.clone() };
+            match Self::connect(address, session, limit) {
+                Err(RecordError::Guest { source, .. }) if several => {
+                    whys.push(format!("{channel}: {source}"));
+                }
+                other => return other,
+            }
+        }
+        let whys = format!("no agent answers on any of its channels: {}", whys.join("; "));
+        Err(RecordError::Guest { name, source: io::Error::other(whys) })
+    }
+
+    /// Connects to a guest's agent and asks who it is, within a limit for all of that.
+    ///
+    /// # Errors
+    /// When nobody answers, or speaks another version of the protocol.
+    pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
+        let failed = |source| RecordError::Guest { name: address.name.clone(), source };
+        let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
+        let hello = apart(Confined::Reader, "asks", || {
+            limit.at_most(ANSWER).wait(|wait| ask(&mut control, session, wait))
+        });
+        let hello = hello.map_err(failed)?;
+        check(&hello).map_err(|text| failed(io::Error::other(text)))?;
+        let streams = if rings.is_empty() { hello.streams } else { 0 };
+        let streams = (0..streams).map(|at| page_stream(&address.channel, session, at, limit));
+        let streams = streams.collect::<io::Result<_>>().map_err(failed)?;
+        apart(Confined::Reader, "discards", || {
+            receiver::discard(&mut rings, limit);
+            Ok(())
+        })
+        .map_err(failed)?;
+        Ok(Self { address, control, session, hello, streams, rings, quota: None })
+    }
+
+    /// A guest whose agent has connected by itself, and makes page streams by itself, too.
+    ///
+    /// # Errors
+    /// When it doesn't answer, or speaks another version of the protocol.
+    pub(crate) fn joined(
+        address: GuestAddress,
+        mut control: Control,
+        session: u64,
+        limit: &StartLimit,
+    ) -> Result<Self> {
+        let failed = |source| RecordError::Guest { name: address.name.clone(), source };
+        let hello =
+            apart(Confined::Reader, "asks", || limit.wait(|wait| ask(&mut control, session, wait)));
+        let hello = hello.map_err(failed)?;
+        check(&hello).map_err(|text| failed(io::Error::other(text)))?;
+        let (streams, rings) = (Vec::new(), Vec::new());
+        Ok(Self { address, control, session, hello, streams, rings, quota: None })
+    }
+
+    /// What the guest calls itself.
+    pub(crate) fn label(&self) -> String {
+        printable::label(&self.hello.host_name)
+    }
+
+    /// The same guest, which may write what is left of a quota that it may share.
+    pub(crate) fn within(self, quota: Quota) -> Self {
+        Self { quota: Some(quota), ..self }
+    }
+
+    /// Whether its processor is an x86.
+    fn is_x86(&self) -> bool {
+        self.hello.uname.split(' ').next_back().is_some_and(|machine| machine == "x86_64")
+    }
+
+    /// Has the guest record, by this trace clock or its best one, with its pages in a folder of the
+    /// session. It has begun within `limit`, or its recording is over then. `attached` is given what takes page
+    /// streams, before the guest is asked to make any.
+    ///
+    /// # Errors
+    /// When the guest refuses; the message is the guest's.
+    pub(crate) fn begin_with(
+        mut self,
+        what: &InGuests,
+        clock: Option<String>,
+        session: &Folder,
+        limit: &StartLimit,
+        ending: &Ending,
+        attached: impl FnOnce(&Arc<Receivers>),
+    ) -> Result<GuestRecording> {
+        let name = self.address.name.clone();
+        let failed = |source| RecordError::Guest { name: name.clone(), source };
+        let pages = self.pages(what, session)?;
+        let (number, files) = (self.session, &pages.files);
+        let receivers = Receivers::new(number, Arc::clone(files), self.hello.streams, ending)?;
+        let receivers = Arc::new(receivers);
+        for stream in self.streams {
+            receivers.add(stream).map_err(failed)?;
+        }
+        receivers.add_rings(self.rings).map_err(failed)?;
+        attached(&receivers);
+        let samples =
+            what.sampling.map(|sampling| GuestSamples::new(sampling, session, &name, &self.hello));
+        let samples = samples.transpose()?;
+        for request in samples.iter().flat_map(GuestSamples::requests) {
+            limit.wait(|wait| self.control.send_within(number, &request, wait)).map_err(failed)?;
+        }
+        let start = Message::Start(Box::new(start(what, clock)));
+        limit.wait(|wait| self.control.send_within(number, &start, wait)).map_err(failed)?;
+        let vmm = self.address.vm.as_ref().map(|vm| vm.pid);
+        let patience = Patience::begins_by(limit.until);
+        let to = Destination { folder: pages.folder.clone(), files, samples };
+        let conversation = Conversation::begin(self.control, number, to, vmm, ending, patience);
+        let conversation = conversation.map_err(failed)?;
+        let agent = HyperscopeAgent { files: Arc::clone(files), receivers, conversation };
+        let identity = GuestIdentity {
+            name,
+            channel: self.address.channel.to_string(),
+            vm: self.address.vm,
+            trace_id: number,
+            hello: self.hello,
+        };
+        let (agent, tracer) = (Box::new(agent), what.tracer.clone());
+        Ok(GuestRecording { identity, pages, agent, ending: ending.clone(), tracer })
+    }
+
+    fn pages(&self, what: &InGuests, session: &Folder) -> Result<GuestPages> {
+        let shape = PageShape {
+            bytes: self.hello.page_bytes as usize,
+            long_bytes: self.hello.long_bytes.into(),
+            big_endian: self.hello.big_endian,
+        };
+        let limits = PageLimits {
+            quota: self.quota.clone().unwrap_or_else(|| Quota::new(what.quota())),
+            in_segments: what.in_segments,
+            disk_flush: what.disk_flush,
+        };
+        GuestPages::make(session, &self.address.name, (self.hello.cpus, shape), limits)
+    }
+}
+
+impl ReadyGuest for Ready {
+    fn name(&self) -> &str {
+        &self.address.name
+    }
+
+    fn rename(&mut self, name: String) {
+        self.address.name = name;
+    }
+
+    fn begins(&self) -> Duration {
+        BEGINS
+    }
+
+    fn begin(
+        self: Box<Self>,
+        what: &InGuests,
+        host_clock: &str,
+        session: &Folder,
+        limit: &StartLimit,
+        ending: &Ending,
+    ) -> Result<GuestRecording> {
+        let has_tsc = host_clock == TSC && self.is_x86();
+        let clock = has_tsc.then(|| TSC.to_owned());
+        self.begin_with(what, clock, session, limit, ending, |_| {})
+    }
+}
+
+impl Agent for HyperscopeAgent {
+    fn status(&self) -> GuestStatus {
+        self.conversation.status()
+    }
+
+    fn is_over(&self, wait: Wait<'_>) -> bool {
+        self.conversation.is_over(wait)
+    }
+
+    fn snapshot(&self) -> io::Result<Receiver<AgentReport>> {
+        Ok(self.conversation.snapshot())
+    }
+
+    fn end(self: Box<Self>, ending: &Ending) -> AgentReport {
+        let mut report = self.conversation.end(ending.threads_until());
+        let failed = self.receivers.end(ending.threads_until());
+        let unwritten = |error| format!("its pages were not written to the end: {error}");
+        report.faults.extend(failed.into_iter().map(unwritten));
+        for cpu in report.status.iter().flat_map(|status| &status.cpus) {
+            self.files.sent(cpu.cpu, cpu.sent_bytes);
+        }
+        for end in &report.cpus {
+            self.files.sent(end.cpu, end.sent_bytes);
+        }
+        report
+    }
+}
+
+/// `EVENT FILTER`.
+fn filter(text: &str) -> EventFilter {
+    let (event, filter) = text.split_once(' ').unwrap_or((text, ""));
+    EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
+}
+
+/// At least one: none is no limit. A second is the default.
+fn milliseconds(time: Duration) -> u32 {
+    match u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1) {
+        1000 => FLUSH_MS,
+        other => other,
+    }
+}
+
+/// What a guest is asked for.
+pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
+    let optional = what.profile.map(Profile::patterns).unwrap_or_default();
+    Start {
+        events: what.events.clone(),
+        optional: optional.into_iter().map(str::to_owned).collect(),
+        filters: what.filters.iter().map(|text| filter(text)).collect(),
+        probes: what.probes.clone(),
+        clock,
+        buffer_kib: what.buffer_kib,
+        kallsyms: true,
+        status_ms: STATUS_MS,
+        flush_ms: what.flush.map_or(FLUSH_MS, milliseconds),
+        boot: what.boot,
+        tracer: what.tracer.as_ref().map(tracer::for_agent),
+    }
+}
+
+/// The control stream, and page rings where the channel is shared memory.
+fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<PageConsumer>)> {
+    let channel = &address.channel;
+    if let HostAddress::SharedMemory { path } = channel {
+        let memory = open_memory(path, address.vm.as_ref(), true);
+        let memory = memory.and_then(HostMemory::of_file).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot use {}: {error}", path.display()))
+        })?;
+        return Ok((Control::in_memory(memory.control), memory.pages));
+    }
+    let timeout = limit.at_most(CONNECT).until.left();
+    Ok((Control::new(channel.connect_control(timeout)?), Vec::new()))
+}
+
+fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
+    channel.connect(limit.at_most(CONNECT).until.left())
+}
+
+/// Asks an agent who it is. What a host that was here before has left unread is left out.
+fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
+    let closed = "it closed the channel without an answer; an agent that has keys wants them (tls:, tls-vsock:)";
+    control.ask(session, &Message::HostHello, wait, closed, |message| match message {
+        Message::GuestHello(hello) => Some(hello),
+        _ => None,
+    })
+}
+
+/// Whether a guest that says this about itself can be recorded.
+fn check(hello: &GuestHello) -> std::result::Result<(), String> {
+    if hello.version != channel::wire::VERSION {
+        return Err(format!(
+            "its agent ({}) speaks version {} of the protocol, this program version {}",
+            hello.agent,
+            hello.version,
+            channel::wire::VERSION
+        ));
+    }
+    let makes_sense = (1..=MOST_CPUS).contains(&hello.cpus)
+        && (1..=MOST_STREAMS).contains(&hello.streams)
+        && PAGE_BYTES.contains(&hello.page_bytes)
+        && hello.page_bytes.is_power_of_two()
+        && matches!(hello.long_bytes, 4 | 8);
+    if makes_sense {
+        return Ok(());
+    }
+    let GuestHello { cpus, streams, page_bytes, long_bytes, .. } = hello;
+    Err(format!(
+        "it says that it has {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and \
+         longs of {long_bytes}, which is not plausible"
+    ))
+}
+
+fn page_stream(
+    channel: &HostAddress,
+    session: u64,
+    at: u32,
+    limit: &StartLimit,
+) -> io::Result<Stream> {
+    if limit.wait(|wait| wait.is_over()) {
+        let text = "its page streams were not connected in time";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+    }
+    if let HostAddress::VirtioSerial { folder } = channel {
+        return PortSockets::new(folder).pages(at);
+    }
+    let mut control = Control::new(connect(channel, limit)?);
+    limit.wait(|wait| control.send_within(session, &Message::Attach(at), wait))?;
+    control.into_stream().ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
