@@ -6,6 +6,8 @@
 //! kernel's stack before it writes that event, and what interrupts it there begins at the depth that is
 //! free again.
 
+use std::collections::VecDeque;
+
 /// Most functions that a thread is in at once; the kernel follows some hundred at most.
 const DEEPEST: usize = 4096;
 
@@ -13,36 +15,36 @@ const DEEPEST: usize = 4096;
 /// (softirq, interrupt, NMI).
 const MOST_AT_ONE_DEPTH: usize = 4;
 
-/// Calls that are remembered one by one: more than an interrupt makes from where it begins.
-const RECENT: usize = 16;
+/// Calls that are remembered one by one: more than interrupts make that interrupt one another twice, where the
+/// tracer writes a call's event and again where it writes that of its return.
+const RECENT: usize = 64;
 
 /// The last calls that a function made, with their times.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent {
-    calls: [Option<(Measured, u64)>; RECENT],
-    next: usize,
-}
+#[derive(Clone, Debug, Default)]
+struct Recent(VecDeque<(Measured, u64)>);
 
 impl Recent {
     fn put(&mut self, measured: Measured, total_ns: u64) {
-        if let Some(place) = self.calls.get_mut(self.next) {
-            *place = Some((measured, total_ns));
+        if self.0.len() >= RECENT {
+            self.0.pop_front();
         }
-        self.next = (self.next + 1) % RECENT;
+        self.0.push_back((measured, total_ns));
     }
 
     /// Takes out those for which `is_wanted` holds; their time.
     fn take(&mut self, is_wanted: impl Fn(Measured) -> bool) -> u64 {
-        let wanted = self
-            .calls
-            .iter_mut()
-            .filter_map(|one| one.take_if(|(measured, _)| is_wanted(*measured)));
-        wanted.fold(0, |sum_ns, (_, total_ns)| sum_ns.saturating_add(total_ns))
+        let mut sum_ns = 0_u64;
+        self.0.retain(|&(measured, total_ns)| {
+            let taken = is_wanted(measured);
+            sum_ns = sum_ns.saturating_add(if taken { total_ns } else { 0 });
+            !taken
+        });
+        sum_ns
     }
 }
 
 /// A call that has not returned.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// Its node in the tree.
     pub node: u32,
