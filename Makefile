@@ -19,6 +19,7 @@ help:
 	@echo 'make web     rebuild the pages of hyperscope report and fleet, after a change in web/ (needs npm)'
 	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
 	@echo 'make test-inputs  the command-line tests on all inputs, of which make test takes a part: twenty minutes'
+	@echo 'make test-random  property tests on new cases, twenty times over: half an hour'
 	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
 	@echo 'make test-lab  all tests and scenarios of the lab, nested guests among them: hours'
 	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
@@ -190,6 +191,14 @@ test-hostile: tools
 .PHONY: test-inputs
 test-inputs: tools
 	HYPERSCOPE_ALL_INPUTS=1 cargo test --locked --workspace --test cli
+
+# Property tests on new cases in each round; one that fails prints its case. The programs are those in which
+# `grep -l proptest!` finds some.
+ROUNDS := 20
+PROPERTY_TESTS := --lib $(addprefix --test ,analyses eventfmt module_memory packed rings testkit timeline wire written_pages)
+.PHONY: test-random
+test-random: tools
+	for round in $$(seq $(ROUNDS)); do cargo test --locked --quiet --workspace $(PROPERTY_TESTS) || exit 1; done
 
 # Hours of nested kernels: all scenarios of the lab, guests recorded over every channel and through faults, every test.
 .PHONY: test-lab

@@ -18,7 +18,7 @@ use channel::wire::{EventFilter, GuestHello, Message, Start};
 use channel::{Control, HostAddress, HostMemory, PageConsumer, PortSockets, Stream};
 use os::confine::{Confined, apart};
 use os::folder::Folder;
-use os::waits::{Deadline, Wait};
+use os::waits::Wait;
 use tracefs::Profile;
 use vms::{GuestAddress, open_memory};
 

@@ -14,7 +14,7 @@
 //! `trace_cmd`, which differ in their protocol alone. One thread speaks with the agent, one thread per page stream receives pages, and
 //! `files` alone knows what a guest may send. A guest is never trusted: what it sends is bounded on arrival, and what is missing is
 //! marked in the pages. Everything that a guest can delay waits for a `Deadline` that was fixed when the wait began. Guests that are not
-//! up yet, and those of a flight recorder, which come and go, are waited for by `awaited_guests`.
+//! up yet, and those of a flight recorder, which come and go, are waited for by `pending_guests`.
 //!
 //! ```text
 //! guest: tracefs ─▶ agent ─▶ channel ══╗   wire: HSCM messages, HSPG page heads
@@ -28,7 +28,6 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
-mod awaited_guests;
 mod clean_up;
 mod ending;
 mod error;
@@ -45,6 +44,7 @@ mod losses;
 mod module;
 mod page_events;
 mod pages_folder;
+mod pending_guests;
 mod plan;
 mod pump;
 mod quota;

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
-use crate::guest::{GuestSummary, HostClock, Quota, ReadyGuest};
+use crate::guest::{GuestSummary, HostClock, Quota};
 use crate::guests;
 use crate::hyperscope_agent::{ANSWER, BEGINS, Ready, Receivers};
 use crate::in_guests::InGuests;

@@ -53,7 +53,7 @@ pub struct RecordPlan {
 impl RecordPlan {
     /// Whether guests are taken in as they come up: what one has recorded since it booted can be had later, too, and
     /// those of a flight recorder come and go.
-    pub(crate) const fn awaits_guests(&self) -> bool {
+    pub(crate) const fn takes_guests_later(&self) -> bool {
         self.in_guests.boot || self.flight.is_some()
     }
 }

@@ -20,7 +20,6 @@ use vms::Vm;
 use self::guest_side::GuestSide;
 use self::host_pages::HostPages;
 use self::host_streams::{HostStreams, LoadedStreams};
-use crate::awaited_guests;
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
 use crate::flight::FlightPlan;
@@ -29,6 +28,7 @@ use crate::guest::ReadyGuest;
 use crate::guests::{self, HostTrace};
 use crate::hypercalls;
 use crate::module;
+use crate::pending_guests;
 use crate::plan::RecordPlan;
 use crate::quota::Quota;
 use crate::samples;
@@ -89,9 +89,9 @@ impl Recording {
     /// When the plan names what is not there, or the system allows no tracing.
     pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let mut recording = Self::set_up(plan, to, outside)?;
-        let now = if plan.awaits_guests() { &[][..] } else { &plan.guests };
+        let now = if plan.takes_guests_later() { &[][..] } else { &plan.guests };
         if plan.flight.is_some() {
-            awaited_guests::check(&plan.guests)?;
+            pending_guests::check(&plan.guests)?;
         }
         let clock = &recording.session.clock().name;
         let host = HostTrace { clock, trace_id: recording.trace_id };

@@ -23,8 +23,9 @@ mod tests {
     use channel::{Control, Heard, Stream};
     use os::waits::Wait;
 
-    use crate::guests::{self, InGuests};
+    use crate::guests::{self, HostTrace};
     use crate::hyperscope_agent::hostile::hello;
+    use crate::in_guests::InGuests;
     use crate::recording::unix_ns;
 
     /// An agent that answers one host; the session's number that it was given.

@@ -13,10 +13,10 @@ use os::waits::{Deadline, Signal, Wait};
 use proptest::prelude::*;
 use vms::GuestAddress;
 
-use super::files::{Arriving, GuestFiles, PageShape};
-use super::{GuestRecorded, Ready};
+use super::Ready;
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
+use crate::guest::{Arriving, GuestFiles, GuestRecorded, PageShape, ReadyGuest as _};
 use crate::in_guests::InGuests;
 
 const SESSION: u64 = 7;

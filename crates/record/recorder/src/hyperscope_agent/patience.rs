@@ -11,10 +11,9 @@ use os::confine::Unconfined;
 use os::folder::{Folder, Modes};
 use os::waits::{Deadline, Wait};
 
-use super::conversation::{Conversation, Destination, Ended, LATE, Patience};
-use super::files::{GuestFiles, PageShape};
-use super::quota::Quota;
+use super::conversation::{Conversation, Destination, LATE, Patience};
 use crate::ending::Ending;
+use crate::guest::{AgentReport, GuestFiles, PageShape, Quota};
 
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(60);
@@ -42,7 +41,7 @@ fn begin(here: Control, begins_within: Duration, ending: &Ending) -> Conversatio
 }
 
 /// How far the conversation with a guest that acts so comes until it records or is over; then it ends.
-fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, Ended) {
+fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, AgentReport) {
     let [here, there] = streams();
     let guest = thread::spawn(move || {
         let mut control = there;
@@ -112,6 +111,6 @@ fn what_an_agent_sent_before_it_left_is_read_when_it_cannot_be_asked_to_stop() {
     let conversation = begin(here, LONG, &ending);
     assert!(conversation.is_over(Wait::at_most(LONG)));
     let ended = conversation.end(ending.threads_until());
-    assert_eq!((ended.started.unwrap().events, ended.status.wakeups), (3, 5));
+    assert_eq!((ended.started.unwrap().events, ended.status.unwrap().wakeups), (3, 5));
     assert_eq!(ended.faults, ["its recording ended early: its agent got a signal to end"]);
 }

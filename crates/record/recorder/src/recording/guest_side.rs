@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use os::waits::{Deadline, Signal};
 
-use crate::awaited_guests::{AwaitedGuests, Surroundings};
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::Result;
 use crate::guest::ReadyGuest;
 use crate::guests::SharedGuests;
 use crate::module::{self, Module, ModuleSummary};
+use crate::pending_guests::{PendingGuests, Surroundings};
 use crate::plan::RecordPlan;
 use crate::session_folder::SessionFolder;
 
@@ -19,7 +19,7 @@ pub(super) struct GuestSide {
     pub(super) guests: SharedGuests,
     /// Guests that are to be recorded.
     pub(super) asked: usize,
-    awaited: Option<AwaitedGuests>,
+    pending: Option<PendingGuests>,
     modules: Vec<module::Recorded>,
     /// How long guests are waited for after the end.
     wait: Duration,
@@ -33,7 +33,7 @@ impl GuestSide {
         Ok(Self {
             guests: SharedGuests::default(),
             asked: plan.guests.len(),
-            awaited: None,
+            pending: None,
             modules: Vec::new(),
             wait: plan.in_guests.wait(),
             ending: outside.ending()?,
@@ -76,7 +76,7 @@ impl GuestSide {
         trace_id: u64,
         outside: &Stop,
     ) -> Result<()> {
-        if plan.awaits_guests() && !plan.guests.is_empty() {
+        if plan.takes_guests_later() && !plan.guests.is_empty() {
             let around = Surroundings {
                 plan: plan.clone(),
                 folder: to.clone(),
@@ -86,7 +86,7 @@ impl GuestSide {
                 outside: outside.clone(),
                 ending: self.ending.clone(),
             };
-            self.awaited = Some(AwaitedGuests::begin(&around)?);
+            self.pending = Some(PendingGuests::begin(&around)?);
         }
         Ok(())
     }
@@ -103,8 +103,8 @@ impl GuestSide {
         let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.wait));
         self.ending.begin(until);
         let stop_sent = stop_sent.min(until);
-        let awaited = self.awaited.take();
-        let faults = awaited.map(|awaited| awaited.end(stop_sent)).unwrap_or_default();
+        let pending = self.pending.take();
+        let faults = pending.map(|pending| pending.end(stop_sent)).unwrap_or_default();
         self.guests.lock().begin_end(until);
         self.guests.lock().are_over(stop_sent, &self.ending);
         faults

@@ -15,7 +15,7 @@ use tracedat::{Compression, Contents, EventFormat, Formats, Header, TraceDatWrit
 use super::Ready;
 use crate::ending::{Ending, StartLimit};
 use crate::error::Result;
-use crate::guest::GuestRecorded;
+use crate::guest::{GuestRecorded, ReadyGuest as _};
 use crate::in_guests::InGuests;
 use vms::GuestAddress;
 

@@ -36,7 +36,7 @@ const MAX_GONE: usize = 8;
 
 /// The guests that are waited for, a thread for each.
 #[derive(Debug)]
-pub(crate) struct AwaitedGuests {
+pub(crate) struct PendingGuests {
     stop: Signal,
     /// The name that each was asked for by, and its thread: why it is not recorded.
     tasks: Vec<(String, Task<Vec<String>>)>,
@@ -75,7 +75,7 @@ pub(crate) fn check(requested: &[String]) -> Result<()> {
     Ok(())
 }
 
-impl AwaitedGuests {
+impl PendingGuests {
     /// Begins to record the guests of a plan as they come; a flight recorder waits for those that are up.
     pub(crate) fn begin(around: &Surroundings) -> Result<Self> {
         let stop = stop_signal()?;
@@ -84,7 +84,7 @@ impl AwaitedGuests {
         let start = |requested: &String| {
             let first = Signal::new()?;
             tried.push(first.clone());
-            let awaited = Awaited {
+            let pending = Pending {
                 requested: requested.clone(),
                 around: around.clone(),
                 stop: stop.clone(),
@@ -93,13 +93,13 @@ impl AwaitedGuests {
             let flight = around.plan.flight.as_ref().map(Flight::new);
             let task =
                 Task::spawn("awaits".into(), Confined::Worker(CONNECTS), move || match flight {
-                    Some(flight) => awaited.run_in(flight),
-                    None => awaited.run_once(),
+                    Some(flight) => pending.run_in(flight),
+                    None => pending.run_once(),
                 });
             Ok((requested.clone(), task?))
         };
         let tasks = around.plan.guests.iter().map(start).collect::<std::io::Result<_>>();
-        let awaited = Self { stop, tasks: tasks.map_err(failed)? };
+        let pending = Self { stop, tasks: tasks.map_err(failed)? };
         if around.plan.flight.is_some() {
             let until = Deadline::after(FIRST_TRIES);
             let end = [around.outside.end_signal().fd()];
@@ -107,7 +107,7 @@ impl AwaitedGuests {
                 tried.wait_within(Wait::until(until).or(&end));
             }
         }
-        Ok(awaited)
+        Ok(pending)
     }
 
     /// Stops waiting for guests, until then; those that are recorded still are. Why others are not, as far as that
@@ -132,7 +132,7 @@ impl AwaitedGuests {
 }
 
 /// One guest.
-struct Awaited {
+struct Pending {
     requested: String,
     around: Surroundings,
     stop: Signal,
@@ -140,7 +140,7 @@ struct Awaited {
     tried: Signal,
 }
 
-impl Awaited {
+impl Pending {
     /// Has the guest recorded once it answers; why it is not, if so.
     fn run_once(self) -> Vec<String> {
         let mut why = "it was not asked".to_owned();
