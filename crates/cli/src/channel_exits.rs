@@ -2,7 +2,8 @@
 
 use analyses::device_exits::{DeviceAddresses, device_exits};
 use anyhow::Context;
-use recorder::{GuestSummary, Recorded, SessionFolder};
+use recorder::SessionFolder;
+use session_json::{GuestSummary, Recorded};
 
 use crate::progress::Progress;
 
@@ -30,7 +31,7 @@ pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow:
             guest.channel_exits = exits.is_known.then(|| exits.memory.saturating_add(exits.ports));
         }
     }
-    recorded.write(session).context(failed)
+    recorder::write_session(recorded, session).context(failed)
 }
 
 /// Where a guest's exits show its channel, if that can be known.

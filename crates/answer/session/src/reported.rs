@@ -1,18 +1,13 @@
 //! What a session's recorder reported of itself, in `session.json` next to the recording.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use analyses::boot::EventCost;
 use analyses::vmm::VmDevices;
 use report::{AgentCost, Covered, RecorderCost};
-use serde_json::Value;
+use session_json::{ClockPair, EventCostSummary, GuestSummary, Recorded, Session, Vm};
 use sources::guest_named;
-
-/// Longer `session.json` files are ignored.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// What a recorder reported.
 #[derive(Clone, Debug, Default)]
@@ -46,135 +41,82 @@ pub struct Reported {
 
 /// What the recorder of this recording reported, if it is one of a session and did.
 pub(crate) fn reported(recording: &Path) -> Reported {
-    let Some(session) = read(recording) else { return Reported::default() };
-    let of_host = |key| Some(session.get("host")?.get(key)?.as_str()?.to_owned());
+    let session = recording.parent().and_then(|folder| Session::read(folder).ok());
+    let Some(recorded) = session.and_then(|session| session.recorded) else {
+        return Reported::default();
+    };
+    let guest = guest_named(recording);
+    let guest = guest.map(|name| recorded.guests.iter().find(|guest| guest.name == name));
+    let host = recorded.host.as_ref();
+    let pair = |pair: &ClockPair| (pair.trace_ns, pair.unix_ns, pair.error_ns);
+    let vcpus = |vm: &Vm| vm.vcpus.iter().map(|vcpu| vcpu.tid).collect::<Vec<_>>();
+    let threads = |vm: &Vm| {
+        let others = vm.threads.iter().map(|thread| thread.tid);
+        vcpus(vm).into_iter().chain(others).collect()
+    };
     Reported {
-        cost: cost(&session),
-        processes: processes(&session, &["vcpus"]),
-        vmm_threads: processes(&session, &["vcpus", "threads"]),
-        devices: devices(&session),
-        begun_unix_ns: session.get("begun_unix_ns").and_then(Value::as_u64),
-        clock_pairs: clock_pairs(&session),
-        host_id: of_host("id"),
-        cpu_model: of_host("cpu_model"),
-        microcode: of_host("microcode"),
-        faults: faults(&session, recording),
-        covered: covered(&session, recording),
-        event_cost: event_cost(&session, recording),
+        cost: Some(cost(&recorded)),
+        processes: processes(&recorded.vms, vcpus),
+        vmm_threads: processes(&recorded.vms, threads),
+        devices: devices(&recorded.guests),
+        begun_unix_ns: Some(recorded.begun_unix_ns).filter(|&begun| begun > 0),
+        clock_pairs: recorded.clock_pairs.iter().map(pair).collect(),
+        host_id: host.and_then(|host| host.id.clone()),
+        cpu_model: host.and_then(|host| host.cpu_model.clone()),
+        microcode: host.and_then(|host| host.microcode.clone()),
+        faults: match guest {
+            None => recorded.faults.clone(),
+            Some(guest) => guest.map(|guest| guest.faults.clone()).unwrap_or_default(),
+        },
+        covered: covered(&recorded, guest_named(recording)),
+        event_cost: guest.flatten().and_then(|guest| event_cost(guest.event_cost.as_ref()?)),
     }
 }
 
-fn clock_pairs(reported: &Value) -> Vec<(u64, u64, u64)> {
-    let pair = |pair: &Value| {
-        let number = |key| pair.get(key).and_then(Value::as_u64);
-        Some((number("trace_ns")?, number("unix_ns")?, number("error_ns")?))
+/// How long each guest was recorded, or the one whose recording this is.
+fn covered(recorded: &Recorded, only: Option<&str>) -> Vec<Covered> {
+    let of_ns = recorded.duration_ns;
+    let guests = recorded.guests.iter().filter(|guest| only.is_none_or(|name| guest.name == name));
+    let covered = |guest: &GuestSummary| {
+        Some(Covered { guest: guest.name.clone(), time_ns: guest.recorded_ns?, of_ns })
     };
-    list(reported, "clock_pairs").iter().filter_map(pair).collect()
+    guests.filter_map(covered).collect()
 }
 
-fn faults(session: &Value, recording: &Path) -> Vec<String> {
-    let reported = match guest_named(recording) {
-        None => Some(session),
-        Some(name) => of_guest(session, name),
+fn event_cost(cost: &EventCostSummary) -> Option<EventCost> {
+    EventCost::of_rounds(&cost.event, cost.repeats, &cost.off_ns, &cost.on_ns)
+}
+
+fn cost(recorded: &Recorded) -> RecorderCost {
+    let agent = |guest: &GuestSummary| AgentCost {
+        guest: guest.name.clone(),
+        cpu_ns: guest.agent_cpu_ns,
+        wakeups: guest.agent_wakeups,
+        channel_exits: guest.channel_exits,
     };
-    let faults = reported.map_or(&[][..], |reported| list(reported, "faults"));
-    faults.iter().filter_map(|fault| fault.as_str().map(str::to_owned)).collect()
-}
-
-fn covered(session: &Value, recording: &Path) -> Vec<Covered> {
-    let Some(of_ns) = session.get("duration_ns").and_then(Value::as_u64) else {
-        return Vec::new();
-    };
-    let recorded_guest = guest_named(recording);
-    let is_covered = |name: &&str| recorded_guest.is_none_or(|guest| guest == *name);
-    let covered = |guest: &Value| {
-        let name = guest.get("name")?.as_str().filter(is_covered)?;
-        let time_ns = guest.get("recorded_ns")?.as_u64()?;
-        Some(Covered { guest: name.to_owned(), time_ns, of_ns })
-    };
-    list(session, "guests").iter().filter_map(covered).collect()
-}
-
-fn event_cost(session: &Value, recording: &Path) -> Option<EventCost> {
-    let cost = of_guest(session, guest_named(recording)?)?.get("event_cost")?;
-    let times = |key| {
-        let times = cost.get(key)?.as_array()?.iter();
-        times.map(Value::as_u64).collect::<Option<Vec<u64>>>()
-    };
-    let repeats = u32::try_from(cost.get("repeats")?.as_u64()?).ok()?;
-    EventCost::of_rounds(cost.get("event")?.as_str()?, repeats, &times("off_ns")?, &times("on_ns")?)
-}
-
-fn of_guest<'t>(reported: &'t Value, name: &str) -> Option<&'t Value> {
-    let mut guests = list(reported, "guests").iter();
-    guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))
-}
-
-fn read(recording: &Path) -> Option<Value> {
-    let mut text = Vec::new();
-    let file = File::open(recording.parent()?.join("session.json")).ok()?;
-    file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
-    let mut session: Value = serde_json::from_slice(&text).ok()?;
-    session.get_mut("recorded").map(Value::take)
-}
-
-/// The elements of a list; none where it is missing.
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn cost(recorded: &Value) -> Option<RecorderCost> {
-    Some(RecorderCost {
-        cpu_ns: recorded.get("recorder_cpu_ns")?.as_u64()?,
-        duration_ns: recorded.get("duration_ns")?.as_u64()?,
-        cpus: recorded.get("cpus")?.as_array()?.len() as u64,
-        agents: agents(list(recorded, "guests")),
-    })
-}
-
-fn agents(guests: &[Value]) -> Vec<AgentCost> {
-    let number = |guest: &Value, key| guest.get(key).and_then(Value::as_u64);
-    let cost = |guest: &Value| {
-        Some(AgentCost {
-            guest: guest.get("name")?.as_str()?.to_owned(),
-            cpu_ns: number(guest, "agent_cpu_ns"),
-            wakeups: number(guest, "agent_wakeups"),
-            channel_exits: number(guest, "channel_exits"),
-        })
-    };
-    guests.iter().filter_map(cost).collect()
-}
-
-/// Processes of VMs by the threads in these lists.
-fn processes(recorded: &Value, lists: &[&str]) -> HashMap<u32, u32> {
-    let number = |value: &Value, key| u32::try_from(value.get(key)?.as_u64()?).ok();
-    let mut processes = HashMap::new();
-    for vm in list(recorded, "vms") {
-        let Some(pid) = number(vm, "pid") else { continue };
-        for name in lists {
-            let threads = list(vm, name).iter();
-            processes.extend(threads.filter_map(|thread| Some((number(thread, "tid")?, pid))));
-        }
+    RecorderCost {
+        cpu_ns: recorded.recorder_cpu_ns,
+        duration_ns: recorded.duration_ns,
+        cpus: recorded.cpus.len() as u64,
+        agents: recorded.guests.iter().map(agent).collect(),
     }
-    processes
+}
+
+/// Processes of VMs by some of their threads.
+fn processes(vms: &[Vm], threads: impl Fn(&Vm) -> Vec<u32>) -> HashMap<u32, u32> {
+    vms.iter().flat_map(|vm| threads(vm).into_iter().map(|tid| (tid, vm.pid))).collect()
 }
 
 /// Devices of guests, as their agents say: names of disks and interfaces, else of virtio's devices.
-fn devices(recorded: &Value) -> VmDevices {
-    let text = |value: &Value, key| Some(value.get(key)?.as_str()?.to_owned());
+fn devices(guests: &[GuestSummary]) -> VmDevices {
     let mut devices = VmDevices::default();
-    for guest in list(recorded, "guests") {
-        let pid = guest.get("pid").and_then(Value::as_u64);
-        let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) else { continue };
-        for device in list(guest, "devices") {
-            let name = text(device, "called").or_else(|| text(device, "name"));
-            let Some(name) = name else { continue };
-            for (kind, ports) in [("memory", false), ("ports", true)] {
-                for range in list(device, kind) {
-                    let at = |place| range.get(place).and_then(Value::as_u64);
-                    if let (Some(first), Some(last)) = (at(0), at(1)) {
-                        devices.add(pid, &name, ports, first..=last);
-                    }
+    for guest in guests {
+        let Some(pid) = guest.pid else { continue };
+        for device in &guest.devices {
+            let name = device.called.as_ref().unwrap_or(&device.name);
+            for (ranges, ports) in [(&device.memory, false), (&device.ports, true)] {
+                for &(first, last) in ranges {
+                    devices.add(pid, name, ports, first..=last);
                 }
             }
         }

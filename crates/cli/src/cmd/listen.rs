@@ -5,7 +5,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use printable::messages;
-use recorder::{GuestSummary, InGuests, ListenEvent, ListenPlan, Listening, Profile, Sampling};
+use recorder::{InGuests, ListenEvent, ListenPlan, Listening, Profile, Sampling};
+use session_json::GuestSummary;
 
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};

@@ -20,10 +20,10 @@ use anyhow::{Context, bail};
 use os::confine::{CapabilitySet, Confined};
 use printable::messages;
 use recorder::{
-    Finished, GuestSummary, Hypercalls, InGuests, ModuleSummary, Profile, RecordPlan, Recorded,
-    Recording, SamplerSummary, Sampling, SessionFolder, Stop,
+    Finished, Hypercalls, InGuests, Profile, RecordPlan, Recording, Sampling, SessionFolder, Stop,
 };
 use report::plural;
+use session_json::{CpuLosses, GuestSummary, ModuleSummary, Recorded, SamplerSummary};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -403,8 +403,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     for fault in &recorded.faults {
         writeln!(err, "hyperscope: {fault}")?;
     }
-    let lost =
-        losses(recorded.cpus.iter().map(recorder::CpuLosses::events).sum(), &recorded.faults);
+    let lost = losses(recorded.cpus.iter().map(CpuLosses::events).sum(), &recorded.faults);
     let bytes: u64 = recorded.cpus.iter().map(|cpu| cpu.bytes).sum();
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let (seconds, cost) =
@@ -502,7 +501,7 @@ fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
 fn samples(sampler: &SamplerSummary) -> String {
     let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let samples = sampler.samples.map_or_else(|| "samples".to_owned(), |one| plural(one, "sample"));
-    let event = sampler.event.map(|event| format!(" of {event}")).unwrap_or_default();
+    let event = sampler.event.as_ref().map(|event| format!(" of {event}")).unwrap_or_default();
     let unread = sampler.earlier.map_or(0, |earlier| earlier.left_out);
     let unread = if unread == 0 {
         String::new()

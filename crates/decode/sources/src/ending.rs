@@ -2,23 +2,17 @@
 //! its recorder reports. A recording without such an end may lack anything.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use serde_json::Value;
-use tracedat::CpuStat;
-
 use raw_bytes::counted;
+use session_json::{CpuLosses, GuestCpu, Recorded};
+use tracedat::CpuStat;
 
 use crate::container::Container;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text};
 use crate::recording::BufferInfo;
 use crate::session_member::SessionMember;
 use crate::stream::Stream;
-
-/// A `session.json` longer than this is none.
-const MAX_SESSION_BYTES: u64 = 16 << 20;
 
 /// What the kernel counted of one CPU when a recording ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,30 +170,23 @@ struct Session {
 impl Session {
     /// None without the file, or where no recorder wrote it.
     fn read(recording: &Path, member: &SessionMember<'_>) -> Option<Self> {
-        let mut text = Vec::new();
-        let file = File::open(recording.parent()?.join("session.json")).ok()?;
-        file.take(MAX_SESSION_BYTES).read_to_end(&mut text).ok()?;
-        let session: Value = serde_json::from_slice(&text).ok()?;
-        Self::of(session.get("recorded")?, member)
+        let session = session_json::Session::read(recording.parent()?).ok()?;
+        Self::of(&session.recorded?, member)
     }
 
-    fn of(recorded: &Value, member: &SessionMember<'_>) -> Option<Self> {
-        let recorded = match member {
-            SessionMember::Host => recorded,
-            SessionMember::Guest(name) => {
-                let mut guests = recorded.get("guests")?.as_array()?.iter();
-                guests.find(|guest| guest.get("name").and_then(Value::as_str) == Some(name))?
-            }
+    fn of(recorded: &Recorded, member: &SessionMember<'_>) -> Option<Self> {
+        let SessionMember::Guest(name) = member else {
+            return Some(Self {
+                counts: recorded.cpus.iter().map(host_count).collect(),
+                faults: recorded.faults.len(),
+                missing_bytes: 0,
+            });
         };
-        let cpus = recorded.get("cpus")?.as_array()?;
-        let missing = |cpu: &Value| {
-            let bytes = |key| cpu.get(key).and_then(Value::as_u64).unwrap_or(0);
-            bytes("lost_bytes").saturating_add(bytes("over_quota_bytes"))
-        };
+        let guest = recorded.guests.iter().find(|guest| guest.name == *name)?;
         Some(Self {
-            counts: cpus.iter().filter_map(session_count).collect(),
-            faults: recorded.get("faults").and_then(Value::as_array).map_or(0, Vec::len),
-            missing_bytes: cpus.iter().map(missing).fold(0, u64::saturating_add),
+            counts: guest.cpus.iter().filter_map(guest_count).collect(),
+            faults: guest.faults.len(),
+            missing_bytes: guest.bytes_lost(),
         })
     }
 
@@ -212,17 +199,13 @@ impl Session {
     }
 }
 
-/// A CPU's counts: a host's by kind, a guest's in one.
-fn session_count(cpu: &Value) -> Option<KernelCount> {
-    let number = |key| cpu.get(key).and_then(Value::as_u64);
-    let of_host = ["overrun", "commit_overrun", "dropped"].map(number);
-    let of_host = of_host.into_iter().try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)));
-    Some(KernelCount {
-        buffer: String::new(),
-        cpu: u32::try_from(number("cpu")?).ok()?,
-        lost: of_host.or_else(|| number("events_lost"))?,
-        kept: number("kept"),
-    })
+fn host_count(cpu: &CpuLosses) -> KernelCount {
+    KernelCount { buffer: String::new(), cpu: cpu.cpu, lost: cpu.refused(), kept: cpu.kept }
+}
+
+fn guest_count(cpu: &GuestCpu) -> Option<KernelCount> {
+    let lost = cpu.events_lost?;
+    Some(KernelCount { buffer: String::new(), cpu: cpu.cpu, lost, kept: cpu.kept })
 }
 
 #[cfg(test)]
@@ -233,14 +216,14 @@ mod tests {
 
     #[test]
     fn a_session_says_what_each_recording_lost() {
-        let recorded = json!({
+        let recorded: Recorded = serde_json::from_value(json!({
             "cpus": [{"cpu": 1, "overrun": 2, "commit_overrun": 3, "dropped": 4, "kept": 5}],
             "faults": [],
             "guests": [
                 {"name": "a", "cpus": [{"cpu": 0, "events_lost": 7, "lost_bytes": 4096}], "faults": []},
                 {"name": "b", "cpus": [{"cpu": 0, "events_lost": null}], "faults": ["it went away"]},
             ],
-        });
+        })).unwrap();
         let host = Session::of(&recorded, &SessionMember::Host).unwrap();
         let counted = KernelCount { buffer: String::new(), cpu: 1, lost: 9, kept: Some(5) };
         assert_eq!((host.counts.as_slice(), host.doubt()), (&[counted][..], None));

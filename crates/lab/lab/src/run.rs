@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use labguest::wire::{Ended, Put, Truth};
 use serde_json::json;
+use session_json::{Machine, SCHEMA, Session};
 
 use crate::arch::Arch;
 use crate::description::Description;
@@ -236,21 +237,16 @@ impl Recorder {
 
 /// Writes `session.json`; what a recorder wrote of itself stays in it.
 fn write_session(scenario: &Scenario, to: &Path) -> Result<()> {
-    let own = fs::read(to.join("session.json")).unwrap_or_default();
-    let own: serde_json::Value = serde_json::from_slice(&own).unwrap_or_default();
-    let mut machines =
-        vec![json!({ "file": "host.dat", "role": "host", "name": null, "origin": null })];
+    let recorded = Session::read(to).ok().and_then(|session| session.recorded);
+    let mut machines = vec![Machine::host()];
     if to.join("guest-l2.dat").exists() {
-        machines
-            .push(json!({ "file": "guest-l2.dat", "role": "guest", "name": "l2", "origin": null }));
+        machines.push(Machine::guest("guest-l2.dat", "l2"));
     }
-    let session = json!({
-        "schema": "hyperscope.session/1",
-        "title": scenario.summary,
-        "machines": machines,
-        "recorded": own.get("recorded"),
-    });
-    write_json(&session, &to.join("session.json"))
+    let title = scenario.summary.clone();
+    let session = Session { schema: SCHEMA.to_owned(), title, machines, recorded };
+    let path = to.join(session_json::FILE);
+    let written = session.to_text().and_then(|text| fs::write(&path, text));
+    written.map_err(LabError::io("cannot write", &path))
 }
 
 fn write_truth(scenario: &Scenario, truth: &[Truth], to: &Path) -> Result<()> {

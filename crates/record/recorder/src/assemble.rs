@@ -14,8 +14,8 @@ use tracedat::{
 };
 use tracefs::{Clock, Texts, TscConversion};
 
+use crate::cut_pages::CutPages;
 use crate::error::{RecordError, Result};
-use crate::flight::CutPages;
 use crate::page_events::PageEvents;
 use crate::pages_folder::{formats, header, pages};
 

@@ -108,3 +108,8 @@ fn running(vms: &[String]) -> String {
         format!("; running: {}", vms.join(", "))
     }
 }
+
+/// Two guests would be recorded under one name.
+pub(crate) fn same_name(name: &str) -> RecordError {
+    RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
+}

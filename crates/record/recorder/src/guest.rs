@@ -19,7 +19,6 @@ pub(crate) use self::clock_samples::ClockSamples;
 pub(crate) use self::files::{Arriving, GuestFiles, PageShape};
 pub(crate) use self::quota::Quota;
 pub(crate) use self::ready::ReadyGuest;
-pub use self::recorded::{EventCostSummary, GuestCpu, GuestSummary};
 pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 pub(crate) use self::recording::{
     Agent, AgentReport, GuestIdentity, GuestPages, GuestRecording, GuestStatus, PageLimits,

@@ -16,7 +16,7 @@ use vms::{GuestAddress, Vm};
 
 use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit};
-use crate::error::{RecordError, Result};
+use crate::error::{RecordError, Result, same_name};
 use crate::guest::{
     self, AgentReport, GuestRecorded, GuestRecording, GuestStatus, HostClock, Kept, Parts,
     ReadyGuest,
@@ -164,11 +164,6 @@ impl Connecting {
         };
         Err(RecordError::Guest { name, source: io::Error::new(io::ErrorKind::TimedOut, why) })
     }
-}
-
-/// Two guests would be recorded under one name.
-pub(crate) fn same_name(name: &str) -> RecordError {
-    RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
 }
 
 /// A flight recorder can't keep this guest.

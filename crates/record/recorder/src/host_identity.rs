@@ -4,26 +4,8 @@ use std::fs::File;
 use std::io::Read;
 
 use rustix::system::uname;
-use serde::Serialize;
+use session_json::HostIdentity;
 use sha2::{Digest, Sha256};
-
-/// A host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct HostIdentity {
-    /// The same for all sessions of this host, and for no other's: 128 bits of a hash of its machine id, which
-    /// stays a secret of the host (machine-id(5)). None: it has no machine id.
-    pub id: Option<String>,
-    /// What it calls itself.
-    pub name: String,
-    /// Its kernel's release.
-    pub kernel_release: String,
-    /// Its architecture, as the kernel calls it.
-    pub arch: String,
-    /// Its first CPU's model; none: /proc/cpuinfo does not say.
-    pub cpu_model: Option<String>,
-    /// That CPU's microcode; none: the same.
-    pub microcode: Option<String>,
-}
 
 /// What a hash of a machine id is made with: other programs' hashes are others.
 const PURPOSE: &str = "hyperscope host id/1:";
@@ -31,21 +13,19 @@ const PURPOSE: &str = "hyperscope host id/1:";
 /// Bytes of files that are looked at: the first CPU is at the beginning.
 const MOST_BYTES: u64 = 64 << 10;
 
-impl HostIdentity {
-    /// That of this host.
-    pub(crate) fn here() -> Self {
-        let about = uname();
-        let [name, kernel_release, arch] = [about.nodename(), about.release(), about.machine()]
-            .map(|text| text.to_string_lossy().into_owned());
-        let cpus = read("/proc/cpuinfo").unwrap_or_default();
-        Self {
-            id: read("/etc/machine-id").and_then(|text| host_id(&text)),
-            name,
-            kernel_release,
-            arch,
-            cpu_model: cpu_model(&cpus),
-            microcode: value(&cpus, "microcode"),
-        }
+/// That of this host.
+pub(crate) fn here() -> HostIdentity {
+    let about = uname();
+    let [name, kernel_release, arch] = [about.nodename(), about.release(), about.machine()]
+        .map(|text| text.to_string_lossy().into_owned());
+    let cpus = read("/proc/cpuinfo").unwrap_or_default();
+    HostIdentity {
+        id: read("/etc/machine-id").and_then(|text| host_id(&text)),
+        name,
+        kernel_release,
+        arch,
+        cpu_model: cpu_model(&cpus),
+        microcode: value(&cpus, "microcode"),
     }
 }
 

@@ -3,7 +3,7 @@
 use bpf::collector::{Collected, Collector, CollectorPlan, Loaded};
 use os::folder::Folder;
 use printable::with_causes;
-use serde::Serialize;
+use session_json::CollectorSummary;
 
 use crate::error::RecordError;
 use crate::task::EndingTask;
@@ -15,33 +15,6 @@ pub struct Hypercalls {
     pub number: u64,
     /// Registers of each: 4 to 13.
     pub words: u8,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CollectorSummary {
-    /// The file.
-    pub file: &'static str,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Hypercalls in it.
-    pub hypercalls: u64,
-    /// Those that the ring between kernel and recorder had no room for.
-    pub ring_full: u64,
-    /// Those whose exit was before the collector came.
-    pub no_exit: u64,
-    /// Exits of vCPUs that there was no room for.
-    pub no_room: u64,
-    /// Those whose registers couldn't be read.
-    pub unreadable: u64,
-}
-
-impl CollectorSummary {
-    /// Hypercalls that are known to be missing.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.ring_full.saturating_add(self.no_exit).saturating_add(self.unreadable)
-    }
 }
 
 /// The file's name.
@@ -76,7 +49,7 @@ pub(crate) fn end(collector: Collector) -> EndingTask<CollectorSummary> {
 fn summary(collected: &Collected) -> CollectorSummary {
     let counts = &collected.counts;
     CollectorSummary {
-        file: FILE,
+        file: FILE.to_owned(),
         bytes: collected.bytes,
         hypercalls: collected.written,
         ring_full: counts.ring_full,

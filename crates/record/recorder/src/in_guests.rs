@@ -25,7 +25,7 @@ pub struct InGuests {
     pub sampling: Option<Sampling>,
     /// Filters, each `EVENT FILTER` as the kernel takes it.
     pub filters: Vec<String>,
-    /// Keep the newest pages alone: see [`crate::flight`].
+    /// Keep the newest pages alone, as a flight recorder does.
     pub in_segments: bool,
     /// Take what the guest's kernel has recorded since it booted, in place of a new recording.
     pub boot: bool,

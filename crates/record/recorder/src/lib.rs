@@ -22,16 +22,19 @@
 //! ```
 //!
 //! **Flight recorder** (`flight`). A roller per CPU takes the pump's place: pages go to segments, which `rolling` begins and removes. A
-//! dump makes a session of the existing segments in a thread of its own. `edges` alone looks at pages, to find where a session
+//! dump makes a session of the existing segments in a thread of its own. `cut_pages` alone looks at pages, to find where a session
 //! begins and ends. Other programs reach it through `control`'s socket.
 
 #![forbid(unsafe_code)]
 
 mod assemble;
 mod clean_up;
+mod cut_pages;
 mod ending;
 mod error;
 pub mod flight;
+mod flight_plan;
+mod flight_sessions;
 mod flusher;
 mod guest;
 mod guests;
@@ -42,6 +45,7 @@ mod in_guests;
 mod listen;
 mod losses;
 mod module;
+mod nanoseconds;
 mod page_events;
 mod pages_folder;
 mod pending_guests;
@@ -58,23 +62,17 @@ mod task;
 mod trace_cmd;
 mod tracer;
 
-pub use channel::wire::DeviceRange;
 pub use clean_up::{Finished, clean_up, finish_left_overs};
 pub use ending::{Stop, USUAL_GUEST_WAIT};
 pub use error::{RecordError, Result};
-pub use guest::{EventCostSummary, GuestCpu, GuestSummary};
-pub use host_identity::HostIdentity;
-pub use hypercalls::{CollectorSummary, Hypercalls};
+pub use hypercalls::Hypercalls;
 pub use in_guests::{InGuests, USUAL_QUOTA_BYTES};
 pub use listen::{ListenEvent, ListenPlan, Listening};
-pub use losses::CpuLosses;
-pub use module::ModuleSummary;
 pub use os::folder::{Modes, Observer, Operation};
 pub use plan::{NESTED_WRITES, RecordPlan};
 pub use recording::{Progress, Recording};
 pub use sampler::SampledEvent;
-pub use samples::{CodeSummary, EarlierSummary, SamplerSummary, Sampling};
-pub use session::Recorded;
+pub use samples::Sampling;
+pub use session::write as write_session;
 pub use session_folder::SessionFolder;
 pub use tracefs::{FunctionTracer, Profile};
-pub use tracer::TracerSummary;

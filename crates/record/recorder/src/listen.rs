@@ -24,15 +24,16 @@ use os::confine::{CapabilitySet, Confined};
 use os::folder::Modes;
 use os::waits::{Deadline, Signal};
 use parking_lot::Mutex;
+use session_json::{GuestSummary, Recorded};
 
 use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
-use crate::guest::{GuestSummary, HostClock, Quota};
+use crate::guest::{HostClock, Quota};
 use crate::guests;
 use crate::hyperscope_agent::{ANSWER, BEGINS, Ready, Receivers};
 use crate::in_guests::InGuests;
-use crate::recording::{nanoseconds, unix_ns};
-use crate::session::{self, Recorded};
+use crate::nanoseconds::{nanoseconds, unix_ns};
+use crate::session;
 use crate::session_folder::{SessionFolder, invoking_user};
 
 use self::held::held_bytes;
@@ -293,7 +294,7 @@ impl Shared {
             begun_unix_ns,
             duration_ns,
             guests: vec![summary.clone()],
-            ..Recorded::default()
+            ..session::by_this_version()
         };
         session::write(&recorded, folder)?;
         Ok(summary)

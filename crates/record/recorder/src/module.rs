@@ -12,11 +12,10 @@ use hypertrace::{FrameWords, StoredWriter, ToHost};
 use os::confine::Confined;
 use os::folder::{Folder, OutFile};
 use os::waits::{Deadline, Signal, Wait};
-use serde::Serialize;
+use session_json::ModuleSummary;
 use vms::{GuestAddress, Vcpu, Vm, open_memory};
 
-use crate::error::{RecordError, Result};
-use crate::guests::same_name;
+use crate::error::{RecordError, Result, same_name};
 use crate::relation::to_host;
 use crate::task::{Outcome, Task};
 
@@ -128,32 +127,6 @@ struct Counts {
     missed: AtomicU64,
     damage: AtomicU64,
     bytes: AtomicU64,
-}
-
-/// What came of a guest's module.
-#[derive(Clone, Debug, Serialize)]
-pub struct ModuleSummary {
-    /// The name that the guest was recorded under.
-    pub name: String,
-    /// The file in the session's folder.
-    pub file: String,
-    /// The memory that it shares.
-    pub memory: PathBuf,
-    /// The VMM's process, where it is known.
-    pub pid: Option<u32>,
-    /// The guest's CPUs; 0: the module was never there.
-    pub cpus: u64,
-    /// Frames that were taken, each with some dozen events.
-    pub frames: u64,
-    /// Frames that were overwritten before they were taken, or came when the file was as long as it
-    /// may be.
-    pub frames_missed: u64,
-    /// How often what stood in the memory made no sense.
-    pub damage: u64,
-    /// Bytes of the file.
-    pub bytes: u64,
-    /// What went wrong without ending the recording of others.
-    pub faults: Vec<String>,
 }
 
 impl Recorded {

@@ -32,3 +32,9 @@ pub(crate) fn formats(texts: Texts) -> Formats {
 pub(crate) fn pages(cpu: u32) -> String {
     format!("cpu{cpu}")
 }
+
+/// The file of a CPU's segment: readers take the number after `cpu`, and files of one CPU in the order of
+/// their names.
+pub(crate) fn segment_file(cpu: u32, number: u64) -> String {
+    format!("cpu{cpu}.{number:010}")
+}

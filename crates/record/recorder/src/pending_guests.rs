@@ -13,8 +13,8 @@ use printable::{label, with_causes};
 use vms::{GuestAddress, NoGuest};
 
 use crate::ending::{Ending, STOP_MESSAGE, Stop, stop_signal};
-use crate::error::{RecordError, Result};
-use crate::flight::{Asked, FlightPlan};
+use crate::error::{RecordError, Result, same_name};
+use crate::flight_plan::{Asked, FlightPlan};
 use crate::guest::ReadyGuest;
 use crate::guests::{self, CONNECTS, Guests, HostTrace, SharedGuests};
 use crate::plan::RecordPlan;
@@ -156,7 +156,7 @@ impl Pending {
     fn begin_once(&self, guest: Box<dyn ReadyGuest>) -> Vec<String> {
         let name = guest.name().to_owned();
         if self.around.guests.lock().reserve(&name).is_none() {
-            return vec![guests::same_name(&name).to_string()];
+            return vec![same_name(&name).to_string()];
         }
         let (began, begun) = self.begin(guest, &self.around.ending);
         // One that failed to begin has said why, and may have sent something all the same.
@@ -189,7 +189,7 @@ impl Pending {
     fn try_once(&self) -> Result<String> {
         let mut guest = self.connect()?;
         let Some(name) = self.around.guests.lock().reserve_numbered(guest.name()) else {
-            return Err(guests::same_name(guest.name()));
+            return Err(same_name(guest.name()));
         };
         guest.rename(name.clone());
         let (began, begun) = self.begin(guest, &self.around.outside.ending()?);

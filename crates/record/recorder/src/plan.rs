@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracefs::{FunctionTracer, Profile};
 
-use crate::flight::FlightPlan;
+use crate::flight_plan::FlightPlan;
 use crate::hypercalls::Hypercalls;
 use crate::in_guests::InGuests;
 use crate::samples::Sampling;

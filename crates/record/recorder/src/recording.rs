@@ -10,7 +10,7 @@ mod rolling;
 
 use std::fs;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use os::folder::Folder;
 use os::waits::Deadline;
@@ -22,12 +22,13 @@ use self::host_pages::HostPages;
 use self::host_streams::{HostStreams, LoadedStreams};
 use crate::ending::{STOP_MESSAGE, Stop};
 use crate::error::{RecordError, Result};
-use crate::flight::FlightPlan;
+use crate::flight_plan::FlightPlan;
 use crate::flusher;
 use crate::guest::ReadyGuest;
 use crate::guests::{self, HostTrace};
 use crate::hypercalls;
 use crate::module;
+use crate::nanoseconds::unix_ns;
 use crate::pending_guests;
 use crate::plan::RecordPlan;
 use crate::quota::Quota;
@@ -282,14 +283,4 @@ fn threads(vms: &[Vm]) -> String {
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect::<Vec<_>>()
     };
     vms.iter().flat_map(of_vm).collect::<Vec<_>>().join(" ")
-}
-
-pub(crate) fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, nanoseconds)
-}
-
-/// A time; at most what 64 bits hold.
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

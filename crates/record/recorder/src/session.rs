@@ -1,121 +1,26 @@
 //! `session.json`: what was recorded, how, and at what cost.
 
-use std::io;
-
 use os::folder::Folder;
-use serde::Serialize;
+use session_json::{ClockPair, FILE, GuestSummary, Machine, Recorded, SCHEMA, Session};
 use tracefs::UnixPair;
-use vms::Vm;
 
 use crate::error::{RecordError, Result};
-use crate::flight::FlightSummary;
-use crate::guest::GuestSummary;
-use crate::host_identity::HostIdentity;
-use crate::hypercalls::CollectorSummary;
-use crate::losses::CpuLosses;
-use crate::module::ModuleSummary;
-use crate::samples::SamplerSummary;
-use crate::session_folder::SessionFolder;
-use crate::tracer::TracerSummary;
 
-/// How a session was recorded.
-#[derive(Clone, Debug, Serialize)]
-pub struct Recorded {
-    /// This program's version.
-    pub recorder: &'static str,
-    /// The trace clock.
-    pub clock: String,
-    /// Events that were on.
-    pub events: Vec<String>,
-    /// Size of each CPU's buffer in the kernel.
-    pub buffer_kib: u64,
-    /// When it began, on the wall clock.
-    pub begun_unix_ns: u64,
-    /// How long it lasted.
-    pub duration_ns: u64,
-    /// The host; none: it was not recorded, only guests were.
-    pub host: Option<HostIdentity>,
-    /// The host's trace clock and Unix time, when it began and when it ended; none where the kernel alone can read
-    /// that clock.
-    pub clock_pairs: Vec<UnixPair>,
-    /// What each CPU lost. None: the host was not recorded, only guests were.
-    pub cpus: Vec<CpuLosses>,
-    /// CPU time of the recorder while it recorded.
-    pub recorder_cpu_ns: u64,
-    /// What went wrong without ending the recording.
-    pub faults: Vec<String>,
-    /// VMs that ran.
-    pub vms: Vec<Vm>,
-    /// Guests that were recorded, too.
-    pub guests: Vec<GuestSummary>,
-    /// Guests whose module stored events in memory that they share.
-    pub modules: Vec<ModuleSummary>,
-    /// Hypercalls that were collected; none: that was not asked for, or failed.
-    pub collector: Option<CollectorSummary>,
-    /// What the host's CPUs ran was sampled; none: that was not asked for, or failed.
-    pub sampler: Option<SamplerSummary>,
-    /// The tracer of functions; none: that was not asked for.
-    pub tracer: Option<TracerSummary>,
-    /// How a flight recorder dumped it; none: it was recorded from its begin to its end.
-    pub flight: Option<FlightSummary>,
+/// Nothing recorded yet, by this version.
+pub(crate) fn by_this_version() -> Recorded {
+    let recorder = concat!("hyperscope ", env!("CARGO_PKG_VERSION")).to_owned();
+    Recorded { recorder, ..Recorded::default() }
 }
 
-impl Recorded {
-    /// Writes `session.json` again into a session's folder, with what was learned since.
-    ///
-    /// # Errors
-    /// When it can't be written: the one that was there stays.
-    pub fn write(&self, session: &SessionFolder) -> Result<()> {
-        write(self, session)
-    }
-}
-
-impl Default for Recorded {
-    fn default() -> Self {
-        Self {
-            recorder: concat!("hyperscope ", env!("CARGO_PKG_VERSION")),
-            clock: String::new(),
-            events: Vec::new(),
-            buffer_kib: 0,
-            begun_unix_ns: 0,
-            duration_ns: 0,
-            host: None,
-            clock_pairs: Vec::new(),
-            cpus: Vec::new(),
-            recorder_cpu_ns: 0,
-            faults: Vec::new(),
-            vms: Vec::new(),
-            guests: Vec::new(),
-            modules: Vec::new(),
-            collector: None,
-            sampler: None,
-            tracer: None,
-            flight: None,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Session<'a> {
-    schema: &'static str,
-    title: String,
-    machines: Vec<SessionMachine>,
-    recorded: &'a Recorded,
-}
-
-#[derive(Serialize)]
-struct SessionMachine {
-    file: String,
-    role: &'static str,
-    name: Option<String>,
-    origin: Option<String>,
+pub(crate) const fn clock_pair(pair: UnixPair) -> ClockPair {
+    let UnixPair { trace_ns, unix_ns, error_ns } = pair;
+    ClockPair { trace_ns, unix_ns, error_ns }
 }
 
 /// Bytes that are kept free for the file: it says what is missing when the disk is full.
 const ROOM_BYTES: usize = 256 << 10;
 
 const ROOM: &str = ".room";
-const FILE: &str = "session.json";
 
 /// Takes the room that the file will need, in a session's folder.
 pub(crate) fn take_room(folder: &Folder) -> Result<()> {
@@ -129,17 +34,20 @@ pub(crate) fn free_room(folder: &Folder) {
     let _ = folder.remove(ROOM);
 }
 
-/// Writes the file into a session's folder.
-pub(crate) fn write(recorded: &Recorded, folder: &Folder) -> Result<()> {
+/// Writes `session.json` into a session's folder, or again with what was learned since.
+///
+/// # Errors
+/// When it can't be written: the one that was there stays.
+pub fn write(recorded: &Recorded, folder: &Folder) -> Result<()> {
     free_room(folder);
     let session = Session {
-        schema: "hyperscope.session/1",
+        schema: SCHEMA.to_owned(),
         title: title(recorded),
         machines: machines(recorded),
-        recorded,
+        recorded: Some(recorded.clone()),
     };
-    let text = serde_json::to_string_pretty(&session).map_err(io::Error::from);
-    text.and_then(|text| folder.replace(FILE, (text + "\n").as_bytes()))
+    let text = session.to_text();
+    text.and_then(|text| folder.replace(FILE, text.as_bytes()))
         .map_err(RecordError::io("write", &folder.path().join(FILE)))
 }
 
@@ -168,15 +76,9 @@ fn with_label(guest: &GuestSummary) -> String {
 }
 
 /// Machines whose files are there.
-fn machines(recorded: &Recorded) -> Vec<SessionMachine> {
-    let host = SessionMachine { file: "host.dat".into(), role: "host", name: None, origin: None };
-    let guest = |guest: &GuestSummary| SessionMachine {
-        file: guest.file.clone(),
-        role: "guest",
-        name: Some(guest.name.clone()),
-        origin: None,
-    };
+fn machines(recorded: &Recorded) -> Vec<Machine> {
     let readable = recorded.guests.iter().filter(|guest| guest.clock.is_some());
-    let host = Some(host).filter(|_| !recorded.cpus.is_empty());
-    host.into_iter().chain(readable.map(guest)).collect()
+    let guests = readable.map(|guest| Machine::guest(&guest.file, &guest.name));
+    let host = (!recorded.cpus.is_empty()).then(Machine::host);
+    host.into_iter().chain(guests).collect()
 }

@@ -15,9 +15,9 @@ use rustix::process::geteuid;
 use tracefs::{Owner, SessionNote};
 
 use crate::error::{RecordError, Result};
-use crate::flight;
+use crate::flight_sessions;
 use crate::hypercalls;
-use crate::recording::unix_ns;
+use crate::nanoseconds::unix_ns;
 
 /// The file with the host's recording.
 pub(crate) const HOST_FILE: &str = "host.dat";
@@ -134,7 +134,7 @@ impl SessionFolder {
 
     /// Makes a session of pages that are left here.
     fn keep_left(&self) -> Result<PathBuf> {
-        let name = flight::left_name(self, unix_ns());
+        let name = flight_sessions::name(self, unix_ns());
         let path = self.path().join(&name);
         let kept = self.subfolder(&name).and_then(|session| {
             let is_left = |name: &String| name == PAGES_FOLDER || is_guests_pages(name);

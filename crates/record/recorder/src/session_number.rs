@@ -26,7 +26,7 @@ mod tests {
     use crate::guests::{self, HostTrace};
     use crate::hyperscope_agent::hostile::hello;
     use crate::in_guests::InGuests;
-    use crate::recording::unix_ns;
+    use crate::nanoseconds::unix_ns;
 
     /// An agent that answers one host; the session's number that it was given.
     fn agent(path: PathBuf) -> thread::JoinHandle<u64> {

@@ -1,40 +1,20 @@
 //! Tracers of functions: what agents are asked for, and what the summary says about it.
 
 use channel::wire::TracedFunctions;
-use serde::Serialize;
+use session_json::TracerSummary;
 use tracefs::FunctionTracer;
 
-/// Which calls of functions were recorded.
-#[derive(Clone, Debug, Serialize)]
-pub struct TracerSummary {
-    /// The kernel's name for the tracer.
-    pub name: &'static str,
-    /// Functions that got its call, as far as the kernel lists them.
-    pub functions: Option<usize>,
-    /// Patterns of functions that were asked for; none: all.
-    pub only: Vec<String>,
-    /// Of these not.
-    pub except: Vec<String>,
-    /// Only what was called from these.
-    pub within: Vec<String>,
-    /// So deep at most; 0: however deep.
-    pub depth: u32,
-    /// Calls in the recording; none: they were not counted.
-    pub calls: Option<u64>,
-}
-
-impl TracerSummary {
-    pub(crate) fn new(tracer: &FunctionTracer, functions: Option<usize>) -> Self {
-        let asked = tracer.clone();
-        Self {
-            name: tracer.name(),
-            functions,
-            only: asked.functions,
-            except: asked.except,
-            within: asked.within,
-            depth: asked.depth,
-            calls: None,
-        }
+/// What the summary of a recording says about a tracer that got this many functions.
+pub(crate) fn summary(tracer: &FunctionTracer, functions: Option<usize>) -> TracerSummary {
+    let plan = tracer.clone();
+    TracerSummary {
+        name: tracer.name().to_owned(),
+        functions,
+        only: plan.functions,
+        except: plan.except,
+        within: plan.within,
+        depth: plan.depth,
+        calls: None,
     }
 }
 

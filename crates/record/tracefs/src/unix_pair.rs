@@ -1,13 +1,12 @@
 //! A trace clock and Unix time, read together: what puts recordings of several hosts on one time.
 
-use serde::Serialize;
 use sys::{ClockId, clock_ns};
 
 use crate::clock::{Clock, TSC, TscConversion};
 use crate::trace_clock::{READINGS, TraceClock};
 
 /// The same moment by both clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixPair {
     /// Nanoseconds of the trace clock, as recordings have them.
     pub trace_ns: u64,

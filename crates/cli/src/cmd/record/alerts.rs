@@ -9,7 +9,7 @@ use anyhow::Context;
 use httpd::{Answer, Bounds, Guard, Query, Server};
 use os::confine::Confined;
 use parking_lot::Mutex;
-use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
+use recorder::flight::{Ask, Asked, TriggerKind, trigger_now};
 use serde_json::Value;
 
 use crate::notice::say;
@@ -67,7 +67,7 @@ fn answer(
             "an alert has made a session just before: it has this one in it",
         );
     }
-    let trigger = Trigger::now(TriggerKind::Alert, Some(text));
+    let trigger = trigger_now(TriggerKind::Alert, Some(text));
     if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
         return Answer::sentence(503, "the recorder ends");
     }

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use recorder::{Recorded, SessionFolder, TracerSummary};
+use recorder::SessionFolder;
 use report::count;
+use session_json::{Recorded, TracerSummary};
 
 /// Says what a tracer does to its subject.
 pub(super) fn report(name: &str, functions: Option<usize>, err: &mut impl Write) {
@@ -31,7 +32,7 @@ pub(super) fn count_them(recorded: &mut Recorded, session: &SessionFolder) -> an
             any = true;
         }
     }
-    if any { Ok(recorded.write(session)?) } else { Ok(()) }
+    if any { Ok(recorder::write_session(recorded, session)?) } else { Ok(()) }
 }
 
 /// Calls in a recording: each has cost what the tracer costs.

@@ -11,7 +11,8 @@ use live::Changes;
 use os::confine::Confined;
 use printable::with_causes;
 use recorder::flight::{
-    Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind,
+    Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind, answer_of,
+    trigger_now,
 };
 use recorder::{RecordPlan, SessionFolder, Stop};
 use signal_hook::consts::SIGUSR1;
@@ -228,7 +229,7 @@ fn answer(reply: Option<Sender<Answer>>, came: &Result<Dumped, String>) {
     }
     if let Some(reply) = reply {
         // Whoever asked may have gone.
-        let _ = reply.send(Answer::of(came.as_ref().map_err(String::as_str)));
+        let _ = reply.send(answer_of(came.as_ref().map_err(String::as_str)));
     }
 }
 
@@ -238,7 +239,7 @@ fn conclude(dumped: &Dumped) {
         say(fault);
     }
     let bytes: u64 = recorded.cpus.iter().map(|cpu| cpu.bytes).sum();
-    let lost: u64 = recorded.cpus.iter().map(recorder::CpuLosses::events).sum();
+    let lost: u64 = recorded.cpus.iter().map(session_json::CpuLosses::events).sum();
     say(&format!(
         "session: {}: {}, {} KiB of pages, {}",
         dumped.path.display(),
@@ -258,7 +259,7 @@ fn dump_at_signals(asked: Sender<Asked>) -> anyhow::Result<()> {
     thread::spawn(move || {
         Confined::WORKER.enter();
         for _ in signals.forever() {
-            let trigger = Trigger::now(TriggerKind::Signal, None);
+            let trigger = trigger_now(TriggerKind::Signal, None);
             if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
                 break;
             }

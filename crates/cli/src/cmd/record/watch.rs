@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use live::{Accounting, By, Changes, Condition, Held, History, Interval, Limits};
 use parking_lot::{Mutex, MutexGuard};
-use recorder::flight::{Ask, Asked, Trigger, TriggerKind};
+use recorder::flight::{Ask, Asked, Trigger, TriggerKind, trigger_now};
 
 use crate::notice::say;
 
@@ -49,7 +49,7 @@ impl Watch {
                 for held in held {
                     let text = Some(held.to_string());
                     let trigger =
-                        Trigger { vm: Some(held.vm), ..Trigger::now(TriggerKind::Condition, text) };
+                        Trigger { vm: Some(held.vm), ..trigger_now(TriggerKind::Condition, text) };
                     if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
                         return;
                     }

@@ -19,9 +19,11 @@ use os::folder::Folder;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};
+use session_json::TriggerKind;
 
-use super::{Dumped, Trigger, TriggerKind};
+use super::{Dumped, trigger_now};
 use crate::error::{RecordError, Result};
+use crate::flight_plan::{Answer, Ask, Asked};
 
 /// What follows the process id in a socket's name.
 const SUFFIX: &str = ".flight";
@@ -40,55 +42,20 @@ struct Request {
     dump: Option<String>,
 }
 
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The session's folder; none: there is none.
-    pub session: Option<PathBuf>,
-    /// The time that it is of.
-    pub duration_ns: u64,
-    /// Bytes of pages in it.
-    pub bytes: u64,
-    /// What went wrong.
-    pub error: Option<String>,
-}
-
-impl Answer {
-    /// For a session that was written, or not.
-    #[must_use]
-    pub fn of(dumped: std::result::Result<&Dumped, &str>) -> Self {
-        match dumped {
-            Ok(dumped) => Self {
-                session: std::path::absolute(&dumped.path).ok(),
-                duration_ns: dumped.recorded.duration_ns,
-                bytes: dumped.recorded.cpus.iter().map(|cpu| cpu.bytes).sum(),
-                error: None,
-            },
-            Err(error) => {
-                Self { session: None, duration_ns: 0, bytes: 0, error: Some(error.to_owned()) }
-            }
+/// The answer for a session that was written, or not.
+#[must_use]
+pub fn answer_of(dumped: std::result::Result<&Dumped, &str>) -> Answer {
+    match dumped {
+        Ok(dumped) => Answer {
+            session: std::path::absolute(&dumped.path).ok(),
+            duration_ns: dumped.recorded.duration_ns,
+            bytes: dumped.recorded.cpus.iter().map(|cpu| cpu.bytes).sum(),
+            error: None,
+        },
+        Err(error) => {
+            Answer { session: None, duration_ns: 0, bytes: 0, error: Some(error.to_owned()) }
         }
     }
-}
-
-/// Somebody wants a session.
-#[derive(Debug)]
-pub struct Ask {
-    /// Why.
-    pub trigger: Trigger,
-    /// Who waits for what comes of it; none: nobody does.
-    pub reply: Option<Sender<Answer>>,
-}
-
-/// What a flight recorder has to do.
-#[derive(Debug)]
-pub enum Asked {
-    /// Somebody wants a session.
-    Dump(Ask),
-    /// There are as many pages as a segment may have: it is time for [`super::Flight::tick`].
-    Full,
-    /// Something that whoever looks at the recorder wants to know: a guest has come, or is gone.
-    Said(String),
 }
 
 /// The socket, for as long as this is there.
@@ -159,13 +126,13 @@ fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<Asked>) -> io::Result<
     let answer = match read_line(&mut stream).map(|line| serde_json::from_slice::<Request>(&line)) {
         Ok(Ok(Request { dump })) => {
             let (reply, replied) = mpsc::channel();
-            let trigger = Trigger::now(TriggerKind::Command, dump);
+            let trigger = trigger_now(TriggerKind::Command, dump);
             let asked = asks.send(Asked::Dump(Ask { trigger, reply: Some(reply) }));
             let answer = asked.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
-            answer.unwrap_or_else(|| Answer::of(Err("the recorder ends")))
+            answer.unwrap_or_else(|| answer_of(Err("the recorder ends")))
         }
-        Ok(Err(error)) => Answer::of(Err(&format!("that is no request: {error}"))),
-        Err(error) => Answer::of(Err(&format!("no request came: {error}"))),
+        Ok(Err(error)) => answer_of(Err(&format!("that is no request: {error}"))),
+        Err(error) => answer_of(Err(&format!("no request came: {error}"))),
     };
     stream.set_write_timeout(Some(WITHIN))?;
     stream.write_all(&(serde_json::to_vec(&answer)?))?;
@@ -242,7 +209,7 @@ mod tests {
         let (asks, asked) = mpsc::channel();
         let recorder = thread::spawn(move || {
             let Ok(Asked::Dump(ask)) = asked.recv() else { return None };
-            ask.reply.unwrap().send(Answer::of(Err("the disk is full"))).unwrap();
+            ask.reply.unwrap().send(answer_of(Err("the disk is full"))).unwrap();
             assert_eq!(ask.trigger.kind, TriggerKind::Command);
             Some(ask.trigger.text)
         });

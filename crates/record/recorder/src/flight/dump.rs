@@ -8,25 +8,28 @@ use std::path::PathBuf;
 use ftrace::ringbuf::PageLayout;
 use os::folder::Folder;
 use raw_bytes::LongSize;
+use session_json::{CpuLosses, FlightSummary, Recorded, Trigger};
 use tracefs::{Clock, CpuStats, Texts};
 use vms::Vm;
 
-use super::edges::{CutPages, Window};
+use super::FlightPlan;
 use super::generation::{Edge, Generation, Segment};
-use super::{FlightPlan, FlightSummary, Trigger, sessions};
 use crate::assemble::{self, About, From, Tick};
+use crate::cut_pages::{CutPages, Window};
 use crate::ending::Stop;
 use crate::error::{RecordError, Result};
+use crate::flight_sessions;
 use crate::guest::{GuestRecorded, HostClock, Kept, Parts, make_pages_folder};
 use crate::guests;
-use crate::host_identity::HostIdentity;
-use crate::losses::{CpuLosses, hold};
+use crate::host_identity;
+use crate::losses::hold;
+use crate::nanoseconds::nanoseconds;
 use crate::pages_folder::{header, pages};
-use crate::recording::{Recording, nanoseconds};
-use crate::session::{self, Recorded};
+use crate::recording::Recording;
+use crate::session;
 use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
 use crate::session_number;
-use crate::tracer::TracerSummary;
+use crate::tracer;
 
 /// A session's name while it is written.
 const UNFINISHED: &str = ".dump";
@@ -106,7 +109,7 @@ impl DumpJob {
         let (to, outside) = (recording.folder().clone(), recording.outside().clone());
         let tracing = recording.tracing();
         let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
-        let tracer = tracing.tracer().map(|one| TracerSummary::new(one, tracing.traced()));
+        let tracer = tracing.tracer().map(|one| tracer::summary(one, tracing.traced()));
         let oldest = recording.rolling().map(|rolling| rolling.oldest());
         let tracing = recording.tracing();
         let interference = oldest.and_then(|oldest| tracing.interference_since(oldest));
@@ -115,10 +118,10 @@ impl DumpJob {
             clock: clock.name.clone(),
             events: tracing.events().to_vec(),
             buffer_kib: tracing.buffer_kib(),
-            host: Some(HostIdentity::here()),
+            host: Some(host_identity::here()),
             vms: known.vms,
             tracer,
-            ..Recorded::default()
+            ..session::by_this_version()
         };
         let Some(rolling) = recording.rolling() else {
             return Err(RecordError::Usage(
@@ -188,8 +191,8 @@ impl DumpJob {
         let (to, outside) = (self.to.clone(), self.outside.clone());
         let (most, most_bytes) = (self.plan.most_sessions, self.plan.most_session_bytes);
         let bytes = self.bytes() + self.texts.kallsyms.len() as u64;
-        let name = sessions::name(&to, self.flight.trigger.unix_ns);
-        sessions::make_room(&to, most, most_bytes, bytes)?;
+        let name = flight_sessions::name(&to, self.flight.trigger.unix_ns);
+        flight_sessions::make_room(&to, most, most_bytes, bytes)?;
         self.check_room(bytes)?;
         // What a recorder left that was killed meanwhile.
         let _ = to.remove_all(UNFINISHED);
@@ -287,7 +290,7 @@ fn spanning(begin: Edge, end: Edge, recorded: Recorded) -> Recorded {
     Recorded {
         begun_unix_ns: begin.unix_ns,
         duration_ns: nanoseconds(end.at.saturating_duration_since(begin.at)),
-        clock_pairs: begin.clocks.into_iter().chain(end.clocks).collect(),
+        clock_pairs: begin.clocks.into_iter().chain(end.clocks).map(session::clock_pair).collect(),
         recorder_cpu_ns: end.own_cpu_ns.saturating_sub(begin.own_cpu_ns),
         ..recorded
     }
@@ -355,7 +358,7 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
         commit_overrun: last.commit_overrun.saturating_sub(first.commit_overrun),
         dropped: last.dropped.saturating_sub(first.dropped),
         bytes: cut.bytes,
-        kept: last.read.saturating_sub(first.read).saturating_sub(cut.events_cut),
+        kept: Some(last.read.saturating_sub(first.read).saturating_sub(cut.events_cut)),
         missing: None,
     }
 }
@@ -363,6 +366,7 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
 /// The kernel's text of such counts, which it would have shown of a buffer that held nothing else.
 fn stats_text(of: &CpuLosses) -> String {
     let CpuLosses { overrun, commit_overrun, dropped, bytes, kept, .. } = of;
+    let kept = kept.unwrap_or(0);
     format!(
         "entries: 0\noverrun: {overrun}\ncommit overrun: {commit_overrun}\nbytes: {bytes}\n\
          dropped events: {dropped}\nread events: {kept}\n"

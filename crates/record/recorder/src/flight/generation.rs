@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use tracefs::{CpuStats, UnixPair};
 
+use crate::pages_folder::segment_file;
+
 /// What one CPU recorded in a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -25,14 +27,8 @@ pub(crate) struct Segment {
 impl Segment {
     /// The name of its file.
     pub(crate) fn file(&self) -> String {
-        file(self.cpu, self.number)
+        segment_file(self.cpu, self.number)
     }
-}
-
-/// The file of a CPU's segment: readers take the number after `cpu`, and files of one CPU in the order of
-/// their names.
-pub(crate) fn file(cpu: u32, number: u64) -> String {
-    format!("cpu{cpu}.{number:010}")
 }
 
 /// What was known at a moment: the begin of a generation, or its end.

@@ -14,10 +14,11 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tracefs::{RawPages, StatsFile};
 
-use super::generation::{Segment, file};
+use super::generation::Segment;
 use super::growing::Growing;
 use crate::error::{RecordError, Result};
 use crate::guest::PageShape;
+use crate::pages_folder::segment_file;
 
 /// What one splice moves at most.
 const SPLICE_BYTES: usize = 1 << 20;
@@ -78,7 +79,7 @@ impl Roller {
         stop: Signal,
         ended: Sender<Segment>,
     ) -> Result<Self> {
-        let (cpu, path) = (rolls.cpu, rolls.to.path().join(file(rolls.cpu, 0)));
+        let (cpu, path) = (rolls.cpu, rolls.to.path().join(segment_file(rolls.cpu, 0)));
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
         let pipe = pipe.map_err(RecordError::io("make a pipe for", &path))?;
         // A pipe that stays small moves less at once, and as much in all.

@@ -15,7 +15,7 @@ use super::growing::Growing;
 use super::roller::{Orders, Roller, Rolls};
 use crate::error::{RecordError, Result};
 use crate::guest::PageShape;
-use crate::recording::unix_ns;
+use crate::nanoseconds::unix_ns;
 
 /// Generations in the time that is kept: so much more than that is there at most.
 const PARTS: u32 = 12;

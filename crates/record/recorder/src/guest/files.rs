@@ -13,11 +13,10 @@ use os::confine::Unconfined;
 use os::folder::{Folder, OutFile};
 use parking_lot::Mutex;
 
-use crate::flight::segment_file;
 use crate::flusher::{FLUSH, Flusher, Growing, GrowingFiles};
 use crate::guest::quota::Quota;
 use crate::guest::segments::{Kept, Segments};
-use crate::pages_folder::pages;
+use crate::pages_folder::{pages, segment_file};
 
 /// How pages are laid out, as far as marking a loss needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::mem;
 
-use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started};
+use channel::wire::{CpuEnd, EventCost, GuestHello, NamedDevice, Started};
 use os::folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
-use serde::Serialize;
+use session_json::{DeviceRange, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{Clock, CpuStats, FunctionTracer, TscConversion};
 use vms::Vm;
@@ -15,10 +15,9 @@ use crate::assemble::{self, About, Tick};
 use crate::error::Result;
 use crate::guest::files::CpuReceived;
 use crate::guest::recording::{AgentReport, GuestIdentity};
-use crate::recording::nanoseconds;
+use crate::nanoseconds::nanoseconds;
 use crate::relation::to_host;
-use crate::samples::SamplerSummary;
-use crate::tracer::TracerSummary;
+use crate::tracer;
 
 /// The clock that a host and its guests on x86 can be related by.
 pub(crate) const TSC: &str = "x86-tsc";
@@ -46,126 +45,31 @@ pub(crate) struct GuestRecorded {
     summary: GuestSummary,
 }
 
-/// How a guest was recorded.
-#[derive(Clone, Debug, Serialize)]
-pub struct GuestSummary {
-    /// The name that it was recorded under.
-    pub name: String,
-    /// Its file in the session's folder.
-    pub file: String,
-    /// What it calls itself: a label that it chose, and nothing that anybody has checked.
-    pub label: Option<String>,
-    /// Who it is, where it connected by itself: what the kernel says or its certificate shows.
-    pub identity: Option<String>,
-    /// The channel that it came through.
-    pub channel: String,
-    /// The VMM's process, where it is known.
-    pub pid: Option<u32>,
-    /// The trace clock.
-    pub clock: Option<String>,
-    /// How long it was recorded: its host's recording goes on for longer. None: that is not known.
-    pub recorded_ns: Option<u64>,
-    /// How many events were on.
-    pub events: u32,
-    /// Size of each CPU's buffer in the guest's kernel.
-    pub buffer_kib: u32,
-    /// What each CPU sent, and lost.
-    pub cpus: Vec<GuestCpu>,
-    /// Bytes that were no pages of this guest.
-    pub senseless_bytes: u64,
-    /// CPU time that the agent used, where it reports that.
-    pub agent_cpu_ns: Option<u64>,
-    /// How often the agent's threads were woken up, where it reports that.
-    pub agent_wakeups: Option<u64>,
-    /// Exits of the guest at the device that its channel goes through, where they are known. Who
-    /// reads the host's recording counts them: see [`crate::Recorded::write`].
-    pub channel_exits: Option<u64>,
-    /// Where that device is in the guest, as the agent says; empty: it has none of its own.
-    #[serde(skip)]
-    pub channel_device: Vec<DeviceRange>,
-    /// Where its virtio devices are, as its agent says.
-    pub devices: Vec<GuestDevice>,
-    /// What an event costs the guest, as its agent has measured it after a boot.
-    pub event_cost: Option<EventCostSummary>,
-    /// The tracer of functions; none: that was not asked for.
-    pub tracer: Option<TracerSummary>,
-    /// What its CPUs ran was sampled; none: that was not asked for.
-    pub sampler: Option<SamplerSummary>,
-    /// What went wrong without ending the recording of others.
-    pub faults: Vec<String>,
-}
-
-/// An event that a guest made so often, recorded and not recorded, in turns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EventCostSummary {
-    /// The event, as `SYSTEM:NAME`.
-    pub event: String,
-    /// How often it was made in each stretch that was measured.
-    pub repeats: u32,
-    /// By round what a stretch took with the event off: the median of some.
-    pub off_ns: Vec<u64>,
-    /// The same with the event on.
-    pub on_ns: Vec<u64>,
-}
-
-impl EventCostSummary {
-    fn new(cost: &EventCost) -> Self {
-        Self {
-            event: cost.event.clone(),
-            repeats: cost.repeats,
-            off_ns: cost.rounds.iter().map(|round| round.off_ns).collect(),
-            on_ns: cost.rounds.iter().map(|round| round.on_ns).collect(),
-        }
+fn event_cost(cost: &EventCost) -> EventCostSummary {
+    EventCostSummary {
+        event: cost.event.clone(),
+        repeats: cost.repeats,
+        off_ns: cost.rounds.iter().map(|round| round.off_ns).collect(),
+        on_ns: cost.rounds.iter().map(|round| round.on_ns).collect(),
     }
 }
 
-/// A virtio device of a guest: names are labels that it chose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GuestDevice {
-    /// Its name among the devices of virtio.
-    pub name: String,
-    /// What the guest calls its disk or network interface; none: it has neither.
-    pub called: Option<String>,
-    /// Guest physical addresses at which it is, first and last.
-    pub memory: Vec<(u64, u64)>,
-    /// The same of x86's ports.
-    pub ports: Vec<(u64, u64)>,
+const fn range(range: &channel::wire::DeviceRange) -> DeviceRange {
+    DeviceRange { ports: range.ports, first: range.first, last: range.last }
 }
 
-impl GuestDevice {
-    fn new(device: &NamedDevice) -> Self {
-        let ranges = |ports| {
-            let chosen = device.ranges.iter().filter(move |range| range.ports == ports);
-            chosen.map(|range| (range.first, range.last)).collect()
-        };
-        Self {
-            name: printable::label(&device.name),
-            called: device.called.as_deref().map(printable::label),
-            memory: ranges(false),
-            ports: ranges(true),
-        }
+/// A device as its guest names it: those are labels that it chose.
+fn device(device: &NamedDevice) -> GuestDevice {
+    let ranges = |ports| {
+        let chosen = device.ranges.iter().filter(move |range| range.ports == ports);
+        chosen.map(|range| (range.first, range.last)).collect()
+    };
+    GuestDevice {
+        name: printable::label(&device.name),
+        called: device.called.as_deref().map(printable::label),
+        memory: ranges(false),
+        ports: ranges(true),
     }
-}
-
-/// What came of one CPU of a guest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct GuestCpu {
-    /// The CPU.
-    pub cpu: u32,
-    /// Events that the guest's kernel did not keep, where the agent reports that.
-    pub events_lost: Option<u64>,
-    /// Events that the guest's kernel kept, where the agent reports that.
-    pub kept: Option<u64>,
-    /// Events of those that did not come, where `kept` is known and the pages were counted.
-    pub missing: Option<u64>,
-    /// Bytes of pages that came.
-    pub bytes: u64,
-    /// Bytes of pages that the guest sent and that did not come.
-    pub lost_bytes: u64,
-    /// Bytes of pages that were dropped because the guest sent more than it may.
-    pub over_quota_bytes: u64,
-    /// Places where pages are missing; the next page of each says so.
-    pub gaps: u64,
 }
 
 impl GuestRecorded {
@@ -317,7 +221,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         identity: None,
         channel: identity.channel.clone(),
         pid: identity.vm.as_ref().map(|vm| vm.pid),
-        tracer: parts.tracer.as_ref().map(|one| TracerSummary::new(one, traced)),
+        tracer: parts.tracer.as_ref().map(|tracer| tracer::summary(tracer, traced)),
         sampler: report.sampled.clone(),
         clock: report.started.as_ref().map(|_| started.clock),
         recorded_ns: report.recorded.map(nanoseconds),
@@ -328,37 +232,9 @@ fn summary(parts: &Parts) -> GuestSummary {
         agent_cpu_ns: report.status.as_ref().map(|status| status.agent_cpu_ns),
         agent_wakeups: report.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
-        channel_device: report.device.clone(),
-        devices: report.devices.iter().map(GuestDevice::new).collect(),
-        event_cost: report.event_cost.as_ref().map(EventCostSummary::new),
+        channel_device: report.device.iter().map(range).collect(),
+        devices: report.devices.iter().map(device).collect(),
+        event_cost: report.event_cost.as_ref().map(event_cost),
         faults: report.faults.clone(),
-    }
-}
-
-impl GuestSummary {
-    /// Events that the guest's kernel did not keep, as far as the agent has reported.
-    #[must_use]
-    pub fn events_lost(&self) -> Option<u64> {
-        let lost = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
-        lost.reduce(u64::saturating_add)
-    }
-
-    /// Events that the guest's kernel kept and that did not come, as far as they were counted.
-    #[must_use]
-    pub fn events_missing(&self) -> u64 {
-        self.cpus.iter().filter_map(|cpu| cpu.missing).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes that came.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.bytes).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes that are missing.
-    #[must_use]
-    pub fn bytes_lost(&self) -> u64 {
-        let lost = |cpu: &GuestCpu| cpu.lost_bytes.saturating_add(cpu.over_quota_bytes);
-        self.cpus.iter().map(lost).fold(0, u64::saturating_add)
     }
 }

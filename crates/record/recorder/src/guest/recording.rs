@@ -11,6 +11,7 @@ use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Sta
 use os::confine::Unconfined;
 use os::folder::Folder;
 use os::waits::{Deadline, Wait};
+use session_json::SamplerSummary;
 use tracefs::FunctionTracer;
 use vms::Vm;
 
@@ -24,7 +25,6 @@ use crate::guest::quota::Quota;
 use crate::guest::recorded::{GuestRecorded, Parts};
 use crate::guest::segments::Kept;
 use crate::guest::texts::GuestTexts;
-use crate::samples::SamplerSummary;
 use crate::task::Outcome;
 
 /// The status of a guest's recording.

@@ -10,10 +10,10 @@ use channel::wire::{CodePiece, CodeRequest, GuestHello, Message};
 use os::folder::{Folder, OutFile};
 use raw_bytes::ByteOrder;
 use sampler::KeptCode;
+use session_json::CodeSummary;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestFiles;
-use crate::samples::CodeSummary;
 
 /// Bytes that a guest may send.
 const MOST_BYTES: u32 = 4 << 20;

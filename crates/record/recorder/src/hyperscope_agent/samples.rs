@@ -11,11 +11,12 @@ use channel::wire::{
 };
 use os::folder::{Folder, OutFile};
 use sampler::SampledEvent;
+use session_json::SamplerSummary;
 
 use crate::error::{RecordError, Result};
 use crate::guest::GuestFiles;
 use crate::hyperscope_agent::kernel_code::{self, GuestCode};
-use crate::samples::{SamplerSummary, Sampling};
+use crate::samples::Sampling;
 
 /// What a guest may say that made its samples.
 const EVENTS: [&str; 2] = [SampledEvent::Cycles.name(), SampledEvent::CpuClock.name()];
@@ -127,7 +128,7 @@ impl GuestSamples {
             file: self.samples.name,
             clock_file: self.clocks.name,
             code,
-            event: EVENTS.into_iter().find(|one| *one == end.event),
+            event: EVENTS.into_iter().find(|name| *name == end.event).map(str::to_owned),
             hz: self.asked.hz,
             samples,
             // What did not come is not counted by anybody.

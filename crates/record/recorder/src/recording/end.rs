@@ -2,19 +2,21 @@
 
 use std::io;
 
+use session_json::{CpuLosses, Recorded};
 use tracefs::UnixPair;
 use vms::Vm;
 
-use super::{FOLDER, Recording, nanoseconds};
+use super::{FOLDER, Recording};
 use crate::assemble::{self, About, Tick};
 use crate::error::{RecordError, Result};
 use crate::guest::{GuestRecorded, HostClock};
 use crate::guests;
-use crate::host_identity::HostIdentity;
-use crate::losses::{CpuLosses, hold, keep_counts};
-use crate::session::{self, Recorded};
+use crate::host_identity;
+use crate::losses::{hold, keep_counts};
+use crate::nanoseconds::nanoseconds;
+use crate::session;
 use crate::session_folder::HOST_FILE;
-use crate::tracer::TracerSummary;
+use crate::tracer;
 
 impl Recording {
     /// Ends the recording and writes the session. `tick` gets the number of bytes as they are written.
@@ -53,16 +55,16 @@ impl Recording {
             let _ = keep_counts(&folder, *cpu, text);
         }
         let Self { pages, session, to, outside, begun, trace_id, .. } = self;
-        let tracer = session.tracer().map(|one| TracerSummary::new(one, session.traced()));
+        let tracer = session.tracer().map(|one| tracer::summary(one, session.traced()));
         let mut recorded = Recorded {
-            recorder: Recorded::default().recorder,
+            recorder: session::by_this_version().recorder,
             clock: session.clock().name.clone(),
             events: session.events().to_vec(),
             buffer_kib: session.buffer_kib(),
             begun_unix_ns: begun.unix_ns,
             duration_ns: nanoseconds(duration),
-            host: Some(HostIdentity::here()),
-            clock_pairs: begun.clocks.into_iter().chain(ended).collect(),
+            host: Some(host_identity::here()),
+            clock_pairs: begun.clocks.into_iter().chain(ended).map(session::clock_pair).collect(),
             cpus,
             recorder_cpu_ns,
             faults,

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use os::waits::{Deadline, Signal};
+use session_json::ModuleSummary;
 
 use crate::ending::{Ending, STOP_MESSAGE, Stop};
 use crate::error::Result;
 use crate::guest::ReadyGuest;
 use crate::guests::SharedGuests;
-use crate::module::{self, Module, ModuleSummary};
+use crate::module::{self, Module};
 use crate::pending_guests::{PendingGuests, Surroundings};
 use crate::plan::RecordPlan;
 use crate::session_folder::SessionFolder;

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use os::folder::Folder;
 use os::waits::{Deadline, Signal};
+use session_json::CpuLosses;
 use tracefs::TraceSession;
 
 use super::FOLDER;
 use crate::ending::stop_signal;
 use crate::error::{RecordError, Result};
-use crate::flight::{FlightPlan, Rolling};
+use crate::flight::Rolling;
+use crate::flight_plan::FlightPlan;
 use crate::flusher::{Flusher, GrowingFiles};
-use crate::losses::CpuLosses;
+use crate::losses;
 use crate::pump::Pump;
 use crate::quota::Quota;
 use crate::session_folder::SessionFolder;
@@ -108,7 +110,7 @@ impl HostPages {
                 faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
             }
             let (counts, text) = session.stats(cpu)?;
-            Ok((CpuLosses::new(&counts, bytes), text))
+            Ok((losses::of(&counts, bytes), text))
         };
         std::mem::take(&mut self.pumps).into_iter().map(&mut end).collect()
     }

@@ -3,14 +3,15 @@
 use bpf::collector::Collector;
 use os::waits::Deadline;
 use sampler::Sampler;
+use session_json::{CollectorSummary, SamplerSummary};
 use tracefs::TraceSession;
 use vms::Vm;
 
 use crate::ending::STOP_MESSAGE;
 use crate::error::Result;
-use crate::hypercalls::{self, CollectorSummary};
+use crate::hypercalls;
 use crate::plan::RecordPlan;
-use crate::samples::{self, SamplerSummary};
+use crate::samples;
 use crate::session_folder::SessionFolder;
 use crate::task::EndingTask;
 

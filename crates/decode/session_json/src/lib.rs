@@ -1,0 +1,127 @@
+//! `session.json`, which says what is in a session's folder, how it was recorded, and at what cost. The types that a
+//! recorder writes are those that readers read.
+//!
+//! Files of earlier versions lack some values: those are what `Default` makes them.
+
+#![forbid(unsafe_code)]
+
+mod flight;
+mod guests;
+mod host;
+mod hypercalls;
+mod recorded;
+mod samples;
+mod tracer;
+mod vms;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::flight::{FlightSummary, Trigger, TriggerKind};
+pub use self::guests::{DeviceRange, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
+pub use self::host::{ClockPair, CpuLosses, HostIdentity};
+pub use self::hypercalls::{CollectorSummary, ModuleSummary};
+pub use self::recorded::Recorded;
+pub use self::samples::{CodeSummary, EarlierSummary, SamplerSummary};
+pub use self::tracer::TracerSummary;
+pub use self::vms::{Vcpu, Vm, VmmThread};
+
+/// The file's name in the folder of a session.
+pub const FILE: &str = "session.json";
+
+/// The version of this document.
+pub const SCHEMA: &str = "hyperscope.session/1";
+
+/// Longer files are ignored.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// What is in a session's folder.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Session {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What it is, for people.
+    pub title: String,
+    /// Recordings of machines.
+    pub machines: Vec<Machine>,
+    /// How it was recorded; none: by another program.
+    pub recorded: Option<Recorded>,
+}
+
+/// The recording of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The file.
+    pub file: String,
+    /// `host` or `guest`.
+    pub role: String,
+    /// A guest's name.
+    pub name: Option<String>,
+    /// Where it came from.
+    pub origin: Option<String>,
+}
+
+impl Machine {
+    /// The host's recording.
+    #[must_use]
+    pub fn host() -> Self {
+        Self { file: "host.dat".into(), role: "host".into(), ..Self::default() }
+    }
+
+    /// The recording of the guest of this name.
+    #[must_use]
+    pub fn guest(file: &str, name: &str) -> Self {
+        let (file, name) = (file.to_owned(), Some(name.to_owned()));
+        Self { file, role: "guest".into(), name, origin: None }
+    }
+}
+
+impl Session {
+    /// Reads the one of a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it is not such a document.
+    pub fn read(folder: &Path) -> io::Result<Self> {
+        let mut text = Vec::new();
+        File::open(folder.join(FILE))?.take(MAX_BYTES).read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// As it stands in the file.
+    ///
+    /// # Errors
+    /// When a path in it has no text.
+    pub fn to_text(&self) -> io::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let guests = vec![GuestSummary { name: "web".into(), ..GuestSummary::default() }];
+        let recorded = Some(Recorded { guests, duration_ns: 7, ..Recorded::default() });
+        let machines = vec![Machine::host(), Machine::guest("guest-web.dat", "web")];
+        let session = Session { schema: SCHEMA.into(), machines, recorded, title: "t".into() };
+        let text = session.to_text().unwrap();
+        let read: Session = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.to_text().unwrap(), text);
+    }
+
+    #[test]
+    fn values_that_are_not_there_are_defaults_and_others_are_ignored() {
+        let text = r#"{"recorded": {"cpus": [{"cpu": 1, "overrun": 2}], "colour": "red"}}"#;
+        let read: Session = serde_json::from_str(text).unwrap();
+        let cpus = read.recorded.unwrap().cpus;
+        assert_eq!(cpus, [CpuLosses { cpu: 1, overrun: 2, ..CpuLosses::default() }]);
+        assert!(serde_json::from_str::<Session>(r#"{"recorded": {"cpus": 7}}"#).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! What a flight recorder keeps, and what it is asked for.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use session_json::Trigger;
+
+/// A buffer is at least so large: a thread that empties it may have to wait for a CPU.
+const MIN_BUFFER_KIB: u64 = 1 << 10;
+
+/// What is kept, and where it goes when it is wanted.
+#[derive(Clone, Debug)]
+pub struct FlightPlan {
+    /// At least so much of the newest time.
+    pub window: Duration,
+    /// Bytes of pages that are kept at most: less time where more comes.
+    pub most_bytes: u64,
+    /// Sessions that are there at most: a new one takes the place of the oldest.
+    pub most_sessions: u32,
+    /// Bytes of all sessions, at most.
+    pub most_session_bytes: u64,
+    /// Is sent to when there is something to do for whoever calls `Flight::tick`.
+    pub asked: Sender<Asked>,
+}
+
+impl FlightPlan {
+    /// Size of each CPU's buffer in the kernel, when nobody says otherwise: all of them hold no more than a
+    /// part of what is kept, since they are emptied when they are half full.
+    pub(crate) fn buffer_kib(&self) -> u64 {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let part_kib = (self.most_bytes / 8 / cpus as u64) >> 10;
+        part_kib.max(MIN_BUFFER_KIB).min(tracefs::usual_buffer_kib(cpus))
+    }
+}
+
+/// What a flight recorder has to do.
+#[derive(Debug)]
+pub enum Asked {
+    /// Somebody wants a session.
+    Dump(Ask),
+    /// There are as many pages as a segment may have: it is time for `Flight::tick`.
+    Full,
+    /// Something that whoever looks at the recorder wants to know: a guest has come, or is gone.
+    Said(String),
+}
+
+/// Somebody wants a session.
+#[derive(Debug)]
+pub struct Ask {
+    /// Why.
+    pub trigger: Trigger,
+    /// Who waits for what comes of it; none: nobody does.
+    pub reply: Option<Sender<Answer>>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The session's folder; none: there is none.
+    pub session: Option<PathBuf>,
+    /// The time that it is of.
+    pub duration_ns: u64,
+    /// Bytes of pages in it.
+    pub bytes: u64,
+    /// What went wrong.
+    pub error: Option<String>,
+}
