@@ -1,5 +1,5 @@
-//! All verbs: `hyperscope --help` lists them in this order, under these titles. A new one is a line here, a file in
-//! `cmd` with its arguments, and a page of expected help.
+//! All verbs: `hyperscope --help` lists them in this order, under the question that each answers, and names those of the
+//! last group alone. A new one is a line here, a file in `cmd` with its arguments, and a page of expected help.
 
 use std::io::{self, Write};
 
@@ -47,118 +47,116 @@ macro_rules! verbs {
 }
 
 verbs! {
-    "Look at a recording" {
-        /// Show what a recording holds and what it lost
-        Info(cmd::info::InfoArgs),
-        /// Account for every VM exit: how often, how long, who pays
+    "What is wrong" {
+        /// List the causes of exits and waits, what usually helps, and how much that could save
+        Advice(cmd::advice::AdviceArgs),
+    }
+    "Which exits" {
+        /// Count VM exits by reason, and show how long they took and who paid
         Exits(cmd::exits::ExitsArgs),
         /// Show what exits of nested guests cost their host
         Nested(cmd::nested::NestedArgs),
-        /// Show why exits and waits happen, what usually helps, and how much that could save at most
-        Advice(cmd::advice::AdviceArgs),
-        /// Show who used the CPUs: vCPUs, guest threads, threads that serve VMs
+    }
+    "Who used the CPUs" {
+        /// Show what vCPUs, guest threads and threads that serve VMs did with their time
         Cpu(args::cpu::CpuArgs),
-        /// Show which code vCPUs ran, in rows that add up to their time
-        Profile(args::profile::ProfileArgs),
-        /// Show handlers of interrupts, of hosts and guests: how often, how long, and what the host took of it
+        /// Show interrupt handlers of hosts and guests: how often, how long, and what the host added
         Irqs(args::irqs::IrqsArgs),
-        /// Show what virtio's queues of guests carry, and how long buffers are away
-        Virtio(args::virtio::VirtioArgs),
-        /// Show what VMMs do with the exits that they handle, and in their threads: locks, system calls, devices
-        Vmm(args::vmm::VmmArgs),
+    }
+    "Why is this slow" {
         /// Follow requests from guest to host and back, and time each hop
         Path(args::path::PathArgs),
         /// Show what a task or a request waited for, through guest, host, VMM and vhost
         Critical(args::critical::CriticalArgs),
-        /// Show how guests boot and shut down: initcall levels, user space, exits in each
-        Boot(args::boot::BootArgs),
+    }
+    "Which code" {
+        /// Show which code vCPUs ran, in rows that add up to their time
+        Profile(args::profile::ProfileArgs),
         /// Show which kernel functions ran, for how long, and who called them
         Calls(args::calls::CallsArgs),
-        /// Show events that guests sent by hypercall or through shared memory
-        Hypertrace(args::hypertrace::HypertraceArgs),
-        /// Print events as text or JSON, merged by time
-        Events(cmd::events::EventsArgs),
     }
-    "Compare and pass on" {
-        /// Compare two recordings, or several of each side, with statistics
+    "Boot and devices" {
+        /// Show the phases of boots and shutdowns: initcall levels, user space, exits in each
+        Boot(args::boot::BootArgs),
+        /// Show what a guest's virtio queues carry, and how long each buffer takes
+        Virtio(args::virtio::VirtioArgs),
+        /// Show how VMMs handle exits, and what their threads do: devices, locks, system calls
+        Vmm(args::vmm::VmmArgs),
+    }
+    "Compare and look" {
+        /// Compare two recordings, or several on each side, with statistics
         Diff(args::diff::DiffArgs),
         /// Write a recording as one page for a browser
         Report(args::page::PageArgs),
-        /// Write recordings as files that other tools open: Perfetto, Firefox, trace-cmd, pandas
+        /// Print events as text or JSON, merged by time
+        Events(cmd::events::EventsArgs),
+        /// Show what a recording holds and what it lost
+        Info(cmd::info::InfoArgs),
+        /// Write files for other tools: Perfetto, Firefox, trace-cmd, pandas
         Export(args::export::ExportArgs),
-        /// Keep the tables of many recordings in one place, for SQL
-        Lake(args::lake::LakeArgs),
-        /// Ask recordings and lakes in SQL
-        Sql(Box<args::sql::SqlArgs>),
-        /// Say whether the hosts of a fleet differ, and which
-        Fleet(args::fleet::FleetArgs),
-        /// Relate guests' clocks to their host's, with bounds
-        Align(cmd::align::AlignArgs),
     }
     "Record" {
-        /// Record this host's kernel: VM exits, scheduling, interrupts
+        /// Record this KVM host and its guests: VM exits, scheduling, interrupts
         Record(Box<args::record::RecordArgs>),
-        /// Have a flight recorder that runs make a session of what it keeps
-        Flight(args::flight::FlightArgs),
         /// Record guests as their agents connect, each into a session of its own
         Listen(args::listen::ListenArgs),
-        /// Offer what VMs exit for as metrics for Prometheus
+        /// Save what a running flight recorder holds as a session
+        Flight(args::flight::FlightArgs),
+    }
+    "Live" {
+        /// Show the exits of running VMs; in a guest, what its host does with its vCPUs
+        Top(args::top::TopArgs),
+        /// Serve VM exits as metrics for Prometheus
         Serve(args::serve::ServeArgs),
     }
-    "For guests" {
-        /// Show what VMs exit for right now; in a guest, what its host does with its vCPUs
-        Top(args::top::TopArgs),
-        /// Put a text into the recording that this guest's host makes
-        Mark(args::mark::MarkArgs),
-        /// Show guests what their host does with their vCPUs, live
-        Publish(args::publish::PublishArgs),
-        /// Make the keys by which hosts and agents identify each other over TLS
-        Keys(args::keys::KeysArgs),
-    }
-    "Try and measure" {
-        /// Run a workload under two configurations in turn, and say by what they differ
+    "More" {
+        /// Run a workload under two configurations in turn, and report how they differ
         Ab(Box<args::ab::AbArgs>),
-        /// Make chosen exits of a running VM longer, and say what its workload pays for each nanosecond of them
-        Sensitivity(args::sensitivity::SensitivityArgs),
-        /// Boot virtual hosts, guests and nested guests to try things on
-        Lab(args::lab::LabArgs),
-        /// Measure what exits, tracers and recording cost, in the lab
+        /// Relate the clocks of guests to their host's, with error bounds
+        Align(cmd::align::AlignArgs),
+        /// Measure in the lab what exits, tracers and recording cost
         Bench(args::bench::BenchArgs),
-    }
-    "Shell" {
         /// Print a script that completes commands and options in a shell
         Completions(completions::CompletionsArgs),
+        /// Report whether the hosts of a fleet differ, and which
+        Fleet(args::fleet::FleetArgs),
+        /// Show events that guests sent by hypercall or through shared memory
+        Hypertrace(args::hypertrace::HypertraceArgs),
+        /// Create the keys by which hosts and agents authenticate each other over TLS
+        Keys(args::keys::KeysArgs),
+        /// Boot virtual hosts, guests and nested guests to experiment with
+        Lab(args::lab::LabArgs),
+        /// Collect the tables of many recordings in one place, for SQL
+        Lake(args::lake::LakeArgs),
         /// Print the manual page, or write those of all commands to a folder
         Man(man::ManArgs),
+        /// Write a text into the recordings of this machine and of its host
+        Mark(args::mark::MarkArgs),
+        /// Show guests live what their host does with their vCPUs
+        Publish(args::publish::PublishArgs),
+        /// Lengthen chosen exits of a running VM, and report what its workload pays for each nanosecond
+        Sensitivity(args::sensitivity::SensitivityArgs),
+        /// Query recordings and lakes in SQL
+        Sql(Box<args::sql::SqlArgs>),
     }
 }
 
-/// Sees across hypervisor layers and says where the time goes.
+/// Explains where time goes across hypervisor layers.
 #[derive(Debug, Parser)]
 #[command(
     name = "hyperscope",
     version,
-    about = "Sees across hypervisor layers: which VM exits, who pays, which level",
+    about = "Explains where time goes across hypervisor layers: which VM exits, who pays, which level",
     after_help = "Examples:\n  \
-        hyperscope info trace.dat\n  \
         hyperscope exits trace.dat\n  \
-        hyperscope exits --by reason,msr trace.dat\n  \
-        hyperscope nested trace.dat\n  \
-        hyperscope path trace.dat\n  \
+        hyperscope path host.dat guest.dat\n  \
         hyperscope diff before.dat after.dat\n  \
-        hyperscope cpu host.dat guest.dat\n  \
-        hyperscope boot host.dat guest.dat\n  \
-        hyperscope calls trace.dat\n  \
-        hyperscope events -e kvm:kvm_exit --cpu 0 trace.dat | head\n  \
-        hyperscope export --format perfetto -o out.pftrace host.dat guest.dat\n  \
-        hyperscope align host.dat guest.dat\n  \
-        hyperscope exits --format json trace.dat\n  \
         hyperscope report host.dat guest.dat -o report.html\n\n\
-        A FILE is what trace-cmd record wrote, a session (NAME.hscope: a folder with host.dat and\n\
-        guest-*.dat), a folder with ring-buffer pages (*cpu0*, …) and the events folder of the\n\
-        tracefs they come from, one with a CTF trace (LTTng), a perf.data, or text of trace-cmd\n\
-        report or perf script; - is standard input.\n\n\
-        Exit codes: 0 done, also when the recording lost events; 1 failed; 2 wrong usage;\n\
+        A FILE is a trace.dat of trace-cmd, a session (a folder NAME.hscope with host.dat and\n\
+        guest-*.dat), a folder with a CTF trace (LTTng) or with ring-buffer pages and the events\n\
+        folder of their tracefs, a perf.data, or the text of trace-cmd report or perf script; - is\n\
+        standard input.\n\n\
+        Exit codes: 0 done, even if the recording lost events; 1 failed; 2 wrong usage;\n\
         3 a condition of diff --fail-if holds."
 )]
 pub(crate) struct Cli {

@@ -1,13 +1,16 @@
-//! The verbs in `hyperscope --help`, grouped by purpose.
+//! The commands in `hyperscope --help`, grouped by the question that each answers.
 
 use clap::Command;
 
 use super::Verb;
 
-/// The verb that clap adds when it parses, at the end of the last group.
+/// The command that clap adds when it parses, at the end of the list.
 const HELP: &str = "help";
 
-/// The command with its verbs listed by group.
+/// Columns of the names of rarely used commands.
+const WIDTH: usize = 78;
+
+/// The command with its subcommands listed by group; those of the last group by name alone.
 pub(crate) fn grouped(command: Command) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
@@ -16,19 +19,39 @@ pub(crate) fn grouped(command: Command) -> Command {
     command.help_template(template)
 }
 
-/// The groups, each verb with what it does.
 fn list(command: &Command) -> String {
-    let names = Verb::GROUPS.iter().flat_map(|(_, verbs)| *verbs);
+    let Some(((rare_title, rare), common)) = Verb::GROUPS.split_last() else {
+        return String::new();
+    };
+    let names = common.iter().flat_map(|(_, names)| *names);
     let width = names.map(|name| name.len()).max().unwrap_or(0);
     let mut list = String::new();
-    for (title, verbs) in Verb::GROUPS {
+    for (title, names) in common {
         list.push_str(&format!("\n{title}:\n"));
-        for name in *verbs {
+        for name in *names {
             let name = name.to_lowercase();
             let about = command.find_subcommand(&name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             list.push_str(&format!("  {name:width$}  {about}\n"));
         }
     }
-    list + &format!("  {HELP:width$}  Print this message or the help of a verb\n")
+    list.push_str(&format!("\n{rare_title}, each with its own --help:\n"));
+    list.push_str(&wrapped(rare));
+    list + &format!("\n  {HELP:width$}  Print this message or the help of a command\n")
+}
+
+/// Names in lines of at most [`WIDTH`] columns.
+fn wrapped(names: &[&str]) -> String {
+    let mut lines = vec![String::new()];
+    for name in names.iter().map(|name| name.to_lowercase()) {
+        let is_full = lines.last().is_some_and(|line| line.len() + name.len() + 2 > WIDTH);
+        if is_full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str("  ");
+            line.push_str(&name);
+        }
+    }
+    lines.join("\n") + "\n"
 }

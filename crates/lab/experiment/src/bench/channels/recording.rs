@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde::Deserialize;
+use session_json::{GuestSummary, Session};
 
 use crate::bench::channels::Variant;
 use crate::bench::channels::arrived::{Arrived, count};
@@ -127,37 +127,18 @@ fn hyperscope(
     Ok(Recording::Hyperscope { variant, recorder, agent })
 }
 
-#[derive(Deserialize)]
-struct SessionFile {
-    recorded: SessionRecorded,
-}
-
-#[derive(Deserialize)]
-struct SessionRecorded {
-    guests: Vec<SessionGuest>,
-}
-
-#[derive(Deserialize)]
-struct SessionGuest {
-    cpus: Vec<SessionCpu>,
-}
-
-#[derive(Deserialize)]
-struct SessionCpu {
-    events_lost: u64,
-    lost_bytes: u64,
-}
-
 fn end_hyperscope(variant: Variant, host: &mut BootedMachine, folder: &Path) -> Result<Arrived> {
     let text = host.shell(&format!("cat {FOLDER}/session/session.json"))?;
-    let session: SessionFile =
+    let session: Session =
         serde_json::from_str(&text).map_err(BenchError::malformed("hyperscope record"))?;
     let file = folder.join("guest.dat");
     host.get(&format!("{FOLDER}/session/guest-l2.dat"), &file)?;
     let mut arrived = count(variant, &file)?;
-    let cpus = || session.recorded.guests.iter().flat_map(|guest| &guest.cpus);
-    arrived.events_lost = arrived.events_lost.max(cpus().map(|cpu| cpu.events_lost).sum());
-    arrived.lost_bytes = cpus().map(|cpu| cpu.lost_bytes).sum();
+    let guests = session.recorded.unwrap_or_default().guests;
+    let events_lost = guests.iter().filter_map(GuestSummary::events_lost).sum();
+    arrived.events_lost = arrived.events_lost.max(events_lost);
+    arrived.lost_bytes =
+        guests.iter().flat_map(|guest| &guest.cpus).map(|cpu| cpu.lost_bytes).sum();
     Ok(arrived)
 }
 
