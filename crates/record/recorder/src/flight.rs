@@ -29,6 +29,7 @@ mod task_names;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::begun::Flight;
@@ -68,7 +69,7 @@ impl FlightPlan {
 const LEAST_BUFFER_KIB: u64 = 1 << 10;
 
 /// Why a session is dumped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Trigger {
     /// What kind of thing it was.
     pub kind: TriggerKind,
@@ -82,7 +83,7 @@ pub struct Trigger {
 }
 
 /// Kinds of triggers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerKind {
     /// SIGUSR1.
