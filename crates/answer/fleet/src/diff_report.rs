@@ -1,19 +1,20 @@
 //! The comparison of a fleet as a table, JSON and CSV.
 
 mod columns;
+mod document;
 
 use std::collections::BTreeSet;
 
 use printable::line;
-use report::column::{self, Column, Exported};
+use report::column;
 use report::{Report, Table, plural, time};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use self::columns::{Shown, TABLE, columns};
+pub(crate) use self::document::{Carriers, CarriersAndHosts, Document};
 use crate::diff::{FleetDiff, SideFacts};
 use crate::findings::distinct;
-use crate::rows::{HostRatio, Row};
+use crate::rows::Row;
 use crate::shown::names;
 
 /// A comparison, and how much of it is shown.
@@ -132,73 +133,11 @@ impl Report for FleetReport {
     }
 
     fn document(&self) -> impl Serialize {
-        self.object(true)
+        Document::<CarriersAndHosts<'_>>::new(&self.diff)
     }
 
     fn csv(&self) -> Table {
         let rows: Vec<Shown<'_>> = self.diff.rows.iter().map(|row| Shown { row }).collect();
         column::csv(&columns(&self.diff), &rows, &[true])
     }
-}
-
-/// A row, and the lists that it has.
-#[derive(Serialize)]
-struct RowObject<'c, 'r> {
-    #[serde(flatten)]
-    columns: Exported<'c, Shown<'r>>,
-    carried_by: &'r [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hosts: Option<Vec<Value>>,
-}
-
-impl FleetReport {
-    /// All of it as JSON; rows that differ with what each host has, or without.
-    pub(crate) fn object(&self, with_hosts: bool) -> Value {
-        let question = &self.diff.question;
-        let side = |at: usize| {
-            let (Some(facts), Some(selection)) = (self.diff.sides.get(at), question.sides.get(at))
-            else {
-                return Value::Null;
-            };
-            json!({
-                "condition": selection.text(),
-                "hosts": facts.hosts,
-                "sessions": facts.sessions,
-                "covered_ns": facts.covered_ns,
-            })
-        };
-        let [lost, unknown, on_both, mixed] = self.diff.left_out;
-        json!({
-            "schema": "hyperscope.fleet_diff/1",
-            "a": side(0),
-            "b": side(1),
-            "paired": self.diff.paired,
-            "control": question.control.as_ref().map(|one| one.text()),
-            "controls": self.diff.controls,
-            "strata": question.strata,
-            "alpha": question.alpha,
-            "seed": question.seed,
-            "correction": "benjamini_hochberg",
-            "left_out": { "lost": lost, "host_unknown": unknown, "on_both_sides": on_both, "control_in_part": mixed },
-            "rows": self.row_objects(with_hosts),
-        })
-    }
-
-    fn row_objects(&self, with_hosts: bool) -> Vec<Value> {
-        let columns = columns(&self.diff);
-        self.diff.rows.iter().map(|row| object(&columns, row, with_hosts)).collect()
-    }
-}
-
-fn object<'r>(columns: &[Column<Shown<'r>>], row: &'r Row, with_hosts: bool) -> Value {
-    json!(RowObject {
-        columns: Exported { columns, row: &Shown { row } },
-        carried_by: &row.carried_by,
-        hosts: with_hosts.then(|| host_objects(row)),
-    })
-}
-
-fn host_objects(row: &Row) -> Vec<Value> {
-    let object = |one: &HostRatio| json!({ "host": one.host, "stratum": one.stratum, "a": one.a, "b": one.b, "ratio": one.b / one.a });
-    row.host_ratios.iter().map(object).collect()
 }

@@ -23,6 +23,8 @@ mod metric;
 mod outliers;
 mod page;
 mod rows;
+#[cfg(test)]
+mod schemas;
 mod selection;
 mod series;
 mod sessions;

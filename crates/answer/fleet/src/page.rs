@@ -8,6 +8,8 @@ use std::io::{self, Write};
 
 use report::html;
 
+pub(crate) use self::document::Document;
+
 use crate::diff_report::FleetReport;
 use crate::since_report::SinceReport;
 
@@ -31,7 +33,7 @@ impl FleetPage {
     /// # Errors
     /// What `out` gives.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        html::write_page(PAGE, "hyperscope-fleet", &document::of(self), out)
+        html::write_page(PAGE, "hyperscope-fleet", &Document::new(self), out)
     }
 }
 

@@ -1,5 +1,8 @@
 //! What hosts that carry a change have in common: a fact that others don't have, or one that became another with it.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use std::collections::BTreeMap;
 
 use crate::sessions::Session;
@@ -23,22 +26,22 @@ impl Around<'_> {
 }
 
 /// A fact that hosts share.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SharedFact {
-    /// The column of `sessions`, or the label.
+    /// A column of sessions, or a label.
     pub name: String,
     /// What they have there.
     pub value: String,
     /// Hosts that carry the change and have it.
     pub carriers: usize,
-    /// Other hosts that have it, too.
+    /// Other hosts that have it.
     pub others: usize,
 }
 
 /// A fact that became another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CameWith {
-    /// The column of `sessions`, or the label.
+    /// A column of sessions, or a label.
     pub name: String,
     /// What they had there before.
     pub before: String,
@@ -46,7 +49,7 @@ pub struct CameWith {
     pub since: String,
     /// Hosts that carry the change of which it became another.
     pub carriers: usize,
-    /// Other hosts of which it did at the same time, too.
+    /// Other hosts of which it did.
     pub others: usize,
 }
 

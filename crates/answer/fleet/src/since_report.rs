@@ -1,14 +1,15 @@
 //! Since when the numbers of a fleet are others, as a table, JSON and CSV.
 
 mod columns;
+mod document;
 
 use printable::line;
-use report::column::{self, Column, Exported};
+use report::column;
 use report::{Report, Table, plural};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use self::columns::{Row, TABLE, columns};
+pub(crate) use self::document::{Carriers, CarriersAndHosts, Document};
 use crate::level_change::LevelChange;
 use crate::shared_facts::{CameWith, SharedFact};
 use crate::shown::{names, times};
@@ -141,78 +142,11 @@ impl Report for SinceReport {
     }
 
     fn document(&self) -> impl Serialize {
-        self.object(true)
+        Document::<CarriersAndHosts<'_>>::new(&self.since)
     }
 
     fn csv(&self) -> Table {
         let rows: Vec<Row<'_>> = self.since.changes.iter().map(|change| Row { change }).collect();
         column::csv(&columns(&self.since.question), &rows, &[true])
     }
-}
-
-impl SinceReport {
-    /// All of it as JSON; changes with what each host had, or without.
-    pub(crate) fn object(&self, with_hosts: bool) -> Value {
-        let FleetSince {
-            question, hosts, sessions, days, steps, left_out, series, changes, ..
-        } = &self.since;
-        let [lost, no_host, no_day, before] = left_out;
-        let day = |at: usize| days.get(at).filter(|day| !day.is_empty());
-        let columns = columns(question);
-        json!({
-            "schema": "hyperscope.fleet_since/1",
-            "condition": question.selection.as_ref().map(|one| one.text()),
-            "hosts": hosts,
-            "sessions": sessions,
-            "from_day": day(0),
-            "to_day": day(1),
-            "steps": steps,
-            "step_days": question.step_days,
-            "strata": question.strata,
-            "alpha": question.alpha,
-            "correction": "benjamini_hochberg",
-            "left_out": { "lost": lost, "host_unknown": no_host, "day_unknown": no_day, "step_incomplete": before },
-            "series": series,
-            "changes": changes.iter().map(|one| object(&columns, one, with_hosts)).collect::<Vec<_>>(),
-        })
-    }
-}
-
-/// A change, and the lists that it has.
-#[derive(Serialize)]
-struct ChangeObject<'c, 'r> {
-    #[serde(flatten)]
-    columns: Exported<'c, Row<'r>>,
-    carried_by: &'r [String],
-    shared: Vec<Value>,
-    came_with: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hosts: Option<Vec<Value>>,
-}
-
-fn object<'r>(columns: &[Column<Row<'r>>], change: &'r LevelChange, with_hosts: bool) -> Value {
-    let row = Row { change };
-    json!(ChangeObject {
-        columns: Exported { columns, row: &row },
-        carried_by: &change.carried_by,
-        shared: change.shared.iter().map(shared_object).collect(),
-        came_with: change.came_with.iter().map(came_with_object).collect(),
-        hosts: with_hosts.then(|| host_objects(change)),
-    })
-}
-
-fn shared_object(fact: &SharedFact) -> Value {
-    let SharedFact { name, value, carriers, others } = fact;
-    json!({ "name": name, "value": value, "carriers": carriers, "others": others })
-}
-
-fn came_with_object(one: &CameWith) -> Value {
-    let CameWith { name, before, since, carriers, others } = one;
-    json!({ "name": name, "before": before, "since": since, "carriers": carriers, "others": others })
-}
-
-fn host_objects(change: &LevelChange) -> Vec<Value> {
-    let hosts = change.host_ratios.iter();
-    let object = |one: &crate::rows::HostRatio| json!({ "host": one.host, "stratum": one.stratum, "before": one.a, "after": one.b, "ratio": one.b / one.a });
-    hosts.map(object).collect()
 }

@@ -1,7 +1,10 @@
 //! What a lake holds, as a report.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU64;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tables::{Report, Table, units::count};
 
@@ -30,18 +33,60 @@ pub fn list<S: Storage>(storage: &S) -> io::Result<LakeList> {
     Ok(LakeList { sessions })
 }
 
-#[derive(Serialize)]
+/// What `hyperscope lake list --format json` prints: the sessions of a lake. See docs/fleet.md.
+#[derive(JsonSchema, Serialize)]
+struct Document<'l> {
+    schema: &'static str,
+    /// Sessions, by day.
+    sessions: Vec<Row<'l>>,
+}
+
+/// A recording, or those of a host and its guests, that was added.
+#[derive(JsonSchema, Serialize)]
 struct Row<'l> {
+    /// The day whose folders its files are in, in UTC: of its begin, or 1970-01-01 where that is not known.
+    #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
     date: &'l str,
+    /// Identity of what was recorded: the recording's own, and when it began.
+    #[schemars(extend("pattern" = "^[0-9a-f]{32}$"))]
     session_id: &'l str,
+    /// Identity of the rows that count: the bytes read, what was asked of them, and the converter; after compaction
+    /// a dot and the part's name.
     ingest_id: &'l str,
+    /// hot: files of its own. cold: in parts of its day, after compaction.
+    #[schemars(extend("enum" = ["hot", "cold"]))]
     tier: &'l str,
+    /// The host, as --host named it, else its own name for itself. Null: not known.
     host_id: Option<&'l str>,
+    /// The host's kernel. Null: not recorded.
     kernel_release: Option<&'l str>,
+    /// When its first event was recorded, in Unix time, in nanoseconds. Null: not known.
     begun_unix_ns: Option<i64>,
+    /// Number of the converter that made its rows.
+    #[schemars(extend("minimum" = 1))]
     converter: i32,
+    /// The recordings, as they were named when they were added.
     source_uri: &'l str,
-    rows: &'l std::collections::BTreeMap<&'static str, u64>,
+    /// Number of rows by table; tables without rows are left out.
+    #[schemars(with = "BTreeMap<String, NonZeroU64>")]
+    rows: &'l BTreeMap<&'static str, u64>,
+}
+
+impl<'l> Row<'l> {
+    fn new(session: &'l SessionRow) -> Self {
+        Self {
+            date: &session.date,
+            session_id: &session.session,
+            ingest_id: &session.ingest,
+            tier: &session.tier,
+            host_id: known(&session.host),
+            kernel_release: known(&session.kernel),
+            begun_unix_ns: session.begun_unix_ns,
+            converter: session.converter,
+            source_uri: &session.source_uri,
+            rows: &session.rows,
+        }
+    }
 }
 
 fn known(text: &str) -> Option<&str> {
@@ -76,26 +121,25 @@ impl Report for LakeList {
     }
 
     fn document(&self) -> impl Serialize {
-        let row = |row: &'_ SessionRow| -> serde_json::Value {
-            serde_json::to_value(Row {
-                date: &row.date,
-                session_id: &row.session,
-                ingest_id: &row.ingest,
-                tier: &row.tier,
-                host_id: known(&row.host),
-                kernel_release: known(&row.kernel),
-                begun_unix_ns: row.begun_unix_ns,
-                converter: row.converter,
-                source_uri: &row.source_uri,
-                rows: &row.rows,
-            })
-            .unwrap_or_default()
-        };
-        let sessions: Vec<_> = self.sessions.iter().map(row).collect();
-        serde_json::json!({ "schema": "hyperscope.lake/1", "sessions": sessions })
+        Document {
+            schema: "hyperscope.lake/1",
+            sessions: self.sessions.iter().map(Row::new).collect(),
+        }
     }
 
     fn csv(&self) -> Table {
         self.table(&|number| number.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::{PublishedSchema, assert_published};
+
+    use super::*;
+
+    #[test]
+    fn its_schema_is_published() {
+        assert_published::<Document<'_>>(&PublishedSchema::new("lake"));
     }
 }

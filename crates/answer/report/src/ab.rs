@@ -3,15 +3,17 @@
 mod columns;
 mod page;
 
+use std::collections::BTreeMap;
+
 use analyses::ab::{Ab, AbFailure, AbMetric, AbRun, AbSide};
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::columns::{Row, TABLE, columns};
 use crate::Report;
 use crate::column::{self, Rows};
-use crate::json::Object;
 use crate::table::Table;
 use crate::units::{plural, time};
 
@@ -52,8 +54,9 @@ impl Report for AbReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let configuration = |(side, setup): (AbSide, &String)| {
-            Object::default().set("name", side.name()).set("setup", setup.clone()).done()
+        let configuration = |(side, setup): (AbSide, &'_ String)| Configuration {
+            name: side.name(),
+            setup: setup.clone(),
         };
         Document {
             schema: "hyperscope.ab/1",
@@ -61,10 +64,10 @@ impl Report for AbReport {
             seed: self.seed,
             interrupted: self.ab.is_interrupted,
             ended_by: self.ab.ended_by.as_deref(),
-            failures: self.ab.failures.iter().map(failure_json).collect(),
+            failures: self.ab.failures.iter().map(Failure::new).collect(),
             configurations: self.sides().map(configuration).collect(),
             metrics: Rows { columns: columns(self.ab.sides), rows: self.rows() },
-            runs: self.ab.runs.iter().enumerate().map(|run| self.run_json(run)).collect(),
+            runs: self.ab.runs.iter().enumerate().map(|run| self.run(run)).collect(),
         }
     }
 
@@ -78,24 +81,78 @@ fn shown(setup: &str) -> &str {
     if setup.is_empty() { "(as it is)" } else { setup }
 }
 
-/// The document of `hyperscope ab`.
-#[derive(Debug, Serialize)]
-struct Document<'r> {
+/// What `hyperscope ab --format json` prints: a workload under two or more configurations. See docs/ab.md.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// What was timed.
     workload: &'r [String],
+    /// What the order was drawn from.
     seed: u64,
+    /// It ended before it was done: these are the blocks that were whole.
     interrupted: bool,
+    /// The run that failed, and how, where it ended because of that: these are the blocks that were whole before.
+    /// Null: it did not.
     ended_by: Option<&'r str>,
-    failures: Vec<Value>,
-    configurations: Vec<Value>,
+    /// Runs that failed, where that is ignored (--ignore-failures).
+    failures: Vec<Failure<'r>>,
+    /// A, and those that are compared with it.
+    configurations: Vec<Configuration>,
+    /// What was measured: time, CPU time, and the workload's own numbers, once for each configuration but A.
     metrics: Rows<Row<'r>>,
-    runs: Vec<Value>,
+    /// All runs in the order in which they ran, without those that warmed up.
+    runs: Vec<Run<'r>>,
 }
 
-fn failure_json(failure: &AbFailure) -> Value {
-    let mut object = Object::default();
-    object.set("configuration", failure.side.name()).set("block", failure.block);
-    object.set("run", failure.run).set("error", failure.text.clone()).done()
+/// A configuration.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Configuration {
+    /// Which one: a, b and so on.
+    #[schemars(extend("pattern" = "^[a-l]$"))]
+    name: &'static str,
+    /// The line that sets it up.
+    setup: String,
+}
+
+/// A run.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Failure<'r> {
+    /// Its configuration.
+    configuration: &'static str,
+    /// Its block, from 1; 0 while it warmed up.
+    block: usize,
+    /// Which run it was, from 1.
+    #[schemars(extend("minimum" = 1))]
+    run: usize,
+    /// How it failed, with the end of what it printed.
+    error: &'r str,
+}
+
+/// A run.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Run<'r> {
+    /// Its configuration.
+    #[schemars(extend("pattern" = "^[a-l]$"))]
+    configuration: &'static str,
+    /// Its block, from 1.
+    #[schemars(extend("minimum" = 1))]
+    block: usize,
+    /// Its numbers, by metric.
+    #[schemars(with = "BTreeMap<String, f64>")]
+    values: Map<String, Value>,
+    /// Metrics in which it is an outlier.
+    outlier_in: Vec<&'r str>,
+}
+
+impl<'r> Failure<'r> {
+    fn new(failure: &'r AbFailure) -> Self {
+        Self {
+            configuration: failure.side.name(),
+            block: failure.block,
+            run: failure.run,
+            error: &failure.text,
+        }
+    }
 }
 
 /// Failures that people are shown.
@@ -111,20 +168,18 @@ impl AbReport {
         self.ab.metrics.iter().map(|metric| Row { ab: &self.ab, metric }).collect()
     }
 
-    fn run_json(&self, (at, run): (usize, &AbRun)) -> Value {
-        let mut values = Object::default();
-        let mut outliers: Vec<Value> = Vec::new();
+    fn run<'r>(&'r self, (at, run): (usize, &'r AbRun)) -> Run<'r> {
+        let mut values = Map::new();
+        let mut outlier_in = Vec::new();
         for (place, value) in run.values.iter().enumerate() {
             for metric in self.ab.comparisons(place) {
-                values.set(&metric.name, *value);
+                values.insert(metric.name.clone(), (*value).into());
                 if metric.outliers.contains(&at) {
-                    outliers.push(metric.name.clone().into());
+                    outlier_in.push(metric.name.as_str());
                 }
             }
         }
-        let mut object = Object::default();
-        object.set("configuration", run.side.name()).set("block", run.block);
-        object.set("values", values.done()).set("outlier_in", outliers).done()
+        Run { configuration: run.side.name(), block: run.block, values, outlier_in }
     }
 
     /// All runs of the main metric, as points from the least to the greatest.

@@ -1,12 +1,14 @@
 //! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and what shows it.
 
+mod document;
+
 use analyses::advice::{About, Advice, Amount, ExitEvidence, Fact, RULES, Verified, verified};
 use printable::line;
 use serde::Serialize;
-use serde_json::{Value, json};
 use timeline::arch::Isa;
 
-use crate::json::Object;
+pub(crate) use self::document::{AdviceRow, Document};
+use crate::losses::LossSums;
 use crate::sentences::after_label;
 use crate::table::Table;
 use crate::units::{count, plural, time};
@@ -100,7 +102,7 @@ impl Report for AdviceReport {
     }
 
     fn document(&self) -> impl Serialize {
-        self.json()
+        self.document_of()
     }
 
     fn csv(&self) -> Table {
@@ -148,15 +150,14 @@ impl AdviceReport {
     }
 
     /// The document.
-    pub(crate) fn json(&self) -> Value {
-        let rows: Vec<Value> =
-            self.advice.iter().map(|(at, one)| row_json(self.source(*at), one)).collect();
-        Object::default()
-            .set("schema", "hyperscope.advice/1")
-            .set("sources", self.sources.clone())
-            .set("losses", losses::json(self.losses.iter(), 0))
-            .set("rows", rows)
-            .done()
+    pub(crate) fn document_of(&self) -> Document<'_> {
+        let rows = self.advice.iter();
+        Document {
+            schema: "hyperscope.advice/1",
+            sources: &self.sources,
+            losses: LossSums::new(self.losses.iter(), 0),
+            rows: rows.map(|(at, advice)| AdviceRow::new(self.source(*at), advice)).collect(),
+        }
     }
 
     fn source(&self, at: usize) -> &str {
@@ -239,34 +240,4 @@ fn reason_of(advice: &Advice) -> Option<(u8, &str)> {
         About::Reason { level, reason } => Some((*level, reason)),
         _ => None,
     }
-}
-
-pub(crate) fn row_json(source: &str, advice: &Advice) -> Value {
-    let reason = reason_of(advice);
-    Object::default()
-        .set("source", source)
-        .set("rule", advice.rule)
-        .set("vm", advice.vm.clone())
-        .set("about", about_name(&advice.about))
-        .set("level", reason.map(|(level, _)| level))
-        .set("reason", reason.map(|(_, reason)| reason))
-        .set("title", advice.title.clone())
-        .set("why", advice.why.clone())
-        .set("helps", advice.helps.clone())
-        .set("evidence", advice.evidence.iter().map(fact_json).collect::<Vec<_>>())
-        .set("saving_at_least_ns", advice.saving_at_least_ns)
-        .set("saving_at_most_ns", advice.saving_at_most_ns)
-        .set("saving_of", advice.saving_of.name())
-        .set("checked", checked(advice))
-        .done()
-}
-
-fn fact_json(fact: &Fact) -> Value {
-    let (value, unit) = match &fact.amount {
-        Amount::Count(number) => (json!(number), "count"),
-        Amount::Time(ns) => (json!(ns), "ns"),
-        Amount::Share(part) => (json!(part), "share"),
-        Amount::Ratio(ratio) => (json!(ratio), "ratio"),
-    };
-    json!({"what": fact.what, "value": value, "unit": unit})
 }

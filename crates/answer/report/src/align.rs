@@ -4,13 +4,14 @@ mod columns;
 
 use analyses::align::{GuestAlignment, MethodResult};
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use timeline::Losses;
 
 use self::columns::{Row, TABLE, columns};
 use crate::column::{self, Rows};
-use crate::json::Object;
+use crate::json::times;
+use crate::losses::LossSums;
 use crate::table::Table;
 use crate::units::{count, counted, plural, time};
 use crate::{Report, losses};
@@ -40,13 +41,7 @@ impl Report for AlignReport {
     }
 
     fn document(&self) -> impl Serialize {
-        Document {
-            schema: "hyperscope.align/1",
-            sources: &self.sources,
-            losses: losses::json(self.losses.iter(), 0),
-            guests: self.guests.iter().map(|guest| self.guest_json(guest)).collect(),
-            rows: Rows { columns: columns(true), rows: self.rows_of_chosen() },
-        }
+        self.document_of()
     }
 
     fn csv(&self) -> Table {
@@ -57,16 +52,84 @@ impl Report for AlignReport {
     }
 }
 
-#[derive(Serialize)]
-struct Document<'r> {
+/// What `hyperscope align --format json` prints: how guests' clocks relate to their host's. host_ns = guest_ns +
+/// offset_ns. See docs/alignment.md.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: &'r [String],
-    losses: Value,
-    guests: Vec<Value>,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// One per guest's recording.
+    guests: Vec<Guest<'r>>,
+    /// What the chosen method gives: one per vCPU and stretch of time.
     rows: Rows<Row<'r>>,
 }
 
+/// One guest: what each method gives, and which was chosen.
+#[derive(JsonSchema, Serialize)]
+struct Guest<'r> {
+    /// The VM, as exits calls it.
+    vm: &'r str,
+    /// Path of the host's recording.
+    host: &'r str,
+    /// Path of the guest's recording.
+    guest: &'r str,
+    /// The method chosen: the first without violations, else windows; null if none is usable.
+    #[schemars(extend("enum" = ["tsc_offset", "time_shift", "windows", null]))]
+    method: Option<&'static str>,
+    /// Whether there are windows to hold methods against.
+    checked: bool,
+    /// Events that lie in no stretch of the windows' answer: near a break, or where it has none.
+    unplaced: u64,
+    /// All methods, the one to be preferred first.
+    methods: Vec<Method<'r>>,
+}
+
+/// One method.
+#[derive(JsonSchema, Serialize)]
+struct Method<'r> {
+    /// tsc_offset: the offsets KVM set; time_shift: what the recorder measured; windows: from where guest events
+    /// lie between entries and exits.
+    #[schemars(extend("enum" = ["tsc_offset", "time_shift", "windows"]))]
+    method: &'static str,
+    /// Whether it gives anything.
+    usable: bool,
+    /// Why it can't be used, or not for all CPUs.
+    reason: Option<&'r str>,
+    /// Events held against the windows.
+    events: u64,
+    /// Those outside all windows of their vCPU by more than the bound, or at all where the method states none.
+    violations: u64,
+    #[serde(flatten)]
+    times: MethodTimes,
+    /// Whether that is within the bounds of both.
+    agrees_with_windows: Option<bool>,
+}
+
+times! {
+    /// How far a method is off.
+    struct MethodTimes {
+        /// How far outside the one lies that is furthest; null: not usable.
+        worst = "worst",
+        /// How far the method is from the windows at most, where both are known; null for the windows themselves,
+        /// and where they give nothing.
+        from_windows = "from_windows",
+    }
+}
+
 impl AlignReport {
+    pub(crate) fn document_of(&self) -> Document<'_> {
+        Document {
+            schema: "hyperscope.align/1",
+            sources: &self.sources,
+            losses: LossSums::new(self.losses.iter(), 0),
+            guests: self.guests.iter().map(|guest| self.guest(guest)).collect(),
+            rows: Rows { columns: columns(true), rows: self.rows_of_chosen() },
+        }
+    }
+
     fn path(&self, at: usize) -> &str {
         self.sources.get(at).map_or("", String::as_str)
     }
@@ -106,30 +169,29 @@ impl AlignReport {
         table
     }
 
-    fn guest_json(&self, guest: &GuestAlignment) -> Value {
-        let ns = guest.nanoseconds;
-        let method = |result: &MethodResult| {
-            let worst = result.rows.iter().map(|row| row.worst_ns).max();
-            Object::default()
-                .set("method", result.method.name())
-                .set("usable", !result.rows.is_empty())
-                .set("reason", result.reason.clone())
-                .set("events", result.events())
-                .set("violations", result.violations())
-                .time("worst", ns, worst)
-                .time("from_windows", ns, result.from_windows.map(|(off, _)| off))
-                .set("agrees_with_windows", result.from_windows.map(|(_, agrees)| agrees))
-                .done()
+    fn guest<'r>(&'r self, guest: &'r GuestAlignment) -> Guest<'r> {
+        let method = |result: &'r MethodResult| Method {
+            method: result.method.name(),
+            usable: !result.rows.is_empty(),
+            reason: result.reason.as_deref(),
+            events: result.events(),
+            violations: result.violations(),
+            times: MethodTimes {
+                in_ns: guest.nanoseconds,
+                worst: result.rows.iter().map(|row| row.worst_ns).max(),
+                from_windows: result.from_windows.map(|(off, _)| off),
+            },
+            agrees_with_windows: result.from_windows.map(|(_, agrees)| agrees),
         };
-        Object::default()
-            .set("vm", guest.vm.clone())
-            .set("host", self.path(guest.host))
-            .set("guest", self.path(guest.guest))
-            .set("method", guest.chosen.map(analyses::align::Method::name))
-            .set("checked", guest.checked)
-            .set("unplaced", guest.unplaced)
-            .set("methods", guest.methods.iter().map(method).collect::<Vec<_>>())
-            .done()
+        Guest {
+            vm: &guest.vm,
+            host: self.path(guest.host),
+            guest: self.path(guest.guest),
+            method: guest.chosen.map(analyses::align::Method::name),
+            checked: guest.checked,
+            unplaced: guest.unplaced,
+            methods: guest.methods.iter().map(method).collect(),
+        }
     }
 
     /// The rows of all methods for a guest.

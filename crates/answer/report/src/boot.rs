@@ -3,6 +3,7 @@
 
 mod chart;
 mod columns;
+mod document;
 mod json;
 mod lines;
 mod tables;
@@ -14,7 +15,7 @@ use crate::Report;
 use crate::table::Table;
 
 pub use chart::boot_svg;
-pub(crate) use json::Document;
+pub(crate) use document::Document;
 
 /// How machines boot and go down.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The report of `hyperscope calls`: which kernel functions ran, how long, and who called them.
 
-mod documents;
+mod document;
+mod fill;
 mod flame;
 mod folded;
 mod functions;
@@ -12,13 +13,13 @@ mod threads;
 
 use analyses::calls::{Function, PerCall, RecordedCalls};
 use serde::Serialize;
-use serde_json::Value;
 
+pub(crate) use self::document::Document;
 use self::row::{Row, Whole};
 use self::stacks::Stacks;
-use crate::json::Object;
+use crate::losses::LossSums;
 use crate::table::Table;
-use crate::{Report, column, losses};
+use crate::{Report, column};
 
 /// The calls of one recording.
 #[derive(Debug)]
@@ -100,16 +101,14 @@ impl Report for CallsReport {
 
 impl CallsReport {
     /// The document with the first functions and threads of each recording.
-    pub(crate) fn document_of(&self, most: Most) -> Value {
+    pub(crate) fn document_of(&self, most: Most) -> Document<'_> {
         let losses = self.sources.iter().map(|source| &source.calls.losses);
         let interrupted = self.sources.iter().map(|source| source.calls.interrupted).sum();
-        let sources: Vec<Value> =
-            self.sources.iter().map(|source| self.source_json(source, most)).collect();
-        Object::default()
-            .set("schema", "hyperscope.calls/1")
-            .set("losses", losses::json(losses, interrupted))
-            .set("sources", sources)
-            .done()
+        Document {
+            schema: "hyperscope.calls/1",
+            losses: LossSums::new(losses, interrupted),
+            sources: self.sources.iter().map(|source| self.source(source, most)).collect(),
+        }
     }
 }
 

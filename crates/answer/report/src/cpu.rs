@@ -14,14 +14,16 @@ mod vms;
 
 use analyses::cpu::CpuUse;
 use analyses::states::GuestFit;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::row::Row;
 use crate::column::{Column, Rows};
-use crate::json::Object;
+use crate::json::{Span, times};
+use crate::losses::LossSums;
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
-use crate::{RecorderCost, Report, losses};
+use crate::{RecorderCost, Report};
 
 /// Whose use is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,23 +100,62 @@ impl Report for CpuReport {
     }
 }
 
-/// The document of `hyperscope cpu`.
-#[derive(Debug, Serialize)]
+/// What `hyperscope cpu --format json` prints: who used the CPUs. See docs/cpu.md.
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: &'r [String],
-    span_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    span_cycles: Option<u64>,
-    losses: Value,
-    recorder_cost: Option<Value>,
-    guests: Vec<Value>,
+    #[serde(flatten)]
+    span: Span,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// measured.
+    recorder_cost: Option<CostDocument<'r>>,
+    /// Guests' recordings that were laid over their hosts'.
+    guests: Vec<Guest<'r>>,
+    /// VMs.
     vms: Rows<vms::Row<'r>>,
+    /// vCPUs.
     vcpus: Rows<vcpus::Row<'r>>,
+    /// Threads that had a host's CPU while a VM's vCPUs waited for it in the run queue, those first that had it
+    /// longest. Empty where switches were not recorded.
     taken: Rows<taken::Row<'r>>,
+    /// Threads of hosts, those first that had most CPU time. Empty where switches were not recorded.
     threads: Rows<threads::Row<'r>>,
+    /// Threads of guests that were recorded, those first that ran longest.
     tasks: Rows<tasks::Row<'r>>,
+    /// CPUs of hosts.
     cpus: Rows<host_cpus::Row<'r>>,
+}
+
+/// One guest.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Guest<'r> {
+    /// Path of the guest's recording.
+    source: &'r str,
+    /// Path of its host's recording.
+    host: &'r str,
+    /// The VM.
+    vm: &'r str,
+    /// Changes of what runs in the guest that were laid over the host's times.
+    changes: u64,
+    /// Of those, how many lay outside the times in the guest by no more than the clocks' bound, and were moved to
+    /// the nearest.
+    moved: u64,
+    #[serde(flatten)]
+    times: GuestTimes,
+    /// How many lay further off and are left out: what ran then is unknown until the next change.
+    outside: u64,
+}
+
+times! {
+    /// How a guest's changes of state were moved.
+    struct GuestTimes {
+        /// The furthest that one was moved. Nanoseconds; null where the clock counts no nanoseconds.
+        most_moved = "most_moved",
+    }
 }
 
 impl CpuReport {
@@ -124,11 +165,10 @@ impl CpuReport {
         Document {
             schema: "hyperscope.cpu/1",
             sources: &self.sources,
-            span_ns: cpu.nanoseconds.then_some(cpu.span_ns),
-            span_cycles: (!cpu.nanoseconds).then_some(cpu.span_ns),
-            losses: losses::json(cpu.losses.iter(), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
-            guests: cpu.guests.iter().map(|one| self.guest_json(one)).collect(),
+            span: Span { in_ns: cpu.nanoseconds, span: Some(cpu.span_ns) },
+            losses: LossSums::new(cpu.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
+            guests: cpu.guests.iter().map(|guest| self.guest(guest)).collect(),
             vms: self.rows(&cpu.vms, vms::columns),
             vcpus: self.rows(&cpu.vcpus, vcpus::columns),
             taken: self.rows(first(&cpu.taken, most), taken::columns),
@@ -147,19 +187,21 @@ impl CpuReport {
         Rows { columns: columns(false), rows }
     }
 
-    fn guest_json(&self, guest: &(usize, usize, String)) -> Value {
-        let (recording, host, name) = guest;
+    fn guest<'r>(&'r self, (recording, host, name): &'r (usize, usize, String)) -> Guest<'r> {
         let placed = self.cpu.placed.iter().find(|(at, _)| at == recording);
         let placed = placed.map_or_else(GuestFit::default, |(_, placed)| *placed);
-        Object::default()
-            .set("source", self.source(*recording))
-            .set("host", self.source(*host))
-            .set("vm", name.as_str())
-            .set("changes", placed.changes)
-            .set("moved", placed.moved)
-            .time("most_moved", self.cpu.nanoseconds, Some(placed.most_moved_ns))
-            .set("outside", placed.outside)
-            .done()
+        Guest {
+            source: self.source(*recording),
+            host: self.source(*host),
+            vm: name,
+            changes: placed.changes,
+            moved: placed.moved,
+            times: GuestTimes {
+                in_ns: self.cpu.nanoseconds,
+                most_moved: Some(placed.most_moved_ns),
+            },
+            outside: placed.outside,
+        }
     }
 
     fn source(&self, recording: usize) -> &str {

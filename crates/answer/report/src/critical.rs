@@ -2,17 +2,19 @@
 
 mod busiest;
 mod columns;
+mod document;
 
 use analyses::critical::{Critical, CriticalPart, CriticalStep, CriticalThread, CriticalWait};
 use printable::line;
 use serde::Serialize;
-use serde_json::Value;
 
 pub use self::busiest::BusiestReport;
 pub(crate) use self::columns::words;
 use self::columns::{PARTS, PartRow, THREADS, ThreadRow, marked, of_parts, of_threads};
+pub(crate) use self::document::Document;
+use self::document::{Step, StepTimes, Wait, WaitTimes, Waited};
 use crate::column::{self, Rows};
-use crate::json::Object;
+use crate::losses::LossSums;
 use crate::table::Table;
 use crate::units::{plural, share, them, time};
 use crate::{RecorderCost, Report, losses};
@@ -75,37 +77,20 @@ impl Report for CriticalReport {
             schema: "hyperscope.critical/1",
             sources: &self.sources,
             alignment: &self.alignment,
-            losses: losses::json(self.critical.losses.iter(), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
-            task: &self.task,
-            waited_ns: self.ns().then_some(waited_ns),
-            waited_cycles: (!self.ns()).then_some(waited_ns),
+            losses: LossSums::new(self.critical.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
+            task: Some(&self.task),
+            waited: Waited { in_ns: self.ns(), waited: Some(waited_ns) },
             threads: Rows { columns: of_threads(), rows: self.threads() },
             parts: Rows { columns: of_parts(), rows: self.parts() },
-            longest: self.critical.longest.iter().map(|wait| self.wait_json(wait)).collect(),
+            longest: self.critical.longest.iter().map(|wait| self.wait(wait)).collect(),
+            busiest: None,
         }
     }
 
     fn csv(&self) -> Table {
         column::csv(&of_parts(), &self.parts(), &[self.ns()])
     }
-}
-
-/// The document of `hyperscope critical`.
-#[derive(Debug, Serialize)]
-struct Document<'r> {
-    schema: &'static str,
-    sources: &'r [String],
-    alignment: &'r [String],
-    losses: Value,
-    recorder_cost: Option<Value>,
-    task: &'r str,
-    waited_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waited_cycles: Option<u64>,
-    threads: Rows<ThreadRow<'r>>,
-    parts: Rows<PartRow<'r>>,
-    longest: Vec<Value>,
 }
 
 impl CriticalReport {
@@ -123,25 +108,27 @@ impl CriticalReport {
         self.critical.parts.iter().map(|part| PartRow { part, waited_ns, ns: self.ns() }).collect()
     }
 
-    fn wait_json(&self, wait: &CriticalWait) -> Value {
-        let ns = self.ns();
-        let step = |step: &CriticalStep| {
+    fn wait<'r>(&self, wait: &'r CriticalWait) -> Wait<'r> {
+        let in_ns = self.ns();
+        let step = |step: &'r CriticalStep| {
             let CriticalPart { machine, thread, on, state, reason, .. } = &step.part;
-            let mut object = Object::default();
-            object.time("from", ns, Some(step.from_ns)).time("to", ns, Some(step.to_ns));
-            object.set("machine", machine.clone()).set("thread", thread.clone());
-            object
-                .set("tid", step.of_thread.map(|(_, tid)| tid))
-                .set("on", on.name())
-                .set("state", state.name())
-                .set("reason", reason.clone());
-            object.done()
+            Step {
+                times: StepTimes { in_ns, from: Some(step.from_ns), to: Some(step.to_ns) },
+                machine,
+                thread,
+                tid: step.of_thread.map(|(_, tid)| tid),
+                on: on.name(),
+                state: state.name(),
+                reason: reason.as_deref(),
+            }
         };
-        let mut object = Object::default();
-        object.set("machine", wait.machine.clone()).set("tid", wait.tid);
-        object.time("from", ns, Some(wait.from_ns)).time("to", ns, Some(wait.to_ns));
-        object.set("cut", wait.is_cut);
-        object.set("steps", wait.steps.iter().map(step).collect::<Vec<_>>()).done()
+        Wait {
+            machine: &wait.machine,
+            tid: wait.tid,
+            times: WaitTimes { in_ns, from: Some(wait.from_ns), to: Some(wait.to_ns) },
+            cut: wait.is_cut,
+            steps: wait.steps.iter().map(step).collect(),
+        }
     }
 
     /// The longest wait, step by step.

@@ -9,10 +9,11 @@ mod table;
 mod words;
 
 use analyses::diff::Diff;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::columns::Row;
+use self::moved::MovedFunction;
 use crate::Report;
 use crate::column::{self, Rows};
 use crate::table::Table;
@@ -40,6 +41,62 @@ impl Report for DiffReport {
     }
 
     fn document(&self) -> impl Serialize {
+        self.document_of()
+    }
+
+    fn csv(&self) -> Table {
+        column::csv(&columns::columns(&self.diff), &self.rows(), &[self.diff.nanoseconds])
+    }
+}
+
+/// What `hyperscope diff --format json` prints: two sides compared. docs/diff.md defines every number.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
+    schema: &'static str,
+    /// What is compared.
+    #[schemars(extend("enum" = ["exits", "nested", "path", "cpu", "boot", "profile"]))]
+    report: &'static str,
+    /// Paths of the runs of A, as they were named.
+    #[schemars(extend("minItems" = 1))]
+    a: &'r [String],
+    /// Paths of the runs of B, as they were named.
+    #[schemars(extend("minItems" = 1))]
+    b: &'r [String],
+    /// How long each run of A lasted, first exit to last entry. Seconds (1e9 ticks where the clock has no
+    /// nanoseconds).
+    a_seconds: &'r [f64],
+    /// How long each run of B lasted, first exit to last entry. Seconds (1e9 ticks where the clock has no
+    /// nanoseconds).
+    b_seconds: &'r [f64],
+    /// Events that are not in the runs of A: dropped by the kernel, or counted by it and not in the recording.
+    a_lost: u64,
+    /// Events that are not in the runs of B: dropped by the kernel, or counted by it and not in the recording.
+    b_lost: u64,
+    /// Places of the runs of A that could not be read.
+    a_damaged: u64,
+    /// Places of the runs of B that could not be read.
+    b_damaged: u64,
+    /// What intervals and p-values come from: slices of time within one run of each side, or runs.
+    #[schemars(extend("enum" = ["slices", "runs"]))]
+    varies_over: &'static str,
+    /// Level of p_adjusted up to which a row is significant; intervals have the confidence that is left.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    alpha: f64,
+    /// What resamples were drawn from.
+    seed: u64,
+    /// How p_adjusted accounts for the number of rows.
+    #[schemars(extend("const" = "benjamini_hochberg"))]
+    correction: &'static str,
+    /// Functions that others call on side B than on side A; of profiles alone.
+    moved: Vec<MovedFunction<'r>>,
+    /// What a reader must know besides, in words.
+    notes: Vec<String>,
+    /// All groups that either side has, those whose time changed most first, with all their metrics.
+    rows: Rows<Row<'r>>,
+}
+
+impl DiffReport {
+    pub(crate) fn document_of(&self) -> Document<'_> {
         let diff = &self.diff;
         let notes = notes::notes(self).iter().map(|note| note.replace('\n', " ")).collect();
         Document {
@@ -57,40 +114,12 @@ impl Report for DiffReport {
             alpha: diff.options.alpha,
             seed: diff.options.seed,
             correction: "benjamini_hochberg",
-            moved: diff.moved.iter().map(moved::json).collect(),
+            moved: diff.moved.iter().map(MovedFunction::new).collect(),
             notes,
             rows: Rows { columns: columns::columns(diff), rows: self.rows() },
         }
     }
 
-    fn csv(&self) -> Table {
-        column::csv(&columns::columns(&self.diff), &self.rows(), &[self.diff.nanoseconds])
-    }
-}
-
-/// The document of `hyperscope diff`.
-#[derive(Debug, Serialize)]
-struct Document<'r> {
-    schema: &'static str,
-    report: &'static str,
-    a: &'r [String],
-    b: &'r [String],
-    a_seconds: &'r [f64],
-    b_seconds: &'r [f64],
-    a_lost: u64,
-    b_lost: u64,
-    a_damaged: u64,
-    b_damaged: u64,
-    varies_over: &'static str,
-    alpha: f64,
-    seed: u64,
-    correction: &'static str,
-    moved: Vec<Value>,
-    notes: Vec<String>,
-    rows: Rows<Row<'r>>,
-}
-
-impl DiffReport {
     fn rows(&self) -> Vec<Row<'_>> {
         self.diff.rows.iter().map(|row| Row { diff: &self.diff, row }).collect()
     }

@@ -9,15 +9,17 @@ use std::collections::HashMap;
 
 use analyses::exits::Exits;
 use analyses::group::By;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::columns::{Row, Whole};
 use self::tables::source_text;
 use crate::column::{self, Cell, Column, Definition, Rows};
-use crate::json::threads_json;
+use crate::json::{Span, VcpuThread, threads};
+use crate::losses::LossSums;
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
-use crate::{RecorderCost, Report, losses};
+use crate::{RecorderCost, Report};
 
 /// The exits of one recording.
 #[derive(Debug)]
@@ -96,31 +98,47 @@ impl Report for ExitsReport {
     }
 }
 
-/// The document of `hyperscope exits`.
-#[derive(Debug, Serialize)]
+/// What `hyperscope exits --format json` prints: VM exits, grouped. docs/formats/exits.md defines every number.
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: Vec<&'r str>,
-    span_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    span_cycles: Option<u64>,
-    losses: Value,
+    #[serde(flatten)]
+    span: Span,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// Switches of vCPUs' threads that must have happened and are not in the recording though no event was lost:
+    /// the time about each may be in another part. Linux 6.18 does not trace one in some hundreds.
     switches_unseen: u64,
-    recorder_cost: Option<Value>,
+    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// measured.
+    recorder_cost: Option<CostDocument<'r>>,
+    /// The VMs seen.
     vms: Vec<Vm<'r>>,
+    /// Groups: those that don't wait first, and of those the ones that cost most, or took longest where cost is not
+    /// known; then those that wait, the longest first. --sort sorts them by a column.
     rows: Rows<Row<'r>>,
 }
 
 /// A VM as JSON has it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Vm<'r> {
+    /// Path of the recording.
     source: &'r str,
+    /// The guest's name where the recording has it, else vm- and the thread id of its first vCPU.
     vm: &'r str,
+    /// Process id of the VMM. Null: not recorded.
     pid: Option<u32>,
+    /// 1: a guest of the recorded machine.
+    #[schemars(extend("const" = 1))]
     level: u8,
+    /// Number of vCPUs seen.
     vcpus: usize,
+    /// The VMM's comm, as recorded for the first vCPU thread. Null: not recorded.
     comm: Option<&'r str>,
-    threads: Vec<Value>,
+    /// Its vCPUs.
+    threads: Vec<VcpuThread>,
 }
 
 impl ExitsReport {
@@ -144,11 +162,10 @@ impl ExitsReport {
         Document {
             schema: "hyperscope.exits/1",
             sources: self.sources.iter().map(|source| source.path.as_str()).collect(),
-            span_ns: span.filter(|_| nanoseconds),
-            span_cycles: span.filter(|_| !nanoseconds),
-            losses: losses::json(all().map(|exits| &exits.losses), dropped),
+            span: Span { in_ns: nanoseconds, span },
+            losses: LossSums::new(all().map(|exits| &exits.losses), dropped),
             switches_unseen: all().map(|exits| exits.switches_unseen).sum(),
-            recorder_cost: self.recorder_cost().map(RecorderCost::json),
+            recorder_cost: self.recorder_cost().map(RecorderCost::document),
             vms: self.sources.iter().flat_map(vms).collect(),
             rows: Rows { columns: self.columns(), rows: self.rows() },
         }
@@ -190,7 +207,7 @@ impl<'r> Vm<'r> {
             level: 1,
             vcpus: vm.vcpus.len(),
             comm: vm.comm.as_deref(),
-            threads: threads_json(vm),
+            threads: threads(vm),
         }
     }
 }

@@ -20,12 +20,12 @@ mod requests;
 
 use std::io::{self, Write};
 
+use self::lanes::Timeline;
 use analyses::advice::Advice;
 use analyses::each_exit::ExitList;
 use analyses::lanes::{Arrows, LaneSet};
 use analyses::latencies::Latencies;
 use serde::Serialize;
-use serde_json::json;
 use sources::TimeRange;
 
 use crate::{
@@ -33,6 +33,8 @@ use crate::{
     IrqsReport, NestedReport, PathReport,
 };
 
+#[cfg(test)]
+pub(crate) use document::Document;
 pub use findings::{Finding, Link, Piece, Weight};
 pub use profile::PageProfile;
 
@@ -101,7 +103,8 @@ impl PageReport {
         }
         let origin_ns = self.origin_ns();
         let heat_rows = self.latencies.by_row();
-        let document = document::document(self, &heat_rows, origin_ns);
+        let findings = findings::of(self);
+        let document = document::document(self, &findings, &heat_rows, origin_ns);
         write_json("hyperscope-report", &document, out)?;
         drop(document);
         heat::write(&self.latencies, &heat_rows, out)?;
@@ -154,12 +157,20 @@ fn halves(page: &str) -> io::Result<(&str, &str)> {
     page.split_once(PLACE).ok_or_else(|| io::Error::other("the page has no place for data"))
 }
 
+/// The lanes of a part of a recording.
+#[derive(Serialize)]
+struct LanesDocument<'p> {
+    schema: &'static str,
+    timeline: Timeline<'p>,
+}
+
 /// Writes the lanes of a part of a recording, as a page has those of all of it: `hyperscope.report-lanes/1`.
 ///
 /// # Errors
 /// What `out` gives.
 pub fn write_lanes(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
-    let document = json!({"schema": "hyperscope.report-lanes/1", "timeline": lanes::json(set)});
+    let schema = "hyperscope.report-lanes/1";
+    let document = LanesDocument { schema, timeline: Timeline::new(set) };
     write_json("hyperscope-lanes", &document, out)?;
     write_spans(set, origin_ns, out)
 }

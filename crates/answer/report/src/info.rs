@@ -1,21 +1,21 @@
 //! The report of `hyperscope info`: what a recording is and what it holds.
 
 mod covered;
+mod document;
 
-use analyses::contents::{Contents, CpuContents};
+use analyses::contents::Contents;
 use printable::line;
-use raw_bytes::ByteOrder;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use sources::{CpuMode, Guest, Recording};
+use sources::{CpuMode, Recording};
 use timeline::Vm;
 
 pub use self::covered::Covered;
+pub(crate) use self::document::Document;
+use self::document::{byte_order, long_bytes};
 use crate::Report;
-use crate::json::{Object, threads_json};
 use crate::sentences;
 use crate::table::Table;
-use crate::units::{count, plural, share, time, unit};
+use crate::units::{count, plural, share, time};
 
 /// One recording and its contents.
 #[derive(Debug)]
@@ -46,8 +46,7 @@ impl Report for InfoReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let files: Vec<Value> = self.files.iter().map(file_json).collect();
-        json!({"schema": "hyperscope.info/1", "files": files})
+        Document::new(self)
     }
 
     fn csv(&self) -> Table {
@@ -65,114 +64,6 @@ impl Report for InfoReport {
         table.names("count", 0, counts);
         table
     }
-}
-
-/// Of the recorded kernel; none: the recording doesn't say.
-fn byte_order(recording: &Recording) -> Option<&'static str> {
-    recording.recorded_abi().map(|abi| match abi.order {
-        ByteOrder::Little => "little",
-        ByteOrder::Big => "big",
-    })
-}
-
-/// Of the recorded kernel; none: it was a program that recorded.
-fn long_bytes(recording: &Recording) -> Option<usize> {
-    let abi = recording.recorded_abi().filter(|_| recording.info().tracer.is_of_kernel())?;
-    Some(abi.long.bytes())
-}
-
-fn file_json(file: &FileInfo) -> Value {
-    let (recording, contents) = (&file.recording, &file.contents);
-    let ns = recording.is_nanoseconds();
-    let events: Map<String, Value> =
-        contents.events.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
-    let losses = json!({
-        "events_lost": contents.events_lost(),
-        "uncounted_losses": contents.uncounted_losses(),
-        "pages_damaged": contents.pages_damaged() + recording.damage().len() as u64,
-        "events_missing": contents.events_missing(),
-        "known": contents.losses_known,
-        "unknown_because": unknown_because(file),
-    });
-    let damage = recording.damage().iter().chain(contents.damage.kept());
-    let buffers = &recording.info().buffers;
-    let buffers: Vec<&str> = buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-    Object::default()
-        .set("path", recording.path().display().to_string())
-        .set("format", recording.info().format.clone())
-        .set("compression", recording.info().compression.clone())
-        .set("byte_order", byte_order(recording))
-        .set("long_bytes", long_bytes(recording))
-        .set("uname", recording.info().uname.clone())
-        .set("clock", recording.info().clock.clone())
-        .set("clock_unit", unit(ns))
-        .set("time_resolution_ns", recording.info().resolution_ns)
-        .set("trace_id", recording.trace_id().map(|id| format!("{id:#x}")))
-        .set("aligned_to", recording.peer().map(|id| format!("{id:#x}")))
-        .set("cpus", recording.cpus())
-        .set("total_events", contents.total())
-        .set("events", Value::Object(events))
-        .set("samples", samples_json(recording))
-        .time("first", ns, contents.first_ns())
-        .time("last", ns, contents.last_ns())
-        .set("losses", losses)
-        .set("damage", damage.map(ToString::to_string).collect::<Vec<_>>())
-        .set("buffers", buffers)
-        .set("per_cpu", contents.cpus.iter().map(|cpu| cpu_json(cpu, ns)).collect::<Vec<_>>())
-        .set("faults", file.faults.clone())
-        .set("covered", file.covered.iter().map(Covered::json).collect::<Vec<_>>())
-        .set("claims_unmet", contents.unmet.iter().map(claim_json).collect::<Vec<_>>())
-        .set("guests", guests_json(recording))
-        .set("notes", recording.info().notes.clone())
-        .set("unknown_options", recording.info().unknown_options.clone())
-        .set("vms", file.vms.iter().map(vm_json).collect::<Vec<_>>())
-        .done()
-}
-
-/// By what made them, and by mode.
-fn samples_json(recording: &Recording) -> Value {
-    let modes = |counts: &[u64; CpuMode::ALL.len()]| {
-        let modes = CpuMode::ALL.iter().zip(counts);
-        modes.map(|(mode, number)| (mode.name().to_owned(), json!(number))).collect()
-    };
-    let samples = &recording.info().samples;
-    Value::Object(
-        samples.iter().map(|(name, of)| (name.clone(), Value::Object(modes(of)))).collect(),
-    )
-}
-
-fn claim_json((cpu, claimed, found): &(u32, u64, u64)) -> Value {
-    json!({"cpu": cpu, "claimed": claimed, "found": found})
-}
-
-fn cpu_json(cpu: &CpuContents, ns: bool) -> Value {
-    Object::default()
-        .set("cpu", cpu.cpu)
-        .set("buffer", cpu.buffer.clone())
-        .set("events", cpu.events)
-        .set("pages", cpu.pages)
-        .time("first", ns, cpu.first_ns)
-        .time("last", ns, cpu.last_ns)
-        .set("events_lost", cpu.events_lost)
-        .set("uncounted_losses", cpu.uncounted_losses)
-        .done()
-}
-
-fn guests_json(recording: &Recording) -> Value {
-    let guest = |guest: &Guest| {
-        let vcpus: Vec<Value> =
-            guest.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.cpu, "tid": vcpu.pid})).collect();
-        json!({
-            "name": guest.name,
-            "trace_id": format!("{:#x}", guest.trace_id),
-            "vcpus": vcpus,
-        })
-    };
-    recording.info().guests.iter().map(guest).collect()
-}
-
-fn vm_json(vm: &Vm) -> Value {
-    json!({"vm": vm.name, "comm": vm.comm, "vcpus": vm.vcpus.len(), "threads": threads_json(vm)})
 }
 
 fn file_text(file: &FileInfo, width: Option<usize>) -> String {

@@ -5,11 +5,13 @@ mod histogram;
 
 use analyses::irqs::{HandlerRow, Irqs};
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::columns::{Row, TABLE, columns};
 use crate::column::{self, Rows};
+use crate::losses::LossSums;
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 use crate::{RecorderCost, Report, losses};
@@ -66,38 +68,53 @@ impl Report for IrqsReport {
     }
 }
 
-/// The document of `hyperscope irqs`.
-#[derive(Debug, Serialize)]
+/// What `hyperscope irqs --format json` prints: handlers of interrupts, of hosts and guests. See docs/irqs.md.
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: &'r [String],
+    /// By recording.
     machines: Vec<Machine<'r>>,
-    losses: Value,
-    recorder_cost: Option<Value>,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// measured.
+    recorder_cost: Option<CostDocument<'r>>,
+    /// Ends of runs that began before the recording, or while events were lost.
     ends_alone: u64,
+    /// Runs for which no row was left: 8,192 are the most.
     left_out: u64,
+    /// By machine, those with most of their own time first.
     handlers: Rows<Row<'r>>,
+    /// How long runs took: one for each of handlers, in the same order.
     histograms: Vec<Histogram>,
 }
 
 /// What a recording says of handlers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Machine<'r> {
+    /// host, or the name of the VM.
     machine: &'r str,
+    /// From its first event to its last. Nanoseconds. Null: it has no event that can be read.
     span_ns: Option<u64>,
+    /// Whether events of interrupts were recorded.
     recorded: bool,
 }
 
 /// How long the runs of one row took.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Histogram {
+    /// Powers of two, none left out from the least time to the greatest.
     below: Vec<Bucket>,
 }
 
 /// Runs that took less than a power of two, and at least half of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Bucket {
+    /// Runs of this row took less than that, and at least half of it. Nanoseconds; 2^64 - 1 stands for 2^64.
     ns: u64,
+    /// Runs.
     count: u64,
 }
 
@@ -118,8 +135,8 @@ impl IrqsReport {
             schema: "hyperscope.irqs/1",
             sources: &self.sources,
             machines: self.machines(),
-            losses: losses::json(self.irqs.losses.iter(), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            losses: LossSums::new(self.irqs.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
             ends_alone: self.irqs.ends_alone,
             left_out: self.irqs.left_out,
             histograms: rows.iter().map(histogram).collect(),

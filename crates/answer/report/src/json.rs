@@ -1,67 +1,137 @@
 //! Pieces of JSON documents shared by all reports: times with their unit in the name, exit codes,
 //! the threads of a VM.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::{Serialize, Serializer};
 use timeline::Vm;
 use timeline::reasons::Code;
 
-/// A JSON object in the making; keys keep their order.
-#[derive(Debug, Default)]
-pub(crate) struct Object(Map<String, Value>);
-
-impl Object {
-    pub(crate) fn set(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
-        self.0.insert(key.to_owned(), value.into());
-        self
-    }
-
-    /// Sets `NAME_ns`; where times are ticks of some clock, `NAME_cycles`, and `NAME_ns` is null.
-    pub(crate) fn time(&mut self, name: &str, nanoseconds: bool, value: Option<u64>) -> &mut Self {
-        if nanoseconds {
-            return self.set(&format!("{name}_ns"), value);
+/// A struct of times, by their names: `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles`
+/// has them. Flattened into the object that has them. What each is stands in the schema.
+macro_rules! times {
+    ($(#[doc = $about:literal])* $vis:vis struct $name:ident {
+        $($(#[doc = $help:literal])+ $time:ident = $key:literal,)+
+    }) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $name {
+            /// Whether they are nanoseconds, not ticks.
+            $vis in_ns: bool,
+            $($(#[doc = $help])+ $vis $time: Option<u64>,)+
         }
-        self.set(&format!("{name}_ns"), Value::Null).set(&format!("{name}_cycles"), value)
-    }
 
-    /// The object, emptied.
-    pub(crate) fn done(&mut self) -> Value {
-        Value::Object(std::mem::take(&mut self.0))
-    }
-}
-
-/// Times of a row, by their names: `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles`
-/// has them. Flattened into the object that has them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times<const N: usize>(
-    pub(crate) bool,
-    pub(crate) [(&'static str, Option<u64>); N],
-);
-
-impl<const N: usize> Serialize for Times<N> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(is_nanoseconds, times) = self;
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in times {
-            map.serialize_entry(&format!("{name}_ns"), &value.filter(|_| *is_nanoseconds))?;
-            if !is_nanoseconds {
-                map.serialize_entry(&format!("{name}_cycles"), value)?;
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use ::serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                $(
+                    map.serialize_entry(concat!($key, "_ns"), &self.$time.filter(|_| self.in_ns))?;
+                    if !self.in_ns {
+                        map.serialize_entry(concat!($key, "_cycles"), &self.$time)?;
+                    }
+                )+
+                map.end()
             }
         }
-        map.end()
+
+        impl ::schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                $crate::json::schema_of_times(&[$(($key, concat!($($help),+))),+])
+            }
+        }
+    };
+}
+
+pub(crate) use times;
+
+/// The schema of times by their names, with what each is.
+pub(crate) fn schema_of_times(times: &[(&str, &str)]) -> Schema {
+    let time = |(name, help): &(&str, &str)| {
+        let time = json_schema!({
+            "description": format!("{} Nanoseconds.", help.trim()),
+            "type": ["integer", "null"],
+            "minimum": 0,
+        });
+        (format!("{name}_ns"), time.to_value())
+    };
+    let properties: serde_json::Map<_, _> = times.iter().map(time).collect();
+    let required: Vec<&String> = properties.keys().collect();
+    let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
+    json_schema!({
+        "type": "object",
+        "required": required,
+        "patternProperties": tables::column::ticks(&names, false),
+        "properties": properties,
+    })
+}
+
+times! {
+    /// How long recordings last.
+    pub(crate) struct Span {
+        /// How long the recording is, from its first event to its last, or the part of it that was read; of the source
+        /// where that is longest.
+        span = "span",
     }
 }
 
 /// A raw exit code: a number, or arm64's pair as a string.
-pub(crate) fn code_json(code: &Code) -> Value {
-    match code {
-        Code::Number(code) => json!(code),
-        pair @ Code::Pair(..) => json!(pair.to_string()),
-        Code::NotRecorded => Value::Null,
+#[derive(Clone, Debug)]
+pub(crate) struct RawCode<'c>(pub(crate) &'c Code);
+
+impl RawCode<'_> {
+    /// What the pairs look like.
+    pub(crate) const PAIR: &'static str = "^[0-9]+:[0-9]+$";
+}
+
+impl Serialize for RawCode<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Code::Number(code) => serializer.serialize_u64(*code),
+            pair @ Code::Pair(..) => serializer.collect_str(pair),
+            Code::NotRecorded => serializer.serialize_none(),
+        }
     }
 }
 
+impl JsonSchema for RawCode<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The raw code: a number, on arm64 \"ret:esr_ec\". Null: the recording is a text, which has names alone.",
+            "type": ["integer", "string", "null"],
+            "minimum": 0,
+            "pattern": RawCode::PAIR,
+        })
+    }
+}
+
+/// A vCPU and its thread.
+#[derive(Debug, JsonSchema, serde::Serialize)]
+pub(crate) struct VcpuThread {
+    /// Id within the VM.
+    vcpu: u32,
+    /// The host's id of the thread.
+    tid: u32,
+}
+
 /// The vCPUs of a VM with their threads.
-pub(crate) fn threads_json(vm: &Vm) -> Vec<Value> {
-    vm.vcpus.iter().map(|vcpu| json!({"vcpu": vcpu.vcpu, "tid": vcpu.thread})).collect()
+pub(crate) fn threads(vm: &Vm) -> Vec<VcpuThread> {
+    vm.vcpus.iter().map(|vcpu| VcpuThread { vcpu: vcpu.vcpu, tid: vcpu.thread }).collect()
 }

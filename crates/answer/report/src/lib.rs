@@ -37,6 +37,8 @@ mod part;
 mod path;
 mod profile;
 mod recorder_cost;
+#[cfg(test)]
+mod schemas;
 mod sensitivity;
 mod virtio;
 mod vmm;

@@ -1,27 +1,48 @@
 //! Losses, and what was left out on purpose, with every result.
 
 use printable::line;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 use sources::{Doubt, Tracer};
 use timeline::Losses;
 
-use crate::json::Object;
 use crate::units::{plural, time};
 
 /// Damages listed one by one in a table's notes.
 const MAX_LISTED: usize = 5;
 
-/// The `losses` object of a report.
-pub(crate) fn json<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Value {
-    let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).fold(0, u64::saturating_add);
-    Object::default()
-        .set("events_lost", sum(|one| one.events_lost))
-        .set("uncounted_losses", sum(|one| one.uncounted_losses))
-        .set("pages_damaged", sum(Losses::pages_damaged))
-        .set("events_missing", sum(|one| one.events_missing))
-        .set("pairs_dropped", dropped)
-        .set("known", losses.clone().all(Losses::is_known))
-        .done()
+/// What the recordings lost, over all of them.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub(crate) struct LossSums {
+    /// Events the kernels dropped and counted.
+    events_lost: u64,
+    /// Places where a kernel dropped events without a count.
+    uncounted_losses: u64,
+    /// Parts of the container, pages, records and compressed chunks that could not be read.
+    pages_damaged: u64,
+    /// Events that a kernel kept, by its counts of whole CPUs, and that the recording does not hold.
+    events_missing: u64,
+    /// Exits, calls or requests that lasted over a loss: counted, but left out of all times. 0 where documents have no
+    /// such times: time that lies over a loss is in the state unknown.
+    pairs_dropped: u64,
+    /// Whether it is known that nothing else was lost. False where the recording has no counts of the kernel for all
+    /// its CPUs, its recorder was killed or reports faults, or parts could not be read: `hyperscope info` says why.
+    known: bool,
+}
+
+impl LossSums {
+    /// The sums of these losses, with as many exits, calls or requests dropped.
+    pub(crate) fn new<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Self {
+        let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).fold(0, u64::saturating_add);
+        Self {
+            events_lost: sum(|loss| loss.events_lost),
+            uncounted_losses: sum(|loss| loss.uncounted_losses),
+            pages_damaged: sum(Losses::pages_damaged),
+            events_missing: sum(|loss| loss.events_missing),
+            pairs_dropped: dropped,
+            known: losses.clone().all(Losses::is_known),
+        }
+    }
 }
 
 /// What a reader of the table must know of losses; empty when there were none.

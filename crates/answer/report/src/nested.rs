@@ -7,6 +7,7 @@ use analyses::nested::{AncillaryRow, Nested, NestedRow};
 use printable::line;
 use serde::Serialize;
 
+pub(crate) use self::json::Document;
 use self::lines::{Line, TABLE, columns, lines};
 use crate::column;
 use crate::table::Table;
@@ -28,7 +29,7 @@ impl Report for NestedReport {
     }
 
     fn document(&self) -> impl Serialize {
-        json::Document::of(self)
+        self.document_of()
     }
 
     fn csv(&self) -> Table {
@@ -36,6 +37,12 @@ impl Report for NestedReport {
             self.sources.iter().flat_map(|(path, nested)| lines(path, nested)).collect();
         let in_ns: Vec<bool> = self.sources.iter().map(|(_, nested)| nested.nanoseconds).collect();
         column::csv(&columns(false), &lines, &in_ns)
+    }
+}
+
+impl NestedReport {
+    pub(crate) fn document_of(&self) -> Document<'_> {
+        Document::of(self)
     }
 }
 

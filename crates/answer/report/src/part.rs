@@ -1,18 +1,20 @@
 //! The part of recordings that a report is of, where that is not all of them: `part` of its document.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::json::Times;
+use crate::json::times;
 use crate::{Report, Table};
 
-/// The part of recordings that was read. The default is all of them.
-#[derive(Clone, Debug, Default, Serialize)]
+/// The part of the recordings that was read, where `--from`, `--to`, `--vm` or `--vcpu` left something out; without it
+/// all was read.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct PartRead {
     /// Names of the VMs asked for; none: all.
     vms: Vec<String>,
-    /// Numbers of the vCPUs asked for, such as `0,2-3`; `None`: all.
+    /// Numbers of the vCPUs asked for, such as `0,2-3`; null: all.
     vcpus: Option<String>,
-    /// By recording, what was read of it; empty where the range is open at both ends.
+    /// By recording, what was read of it; none where no range was given.
     ranges: Vec<RangeRead>,
 }
 
@@ -42,12 +44,27 @@ impl PartRead {
     }
 }
 
-/// What a range of time leaves of a recording.
-#[derive(Clone, Debug, Serialize)]
+/// What a range of time leaves of a recording. Times are null where nothing of it lies in the range.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RangeRead {
+    /// The recording's path.
     source: String,
     #[serde(flatten)]
-    times: Times<4>,
+    times: RangeTimes,
+}
+
+times! {
+    /// The ends of a range, and what it leaves out.
+    struct RangeTimes {
+        /// The first moment that was read, on the clock that the range was given by: the host's, where a guest was aligned to it.
+        from = "from",
+        /// The first moment after what was read.
+        to = "to",
+        /// How much was recorded before.
+        left_out_before = "left_out_before",
+        /// How much was recorded after it.
+        left_out_after = "left_out_after",
+    }
 }
 
 impl RangeRead {
@@ -60,20 +77,25 @@ impl RangeRead {
         (from_ns, to_ns): (u64, u64),
         (before_ns, after_ns): (u64, u64),
     ) -> Self {
-        let times = [
-            ("from", Some(from_ns)),
-            ("to", Some(to_ns)),
-            ("left_out_before", Some(before_ns)),
-            ("left_out_after", Some(after_ns)),
-        ];
-        Self { source, times: Times(is_nanoseconds, times) }
+        let times = RangeTimes {
+            in_ns: is_nanoseconds,
+            from: Some(from_ns),
+            to: Some(to_ns),
+            left_out_before: Some(before_ns),
+            left_out_after: Some(after_ns),
+        };
+        Self { source, times }
     }
 
     /// Nothing lies in the range.
     #[must_use]
     pub fn nothing(source: String) -> Self {
-        let names = ["from", "to", "left_out_before", "left_out_after"];
-        Self { source, times: Times(true, names.map(|name| (name, None))) }
+        let (from, to) = (None, None);
+        let (left_out_before, left_out_after) = (None, None);
+        Self {
+            source,
+            times: RangeTimes { in_ns: true, from, to, left_out_before, left_out_after },
+        }
     }
 }
 
@@ -87,8 +109,8 @@ pub struct OfPart<'p, R> {
     pub part: &'p PartRead,
 }
 
-#[derive(Serialize)]
-struct Document<'p, D> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Document<'p, D> {
     #[serde(flatten)]
     report: D,
     #[serde(skip_serializing_if = "PartRead::is_all")]

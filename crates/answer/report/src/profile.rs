@@ -1,6 +1,7 @@
 //! The report of `hyperscope profile`: which code vCPUs ran, in rows that add up to their time.
 
 mod columns;
+mod document;
 mod evidence;
 mod flame;
 mod lines;
@@ -12,15 +13,15 @@ mod stacks;
 use std::io;
 use std::path::Path;
 
-use analyses::profile::{CodeFrame, Profile, ProfileVcpu, SampledMachine, SampledThread};
+use analyses::profile::{Profile, SampledMachine, SampledThread};
 use printable::line;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::columns::{TABLE, columns, of_instructions, of_threads};
+pub(crate) use self::document::Document;
 use self::lines::Line;
 pub(crate) use self::notes::notes as profile_notes;
-use crate::column::{self, Column, Exported};
+use crate::column::{self, Column};
 use crate::table::Table;
 use crate::units::{count, plural, time};
 use crate::{RecorderCost, Report, losses};
@@ -111,17 +112,7 @@ impl Report for ProfileReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let vcpus = self.profile.vcpus.iter().map(|one| self.vcpu(one)).collect();
-        Document {
-            schema: "hyperscope.profile/1",
-            sources: &self.sources,
-            losses: losses::json(self.profile.losses.iter(), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
-            differences: self.differences(),
-            machines: self.machines(),
-            vcpus,
-            rows: self.rows(),
-        }
+        Document::new(self)
     }
 
     fn csv(&self) -> Table {
@@ -201,73 +192,7 @@ pub(crate) fn machine_name<'s>(sources: &'s [String], machine: &SampledMachine) 
     path.and_then(name).unwrap_or_default()
 }
 
-/// The document of `hyperscope profile`.
-#[derive(Serialize)]
-struct Document<'r> {
-    schema: &'static str,
-    sources: &'r [String],
-    losses: Value,
-    recorder_cost: Option<Value>,
-    differences: Vec<Value>,
-    machines: Vec<Value>,
-    vcpus: Vec<Value>,
-    rows: Vec<Value>,
-}
-
-/// A row, and its code from the root of the stack on.
-#[derive(Serialize)]
-struct RowObject<'c, 'r> {
-    #[serde(flatten)]
-    columns: Exported<'c, Line<'r>>,
-    stack: Vec<Frame<'r>>,
-}
-
-/// A place in code.
-#[derive(Serialize)]
-struct Frame<'r> {
-    symbol: Option<&'r str>,
-    module: Option<&'r str>,
-    build_id: Option<String>,
-    offset: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instruction: Option<Option<&'r str>>,
-}
-
-fn object<'r>(columns: &[Column<Line<'r>>], row: &Line<'r>) -> Value {
-    let frame = |frame: &'r CodeFrame| Frame {
-        symbol: frame.symbol.as_deref(),
-        module: frame.module.as_deref(),
-        build_id: frame.build_id.map(|one| one.to_string()),
-        offset: frame.address.or(frame.instruction.as_ref().map(|one| one.into)),
-        instruction: frame.instruction.as_ref().map(|one| one.text.as_deref()),
-    };
-    let stack = row.stack.iter().map(frame).collect();
-    serde_json::json!(RowObject { columns: Exported { columns, row }, stack })
-}
-
 impl ProfileReport {
-    /// By VM, how far what a guest sampled of itself differs from what its host saw.
-    fn differences(&self) -> Vec<Value> {
-        let all = self.profile.differences.iter();
-        all.map(|(vm, one)| serde_json::json!({ "vm": vm, "time_ns": one.time_ns, "moved_ns": one.moved_ns }))
-            .collect()
-    }
-
-    /// Where no vCPU is recorded: what samples of each machine stand for.
-    fn machines(&self) -> Vec<Value> {
-        let of = |one: &SampledMachine| {
-            serde_json::json!({
-                "source": self.sources.get(one.recording),
-                "event": one.unit.event,
-                "hz": one.unit.hz,
-                "nanoseconds": one.unit.nanoseconds,
-                "idle_samples": one.idle_samples,
-                "other_samples": one.unit.others,
-            })
-        };
-        self.profile.machines.iter().map(of).collect()
-    }
-
     /// The time of all vCPUs.
     fn time_ns(&self) -> u64 {
         self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)
@@ -312,26 +237,6 @@ impl ProfileReport {
     fn losses(&self) -> String {
         let notes = self.profile.losses.iter().flat_map(|one| losses::notes(one, 0));
         notes.map(|note| format!("{note}\n")).collect()
-    }
-
-    fn vcpu(&self, vcpu: &ProfileVcpu) -> Value {
-        let ns = self.profile.nanoseconds;
-        let mut states = crate::json::Object::default();
-        for (state, &time_ns) in &vcpu.states {
-            states.set(state.name(), time_ns);
-        }
-        crate::json::Object::default()
-            .set("vm", vcpu.vm.as_str())
-            .set("vcpu", vcpu.vcpu)
-            .set("tid", vcpu.thread)
-            .time("time", ns, Some(vcpu.time_ns))
-            .set("states", states.done())
-            .done()
-    }
-
-    fn rows(&self) -> Vec<Value> {
-        let columns = columns();
-        lines::all(self).iter().map(|line| object(&columns, line)).collect()
     }
 
     /// Whether a sample is in a function of this name, or pattern.

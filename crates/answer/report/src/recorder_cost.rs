@@ -1,8 +1,8 @@
 //! What making a recording cost, shown with its results.
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::json::Object;
 use crate::units::{plural, share, time};
 
 /// The recorder's own use of the machine that it recorded.
@@ -19,15 +19,15 @@ pub struct RecorderCost {
 }
 
 /// The use that an agent made of the guest that it recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AgentCost {
     /// The guest's name.
     pub guest: String,
-    /// CPU time of the agent, if it reported it.
+    /// CPU time of the agent. Null: it does not report it.
     pub cpu_ns: Option<u64>,
-    /// How often its threads were woken up, if it reported that.
+    /// How often its threads were woken up. Null: it does not report it.
     pub wakeups: Option<u64>,
-    /// Exits of the guest at the device that its channel goes through, where they are known.
+    /// Exits of the guest at the device that its channel goes through. Null: not known.
     pub channel_exits: Option<u64>,
 }
 
@@ -40,14 +40,6 @@ impl AgentCost {
         let exits =
             self.channel_exits.map(|exits| format!(", and its channel {}", plural(exits, "exit")));
         format!("its agent in {} took {parts}{}", self.guest, exits.unwrap_or_default())
-    }
-
-    fn json(&self) -> Value {
-        let mut cost = Object::default();
-        cost.set("guest", self.guest.as_str());
-        cost.set("cpu_ns", self.cpu_ns).set("wakeups", self.wakeups);
-        cost.set("channel_exits", self.channel_exits);
-        cost.done()
     }
 }
 
@@ -69,12 +61,24 @@ impl RecorderCost {
             .join("; ")
     }
 
-    pub(crate) fn json(&self) -> Value {
-        let mut cost = Object::default();
-        cost.set("cpu_ns", self.cpu_ns).set("available_ns", self.available_ns());
-        cost.set("agents", self.agents.iter().map(AgentCost::json).collect::<Vec<_>>());
-        cost.done()
+    pub(crate) fn document(&self) -> CostDocument<'_> {
+        CostDocument {
+            cpu_ns: self.cpu_ns,
+            available_ns: self.available_ns(),
+            agents: &self.agents,
+        }
     }
+}
+
+/// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not measured.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub(crate) struct CostDocument<'c> {
+    /// CPU time of the recorder; of sensitivity, which records nothing, of the command and its programs in the kernel.
+    cpu_ns: u64,
+    /// CPU time that all recorded CPUs had meanwhile.
+    available_ns: u64,
+    /// Agents in guests that were recorded, too.
+    agents: &'c [AgentCost],
 }
 
 #[cfg(test)]
@@ -91,9 +95,10 @@ mod tests {
         };
         let note = known.note();
         assert!(note.ends_with("and 7 wake-ups, and its channel 0 exits"), "{note}");
-        assert_eq!(known.json()["channel_exits"], 0);
+        let document = |cost: &AgentCost| serde_json::to_value(cost).unwrap();
+        assert_eq!(document(&known)["channel_exits"], 0);
         let unknown = AgentCost { channel_exits: None, ..known };
         assert!(unknown.note().ends_with("and 7 wake-ups"), "{}", unknown.note());
-        assert!(unknown.json()["channel_exits"].is_null());
+        assert!(document(&unknown)["channel_exits"].is_null());
     }
 }

@@ -5,10 +5,11 @@ mod page;
 use analyses::Estimate;
 use analyses::sensitivity::{DelayPoint, ReasonSensitivity, Sensitivity};
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::column::{self, Column, Rows, Unit};
+use crate::column::{self, Column, Described, Rows, Unit};
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{plural, time};
 use crate::{RecorderCost, Report};
@@ -47,6 +48,15 @@ impl column::Row for Row<'_> {
     }
 }
 
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("All slices with that delay.");
+    const MAY_COUNT_TICKS: bool = false;
+
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
+
 fn columns<'r>() -> Vec<Column<Row<'r>>> {
     let none = "No exit was delayed.";
     let shown = |value: Option<f64>, digits: usize| {
@@ -68,7 +78,7 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
         Column::ratio(
             ("mean_delay_ns", "measured"),
-            "By how much they were longer, in the mean.",
+            "By how much they were longer, in the mean; null: none was delayed.",
             |row: &Row<'_>| row.point.mean_delay_ns,
         )
         .null(none)
@@ -80,9 +90,9 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
             Some(row.point.delayed)
         })
         .shown(TABLE, 2),
-        Column::number(("slices", "slices"), Unit::Count, "Slices of time.", |row: &Row<'_>| {
+        Column::number(("slices", "slices"), Unit::Count, "Slices.", |row: &Row<'_>| {
             Some(row.point.slices as u64)
-        })
+        }).at_least(1)
         .shown(TABLE, 3),
         Column::ratio(("rate", "progress/s"), "Units of progress a second.", |row: &Row<'_>| {
             Some(row.point.rate)
@@ -91,9 +101,9 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
         Column::ratio(
             ("paid", "paid per ns"),
-            "Nanoseconds that a unit took longer, for each that was added.",
+            "Nanoseconds that a unit took longer, for each that was added; null: no exit was delayed, or there was no progress.",
             |row: &Row<'_>| row.point.paid,
-        )
+        ).below_zero_too()
         .null("No exit was delayed, or there was no progress.")
         .drawn_as(move |row| shown(row.point.paid, 2))
         .shown(TABLE, 0),
@@ -148,7 +158,7 @@ impl Report for SensitivityReport {
             without_progress: self.sensitivity.without_progress,
             foreign_exits: self.sensitivity.foreign,
             reasons: pairs.map(|(reason, one)| reason_json(reason, one)).collect(),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
         }
     }
 
@@ -198,33 +208,62 @@ fn fixed(value: f64, digits: usize) -> String {
     text.strip_prefix('-').filter(|_| is_nothing).map_or(text.clone(), str::to_owned)
 }
 
-/// The document of `hyperscope sensitivity`.
-#[derive(Serialize)]
-struct Document<'r> {
+/// What `hyperscope sensitivity --format json` prints: what a workload pays for each nanosecond of an exit. See
+/// docs/sensitivity.md.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// The VM whose exits were delayed.
     vm: &'r str,
+    /// What showed how far the workload was: a reason whose exits were counted, or a file; null: the delayed exits
+    /// themselves.
     progress: Option<&'r str>,
+    /// How long a slice of time was.
+    #[schemars(extend("minimum" = 1))]
     slice_ns: u64,
+    /// What the order was drawn from.
     seed: u64,
+    /// Whole blocks: each has a slice without delays, and one for each reason and delay.
+    #[schemars(extend("minimum" = 1))]
     blocks: usize,
+    /// Slices without any progress. Blocks with such slices of a reason say nothing of it.
     without_progress: usize,
+    /// Exits of threads of other VMs meanwhile. None of them was delayed.
     foreign_exits: u64,
+    /// The reasons, in the order asked for.
     reasons: Vec<ReasonJson<'r>>,
-    recorder_cost: Option<Value>,
+    /// What the command and its programs took besides the delays. Null: not measured.
+    recorder_cost: Option<CostDocument<'r>>,
 }
 
-#[derive(Serialize)]
+/// Exits of one reason.
+#[derive(JsonSchema, Serialize)]
 struct ReasonJson<'r> {
+    /// Its name.
     reason: &'r str,
+    /// Nanoseconds that the workload pays for each nanosecond of these exits; null: no exit was delayed, or there
+    /// was no progress.
     slope: Option<f64>,
+    /// Lower end of the interval of 95%; null of one block.
     ci_low: Option<f64>,
+    /// Upper end of it.
     ci_high: Option<f64>,
+    /// The unit of the slope.
+    #[schemars(extend("const" = "ns/ns"))]
     unit: &'static str,
+    /// The share of the time that would be gained at most if these exits took none: the slope times their share of
+    /// the time.
     max_gain: Option<f64>,
+    /// Lower end of its interval of 95%.
     max_gain_ci_low: Option<f64>,
+    /// Upper end of it.
     max_gain_ci_high: Option<f64>,
+    /// Such exits for a unit of progress, in slices without delays; null: there was no progress.
     exits_a_unit: Option<f64>,
+    /// What such an exit takes from kvm_exit to kvm_entry, in the mean, in slices without delays; null: there was
+    /// none.
     exit_ns: Option<f64>,
+    /// By delay, ascending.
     points: Rows<Row<'r>>,
 }
 
@@ -247,6 +286,7 @@ fn reason_json<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> ReasonJson<'r
 #[cfg(test)]
 mod tests {
     use analyses::sensitivity::sensitivity;
+    use serde_json::Value;
     use timeline::delays::{DelayCounts, DelaySlice, ReasonCounts};
 
     use super::*;

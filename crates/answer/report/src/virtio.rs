@@ -4,11 +4,13 @@ mod queues;
 
 use analyses::virtio::Virtio;
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::queues::{Row, TABLE, columns};
 use crate::column::{self, Rows};
+use crate::losses::LossSums;
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, time};
 use crate::{RecorderCost, Report, losses};
@@ -60,8 +62,8 @@ impl Report for VirtioReport {
             schema: "hyperscope.virtio/1",
             sources: &self.sources,
             span_ns: self.span_ns(),
-            losses: losses::json(self.virtio.losses.iter(), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            losses: LossSums::new(self.virtio.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
             queues: Rows { columns: columns(), rows: self.rows() },
         }
     }
@@ -71,14 +73,20 @@ impl Report for VirtioReport {
     }
 }
 
-/// The document of `hyperscope virtio`.
-#[derive(Debug, Serialize)]
-struct Document<'r> {
+/// What `hyperscope virtio --format json` prints: virtio's queues of guests. See docs/virtio.md.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: &'r [String],
+    /// How long the longest recording of a guest with queues lasted. Nanoseconds. Null: there is none.
     span_ns: Option<u64>,
-    losses: Value,
-    recorder_cost: Option<Value>,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// measured.
+    recorder_cost: Option<CostDocument<'r>>,
+    /// The queues that did anything, by recording, device and name.
     queues: Rows<Row<'r>>,
 }
 

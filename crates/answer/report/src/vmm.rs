@@ -12,11 +12,13 @@ use std::path::Path;
 
 use analyses::vmm::Vmm;
 use printable::line;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::row::Row;
 use crate::column::{self, Column, Rows};
+use crate::losses::LossSums;
+use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 use crate::{RecorderCost, Report, losses};
@@ -64,8 +66,8 @@ impl Report for VmmReport {
         Document {
             schema: "hyperscope.vmm/1",
             sources: self.sources.iter().map(|one| one.path.as_str()).collect(),
-            losses: losses::json(self.sources.iter().map(|one| &one.vmm.losses), 0),
-            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::json),
+            losses: LossSums::new(self.sources.iter().map(|one| &one.vmm.losses), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
             syscalls_recorded: self.sources.iter().map(|one| one.vmm.has_calls).collect(),
             exits: self.rows(exits::columns(), |vmm| &vmm.exits),
             calls: self.rows(calls::columns(), |vmm| &vmm.calls),
@@ -86,19 +88,33 @@ impl Report for VmmReport {
     }
 }
 
-/// The document of `hyperscope vmm`.
-#[derive(Debug, Serialize)]
-struct Document<'r> {
+/// What `hyperscope vmm --format json` prints: where time goes while VMMs have exits in hand, and in their threads.
+/// See docs/vmm.md.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Document<'r> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: Vec<&'r str>,
-    losses: Value,
-    recorder_cost: Option<Value>,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// measured.
+    recorder_cost: Option<CostDocument<'r>>,
+    /// By source: whether system calls were recorded (record --profile vmm).
     syscalls_recorded: Vec<bool>,
+    /// Exits that VMMs handled, by VM, level, reason and address; those first that took longest.
     exits: Rows<exits::Of<'r>>,
+    /// System calls that VMMs made; those first that took longest.
     calls: Rows<calls::Of<'r>>,
+    /// Which code ran while VMMs had exits in hand, by samples of the host: those first that took longest. Empty
+    /// without samples.
     code: Rows<code::Of<'r>>,
+    /// By source, whether the host was sampled.
     samples_recorded: Vec<bool>,
+    /// Waits for futexes, by who ended them; the longest first.
     locks: Rows<locks::Of<'r>>,
+    /// Threads of VMMs that run no vCPU; the busiest first. None where system calls or switches of threads were not
+    /// recorded.
     threads: Rows<threads::Of<'r>>,
 }
 

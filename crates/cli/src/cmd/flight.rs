@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use recorder::flight::{self, Answer};
 use report::{Report, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::flight::{DumpArgs, FlightArgs, FlightVerb};
 use crate::output;
@@ -42,14 +42,21 @@ fn dump(args: &DumpArgs) -> anyhow::Result<()> {
     }
     let session = session.context("the flight recorder does not say where its session is")?;
     let session = session.display().to_string();
-    output::write(&DumpedSession { session, duration_ns, bytes }, &args.output, out)
+    let schema = "hyperscope.flight/1";
+    let dumped = DumpedSession { schema, session, duration_ns, pages_bytes: bytes };
+    output::write(&dumped, &args.output, out)
 }
 
-/// A session that was dumped.
+/// What `hyperscope flight dump --format json` prints: the session that was made. See docs/flight.md.
+#[derive(JsonSchema, Serialize)]
 struct DumpedSession {
+    schema: &'static str,
+    /// The session's folder, as an absolute path.
     session: String,
+    /// The time that it is of.
     duration_ns: u64,
-    bytes: u64,
+    /// Bytes of the host's pages in it.
+    pages_bytes: u64,
 }
 
 impl Report for DumpedSession {
@@ -59,20 +66,14 @@ impl Report for DumpedSession {
     }
 
     fn document(&self) -> impl Serialize {
-        let Self { session, duration_ns, bytes } = self;
-        json!({
-            "schema": "hyperscope.flight/1",
-            "session": session,
-            "duration_ns": duration_ns,
-            "pages_bytes": bytes,
-        })
+        self
     }
 
     fn csv(&self) -> Table {
         let mut table = Table::default();
         table.names("session", 0, vec![self.session.clone()]);
         table.numbers("duration_ns", 0, vec![self.duration_ns.to_string()]);
-        table.numbers("pages_bytes", 0, vec![self.bytes.to_string()]);
+        table.numbers("pages_bytes", 0, vec![self.pages_bytes.to_string()]);
         table
     }
 }
@@ -93,5 +94,17 @@ fn recorder_of(pid: Option<u32>) -> anyhow::Result<PathBuf> {
                 "no flight recorder of this user's runs: hyperscope record --flight 60s starts one"
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::{PublishedSchema, assert_published};
+
+    use super::*;
+
+    #[test]
+    fn its_schema_is_published() {
+        assert_published::<DumpedSession>(&PublishedSchema::new("flight").closed());
     }
 }

@@ -1,9 +1,10 @@
 //! How a flight recorder came to dump a session.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a dumped session says of how it came about: `recorded.flight` of `session.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlightSummary {
     /// What was to be kept.
@@ -21,7 +22,7 @@ pub struct FlightSummary {
 }
 
 /// Why a session is dumped.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trigger {
     /// What kind of thing it was.
@@ -36,7 +37,7 @@ pub struct Trigger {
 }
 
 /// Kinds of triggers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerKind {
     /// SIGUSR1.

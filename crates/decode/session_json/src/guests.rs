@@ -1,12 +1,13 @@
 //! Guests that were recorded along with their host.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::samples::SamplerSummary;
 use crate::tracer::TracerSummary;
 
 /// How a guest was recorded.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuestSummary {
     /// The name that it was recorded under.
@@ -56,7 +57,7 @@ pub struct GuestSummary {
 }
 
 /// An event that a guest made so often, recorded and not recorded, in turns.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventCostSummary {
     /// The event, as `SYSTEM:NAME`.
@@ -70,7 +71,7 @@ pub struct EventCostSummary {
 }
 
 /// A virtio device of a guest: names are labels that it chose.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuestDevice {
     /// Its name among the devices of virtio.
@@ -84,7 +85,7 @@ pub struct GuestDevice {
 }
 
 /// What came of one CPU of a guest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuestCpu {
     /// The CPU.

@@ -1,9 +1,10 @@
 //! The host: which it is, and what its CPUs lost.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostIdentity {
     /// The same for all sessions of this host, and for no other's: 128 bits of a hash of its machine id, which
@@ -22,7 +23,7 @@ pub struct HostIdentity {
 }
 
 /// One CPU's counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuLosses {
     /// The CPU.
@@ -57,7 +58,7 @@ impl CpuLosses {
 }
 
 /// The same moment by both clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockPair {
     /// Nanoseconds of the trace clock, as recordings have them.

@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::flight::{FlightSummary, Trigger, TriggerKind};
@@ -38,31 +39,33 @@ pub const SCHEMA: &str = "hyperscope.session/1";
 /// Longer files are ignored.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What is in a session's folder.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// session.json in a session folder (NAME.hscope). See docs/formats/session.md.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Session {
-    /// [`SCHEMA`].
+    /// The name and version of this document.
     pub schema: String,
-    /// What it is, for people.
+    /// What the session shows, in a sentence.
     pub title: String,
-    /// Recordings of machines.
+    /// The recordings in the folder.
     pub machines: Vec<Machine>,
-    /// How it was recorded; none: by another program.
+    /// How it was recorded. Null: not by Hyperscope.
     pub recorded: Option<Recorded>,
 }
 
 /// The recording of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// The file.
+    /// Name of the recording in the folder.
+    #[schemars(regex(pattern = r"^(host|guest-[^/]+)\.dat$"))]
     pub file: String,
-    /// `host` or `guest`.
+    /// The recorded host, or a guest of it.
+    #[schemars(extend("enum" = ["host", "guest"]))]
     pub role: String,
-    /// A guest's name.
+    /// Name of the guest; null for the host.
     pub name: Option<String>,
-    /// Where it came from.
+    /// The path it was copied from. Null: recorded here.
     pub origin: Option<String>,
 }
 
@@ -104,6 +107,11 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn its_schema_is_published() {
+        testkit::assert_published::<Session>(&testkit::PublishedSchema::new("session"));
+    }
 
     #[test]
     fn what_was_written_is_read() {

@@ -1,5 +1,6 @@
 //! How a session was recorded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::flight::FlightSummary;
@@ -11,7 +12,7 @@ use crate::tracer::TracerSummary;
 use crate::vms::Vm;
 
 /// How a session was recorded.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorded {
     /// This program's version.

@@ -1,9 +1,10 @@
 //! Samples of what CPUs ran.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SamplerSummary {
     /// The file, in the form of perf's.
@@ -29,7 +30,7 @@ pub struct SamplerSummary {
 }
 
 /// The kernel's code that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CodeSummary {
     /// The file, an ELF file as /proc/kcore is one.
@@ -39,7 +40,7 @@ pub struct CodeSummary {
 }
 
 /// Code that programs had mapped before they were sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EarlierSummary {
     /// Mappings of files.

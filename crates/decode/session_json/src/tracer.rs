@@ -1,9 +1,10 @@
 //! The tracer of functions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which calls of functions were recorded.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracerSummary {
     /// The kernel's name for the tracer.

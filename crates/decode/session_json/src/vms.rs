@@ -1,9 +1,10 @@
 //! VMs that ran on the host.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A running VM.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Vm {
     /// Its name on the VMM's command line; else the program's name and process id.
@@ -23,7 +24,7 @@ pub struct Vm {
 }
 
 /// A vCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Vcpu {
     /// Its number.
@@ -39,7 +40,7 @@ pub struct Vcpu {
 }
 
 /// A thread of a VMM that runs no vCPU.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VmmThread {
     /// The thread.

@@ -5,6 +5,7 @@
 mod draw;
 mod guests;
 mod jsonl;
+mod jsonl_guest;
 mod ran_instead;
 mod screen;
 mod table;

@@ -3,10 +3,12 @@
 
 mod cell;
 mod export;
+mod schema;
 mod tables;
 
 pub use cell::{Cell, Unit, sorted};
-pub use export::{Definition, Exported, Rows, csv, definitions};
+pub use export::{Definition, Exported, Rows, RowsWith, csv, definitions};
+pub use schema::{Described, Kind, ticks};
 pub use tables::draw;
 
 /// When a table has a column.
@@ -65,6 +67,15 @@ pub struct Column<R> {
     pub help: String,
     /// What null means.
     null: Option<&'static str>,
+    kind: Kind,
+    /// All texts that it may be; none: any.
+    values: Vec<&'static str>,
+    /// What its texts look like.
+    pattern: Option<&'static str>,
+    least: Option<i64>,
+    most: Option<i64>,
+    /// Not all documents have it.
+    is_optional: bool,
     export: Export,
     placements: Vec<Placement<R>>,
     /// Tables have it after the column of this name, wherever it is in JSON.
@@ -82,7 +93,7 @@ impl<R> std::fmt::Debug for Column<R> {
 }
 
 impl<R> Column<R> {
-    fn new(name: &str, title: &str, unit: Unit, help: &str, of: Getter<R>) -> Self {
+    fn new((name, title): (&str, &str), unit: Unit, kind: Kind, help: &str, of: Getter<R>) -> Self {
         Self {
             object: None,
             name: name.to_owned(),
@@ -90,6 +101,12 @@ impl<R> Column<R> {
             unit,
             help: help.to_owned(),
             null: None,
+            kind,
+            values: Vec::new(),
+            pattern: None,
+            least: matches!(kind, Kind::Number | Kind::NumberOrText | Kind::Ratio).then_some(0),
+            most: None,
+            is_optional: false,
             export: Export::JsonAndCsv,
             placements: Vec::new(),
             after: None,
@@ -101,21 +118,22 @@ impl<R> Column<R> {
 
     /// A column of names.
     pub fn text(
-        (name, title): (&str, &str),
+        names: (&str, &str),
         help: &str,
         of: impl Fn(&R) -> Option<String> + 'static,
     ) -> Self {
-        Self::new(name, title, Unit::Text, help, Box::new(move |row| Cell::Text(of(row))))
+        let of = move |row: &R| Cell::Text(of(row));
+        Self::new(names, Unit::Text, Kind::Text, help, Box::new(of))
     }
 
     /// A column of whole numbers.
     pub fn number(
-        (name, title): (&str, &str),
+        names: (&str, &str),
         unit: Unit,
         help: &str,
         of: impl Fn(&R) -> Option<u64> + 'static,
     ) -> Self {
-        Self::new(name, title, unit, help, Box::new(move |row| Cell::Number(of(row))))
+        Self::new(names, unit, Kind::Number, help, Box::new(move |row| Cell::Number(of(row))))
     }
 
     /// A column of times.
@@ -125,30 +143,73 @@ impl<R> Column<R> {
 
     /// A column of ratios.
     pub fn ratio(
-        (name, title): (&str, &str),
+        names: (&str, &str),
         help: &str,
         of: impl Fn(&R) -> Option<f64> + 'static,
     ) -> Self {
-        Self::new(name, title, Unit::Ratio, help, Box::new(move |row| Cell::Ratio(of(row))))
+        let of = move |row: &R| Cell::Ratio(of(row));
+        Self::new(names, Unit::Ratio, Kind::Ratio, help, Box::new(of))
     }
 
     /// A column of what is so or not.
-    pub fn flag(
-        (name, title): (&str, &str),
-        help: &str,
-        of: impl Fn(&R) -> bool + 'static,
-    ) -> Self {
-        Self::new(name, title, Unit::Flag, help, Box::new(move |row| Cell::Flag(of(row))))
+    pub fn flag(names: (&str, &str), help: &str, of: impl Fn(&R) -> bool + 'static) -> Self {
+        Self::new(names, Unit::Flag, Kind::Flag, help, Box::new(move |row| Cell::Flag(of(row))))
     }
 
-    /// A column whose cells are of one kind or another.
-    pub fn any(
-        (name, title): (&str, &str),
+    /// A column of numbers that may lie before a zero.
+    pub fn signed(
+        names: (&str, &str),
         unit: Unit,
+        help: &str,
+        of: impl Fn(&R) -> Option<i64> + 'static,
+    ) -> Self {
+        Self::new(names, unit, Kind::Signed, help, Box::new(move |row| Cell::Signed(of(row))))
+    }
+
+    /// A column whose cells are what its unit doesn't say.
+    pub fn any(
+        names: (&str, &str),
+        (unit, kind): (Unit, Kind),
         help: &str,
         of: impl Fn(&R) -> Cell + 'static,
     ) -> Self {
-        Self::new(name, title, unit, help, Box::new(of))
+        Self::new(names, unit, kind, help, Box::new(of))
+    }
+
+    /// It has no other texts than these.
+    pub fn one_of(mut self, values: impl IntoIterator<Item = &'static str>) -> Self {
+        self.values = values.into_iter().collect();
+        self
+    }
+
+    /// Its texts match this regular expression.
+    pub fn matching(mut self, pattern: &'static str) -> Self {
+        self.pattern = Some(pattern);
+        self
+    }
+
+    /// Its numbers may lie below zero.
+    pub fn below_zero_too(mut self) -> Self {
+        self.least = None;
+        self
+    }
+
+    /// Its numbers are this or more.
+    pub fn at_least(mut self, least: i64) -> Self {
+        self.least = Some(least);
+        self
+    }
+
+    /// Its numbers are this or less.
+    pub fn at_most(mut self, most: i64) -> Self {
+        self.most = Some(most);
+        self
+    }
+
+    /// Not all documents have it, or not those of older versions.
+    pub fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
     }
 
     /// In JSON it is within this object of the row.
@@ -263,17 +324,6 @@ impl<R> Column<R> {
             Some(object) => format!("{object}_{}", self.name),
             None => self.name.clone(),
         }
-    }
-
-    /// Its name in JSON, and what a schema says of it; `None` if JSON doesn't have it.
-    #[must_use]
-    pub fn in_schema(&self) -> Option<(String, String)> {
-        let null = self.null.map_or_else(String::new, |null| format!(" Null: {null}."));
-        let (unit, suffix) =
-            if self.unit == Unit::Time { (" Nanoseconds.", "_ns") } else { ("", "") };
-        let object = self.object.map_or_else(String::new, |object| format!("{object}."));
-        let name = format!("{object}{}{suffix}", self.name);
-        self.is_in_json().then(|| (name, format!("{}{null}{unit}", self.help)))
     }
 }
 

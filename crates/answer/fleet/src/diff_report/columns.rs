@@ -1,8 +1,9 @@
 //! The columns of a comparison's rows.
 
-use report::column::{self, Cell, Column, Unit};
+use report::column::{self, Cell, Column, Described, Kind, Unit};
 
 use crate::diff::FleetDiff;
+use crate::metric::Metric;
 use crate::rows::Row;
 use crate::shown::{chance, interval, level, times, value};
 
@@ -21,27 +22,37 @@ impl column::Row for Shown<'_> {
     }
 }
 
+impl<'r> Described for Shown<'r> {
+    const MAY_COUNT_TICKS: bool = false;
+
+    fn all_columns() -> Vec<Column<Self>> {
+        columns_of("stratum", false, 0.0)
+    }
+}
+
 /// All columns, in the order of JSON and CSV.
 pub(super) fn columns<'r>(diff: &FleetDiff) -> Vec<Column<Shown<'r>>> {
-    let mut columns = exits(diff);
+    let has_kinds = diff.rows.iter().any(|row| row.stratum.is_some());
+    columns_of(&diff.question.strata, has_kinds, diff.question.alpha)
+}
+
+fn columns_of<'r>(strata: &str, has_kinds: bool, alpha: f64) -> Vec<Column<Shown<'r>>> {
+    let mut columns = exits(strata, has_kinds);
     columns.extend(sides());
-    columns.extend(tests(diff.question.alpha));
+    columns.extend(tests(alpha));
     columns.extend(verdicts());
     columns.extend(totals());
     columns.extend(only_drawn());
     columns
 }
 
-fn exits<'r>(diff: &FleetDiff) -> Vec<Column<Shown<'r>>> {
-    let has_kinds = diff.rows.iter().any(|row| row.stratum.is_some());
+fn exits<'r>(strata: &str, has_kinds: bool) -> Vec<Column<Shown<'r>>> {
     let isa = |one: &Shown<'_>| (!one.row.isa.is_empty()).then(|| one.row.isa.clone());
     let reason = |one: &Shown<'_>| (!one.row.is_of_all()).then(|| one.row.reason.clone());
     vec![
-        Column::text(
-            ("stratum", &diff.question.strata),
-            "Only hosts of this kind.",
-            |one: &Shown<'_>| one.row.stratum.clone(),
-        )
+        Column::text(("stratum", strata), "Only hosts of this kind.", |one: &Shown<'_>| {
+            one.row.stratum.clone()
+        })
         .null("All hosts.")
         .drawn_as(|one| one.row.stratum.clone().unwrap_or_else(|| "all".to_owned()))
         .shown_if(TABLE, 0, move |_| has_kinds),
@@ -66,6 +77,7 @@ fn exits<'r>(diff: &FleetDiff) -> Vec<Column<Shown<'r>>> {
             "The number. Times are nanoseconds.",
             |one: &Shown<'_>| Some(one.row.metric.name().to_owned()),
         )
+        .one_of(Metric::ALL.map(Metric::name))
         .shown(TABLE, 0),
     ]
 }
@@ -97,11 +109,11 @@ fn hosts_of<'r>(names: (&str, &str), help: &str, at: usize) -> Column<Shown<'r>>
 fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
     let heading = format!("{}% interval", (1.0 - alpha) * 100.0);
     vec![
-        Column::text(("design", "design"), "How hosts were compared.", |one: &Shown<'_>| {
+        Column::text(("design", "design"), "How hosts were compared: each with itself, with others of its kind, or its change with that of controls.", |one: &Shown<'_>| {
             one.row.change.map(|change| change.design.name().to_owned())
-        })
+        }).one_of(["paired", "welch", "differences"])
         .null("There are too few."),
-        Column::ratio(("ratio", "typical host"), "B over A.", |one: &Shown<'_>| {
+        Column::ratio(("ratio", "typical host"), "What B is of A on the typical host: geometric mean; with controls, what is left of it without their change. Null: as design.", |one: &Shown<'_>| {
             one.row.change.map(|change| change.ratio)
         })
         .drawn_as(|one| one.row.change.map_or("-".into(), |change| times(change.ratio)))
@@ -110,22 +122,22 @@ fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
             ("ci_low", &heading),
             "Lower end of its interval, of confidence 1 - alpha.",
             |one: &Shown<'_>| one.row.change.map(|change| change.low),
-        )
+        ).null("as design")
         .drawn_as(|one| one.row.change.map_or("-".into(), |one| interval(one.low, one.high)))
         .shown(TABLE, 1),
         Column::ratio(("ci_high", "high"), "Upper end of it.", |one: &Shown<'_>| {
             one.row.change.map(|change| change.high)
-        }),
+        }).null("as design"),
         Column::ratio(
             ("p_value", "p"),
-            "Chance of such a difference where there is none.",
+            "Chance of such a change where there is none.",
             |one: &Shown<'_>| one.row.change.map(|change| change.p),
-        ),
+        ).null("as design"),
         Column::ratio(
             ("p_adjusted", "p adj."),
             "The same, adjusted for the number of rows.",
             |one: &Shown<'_>| one.row.p_adjusted,
-        )
+        ).null("as design")
         .drawn_as(|one| one.row.p_adjusted.map_or("-".into(), chance))
         .shown(TABLE, 1),
     ]
@@ -133,13 +145,13 @@ fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
 
 fn verdicts<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
-        Column::flag(("significant", "differs"), "The sides differ.", |one: &Shown<'_>| {
+        Column::flag(("significant", "differs"), "p_adjusted is at most alpha, and permuting hosts does not contradict.", |one: &Shown<'_>| {
             one.row.significant
         }),
         Column::any(
             ("went_away", "went away"),
-            Unit::Flag,
-            "At the end of B the change is gone by half or more.",
+            (Unit::Flag, Kind::Flag),
+            "In the last third of B's time the change is gone by half or more.",
             |one: &Shown<'_>| one.row.went_away.map_or(Cell::Text(None), Cell::Flag),
         )
         .null("Not known."),
@@ -151,7 +163,7 @@ fn verdicts<'r>() -> Vec<Column<Shown<'r>>> {
         .null("None."),
         Column::flag(
             ("finding", "finding"),
-            "Differs, did not go away and was not shifted: what --fail-if looks at.",
+            "Significant, did not go away and was not shifted: what --fail-if looks at.",
             |one: &Shown<'_>| one.row.is_finding(),
         ),
     ]
@@ -164,27 +176,27 @@ fn totals<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
         Column::ratio(
             ("total_ratio", "fleet"),
-            "The ratio of the totals of all hosts.",
+            "What the totals of all hosts on B are of those on A. Null: of percentiles, or not compared.",
             |one: &Shown<'_>| one.row.total.map(|total| total.0),
         )
         .drawn_as(drawn)
         .shown(TABLE, 0),
         Column::ratio(
             ("total_low", "interval"),
-            "Lower end of its interval.",
+            "Lower end of its interval, by drawing hosts again.",
             |one: &Shown<'_>| one.row.total.map(|total| total.1),
-        )
+        ).null("as total_ratio")
         .drawn_as(between)
         .shown(TABLE, 2),
         Column::ratio(("total_high", "high"), "Upper end of it.", |one: &Shown<'_>| {
             one.row.total.map(|total| total.2)
-        }),
+        }).null("as total_ratio"),
     ]
 }
 
 fn only_drawn<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
-        Column::text(("hosts", "hosts"), "", |one: &Shown<'_>| Some(hosts(one.row)))
+        Column::text(("hosts", "hosts"), "Hosts on both sides, of significant rows.", |one: &Shown<'_>| Some(hosts(one.row)))
             .only_in_tables()
             .at_the_right()
             .shown(TABLE, 0),
@@ -194,7 +206,7 @@ fn only_drawn<'r>() -> Vec<Column<Shown<'r>>> {
             .shown(TABLE, 0),
         Column::text(
             ("carried_by", "carried by"),
-            "Hosts that carry the change.",
+            "Hosts that carry the change; of significant rows. Where no host is on both sides: those of B.",
             |one: &Shown<'_>| Some(one.row.carried_by.join(" ")),
         )
         .only_in_csv(),

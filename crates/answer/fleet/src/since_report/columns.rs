@@ -1,8 +1,9 @@
 //! The columns of changes over time.
 
-use report::column::{self, Column, Unit};
+use report::column::{self, Column, Described, Unit};
 
 use crate::level_change::LevelChange;
+use crate::metric::Metric;
 use crate::shown::{chance, interval, level, times, value};
 use crate::since::SinceQuestion;
 
@@ -21,13 +22,25 @@ impl column::Row for Row<'_> {
     }
 }
 
+impl<'r> Described for Row<'r> {
+    const MAY_COUNT_TICKS: bool = false;
+
+    fn all_columns() -> Vec<Column<Self>> {
+        columns_of(&[], 0.0)
+    }
+}
+
 /// All columns, in the order of JSON and CSV.
 pub(super) fn columns<'r>(question: &SinceQuestion) -> Vec<Column<Row<'r>>> {
+    columns_of(&question.strata, question.alpha)
+}
+
+fn columns_of<'r>(strata: &[String], alpha: f64) -> Vec<Column<Row<'r>>> {
     let mut columns = days();
-    columns.extend(kinds(question));
+    columns.extend(kinds(strata));
     columns.extend(exits());
     columns.extend(levels());
-    columns.extend(tests(question.alpha));
+    columns.extend(tests(alpha));
     columns.extend(hosts());
     columns
 }
@@ -46,13 +59,13 @@ fn days<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn kinds<'r>(question: &SinceQuestion) -> Vec<Column<Row<'r>>> {
+fn kinds<'r>(strata: &[String]) -> Vec<Column<Row<'r>>> {
     let is_of_kind = |row: &Row<'_>| row.change.stratum.is_some();
-    let title = match question.strata.as_slice() {
+    let title = match strata {
         [one] => one.clone(),
         _ => "kind".to_owned(),
     };
-    let is_one = question.strata.len() == 1;
+    let is_one = strata.len() == 1;
     let drawn = move |row: &Row<'_>| match &row.change.stratum {
         None => "all".to_owned(),
         Some((_, kind)) if is_one => kind.clone(),
@@ -99,6 +112,7 @@ fn exits<'r>() -> Vec<Column<Row<'r>>> {
             "The number. Times are nanoseconds.",
             |row: &Row<'_>| Some(row.change.metric.name().to_owned()),
         )
+        .one_of(Metric::ALL.map(Metric::name))
         .shown(TABLE, 0),
     ]
 }

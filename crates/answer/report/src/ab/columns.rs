@@ -5,7 +5,7 @@ use analyses::ab::{Ab, AbMetric};
 use analyses::diff::Scale;
 
 use super::number;
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 /// The one table there is.
 pub(super) const TABLE: &str = "metrics";
@@ -23,6 +23,16 @@ impl column::Row for Row<'_> {
     }
 }
 
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> =
+        Some("A metric under A and one other configuration, whose numbers are those of b.");
+    const MAY_COUNT_TICKS: bool = false;
+
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(2)
+    }
+}
+
 /// A column of numbers of any size.
 fn value<'r>(
     names: (&str, &str),
@@ -30,6 +40,7 @@ fn value<'r>(
     of: impl Fn(&Row<'r>) -> Option<f64> + Copy + 'static,
 ) -> Column<Row<'r>> {
     Column::ratio(names, help, of)
+        .below_zero_too()
         .drawn_as(move |row| of(row).map_or("-".to_owned(), |value| number(row.metric, value)))
 }
 
@@ -49,7 +60,7 @@ fn sides<'r>(has_several: bool) -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(
             ("name", "metric"),
-            "The metric; times end in _ns, and are nanoseconds.",
+            "Its name. Times end in _ns and are nanoseconds.",
             |row: &Row<'_>| Some(row.metric.name.clone()),
         )
         .shown(TABLE, 0),
@@ -88,6 +99,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
             "What B is of A: the mean of the blocks' ratios, as logarithms.",
             ratio(|one| one.change),
         )
+        .below_zero_too()
         .null(none)
         .drawn_as(move |row| times(ratio(|one| one.change)(row)))
         .shown(TABLE, 0),
@@ -96,10 +108,12 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
             "Lower end of the interval of 95% of that ratio.",
             ratio(|one| one.low),
         )
+        .below_zero_too()
         .null(none)
         .drawn_as(move |row| times(ratio(|one| one.low)(row)))
         .shown(TABLE, 0),
         Column::ratio(("ci_high", "to"), "Upper end of it.", ratio(|one| one.high))
+            .below_zero_too()
             .null(none)
             .drawn_as(move |row| times(ratio(|one| one.high)(row)))
             .shown(TABLE, 0),
@@ -108,6 +122,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
             "The chance of a change that great or greater where there is none.",
             |row: &Row<'_>| row.metric.change.as_ref().map(|one| one.p),
         )
+        .below_zero_too()
         .null(less)
         .drawn_as(|row| chance(row.metric.change.as_ref().map(|one| one.p)))
         .shown(TABLE, 1),
@@ -116,6 +131,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
             "The same, adjusted for the number of comparisons (false discovery rate).",
             |row: &Row<'_>| row.metric.p_adjusted,
         )
+        .below_zero_too()
         .null(less)
         .drawn_as(|row| chance(row.metric.p_adjusted))
         .shown(TABLE, 0),
@@ -149,7 +165,7 @@ fn runs<'r>() -> Vec<Column<Row<'r>>> {
         .shown_if(TABLE, 3, |row| !row.metric.outliers.is_empty()),
         Column::ratio(("drift", "drift"), "How much it grew from the first block to the last, as a share of its mean.", |row: &Row<'_>| {
             row.metric.drift
-        })
+        }).below_zero_too()
         .null("None that chance would not make, or less than three blocks.")
         .shown_if_known(TABLE, 3)
         .missing("-"),

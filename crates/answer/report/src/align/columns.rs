@@ -2,7 +2,7 @@
 
 use analyses::align::{AlignRow, GuestAlignment, MethodResult};
 
-use crate::column::{self, Cell, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 use crate::units::{signed, time};
 
 /// The table there is of each guest.
@@ -30,6 +30,14 @@ impl Row<'_> {
     }
 }
 
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> =
+        Some("One vCPU, and one stretch of time in which its clock keeps to a line.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(true)
+    }
+}
+
 /// All columns, in the order of JSON and CSV; tables are of guests whose times are `nanoseconds`.
 pub(super) fn columns<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = cpus();
@@ -47,19 +55,18 @@ pub(super) fn columns<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
 
 fn cpus<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM.", |row: &Row<'_>| Some(row.guest.vm.clone())),
-        Column::number(
-            ("vcpu", "vCPU"),
-            Unit::Id,
-            "Number of the vCPU that is this CPU.",
-            |row: &Row<'_>| Some(row.row.vcpu.into()),
-        )
+        Column::text(("vm", "VM"), "The VM, as exits calls it.", |row: &Row<'_>| {
+            Some(row.guest.vm.clone())
+        }),
+        Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |row: &Row<'_>| {
+            Some(row.row.vcpu.into())
+        })
         .shown(TABLE, 0)
         .after("guest_cpu"),
         Column::number(
             ("guest_cpu", "CPU"),
             Unit::Id,
-            "CPU number in the guest.",
+            "Number of the CPU in the guest that it is.",
             |row: &Row<'_>| Some(row.row.guest_cpu.into()),
         )
         .shown(TABLE, 1)
@@ -69,9 +76,10 @@ fn cpus<'r>() -> Vec<Column<Row<'r>>> {
 
 fn methods<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("method", "method"), "The method.", |row: &Row<'_>| {
+        Column::text(("method", "method"), "The method chosen.", |row: &Row<'_>| {
             Some(row.result.method.name().to_owned())
         })
+        .one_of(["tsc_offset", "time_shift", "windows"])
         .drawn_as(|row| {
             let mark = if row.is_chosen() { " *" } else { "" };
             format!("{}{mark}", row.result.method.name())
@@ -91,12 +99,16 @@ fn intervals<'r>() -> Vec<Column<Row<'r>>> {
         if row.guest.nanoseconds { format!("{:.6}", at as f64 / 1e9) } else { at.to_string() }
     };
     vec![
-        signed_time(("from", "from"), "Where it begins, on the host's clock.", |row| row.from_ns)
-            .drawn_as(move |row| seconds(row.row.from_ns, row))
-            .shown(TABLE, 2),
-        signed_time(("to", "to"), "Where it ends, on the host's clock.", |row| row.to_ns)
-            .drawn_as(move |row| seconds(row.row.to_ns, row))
-            .shown(TABLE, 2),
+        signed_time(("from", "from"), "First event of the stretch, on the host's clock.", |row| {
+            row.from_ns
+        })
+        .drawn_as(move |row| seconds(row.row.from_ns, row))
+        .shown(TABLE, 2),
+        signed_time(("to", "to"), "Last event of the stretch, on the host's clock.", |row| {
+            row.to_ns
+        })
+        .drawn_as(move |row| seconds(row.row.to_ns, row))
+        .shown(TABLE, 2),
     ]
 }
 
@@ -104,19 +116,17 @@ fn offsets<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     let unit = if nanoseconds { "ns" } else { "ticks" };
     let offset = format!("offset, {unit}");
     let drift = |name: &str, help: &str, of: fn(&AlignRow) -> Option<i64>| {
-        Column::any((name, "drift, ppb"), Unit::Count, help, move |row: &Row<'_>| {
-            Cell::Signed(of(row.row))
-        })
+        Column::signed((name, "drift, ppb"), Unit::Count, help, move |row: &Row<'_>| of(row.row))
     };
     vec![
         signed_time(
             ("offset", &offset),
-            "host = guest + offset, in the middle of the stretch.",
+            "Host's clock less guest's, in the middle of the stretch.",
             |row| row.offset_ns,
         )
         .drawn_as(|row| signed(row.row.offset_ns))
         .shown(TABLE, 0),
-        Column::time(("bound", "bound"), "The truth is no further off.", |row: &Row<'_>| {
+        Column::time(("bound", "bound"), "Anywhere in the stretch the truth is no further from the line than this; null: the method states none.", |row: &Row<'_>| {
             row.row.bound_ns
         })
         .null("the method states none")
@@ -141,14 +151,14 @@ fn checks<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("events", "events"),
             Unit::Count,
-            "Events held against the windows of the vCPU.",
+            "Events of the stretch held against the windows: all but those whose time another event of their CPU has, too.",
             |row: &Row<'_>| Some(row.row.events),
         )
         .shown(TABLE, 0),
         Column::number(
             ("violations", "violations"),
             Unit::Count,
-            "Those outside all windows by more than the bound.",
+            "Those outside all windows of their vCPU by more than the bound, or at all where the method states none.",
             |row: &Row<'_>| Some(row.row.violations),
         )
         .shown(TABLE, 0),
@@ -167,5 +177,5 @@ fn checks<'r>() -> Vec<Column<Row<'r>>> {
 
 /// A column of times that may lie before the clock's zero.
 fn signed_time<'r>(names: (&str, &str), help: &str, of: fn(&AlignRow) -> i64) -> Column<Row<'r>> {
-    Column::any(names, Unit::Time, help, move |row: &Row<'_>| Cell::Signed(Some(of(row.row))))
+    Column::signed(names, Unit::Time, help, move |row: &Row<'_>| Some(of(row.row)))
 }

@@ -1,7 +1,7 @@
 //! The columns of a boot's phases and initcalls, for tables and CSV.
 
 use super::lines::{GuestNumbers, HostNumbers, Line};
-use crate::column::{Cell, Column, Unit};
+use crate::column::{Cell, Column, Kind, Unit};
 use crate::units::{count, time};
 
 /// The table of phases, and that of the slowest initcalls.
@@ -72,10 +72,15 @@ fn times<'b>() -> Vec<Column<Line<'b>>> {
             .only_in_tables()
             .shown(PHASES, 3)
             .missing(""),
-        Column::any(("result", "returned"), Unit::Id, "What the initcall returned.", result)
-            .shown(INITCALLS, 4)
-            .missing("")
-            .after("most"),
+        Column::any(
+            ("result", "returned"),
+            (Unit::Id, Kind::Signed),
+            "What the initcall returned.",
+            result,
+        )
+        .shown(INITCALLS, 4)
+        .missing("")
+        .after("most"),
     ]
 }
 

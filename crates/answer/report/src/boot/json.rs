@@ -1,148 +1,17 @@
-//! The JSON document of boots.
+//! Fills the JSON document of boots.
 
 use analyses::boot::{
     BootedMachine, EventCost, HostCost, InPhase, Initcall, Phase, ReasonCost, Weight,
 };
-use serde::Serialize;
-use serde_json::Value;
 
+use super::document::{
+    CallTimes, Document, EndTimes, Guest, Host, HostTimes, Init, InitcallTimes, Machine, Mark,
+    MomentTimes, OneCall, OneEvent, OnePhase, PhaseTimes, Reason, ReasonTimes, Recorded, Section,
+    SectionTimes, Tracing,
+};
 use super::{BootReport, begin_ns};
-use crate::json::{Times, code_json};
-use crate::losses;
-
-/// Docs/formats/boot.md says what each field is.
-#[derive(Debug, Serialize)]
-pub(crate) struct Document<'b> {
-    schema: &'static str,
-    sources: &'b [String],
-    alignment: &'b [String],
-    losses: Value,
-    machines: Vec<Machine<'b>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Machine<'b> {
-    vm: Option<&'b str>,
-    host: Option<&'b str>,
-    guest: Option<&'b str>,
-    #[serde(flatten)]
-    ends: Times<2>,
-    init: Option<Init<'b>>,
-    mark: Option<Mark<'b>>,
-    exits: Option<u64>,
-    pages_damaged: u64,
-    initcall_ends_without_beginning: u64,
-    event_cost: Option<OneEvent<'b>>,
-    phases: Vec<OnePhase<'b>>,
-    initcalls: Vec<OneCall<'b>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Init<'b> {
-    program: &'b str,
-    #[serde(flatten)]
-    times: Times<2>,
-}
-
-#[derive(Debug, Serialize)]
-struct Mark<'b> {
-    text: &'b str,
-    #[serde(flatten)]
-    times: Times<2>,
-}
-
-/// To a tenth of a nanosecond or better: what a phase took is not made of rounded numbers.
-#[derive(Debug, Serialize)]
-struct OneEvent<'b> {
-    event: &'b str,
-    rounds: usize,
-    repeats: u32,
-    median_ps: i64,
-    low_ps: i64,
-    high_ps: i64,
-}
-
-#[derive(Debug, Serialize)]
-struct OnePhase<'b> {
-    kind: &'static str,
-    name: &'b str,
-    #[serde(flatten)]
-    times: Times<3>,
-    guest: Option<Guest<'b>>,
-    host: Option<Host<'b>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Guest<'b> {
-    initcalls: u64,
-    unfinished: u64,
-    #[serde(flatten)]
-    in_initcalls: Times<1>,
-    sections: Vec<Section<'b>>,
-    forks: u64,
-    execs: u64,
-    modules: u64,
-    recorded: Recorded,
-    tracing: Option<Tracing>,
-}
-
-#[derive(Debug, Serialize)]
-struct Section<'b> {
-    section: &'b str,
-    initcalls: u64,
-    #[serde(flatten)]
-    time: Times<1>,
-}
-
-#[derive(Debug, Serialize)]
-struct Tracing {
-    time_ns: u64,
-    low_ns: u64,
-    high_ns: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Recorded {
-    events: u64,
-    event_bytes: u64,
-    losses: u64,
-    events_lost: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Host<'b> {
-    exits: u64,
-    paired: u64,
-    #[serde(flatten)]
-    times: Times<8>,
-    reasons: Vec<Reason<'b>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Reason<'b> {
-    reason: &'b str,
-    code: Value,
-    count: u64,
-    #[serde(flatten)]
-    time: Times<1>,
-    waiting: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct OneCall<'b> {
-    function: Option<&'b str>,
-    address: u64,
-    module: Option<&'b str>,
-    loaded: bool,
-    level: Option<&'b str>,
-    section: Option<&'b str>,
-    #[serde(flatten)]
-    times: Times<2>,
-    result: Option<i64>,
-    depth: usize,
-    recorded: Option<Recorded>,
-    host: Option<Host<'b>>,
-}
+use crate::json::RawCode;
+use crate::losses::LossSums;
 
 impl<'b> Document<'b> {
     /// With those initcalls of each machine that `initcalls` chooses.
@@ -156,7 +25,7 @@ impl<'b> Document<'b> {
             schema: "hyperscope.boot/1",
             sources: &report.sources,
             alignment: &report.alignment,
-            losses: losses::json(report.boot.losses.iter(), 0),
+            losses: LossSums::new(report.boot.losses.iter(), 0),
             machines: machines.map(of).collect(),
         }
     }
@@ -169,7 +38,7 @@ impl<'b> Machine<'b> {
         let cost = machine.event_cost.as_ref();
         let times = |at_ns: u64| {
             let since_ns = at_ns.saturating_sub(begin_ns);
-            Times(ns, [("at", Some(at_ns)), ("since_begin", Some(since_ns))])
+            MomentTimes { in_ns: ns, at: Some(at_ns), since_begin: Some(since_ns) }
         };
         let init = machine.init.as_ref();
         let mark = machine.mark.as_ref();
@@ -179,10 +48,11 @@ impl<'b> Machine<'b> {
             vm: machine.vm.as_deref(),
             host: report.source(machine.host),
             guest: report.source(machine.guest),
-            ends: Times(
-                ns,
-                [("begin", first.map(|one| one.from_ns)), ("end", last.map(|one| one.to_ns))],
-            ),
+            ends: EndTimes {
+                in_ns: ns,
+                begin: first.map(|one| one.from_ns),
+                end: last.map(|one| one.to_ns),
+            },
             init: init.map(|(program, at_ns)| Init { program, times: times(*at_ns) }),
             mark: mark.map(|(text, at_ns)| Mark { text, times: times(*at_ns) }),
             exits: machine.exits,
@@ -215,14 +85,12 @@ impl<'b> OnePhase<'b> {
         Self {
             kind: phase.kind.name(),
             name: &phase.name,
-            times: Times(
-                ns,
-                [
-                    ("from", Some(phase.from_ns)),
-                    ("since_begin", Some(since_ns)),
-                    ("duration", Some(phase.duration_ns())),
-                ],
-            ),
+            times: PhaseTimes {
+                in_ns: ns,
+                from: Some(phase.from_ns),
+                since_begin: Some(since_ns),
+                duration: Some(phase.duration_ns()),
+            },
             guest: phase.guest.as_ref().map(|one| Guest::of(one, cost, ns)),
             host: phase.host.as_ref().map(|one| Host::of(one, ns)),
         }
@@ -234,13 +102,13 @@ impl<'b> Guest<'b> {
         let section = |(section, initcalls, time_ns): &'b (String, u64, u64)| Section {
             section,
             initcalls: *initcalls,
-            time: Times(ns, [("time", Some(*time_ns))]),
+            time: SectionTimes { in_ns: ns, time: Some(*time_ns) },
         };
         let tracing = cost.map(|cost| cost.of(guest.weight.events));
         Self {
             initcalls: guest.initcalls,
             unfinished: guest.unfinished,
-            in_initcalls: Times(ns, [("initcalls", Some(guest.initcalls_ns))]),
+            in_initcalls: InitcallTimes { in_ns: ns, initcalls: Some(guest.initcalls_ns) },
             sections: guest.sections.iter().map(section).collect(),
             forks: guest.forks,
             execs: guest.execs,
@@ -268,19 +136,17 @@ impl<'b> Host<'b> {
         Self {
             exits: cost.exits,
             paired: cost.paired,
-            times: Times(
-                ns,
-                [
-                    ("time", Some(cost.time_ns)),
-                    ("waiting", Some(cost.waiting_ns)),
-                    ("kernel", parts.kernel_ns),
-                    ("user", parts.user_ns),
-                    ("user_and_return", parts.user_and_return_ns),
-                    ("off_cpu", parts.off_cpu_ns),
-                    ("halt_poll", parts.halt_poll_ns),
-                    ("not_split", Some(parts.not_split_ns)),
-                ],
-            ),
+            times: HostTimes {
+                in_ns: ns,
+                time: Some(cost.time_ns),
+                waiting: Some(cost.waiting_ns),
+                kernel: parts.kernel_ns,
+                user: parts.user_ns,
+                user_and_return: parts.user_and_return_ns,
+                off_cpu: parts.off_cpu_ns,
+                halt_poll: parts.halt_poll_ns,
+                not_split: Some(parts.not_split_ns),
+            },
             reasons: cost.reasons.iter().map(|one| Reason::of(one, ns)).collect(),
         }
     }
@@ -290,9 +156,9 @@ impl<'b> Reason<'b> {
     fn of(one: &'b ReasonCost, ns: bool) -> Self {
         Self {
             reason: &one.reason,
-            code: code_json(&one.code),
+            code: RawCode(&one.code),
             count: one.exits,
-            time: Times(ns, [("time", Some(one.time_ns))]),
+            time: ReasonTimes { in_ns: ns, time: Some(one.time_ns) },
             waiting: one.waiting,
         }
     }
@@ -308,7 +174,11 @@ impl<'b> OneCall<'b> {
             loaded: call.is_loaded,
             level: call.level.as_deref(),
             section: call.section.as_deref(),
-            times: Times(ns, [("since_begin", Some(since_ns)), ("duration", call.duration_ns())]),
+            times: CallTimes {
+                in_ns: ns,
+                since_begin: Some(since_ns),
+                duration: call.duration_ns(),
+            },
             result: call.result,
             depth: call.depth,
             recorded: call.weight.as_ref().map(Recorded::of),

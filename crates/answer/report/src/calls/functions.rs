@@ -3,7 +3,7 @@
 use analyses::calls::Function;
 
 use super::row::{self, timed};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 use crate::units::count;
 
 pub(super) type Row<'r> = row::Row<'r, Function>;
@@ -15,6 +15,12 @@ pub(super) const COUNTED: &str = "counted";
 
 /// Callers shown of a function, those that called it most; JSON has all.
 const MOST_CALLERS: usize = 1;
+
+impl<'r> Described for Row<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
 
 /// All columns, in the order of CSV, where what came later stands at the end.
 pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
@@ -43,12 +49,18 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         .only_in_csv()
         .shown(TIMED, 0)
         .shown(COUNTED, 0),
-        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone())
-            .null("the recording has no symbol for it")
-            .only_in_json(),
-        Column::text(("module", "module"), "The kernel module that it is in.", |row: &Row<'_>| {
-            row.of.module.clone()
-        })
+        Column::text(
+            ("name", "name"),
+            "The function's name; null where the recording has no symbol for it.",
+            |row: &Row<'_>| row.of.name.clone(),
+        )
+        .null("the recording has no symbol for it")
+        .only_in_json(),
+        Column::text(
+            ("module", "module"),
+            "The kernel module that it is in; null in the kernel itself.",
+            |row: &Row<'_>| row.of.module.clone(),
+        )
         .null("it is in the kernel itself"),
         Column::text(("address", "address"), "Its address, in hexadecimal.", |row: &Row<'_>| {
             Some(format!("{:#x}", row.of.address))
@@ -59,7 +71,7 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
 
 fn counts<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::number(("count", "calls"), Unit::Count, "Its calls.", |row: &Row<'_>| {
+        Column::number(("count", "calls"), Unit::Count, "Calls that returned with no loss between call and return; of the function tracer: calls.", |row: &Row<'_>| {
             Some(row.of.count)
         })
         .shown(TIMED, 0)
@@ -79,19 +91,19 @@ fn self_ns(row: &Row<'_>) -> u64 {
 
 fn times<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        timed(("self", "self"), "In the function itself, on a CPU.", self_ns).shown(TIMED, 0),
-        timed(("total", "total"), "From call to return.", |row: &Row<'_>| row.of.total_ns)
+        timed(("self", "self"), "In the function itself, on a CPU: without what it called, without time off the CPU; without the tracer's cost if --correct is given. Null where the tracer records no times, or where they are cycles.", self_ns).shown(TIMED, 0),
+        timed(("total", "total"), "From call to return, callees and time off the CPU included; of calls within calls of the same function only the outer ones. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.of.total_ns)
             .shown(TIMED, 0)
             .after("off_cpu"),
         Column::time(
             ("off_cpu", "off CPU"),
-            "Off the CPU while it was the innermost function.",
+            "Off the CPU while it was the innermost function. Null also without sched_switch in the recording.",
             |row: &Row<'_>| row.off_cpu(row.of.off_cpu_ns),
         )
         .null("switches of threads were not recorded")
         .shown_if_known(TIMED, 2)
         .after("tracer"),
-        timed(("max", "max"), "The longest call.", |row: &Row<'_>| row.of.max_ns)
+        timed(("max", "max"), "The longest call. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.of.max_ns)
             .shown(TIMED, 3)
             .after("mean"),
     ]
@@ -124,7 +136,7 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
         number("without_return", "Calls whose return was not recorded.", |one| one.without_return),
         Column::time(
             ("tracer", "tracer"),
-            "The tracer's cost, taken out of its own time.",
+            "The tracer's cost by --correct, taken out of `self_ns`. Null unless --correct is given.",
             |row: &Row<'_>| row.per_call.and(row.timed(row.of.tracer_ns(row.per_call))),
         )
         .null("--correct was not given")
@@ -133,11 +145,11 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("calls_made", "calls made"),
             Unit::Count,
-            "Traced calls that it made itself.",
+            "Traced calls that it made itself. Null for the function tracer.",
             |row: &Row<'_>| row.timed(row.of.calls_made),
         )
         .null("the tracer records no returns"),
-        Column::text(("callers", "callers"), "Who called it, most first.", |row: &Row<'_>| {
+        Column::text(("callers", "callers"), "Who called it, the most first; of the function tracer alone.", |row: &Row<'_>| {
             Some(callers(row))
         })
         .only_in_tables()

@@ -3,17 +3,23 @@
 use analyses::calls::ThreadCalls;
 
 use super::row::{self, timed};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, ThreadCalls>;
 
 /// The one table there is.
 pub(super) const TABLE: &str = "threads";
 
+impl<'r> Described for Row<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
+
 /// All columns, in the order of JSON.
 pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::number(("tid", "thread"), Unit::Id, "Thread id.", |row: &Row<'_>| {
+        Column::number(("tid", "thread"), Unit::Id, "Thread id; 0 of idle threads.", |row: &Row<'_>| {
             Some(row.of.thread.into())
         }),
         Column::text(("name", "thread"), "Its name and id.", |row: &Row<'_>| Some(row.of.title()))
@@ -22,27 +28,27 @@ pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
             Some(row.of.count)
         })
         .shown(TABLE, 0),
-        timed(("traced", "traced"), "From its first event to its last.", |row: &Row<'_>| {
+        timed(("traced", "traced"), "From its first event, or the kernel's first look at its clock before that, to its last: `self_ns`, `off_cpu_ns` and `unaccounted_ns` together, if --correct is not given. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| {
             row.of.traced_ns
         })
         .shown(TABLE, 0),
-        timed(("self", "self"), "In traced functions, on a CPU.", |row: &Row<'_>| row.of.self_ns)
+        timed(("self", "self"), "In traced functions, on a CPU. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.of.self_ns)
             .shown(TABLE, 0),
         Column::time(
             ("off_cpu", "off CPU"),
-            "Off the CPU, in traced functions or outside.",
+            "Off the CPU, in traced functions or outside. Null also without sched_switch in the recording.",
             |row: &Row<'_>| row.off_cpu(row.of.off_cpu_ns),
         )
         .null("switches of threads were not recorded")
         .shown_if_known(TABLE, 1),
-        timed(("unaccounted", "unaccounted"), "Covered by no call.", |row: &Row<'_>| {
+        timed(("unaccounted", "unaccounted"), "Covered by no call: outside of traced functions, and in calls that did not return. Never below zero. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| {
             row.of.unaccounted_ns()
         })
         .shown(TABLE, 1),
         Column::number(
             ("overrun", "overrun"),
             Unit::Count,
-            "Calls that the kernel could not follow.",
+            "Calls that the kernel could not follow: its stack of return addresses was full.",
             |row: &Row<'_>| Some(row.of.overrun),
         ),
     ]

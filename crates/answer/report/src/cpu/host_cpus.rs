@@ -4,11 +4,18 @@ use analyses::cpu::HostCpuUse;
 use analyses::states::Part;
 
 use super::row::{self, PARTS};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, HostCpuUse>;
 /// The table of CPUs.
 pub(super) const TABLE: &str = "cpus";
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One CPU.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let parts = || PARTS.into_iter().chain([Part::Recorder, Part::Other, Part::Idle]);
@@ -16,7 +23,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let unknown_ns = |row: &Row<'_>| row.of.unknown_ns;
     let mut columns = vec![
         row::source(TABLE, several_recordings),
-        Column::number(("cpu", "CPU"), Unit::Id, "Its number.", |row: &Row<'_>| {
+        Column::number(("cpu", "CPU"), Unit::Id, "The CPU.", |row: &Row<'_>| {
             Some(row.of.cpu.into())
         })
         .shown(TABLE, 0),
@@ -32,7 +39,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     }));
     columns.push(Column::time(
         ("unknown", "unknown"),
-        "Time of which it is not known who ran.",
+        "Time of which it is not known who had it.",
         move |row| Some(unknown_ns(row)),
     ));
     columns

@@ -9,6 +9,9 @@ use crate::column::{self, Column};
 /// States that tables show together: heading, states, and how soon a narrow terminal drops it.
 pub(super) type Together = (&'static str, &'static [VcpuState], u8);
 
+/// What the object of all states is.
+pub(super) const ABOUT: &str = "Time by state; all of them add up to the row's time.";
+
 /// Of vCPUs.
 const SHARES: [Together; 14] = [
     ("user", &[S::GuestUser], 1),
@@ -34,9 +37,52 @@ const NESTED_AT: usize = 4;
 pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
     let column = |state: VcpuState| {
         let of = move |row: &Row<'r, T>| T::known(row).of(row.of.times(), state);
-        Column::time((state.name(), state.name()), "Time in this state.", of).within("states")
+        Column::time((state.name(), state.name()), meaning(state), of).within("states")
     };
     VcpuState::ALL.into_iter().map(column).collect()
+}
+
+/// What the time in a state was.
+const fn meaning(state: VcpuState) -> &'static str {
+    match state {
+        S::GuestUser => {
+            "A thread of the guest ran in user space. Null unless the guest's system calls or the like were recorded."
+        }
+        S::GuestKernel => "A thread of the guest ran in the guest's kernel. Null like guest_user.",
+        S::GuestIrq => {
+            "The guest dealt with interrupts, soft ones too. Null unless those of the guest were recorded."
+        }
+        S::GuestIdle => "The guest's idle thread ran. Null without the guest's recording.",
+        S::Guest => {
+            "The guest ran, and nothing shows whether in user space or its kernel; also while a guest inside it ran."
+        }
+        S::BeforeExit => {
+            "The host worked after the hardware's exit and before kvm_exit. Null unless host work was recorded."
+        }
+        S::ExitKernel => "The host's kernel dealt with an exit. Null without the host's recording.",
+        S::ExitUser => "The VMM dealt with an exit. Null unless kvm_userspace_exit was recorded.",
+        S::NotSplit => {
+            "An exit is handled, and the recording doesn't say whether in the kernel, in user space, or waiting. Null: the host was not recorded."
+        }
+        S::Waiting => {
+            "Woken up and waiting for a CPU. Null unless switches and wake-ups of the host were recorded."
+        }
+        S::Preempted => {
+            "Taken off its CPU though it could have run on. Null unless switches of the host were recorded."
+        }
+        S::HaltPoll => {
+            "The host polled for work on behalf of a guest that halted. Null unless kvm_vcpu_wakeup was recorded."
+        }
+        S::Halted => {
+            "The guest had nothing to do and its vCPU slept. Null unless switches of the host were recorded."
+        }
+        S::Blocked => {
+            "The vCPU's thread slept for another reason. Null unless switches of the host were recorded."
+        }
+        S::Unknown => {
+            "Not known: events were lost or are missing. Null without the host's recording."
+        }
+    }
 }
 
 /// Shares of a vCPU's time; what is zero everywhere has no column.
@@ -70,7 +116,7 @@ pub(super) fn level_two<'r, T: InStates>(
 ) -> Column<Row<'r, T>> {
     Column::time(
         ("level2", "level 2"),
-        "Of guest: time in guests of the guest; null where their exits were not recorded.",
+        "Of the time in the guest, what a guest inside it had. Null where it was not recorded.",
         move |row: &Row<'r, T>| {
             let host = row.report.cpu.recorded.get(recording(row));
             host.is_some_and(|host| host.nested).then_some(row.of.times().nested())

@@ -4,11 +4,18 @@ use analyses::cpu::TakenCpu;
 use analyses::states::{Part, VcpuState};
 
 use super::{named, row};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, TakenCpu>;
 /// The table of these threads.
 pub(super) const TABLE: &str = "taken";
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One thread, and one VM that waited.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     vec![
@@ -24,17 +31,17 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::number(
             ("tid", "thread"),
             Unit::Id,
-            "The thread that ran; 0: the CPU was idle until the vCPU got it.",
+            "The thread; 0: the CPU was idle until the vCPU got it.",
             |row: &Row<'_>| Some(row.of.thread.into()),
         ),
-        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone()),
+        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.of.name.clone()),
         Column::time(("time", "time"), "For how long it ran meanwhile.", |row: &Row<'_>| {
             Some(row.of.ns)
         })
         .shown(TABLE, 0),
         Column::ratio(
             ("share", "of the wait"),
-            "Share of the time for which the VM's vCPUs waited.",
+            "Share of the time for which the VM's vCPUs waited or were preempted; null if they never did.",
             |row: &Row<'_>| column::ratio(row.of.ns, waited_ns(row)),
         )
         .shown(TABLE, 0)
@@ -43,12 +50,13 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
             ("part", "part"),
             "recorder: the thread is the recording itself. Null: another one.",
             |row: &Row<'_>| row.of.is_recorder().then(|| Part::Recorder.name().to_owned()),
-        ),
+        ).one_of(["recorder"])
+        .optional(),
         Column::time(
             ("begins", "begins"),
             "So long after the recording began it had a CPU first: what came before is next to nothing.",
             |row: &Row<'_>| Some(row.of.spread.begins_ns()),
-        ),
+        ).optional(),
     ]
 }
 

@@ -7,7 +7,7 @@ use analyses::states::VcpuState;
 use super::row::{InStates, Row as RowOf};
 use super::states::{self, Together};
 use super::{named, row};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 pub(super) type Row<'r> = RowOf<'r, TaskUse>;
 /// The table of guests' threads.
@@ -23,6 +23,17 @@ const LOST: [Together; 7] = [
     ("halted", &[S::HaltPoll, S::Halted, S::Blocked], 1),
     ("unknown", &[S::Unknown], 1),
 ];
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One thread.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+
+    fn about(object: &str) -> Option<&'static str> {
+        (object == "states").then_some(states::ABOUT)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![row::source(TABLE, several_recordings)];
@@ -40,19 +51,26 @@ pub(super) fn has_host(row: &Row<'_>) -> bool {
 
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM of its guest.", |row: &Row<'_>| {
-            row.report.vm_of_guest(row.of.recording).map(str::to_owned)
-        })
+        Column::text(
+            ("vm", "VM"),
+            "The VM that the guest is; null without the host's recording.",
+            |row: &Row<'_>| row.report.vm_of_guest(row.of.recording).map(str::to_owned),
+        )
         .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
             Some(named(row.of.name.as_deref(), row.of.task))
         })
         .only_in_tables()
         .shown(TABLE, 0),
-        Column::number(("tid", "thread"), Unit::Id, "Its number.", |row: &Row<'_>| {
-            Some(row.of.task.into())
+        Column::number(
+            ("tid", "thread"),
+            Unit::Id,
+            "The guest's thread; 0: the idle threads of all its CPUs.",
+            |row: &Row<'_>| Some(row.of.task.into()),
+        ),
+        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| {
+            row.of.name.clone()
         }),
-        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone()),
     ]
 }
 
@@ -63,11 +81,11 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         is_known.then(|| row.of.times.stolen())
     };
     vec![
-        Column::time(("time", "given"), "Time that the guest gave it.", |row: &Row<'_>| {
+        Column::time(("time", "given"), "Time for which the guest believed it to run.", |row: &Row<'_>| {
             Some(row.of.times.total())
         })
         .shown(TABLE, 0),
-        Column::time(("ran", "ran"), "What of that it ran; null without the host.", ran)
+        Column::time(("ran", "ran"), "Time it really ran. Nanoseconds; null without the host's recording, or where the clock counts no nanoseconds.", ran)
             .shown_if_known(TABLE, 0)
             .missing("-"),
         Column::ratio(("share", "share"), "Share that it ran.", move |row: &Row<'_>| {
@@ -78,12 +96,12 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         .missing("-"),
         Column::time(
             ("exits", "exits"),
-            "Time of exits meanwhile; null without the host.",
+            "Time in which the host dealt with exits while it had the vCPU: before_exit, exit_kernel and exit_user. Null where it was not recorded.",
             |row: &Row<'_>| has_host(row).then(|| row.of.times.exits()),
         ),
         Column::time(
             ("stolen", "stolen"),
-            "Time in which others had its vCPU's CPU; null without switches.",
+            "Time for which the vCPU had no CPU though it could have run: waiting and preempted. Null where it was not recorded.",
             stolen,
         ),
     ]

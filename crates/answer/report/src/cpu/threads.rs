@@ -4,11 +4,18 @@ use analyses::cpu::ThreadUse;
 use analyses::states::Part;
 
 use super::{named, row};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, ThreadUse>;
 /// The table of threads.
 pub(super) const TABLE: &str = "threads";
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One thread.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![row::source(TABLE, several_recordings)];
@@ -19,24 +26,24 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
 
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM that it serves.", |row: &Row<'_>| {
+        Column::text(("vm", "VM"), "The VM it serves; null if none is known.", |row: &Row<'_>| {
             let vm = row.of.vm?;
             row.report.vm_name(row.of.recording, vm).map(str::to_owned)
         })
         .shown(TABLE, 0),
-        Column::text(("part", "part"), "What it does for the VM.", |row: &Row<'_>| {
+        Column::text(("part", "part"), "What it does: runs a vCPU, is another thread of the VMM, a worker of vhost, another thread of KVM, the recording itself, something else, or idles.", |row: &Row<'_>| {
             Some(row.of.part.name().to_owned())
-        })
+        }).one_of(["vcpu", "vmm", "vhost", "kvm", "recorder", "other", "idle"])
         .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
             Some(named(row.of.name.as_deref(), row.of.thread))
         })
         .only_in_tables()
         .shown(TABLE, 0),
-        Column::number(("tid", "thread"), Unit::Id, "Its number.", |row: &Row<'_>| {
+        Column::number(("tid", "thread"), Unit::Id, "The thread; 0: the idle threads of all CPUs.", |row: &Row<'_>| {
             Some(row.of.thread.into())
         }),
-        Column::text(("name", "name"), "Its name.", |row: &Row<'_>| row.of.name.clone()),
+        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.of.name.clone()),
     ]
 }
 
@@ -55,19 +62,21 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 1),
         Column::time(
             ("guest_idle", "guest idle"),
-            "What of a vCPU's its guest's idle thread had; null where that was not recorded.",
+            "Of a vCPU's, the time its guest's idle thread ran. Null where it was not recorded.",
             |row: &Row<'_>| row.of.guest_idle_ns,
         )
         .shown(TABLE, 1),
         Column::time(
             ("halt_poll", "halt poll"),
-            "What of a vCPU's it polled for work; null where that was not recorded.",
+            "Of a vCPU's, the time it polled for work. Null where it was not recorded.",
             polled,
         )
         .shown(TABLE, 1),
-        Column::time(("busy", "true use"), "CPU time without both.", |row: &Row<'_>| {
-            Some(row.of.busy_ns())
-        })
+        Column::time(
+            ("busy", "true use"),
+            "cpu without guest_idle and halt_poll, as far as they are known.",
+            |row: &Row<'_>| Some(row.of.busy_ns()),
+        )
         .shown(TABLE, 0),
         Column::ratio(("of a CPU", "of a CPU"), "Share of the time recorded.", |row: &Row<'_>| {
             column::ratio(row.of.busy_ns(), row.report.cpu.span_ns)

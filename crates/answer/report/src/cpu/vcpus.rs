@@ -3,11 +3,22 @@
 use analyses::cpu::VcpuUse;
 
 use super::{row, states};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, VcpuUse>;
 /// The table of vCPUs.
 pub(super) const TABLE: &str = "vcpus";
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One vCPU.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+
+    fn about(object: &str) -> Option<&'static str> {
+        (object == "states").then_some(states::ABOUT)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![row::source(TABLE, several_recordings)];
@@ -26,17 +37,21 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
 
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "Name of its VM.", |row: &Row<'_>| {
+        Column::text(("vm", "VM"), "Its VM.", |row: &Row<'_>| {
             row.report.vm_name(row.of.recording, row.of.vm).map(str::to_owned)
         })
+        .null("it is not known")
         .shown(TABLE, 0),
-        Column::number(("vcpu", "vCPU"), Unit::Id, "Its number.", |row: &Row<'_>| {
+        Column::number(("vcpu", "vCPU"), Unit::Id, "Its number in the VM.", |row: &Row<'_>| {
             Some(row.of.vcpu.into())
         })
         .shown(TABLE, 0),
-        Column::number(("tid", "thread"), Unit::Id, "Its thread on the host.", |row: &Row<'_>| {
-            Some(row.of.thread.into())
-        }),
+        Column::number(
+            ("tid", "thread"),
+            Unit::Id,
+            "The host's thread that is it.",
+            |row: &Row<'_>| Some(row.of.thread.into()),
+        ),
     ]
 }
 
@@ -44,15 +59,17 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::time(
             ("guest_recorded", "guest recorded"),
-            "How much of it the guest's recording covers; null without one.",
+            "For this long the guest's own recording shows what ran. Null where it was not recorded.",
             |row: &Row<'_>| row.of.guest_known_ns,
         ),
-        Column::time(("on_cpu", "on CPUs"), "Time on CPUs.", |row: &Row<'_>| {
-            Some(row.of.times.on_cpu())
-        }),
+        Column::time(
+            ("on_cpu", "on CPUs"),
+            "Time it had a CPU, by its states.",
+            |row: &Row<'_>| Some(row.of.times.on_cpu()),
+        ),
         Column::time(
             ("busy", "true use"),
-            "Time on CPUs with something to do.",
+            "on_cpu without guest_idle and halt_poll.",
             |row: &Row<'_>| Some(row.of.times.busy()),
         ),
         states::level_two(|row: &Row<'_>| row.of.recording),

@@ -5,11 +5,22 @@ use analyses::states::Part;
 
 use super::row::{self, PARTS};
 use super::states;
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, VmUse>;
 /// The table of VMs.
 pub(super) const TABLE: &str = "vms";
+
+impl<'r> Described for Row<'r> {
+    const ABOUT: Option<&'static str> = Some("One VM.");
+    fn all_columns() -> Vec<Column<Self>> {
+        columns(false)
+    }
+
+    fn about(object: &str) -> Option<&'static str> {
+        (object == "states").then_some(states::ABOUT)
+    }
+}
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![
@@ -23,23 +34,27 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
             |row: &Row<'_>| Some(row.of.vcpus as u64),
         )
         .shown(TABLE, 1),
-        Column::time(("time", "time"), "Time of its vCPUs, as a sum.", |row: &Row<'_>| {
-            Some(row.of.times.total())
-        }),
+        Column::time(
+            ("time", "time"),
+            "Time of its vCPUs, each from its first event to its last.",
+            |row: &Row<'_>| Some(row.of.times.total()),
+        ),
         Column::time(
             ("guest_recorded", "guest recorded"),
-            "How much of it the guest's recording covers; null without one.",
+            "For this long the guest's own recording shows what ran. Null where it was not recorded.",
             |row: &Row<'_>| row.of.guest_known_ns,
         ),
-        Column::time(("on_cpu", "on CPUs"), "Time of vCPUs on CPUs.", |row: &Row<'_>| {
-            Some(row.of.times.on_cpu())
-        }),
+        Column::time(
+            ("on_cpu", "on CPUs"),
+            "Time its vCPUs had a CPU, by their states.",
+            |row: &Row<'_>| Some(row.of.times.on_cpu()),
+        ),
     ];
     columns.extend(states::shares(TABLE));
     columns.push(
         Column::time(
             ("busy", "vCPUs, true use"),
-            "Time of vCPUs on CPUs with something to do.",
+            "on_cpu without guest_idle and halt_poll.",
             |row: &Row<'_>| Some(row.of.times.busy()),
         )
         .shown(TABLE, 0),

@@ -3,8 +3,11 @@
 use analyses::critical::{Busiest, BusyThread};
 use printable::line;
 use serde::Serialize;
-use serde_json::{Value, json};
 
+use super::columns::{of_parts, of_threads};
+use super::document::{BusiestThread, Document, Waited};
+use crate::column::Rows;
+use crate::losses::LossSums;
 use crate::table::Table;
 use crate::units::count;
 use crate::{RecorderCost, Report, losses};
@@ -55,20 +58,19 @@ impl Report for BusiestReport {
     }
 
     fn document(&self) -> impl Serialize {
-        let thread = |one: &BusyThread| json!({ "machine": one.machine, "thread": one.thread, "switches": one.switches });
-        json!({
-            "schema": "hyperscope.critical/1",
-            "sources": self.sources,
-            "alignment": self.alignment,
-            "losses": losses::json(self.busiest.losses.iter(), 0),
-            "recorder_cost": self.recorder_cost.as_ref().map(RecorderCost::json),
-            "task": Value::Null,
-            "waited_ns": Value::Null,
-            "threads": [],
-            "parts": [],
-            "longest": [],
-            "busiest": self.busiest.threads.iter().map(thread).collect::<Vec<_>>(),
-        })
+        Document {
+            schema: "hyperscope.critical/1",
+            sources: &self.sources,
+            alignment: &self.alignment,
+            losses: LossSums::new(self.busiest.losses.iter(), 0),
+            recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
+            task: None,
+            waited: Waited { in_ns: true, waited: None },
+            threads: Rows { columns: of_threads(), rows: Vec::new() },
+            parts: Rows { columns: of_parts(), rows: Vec::new() },
+            longest: Vec::new(),
+            busiest: Some(self.busiest.threads.iter().map(BusiestThread::new).collect()),
+        }
     }
 
     fn csv(&self) -> Table {

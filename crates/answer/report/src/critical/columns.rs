@@ -3,7 +3,7 @@
 use analyses::critical::{CriticalPart, CriticalState, CriticalThread};
 use analyses::recorders::is_recorder;
 
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 /// The tables there are.
 pub(super) const THREADS: &str = "threads";
@@ -34,6 +34,20 @@ pub(super) struct PartRow<'r> {
 impl column::Row for PartRow<'_> {
     fn is_nanoseconds(&self) -> bool {
         self.ns
+    }
+}
+
+impl<'r> Described for ThreadRow<'r> {
+    const ABOUT: Option<&'static str> = Some("A thread that waited.");
+    fn all_columns() -> Vec<Column<Self>> {
+        of_threads()
+    }
+}
+
+impl<'r> Described for PartRow<'r> {
+    const ABOUT: Option<&'static str> = Some("What was waited for.");
+    fn all_columns() -> Vec<Column<Self>> {
+        of_parts()
     }
 }
 
@@ -106,6 +120,7 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
             "Its share of all that was waited.",
             |row: &PartRow<'_>| column::ratio(row.part.time_ns, row.waited_ns),
         )
+        .null("nothing was waited for")
         .shown(PARTS, 0),
         Column::number(
             ("count", "times"),
@@ -118,7 +133,8 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
             ("recorder", "recorder"),
             "The recording itself ran, or had the CPU: there is no such wait when nobody records.",
             |row: &PartRow<'_>| row.part.is_recorder,
-        ),
+        )
+        .optional(),
     ]);
     columns
 }
@@ -139,11 +155,11 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
         .shown(PARTS, 0),
         Column::text(("on", "on"), "What the thread is.", |row: &PartRow<'_>| {
             Some(row.part.on.name().to_owned())
-        })
+        }).one_of(["guest", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"])
         .shown(PARTS, 3),
         Column::text(("state", "state"), "What it did.", |row: &PartRow<'_>| {
             Some(row.part.state.name().to_owned())
-        })
+        }).one_of(["running", "guest", "guest_idle", "exit_kernel", "exit_user", "interrupt", "waiting", "preempted", "blocked", "unknown"])
         .drawn_as(|row| words(row.part.state).to_owned())
         .shown(PARTS, 0),
         Column::text(

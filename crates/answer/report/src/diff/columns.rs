@@ -1,10 +1,10 @@
 //! The columns of a comparison: a row is a group and one metric of it on both sides.
 
-use analyses::diff::{Diff, DiffRow, KeyValue, Scale, Unit as MetricUnit};
+use analyses::diff::{Diff, DiffRow, KeyValue, QUESTIONS, Scale, Unit as MetricUnit};
 
 use super::numbers::{change, interval, number, p_value};
 use super::words::{metric_name, metric_of};
-use crate::column::{self, Cell, Column, Unit};
+use crate::column::{self, Cell, Column, Described, Kind, Unit};
 
 /// The one table there is.
 pub(super) const TABLE: &str = "diff";
@@ -19,6 +19,29 @@ pub(super) struct Row<'d> {
 impl column::Row for Row<'_> {
     fn is_nanoseconds(&self) -> bool {
         self.diff.nanoseconds
+    }
+}
+
+impl<'d> Described for Row<'d> {
+    const ABOUT: Option<&'static str> =
+        Some("A metric of a group on both sides. docs/diff.md defines every metric.");
+    const MAY_COUNT_TICKS: bool = false;
+
+    fn all_columns() -> Vec<Column<Self>> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in QUESTIONS.iter().flat_map(|question| question.columns) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let has_all =
+            |name: &str| QUESTIONS.iter().all(|question| question.columns.contains(&name));
+        let key = |name| if has_all(name) { key(0, name) } else { key(0, name).optional() };
+        let mut columns: Vec<_> = names.into_iter().map(key).collect();
+        columns.extend(sides((0, 0)));
+        columns.extend(changes(0.0));
+        columns.extend(chances());
+        columns
     }
 }
 
@@ -69,8 +92,12 @@ impl Row<'_> {
 /// All columns, in the order of JSON and CSV.
 pub(super) fn columns<'d>(diff: &Diff) -> Vec<Column<Row<'d>>> {
     let keys = diff.question.columns.iter().enumerate();
-    let mut columns: Vec<Column<Row<'d>>> = keys.map(|(at, name)| key(diff, at, name)).collect();
-    columns.extend(sides(diff));
+    let key = |(at, &name): (usize, &&'static str)| {
+        let column = key(at, name);
+        if says_something(diff, at, name) { column.shown(TABLE, 0) } else { column }
+    };
+    let mut columns: Vec<Column<Row<'d>>> = keys.map(key).collect();
+    columns.extend(sides(diff.runs));
     columns.extend(changes(diff.options.alpha));
     columns.extend(chances());
     columns
@@ -85,18 +112,61 @@ fn says_something(diff: &Diff, at: usize, name: &str) -> bool {
     name != "isa" && (!is_place || known.any(|value| Some(value) != first))
 }
 
-fn key<'d>(diff: &Diff, at: usize, name: &'static str) -> Column<Row<'d>> {
-    let help = "What groups are told apart by; null where the row is of all.";
-    let column = Column::any((name, name), Unit::Text, help, move |row: &Row<'_>| row.key_cell(at))
+/// What groups are told apart by.
+fn key<'d>(at: usize, name: &'static str) -> Column<Row<'d>> {
+    let kind = if name == "level" { Kind::Number } else { Kind::Text };
+    let value = move |row: &Row<'_>| row.key_cell(at);
+    let column = Column::any((name, name), (Unit::Text, kind), key_help(name), value)
+        .null("the row is of all")
         .drawn_as(move |row| row.key_shown(at, name));
-    if says_something(diff, at, name) { column.shown(TABLE, 0) } else { column }
+    match name {
+        "level" => column.at_least(1).at_most(2),
+        "isa" => column.one_of(ISAS),
+        "on" => column.one_of(["guest", "vcpu", "iothread", "vhost", "interrupt", "host"]),
+        "part" => column.one_of(["vcpu", "vmm", "vhost", "kvm", "recorder", "other", "idle"]),
+        _ => column,
+    }
+}
+
+const ISAS: [&str; 8] = ["svm", "vmx", "arm64", "s390", "riscv", "powerpc", "loongarch", "unknown"];
+
+fn key_help(name: &str) -> &'static str {
+    match name {
+        "vm" => "The VM, under its name in the first run that has it. Null: all VMs.",
+        "level" => "1: a guest of the recorded machine; 2: a guest inside those. Null: all.",
+        "isa" => "Instruction set of the exit. Null: all.",
+        "reason" => {
+            "The kernel's symbol for the reason. Null: all exits but those that wait for work."
+        }
+        "ancillary" => {
+            "Of nested: the kernel's symbol for exits of level 1 that the exits of this row brought about. Null: the row is of the exits themselves."
+        }
+        "part" => "Of cpu: the part a thread plays, as in hyperscope.cpu.",
+        "state" => {
+            "Of cpu: what a vCPU does, as in hyperscope.cpu; or `runs`: a thread of the host had a CPU. Of profile also what a thread is, and `host` or `guest` where no vCPU is recorded."
+        }
+        "start" => "Of path: what the requests begin with.",
+        "step" => {
+            "Of path: the step that a hop ends with. Null: the row is of requests as a whole."
+        }
+        "on" => "Of path: who does that step. Null: as step.",
+        "function" => "Of profile: the function, or the file that it is in.",
+        "phase" => {
+            "Of boot: the phase, by the name that it has in hyperscope.boot; shutdowns' steps begin with `down: `. `boot` is all up to the mark, `shutdown` all steps on the way down, `after the mark` what is between."
+        }
+        _ => "What groups are told apart by.",
+    }
 }
 
 /// The metric, and what it is on either side.
-fn sides<'d>(diff: &Diff) -> Vec<Column<Row<'d>>> {
+fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
     let value = |names, help, of: fn(&DiffRow) -> Option<f64>| {
-        Column::any(names, Unit::Count, help, move |row: &Row<'d>| row.value(of(row.row)))
-            .drawn_as(move |row| row.shown(of(row.row)))
+        Column::any(names, (Unit::Count, Kind::Ratio), help, move |row: &Row<'d>| {
+            row.value(of(row.row))
+        })
+        .null("no run of the side has the group; of a deviation, there is one run")
+        .below_zero_too()
+        .drawn_as(move |row| row.shown(of(row.row)))
     };
     let sd = |name, runs, after, of: fn(&DiffRow) -> Option<f64>| {
         let column = value((name, "± sd"), "Standard deviation of runs, if there are several.", of);
@@ -109,20 +179,20 @@ fn sides<'d>(diff: &Diff) -> Vec<Column<Row<'d>>> {
     vec![
         Column::text(
             ("metric", "metric"),
-            "What is compared; times per second are parts of the time that passed.",
+            "What is compared. Times end with _ns, or _ns_per_s: nanoseconds in a second of the recording; _cycles in place of _ns where the clock has no nanoseconds.",
             |row: &Row<'_>| {
                 metric_of(row.diff, row.row).map(|metric| metric_name(row.diff, metric))
             },
-        )
+        ).matching("^[a-z0-9_]+$")
         .drawn_as(|row| {
             metric_of(row.diff, row.row)
                 .map_or_else(String::new, |metric| metric_name(row.diff, metric))
         })
         .shown(TABLE, 0),
-        value(("a", "A"), "Its value on the first side.", |row| row.a.value).shown(TABLE, 0),
-        value(("b", "B"), "Its value on the second side.", |row| row.b.value).shown(TABLE, 0),
-        sd("a_sd", diff.runs.0, "a", |row| row.a.sd),
-        sd("b_sd", diff.runs.1, "b", |row| row.b.sd),
+        value(("a", "A"), "The value of A, of several runs the mean. Null: not recorded, or none (a mean of no exits).", |row| row.a.value).shown(TABLE, 0),
+        value(("b", "B"), "The value of B, likewise.", |row| row.b.value).shown(TABLE, 0),
+        sd("a_sd", runs_of_a, "a", |row| row.a.sd),
+        sd("b_sd", runs_of_b, "b", |row| row.b.sd),
         runs("a_runs", "Runs of the first side that have the group.", |row| row.a.runs),
         runs("b_runs", "Runs of the second side that have the group.", |row| row.b.runs),
     ]
@@ -138,21 +208,23 @@ fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
         })
     };
     vec![
-        Column::ratio(("ratio", "B / A"), "B / A.", |row: &Row<'_>| row.row.ratio)
+        Column::ratio(("ratio", "B / A"), "b divided by a. Null where either is zero or null.", |row: &Row<'_>| row.row.ratio).below_zero_too()
             .drawn_as(|row| {
                 change(row.row, row.unit(), row.diff.nanoseconds).unwrap_or_else(|| "-".to_owned())
             })
             .shown(TABLE, 0),
-        Column::text(("interval_of", "interval of"), "What ci_low and ci_high are of.", scale),
-        Column::ratio(("ci_low", "from"), "Where the interval begins.", |row: &Row<'_>| {
+        Column::text(("interval_of", "interval of"), "What ci_low and ci_high are of: b divided by a; or b less a, where one of them is zero. Null: no interval.", scale).one_of(["ratio", "difference"]),
+        Column::ratio(("ci_low", "from"), "Lower end of the interval that holds the true ratio or difference with confidence 1 - alpha, taken by itself. Null: too few values.", |row: &Row<'_>| {
             row.row.interval.map(|(_, low, _)| low)
-        })
+        }).null("there is no interval")
+        .below_zero_too()
         .drawn_as(|row| interval(row.row, row.unit(), row.diff.nanoseconds))
         .titled(&percent)
         .shown(TABLE, 1),
-        Column::ratio(("ci_high", "to"), "Where the interval ends.", |row: &Row<'_>| {
+        Column::ratio(("ci_high", "to"), "Upper end of it.", |row: &Row<'_>| {
             row.row.interval.map(|(.., high)| high)
-        }),
+        }).null("there is no interval")
+        .below_zero_too(),
     ]
 }
 
@@ -160,21 +232,23 @@ fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
 fn chances<'d>() -> Vec<Column<Row<'d>>> {
     let p = |names, help, of: fn(&DiffRow) -> Option<f64>| {
         Column::ratio(names, help, move |row: &Row<'d>| of(row.row))
+            .null("there are too few runs")
+            .at_most(1)
             .drawn_as(move |row| of(row.row).map_or_else(|| "-".to_owned(), p_value))
     };
     vec![
-        p(("p_value", "p"), "Chance of such a difference if there is none.", |row| row.p)
+        p(("p_value", "p"), "Chance of a difference as great where there is none, taken by itself. Null: too few values, or both sides are zero.", |row| row.p)
             .shown(TABLE, 3),
         p(
             ("p_adjusted", "p adj."),
-            "p_value with the number of rows accounted for: what is significant goes by it.",
+            "p_value adjusted for all rows that have one, by Benjamini and Hochberg.",
             |row| row.p_adjusted,
         )
         .shown(TABLE, 1),
-        p(("p_permutation", "p of parting"), "p by parting the runs again in every way.", |row| {
+        p(("p_permutation", "p of parting"), "The same chance by regrouping the runs, without assumptions. Null: not several runs on both sides.", |row| {
             row.permutation.map(|test| test.p)
         }),
-        Column::flag(("significant", ""), "p_adjusted is below alpha.", |row: &Row<'_>| {
+        Column::flag(("significant", ""), "p_adjusted is at most alpha, and p_permutation, too, where there are enough runs for it to be.", |row: &Row<'_>| {
             row.row.significant
         })
         .drawn_as(|row| if row.row.significant { "*" } else { "" }.to_owned())

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use analyses::diff::{Diff, DiffRow, KeyValue, Moved, MovedFrom, Unit};
 use printable::line;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::numbers::number;
 use super::words::metric_of;
@@ -44,13 +45,40 @@ pub(super) fn notes(diff: &Diff) -> Vec<String> {
     steps.into_iter().filter_map(moved).collect()
 }
 
-/// The same for programs.
-pub(super) fn json(moved: &Moved) -> Value {
-    let from = |one: &MovedFrom| {
-        let below = Some(one.below.as_str()).filter(|below| !below.is_empty());
-        json!({ "below": below, "part": one.part, "ns_per_s": one.ns_per_s })
-    };
-    json!({ "function": moved.function, "a": from(&moved.from), "b": from(&moved.to) })
+/// A function that others call on the second side than on the first.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct MovedFunction<'r> {
+    /// The function.
+    function: &'r str,
+    /// Side A.
+    a: Below<'r>,
+    /// Side B.
+    b: Below<'r>,
+}
+
+/// Side A.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Below<'r> {
+    /// The function that called it most; null: it is where stacks begin.
+    below: Option<&'r str>,
+    /// What the threads were that ran it, or what their vCPUs did.
+    part: &'r str,
+    /// Time per second in it and in what it calls, whoever called it.
+    #[schemars(extend("minimum" = 0))]
+    ns_per_s: f64,
+}
+
+impl<'r> MovedFunction<'r> {
+    pub(super) fn new(moved: &'r Moved) -> Self {
+        Self { function: &moved.function, a: Below::new(&moved.from), b: Below::new(&moved.to) }
+    }
+}
+
+impl<'r> Below<'r> {
+    fn new(from: &'r MovedFrom) -> Self {
+        let below = Some(from.below.as_str()).filter(|below| !below.is_empty());
+        Self { below, part: &from.part, ns_per_s: from.ns_per_s }
+    }
 }
 
 /// A line for each function that others call on the second side than on the first.

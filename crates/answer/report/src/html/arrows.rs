@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use analyses::lanes::Arrows;
-use analyses::path::{Example, HandoverKind, Path};
-use serde_json::{Value, json};
+use analyses::path::{Example, ExampleStep, HandoverKind, Path};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::PageReport;
 use super::columns::Columns;
@@ -12,25 +13,48 @@ use super::columns::Columns;
 /// The element that has them.
 const ID: &str = "hyperscope-arrows";
 
-/// Which arrows there are, and the lanes of the examples of the first `most` paths, step by step.
-pub(super) fn json(page: &PageReport, most: usize) -> Value {
-    let arrows = &page.arrows;
-    let lanes = |example: &Example| -> Vec<Option<u32>> {
-        let lane = |step: &analyses::path::ExampleStep| arrows.places.lane(step.place, step.on);
-        example.steps.iter().map(lane).collect()
-    };
-    let requests =
-        |path: &Path| -> Vec<Vec<Option<u32>>> { path.examples.iter().map(lanes).collect() };
-    let paths = page.path.iter().flat_map(|path| path.paths.paths.iter().take(most));
-    json!({
-        "columns_in": ID,
-        "arrows": arrows.list.len(),
-        "kinds": HandoverKind::ALL.map(HandoverKind::name),
-        "left_out": arrows.left_out,
-        "left_out_below_ns": arrows.left_out_below_ns,
-        "without_lane": arrows.without_lane,
-        "request_lanes": paths.map(requests).collect::<Vec<_>>(),
-    })
+/// Who made whom go on, as arrows between lanes.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct ArrowSet {
+    /// Id of the element that holds them.
+    columns_in: &'static str,
+    /// How many there are.
+    arrows: usize,
+    /// Kinds by their numbers: `wake`, from a wake-up to the run of the thread that was woken; `inject`, from an
+    /// interrupt raised for a vCPU to its next entry.
+    kinds: Vec<&'static str>,
+    /// Arrows that are not in the page because they took least time.
+    left_out: u64,
+    /// Those that took less may be left out; 0: none is.
+    left_out_below_ns: u64,
+    /// Arrows that are not in the page because one of their ends is in no lane that it has.
+    without_lane: u64,
+    /// For each path of `path.paths`, for each of its `examples`, for each step the place in `timeline.lanes` of
+    /// the lane where it happened; null where there is none.
+    request_lanes: Vec<Vec<Vec<Option<u32>>>>,
+}
+
+impl ArrowSet {
+    /// What the columns are about, and the lanes of the steps of requests.
+    pub(super) fn new(page: &PageReport, most: usize) -> Self {
+        let arrows = &page.arrows;
+        let lanes = |example: &Example| -> Vec<Option<u32>> {
+            let lane = |step: &ExampleStep| arrows.places.lane(step.place, step.on);
+            example.steps.iter().map(lane).collect()
+        };
+        let requests =
+            |path: &Path| -> Vec<Vec<Option<u32>>> { path.examples.iter().map(lanes).collect() };
+        let paths = page.path.iter().flat_map(|path| path.paths.paths.iter().take(most));
+        Self {
+            columns_in: ID,
+            arrows: arrows.list.len(),
+            kinds: HandoverKind::ALL.map(HandoverKind::name).to_vec(),
+            left_out: arrows.left_out,
+            left_out_below_ns: arrows.left_out_below_ns,
+            without_lane: arrows.without_lane,
+            request_lanes: paths.map(requests).collect(),
+        }
+    }
 }
 
 /// The arrows, column by column.

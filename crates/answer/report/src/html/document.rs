@@ -1,14 +1,21 @@
 //! The JSON part of a page: `hyperscope.report/1`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::findings::{self, Finding};
-use super::heat::HeatRows;
-use super::{PageReport, arrows, critical, each_exit, heat, lanes, requests};
+use super::PageReport;
+use super::arrows::ArrowSet;
+use super::critical::Critical;
+use super::each_exit::ListedExits;
+use super::findings::{Finding, FindingDocument};
+use super::heat::{HeatMap, HeatRows};
+use super::lanes::Timeline;
+use super::profile::ProfileDocument;
+use super::requests::ListedRequests;
 use crate::calls::Most;
 use crate::column::Definition;
-use crate::{Report, align_summary, boot, cpu, exits, irqs, path};
+use crate::{AlignReport, DiffReport, NestedReport};
+use crate::{align, align_summary, boot, calls, cpu, diff, exits, irqs, nested, path};
 
 /// Paths that a page shows: those that took longest, all their requests together.
 const MOST_PATHS: usize = 12;
@@ -25,49 +32,107 @@ const MOST_FUNCTIONS: usize = 300;
 /// Initcalls that a page shows of each machine: the slowest of those within no other.
 const MOST_INITCALLS: usize = 200;
 
-/// All of it, in the order of its fields. Rows that a page doesn't show are never made.
-#[derive(Debug, Serialize)]
-struct Document<'p, N, A, D> {
+/// The JSON part of a page that `hyperscope report` writes. Its columns are described in docs/formats/report.md.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Document<'p> {
     schema: &'static str,
+    /// The page's heading.
     title: &'p str,
+    /// Program and version that wrote the page.
     generator: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: Vec<&'p str>,
+    /// Times are nanoseconds; else they are ticks of the recording's clock, whatever their names say.
     nanoseconds: bool,
+    /// The moment on the host's clock that times in the page are relative to.
     origin_ns: u64,
+    /// The same as decimal digits, for readers whose numbers are not exact that far.
     origin: String,
+    /// From there to the end of the last span.
     length_ns: u64,
-    findings: Vec<Value>,
-    notes: Vec<Value>,
+    /// What stands out, in words, the most important first.
+    findings: Vec<FindingDocument<'p>>,
+    /// What recordings have no events for.
+    notes: Vec<Note<'p>>,
+    /// As exits.schema.json.
+    #[schemars(with = "OtherDocument")]
     exits: exits::Document<'p>,
+    /// The columns of exits.rows in their order, as the page names them.
     exits_columns: Vec<Definition>,
-    nested: Option<N>,
-    align: Option<A>,
+    /// As nested.schema.json; null: no nested guest ran.
+    #[schemars(with = "Option<OtherDocument>")]
+    nested: Option<nested::Document<'p>>,
+    /// As align.schema.json; null: no guest's recording was given.
+    #[schemars(with = "Option<OtherDocument>")]
+    align: Option<align::Document<'p>>,
+    /// The same, a sentence for each guest.
     align_summaries: Vec<String>,
-    heat: Value,
-    each_exit: Value,
-    timeline: Value,
-    arrows: Value,
+    /// The heat map of exits; null where none has a time.
+    heat: Option<HeatMap<'p>>,
+    /// All exits one by one, of those recordings of which they are not too many.
+    each_exit: Vec<ListedExits<'p>>,
+    /// The lanes.
+    timeline: Timeline<'p>,
+    /// Who made whom go on, as arrows between lanes.
+    arrows: ArrowSet,
+    /// Who used the CPUs: what `hyperscope cpu` prints as JSON; of threads and tasks those that ran longest.
+    #[schemars(with = "OtherDocument")]
     cpu: cpu::Document<'p>,
+    /// Handlers of interrupts: what `hyperscope irqs` prints as JSON, of each machine those that took longest;
+    /// null: their events were not recorded.
+    #[schemars(with = "Option<OtherDocument>")]
     irqs: Option<irqs::Document<'p>>,
-    profile: Option<Value>,
-    calls: Option<Value>,
+    /// Which code vCPUs ran, as `hyperscope profile --threads` has it; null: there are no vCPUs.
+    profile: Option<ProfileDocument<'p>>,
+    /// As `hyperscope calls --tree --format json` prints: the functions that took longest, stacks that take at
+    /// least 0.1%; null: no calls were recorded.
+    #[schemars(with = "Option<OtherDocument>")]
+    calls: Option<calls::Document<'p>>,
+    /// As `hyperscope path --format json` prints, the paths that took longest; null: none was found.
+    #[schemars(with = "Option<OtherDocument>")]
     path: Option<path::Document<'p>>,
-    each_request: Option<Value>,
-    critical: Option<Value>,
+    /// All requests one by one; null: there are too many, or none.
+    each_request: Option<ListedRequests<'p>>,
+    /// What a task waited for (`--critical`); null: that was not asked.
+    critical: Option<Critical<'p>>,
+    /// As `hyperscope boot --format json` prints, of initcalls those within no other that took longest; null: no
+    /// guest's boot or shutdown was recorded.
+    #[schemars(with = "Option<OtherDocument>")]
     boot: Option<boot::Document<'p>>,
-    diff: Option<D>,
+    /// As `hyperscope diff --format json` prints; null: nothing was compared.
+    #[schemars(with = "Option<OtherDocument>")]
+    diff: Option<diff::Document<'p>>,
+    /// Whether the page came from hyperscope report --serve, which answers what it asks.
     served: bool,
 }
 
+/// One recording.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Note<'p> {
+    /// Its path.
+    source: &'p str,
+    /// Parts of exits, and what would record them.
+    missing: Vec<String>,
+}
+
+/// A document that has a schema of its own.
+#[derive(JsonSchema)]
+struct OtherDocument {}
+
 pub(super) fn document<'p>(
     page: &'p PageReport,
-    heat_rows: &HeatRows,
+    findings: &'p [Finding],
+    heat_rows: &'p HeatRows,
     origin_ns: u64,
-) -> impl Serialize + use<'p> {
+) -> Document<'p> {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
     let mut all = page.exits.sources.iter().map(|one| &one.exits);
     let end_ns = page.lanes.range_ns().map_or(0, |(_, end_ns)| end_ns);
-    let missing = page.exits.sources.iter().map(|one| (&one.path, one.exits_missing()));
+    let missing = page
+        .exits
+        .sources
+        .iter()
+        .map(|source| Note { source: &source.path, missing: source.exits_missing() });
     let most = Most { functions: MOST_FUNCTIONS, threads: MOST_THREADS };
     Document {
         schema: "hyperscope.report/1",
@@ -77,31 +142,34 @@ pub(super) fn document<'p>(
         origin_ns,
         origin: origin_ns.to_string(),
         length_ns: end_ns.saturating_sub(origin_ns),
-        findings: findings::of(page).iter().map(Finding::json).collect(),
-        notes: missing.map(|(path, missing)| json!({"source": path, "missing": missing})).collect(),
+        findings: findings.iter().map(Finding::document).collect(),
+        notes: missing.collect(),
         exits: page.exits.document_of(),
         exits_columns: page.exits.definitions(),
-        nested: page.nested.as_ref().map(Report::document),
-        align: page.align.as_ref().map(Report::document),
+        nested: page.nested.as_ref().map(NestedReport::document_of),
+        align: page.align.as_ref().map(AlignReport::document_of),
         align_summaries: page
             .align
             .iter()
             .flat_map(|align| &align.guests)
             .map(align_summary)
             .collect(),
-        heat: heat::json((&page.latencies, heat_rows), &sources, origin_ns),
-        each_exit: each_exit::json(&page.each_exit, &sources, origin_ns),
-        timeline: lanes::json(&page.lanes),
-        arrows: arrows::json(page, MOST_PATHS),
+        heat: HeatMap::new((&page.latencies, heat_rows), &sources, origin_ns),
+        each_exit: ListedExits::of_all(&page.each_exit, &sources, origin_ns),
+        timeline: Timeline::new(&page.lanes),
+        arrows: ArrowSet::new(page, MOST_PATHS),
         cpu: page.cpu.document_of(MOST_THREADS),
         irqs: page.irqs.as_ref().map(|irqs| irqs.document_of(MOST_HANDLERS)),
-        profile: page.profile.as_ref().map(|profile| profile.json(origin_ns)),
+        profile: page.profile.as_ref().map(|profile| profile.document(origin_ns)),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
         path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),
-        each_request: page.path.as_ref().and_then(|path| requests::json(&path.paths, origin_ns)),
-        critical: page.critical.as_ref().map(|one| critical::json(one, &page.arrows.places)),
+        each_request: page
+            .path
+            .as_ref()
+            .and_then(|path| ListedRequests::new(&path.paths, origin_ns)),
+        critical: page.critical.as_ref().map(|one| Critical::new(one, &page.arrows.places)),
         boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MOST_INITCALLS)),
-        diff: page.diff.as_ref().map(Report::document),
+        diff: page.diff.as_ref().map(DiffReport::document_of),
         served: page.served,
         sources,
     }

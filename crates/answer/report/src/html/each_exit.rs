@@ -2,46 +2,86 @@
 
 use std::io::{self, Write};
 
-use analyses::each_exit::{ExitList, KeptExit};
-use serde_json::{Value, json};
+use analyses::each_exit::{ExitList, KeptExit, ListedGroup};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::columns::Columns;
-use crate::json::code_json;
+use crate::json::RawCode;
 
 /// The element that has the exits of a recording.
 fn id(list: &ExitList) -> String {
     format!("hyperscope-exits-{}", list.recording)
 }
 
-/// Which exits there are; lists that are not whole hold none, and are left out.
-pub(super) fn json(lists: &[ExitList], sources: &[&str], origin_ns: u64) -> Value {
-    let one = |list: &ExitList| {
-        let groups: Vec<Value> = list
-            .groups()
-            .map(|(group, exits)| {
-                json!({
-                    "vm": group.vm,
-                    "vcpu": group.vcpu,
-                    "level": group.level,
-                    "isa": group.isa.name(),
-                    "reason": group.reason,
-                    "code": code_json(&group.code),
-                    "exits": exits,
-                })
-            })
-            .collect();
+/// The exits of a recording.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct ListedExits<'p> {
+    /// The recording.
+    #[schemars(with = "String")]
+    source: Option<&'p str>,
+    /// Id of the element that holds them.
+    columns_in: String,
+    /// When the first of them began.
+    from_ns: i64,
+    /// Whether switches were recorded: else nobody knows what exits cost.
+    off_cpu_recorded: bool,
+    /// Whether polling before a halt was recorded.
+    halt_poll_recorded: bool,
+    /// Exits of one vCPU with level, reason and code in common, in the order of their columns.
+    groups: Vec<ExitGroup<'p>>,
+    /// What exits were about, and where their guests were, as columns refer to them.
+    values: &'p [String],
+}
+
+/// One of them.
+#[derive(Debug, JsonSchema, Serialize)]
+struct ExitGroup<'p> {
+    /// The VM.
+    vm: &'p str,
+    /// The vCPU's number in it.
+    vcpu: u32,
+    /// Level of the guest that exited.
+    level: u8,
+    /// Instruction set.
+    isa: &'static str,
+    /// The kernel's name of the reason.
+    reason: &'p str,
+    /// Its raw code; null: not recorded.
+    code: RawCode<'p>,
+    /// How many there are.
+    #[schemars(extend("minimum" = 1))]
+    exits: usize,
+}
+
+impl<'p> ListedExits<'p> {
+    /// Of those recordings whose exits are all there.
+    pub(super) fn of_all(lists: &'p [ExitList], sources: &[&'p str], origin_ns: u64) -> Vec<Self> {
+        let whole = lists.iter().filter(|list| list.is_whole());
+        whole.map(|list| Self::new(list, sources, origin_ns)).collect()
+    }
+
+    fn new(list: &'p ExitList, sources: &[&'p str], origin_ns: u64) -> Self {
+        let group = |(group, exits): (&'p ListedGroup, usize)| ExitGroup {
+            vm: &group.vm,
+            vcpu: group.vcpu,
+            level: group.level,
+            isa: group.isa.name(),
+            reason: &group.reason,
+            code: RawCode(&group.code),
+            exits,
+        };
         let from_ns = i128::from(first_ns(list)) - i128::from(origin_ns);
-        json!({
-            "source": sources.get(list.recording as usize),
-            "columns_in": id(list),
-            "from_ns": i64::try_from(from_ns).unwrap_or(0),
-            "off_cpu_recorded": list.recorded.off_cpu,
-            "halt_poll_recorded": list.recorded.halt_poll,
-            "groups": groups,
-            "values": list.values,
-        })
-    };
-    lists.iter().filter(|list| list.is_whole()).map(one).collect()
+        Self {
+            source: sources.get(list.recording as usize).copied(),
+            columns_in: id(list),
+            from_ns: i64::try_from(from_ns).unwrap_or(0),
+            off_cpu_recorded: list.recorded.off_cpu,
+            halt_poll_recorded: list.recorded.halt_poll,
+            groups: list.groups().map(group).collect(),
+            values: &list.values,
+        }
+    }
 }
 
 fn first_ns(list: &ExitList) -> u64 {

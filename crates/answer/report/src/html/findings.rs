@@ -6,10 +6,11 @@ mod quality;
 mod time;
 
 use analyses::advice::{About, Advice};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::PageReport;
-use crate::advice::row_json;
+use crate::advice::AdviceRow;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,18 +34,19 @@ impl Weight {
 }
 
 /// A piece of a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Piece {
-    /// The words.
+    /// Its words.
     pub text: String,
     /// To be seen at a glance.
     pub strong: bool,
 }
 
 /// Where in the page a finding can be seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Link {
-    /// The section: `exits`, `heat`, `timeline`, `nested`, `clocks`, `calls`, `path`.
+    /// The part of the page.
+    #[schemars(extend("enum" = ["exits", "heat", "timeline", "nested", "clocks", "calls", "path"]))]
     pub section: &'static str,
     /// Only this VM.
     pub vm: Option<String>,
@@ -100,21 +102,30 @@ impl Finding {
         self
     }
 
-    pub(super) fn json(&self) -> Value {
-        let pieces: Vec<Value> = self
-            .pieces
-            .iter()
-            .map(|piece| json!({"text": piece.text, "strong": piece.strong}))
-            .collect();
-        let link = self.link.as_ref().map(|link| {
-            json!({
-                "section": link.section, "vm": link.vm, "level": link.level, "reason": link.reason,
-            })
-        });
-        let advice: Vec<Value> =
-            self.advice.iter().map(|(source, one)| row_json(source, one)).collect();
-        json!({"weight": self.weight.name(), "pieces": pieces, "link": link, "advice": advice})
+    pub(super) fn document(&self) -> FindingDocument<'_> {
+        let advice = self.advice.iter();
+        FindingDocument {
+            weight: self.weight.name(),
+            pieces: &self.pieces,
+            link: self.link.as_ref(),
+            advice: advice.map(|(source, advice)| AdviceRow::new(source, advice)).collect(),
+        }
     }
+}
+
+/// A sentence.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct FindingDocument<'p> {
+    /// How much it matters; warning: numbers are less than they seem.
+    #[schemars(extend("enum" = ["info", "notice", "warning"]))]
+    weight: &'static str,
+    /// The sentence in pieces.
+    pieces: &'p [Piece],
+    /// Where in the page it can be seen; null: nowhere.
+    link: Option<&'p Link>,
+    /// Why it happens and what usually helps, as the rows of hyperscope advice; none where no rule finds its
+    /// evidence.
+    advice: Vec<AdviceRow<'p>>,
 }
 
 /// All that is to be said of a page, the most important first.

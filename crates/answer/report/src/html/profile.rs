@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use analyses::profile::{Evidence, Profile};
 use analyses::states::{Part, VcpuState};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use self::packed::{Packed, PackedRow, Whose};
 use super::columns::Columns;
@@ -104,35 +105,24 @@ impl PageProfile {
     }
 
     /// What the columns are about.
-    pub(super) fn json(&self, origin_ns: u64) -> Value {
-        let owner = |one: &Owner| {
-            json!({
-                "vm": one.vm,
-                "vcpu": one.vcpu,
-                "part": one.part.map(Part::name),
-                "tid": one.thread,
-                "comm": one.comm,
-                "time_ns": one.time_ns,
-            })
-        };
-        let state = |state: &VcpuState| json!({ "key": state.name(), "is_idle": state.is_idle() });
-        let states = VcpuState::ALL.iter().map(state);
+    pub(super) fn document(&self, origin_ns: u64) -> ProfileDocument<'_> {
+        let states = VcpuState::ALL.iter();
+        let states = states.map(|state| StateName { key: state.name(), is_idle: state.is_idle() });
         let slices = self.slices.map(|(from_ns, slice_ns, count)| {
             let from_ns = i128::from(from_ns) - i128::from(origin_ns);
-            let from_ns = i64::try_from(from_ns).unwrap_or(0);
-            json!({ "from_ns": from_ns, "slice_ns": slice_ns, "count": count })
+            Slices { from_ns: i64::try_from(from_ns).unwrap_or(0), slice_ns, count }
         });
-        json!({
-            "columns_in": ID,
-            "owners": self.owners.iter().map(owner).collect::<Vec<_>>(),
-            "states": states.chain([json!({ "key": HOST, "is_idle": false })]).collect::<Vec<_>>(),
-            "names": self.packed.names.len(),
-            "frames": self.packed.frames.len(),
-            "rows": self.packed.rows.len(),
-            "cut_ns": self.packed.cut_ns(),
-            "slices": slices,
-            "notes": self.notes,
-        })
+        ProfileDocument {
+            columns_in: ID,
+            owners: self.owners.iter().map(OwnerRow::new).collect(),
+            states: states.chain([StateName { key: HOST, is_idle: false }]).collect(),
+            names: self.packed.names.len(),
+            frames: self.packed.frames.len(),
+            rows: self.packed.rows.len(),
+            cut_ns: self.packed.cut_ns(),
+            slices,
+            notes: &self.notes,
+        }
     }
 
     /// Names, frames and rows, column by column.
@@ -140,6 +130,82 @@ impl PageProfile {
         let mut columns = Columns::begin(ID, out)?;
         self.packed.write(&mut columns)?;
         columns.end()
+    }
+}
+
+/// Which code vCPUs ran, as `hyperscope profile --threads` has it; null: there are no vCPUs.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct ProfileDocument<'p> {
+    /// Id of the element that holds names, frames and rows.
+    columns_in: &'static str,
+    /// vCPUs, and after them other threads that work for VMs; where no vCPU is recorded, the threads that were
+    /// sampled.
+    owners: Vec<OwnerRow<'p>>,
+    /// What rows can be of, in the order of their numbers.
+    states: Vec<StateName>,
+    /// How many names there are.
+    names: usize,
+    /// How many frames there are.
+    frames: usize,
+    /// How many rows there are.
+    rows: usize,
+    /// Time of rows whose stacks were cut short, as too many frames would have been needed.
+    cut_ns: u64,
+    /// How time is cut into slices; null: it is not.
+    slices: Option<Slices>,
+    /// What a reader of the profile must know.
+    notes: &'p [String],
+}
+
+/// One of them.
+#[derive(Debug, JsonSchema, Serialize)]
+struct OwnerRow<'p> {
+    /// The VM, or a guest that was sampled by itself; empty: the host.
+    vm: &'p str,
+    /// The vCPU's number in it; null: it is another thread.
+    vcpu: Option<u32>,
+    /// What another thread does for the VM; null: it is a vCPU, or there is no VM.
+    part: Option<&'static str>,
+    /// The thread.
+    tid: u32,
+    /// Its name; null: not recorded.
+    comm: Option<&'p str>,
+    /// Of a vCPU the time from its first event to its last, of another thread that on CPUs, or what its samples
+    /// stand for.
+    time_ns: u64,
+}
+
+/// A state.
+#[derive(Debug, JsonSchema, Serialize)]
+struct StateName {
+    /// Its name; `host`: another thread ran.
+    key: &'static str,
+    /// Whether the guest had nothing to do.
+    is_idle: bool,
+}
+
+/// How time is cut into slices; null: it is not.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Slices {
+    /// When the first slice begins.
+    from_ns: i64,
+    /// How wide a slice is.
+    #[schemars(extend("minimum" = 1))]
+    slice_ns: u64,
+    /// How many there are.
+    count: u32,
+}
+
+impl<'p> OwnerRow<'p> {
+    fn new(owner: &'p Owner) -> Self {
+        Self {
+            vm: &owner.vm,
+            vcpu: owner.vcpu,
+            part: owner.part.map(Part::name),
+            tid: owner.thread,
+            comm: owner.comm.as_deref(),
+            time_ns: owner.time_ns,
+        }
     }
 }
 

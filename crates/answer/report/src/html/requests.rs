@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use analyses::path::{ListedRequest, Path, Paths};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::columns::Columns;
 
@@ -32,25 +33,47 @@ fn groups(paths: &Paths) -> Vec<Group<'_>> {
     groups
 }
 
-/// Which requests there are; null where the page does not have all of them.
-pub(super) fn json(paths: &Paths, origin_ns: u64) -> Option<Value> {
-    if !paths.are_listed {
-        return None;
-    }
-    let one = |group: &Group<'_>| {
-        json!({
-            "vm": group.path.and_then(|path| path.vm.as_deref()),
-            "path": group.path.map(|path| path.name.as_str()),
-            "requests": group.requests.len(),
+/// All requests one by one; null: there are too many, or none.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct ListedRequests<'p> {
+    /// Id of the element that holds them.
+    columns_in: &'static str,
+    /// When the first of them began.
+    from_ns: i64,
+    /// Requests of one path, in the order of their columns.
+    groups: Vec<RequestGroup<'p>>,
+}
+
+/// One of them.
+#[derive(Debug, JsonSchema, Serialize)]
+struct RequestGroup<'p> {
+    /// The VM; null: no VM's, or those of several paths.
+    vm: Option<&'p str>,
+    /// The path; null: those of all further paths.
+    path: Option<&'p str>,
+    /// How many.
+    requests: usize,
+}
+
+impl<'p> ListedRequests<'p> {
+    /// What the columns are about; none: there are too many requests, or none.
+    pub(super) fn new(paths: &'p Paths, origin_ns: u64) -> Option<Self> {
+        if !paths.are_listed {
+            return None;
+        }
+        let group = |group: &Group<'p>| RequestGroup {
+            vm: group.path.and_then(|path| path.vm.as_deref()),
+            path: group.path.map(|path| path.name.as_str()),
+            requests: group.requests.len(),
+        };
+        let groups = groups(paths);
+        let from_ns = i128::from(first_ns(&groups)) - i128::from(origin_ns);
+        Some(Self {
+            columns_in: ID,
+            from_ns: i64::try_from(from_ns).unwrap_or(0),
+            groups: groups.iter().map(group).collect(),
         })
-    };
-    let groups = groups(paths);
-    let from_ns = i128::from(first_ns(&groups)) - i128::from(origin_ns);
-    Some(json!({
-        "columns_in": ID,
-        "from_ns": i64::try_from(from_ns).unwrap_or(0),
-        "groups": groups.iter().map(one).collect::<Vec<_>>(),
-    }))
+    }
 }
 
 /// When the first of all requests began.

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sources::Recording;
 
 use super::{FileInfo, InfoReport};
 use crate::units::time;
 
 /// How long a guest was recorded while its host was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Covered {
     /// The guest.
     pub guest: String,
-    /// How long: by the recorder, else from the first of its events to the last.
+    /// How long it was recorded: by the recorder, or from the first of its events to the last where its host is
+    /// among the files.
     pub time_ns: u64,
     /// How long its host was.
     pub of_ns: u64,
@@ -24,10 +26,6 @@ impl Covered {
     pub(super) fn fact(&self) -> (&'static str, String) {
         let Self { guest, time_ns, of_ns } = self;
         ("recorded", format!("{guest}: {} of {}", time(*time_ns, true), time(*of_ns, true)))
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({"guest": self.guest, "time_ns": self.time_ns, "of_ns": self.of_ns})
     }
 }
 

@@ -3,7 +3,7 @@
 use analyses::distribution::Distribution;
 use analyses::irqs::{HandlerRow, HandlerSums, Irqs};
 
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Kind, Unit};
 
 /// The one table there is.
 pub(super) const TABLE: &str = "handlers";
@@ -45,6 +45,12 @@ impl Row<'_> {
     }
 }
 
+impl<'r> Described for Row<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
+
 /// All columns, in the order of JSON and CSV.
 pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
     let mut columns = names();
@@ -65,7 +71,7 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
             ("kind", "kind"),
             "irq: of a device's interrupt. vector: of one that the architecture keeps, such as the local timer. ipi: of a call by another CPU. softirq: of a soft interrupt.",
             |row: &Row<'_>| Some(row.of.kind.name().to_owned()),
-        )
+        ).one_of(["irq", "vector", "ipi", "softirq"])
         .shown(TABLE, 0),
         Column::number(
             ("number", "number"),
@@ -121,7 +127,7 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         .shown_if(TABLE, 3, |row| row.of.sums.durations.count() != row.of.sums.begun),
         Column::any(
             ("rate", "per second"),
-            Unit::Count,
+            (Unit::Count, Kind::Ratio),
             "Runs in a second of the recording of its machine.",
             |row: &Row<'_>| column::Cell::Ratio(row.rate()),
         )
@@ -199,22 +205,34 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         time(
             ("duration_mean", "mean"),
-            "From beginning to end, with what interrupted it, on average.",
+            "From beginning to end, with what interrupted it, on average. Null: no run was seen ending.",
             3,
             |sums| sums.durations.mean().map(|mean| mean.round() as u64),
         ),
-        time(("duration_p50", "p50"), "The same of the median run.", 2, |sums| {
-            percentile(&sums.durations, 0)
-        }),
-        time(("duration_p90", "p90"), "The same that 90% don't exceed.", 7, |sums| {
-            percentile(&sums.durations, 1)
-        }),
-        time(("duration_p99", "p99"), "The same that 99% don't exceed.", 1, |sums| {
-            percentile(&sums.durations, 2)
-        }),
-        time(("duration_max", "longest"), "The same of the longest run.", 1, |sums| {
-            sums.durations.max()
-        }),
+        time(
+            ("duration_p50", "p50"),
+            "The same of the median run. Null: no run was seen ending.",
+            2,
+            |sums| percentile(&sums.durations, 0),
+        ),
+        time(
+            ("duration_p90", "p90"),
+            "The same that 90% don't exceed. Null: no run was seen ending.",
+            7,
+            |sums| percentile(&sums.durations, 1),
+        ),
+        time(
+            ("duration_p99", "p99"),
+            "The same that 99% don't exceed. Null: no run was seen ending.",
+            1,
+            |sums| percentile(&sums.durations, 2),
+        ),
+        time(
+            ("duration_max", "longest"),
+            "The same of the longest run. Null: no run was seen ending.",
+            1,
+            |sums| sums.durations.max(),
+        ),
     ]
 }
 
@@ -234,13 +252,21 @@ fn delays<'r>() -> Vec<Column<Row<'r>>> {
         ),
         time(
             ("delay_p50", "due p50"),
-            "From when a soft interrupt became due to its handler's beginning, of the median run.",
+            "From when a soft interrupt became due to its handler's beginning, of the median run. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
             5,
             |delays| percentile(delays, 0),
         ),
-        time(("delay_p99", "due p99"), "The same that 99% don't exceed.", 2, |delays| {
-            percentile(delays, 2)
-        }),
-        time(("delay_max", "due longest"), "The same of the longest.", 6, Distribution::max),
+        time(
+            ("delay_p99", "due p99"),
+            "The same that 99% don't exceed. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
+            2,
+            |delays| percentile(delays, 2),
+        ),
+        time(
+            ("delay_max", "due longest"),
+            "The same of the longest. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
+            6,
+            Distribution::max,
+        ),
     ]
 }

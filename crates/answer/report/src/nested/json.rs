@@ -2,83 +2,174 @@
 
 use analyses::msr_names::msr_name;
 use analyses::nested::{AncillaryRow, Nested, NestedRow};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{NestedReport, per_exit};
-use crate::json::{Times, code_json};
-use crate::losses;
+use crate::json::{RawCode, times};
+use crate::losses::LossSums;
 
-/// Docs/formats/nested.md says what each field is.
-#[derive(Debug, Serialize)]
-pub(super) struct Document<'n> {
+/// What `hyperscope nested --format json` prints: exits of nested guests and what they cost. See
+/// docs/formats/nested.md.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Document<'n> {
     schema: &'static str,
+    /// Paths of the recordings, as they were named.
     sources: Vec<&'n str>,
-    losses: Value,
+    /// What the recording lost, over all sources.
+    losses: LossSums,
+    /// Exits per VM and level.
     levels: Vec<Level<'n>>,
+    /// One per VM and reason, the costliest first; then those that wait for work, and last those after which level
+    /// 2 was not seen to run again.
     rows: Vec<Row<'n>>,
 }
 
-#[derive(Debug, Serialize)]
+/// One VM.
+#[derive(Debug, JsonSchema, Serialize)]
 struct Level<'n> {
+    /// Path of the recording.
     source: &'n str,
+    /// Its name.
     vm: &'n str,
+    /// Its own exits.
     level1: u64,
+    /// Exits of guests inside it.
     level2: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// Exits of level 2 of one VM and one hardware reason.
+#[derive(Debug, JsonSchema, Serialize)]
 struct Row<'n> {
+    /// Path of the recording.
     source: &'n str,
+    /// The VM that has guests of its own.
     vm: &'n str,
+    #[schemars(extend("const" = 2))]
     level: u8,
+    /// Instruction set; see hyperscope.exits/1.
+    #[schemars(extend("enum" = ["vmx", "svm", "arm64", "s390", "riscv", "powerpc", "loongarch", "unknown"]))]
     isa: &'static str,
+    /// The kernel's symbol for the hardware's reason.
     reason: &'n str,
-    code: Value,
+    /// The raw code: a number, or "ret:esr_ec" on arm64.
+    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
+    code: RawCode<'n>,
+    /// Exits.
     count: u64,
+    /// Those injected into level 1, which has to deal with them.
     reflected: u64,
+    /// The others: count less reflected.
     handled_by_host: u64,
+    /// What reflected exits were injected as, the most frequent first; often the hardware's reason.
     injected_as: Vec<Injected<'n>>,
     #[serde(flatten)]
-    times: Times<7>,
+    times: RowTimes,
+    /// Exits of this reason mean waiting for work: their times are how long level 1 and the host idled, and factor
+    /// counts what level 1 did meanwhile.
     waiting: bool,
+    /// Reflected exits whose way back into level 2 was seen whole.
     round_trips: u64,
+    /// Reflected exits after which level 2 was not seen to run again.
     unfinished: u64,
+    /// Level-1 exits between the injection and level 2 running again, by reason, the most frequent first.
     ancillary: Vec<Ancillary<'n>>,
+    /// Exits the host took for each level-2 exit, itself included.
+    #[schemars(extend("minimum" = 0))]
     factor: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
+/// An injected reason.
+#[derive(Debug, JsonSchema, Serialize)]
 struct Injected<'n> {
+    /// The kernel's symbol.
     reason: &'n str,
-    code: Value,
+    /// The raw code: a number, or "ret:esr_ec" on arm64.
+    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
+    code: RawCode<'n>,
+    /// Exits.
     count: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// Level-1 exits of one reason.
+#[derive(Debug, JsonSchema, Serialize)]
 struct Ancillary<'n> {
+    /// The kernel's symbol for the reason.
     reason: &'n str,
-    code: Value,
+    /// The raw code: a number, or "ret:esr_ec" on arm64.
+    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
+    code: RawCode<'n>,
+    /// Exits.
     count: u64,
+    /// count divided by reflected of the row above.
+    #[schemars(extend("minimum" = 0))]
     per_exit: Option<f64>,
     #[serde(flatten)]
-    time: Times<3>,
+    time: AncillaryTimes,
+    /// Model-specific registers that these exits read or wrote, the most frequent first: as far as kvm:kvm_msr was
+    /// recorded, and the first 256 that were seen.
     msrs: Vec<Msr>,
+    /// Exits by which level 1 had level 2 run of which it is known what it had changed in level 2's control block:
+    /// as far as a probe on enter_svm_guest_mode was recorded (record --nested-writes).
     vmcb_runs: u64,
+    /// Groups of fields of the control block that level 1 said it had changed, the most frequent first; behind them
+    /// the two that KVM always calls changed.
     vmcb_changed: Vec<VmcbGroup>,
 }
 
-#[derive(Debug, Serialize)]
+/// One register.
+#[derive(Debug, JsonSchema, Serialize)]
 struct Msr {
+    /// Its number.
     msr: u64,
+    /// Its name in the processors' manuals. Null: not known here.
     name: Option<&'static str>,
+    /// Exits.
     count: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// One group.
+#[derive(Debug, JsonSchema, Serialize)]
 struct VmcbGroup {
+    /// What the group is: one of the clean bits of AMD's manual.
     group: &'static str,
+    /// Runs before which it had changed, of vmcb_runs.
     count: u64,
+}
+
+times! {
+    /// What exits of one reason took.
+    struct RowTimes {
+        /// own_ns and the times of all ancillary exits: what the host spent.
+        time = "time",
+        /// Sum of the times from exit to entry of the level-2 exits themselves.
+        own = "own",
+        /// Of the level-2 exits and of the level-1 exits they brought about, the time in which the CPU worked on
+        /// them, the work before the exit events included. Nanoseconds. Null: the recording doesn't separate it
+        /// from waiting.
+        cost = "cost",
+        /// Of time_ns, off the CPU and polling before that. Nanoseconds. Null: the recording doesn't show it.
+        waited = "waited",
+        /// Time level 1 ran between its ancillary exits, of round trips seen whole.
+        level1_guest = "level1_guest",
+        /// Mean time from a reflected exit until level 2 runs again; null where none was seen whole.
+        round_trip_mean = "round_trip_mean",
+        /// Longest of those.
+        round_trip_max = "round_trip_max",
+    }
+}
+
+times! {
+    /// What ancillary exits of one reason took.
+    struct AncillaryTimes {
+        /// Sum of their times from exit to entry.
+        time = "time",
+        /// Time in which the CPU worked on them, the work before the exit events included. Nanoseconds. Null: the
+        /// recording doesn't separate it from waiting.
+        cost = "cost",
+        /// Of time_ns, off the CPU and polling before that. Nanoseconds. Null: the recording doesn't show it.
+        waited = "waited",
+    }
 }
 
 impl<'n> Document<'n> {
@@ -89,7 +180,7 @@ impl<'n> Document<'n> {
         Self {
             schema: "hyperscope.nested/1",
             sources: sources.clone().map(|(path, _)| path.as_str()).collect(),
-            losses: losses::json(all().map(|nested| &nested.losses), dropped),
+            losses: LossSums::new(all().map(|nested| &nested.losses), dropped),
             levels: sources.clone().flat_map(|(path, nested)| levels(path, nested)).collect(),
             rows: sources.flat_map(|(path, nested)| rows(path, nested)).collect(),
         }
@@ -111,7 +202,7 @@ impl<'n> Row<'n> {
         let injected = row.injected_as.iter();
         let injected = injected.map(|(reason, code, count)| Injected {
             reason,
-            code: code_json(code),
+            code: RawCode(code),
             count: *count,
         });
         Self {
@@ -120,23 +211,21 @@ impl<'n> Row<'n> {
             level: 2,
             isa: row.isa.name(),
             reason: &row.reason,
-            code: code_json(&row.code),
+            code: RawCode(&row.code),
             count: row.count,
             reflected: row.reflected,
             handled_by_host: row.count - row.reflected,
             injected_as: injected.collect(),
-            times: Times(
-                ns,
-                [
-                    ("time", Some(row.time_ns())),
-                    ("own", Some(row.durations.sum())),
-                    ("cost", row.cost().cost_ns),
-                    ("waited", row.cost().waited_ns),
-                    ("level1_guest", Some(row.level1_ns)),
-                    ("round_trip_mean", trips.mean().map(|mean| mean.round() as u64)),
-                    ("round_trip_max", trips.max()),
-                ],
-            ),
+            times: RowTimes {
+                in_ns: ns,
+                time: Some(row.time_ns()),
+                own: Some(row.durations.sum()),
+                cost: row.cost().cost_ns,
+                waited: row.cost().waited_ns,
+                level1_guest: Some(row.level1_ns),
+                round_trip_mean: trips.mean().map(|mean| mean.round() as u64),
+                round_trip_max: trips.max(),
+            },
             waiting: row.waiting,
             round_trips: trips.count(),
             unfinished: row.unfinished,
@@ -152,17 +241,15 @@ impl<'n> Ancillary<'n> {
         let group = |(group, count)| VmcbGroup { group, count };
         Self {
             reason: &one.reason,
-            code: code_json(&one.code),
+            code: RawCode(&one.code),
             count: one.count,
             per_exit: per_exit(row, one),
-            time: Times(
-                ns,
-                [
-                    ("time", Some(one.durations.sum())),
-                    ("cost", one.cost.cost_ns),
-                    ("waited", one.cost.waited_ns),
-                ],
-            ),
+            time: AncillaryTimes {
+                in_ns: ns,
+                time: Some(one.durations.sum()),
+                cost: one.cost.cost_ns,
+                waited: one.cost.waited_ns,
+            },
             msrs: one.msrs.iter().map(msr).collect(),
             vmcb_runs: one.vmcb.runs,
             vmcb_changed: one.vmcb.groups().into_iter().map(group).collect(),

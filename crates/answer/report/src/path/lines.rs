@@ -4,7 +4,7 @@ use analyses::distribution::Distribution;
 use analyses::path::{ExampleOf, ExampleStep, Hop, Path, Paths};
 
 use super::PER_MILLE;
-use crate::column::{self, Cell, Column, Unit};
+use crate::column::{self, Column, Unit};
 
 /// The hops of a path.
 pub(super) const HOPS: &str = "hops";
@@ -136,8 +136,8 @@ fn counts<'p>() -> Vec<Column<Line<'p>>> {
             "Ways of the path that differ by optional steps.",
             |line: &Line<'_>| Some(line.path.variants),
         ),
-        Column::any(("path", "path"), Unit::Id, "Number of the path.", |line: &Line<'_>| {
-            Cell::Number(Some(line.number as u64))
+        Column::number(("path", "path"), Unit::Id, "Number of the path.", |line: &Line<'_>| {
+            Some(line.number as u64)
         }),
     ]
 }

@@ -3,10 +3,16 @@
 use analyses::profile::CodeFrame;
 
 use super::lines::{Line, Modes};
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 /// The one table there is.
 pub(super) const TABLE: &str = "profile";
+
+impl<'r> Described for Line<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
 
 /// All columns, in the order of JSON and CSV.
 pub(super) fn columns<'r>() -> Vec<Column<Line<'r>>> {
@@ -114,8 +120,7 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
                 };
                 Some(if is_guests { one.key.vm } else { "host" }.to_owned())
             },
-        )
-        .null("rows are of both"),
+        ),
         Column::number(
             ("level", "level"),
             Unit::Level,
@@ -125,7 +130,7 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
         .null("rows are of all levels")
         .shown_if(TABLE, 4, |one| one.key.level.is_some_and(|level| level > 1))
         .after("vm"),
-        Column::text(("vm", "VM"), "The VM.", |one: &Line<'_>| {
+        Column::text(("vm", "VM"), "The VM; null: it is a host's thread, and no vCPU is recorded.", |one: &Line<'_>| {
             Some(one.key.vm.to_owned()).filter(|vm| !vm.is_empty())
         })
         .null("it is a host's thread, and no vCPU is recorded")
@@ -133,11 +138,11 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
         .missing("-"),
         Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |one: &Line<'_>| {
             one.key.vcpu.map(u64::from)
-        })
+        }).null("it is another thread, or no vCPU is recorded")
         .only_in_json(),
         Column::text(
             ("comm", "thread"),
-            "The guest's thread, or that of the vCPU.",
+            "The guest's thread that ran, where its recording says; of the host's states the vCPU's thread.",
             |one: &Line<'_>| one.key.comm.map(str::to_owned),
         )
         .null("it is not known, or rows are not of threads")
@@ -148,11 +153,10 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
 
 fn what<'r>() -> Vec<Column<Line<'r>>> {
     vec![
-        Column::text(("state", "state"), "What the vCPU did, as in cpu.", |one: &Line<'_>| {
+        Column::text(("state", "state"), "What the vCPU did: the states of `hyperscope cpu`. Of a guest without a recording of its own that says, guest_user or guest_kernel by the address of the code: the upper half of addresses is taken for the kernel's. host: a thread that is no vCPU ran (`--threads`); those rows are on top of the time of vCPUs.", |one: &Line<'_>| {
             let state = one.key.state.map(|state| state.name().to_owned());
             state.or_else(|| one.key.part.map(|_| "host".to_owned()))
         })
-        .null("rows are not of states")
         .shown_if_known(TABLE, 0),
         Column::text(
             ("reason", "exit"),
@@ -194,21 +198,23 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         .only_in_tables()
         .shown_if_known(TABLE, 2)
         .missing("-"),
-        Column::number(("samples", "samples"), Unit::Count, "Samples.", |one: &Line<'_>| {
-            Some(one.time.samples)
-        })
+        Column::number(
+            ("samples", "samples"),
+            Unit::Count,
+            "Samples that the row is made of; 0: its time is known without.",
+            |one: &Line<'_>| Some(one.time.samples),
+        )
         .shown(TABLE, 1),
         Column::time(
             ("ci_low", "from"),
-            "Lower end of an interval of 95% of the time, if each sample were drawn by itself.",
+            "Lower end of an interval of 95% of the time, if each sample were drawn by itself. The time itself where it needs no sample.",
             |one: &Line<'_>| Some(one.time.low_ns),
         ),
         Column::time(("ci_high", "to"), "Its upper end.", |one: &Line<'_>| Some(one.time.high_ns)),
         Column::text(
             ("evidence", "evidence"),
-            "What says which code ran: samples of the guest's agent, exits, samples of the host, or none; several of \
-             rows put together, as agent+host.",
+            "What says which code ran. host: samples that the host took. agent: samples that the guest took of itself, with the shares of functions that the host saw. exits: where the guest was when interrupts of the host ended its run. none: nothing; `stack` is empty.",
             |one: &Line<'_>| Some(one.evidence.name()),
-        ),
+        ).one_of(["host", "agent", "exits", "none"]),
     ]
 }

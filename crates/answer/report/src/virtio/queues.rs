@@ -4,7 +4,7 @@ use analyses::distribution::Distribution;
 use analyses::virtio::{VirtQueue, Virtio};
 
 use super::mean;
-use crate::column::{self, Column, Unit};
+use crate::column::{self, Column, Described, Unit};
 
 /// The one table there is.
 pub(super) const TABLE: &str = "queues";
@@ -20,6 +20,12 @@ pub(super) struct Row<'r> {
 impl column::Row for Row<'_> {
     fn is_nanoseconds(&self) -> bool {
         self.virtio.nanoseconds
+    }
+}
+
+impl<'r> Described for Row<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
     }
 }
 
@@ -104,7 +110,7 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 2),
         number(
             ("written_bytes", "written"),
-            "Bytes that the device says it wrote, of buffers taken back.",
+            "Bytes that the device says it wrote, of buffers taken back. Null: not recorded, as by kernels before 6.9, or no buffer was taken back.",
             |one| one.written,
         )
         .null("Not recorded, as by kernels before 6.9, or no buffer was taken back.")
@@ -129,7 +135,7 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
             .shown(TABLE, 0),
         number(
             ("kicks_avoided", "avoided"),
-            "Times that the host had not to be notified of new buffers: it still worked on others.",
+            "Times that the host had not to be notified of new buffers: it still worked on others, or looks by itself.",
             |one| Some(one.kicks_avoided),
         )
         .shown(TABLE, 1),
@@ -188,19 +194,33 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
         ),
         time(
             ("latency_mean", "mean"),
-            "From handing a buffer over to taking it back, on average.",
+            "From handing a buffer over to taking it back, on average. Null: no buffer came back that was seen going.",
             5,
             mean,
         ),
-        time(("latency_p50", "p50"), "The same of the median one.", 0, |of| {
-            of.percentiles(PER_MILLE)[0]
-        }),
-        time(("latency_p90", "p90"), "The same that 90% don't exceed.", 7, |of| {
-            of.percentiles(PER_MILLE)[1]
-        }),
-        time(("latency_p99", "p99"), "The same that 99% don't exceed.", 0, |of| {
-            of.percentiles(PER_MILLE)[2]
-        }),
-        time(("latency_max", "longest"), "The same of the longest one.", 3, Distribution::max),
+        time(
+            ("latency_p50", "p50"),
+            "The same of the median one. Null: no buffer came back that was seen going.",
+            0,
+            |of| of.percentiles(PER_MILLE)[0],
+        ),
+        time(
+            ("latency_p90", "p90"),
+            "The same that 90% don't exceed. Null: no buffer came back that was seen going.",
+            7,
+            |of| of.percentiles(PER_MILLE)[1],
+        ),
+        time(
+            ("latency_p99", "p99"),
+            "The same that 99% don't exceed. Null: no buffer came back that was seen going.",
+            0,
+            |of| of.percentiles(PER_MILLE)[2],
+        ),
+        time(
+            ("latency_max", "longest"),
+            "The same of the longest one. Null: no buffer came back that was seen going.",
+            3,
+            Distribution::max,
+        ),
     ]
 }

@@ -3,7 +3,7 @@
 use analyses::vmm::{CallSum, CalledBy, VmmCalls, VmmExits, VmmThread};
 
 use super::row::{self, Row, kind};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 /// The table of calls.
 pub(super) const TABLE: &str = "calls";
@@ -23,6 +23,12 @@ fn thread<'r>(row: &Of<'r>) -> Option<&'r VmmThread> {
     match row.of.by {
         CalledBy::Thread(at) => row.source.vmm.threads.get(at),
         CalledBy::Exits(_) => None,
+    }
+}
+
+impl<'r> Described for Of<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
     }
 }
 

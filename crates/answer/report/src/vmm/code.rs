@@ -3,7 +3,7 @@
 use analyses::vmm::{VmmCode, VmmExits};
 
 use super::row::{self, Row, kind};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 /// The table of code.
 pub(super) const TABLE: &str = "code";
@@ -12,6 +12,12 @@ pub(super) type Of<'r> = Row<'r, VmmCode>;
 
 fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
     row.source.vmm.exits.get(row.of.exits)
+}
+
+impl<'r> Described for Of<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
 }
 
 pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
@@ -43,6 +49,7 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
             "The part of the exits' time: return, signals, device, lock, calls, back, not_split.",
             |row: &Of<'_>| Some(row.of.part.name().to_owned()),
         )
+        .one_of(["return", "signals", "device", "lock", "calls", "back", "not_split"])
         .shown(TABLE, 0),
         Column::text(
             ("function", "function"),
@@ -59,6 +66,7 @@ fn sums<'r>() -> Vec<Column<Of<'r>>> {
         Column::number(("samples", "samples"), Unit::Count, "Samples in it.", |row: &Of<'_>| {
             Some(row.of.samples)
         })
+        .at_least(1)
         .shown(TABLE, 0),
         Column::time(
             ("time", "about"),

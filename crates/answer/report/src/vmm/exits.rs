@@ -3,12 +3,19 @@
 use analyses::vmm::{ExitSplit, VmmExits};
 
 use super::row::{Row, address, code, kind};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Kind, Unit};
+use crate::json::RawCode;
 
 /// The table of exits.
 pub(super) const TABLE: &str = "exits";
 
 pub(super) type Of<'r> = Row<'r, VmmExits>;
+
+impl<'r> Described for Of<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
 
 pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
     let mut columns = names();
@@ -40,10 +47,10 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         .shown(TABLE, 0),
         Column::any(
             ("code", "code"),
-            Unit::Text,
-            "The raw code, as exits has it.",
+            (Unit::Text, Kind::NumberOrText),
+            "The raw code, as exits has it. Null: a text has names of reasons alone.",
             |row: &Of<'_>| code(&row.of.code),
-        ),
+        ).matching(RawCode::PAIR),
         Column::text(
             ("about", "about"),
             "What address is: port, gpa (guest physical address), msr, hypercall, cpuid_leaf.",
@@ -105,27 +112,37 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
     vec![
         part(
             ("return", "return"),
-            "From kvm_userspace_exit to the return of the ioctl.",
+            "From kvm_userspace_exit to the return of the ioctl. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
             |one| one.return_ns,
         ),
         part(
             ("signals", "signals"),
-            "Handlers of signals, and calls about which signals are let through.",
+            "Handlers of signals, and calls about which signals are let through. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             3,
             |one| one.signals_ns,
         ),
         part(
             ("device", "device"),
-            "The VMM's own code: its main loop's and its devices'.",
+            "The VMM's own code: its main loop's and its devices'. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             1,
             |one| one.device_ns,
         ),
-        part(("lock", "locks"), "Running in futex calls.", 2, |one| one.lock_ns),
-        part(("calls", "calls"), "Running in other system calls.", 1, |one| one.calls_ns),
+        part(
+            ("lock", "locks"),
+            "Running in futex calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            2,
+            |one| one.lock_ns,
+        ),
+        part(
+            ("calls", "calls"),
+            "Running in other system calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            1,
+            |one| one.calls_ns,
+        ),
         part(
             ("back", "way back"),
-            "From the ioctl of KVM_RUN to where KVM loads the guest's state; to the entry, where no event says so.",
+            "From the ioctl of KVM_RUN to where KVM loads the guest's state; to the entry, where no event says so. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
             |one| one.back_ns,
         ),
@@ -149,14 +166,27 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
         .null("As of user_ns.")
         .shown(TABLE, 1)
         .missing("?"),
-        part(("lock_wait", "in locks"), "Asleep in futex calls.", 3, |one| one.lock_wait_ns),
-        part(("call_wait", "in calls"), "Asleep in other system calls.", 3, |one| one.call_wait_ns),
-        part(("blocked", "blocked"), "Asleep elsewhere, as in page faults.", 5, |one| {
-            one.blocked_ns
-        }),
+        part(
+            ("lock_wait", "in locks"),
+            "Asleep in futex calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            3,
+            |one| one.lock_wait_ns,
+        ),
+        part(
+            ("call_wait", "in calls"),
+            "Asleep in other system calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            3,
+            |one| one.call_wait_ns,
+        ),
+        part(
+            ("blocked", "blocked"),
+            "Asleep elsewhere, as in page faults. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            5,
+            |one| one.blocked_ns,
+        ),
         part(
             ("run_queue", "run queue"),
-            "Without a CPU though the thread could have run: preempted, or woken and not on its CPU yet.",
+            "Without a CPU though the thread could have run: preempted, or woken and not on its CPU yet. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             4,
             |one| one.run_queue_ns,
         ),

@@ -3,12 +3,18 @@
 use analyses::vmm::VmmLock;
 
 use super::row::{self, Row};
-use crate::column::{Column, Unit};
+use crate::column::{Column, Described, Unit};
 
 /// The table of locks.
 pub(super) const TABLE: &str = "locks";
 
 pub(super) type Of<'r> = Row<'r, VmmLock>;
+
+impl<'r> Described for Of<'r> {
+    fn all_columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
 
 pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
     let mut columns = names();

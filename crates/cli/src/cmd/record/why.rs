@@ -1,9 +1,10 @@
 //! Why a session was dumped, and what its figures say: `why.json` and `why.txt` in it.
 
-use live::{Change, Changes, ExitFigures};
+use live::{Change, Changes, ExitFigures, ReasonOf};
 use printable::line;
 use recorder::flight::{Dumped, Trigger, TriggerKind};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The document's name and version.
 const SCHEMA: &str = "hyperscope.why/1";
@@ -11,6 +12,78 @@ const SCHEMA: &str = "hyperscope.why/1";
 const MOST_EXITS: usize = 20;
 /// A share of time waiting for a CPU that is worth a sentence, where it has grown.
 const MUCH_WAITING: f64 = 0.05;
+
+/// why.json in a session that a flight recorder dumped: the trigger, figures before and at it, the finding in
+/// words. See docs/flight.md.
+#[derive(JsonSchema, Serialize)]
+struct Document<'w> {
+    schema: &'static str,
+    /// Why it was dumped.
+    trigger: &'w Trigger,
+    /// Live figures. Null: none were watched, or none before the trigger.
+    figures: Option<Figures<'w>>,
+    /// Sentences.
+    #[schemars(extend("minItems" = 1))]
+    finding: &'w [String],
+    /// Commands that show more, for the folder with the session.
+    commands: &'w [String],
+}
+
+/// Live figures. Null: none were watched, or none before the trigger.
+#[derive(JsonSchema, Serialize)]
+struct Figures<'w> {
+    /// How long the time before was.
+    before_ns: u64,
+    /// How long the time at the trigger was.
+    at_ns: u64,
+    /// By VM.
+    run_queue: Vec<ChangedWaits<'w>>,
+    /// Exits that don't wait, those that cost most first: at most 20.
+    exits: Vec<ChangedExits<'w>>,
+}
+
+/// Shares of time in which the VM's vCPUs waited for a CPU.
+#[derive(JsonSchema, Serialize)]
+struct ChangedWaits<'w> {
+    /// The VM.
+    vm: &'w str,
+    /// Before. Null: it was not there.
+    #[schemars(extend("minimum" = 0))]
+    before: Option<f64>,
+    /// At the trigger. Null: it was not there any more.
+    #[schemars(extend("minimum" = 0))]
+    at: Option<f64>,
+}
+
+/// Exits of a VM, level and reason.
+#[derive(JsonSchema, Serialize)]
+struct ChangedExits<'w> {
+    /// The VM.
+    vm: &'w str,
+    /// 1: a guest of this host; 2: a guest inside those.
+    level: u8,
+    /// The kernel's name.
+    reason: &'w str,
+    /// Exits in that time. Null: there were none.
+    before: Option<ExitsThen>,
+    /// Exits in that time. Null: there were none.
+    at: Option<ExitsThen>,
+}
+
+/// Exits in that time. Null: there were none.
+#[derive(JsonSchema, Serialize)]
+struct ExitsThen {
+    /// Exits a second.
+    #[schemars(extend("minimum" = 0))]
+    per_s: f64,
+    /// What handling them took on a CPU, of a second.
+    #[schemars(extend("minimum" = 0))]
+    cost_ns_per_s: f64,
+    /// Median of times from exit to entry, by a histogram. Null: none has an entry.
+    p50_ns: Option<u64>,
+    /// Their 99th percentile.
+    p99_ns: Option<u64>,
+}
 
 /// The two files' contents.
 pub(super) fn files(
@@ -21,14 +94,11 @@ pub(super) fn files(
     let finding = finding(trigger, changes);
     let session = dumped.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let commands = commands(&session, changes);
-    let document = json!({
-        "schema": SCHEMA,
-        "trigger": trigger,
-        "figures": changes.map(figures),
-        "finding": finding,
-        "commands": commands,
-    });
-    let json = format!("{document:#}\n");
+    let figures = changes.map(Figures::new);
+    let document =
+        Document { schema: SCHEMA, trigger, figures, finding: &finding, commands: &commands };
+    // Writing into memory cannot fail, and keys are strings.
+    let json = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
     let mut text = format!("{}\n\n", line(&headline(trigger)));
     for sentence in &finding {
         text.push_str(&format!("{}\n", line(sentence)));
@@ -117,41 +187,53 @@ fn commands(session: &str, changes: Option<&Changes>) -> Vec<String> {
     if waits { vec![cpu, exits, report] } else { vec![exits, cpu, report] }
 }
 
-fn figures(changes: &Changes) -> Value {
-    let mut exits: Vec<_> = changes.exits.iter().collect();
-    let cost = |change: &Change<ExitFigures>| {
-        let of =
-            |figures: &Option<ExitFigures>| figures.as_ref().map_or(0.0, |one| one.cost_ns_per_s);
-        of(&change.at).max(of(&change.before))
-    };
-    exits.sort_by(|(_, a), (_, b)| cost(b).total_cmp(&cost(a)));
-    let exits: Vec<Value> = exits
-        .into_iter()
-        .take(MOST_EXITS)
-        .map(|((vm, level, reason), change)| {
-            json!({
-                "vm": vm,
-                "level": level,
-                "reason": reason,
-                "before": change.before.as_ref().map(exit),
-                "at": change.at.as_ref().map(exit),
-            })
-        })
-        .collect();
-    let run_queue: Vec<Value> = changes
-        .run_queue
-        .iter()
-        .map(|(vm, change)| json!({ "vm": vm, "before": change.before, "at": change.at }))
-        .collect();
-    json!({
-        "before_ns": changes.before_ns,
-        "at_ns": changes.at_ns,
-        "run_queue": run_queue,
-        "exits": exits,
-    })
+impl<'w> Figures<'w> {
+    fn new(changes: &'w Changes) -> Self {
+        let mut exits: Vec<_> = changes.exits.iter().collect();
+        exits.sort_by(|(_, a), (_, b)| cost(b).total_cmp(&cost(a)));
+        let exit =
+            |((vm, level, reason), change): (&'w ReasonOf, &'w Change<ExitFigures>)| ChangedExits {
+                vm,
+                level: *level,
+                reason,
+                before: change.before.as_ref().map(ExitsThen::new),
+                at: change.at.as_ref().map(ExitsThen::new),
+            };
+        let waits = changes.run_queue.iter();
+        Self {
+            before_ns: changes.before_ns,
+            at_ns: changes.at_ns,
+            run_queue: waits
+                .map(|(vm, change)| ChangedWaits { vm, before: change.before, at: change.at })
+                .collect(),
+            exits: exits.into_iter().take(MOST_EXITS).map(exit).collect(),
+        }
+    }
 }
 
-fn exit(figures: &ExitFigures) -> Value {
-    let ExitFigures { per_s, cost_ns_per_s, p50_ns, p99_ns } = figures;
-    json!({ "per_s": per_s, "cost_ns_per_s": cost_ns_per_s, "p50_ns": p50_ns, "p99_ns": p99_ns })
+/// The greater cost of exits, before or then.
+fn cost(change: &Change<ExitFigures>) -> f64 {
+    let cost = |figures: &Option<ExitFigures>| {
+        figures.as_ref().map_or(0.0, |figures| figures.cost_ns_per_s)
+    };
+    cost(&change.at).max(cost(&change.before))
+}
+
+impl ExitsThen {
+    fn new(figures: &ExitFigures) -> Self {
+        let ExitFigures { per_s, cost_ns_per_s, p50_ns, p99_ns } = *figures;
+        Self { per_s, cost_ns_per_s, p50_ns, p99_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::{PublishedSchema, assert_published};
+
+    use super::*;
+
+    #[test]
+    fn its_schema_is_published() {
+        assert_published::<Document<'_>>(&PublishedSchema::new("why").closed());
+    }
 }

@@ -1,9 +1,13 @@
 //! An interval as one line of JSON: docs/formats/top.schema.json.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::ser::Serializer;
+
+use super::jsonl_guest::Guest;
 use crate::guest_views::SeenGuest;
-use crate::{ACTIVITIES, Interval, RanInstead, Row, Sums, Vcpu};
-use channel::wire::{CpuUse, GuestView, TaskUse};
-use serde_json::{Map, Value, json};
+use crate::{Interval, RanInstead, Row, Sums, Vcpu};
+use timeline::VcpuActivity;
 use timeline::reasons::Code;
 
 /// The document's name and version.
@@ -12,158 +16,326 @@ const SCHEMA: &str = "hyperscope.top/1";
 /// The line, without its end; guests are those that were asked for.
 #[must_use]
 pub fn line(interval: &Interval, guests: &[SeenGuest]) -> String {
-    let rows: Vec<Value> = interval.rows.iter().map(row).collect();
-    let vcpus: Vec<Value> = interval.vcpus.iter().map(vcpu).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "ts_ns": interval.end_ns,
-        "interval_ns": interval.interval_ns(),
-        "rows": rows,
-        "vcpus": vcpus,
-        "guests": guests.iter().map(guest).collect::<Vec<_>>(),
-        "cost": {
-            "cpu_ns": interval.cost.cpu_ns(),
-            "process_ns": interval.cost.process_ns,
-            "programs_ns": interval.cost.programs_ns,
-            "per_exit_ns": interval.cost.per_exit_ns(),
-        },
-        "left_out": {
-            "exits": interval.left_out.without_state,
-            "pieces": interval.left_out.pieces,
-            "waits": interval.left_out.waits,
-            "ran_instead": interval.left_out.takers,
-            "sched_events": interval.left_out.sched_events,
-        },
-    });
-    document.to_string()
+    // Writing into memory cannot fail, and keys are strings.
+    serde_json::to_string(&Line::new(interval, guests)).unwrap_or_default()
 }
 
-fn row(row: &Row) -> Value {
-    let of = [
-        ("vm", json!(row.vm)),
-        ("vcpu", json!(row.vcpu)),
-        ("level", json!((row.level > 0).then_some(row.level))),
-        ("isa", json!(row.code.as_ref().map(|_| row.isa.name()))),
-        ("reason", json!(row.reason)),
-        ("code", row.code.as_ref().map_or(Value::Null, code)),
-        ("waiting", json!(row.waiting)),
-    ];
-    let mut all = object(of);
-    all.append(&mut sums(&row.sums));
-    Value::Object(all)
+/// Added up inside the kernel. Of a row kernel_ns + user_ns + runnable_ns + blocked_ns + halt_poll_ns = time_ns,
+/// exactly; of a vCPU the states add up to time_ns. docs/top.md defines the numbers.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct Line<'i> {
+    schema: &'static str,
+    /// End of the interval on the monotonic clock; an exit whose entry lies there belongs to the next one.
+    ts_ns: u64,
+    /// How long it was; its begin is the end of the interval before.
+    interval_ns: u64,
+    /// Exits by VM (with --by vcpu: and vCPU), level and reason; those that cost most come first, waiting ones
+    /// last.
+    rows: Vec<RowLine<'i>>,
+    /// vCPUs that entered or left their guests since top began.
+    vcpus: Vec<VcpuLine<'i>>,
+    /// How guests see themselves that --guest names.
+    guests: Vec<Guest<'i>>,
+    /// What it cost to know this.
+    cost: Cost,
+    /// What is in no row, or in the wrong part.
+    left_out: LeftOut,
 }
 
-fn code(code: &Code) -> Value {
+#[derive(JsonSchema, Serialize)]
+struct RowLine<'i> {
+    /// Its name; null of the row "other": exits for whose rows the kernel's table had no room, of any VM and
+    /// reason.
+    vm: Option<&'i str>,
+    /// Its number with --by vcpu, else null.
+    vcpu: Option<u32>,
+    /// 1: a guest of this host, 2: any guest inside those; null of "other".
+    #[schemars(extend("enum" = [1, 2, null]))]
+    level: Option<u8>,
+    /// Whose exit reasons these are; null of "other".
+    isa: Option<&'static str>,
+    /// The kernel's symbol for the code, else the code; "other" see vm.
+    reason: &'i str,
+    /// The raw code; "ret:esr_ec" on arm64; null of "other".
+    #[serde(serialize_with = "code")]
+    #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string", "null"]))]
+    code: Option<&'i Code>,
+    /// The guest had nothing to do.
+    waiting: bool,
+    /// Exits that ended in the interval: by an entry, by another exit, or with their thread.
+    #[schemars(extend("minimum" = 1))]
+    count: u64,
+    /// Those that ended by an entry: times are of these.
+    paired: u64,
+    /// Paired exits by the furthest they went.
+    handled: Handled,
+    /// From exit to entry, all of them.
+    time_ns: u64,
+    /// before_exit_ns + kernel_ns + user_ns.
+    cost_ns: u64,
+    /// Host work before kvm_exit, on top of time_ns.
+    before_exit_ns: u64,
+    /// The thread ran in the kernel.
+    kernel_ns: u64,
+    /// The thread ran in the VMM.
+    user_ns: u64,
+    /// It could have run, and had no CPU.
+    runnable_ns: u64,
+    /// It slept.
+    blocked_ns: u64,
+    /// The kernel polled for work before it gave up the CPU.
+    halt_poll_ns: u64,
+    /// The guest ran before these exits.
+    guest_ns: u64,
+    /// Median of the times, in the bucket of the true one: off by 19% at most; null without paired exits.
+    p50_ns: Option<u64>,
+    /// The 99th percentile, as p50_ns.
+    p99_ns: Option<u64>,
+}
+
+/// Paired exits by the furthest they went.
+#[derive(JsonSchema, Serialize)]
+struct Handled {
+    /// Handled in kernel alone.
+    kernel: u64,
+    /// Went to the VMM.
+    user: u64,
+    /// Reflected to a level-1 hypervisor.
+    l1: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct VcpuLine<'i> {
+    /// Name of its VM.
+    vm: &'i str,
+    /// Process of its VMM.
+    #[schemars(extend("minimum" = 1))]
+    pid: u32,
+    /// Its number, where the kernel has it.
+    vcpu: Option<u32>,
+    /// Its thread.
+    #[schemars(extend("minimum" = 1))]
+    thread: u32,
+    /// The thread has ended.
+    gone: bool,
+    /// Sum of the states: the interval, less what was before its first exit and after its end.
+    time_ns: u64,
+    /// What its thread did.
+    states: States,
+    /// Of the state guest: guests of the guest ran.
+    nested_guest_ns: u64,
+    /// Waits for a CPU that ended in the interval: preempted, or woken up and not yet running.
+    run_queue: RunQueue<'i>,
+}
+
+/// What its thread did.
+#[derive(JsonSchema, Serialize)]
+struct States {
+    /// The guest ran.
+    guest: u64,
+    /// Host work after the hardware exit and before kvm_exit.
+    before_exit: u64,
+    /// The kernel handled an exit.
+    exit_kernel: u64,
+    /// The VMM did.
+    exit_user: u64,
+    /// The kernel polled for work.
+    halt_poll: u64,
+    /// Off its CPU, and could have run on.
+    preempted: u64,
+    /// Woken up, and without a CPU.
+    waiting: u64,
+    /// Asleep.
+    blocked: u64,
+    /// Not known.
+    unknown: u64,
+}
+
+/// Waits for a CPU that ended in the interval: preempted, or woken up and not yet running.
+#[derive(JsonSchema, Serialize)]
+struct RunQueue<'i> {
+    /// How many.
+    waits: u64,
+    /// How long in all, from their beginning, which may lie in an interval before.
+    time_ns: u64,
+    /// Their median, as of rows.
+    p50_ns: Option<u64>,
+    /// Their 99th percentile, as of rows.
+    p99_ns: Option<u64>,
+    /// Who had the CPU that the vCPU then got, while it waited; those first that had it longest. Adds up to
+    /// time_ns, less what lies further back than 31 switches of a CPU that the vCPU was moved to or woken up for,
+    /// or had no room.
+    ran_instead: Vec<RanInsteadLine<'i>>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct RanInsteadLine<'i> {
+    /// The thread that ran; 0: the CPU was idle.
+    thread: u32,
+    /// Its process.
+    pid: u32,
+    /// Its name; null where it was gone.
+    name: Option<&'i str>,
+    /// The VM whose process that is.
+    vm: Option<&'i str>,
+    /// For how long.
+    time_ns: u64,
+}
+
+/// What it cost to know this.
+#[derive(JsonSchema, Serialize)]
+struct Cost {
+    /// process_ns + programs_ns.
+    cpu_ns: Option<u64>,
+    /// CPU time of hyperscope itself.
+    process_ns: u64,
+    /// CPU time of the programs in the kernel; null where the kernel or the user's rights don't allow to measure
+    /// it.
+    programs_ns: Option<u64>,
+    /// programs_ns for each exit, with all events that belong to it; null without exits.
+    per_exit_ns: Option<u64>,
+}
+
+/// What is in no row, or in the wrong part.
+#[derive(JsonSchema, Serialize)]
+struct LeftOut {
+    /// Exits of vCPUs for which the kernel's table had no room.
+    exits: u64,
+    /// Stretches of exits in which polling could not be found: it is in kernel_ns.
+    pieces: u64,
+    /// Waits for a CPU that are not in run_queue, for want of room.
+    waits: u64,
+    /// Pieces of waits that are in no vCPU's ran_instead, for want of room.
+    ran_instead: u64,
+    /// Switches and wake-ups of vCPUs' threads that the kernel must have made and did not trace: time about them
+    /// may be in another part or state.
+    sched_events: u64,
+}
+
+fn code<S: Serializer>(code: &Option<&Code>, serializer: S) -> Result<S::Ok, S::Error> {
     match code {
-        Code::Number(number) => json!(number),
-        pair @ Code::Pair(..) => json!(pair.to_string()),
-        Code::NotRecorded => Value::Null,
+        Some(Code::Number(number)) => serializer.serialize_u64(*number),
+        Some(pair @ Code::Pair(..)) => serializer.collect_str(pair),
+        Some(Code::NotRecorded) | None => serializer.serialize_none(),
     }
 }
 
-fn sums(sums: &Sums) -> Map<String, Value> {
-    let [kernel, user, l1] = sums.handled;
-    object([
-        ("count", json!(sums.count)),
-        ("paired", json!(sums.paired)),
-        ("handled", json!({ "kernel": kernel, "user": user, "l1": l1 })),
-        ("time_ns", json!(sums.time_ns)),
-        ("cost_ns", json!(sums.cost_ns())),
-        ("before_exit_ns", json!(sums.before_exit_ns)),
-        ("kernel_ns", json!(sums.parts.kernel_ns)),
-        ("user_ns", json!(sums.parts.user_ns)),
-        ("runnable_ns", json!(sums.parts.runnable_ns)),
-        ("blocked_ns", json!(sums.parts.blocked_ns)),
-        ("halt_poll_ns", json!(sums.parts.halt_poll_ns)),
-        ("guest_ns", json!(sums.guest_ns)),
-        ("p50_ns", json!(sums.times.quantile_ns(0.5))),
-        ("p99_ns", json!(sums.times.quantile_ns(0.99))),
-    ])
+impl<'i> Line<'i> {
+    fn new(interval: &'i Interval, guests: &'i [SeenGuest]) -> Self {
+        let (cost, left_out) = (&interval.cost, &interval.left_out);
+        Self {
+            schema: SCHEMA,
+            ts_ns: interval.end_ns,
+            interval_ns: interval.interval_ns(),
+            rows: interval.rows.iter().map(RowLine::new).collect(),
+            vcpus: interval.vcpus.iter().map(VcpuLine::new).collect(),
+            guests: guests.iter().map(Guest::new).collect(),
+            cost: Cost {
+                cpu_ns: cost.cpu_ns(),
+                process_ns: cost.process_ns,
+                programs_ns: cost.programs_ns,
+                per_exit_ns: cost.per_exit_ns(),
+            },
+            left_out: LeftOut {
+                exits: left_out.without_state,
+                pieces: left_out.pieces,
+                waits: left_out.waits,
+                ran_instead: left_out.takers,
+                sched_events: left_out.sched_events,
+            },
+        }
+    }
 }
 
-fn vcpu(vcpu: &Vcpu) -> Value {
-    let states = ACTIVITIES.map(|(activity, name)| (name, json!(vcpu.states.of(activity))));
-    json!({
-        "vm": vcpu.vm,
-        "pid": vcpu.process,
-        "vcpu": vcpu.vcpu,
-        "thread": vcpu.thread,
-        "gone": vcpu.gone,
-        "time_ns": vcpu.states.total_ns(),
-        "states": object(states),
-        "nested_guest_ns": vcpu.states.nested_ns(),
-        "run_queue": {
-            "waits": vcpu.waits.count,
-            "time_ns": vcpu.waits.time_ns,
-            "p50_ns": vcpu.waits.times.quantile_ns(0.5),
-            "p99_ns": vcpu.waits.times.quantile_ns(0.99),
-            "ran_instead": vcpu.ran_instead.iter().map(ran_instead).collect::<Vec<_>>(),
-        },
-    })
+impl<'i> RowLine<'i> {
+    fn new(row: &'i Row) -> Self {
+        let Sums { parts, times, handled: [kernel, user, l1], .. } = &row.sums;
+        Self {
+            vm: row.vm.as_deref(),
+            vcpu: row.vcpu,
+            level: (row.level > 0).then_some(row.level),
+            isa: row.code.as_ref().map(|_| row.isa.name()),
+            reason: &row.reason,
+            code: row.code.as_ref(),
+            waiting: row.waiting,
+            count: row.sums.count,
+            paired: row.sums.paired,
+            handled: Handled { kernel: *kernel, user: *user, l1: *l1 },
+            time_ns: row.sums.time_ns,
+            cost_ns: row.sums.cost_ns(),
+            before_exit_ns: row.sums.before_exit_ns,
+            kernel_ns: parts.kernel_ns,
+            user_ns: parts.user_ns,
+            runnable_ns: parts.runnable_ns,
+            blocked_ns: parts.blocked_ns,
+            halt_poll_ns: parts.halt_poll_ns,
+            guest_ns: row.sums.guest_ns,
+            p50_ns: times.quantile_ns(0.5),
+            p99_ns: times.quantile_ns(0.99),
+        }
+    }
 }
 
-fn ran_instead(one: &RanInstead) -> Value {
-    json!({
-        "thread": one.thread,
-        "pid": one.process,
-        "name": one.name,
-        "vm": one.vm,
-        "time_ns": one.time_ns,
-    })
+impl<'i> VcpuLine<'i> {
+    fn new(vcpu: &'i Vcpu) -> Self {
+        let waits = &vcpu.waits;
+        Self {
+            vm: &vcpu.vm,
+            pid: vcpu.process,
+            vcpu: vcpu.vcpu,
+            thread: vcpu.thread,
+            gone: vcpu.gone,
+            time_ns: vcpu.states.total_ns(),
+            states: States::new(&vcpu.states),
+            nested_guest_ns: vcpu.states.nested_ns(),
+            run_queue: RunQueue {
+                waits: waits.count,
+                time_ns: waits.time_ns,
+                p50_ns: waits.times.quantile_ns(0.5),
+                p99_ns: waits.times.quantile_ns(0.99),
+                ran_instead: vcpu.ran_instead.iter().map(RanInsteadLine::new).collect(),
+            },
+        }
+    }
 }
 
-fn guest(guest: &SeenGuest) -> Value {
-    let view = guest.view.as_ref();
-    json!({
-        "name": guest.name,
-        "channel": guest.channel,
-        "pid": guest.process,
-        "fault": view.err(),
-        "view": view.ok().map(self::view),
-    })
+impl States {
+    fn new(states: &crate::States) -> Self {
+        Self {
+            guest: states.of(VcpuActivity::Guest),
+            before_exit: states.of(VcpuActivity::BeforeExit),
+            exit_kernel: states.of(VcpuActivity::Kernel),
+            exit_user: states.of(VcpuActivity::User),
+            halt_poll: states.of(VcpuActivity::HaltPoll),
+            preempted: states.of(VcpuActivity::Preempted),
+            waiting: states.of(VcpuActivity::Waiting),
+            blocked: states.of(VcpuActivity::Blocked),
+            unknown: states.of(VcpuActivity::Unknown),
+        }
+    }
 }
 
-fn view(view: &GuestView) -> Value {
-    let cpus = view.cpus.iter().map(|(cpu, used)| {
-        let mut of = object([("cpu", json!(cpu))]);
-        of.append(&mut cpu_use(used));
-        Value::Object(of)
-    });
-    json!({
-        "interval_ns": view.span_ns,
-        "agent_cpu_ns": view.agent_cpu_ns,
-        "cpu_count": view.cpu_count,
-        "all_cpus": cpu_use(&view.all_cpus),
-        "cpus": cpus.collect::<Vec<_>>(),
-        "task_count": view.task_count,
-        "unread_threads": view.unread_threads,
-        "tasks_run_ns": view.tasks_run_ns,
-        "tasks_waited_ns": view.tasks_waited_ns,
-        "tasks": view.tasks.iter().map(task).collect::<Vec<_>>(),
-    })
+impl<'i> RanInsteadLine<'i> {
+    fn new(ran: &'i RanInstead) -> Self {
+        Self {
+            thread: ran.thread,
+            pid: ran.process,
+            name: ran.name.as_deref(),
+            vm: ran.vm.as_deref(),
+            time_ns: ran.time_ns,
+        }
+    }
 }
 
-fn cpu_use(used: &CpuUse) -> Map<String, Value> {
-    object([
-        ("user_ns", json!(used.user_ns)),
-        ("system_ns", json!(used.system_ns)),
-        ("irq_ns", json!(used.irq_ns)),
-        ("steal_ns", json!(used.steal_ns)),
-        ("idle_ns", json!(used.idle_ns)),
-        ("guest_ns", json!(used.guest_ns)),
-    ])
-}
+#[cfg(test)]
+mod tests {
+    use testkit::{PublishedSchema, assert_published};
 
-fn task(task: &TaskUse) -> Value {
-    json!({
-        "pid": task.pid,
-        "name": task.name,
-        "threads": task.threads,
-        "run_ns": task.run_ns,
-        "waited_ns": task.waited_ns,
-    })
-}
+    use super::*;
 
-fn object<const N: usize>(of: [(&str, Value); N]) -> Map<String, Value> {
-    of.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    #[test]
+    fn its_schema_is_published() {
+        let title = "A line of hyperscope top --format jsonl on a host: exits that ended in an interval, and what vCPUs did in it";
+        assert_published::<Line<'_>>(&PublishedSchema::new("top").titled(title).closed());
+    }
 }

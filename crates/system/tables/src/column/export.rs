@@ -1,9 +1,10 @@
 //! Rows for programs: JSON and CSV, and what a page must know of their columns.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
-use super::{Cell, Column, Row, Unit};
+use super::{Cell, Column, Described, Row, Unit};
 use crate::table::Table;
 
 /// Rows as an array of JSON objects.
@@ -46,6 +47,36 @@ impl<R: Row> Serialize for Exported<'_, R> {
         let columns: Vec<_> = self.columns.iter().filter(|one| one.is_in_json()).collect();
         Object { columns: &columns, row: self.row, is_inner: false }.serialize(serializer)
     }
+}
+
+/// Rows of which each has more than its columns: fields that are lists or objects, behind the columns.
+#[derive(Debug)]
+pub struct RowsWith<R, M> {
+    /// Keys of each.
+    pub columns: Vec<Column<R>>,
+    /// The objects, each with what it has besides.
+    pub rows: Vec<(R, M)>,
+}
+
+impl<R: Row, M: Serialize> Serialize for RowsWith<R, M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = &self.columns[..];
+        let rows = self.rows.iter();
+        serializer.collect_seq(
+            rows.map(|(row, more)| RowWith { columns: Exported { columns, row }, more }),
+        )
+    }
+}
+
+/// A row, and what it has besides.
+#[derive(JsonSchema, Serialize)]
+#[serde(bound = "R: Row, M: Serialize")]
+#[schemars(bound = "R: Described, M: JsonSchema", inline)]
+pub(super) struct RowWith<'c, R, M> {
+    #[serde(flatten)]
+    columns: Exported<'c, R>,
+    #[serde(flatten)]
+    more: &'c M,
 }
 
 /// A row, or an object within it.
@@ -129,11 +160,16 @@ pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
 }
 
 /// What a page must know of a column: its name, heading, unit and meaning.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Definition {
+    /// Its name as CSV has it; times without _ns or _cycles.
     name: String,
+    /// Its heading in tables.
     title: String,
+    /// What its values are: time is in nanoseconds, or ticks where the recording has none.
+    #[schemars(extend("enum" = ["text", "number", "count", "ratio", "flag", "time"]))]
     unit: &'static str,
+    /// What it means.
     help: String,
 }
 
