@@ -25,7 +25,6 @@ use analyses::each_exit::ExitList;
 use analyses::lanes::{Arrows, LaneSet};
 use analyses::latencies::Latencies;
 use serde::Serialize;
-use serde_json::json;
 use sources::TimeRange;
 
 use crate::{
@@ -154,12 +153,20 @@ fn halves(page: &str) -> io::Result<(&str, &str)> {
     page.split_once(PLACE).ok_or_else(|| io::Error::other("the page has no place for data"))
 }
 
+/// The lanes of a part of a recording.
+#[derive(Debug, Serialize)]
+struct LanesDocument<'s> {
+    schema: &'static str,
+    timeline: lanes::Timeline<'s>,
+}
+
 /// Writes the lanes of a part of a recording, as a page has those of all of it: `hyperscope.report-lanes/1`.
 ///
 /// # Errors
 /// What `out` gives.
 pub fn write_lanes(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
-    let document = json!({"schema": "hyperscope.report-lanes/1", "timeline": lanes::json(set)});
+    let timeline = lanes::document(set);
+    let document = LanesDocument { schema: "hyperscope.report-lanes/1", timeline };
     write_json("hyperscope-lanes", &document, out)?;
     write_spans(set, origin_ns, out)
 }

@@ -3,9 +3,11 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::each_exit::ListDocument;
 use super::findings::{self, Finding};
-use super::heat::HeatRows;
-use super::{PageReport, arrows, critical, each_exit, heat, lanes, requests};
+use super::heat::{Heat, HeatRows};
+use super::lanes::Timeline;
+use super::{PageReport, arrows, critical, each_exit, heat, lanes, profile, requests};
 use crate::calls::Most;
 use crate::column::Definition;
 use crate::{Report, align_summary, boot, cpu, exits, irqs, path};
@@ -43,13 +45,13 @@ struct Document<'p, N, A, D> {
     nested: Option<N>,
     align: Option<A>,
     align_summaries: Vec<String>,
-    heat: Value,
-    each_exit: Value,
-    timeline: Value,
+    heat: Option<Heat<'p>>,
+    each_exit: Vec<ListDocument<'p>>,
+    timeline: Timeline<'p>,
     arrows: Value,
     cpu: cpu::Document<'p>,
     irqs: Option<irqs::Document<'p>>,
-    profile: Option<Value>,
+    profile: Option<profile::Document<'p>>,
     calls: Option<Value>,
     path: Option<path::Document<'p>>,
     each_request: Option<Value>,
@@ -61,7 +63,7 @@ struct Document<'p, N, A, D> {
 
 pub(super) fn document<'p>(
     page: &'p PageReport,
-    heat_rows: &HeatRows,
+    heat_rows: &'p HeatRows,
     origin_ns: u64,
 ) -> impl Serialize + use<'p> {
     let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
@@ -89,13 +91,13 @@ pub(super) fn document<'p>(
             .flat_map(|align| &align.guests)
             .map(align_summary)
             .collect(),
-        heat: heat::json((&page.latencies, heat_rows), &sources, origin_ns),
-        each_exit: each_exit::json(&page.each_exit, &sources, origin_ns),
-        timeline: lanes::json(&page.lanes),
+        heat: heat::document(&page.latencies, heat_rows, &sources, origin_ns),
+        each_exit: each_exit::documents(&page.each_exit, &sources, origin_ns),
+        timeline: lanes::document(&page.lanes),
         arrows: arrows::json(page, MOST_PATHS),
         cpu: page.cpu.document_of(MOST_THREADS),
         irqs: page.irqs.as_ref().map(|irqs| irqs.document_of(MOST_HANDLERS)),
-        profile: page.profile.as_ref().map(|profile| profile.json(origin_ns)),
+        profile: page.profile.as_ref().map(|profile| profile.document(origin_ns)),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
         path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),
         each_request: page.path.as_ref().and_then(|path| requests::json(&path.paths, origin_ns)),

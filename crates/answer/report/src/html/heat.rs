@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use analyses::latencies::{HeatCell, HeatName, LATENCY_ROWS_PER_OCTAVE, Latencies};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::columns::Columns;
 use crate::json::code_json;
@@ -15,36 +16,54 @@ pub(super) type HeatRows = BTreeMap<HeatName, Vec<HeatCell>>;
 /// The element that has the cells.
 const ID: &str = "hyperscope-heat";
 
-/// What the cells are about; `null` where no exit has a duration.
-pub(super) fn json(
-    (latencies, rows): (&Latencies, &HeatRows),
-    sources: &[&str],
+/// What the cells are about.
+#[derive(Debug, Serialize)]
+pub(super) struct Heat<'p> {
+    columns_in: &'static str,
+    from_ns: i64,
+    column_ns: u64,
+    columns: u64,
+    rows_per_octave: u64,
+    groups: Vec<Group<'p>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Group<'p> {
+    source: Option<&'p str>,
+    vm: &'p str,
+    level: u8,
+    isa: &'static str,
+    reason: &'p str,
+    code: Value,
+    cells: usize,
+}
+
+/// What the cells are about; `None` where no exit has a duration.
+pub(super) fn document<'p>(
+    latencies: &Latencies,
+    rows: &'p HeatRows,
+    sources: &[&'p str],
     origin_ns: u64,
-) -> Value {
-    let Some((first, last)) = latencies.heat.columns() else { return Value::Null };
+) -> Option<Heat<'p>> {
+    let (first, last) = latencies.heat.columns()?;
     let log2 = latencies.heat.column_log2();
-    let groups: Vec<Value> = rows
-        .iter()
-        .map(|(name, cells)| {
-            json!({
-                "source": sources.get(name.recording as usize),
-                "vm": name.vm,
-                "level": name.level,
-                "isa": name.isa.name(),
-                "reason": name.reason,
-                "code": code_json(&name.code),
-                "cells": cells.len(),
-            })
-        })
-        .collect();
+    let group = |(name, cells): (&'p HeatName, &'p Vec<HeatCell>)| Group {
+        source: sources.get(name.recording as usize).copied(),
+        vm: &name.vm,
+        level: name.level,
+        isa: name.isa.name(),
+        reason: &name.reason,
+        code: code_json(&name.code),
+        cells: cells.len(),
+    };
     let from_ns = i128::from(first) * (1i128 << log2) - i128::from(origin_ns);
-    json!({
-        "columns_in": ID,
-        "from_ns": i64::try_from(from_ns).unwrap_or(0),
-        "column_ns": 1u64 << log2.min(63),
-        "columns": last - first + 1,
-        "rows_per_octave": LATENCY_ROWS_PER_OCTAVE,
-        "groups": groups,
+    Some(Heat {
+        columns_in: ID,
+        from_ns: i64::try_from(from_ns).unwrap_or(0),
+        column_ns: 1u64 << log2.min(63),
+        columns: last - first + 1,
+        rows_per_octave: LATENCY_ROWS_PER_OCTAVE,
+        groups: rows.iter().map(group).collect(),
     })
 }
 

@@ -5,7 +5,8 @@ mod packed;
 use std::io::{self, Write};
 
 use analyses::profile::{Evidence, Profile};
-use analyses::states::{Part, VcpuState};
+use analyses::states::VcpuState;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::packed::{Packed, PackedRow, Whose};
@@ -23,14 +24,15 @@ const HOST_CODE: u8 = 1 << 2;
 const CUT: u8 = 1 << 3;
 
 /// Whose time rows are: a vCPU's, or another thread's; of machines without vCPUs, a thread's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 struct Owner {
     /// The VM's name, or that of a guest that was sampled by itself; empty: the host.
     vm: String,
     /// `None`: it is another thread.
     vcpu: Option<u32>,
     /// What that does for the VM, if there is one.
-    part: Option<Part>,
+    part: Option<&'static str>,
+    #[serde(rename = "tid")]
     thread: u32,
     comm: Option<String>,
     time_ns: u64,
@@ -44,6 +46,20 @@ pub struct PageProfile {
     /// When the first slice begins, how wide slices are, and how many there are.
     slices: Option<(u64, u64, u32)>,
     packed: Packed,
+}
+
+/// What the columns are about.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'p> {
+    columns_in: &'static str,
+    owners: &'p [Owner],
+    states: Vec<Value>,
+    names: usize,
+    frames: usize,
+    rows: usize,
+    cut_ns: u64,
+    slices: Option<Value>,
+    notes: &'p [String],
 }
 
 impl PageProfile {
@@ -68,7 +84,7 @@ impl PageProfile {
         let threads = profile.threads.iter().map(|one| Owner {
             vm: one.vm.clone(),
             vcpu: None,
-            part: Some(one.part),
+            part: Some(one.part.name()),
             thread: one.thread,
             comm: one.comm.clone(),
             time_ns: one.time_ns,
@@ -104,17 +120,7 @@ impl PageProfile {
     }
 
     /// What the columns are about.
-    pub(super) fn json(&self, origin_ns: u64) -> Value {
-        let owner = |one: &Owner| {
-            json!({
-                "vm": one.vm,
-                "vcpu": one.vcpu,
-                "part": one.part.map(Part::name),
-                "tid": one.thread,
-                "comm": one.comm,
-                "time_ns": one.time_ns,
-            })
-        };
+    pub(super) fn document(&self, origin_ns: u64) -> Document<'_> {
         let state = |state: &VcpuState| json!({ "key": state.name(), "is_idle": state.is_idle() });
         let states = VcpuState::ALL.iter().map(state);
         let slices = self.slices.map(|(from_ns, slice_ns, count)| {
@@ -122,17 +128,17 @@ impl PageProfile {
             let from_ns = i64::try_from(from_ns).unwrap_or(0);
             json!({ "from_ns": from_ns, "slice_ns": slice_ns, "count": count })
         });
-        json!({
-            "columns_in": ID,
-            "owners": self.owners.iter().map(owner).collect::<Vec<_>>(),
-            "states": states.chain([json!({ "key": HOST, "is_idle": false })]).collect::<Vec<_>>(),
-            "names": self.packed.names.len(),
-            "frames": self.packed.frames.len(),
-            "rows": self.packed.rows.len(),
-            "cut_ns": self.packed.cut_ns(),
-            "slices": slices,
-            "notes": self.notes,
-        })
+        Document {
+            columns_in: ID,
+            owners: &self.owners,
+            states: states.chain([json!({ "key": HOST, "is_idle": false })]).collect(),
+            names: self.packed.names.len(),
+            frames: self.packed.frames.len(),
+            rows: self.packed.rows.len(),
+            cut_ns: self.packed.cut_ns(),
+            slices,
+            notes: &self.notes,
+        }
     }
 
     /// Names, frames and rows, column by column.
