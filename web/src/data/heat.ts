@@ -37,15 +37,21 @@ export function rowBegin(row: number, perOctave: number): number {
   return 2 ** octave * (1 + (row % perOctave) / perOctave);
 }
 
-/** Whether a group's exits are those of a row of the exits table. */
-export function belongsTo(group: HeatGroupInfo, row: ExitRow): boolean {
-  return (
-    group.source === row.source &&
-    group.vm === row.vm &&
-    group.level === row.level &&
-    group.reason === row.reason &&
-    group.code === row.code
-  );
+/** What groups of the map have in common with rows of the exits table, of which either may have tens of thousands. */
+function keyOf({ source, vm, level, reason, code }: HeatGroupInfo | ExitRow): string {
+  return JSON.stringify([source, vm, level, reason, code]);
+}
+
+/** For each row of the exits table the groups whose exits are its own. */
+export function groupsOf(rows: ExitRow[], groups: HeatGroup[]): HeatGroup[][] {
+  const byKey = new Map<string, HeatGroup[]>();
+  for (const group of groups) {
+    const key = keyOf(group);
+    const known = byKey.get(key);
+    if (known) known.push(group);
+    else byKey.set(key, [group]);
+  }
+  return rows.map((row) => byKey.get(keyOf(row)) ?? []);
 }
 
 export interface Grid {

@@ -1,15 +1,19 @@
 // Who used the CPUs: what each vCPU did, the threads that serve VMs, what ran in guests, and whose the host's CPUs were.
 
 import { variableOf } from "../colours";
+import { greatest } from "../data/greatest";
 import type { CpuDocument } from "../data/report";
 import { statesOf } from "../data/vcpu_states";
 import { el, plainTable, scrolled, section, tableBehind } from "../dom";
 import type { Context } from "../focus";
-import { share, time } from "../format";
+import { count, share, time } from "../format";
 import { bar, type Part } from "./bar";
 
 /** Rows of a table at most; the JSON of `hyperscope cpu` has all. */
 const MOST_ROWS = 12;
+
+/** Bars of a figure at most. */
+const MOST_BARS = 256;
 
 export function cpu({ report }: Context): HTMLElement | null {
   const document_ = report.cpu;
@@ -56,15 +60,17 @@ function cpus(document_: CpuDocument): HTMLElement {
   return figure("Whose the host's CPUs were", "CPU", bars);
 }
 
-/** A bar a row, all with one legend, and the table behind them. */
-function figure(title: string, of: string, bars: { name: string; whole: number; parts: Part[] }[]): HTMLElement {
+/** A bar a row, all with one legend, and the table behind them; of very many those of the longest times. */
+function figure(title: string, of: string, all: { name: string; whole: number; parts: Part[] }[]): HTMLElement {
+  const { kept: bars, others } = greatest(all, MOST_BARS, (bar) => bar.whole);
+  const cut = others > 0 ? `: the ${MOST_BARS} with most time; hyperscope cpu has ${count(others)} more` : "";
   const there = (part: Part) => bars.some((bar) => bar.parts.some((one) => one.title === part.title && (one.value ?? 0) > 0));
   const legend = (bars[0]?.parts ?? []).filter(there);
   const cell = (bar: (typeof bars)[number], title_: string) => bar.parts.find((part) => part.title === title_)?.value ?? null;
   return el(
     "figure",
     { class: "payer" },
-    el("figcaption", {}, el("b", {}, title)),
+    el("figcaption", {}, el("b", {}, title), cut),
     ...bars.map(row),
     el("ul", { class: "legend" }, ...legend.map((part) => el("li", {}, el("i", { style: `background: var(${part.variable})` }), part.title))),
     tableBehind("Table behind this figure", () =>

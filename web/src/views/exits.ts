@@ -1,7 +1,7 @@
 // The exits table: every number of `hyperscope exits`, sorted and filtered as the reader likes.
 
 import type { Heat } from "../data/heat";
-import { belongsTo, histogramOf } from "../data/heat";
+import { groupsOf, histogramOf } from "../data/heat";
 import type { ExitRow } from "../data/report";
 import { el, section } from "../dom";
 import { describe, EVERYTHING, inFocus, type Context } from "../focus";
@@ -13,6 +13,9 @@ export function exits(context: Context, heat: Heat | null): HTMLElement {
   const table = new ExitsTable(context, heat);
   return section("exits", "Exits", table.controls, el("div", { class: "scroll wide", tabindex: 0, role: "region", "aria-label": "Exits table" }, table.element), table.note);
 }
+
+/** Rows that are drawn at most: what else there is can be sorted or filtered for. */
+const MOST_ROWS = 1000;
 
 class ExitsTable {
   readonly element = el("table", { class: "exits" });
@@ -28,7 +31,7 @@ class ExitsTable {
     heat: Heat | null,
   ) {
     const { report } = context;
-    const groups = report.exits.rows.map((row) => (heat?.groups ?? []).filter((group) => belongsTo(group, row)));
+    const groups = groupsOf(report.exits.rows, heat?.groups ?? []);
     const histograms = new Map(report.exits.rows.map((row, at) => [row, histogramOf(groups[at] ?? [])]));
     const range = rangeOf([...histograms.values()]);
     this.columns = columnsFor(report, histograms, range, heat?.info.rows_per_octave ?? 4);
@@ -95,8 +98,9 @@ class ExitsTable {
     const rows = this.shown();
     const columns = this.columns.filter((column) => this.all || column.main);
     const head = el("thead", {}, el("tr", {}, ...columns.map((column) => this.heading(column))));
-    const body = el("tbody", {}, ...rows.map((row) => this.row(row, columns)));
-    const caption = el("caption", {}, `${count(rows.length)} of ${count(report.exits.rows.length)} groups of exits, by VM, level and reason`);
+    const body = el("tbody", {}, ...rows.slice(0, MOST_ROWS).map((row) => this.row(row, columns)));
+    const cut = rows.length > MOST_ROWS ? `; the first ${count(MOST_ROWS)} are shown: sort or filter for others` : "";
+    const caption = el("caption", {}, `${count(rows.length)} of ${count(report.exits.rows.length)} groups of exits, by VM, level and reason${cut}`);
     this.element.replaceChildren(caption, head, body);
     const timed = report.exits.rows.every((row) => row.count === row.paired);
     this.note.textContent = [

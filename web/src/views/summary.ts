@@ -1,6 +1,7 @@
 // What the page says first: findings in words, and where the time of the vCPUs went.
 
 import { variableOf } from "../colours";
+import { greatest } from "../data/greatest";
 import type { Finding, Report } from "../data/report";
 import { statesOf } from "../data/vcpu_states";
 import { el, plainTable, section, tableBehind } from "../dom";
@@ -38,13 +39,18 @@ function item(finding: Finding, context: Context): HTMLElement {
   return el("li", { class: finding.weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words), adviceOn(finding.advice));
 }
 
+/** VMs that have a bar of their own at most: as many as sentences speak of. */
+const MOST_VMS = 100;
+
 /** A bar per VM: the states of its vCPUs, as `hyperscope cpu` has them. */
 function payers({ report }: Context): HTMLElement {
-  const figures = report.cpu.vms.map((vm) => {
-    const rows = report.exits.rows.filter((row) => row.vm === vm.vm && row.source === vm.source);
-    return payersOf(vm, rows.reduce((all, row) => all + row.count, 0), report);
-  });
-  return el("div", { class: "payers" }, ...figures);
+  const key = (one: { source: string; vm: string | null }) => JSON.stringify([one.source, one.vm]);
+  const exits = new Map<string, number>();
+  for (const row of report.exits.rows) exits.set(key(row), (exits.get(key(row)) ?? 0) + row.count);
+  const { kept, others } = greatest(report.cpu.vms, MOST_VMS, (vm) => exits.get(key(vm)) ?? 0);
+  const figures = kept.map((vm) => payersOf(vm, exits.get(key(vm)) ?? 0, report));
+  const note = others > 0 ? el("p", { class: "note" }, `The ${MOST_VMS} VMs with most exits; hyperscope cpu has ${count(others)} more.`) : null;
+  return el("div", { class: "payers" }, ...figures, note);
 }
 
 function payersOf(of: Report["cpu"]["vms"][number], exits: number, report: Report): HTMLElement {

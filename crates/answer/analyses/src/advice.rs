@@ -20,6 +20,7 @@ mod thresholds;
 mod timers;
 mod verified;
 
+use rustc_hash::FxHashMap;
 use timeline::arch::Isa;
 
 use crate::cpu::TakenCpu;
@@ -160,7 +161,15 @@ pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], taken: &[&TakenCpu]) -
     if !exits.nanoseconds {
         return Vec::new();
     }
+    let mut by_vm: FxHashMap<&str, (Vec<&NestedRow>, Vec<&TakenCpu>)> = FxHashMap::default();
+    for row in nested {
+        by_vm.entry(&row.vm).or_default().0.push(row);
+    }
+    for taken in taken {
+        by_vm.entry(&taken.vm).or_default().1.push(taken);
+    }
     let of_vm = |of: &VmEvidence| {
+        let (nested, taken) = by_vm.get(of.vm.as_str()).cloned().unwrap_or_default();
         let measured = Measured::new(of, exits, nested, taken);
         let named = |rule: &Rule| {
             let name = rule.name;

@@ -293,6 +293,7 @@ impl CpuUseSink {
 
 fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<VcpuUse> {
     let mut vcpus = Vec::new();
+    let guest_events = guest_events_by_thread(states, guests);
     for (recording, vms) in states.vms.iter().enumerate() {
         for (at, vm) in vms.iter().enumerate() {
             for vcpu in &vm.vcpus {
@@ -304,7 +305,10 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
                     thread: vcpu.thread,
                     times: sum.map(|sum| sum.times.clone()).unwrap_or_default(),
                     guest_known_ns: sum.and_then(|sum| sum.guest_known_ns),
-                    guest_events: event_kinds(states, guests, recording, vcpu.thread),
+                    guest_events: guest_events
+                        .get(&(recording, vcpu.thread))
+                        .copied()
+                        .unwrap_or_default(),
                 });
             }
         }
@@ -312,19 +316,19 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
     vcpus
 }
 
-/// The events in the recording of the guest that has this thread as a CPU.
-fn event_kinds(
+/// By a host's recording and thread, the events in the recording of the guest that has the thread as a CPU.
+fn guest_events_by_thread(
     states: &States,
     guests: &[GuestAlignment],
-    recording: usize,
-    thread: u32,
-) -> GuestEventKinds {
-    let is_its = |one: &&GuestAlignment| {
-        let rows = one.result().map_or(&[][..], |result| &result.rows);
-        one.host == recording && rows.iter().any(|row| row.thread == thread)
-    };
-    let guest = guests.iter().find(is_its).and_then(|one| states.guest_events.get(one.guest));
-    guest.copied().flatten().unwrap_or_default()
+) -> FxHashMap<(usize, u32), GuestEventKinds> {
+    let mut by_thread = FxHashMap::default();
+    for guest in guests {
+        let kinds = states.guest_events.get(guest.guest).copied().flatten().unwrap_or_default();
+        for row in guest.result().map_or(&[][..], |result| &result.rows) {
+            by_thread.entry((guest.host, row.thread)).or_insert(kinds);
+        }
+    }
+    by_thread
 }
 
 /// Who had the CPUs that vCPUs of a recording waited for.
@@ -342,23 +346,27 @@ fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> 
         }
     }
     let names = states.pass.names.get(recording);
-    let begins_ns: Vec<u64> = vms.iter().map(|vm| vm_begins_ns(vm, sums, recording)).collect();
+    let waits: Vec<(u64, u64)> = vms.iter().map(|vm| waits_ns(vm, sums, recording)).collect();
     let row = |((vm, thread), had): ((usize, u32), taken::Had)| {
         let name = names.and_then(|names| names.of(thread)).map(str::to_owned);
-        let (vm_begins_ns, taken::Had { ns, spread }) = (*begins_ns.get(vm)?, had);
+        let ((vm_begins_ns, vm_waited_ns), taken::Had { ns, spread }) = (*waits.get(vm)?, had);
         let vm = vms.get(vm)?.name.clone();
-        Some(TakenCpu { recording, vm, vm_begins_ns, thread, name, ns, spread })
+        Some(TakenCpu { recording, vm, vm_begins_ns, vm_waited_ns, thread, name, ns, spread })
     };
     let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(row).collect();
     taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));
     taken
 }
 
-/// So long after the recordings' beginning a VM was seen first.
-fn vm_begins_ns(vm: &Vm, sums: &CpuUseSink, recording: usize) -> u64 {
-    let of_vcpus = sums.vcpus.get(recording).map_or(&[][..], Vec::as_slice);
-    let firsts = vm.vcpus.iter().filter_map(|vcpu| of_vcpus.get(vcpu.index)?.first_ns);
-    firsts.min().map_or(0, |first_ns| sums.takers.after_beginning_ns(first_ns))
+/// So long after the recordings' beginning a VM was seen first, and for how long its vCPUs waited for CPUs.
+fn waits_ns(vm: &Vm, sums: &CpuUseSink, recording: usize) -> (u64, u64) {
+    let all = sums.vcpus.get(recording).map_or(&[][..], Vec::as_slice);
+    let of_vcpus = || vm.vcpus.iter().filter_map(|vcpu| all.get(vcpu.index));
+    let first_ns = of_vcpus().filter_map(|sum| sum.first_ns).min();
+    let begins_ns = first_ns.map_or(0, |first_ns| sums.takers.after_beginning_ns(first_ns));
+    let waits = [VcpuState::Waiting, VcpuState::Preempted];
+    let waited_ns = of_vcpus().map(|sum| sum.times.of_all(&waits)).fold(0, u64::saturating_add);
+    (begins_ns, waited_ns)
 }
 
 fn host_threads(

@@ -24,6 +24,7 @@ mod sched;
 mod table;
 mod threads;
 mod variants;
+mod vcpu_states;
 mod vcpus;
 mod work;
 

@@ -16,6 +16,7 @@ mod devices;
 mod events;
 mod exits;
 mod kin;
+mod loss_log;
 mod split;
 mod sums;
 mod threads;
@@ -39,6 +40,7 @@ use self::calls::CallNumbers;
 use self::events::{Sign, concerns_cycles, is_call, sign, wanted};
 use self::exits::{ExitSplitter, GroupKey, GroupSum};
 use self::kin::Kin;
+use self::loss_log::LossLog;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
 use crate::profile::{StackFunctions, ThreadSamples};
@@ -185,7 +187,10 @@ pub fn vmm(
     let mut event_ids = found.event_ids.pop().unwrap_or_default().into_iter();
     let has_calls = event_ids.any(|id| recording.formats().by_id(id).is_some_and(is_call));
     let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
-    pass.threads.values_mut().for_each(|thread| thread.account(end_ns));
+    for thread in pass.threads.values_mut() {
+        thread.hear_of(&pass.losses);
+        thread.account(end_ns);
+    }
     let mut splitter = pass.exits;
     let vms = group_vms(recording, &pass.cycles.finish(&mut splitter));
     let names = found.names.pop();
@@ -236,6 +241,7 @@ struct Pass<'s> {
     numbers: CallNumbers,
     exits: ExitSplitter<'s>,
     threads: FxHashMap<u32, ThreadClock>,
+    losses: LossLog,
     kin: Kin,
 }
 
@@ -250,12 +256,24 @@ impl<'s> Pass<'s> {
             numbers: CallNumbers::of(isa),
             exits: ExitSplitter::new(samples),
             threads: FxHashMap::default(),
+            losses: LossLog::default(),
             kin: Kin::default(),
         }
     }
 
     fn thread(&mut self, thread: u32, now_ns: u64) -> &mut ThreadClock {
-        self.threads.entry(thread).or_insert_with(|| ThreadClock::new(now_ns))
+        let losses = &self.losses;
+        let new = || ThreadClock::new(now_ns, losses.count());
+        let thread = self.threads.entry(thread).or_insert_with(new);
+        thread.hear_of(losses);
+        thread
+    }
+
+    /// A thread that has been seen.
+    fn known_thread(&mut self, thread: u32) -> Option<&mut ThreadClock> {
+        let thread = self.threads.get_mut(&thread)?;
+        thread.hear_of(&self.losses);
+        Some(thread)
     }
 
     /// The thread that ran is at something else now.
@@ -272,7 +290,7 @@ impl<'s> Pass<'s> {
     /// A thread is woken by the one that runs.
     fn wakes(&mut self, woken: u32, event: &TraceEvent) {
         let now_ns = event.stamp_ns;
-        let waker = self.threads.get(&event.thread).and_then(|thread| thread.progress.futex());
+        let waker = self.known_thread(event.thread).and_then(|thread| thread.progress.futex());
         let thread = self.thread(woken, now_ns);
         let waits = thread.progress.futex();
         let released = waits.zip(waker).filter(|(waits, waker)| waits.futex == waker.futex);
@@ -318,7 +336,7 @@ impl TraceEventSink for Pass<'_> {
             Sign::Wakes(woken) => self.wakes(woken, event),
             Sign::Switches { from, sleeps, to } => self.switches(event, from, sleeps, to),
             Sign::Ends(thread) => {
-                if let Some(thread) = self.threads.get_mut(&thread) {
+                if let Some(thread) = self.known_thread(thread) {
                     thread.ends(event.stamp_ns);
                 }
             }
@@ -330,7 +348,7 @@ impl TraceEventSink for Pass<'_> {
     }
 
     fn gap(&mut self, gap: &Gap) {
-        self.threads.values_mut().for_each(|thread| thread.lost(gap.cpu, gap.from_ns));
+        self.losses.add(gap.cpu, gap.from_ns);
         self.cycles.gap(gap);
     }
 }

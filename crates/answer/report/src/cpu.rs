@@ -209,8 +209,10 @@ impl CpuReport {
     }
 
     fn vm_name(&self, recording: usize, vm: usize) -> Option<&str> {
-        let mut of_recording = self.cpu.vms.iter().filter(|one| one.recording == recording);
-        of_recording.nth(vm).map(|one| one.name.as_str())
+        // They are in the order of their recordings.
+        let first = self.cpu.vms.partition_point(|one| one.recording < recording);
+        let found = self.cpu.vms.get(first.checked_add(vm)?)?;
+        (found.recording == recording).then_some(found.name.as_str())
     }
 
     /// The VM that a guest's recording was made in.

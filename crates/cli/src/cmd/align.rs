@@ -53,16 +53,8 @@ fn run(args: &AlignArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let method = args.method.method();
     let guests = reading(&session, 1, |tick| session.alignments(method, tick))?;
-    // Recordings that are no guest's and no guest's host's were not read for that.
-    let is_read = |at: usize| guests.iter().any(|guest| guest.guest == at || guest.host == at);
-    let losses = session.recordings().iter().enumerate().filter_map(|(at, recording)| {
-        if is_read(at) {
-            contents::losses(recording)
-        } else {
-            Some(contents::losses_by_reading(recording))
-        }
-    });
-    let losses = losses.collect();
+    // An alignment reads as much of a recording as it needs, which may be none of it.
+    let losses = session.recordings().iter().map(contents::losses_by_reading).collect();
     let report = AlignReport { sources: session.paths(), guests, losses };
     output::write_part(&report, session.part(), &args.output, out)
 }

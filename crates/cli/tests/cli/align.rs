@@ -198,3 +198,28 @@ fn losses_of_recordings_that_no_guest_runs_on_are_reported() {
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("dropped 5 events"), "{}", run.out);
 }
+
+/// Whether records of a guest and its host are read for an alignment or not, what of them can't be read is reported.
+#[test]
+fn damage_is_reported_as_exits_reports_it() {
+    const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("guest.dat");
+    let mut bytes = fs::read(repository().join(GUEST)).unwrap();
+    let at = bytes.len() / 20 * 19;
+    bytes[at..at + 200].fill(0xff);
+    fs::write(&damaged, bytes).unwrap();
+    let damaged = damaged.to_str().unwrap();
+    let exits = output_of(&["exits", "--format", "json", damaged]);
+    let exits: Value = serde_json::from_str(&exits).unwrap();
+    assert!(exits["losses"]["pages_damaged"].as_u64() > Some(0), "{exits}");
+    // Its host, one that it never ran on, and none.
+    for host in [&["fixtures/x86-svm/host-guest.dat"][..], &["fixtures/x86-svm/functions.dat"], &[]]
+    {
+        let files = [host, &[damaged]].concat();
+        let report = align(&files);
+        assert_eq!(report["losses"]["pages_damaged"], exits["losses"]["pages_damaged"], "{host:?}");
+        let text = output_of(&[&["align"], &files[..]].concat());
+        assert!(text.contains("could not be read"), "{host:?}: {text}");
+    }
+}

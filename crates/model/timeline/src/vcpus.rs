@@ -1,5 +1,7 @@
 //! The vCPU threads of a recording: found by what they do, told apart when thread ids are reused.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use crate::thread_event::{Kind, ThreadEvent};
@@ -16,6 +18,42 @@ pub struct VcpuInfo {
     pub first_ns: u64,
 }
 
+/// Losses that vCPUs hear of when they next do something: both may be as many as a recording has lines.
+#[derive(Debug, Default)]
+struct UnheardLosses {
+    /// How many there were.
+    count: u64,
+    /// By the number of a stream's newest loss that loss, which lasts as long as any before it.
+    newest: BTreeMap<u64, ThreadEvent>,
+    /// By stream, the number of its newest loss.
+    numbers: FxHashMap<u16, u64>,
+}
+
+impl UnheardLosses {
+    fn add(&mut self, gap: &ThreadEvent) {
+        self.count += 1;
+        let before = self.numbers.insert(gap.stream, self.count);
+        let before = before.and_then(|number| self.newest.remove(&number));
+        let to_ns = before.map_or(gap.value, |before| before.value.max(gap.value));
+        self.newest.insert(self.count, ThreadEvent { value: to_ns, ..*gap });
+    }
+
+    /// Informs a vCPU of what it has not heard of.
+    #[inline]
+    fn inform(&self, vcpu: &mut VcpuThread) {
+        if vcpu.heard_losses != self.count {
+            self.inform_of_new(vcpu);
+        }
+    }
+
+    #[cold]
+    fn inform_of_new(&self, vcpu: &mut VcpuThread) {
+        let new = self.newest.range(vcpu.heard_losses.saturating_add(1)..);
+        new.for_each(|(_, gap)| vcpu.lost(gap));
+        vcpu.heard_losses = self.count;
+    }
+}
+
 /// All vCPU threads, those that ended included.
 #[derive(Debug, Default)]
 pub(crate) struct Vcpus {
@@ -25,20 +63,23 @@ pub(crate) struct Vcpus {
     by_id: FxHashMap<(u32, u64), usize>,
     /// Losses that have not ended: they concern vCPUs first seen within them, too.
     open_gaps: Vec<ThreadEvent>,
+    unheard: UnheardLosses,
     /// Of threads that have ended; see [`VcpuThread::switches_unseen`].
     switches_unseen: u64,
 }
 
 impl Vcpus {
     /// The vCPU that a thread is at the moment.
-    pub(crate) fn of_thread(&self, thread: u32) -> Option<&VcpuThread> {
-        self.live.get(&thread)
+    pub(crate) fn of_thread(&mut self, thread: u32) -> Option<&VcpuThread> {
+        self.of_thread_mut(thread).map(|vcpu| &*vcpu)
     }
 
     /// [`Vcpus::of_thread`], to be given the thread's next event, unless it [ends before](VcpuThread::ends_before).
     #[inline]
     pub(crate) fn of_thread_mut(&mut self, thread: u32) -> Option<&mut VcpuThread> {
-        self.live.get_mut(&thread)
+        let vcpu = self.live.get_mut(&thread)?;
+        self.unheard.inform(vcpu);
+        Some(vcpu)
     }
 
     /// Threads that are vCPUs at the moment, in the order in which they were found.
@@ -57,7 +98,7 @@ impl Vcpus {
     /// Informs all vCPUs of a loss, those not yet known too.
     pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
         self.open_gaps.push(*gap);
-        self.live.values_mut().for_each(|vcpu| vcpu.lost(gap));
+        self.unheard.add(gap);
     }
 
     /// Notes losses of which threads not yet known may have to hear.
@@ -94,6 +135,7 @@ impl Vcpus {
         *events = events.get(at..).unwrap_or(&[]);
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
         let mut vcpu = VcpuThread::new(self.index_of(thread, events.first()));
+        vcpu.heard_losses = self.unheard.count;
         for gap in &self.open_gaps {
             if gap.stamp_ns <= first_ns && gap.value > first_ns {
                 vcpu.lost(gap);
@@ -127,6 +169,7 @@ impl Vcpus {
         sink: &mut impl ExitSink,
     ) -> Option<&'e [ThreadEvent]> {
         let vcpu = self.live.get_mut(&thread)?;
+        self.unheard.inform(vcpu);
         for (at, event) in events.iter().enumerate() {
             if vcpu.ends_before(event) {
                 vcpu.finish(sink);
@@ -162,7 +205,7 @@ impl Vcpus {
     /// The same, and how many of their switches are not in the recording though no event was lost.
     pub(crate) fn finish_and_count(mut self, sink: &mut impl ExitSink) -> (Vec<VcpuInfo>, u64) {
         for thread in self.threads() {
-            if let Some(vcpu) = self.live.get_mut(&thread) {
+            if let Some(vcpu) = self.of_thread_mut(thread) {
                 vcpu.finish(sink);
             }
             self.end(thread);

@@ -30,21 +30,15 @@ impl<'m> Measured<'m> {
     pub(super) fn new(
         of: &'m VmEvidence,
         exits: &'m ExitEvidence,
-        nested: &'m [NestedRow],
-        taken: &[&'m TakenCpu],
+        nested: Vec<&'m NestedRow>,
+        taken: Vec<&'m TakenCpu>,
     ) -> Self {
         let recorded = &exits.recorded;
         let all = ExitSums::of_all(of.places.iter().map(|place| &place.sums));
         // Where sleeping can't be distinguished from running, what waits by its reason ran for none of it.
         let ran = of.places.iter().filter(|place| recorded.off_cpu || !place.waiting);
         let exits_ns = ExitSums::of_all(ran.map(|place| &place.sums)).taken_ns(recorded);
-        Self {
-            of,
-            recorded,
-            running_ns: all.guest_ns.saturating_add(exits_ns),
-            nested: nested.iter().filter(|row| row.vm == of.vm).collect(),
-            taken: taken.iter().copied().filter(|one| one.vm == of.vm).collect(),
-        }
+        Self { of, recorded, running_ns: all.guest_ns.saturating_add(exits_ns), nested, taken }
     }
 
     /// Its own exits, without those of guests inside it, of which `is_it` holds.

@@ -44,28 +44,33 @@ pub(super) fn add(
         pass.vcpus = reports.map(GuestReports::vcpus).unwrap_or_default();
     }
     let vms = group_vms(host, &pass.vcpus);
-    let nameless = vms.iter().filter(|vm| own.iter().all(|one| one.vm.as_ref() != Some(&vm.name)));
+    let named: FxHashSet<&str> = own.iter().filter_map(|one| one.vm.as_deref()).collect();
+    let nameless = vms.iter().filter(|vm| !named.contains(vm.name.as_str()));
     let reporting = reports.map(|reports| {
         let machine = |vm| reports.machine(vm, marks, host.is_nanoseconds());
         nameless.map(machine).collect::<Vec<_>>()
     });
     let mut others = reporting.unwrap_or_default();
     let is_host = !own.is_empty() || !vms.is_empty();
+    let by_name = by_name(&vms);
     if has_exits {
         let mut exits = Exits::new(host, &pass);
         for machine in own.iter_mut().map(|one| &mut **one).chain(&mut others) {
-            let vm = vms.iter().find(|vm| Some(&vm.name) == machine.vm.as_ref());
+            let vm = machine.vm.as_deref().and_then(|name| by_name.get(name).copied());
             vm.into_iter().for_each(|vm| exits.add(machine, vm));
         }
     } else {
-        others.iter_mut().for_each(|one| one.vcpus = count(&vms, one));
+        for other in &mut others {
+            let vm = other.vm.as_deref().and_then(|name| by_name.get(name));
+            other.vcpus = vm.map_or(0, |vm| vm.vcpus.len());
+        }
     }
     HostBoots { others, losses: is_host.then_some(pass.losses) }
 }
 
-fn count(vms: &[Vm], machine: &BootedMachine) -> usize {
-    let vm = vms.iter().find(|vm| Some(&vm.name) == machine.vm.as_ref());
-    vm.map_or(0, |vm| vm.vcpus.len())
+/// The first VM of each name.
+fn by_name(vms: &[Vm]) -> FxHashMap<&str, &Vm> {
+    vms.iter().rev().map(|vm| (vm.name.as_str(), vm)).collect()
 }
 
 /// All exits of a host.

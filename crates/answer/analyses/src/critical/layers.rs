@@ -28,12 +28,17 @@ impl Layers {
         let layer = |thread| VcpuLayer { thread, guest_cpu: None, bound_ns: 0 };
         let mut vcpus: Vec<VcpuLayer> = machines.vcpu_threads().map(layer).collect();
         let by_guest_cpu: FxHashMap<(u16, u16), usize> = machines.guest_cpus().collect();
+        let mut bounds_ns: FxHashMap<usize, u64> = FxHashMap::default();
+        for guest in guests {
+            let rows = guest.result().map_or(&[][..], |one| &one.rows);
+            let bound_ns = rows.iter().filter_map(|row| row.bound_ns).max().unwrap_or(0);
+            let widest_ns = bounds_ns.entry(guest.guest).or_default();
+            *widest_ns = bound_ns.max(*widest_ns);
+        }
         for (&place, &vcpu) in &by_guest_cpu {
             let Some(layer) = vcpus.get_mut(vcpu) else { continue };
-            let rows = guests.iter().filter(|guest| guest.guest == usize::from(place.0));
-            let rows = rows.flat_map(|guest| guest.result().map_or(&[][..], |one| &one.rows));
-            let bounds = rows.filter_map(|row| row.bound_ns);
-            (layer.guest_cpu, layer.bound_ns) = (Some(place), bounds.max().unwrap_or(0));
+            let bound_ns = bounds_ns.get(&usize::from(place.0)).copied();
+            (layer.guest_cpu, layer.bound_ns) = (Some(place), bound_ns.unwrap_or(0));
         }
         Self { vcpus, by_guest_cpu }
     }

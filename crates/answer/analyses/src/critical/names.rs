@@ -106,7 +106,7 @@ impl<'n> Names<'n> {
     pub(super) fn thread_of(&self, spent: &Spent) -> Option<Thread> {
         match spent.who {
             Who::Thread(thread) => Some(thread),
-            Who::Vcpu(index) => self.machines.vcpu_threads().nth(index),
+            Who::Vcpu(index) => self.machines.thread_of(index),
             Who::Interrupt(_) => None,
         }
     }

@@ -58,12 +58,13 @@ impl Matching {
             }
         }
         let places: Vec<usize> = places.into_iter().flatten().collect();
+        let mut renamed: FxHashSet<(String, String)> = self.renamed.iter().cloned().collect();
         for (vm, place) in vms.iter().zip(&places) {
             let Some(one) = self.vms.get(*place).filter(|one| one.name != vm.name) else {
                 continue;
             };
             let pair = (one.name.clone(), vm.name.clone());
-            if !self.renamed.contains(&pair) {
+            if renamed.insert(pair.clone()) {
                 self.renamed.push(pair);
             }
         }

@@ -10,6 +10,7 @@ use super::{LaneKind, LaneSet, Subject};
 use crate::align::GuestAlignment;
 use crate::path::{Actor, Handover, HandoverKind, HandoverSink, Place};
 use crate::states::States;
+use crate::vms::VmsByVcpu;
 
 /// Arrows that there is room for at least.
 const LEAST_ARROWS: usize = 64;
@@ -41,6 +42,7 @@ pub struct LanePlaces {
 impl LanePlaces {
     pub(super) fn of(set: &LaneSet, states: &States, guests: &[GuestAlignment]) -> Self {
         let mut places = Self::default();
+        let homes: Vec<_> = states.vms.iter().map(|vms| VmsByVcpu::new(vms)).collect();
         for (at, lane) in (0u32..).zip(set.lanes()) {
             match lane.subject {
                 Some(Subject::Cpu(cpu)) => {
@@ -50,10 +52,8 @@ impl LanePlaces {
                     places.threads.insert((recording, thread), at);
                 }
                 Some(Subject::Vcpu(vcpu)) => {
-                    let vms = states.vms.get(usize::from(vcpu.recording)).into_iter().flatten();
-                    let mut vcpus = vms.flat_map(|vm| &vm.vcpus);
-                    let one = vcpus.find(|one| one.index == vcpu.index as usize);
-                    if let Some(one) = one {
+                    let home = homes.get(usize::from(vcpu.recording));
+                    if let Some((_, one)) = home.and_then(|all| all.of(vcpu.index as usize)) {
                         // A thread that runs several vCPUs is shown as the first of them.
                         places.threads.entry((vcpu.recording, one.thread)).or_insert(at);
                     }
@@ -67,15 +67,10 @@ impl LanePlaces {
 
     fn add_guest(&mut self, set: &LaneSet, guest: &GuestAlignment) {
         let Ok(recording) = u16::try_from(guest.guest) else { return };
+        let vcpus = vcpu_lanes(set, &guest.vm);
         for row in guest.result().into_iter().flat_map(|result| &result.rows) {
             let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
-            let name = format!("vCPU {}", row.vcpu);
-            let lane = (0u32..).zip(set.lanes()).find(|(_, lane)| {
-                lane.kind == LaneKind::Vcpu
-                    && lane.vm.as_ref() == Some(&guest.vm)
-                    && lane.name == name
-            });
-            if let Some((at, _)) = lane {
+            if let Some(&at) = vcpus.get(format!("vCPU {}", row.vcpu).as_str()) {
                 self.cpus.insert((recording, cpu), at);
             }
         }
@@ -100,6 +95,17 @@ impl LanePlaces {
     pub fn of_thread(&self, thread: (u16, u32)) -> Option<u32> {
         self.threads.get(&thread).copied()
     }
+}
+
+/// The first lane of each name among those of a VM's vCPUs.
+fn vcpu_lanes<'s>(set: &'s LaneSet, vm: &str) -> FxHashMap<&'s str, u32> {
+    let mut by_name = FxHashMap::default();
+    for (at, lane) in (0u32..).zip(set.lanes()) {
+        if lane.kind == LaneKind::Vcpu && lane.vm.as_deref() == Some(vm) {
+            by_name.entry(lane.name.as_str()).or_insert(at);
+        }
+    }
+    by_name
 }
 
 /// All arrows of a page's lanes.

@@ -15,7 +15,8 @@ use super::machines::{Machines, Thread, VcpuOf};
 use super::places::Places;
 use super::requests::{RequestPass, RequestSink, Requests};
 use super::threads::{ThreadState, Threads};
-use super::vcpus::{Reasons, VcpuState};
+use super::vcpu_states::VcpuStates;
+use super::vcpus::Reasons;
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
 /// happened in a hardware interrupt, or in a software interrupt.
@@ -47,9 +48,9 @@ impl Cpus {
         self.0.of((event.recording, event.cpu), CpuState::default)
     }
 
-    /// All of them, by recording and CPU.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &((u16, u16), CpuState)> {
-        self.0.iter()
+    /// The thread that runs on a CPU, once a switch has shown it.
+    pub(super) fn running(&mut self, recording: u16, cpu: u16) -> Option<u32> {
+        self.0.get_mut((recording, cpu))?.running
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Follower<'e, S> {
     pub(super) threads: Threads<'e>,
     /// Of threads that no event has shown by themselves.
     roles: FxHashMap<Thread, Actor>,
-    pub(super) vcpus: Vec<VcpuState>,
+    pub(super) vcpus: VcpuStates,
     pub(super) cpus: Cpus,
     /// By what a guest accesses, the thread that is woken for it.
     pub(super) workers: FxHashMap<Label, Thread>,
@@ -138,7 +139,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
             names,
             threads: Threads::new(machines),
             roles: FxHashMap::default(),
-            vcpus: machines.vcpus.iter().map(|_| VcpuState::default()).collect(),
+            vcpus: VcpuStates::new(machines.vcpus.len()),
             cpus: Cpus::default(),
             workers: FxHashMap::default(),
             works_for: FxHashMap::default(),
@@ -282,7 +283,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
         // What was lost may have been the end, or the next step, of anything under way.
         self.requests.interrupt(self.under_way());
         self.threads.clear();
-        self.vcpus.iter_mut().for_each(|vcpu| *vcpu = VcpuState::default());
+        self.vcpus.clear();
         self.cpus = Cpus::default();
         self.disk.clear();
         self.requests.interrupt(self.under_way());

@@ -3,6 +3,7 @@
 
 use std::slice::from_ref;
 
+use rustc_hash::FxHashSet;
 use sources::Recording;
 use timeline::reading::Reading;
 use timeline::{VcpuInfo, Vm, group_vms, guess_vcpus};
@@ -31,7 +32,8 @@ fn paths_with(
     events: &Events,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Option<Paths> {
-    let is_expected = |thread| guess.iter().any(|vcpu| vcpu.thread == thread);
+    let threads: FxHashSet<u32> = guess.iter().map(|vcpu| vcpu.thread).collect();
+    let is_expected = |thread| threads.contains(&thread);
     let vms = group_vms(recording, guess);
     let view = View::on_own_clocks(from_ref(recording));
     let machines = Machines::with_vms(view, from_ref(&vms));

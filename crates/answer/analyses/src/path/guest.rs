@@ -18,10 +18,9 @@ impl<S: RequestSink> Follower<'_, S> {
 
     /// The requests that the thread is busy with which runs on this vCPU in the guest.
     pub(super) fn guest_thread_chains(&mut self, vcpu: usize) -> Chains {
-        let running = self.cpus.iter().find_map(|&((recording, cpu), ref state)| {
-            let is_it = self.machines.vcpu_of_guest(recording, cpu) == Some(vcpu);
-            Some((recording, state.running?)).filter(|_| is_it)
-        });
+        let mut cpus = self.machines.guest_cpus_of(vcpu).iter();
+        let running = cpus
+            .find_map(|&(recording, cpu)| Some((recording, self.cpus.running(recording, cpu)?)));
         running.map_or_else(Chains::default, |thread| self.thread(thread).current().clone())
     }
 

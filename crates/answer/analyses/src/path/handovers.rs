@@ -94,16 +94,15 @@ pub(super) struct Handovers<'e, S> {
     woken: FxHashMap<Thread, Begun>,
     /// By thread that a vCPU has woken, the VM: it may raise interrupts for it.
     works_for: FxHashMap<Thread, u16>,
-    /// By vCPU.
-    injected: Vec<Vec<Begun>>,
+    /// By vCPU, of those that have any.
+    injected: FxHashMap<usize, Vec<Begun>>,
     pub(super) sink: S,
 }
 
 impl<'e, S: HandoverSink> Handovers<'e, S> {
     pub(super) fn new(events: &'e Events, machines: &'e Machines<'e>, sink: S) -> Self {
-        let injected = vec![Vec::new(); machines.vcpus.len()];
         let (woken, works_for) = (FxHashMap::default(), FxHashMap::default());
-        Self { events, machines, woken, works_for, injected, sink }
+        Self { events, machines, woken, works_for, injected: FxHashMap::default(), sink }
     }
 
     /// A thread leaves its CPU, another one gets it.
@@ -146,7 +145,7 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
         let begun = Begun::by(event, event.value(2));
         let is_own = own.map(|own| own.index) == target && !begun.in_interrupt;
         let Some(target) = target.filter(|_| !is_own) else { return };
-        let Some(injected) = self.injected.get_mut(target) else { return };
+        let injected = self.injected.entry(target).or_default();
         // Several events may record one as it makes its way: the first counts.
         let is_known = |one: &Begun| one.at.place.thread == begun.at.place.thread;
         if injected.len() < MOST_INJECTED && !injected.iter().any(is_known) {
@@ -156,8 +155,7 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
 
     fn entry(&mut self, event: &TraceEvent) {
         let Some(vcpu) = self.machines.vcpu_of((event.recording, event.thread)) else { return };
-        let Some(injected) = self.injected.get_mut(vcpu.index) else { return };
-        for begun in injected.drain(..) {
+        for begun in self.injected.remove(&vcpu.index).unwrap_or_default() {
             self.sink.handover(&begun.ends(HandoverKind::Inject, At::of(event)));
         }
     }
@@ -179,6 +177,6 @@ impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
 
     fn gap(&mut self, _: &Gap) {
         self.woken.clear();
-        self.injected.iter_mut().for_each(Vec::clear);
+        self.injected.clear();
     }
 }

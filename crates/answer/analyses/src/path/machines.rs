@@ -50,6 +50,8 @@ pub(crate) struct Machines<'r> {
     vms_by_name: FxHashMap<(u16, String), u16>,
     /// By guest recording and CPU there, the vCPU.
     guest_cpus: FxHashMap<(u16, u16), usize>,
+    /// By vCPU, the CPUs of guests' recordings that it is.
+    cpus_of_vcpus: FxHashMap<usize, Vec<(u16, u16)>>,
     guests: Vec<u16>,
 }
 
@@ -76,6 +78,10 @@ impl<'r> Machines<'r> {
             }
         }
         guests.iter().for_each(|guest| machines.add_guest(guest));
+        for (place, vcpu) in &machines.guest_cpus {
+            machines.cpus_of_vcpus.entry(*vcpu).or_default().push(*place);
+        }
+        machines.cpus_of_vcpus.values_mut().for_each(|places| places.sort_unstable());
         machines
     }
 
@@ -132,9 +138,19 @@ impl<'r> Machines<'r> {
         self.guest_cpus.get(&(recording, cpu)).copied()
     }
 
+    /// The CPUs of guests' recordings that a vCPU is, in their order.
+    pub(super) fn guest_cpus_of(&self, vcpu: usize) -> &[(u16, u16)] {
+        self.cpus_of_vcpus.get(&vcpu).map_or(&[], Vec::as_slice)
+    }
+
     /// The host's threads that run vCPUs, in the order of these.
     pub(crate) fn vcpu_threads(&self) -> impl Iterator<Item = Thread> {
         self.vcpus.iter().map(|vcpu| vcpu.thread)
+    }
+
+    /// The host's thread that runs a vCPU.
+    pub(crate) fn thread_of(&self, vcpu: usize) -> Option<Thread> {
+        self.vcpus.get(vcpu).map(|vcpu| vcpu.thread)
     }
 
     /// The CPUs of guests' recordings, each with the vCPU that it is.

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{Activity, Call, Progress};
 use super::calls::CallKind;
+use super::loss_log::LossLog;
 use super::split::ThreadSplit;
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
 
@@ -37,15 +38,17 @@ pub(super) struct ThreadClock {
     since_ns: u64,
     /// When it fell asleep in a futex call.
     asleep_since_ns: u64,
+    /// How many losses it has heard of.
+    heard: usize,
     pub(super) split: ThreadSplit,
     pub(super) calls: FxHashMap<CallKey, CallSum>,
     pub(super) locks: FxHashMap<LockKey, LockSum>,
 }
 
 impl ThreadClock {
-    /// A thread that is first heard of.
-    pub(super) fn new(now_ns: u64) -> Self {
-        Self { since_ns: now_ns, ..Self::default() }
+    /// A thread that is first seen after that many losses.
+    pub(super) fn new(now_ns: u64, losses: usize) -> Self {
+        Self { since_ns: now_ns, heard: losses, ..Self::default() }
     }
 
     /// It does something on a CPU: so it runs.
@@ -96,12 +99,15 @@ impl ThreadClock {
         self.progress.forget();
     }
 
-    /// Events of a CPU were lost from a moment on: what the thread does is not known if it was there, or may have
-    /// come there.
-    pub(super) fn lost(&mut self, cpu: u16, from_ns: u64) {
-        if self.cpu == Cpu::Gone || self.cpu == Cpu::Running && self.on != cpu {
+    /// Where events of a CPU were lost, what the thread does is not known from then on if it was there, or may have come
+    /// there. Of what it hears of at once the first such loss is enough: it has done nothing since.
+    pub(super) fn hear_of(&mut self, losses: &LossLog) {
+        let heard = std::mem::replace(&mut self.heard, losses.count());
+        if heard == self.heard || self.cpu == Cpu::Gone {
             return;
         }
+        let cpu = (self.cpu == Cpu::Running).then_some(self.on);
+        let Some(from_ns) = losses.first_after(heard, cpu) else { return };
         self.account(from_ns);
         self.cpu = Cpu::Unknown;
         self.progress.forget();

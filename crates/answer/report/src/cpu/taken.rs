@@ -1,7 +1,7 @@
 //! The columns of threads that had a CPU while a VM's vCPUs waited for it in the run queue.
 
 use analyses::cpu::TakenCpu;
-use analyses::states::{Part, VcpuState};
+use analyses::states::Part;
 
 use super::{named, row};
 use crate::column::{self, Column, Described, Unit};
@@ -42,7 +42,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::ratio(
             ("share", "of the wait"),
             "Share of the time for which the VM's vCPUs waited or were preempted; null if they never did.",
-            |row: &Row<'_>| column::ratio(row.of.ns, waited_ns(row)),
+            |row: &Row<'_>| column::ratio(row.of.ns, row.of.vm_waited_ns),
         )
         .shown(TABLE, 0)
         .missing("-"),
@@ -58,11 +58,4 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
             |row: &Row<'_>| Some(row.of.spread.begins_ns()),
         ).optional(),
     ]
-}
-
-/// The time for which vCPUs of the row's VM waited for CPUs.
-fn waited_ns(row: &Row<'_>) -> u64 {
-    let is_it = |recording, vm: &str| recording == row.of.recording && vm == row.of.vm;
-    let vms = row.report.cpu.vms.iter().filter(|vm| is_it(vm.recording, &vm.name));
-    vms.map(|vm| vm.times.of_all(&[VcpuState::Waiting, VcpuState::Preempted])).sum()
 }

@@ -106,8 +106,10 @@ pub(super) fn write(list: &ExitList, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let mut columns = Columns::begin(&id(list), out)?;
+    // It takes a look at all groups.
+    let first_ns = first_ns(list);
     for group in list.exits() {
-        let mut before_ns = first_ns(list);
+        let mut before_ns = first_ns;
         for exit in group {
             columns.number(exit.start_ns.saturating_sub(before_ns))?;
             before_ns = exit.start_ns;

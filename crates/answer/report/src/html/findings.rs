@@ -4,6 +4,7 @@ mod advice;
 mod path;
 mod quality;
 mod time;
+mod vms;
 
 use analyses::advice::{About, Advice};
 use schemars::JsonSchema;

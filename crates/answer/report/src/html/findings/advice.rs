@@ -1,26 +1,54 @@
 //! Advice at the findings that it explains; what explains none is a finding by itself.
 
 use analyses::advice::{About, Advice};
+use rustc_hash::FxHashMap;
 
 use super::{Finding, Link, Weight};
 use crate::advice::saving;
+use crate::counted;
 
-/// Puts each piece of advice on a recording where it belongs.
+/// Findings made of nothing but advice, of each recording: nobody reads more.
+const MOST_BY_THEMSELVES: usize = 100;
+
+/// Puts each piece of advice on a recording where it belongs: that first which could save most.
 pub(super) fn attach<'a>(
     source: &str,
     advice: impl Iterator<Item = &'a Advice>,
     findings: &mut Vec<Finding>,
 ) {
+    let mut by_vm: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+    for (at, finding) in findings.iter().enumerate() {
+        if let Some(vm) = finding.link.as_ref().and_then(|link| link.vm.clone()) {
+            by_vm.entry(vm).or_default().push(at);
+        }
+    }
+    let (mut added, mut left_out) = (0, 0);
     for one in advice {
-        let place = findings.iter().position(|finding| explains(one, finding));
+        let of_vm = by_vm.entry(one.vm.clone()).or_default();
+        let explains_at = |at: &&usize| findings.get(**at).is_some_and(|it| explains(one, it));
+        let place = of_vm.iter().find(explains_at).copied();
+        if place.is_none() && added >= MOST_BY_THEMSELVES {
+            left_out += 1;
+            continue;
+        }
         let place = place.unwrap_or_else(|| {
+            added += 1;
             findings.push(by_itself(one));
+            of_vm.push(findings.len() - 1);
             findings.len() - 1
         });
         if let Some(finding) = findings.get_mut(place) {
             finding.advice.push((source.to_owned(), one.clone()));
         }
     }
+    findings.extend(further(left_out));
+}
+
+/// What is said of advice that the page has no room for.
+fn further(left_out: u64) -> Option<Finding> {
+    let number = counted(left_out, "further piece of advice", "further pieces of advice");
+    let sentence = "*{}*, which could save less: hyperscope advice prints all.";
+    (left_out > 0).then(|| Finding::new(Weight::Info, sentence, &[number]))
 }
 
 fn explains(advice: &Advice, finding: &Finding) -> bool {

@@ -9,9 +9,10 @@ use analyses::nested::{Nested, NestedRow};
 use analyses::recorded::Recorded;
 use analyses::tally::Tally;
 
+use super::vms::{RowsOfVm, SpokenOf};
 use super::{Finding, Link, Weight};
 use crate::cpu::named;
-use crate::{Source, count, share, time as duration};
+use crate::{Source, counted, plural, share, time as duration};
 
 /// A reason has outliers if its 99th percentile is this many times its median.
 const OUTLIER: u64 = 10;
@@ -28,28 +29,31 @@ pub(super) fn of(source: &Source, taken: &[&TakenCpu]) -> Vec<Finding> {
     let mut working = Tally::default();
     exits.rows.iter().filter(|row| !row.waiting).for_each(|row| working.merge(&row.tally));
     let whole = Amounts::new(&working, &exits.recorded);
-    let of = |vm: &timeline::Vm| OfVm::new(source, &vm.name, whole, taken).findings();
-    exits.vms.iter().flat_map(of).collect()
+    let SpokenOf { vms, others } = SpokenOf::of(source, taken);
+    let of = |vm| OfVm::new(source, vm, whole).findings();
+    let mut findings: Vec<Finding> = vms.into_iter().flat_map(of).collect();
+    findings.extend(others.finding(whole));
+    findings
 }
 
 /// What shares are of: the cost of exits where it is known, else their time.
 #[derive(Clone, Copy, Debug)]
-struct Amounts {
+pub(super) struct Amounts {
     cost_ns: Option<u64>,
     time_ns: u64,
 }
 
 impl Amounts {
-    fn new(tally: &Tally, recorded: &Recorded) -> Self {
+    pub(super) fn new(tally: &Tally, recorded: &Recorded) -> Self {
         let cost_ns = KnownParts::new(tally, recorded).cost_ns;
         Self { cost_ns, time_ns: tally.durations.sum() }
     }
 
-    fn value(self) -> u64 {
+    pub(super) fn value(self) -> u64 {
         self.cost_ns.unwrap_or(self.time_ns)
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         if self.cost_ns.is_some() { "cost" } else { "time" }
     }
 }
@@ -68,9 +72,7 @@ struct OfVm<'s> {
 }
 
 impl<'s> OfVm<'s> {
-    fn new(source: &'s Source, vm: &'s str, whole: Amounts, taken: &[&'s TakenCpu]) -> Self {
-        let of_vm = |row: &&ExitRow| row.group.vm.as_deref() == Some(vm);
-        let rows: Vec<&ExitRow> = source.exits.rows.iter().filter(of_vm).collect();
+    fn new(source: &'s Source, RowsOfVm { vm, rows, taken }: RowsOfVm<'s>, whole: Amounts) -> Self {
         let (mut all, mut working) = (Tally::default(), Tally::default());
         for row in &rows {
             all.merge(&row.tally);
@@ -78,14 +80,10 @@ impl<'s> OfVm<'s> {
                 working.merge(&row.tally);
             }
         }
-        let taken = taken.iter().copied().filter(|one| one.vm == vm).collect();
         Self { source, vm, rows, all, working, whole, taken }
     }
 
     fn findings(&self) -> Vec<Finding> {
-        if self.all.count == 0 {
-            return Vec::new();
-        }
         let mut findings = vec![self.overall()];
         findings.extend(self.reasons());
         findings.extend(self.user());
@@ -135,14 +133,14 @@ impl<'s> OfVm<'s> {
         };
         let values = [
             self.vm,
-            &count(self.all.count),
+            &counted(self.all.count, "time", "times"),
             &self.time(self.source.exits.span_ns),
             &self.time(handling.value()),
             if handling.cost_ns.is_some() { " on CPUs" } else { "" },
             &rest,
             &self.payers(handling).join(", "),
         ];
-        let sentence = "{} exited *{} times* in {}: handling that took *{}*{}{}. Who paid: {}.";
+        let sentence = "{} exited *{}* in {}: handling that took *{}*{}{}. Who paid: {}.";
         Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", None))
     }
 
@@ -180,12 +178,12 @@ impl<'s> OfVm<'s> {
             amounts.name(),
             &reason_of(row),
             self.vm,
-            &count(row.tally.count),
+            &plural(row.tally.count, "exit"),
             amounts.name(),
             &self.time(times.mean().unwrap_or_default().round() as u64),
             &self.time(p99),
         ];
-        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} exits with a {} of {} on average, and of {} at most for 99% of them.";
+        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} with a {} of {} on average, and of {} at most for 99% of them.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         found.to(self.link("exits", Some(row))).about(about(row))
     }
@@ -202,12 +200,12 @@ impl<'s> OfVm<'s> {
             &share(user_ns, self.whole.value()),
             self.whole.name(),
             self.vm,
-            &count(self.working.by_user),
+            &plural(self.working.by_user, "exit"),
             &share(costliest.tally.parts.user_ns, user_ns),
             &reason_of(costliest),
         ];
         let sentence =
-            "*{}* of the {} of all exits was *user space* of {}, in {} exits; {} of that for {}.";
+            "*{}* of the {} of all exits was *user space* of {}, in {}; {} of that for {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("exits", Some(costliest))).about(about(costliest)))
     }

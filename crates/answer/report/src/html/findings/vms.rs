@@ -1,0 +1,119 @@
+//! Which VMs of a recording findings speak of one by one, and what they say of all others together.
+
+use std::cmp::Reverse;
+
+use analyses::cpu::TakenCpu;
+use analyses::exits::ExitRow;
+use rustc_hash::FxHashMap;
+
+use super::time::Amounts;
+use super::{Finding, Link, Weight};
+use crate::{Source, counted, plural, share};
+
+/// VMs of a recording that findings speak of one by one, those whose exits cost most: nobody reads sentences of more.
+pub(super) const MOST_VMS: usize = 100;
+
+/// What there is of one VM.
+#[derive(Debug)]
+pub(super) struct RowsOfVm<'s> {
+    pub(super) vm: &'s str,
+    /// Its exits, the costliest first.
+    pub(super) rows: Vec<&'s ExitRow>,
+    /// Who had the CPUs that its vCPUs waited for.
+    pub(super) taken: Vec<&'s TakenCpu>,
+}
+
+/// The VMs of a recording that have exits.
+#[derive(Debug)]
+pub(super) struct SpokenOf<'s> {
+    /// Those that findings speak of one by one, in the order of the recording.
+    pub(super) vms: Vec<RowsOfVm<'s>>,
+    pub(super) others: Others,
+}
+
+/// What there is of VMs beyond those that findings speak of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Others {
+    vms: u64,
+    exits: u64,
+    /// Cost of those that don't wait, or where that is not known, their time.
+    value: u64,
+}
+
+impl<'s> SpokenOf<'s> {
+    pub(super) fn of(source: &'s Source, taken: &[&'s TakenCpu]) -> Self {
+        let all = rows_by_vm(source, taken);
+        let weights: Vec<(u64, u64)> = all.iter().map(|vm| vm.weight(source)).collect();
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|at| weights.get(*at).copied().map(Reverse));
+        let mut is_spoken_of = vec![true; all.len()];
+        let mut others = Others::default();
+        for &at in order.iter().skip(MOST_VMS) {
+            if let (Some(is_spoken_of), Some((value, exits))) =
+                (is_spoken_of.get_mut(at), weights.get(at))
+            {
+                *is_spoken_of = false;
+                others.add(*value, *exits);
+            }
+        }
+        let kept = all.into_iter().zip(is_spoken_of).filter(|(_, is_spoken_of)| *is_spoken_of);
+        Self { vms: kept.map(|(vm, _)| vm).collect(), others }
+    }
+}
+
+/// The rows of each VM that has exits.
+fn rows_by_vm<'s>(source: &'s Source, taken: &[&'s TakenCpu]) -> Vec<RowsOfVm<'s>> {
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut all: Vec<RowsOfVm<'s>> = Vec::new();
+    for vm in &source.exits.vms {
+        places.entry(&vm.name).or_insert_with(|| {
+            all.push(RowsOfVm { vm: &vm.name, rows: Vec::new(), taken: Vec::new() });
+            all.len() - 1
+        });
+    }
+    for row in &source.exits.rows {
+        let place = row.group.vm.as_deref().and_then(|vm| places.get(vm));
+        if let Some(vm) = place.and_then(|at| all.get_mut(*at)) {
+            vm.rows.push(row);
+        }
+    }
+    for &one in taken {
+        let place = places.get(one.vm.as_str());
+        if let Some(vm) = place.and_then(|at| all.get_mut(*at)) {
+            vm.taken.push(one);
+        }
+    }
+    all.retain(|vm| vm.rows.iter().any(|row| row.tally.count > 0));
+    all
+}
+
+impl RowsOfVm<'_> {
+    /// What exits that don't wait cost, or where that is not known, took; and how many exits of any kind there are.
+    fn weight(&self, source: &Source) -> (u64, u64) {
+        let working = self.rows.iter().filter(|row| !row.waiting);
+        let value = |row: &&ExitRow| Amounts::new(&row.tally, &source.exits.recorded).value();
+        let exits = self.rows.iter().map(|row| row.tally.count);
+        (working.map(value).fold(0, u64::saturating_add), exits.fold(0, u64::saturating_add))
+    }
+}
+
+impl Others {
+    fn add(&mut self, value: u64, exits: u64) {
+        self.vms += 1;
+        self.exits = self.exits.saturating_add(exits);
+        self.value = self.value.saturating_add(value);
+    }
+
+    /// `whole` is that of all exits of the recording.
+    pub(super) fn finding(self, whole: Amounts) -> Option<Finding> {
+        let values = [
+            &counted(self.vms, "further VM", "further VMs"),
+            &plural(self.exits, "exit"),
+            &share(self.value, whole.value()),
+            whole.name(),
+        ];
+        let sentence = "*{}* with {} took {} of the {} of all exits: no sentence here is on one of them, the tables have them.";
+        let link = Link { section: "exits", ..Link::default() };
+        (self.vms > 0).then(|| Finding::new(Weight::Info, sentence, &values).to(link))
+    }
+}
