@@ -216,6 +216,25 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Verbs that looked at all VMs for each of them, or for each loss, once: what a sample reads of these shapes.
+#[test]
+fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faster() {
+    const READ: [(&str, usize, &str); 3] = [
+        ("VMs", 400, "report -o {page} {}"),
+        ("VMs and losses", 1000, "vmm {}"),
+        ("VMs and losses", 1000, "path {}"),
+    ];
+    let (little, much) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let mut faults = Vec::new();
+    for (name, count, verb) in READ {
+        let shape = SHAPES.into_iter().find(|shape| shape.0 == name).unwrap();
+        write(shape, count, little.path());
+        write(shape, GROWTH * count, much.path());
+        faults.extend(fault(shape, verb, (little.path(), much.path())));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// A comparison has some rows for each VM: each VM takes little memory, on both sides together.
 #[test]
 fn a_comparison_of_4000_vms_takes_less_than_24_mb() {

@@ -10,6 +10,7 @@ use channel::{PageSink, Stream, StreamSink};
 use os::folder::{Folder, Modes, OutFile};
 use os::waits::Signal;
 use printable::with_causes;
+use raw_bytes::counted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sampler::{Opened, SampleFiles, Sampler, SamplerPlan};
 
@@ -91,7 +92,8 @@ fn begin_samples(
 fn end_samples(sampler: Sampler) -> Result<String> {
     let sampled = sampler.end().map_err(not_sampled)?;
     let lost = sampled.lost.map_or("an unknown number of".into(), |lost| lost.to_string());
-    Ok(format!("; {} samples by {}, {lost} lost", sampled.samples, sampled.event.name()))
+    let samples = counted(sampled.samples, "sample", "samples");
+    Ok(format!("; {samples} by {}, {lost} lost", sampled.event.name()))
 }
 
 fn not_sampled(error: sampler::SampleError) -> AgentError {
@@ -129,7 +131,8 @@ fn finish(ended: Ended, to: &Folder) -> Result<String> {
     }
     let bytes: u64 = cpus.iter().map(|cpu| cpu.sent_bytes).sum();
     let lost: u64 = status.cpus.iter().map(|cpu| cpu.lost).sum();
-    Ok(format!("{} KiB of pages in {}, {lost} events lost", bytes >> 10, to.path().display()))
+    let lost = counted(lost, "event", "events");
+    Ok(format!("{} KiB of pages in {}, {lost} lost", bytes >> 10, to.path().display()))
 }
 
 fn wait(leave: &Signal, time: Option<Duration>) {

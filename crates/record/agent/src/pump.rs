@@ -10,6 +10,7 @@ use channel::{PageSink, Sent};
 use os::confine::Confined;
 use os::waits::{Signal, Wait};
 use parking_lot::Mutex;
+use raw_bytes::counted;
 use tracefs::RawPages;
 
 /// What all pumps of a recording heed.
@@ -104,7 +105,10 @@ impl Mover {
     fn run(mut self) -> Pumped {
         let result = self.pump();
         let lost = self.sent.lost_bytes;
-        let lost = (lost > 0).then(|| format!("{lost} bytes were lost on the channel"));
+        let lost = (lost > 0).then(|| {
+            let lost = counted(lost, "byte was", "bytes were");
+            format!("{lost} lost on the channel")
+        });
         let fault = result.err().map(|error| error.to_string()).or(lost);
         Pumped { cpu: self.cpu, sent: self.sent, fault }
     }

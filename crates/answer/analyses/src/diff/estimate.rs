@@ -106,7 +106,7 @@ impl<'r> Resampled<'r> {
             }
             Estimator::Per(of, per) => {
                 let sums = group.series.sums();
-                self.ratio(&column(sums, of), &Divisor::Sum(&column(sums, per)))
+                self.ratio(&column(&sums, of), &Divisor::Sum(&column(&sums, per)))
             }
             Estimator::Quantile(per_mille) => self.quantile(group, value, per_mille),
         }

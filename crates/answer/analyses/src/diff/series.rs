@@ -15,7 +15,8 @@ pub type Sums = [u64; SUMS];
 pub struct Series {
     /// None while nothing was added.
     grid: Option<Grid>,
-    sums: Vec<Sums>,
+    /// By slice, in their order, of those that have any: a group of two events may last for all of a recording.
+    sums: Vec<(usize, Sums)>,
     histogram: SlicedHistogram,
     durations: Distribution,
 }
@@ -30,12 +31,10 @@ impl Series {
                 self.grid.and_then(|grid| grid.slice_of(at_ns)).unwrap_or(0)
             }
         };
-        if let Some(kept) = self.sums.get_mut(slice) {
-            add_to(kept, sums);
-        }
+        self.add_to_slice(slice, sums);
         if let Some(duration_ns) = duration_ns {
             self.durations.add(duration_ns);
-            self.histogram.add(duration_ns, slice, self.sums.len());
+            self.histogram.add(duration_ns, slice, self.grid.map_or(1, |grid| grid.len()));
         }
     }
 
@@ -46,23 +45,36 @@ impl Series {
         let Some(grid) = self.grid else { return };
         let mut other = other.clone();
         other.regrid(&theirs, &grid);
-        for (kept, sums) in self.sums.iter_mut().zip(&other.sums) {
-            add_to(kept, sums);
-        }
+        other.sums.iter().for_each(|(slice, sums)| self.add_to_slice(*slice, sums));
         self.durations.merge(&other.durations);
         self.histogram.merge(&other.histogram, grid.len());
     }
 
     /// Adds one sum of another group to one of this, over all time that either has.
     pub fn merge_sum(&mut self, other: &Self, from: usize, into: usize) {
-        let sums = other.sums.iter().map(|sums| {
+        let sums = other.sums.iter().map(|(slice, sums)| {
             let mut kept = Sums::default();
             if let (Some(slot), Some(sum)) = (kept.get_mut(into), sums.get(from)) {
                 *slot = *sum;
             }
-            kept
+            (*slice, kept)
         });
         self.merge(&Self { grid: other.grid, sums: sums.collect(), ..Self::default() });
+    }
+
+    fn add_to_slice(&mut self, slice: usize, sums: &Sums) {
+        match self.sums.last_mut() {
+            Some((last, kept)) if *last == slice => add_to(kept, sums),
+            Some((last, _)) if *last > slice => {
+                match self.sums.binary_search_by_key(&slice, |(slice, _)| *slice) {
+                    Ok(at) => {
+                        self.sums.get_mut(at).into_iter().for_each(|(_, kept)| add_to(kept, sums))
+                    }
+                    Err(at) => self.sums.insert(at, (slice, *sums)),
+                }
+            }
+            _ => self.sums.push((slice, *sums)),
+        }
     }
 
     /// Makes room for a stretch of time.
@@ -73,7 +85,8 @@ impl Series {
     }
 
     fn regrid(&mut self, from: &Grid, to: &Grid) {
-        self.sums = coarsened(&self.sums, from, to);
+        let sums = std::mem::take(&mut self.sums);
+        sums.iter().for_each(|(slice, sums)| self.add_to_slice(from.slice_in(to, *slice), sums));
         self.histogram.regrid(from, to);
         self.grid = Some(*to);
     }
@@ -83,16 +96,20 @@ impl Series {
     }
 
     /// The sums by slice of its own grid: from the first moment of the group to the last.
-    pub(crate) fn sums(&self) -> &[Sums] {
-        &self.sums
+    pub(crate) fn sums(&self) -> Vec<Sums> {
+        self.grid.map(|grid| self.sums_on(&grid)).unwrap_or_default()
     }
 
     /// The sums by slice of a coarser grid.
     pub(crate) fn sums_on(&self, grid: &Grid) -> Vec<Sums> {
-        match &self.grid {
-            Some(own) => coarsened(&self.sums, own, grid),
-            None => vec![Sums::default(); grid.len()],
+        let mut all = vec![Sums::default(); grid.len()];
+        let Some(own) = &self.grid else { return all };
+        for (slice, sums) in &self.sums {
+            if let Some(kept) = all.get_mut(own.slice_in(grid, *slice)) {
+                add_to(kept, sums);
+            }
         }
+        all
     }
 
     pub(crate) fn histogram(&self) -> &SlicedHistogram {
@@ -110,29 +127,19 @@ impl Series {
     pub fn total(&self, sum: usize) -> u64 {
         self.sums
             .iter()
-            .filter_map(|sums| sums.get(sum))
+            .filter_map(|(_, sums)| sums.get(sum))
             .fold(0, |all, one| all.saturating_add(*one))
     }
 
     /// Moves one sum of every slice into another.
     pub fn fold(&mut self, from: usize, into: usize) {
-        for sums in &mut self.sums {
+        for (_, sums) in &mut self.sums {
             let moved = sums.get_mut(from).map_or(0, std::mem::take);
             if let Some(sum) = sums.get_mut(into) {
                 *sum = sum.saturating_add(moved);
             }
         }
     }
-}
-
-fn coarsened(sums: &[Sums], from: &Grid, to: &Grid) -> Vec<Sums> {
-    let mut coarse = vec![Sums::default(); to.len()];
-    for (slice, sums) in sums.iter().enumerate() {
-        if let Some(kept) = coarse.get_mut(from.slice_in(to, slice)) {
-            add_to(kept, sums);
-        }
-    }
-    coarse
 }
 
 fn add_to(kept: &mut Sums, sums: &Sums) {
@@ -168,5 +175,14 @@ mod tests {
             prop_assert_eq!(merged.total(0), (left.len() + right.len()) as u64);
             prop_assert_eq!(merged.durations().sum(), merged.total(1));
         }
+    }
+
+    /// Two events that are far from each other: slices between them take no memory.
+    #[test]
+    fn slices_without_events_are_not_kept() {
+        let series = of(&[(0, 1), (1 << 40, 2)]);
+        assert_eq!(series.sums.len(), 2);
+        assert!(series.sums().len() > 2);
+        assert_eq!(series.total(1), 3);
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use lab::{Accelerator, Lab};
+use report::plural;
 use serde::Serialize;
 
 use crate::bench::error::Result;
@@ -51,7 +52,10 @@ impl Surroundings {
     /// How busy this system was, as reports end with it.
     pub(crate) fn load(&self) -> String {
         let [before, after] = self.load_average;
-        format!("{} CPUs, load average {before:.1} before and {after:.1} after.", self.cpus)
+        format!(
+            "{}, load average {before:.1} before and {after:.1} after.",
+            plural(self.cpus as u64, "CPU")
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outcome as table, JSON and CSV.
 
-use report::{Report, Table};
+use report::{Report, Table, plural};
 
 use super::judgement::{Measured, Outcome, Row};
 use super::switches::Switch;
@@ -82,13 +82,13 @@ impl Outcome {
             "Predictions are from recordings of side A made before these runs."
         };
         format!(
-            "{} runs of each side, in pairs; order from seed {}; {} runs made again. {before}\n\
+            "{} of each side, in pairs; order from seed {}; {} made again. {before}\n\
              ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
              Savings are what side B takes less than side A, in shares of what A takes: CPU time of vCPUs outside the guest, or waiting\n\
              for a CPU. A nanosecond of the lab's time is an instruction. {}\n",
-            of.runs,
+            plural(of.runs.into(), "run"),
             of.seed,
-            of.repeated_runs,
+            plural(of.repeated_runs.into(), "run"),
             of.surroundings.load(),
         )
     }

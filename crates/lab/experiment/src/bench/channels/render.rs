@@ -1,7 +1,7 @@
 //! The outcome as a table, JSON and CSV.
 
 use lab::Accelerator;
-use report::{Report, Table};
+use report::{Report, Table, plural};
 
 use crate::bench::channels::float;
 use crate::bench::channels::outcome::{Outcome, Row, Sustained};
@@ -125,32 +125,32 @@ impl Outcome {
         let device = |row: &Row| {
             let own = row.attributed.as_ref()?;
             Some(format!(
-                "  {}: {} exits at the memory and registers of {}, {} at its ports, of {} exits and {:.1} MB; {} without recording\n",
+                "  {}: {} at the memory and registers of {}, {} at its ports, of {} and {:.1} MB; {} without recording\n",
                 row.variant.name(),
-                own.memory_exits,
+                plural(own.memory_exits, "exit"),
                 own.device,
                 own.port_exits,
-                own.all_exits,
+                plural(own.all_exits, "exit"),
                 float(own.bytes) / 1e6,
                 own.exits_without
             ))
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
         format!(
-            "{} pairs of {} s, {} events/s asked for, {} host CPUs, {} guest CPUs all busy with the score, buffers of {} KiB, order from\n\
-             seed {}; {} runs made again.\n\
+            "{} of {} s, {} events/s asked for, {}, {} all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} made again.\n\
              overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
              A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {}\n{by}\n",
-            of.rounds,
+            plural(of.rounds.into(), "pair"),
             of.seconds,
             of.rate,
-            of.host_cpus,
-            of.guest_cpus,
+            plural(of.host_cpus.into(), "host CPU"),
+            plural(of.guest_cpus.into(), "guest CPU"),
             of.buffer_kib,
             of.seed,
-            of.repeated_runs,
+            plural(of.repeated_runs.into(), "run"),
             here.load(),
         )
     }

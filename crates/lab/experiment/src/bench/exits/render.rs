@@ -4,7 +4,7 @@ mod ladders;
 
 use lab::Accelerator;
 use labguest::exitcost::Kind;
-use report::{Report, Table};
+use report::{Report, Table, plural};
 
 use crate::bench::exits::outcome::{MeasuredSystem, Outcome, Row, Spread};
 use crate::bench::render::{NONE, draw, number, plain};
@@ -166,7 +166,10 @@ impl Outcome {
     fn runs(&self) -> String {
         let of = &self.conditions;
         if self.places.is_empty() {
-            return format!("{} rounds, in each of which all steps take their turns", of.runs);
+            return format!(
+                "{}, in each of which all steps take their turns",
+                plural(of.runs.into(), "round")
+            );
         }
         let empty = self.places.iter().map(|place| {
             let cycles = spread(place.empty_cycles.as_ref());
@@ -176,8 +179,9 @@ impl Outcome {
         });
         let empty = empty.collect::<Vec<_>>().join(", ");
         format!(
-            "{} runs of about {} ms each, after one that warms up;\nless the empty loop: {empty}",
-            of.runs, of.run_ms
+            "{} of about {} ms each, after one that warms up;\nless the empty loop: {empty}",
+            plural(of.runs.into(), "run"),
+            of.run_ms
         )
     }
 

@@ -1,7 +1,7 @@
 //! The outcome as tables, JSON and CSV.
 
 use lab::Accelerator;
-use report::{Report, Table, count};
+use report::{Report, Table, count, plural};
 use stats::Estimate;
 
 use super::Outcome;
@@ -141,14 +141,14 @@ impl Conditions {
             "TCG emulation executes the guest: ratios between tracers mean something, absolute numbers don't."
         };
         format!(
-            "{} rounds of {} system calls, or half as many round trips of two switches; order from seed {}; {} runs made again.\n\
+            "{} of {}, or half as many round trips of two switches; order from seed {}; {} made again.\n\
              An event's cost is what its subject takes longer than untraced, of runs of one round; mean and 95% interval (Student's t).\n\
              Parts are differences between steps, each of which does one thing more than the one before; together they are the whole.\n\
              {}\n{by}\n",
-            self.rounds,
-            self.iterations,
+            plural(self.rounds.into(), "round"),
+            plural(self.iterations, "system call"),
             self.seed,
-            self.repeated_runs,
+            plural(self.repeated_runs.into(), "run"),
             here.load(),
         )
     }
