@@ -4,13 +4,24 @@ use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-/// The verbs that the help lists, in its order.
+/// The verbs that the help lists with what they do, and those that it names below.
 fn verbs() -> Vec<String> {
     let help = output_of(&["--help"]);
-    let (_, groups) = help.split_once("\n\nLook at").unwrap();
-    let (groups, _) = groups.split_once("\n\nOptions:").unwrap();
-    let names = groups.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let (_, listed) = help.split_once("<COMMAND>\n").unwrap();
+    let (common, rest) = listed.split_once("\n\nMore, ").unwrap();
+    let (rare, _) = rest.split_once("\n\n  help ").unwrap();
+    let common = common.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let rare = rare.lines().skip(1).flat_map(str::split_whitespace);
+    common.chain(rare).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_help_fits_on_a_screen() {
+    let help = output_of(&["--help"]);
+    let commands = help.split("\n\nMore, ").next().unwrap().lines();
+    let commands = commands.filter(|line| line.starts_with("  ")).count();
+    assert!((15..=23).contains(&commands), "{commands} commands, and help");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
 }
 
 #[test]

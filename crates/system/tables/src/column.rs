@@ -2,13 +2,15 @@
 //! from, defined once for table, CSV, JSON, schema and page.
 
 mod cell;
+mod described;
 mod export;
 mod schema;
 mod tables;
 
 pub use cell::{Cell, Unit, sorted};
+pub use described::Described;
 pub use export::{Definition, Exported, Rows, RowsWith, csv, definitions};
-pub use schema::{Described, Kind, ticks};
+pub use schema::{Kind, ticks};
 pub use tables::draw;
 
 /// When a table has a column.

@@ -16,7 +16,7 @@ use super::places::Places;
 use super::requests::{RequestPass, RequestSink, Requests};
 use super::threads::{ThreadState, Threads};
 use super::vcpu_states::VcpuStates;
-use super::vcpus::Reasons;
+use super::vcpus::{Reasons, VcpuState};
 
 /// Bits of `common_flags` (`enum trace_flag_type`, include/linux/trace_events.h): the event
 /// happened in a hardware interrupt, or in a software interrupt.
@@ -63,7 +63,7 @@ pub(super) struct Follower<'e, S> {
     pub(super) threads: Threads<'e>,
     /// Of threads that no event has shown by themselves.
     roles: FxHashMap<Thread, Actor>,
-    pub(super) vcpus: VcpuStates,
+    pub(super) vcpus: VcpuStates<VcpuState>,
     pub(super) cpus: Cpus,
     /// By what a guest accesses, the thread that is woken for it.
     pub(super) workers: FxHashMap<Label, Thread>,

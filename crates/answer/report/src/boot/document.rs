@@ -18,7 +18,7 @@ times! {
 
 times! {
     /// When something happened.
-    pub(super) struct MomentTimes {
+    pub(super) struct MarkTimes {
         /// When.
         at = "at",
         /// The same, since the machine's first phase.
@@ -146,7 +146,7 @@ pub(super) struct Init<'b> {
     /// Its path.
     pub(super) program: &'b str,
     #[serde(flatten)]
-    pub(super) times: MomentTimes,
+    pub(super) times: MarkTimes,
 }
 
 /// The mark that ended the boot; null: there was none.
@@ -155,7 +155,7 @@ pub(super) struct Mark<'b> {
     /// Its text.
     pub(super) text: &'b str,
     #[serde(flatten)]
-    pub(super) times: MomentTimes,
+    pub(super) times: MarkTimes,
 }
 
 /// To a tenth of a nanosecond or better: what a phase took is not made of rounded numbers.

@@ -6,7 +6,7 @@ use analyses::boot::{
 
 use super::document::{
     CallTimes, Document, EndTimes, Guest, Host, HostTimes, Init, InitcallTimes, Machine, Mark,
-    MomentTimes, OneCall, OneEvent, OnePhase, PhaseTimes, Reason, ReasonTimes, Recorded, Section,
+    MarkTimes, OneCall, OneEvent, OnePhase, PhaseTimes, Reason, ReasonTimes, Recorded, Section,
     SectionTimes, Tracing,
 };
 use super::{BootReport, begin_ns};
@@ -38,7 +38,7 @@ impl<'b> Machine<'b> {
         let cost = machine.event_cost.as_ref();
         let times = |at_ns: u64| {
             let since_ns = at_ns.saturating_sub(begin_ns);
-            MomentTimes { in_ns: ns, at: Some(at_ns), since_begin: Some(since_ns) }
+            MarkTimes { in_ns: ns, at: Some(at_ns), since_begin: Some(since_ns) }
         };
         let init = machine.init.as_ref();
         let mark = machine.mark.as_ref();

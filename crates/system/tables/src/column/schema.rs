@@ -5,26 +5,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+use super::described::Described;
 use super::export::RowWith;
-use super::{Column, Exported, Row, Rows, RowsWith, Unit};
-
-/// A row whose columns are known without a report.
-pub trait Described: Row + Sized {
-    /// Whether the clock of its times may count ticks.
-    const MAY_COUNT_TICKS: bool = true;
-
-    /// What a row is.
-    const ABOUT: Option<&'static str> = None;
-
-    /// All columns that a document may have, in their order.
-    fn all_columns() -> Vec<Column<Self>>;
-
-    /// What an object within a row is.
-    fn about(object: &str) -> Option<&'static str> {
-        let _ = object;
-        None
-    }
-}
+use super::{Column, Exported, Rows, RowsWith, Unit};
 
 /// What a column's values are in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
