@@ -60,7 +60,7 @@ verbs! {
     "Who used the CPUs" {
         /// Show what vCPUs, guest threads and threads that serve VMs did with their time
         Cpu(args::cpu::CpuArgs),
-        /// Show interrupt handlers of hosts and guests: how often, how long, and what the host added
+        /// Show interrupt handlers of hosts and guests: how often, how long, what the host adds
         Irqs(args::irqs::IrqsArgs),
     }
     "Why is this slow" {
