@@ -96,6 +96,8 @@ impl Transform for Readable {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
+        // What readers take for a value of an earlier version: each document that is written has all of them.
+        object.remove("default");
         if object.remove("format").is_some_and(|format| format == "uint8") {
             object.remove("maximum");
         }
