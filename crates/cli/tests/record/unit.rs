@@ -42,8 +42,9 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     let guest = format!("g={channel}");
     let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
     let to = session.to_str().unwrap();
-    let more = ["sched_process_exec", "--guest-sample", "397", "-o", to, "--", "true"];
-    let ran = run(&[&words[..], &more].concat());
+    let more = ["sched_process_exec", "--guest-sample", "397", "-o", to];
+    // On a busy machine the agent needs longer than 5 s to send the rest.
+    let ran = run(&[&words[..], &more, &["--guest-wait", "60s", "--", "true"]].concat());
     end(&agent);
     if ran.stderr.contains("its samples: ") {
         testkit::skip!("{}", ran.stderr);
