@@ -3,7 +3,7 @@
 use analyses::device_exits::{DeviceAddresses, device_exits};
 use anyhow::Context;
 use recorder::SessionFolder;
-use session_json::{GuestSummary, Recorded};
+use session_json::{DeviceRanges, GuestSummary, Recorded};
 
 use crate::progress::Progress;
 
@@ -37,16 +37,13 @@ pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow:
 /// Where a guest's exits show its channel, if that can be known.
 fn addresses(guest: &GuestSummary, recorded: &Recorded) -> Option<DeviceAddresses> {
     let vm = recorded.vms.iter().find(|vm| Some(vm.pid) == guest.pid)?;
-    if guest.channel_device.is_empty() {
+    if guest.channel_device == DeviceRanges::default() {
         return None;
     }
-    let ranges = |ports| {
-        let chosen = guest.channel_device.iter().filter(move |range| range.ports == ports);
-        chosen.map(|range| range.first..=range.last).collect()
-    };
+    let ranges = |ranges: &[(u64, u64)]| ranges.iter().map(|&(first, last)| first..=last).collect();
     Some(DeviceAddresses {
         vcpus: Some(vm.vcpus.iter().map(|vcpu| vcpu.tid).collect()),
-        memory: ranges(false),
-        ports: ranges(true),
+        memory: ranges(&guest.channel_device.memory),
+        ports: ranges(&guest.channel_device.ports),
     })
 }

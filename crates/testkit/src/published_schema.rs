@@ -96,7 +96,7 @@ impl Transform for Readable {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
-        // What readers take for a value of an earlier version: each document that is written has all of them.
+        // Defaults are for reading documents of earlier versions; every document that is written has the field.
         object.remove("default");
         if object.remove("format").is_some_and(|format| format == "uint8") {
             object.remove("maximum");
@@ -111,7 +111,7 @@ impl Transform for Readable {
         if self.is_closed && object.contains_key("properties") {
             object.insert("additionalProperties".to_owned(), json!(false));
         }
-        let rank = |key: &String| KEYS.iter().position(|one| one == key).unwrap_or(KEYS.len());
+        let rank = |key: &String| KEYS.iter().position(|known| known == key).unwrap_or(KEYS.len());
         let mut entries: Vec<(String, Value)> = std::mem::take(object).into_iter().collect();
         entries.sort_by_key(|(key, _)| rank(key));
         object.extend(entries);

@@ -74,6 +74,17 @@ pub enum Actor {
 }
 
 impl Actor {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Guest,
+        Self::Vcpu,
+        Self::Iothread,
+        Self::Vhost,
+        Self::Interrupt,
+        Self::Host,
+        Self::Recorder,
+    ];
+
     /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

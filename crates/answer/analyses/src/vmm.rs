@@ -188,7 +188,7 @@ pub fn vmm(
     let has_calls = event_ids.any(|id| recording.formats().by_id(id).is_some_and(is_call));
     let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
     for thread in pass.threads.values_mut() {
-        thread.hear_of(&pass.losses);
+        thread.catch_up(&pass.losses);
         thread.account(end_ns);
     }
     let mut splitter = pass.exits;
@@ -265,14 +265,14 @@ impl<'s> Pass<'s> {
         let losses = &self.losses;
         let new = || ThreadClock::new(now_ns, losses.count());
         let thread = self.threads.entry(thread).or_insert_with(new);
-        thread.hear_of(losses);
+        thread.catch_up(losses);
         thread
     }
 
     /// A thread that has been seen.
     fn known_thread(&mut self, thread: u32) -> Option<&mut ThreadClock> {
         let thread = self.threads.get_mut(&thread)?;
-        thread.hear_of(&self.losses);
+        thread.catch_up(&self.losses);
         Some(thread)
     }
 

@@ -60,7 +60,7 @@ pub struct Change {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Chance of such a change where there is none.
+    /// Probability of a change at least this large if the two sides did not differ.
     pub p: f64,
     /// The same by chance alone, where hosts can change places.
     pub permutation: Option<Permutation>,

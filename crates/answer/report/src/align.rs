@@ -2,7 +2,7 @@
 
 mod columns;
 
-use analyses::align::{GuestAlignment, MethodResult};
+use analyses::align::{self, GuestAlignment, MethodResult};
 use printable::line;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -92,7 +92,7 @@ struct Guest<'r> {
 struct Method<'r> {
     /// tsc_offset: the offsets KVM set; time_shift: what the recorder measured; windows: from where guest events
     /// lie between entries and exits.
-    #[schemars(extend("enum" = ["tsc_offset", "time_shift", "windows"]))]
+    #[schemars(extend("enum" = align::Method::ALL.map(align::Method::name)))]
     method: &'static str,
     /// Whether it gives anything.
     usable: bool,

@@ -210,7 +210,7 @@ impl CpuReport {
 
     fn vm_name(&self, recording: usize, vm: usize) -> Option<&str> {
         // They are in the order of their recordings.
-        let first = self.cpu.vms.partition_point(|one| one.recording < recording);
+        let first = self.cpu.vms.partition_point(|vm| vm.recording < recording);
         let found = self.cpu.vms.get(first.checked_add(vm)?)?;
         (found.recording == recording).then_some(found.name.as_str())
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
 use timeline::Vm;
 use timeline::reasons::Code;
 
@@ -85,22 +85,12 @@ times! {
 }
 
 /// A raw exit code: a number, or arm64's pair as a string.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct RawCode<'c>(pub(crate) &'c Code);
 
 impl RawCode<'_> {
     /// What the pairs look like.
     pub(crate) const PAIR: &'static str = "^[0-9]+:[0-9]+$";
-}
-
-impl Serialize for RawCode<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Code::Number(code) => serializer.serialize_u64(*code),
-            pair @ Code::Pair(..) => serializer.collect_str(pair),
-            Code::NotRecorded => serializer.serialize_none(),
-        }
-    }
 }
 
 impl JsonSchema for RawCode<'_> {
@@ -122,8 +112,12 @@ impl JsonSchema for RawCode<'_> {
     }
 }
 
+/// A document that has a schema of its own.
+#[derive(Debug, JsonSchema)]
+pub struct OtherDocument {}
+
 /// A vCPU and its thread.
-#[derive(Debug, JsonSchema, serde::Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct VcpuThread {
     /// Id within the VM.
     vcpu: u32,

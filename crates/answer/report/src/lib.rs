@@ -57,6 +57,7 @@ pub use diff::{DiffReport, diff_verdict};
 pub use exits::{ExitsReport, Source};
 pub use info::{Covered, FileInfo, InfoReport};
 pub use irqs::IrqsReport;
+pub use json::OtherDocument;
 pub use losses::lost as losses_notes;
 pub use nested::NestedReport;
 pub use part::{OfPart, PartRead, RangeRead};

@@ -33,7 +33,8 @@ pub(crate) struct LossSums {
 impl LossSums {
     /// The sums of these losses, with as many exits, calls or requests dropped.
     pub(crate) fn new<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Self {
-        let sum = |of: fn(&Losses) -> u64| losses.clone().map(of).fold(0, u64::saturating_add);
+        let sum =
+            |count: fn(&Losses) -> u64| losses.clone().map(count).fold(0, u64::saturating_add);
         Self {
             events_lost: sum(|loss| loss.events_lost),
             uncounted_losses: sum(|loss| loss.uncounted_losses),

@@ -66,7 +66,7 @@ impl Report for VmmReport {
         Document {
             schema: "hyperscope.vmm/1",
             sources: self.sources.iter().map(|one| one.path.as_str()).collect(),
-            losses: LossSums::new(self.sources.iter().map(|one| &one.vmm.losses), 0),
+            losses: LossSums::new(self.sources.iter().map(|source| &source.vmm.losses), 0),
             recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
             syscalls_recorded: self.sources.iter().map(|one| one.vmm.has_calls).collect(),
             exits: self.rows(exits::columns(), |vmm| &vmm.exits),

@@ -45,8 +45,13 @@ pub(crate) fn reported(recording: &Path) -> Reported {
     let Some(recorded) = session.and_then(|session| session.recorded) else {
         return Reported::default();
     };
-    let guest = guest_named(recording);
-    let guest = guest.map(|name| recorded.guests.iter().find(|guest| guest.name == name));
+    let guest_name = guest_named(recording);
+    let is_its = |guest: &&GuestSummary| Some(guest.name.as_str()) == guest_name;
+    let guest = recorded.guests.iter().find(is_its);
+    let faults = match guest_name {
+        None => Some(&recorded.faults),
+        Some(_) => guest.map(|guest| &guest.faults),
+    };
     let host = recorded.host.as_ref();
     let pair = |pair: &ClockPair| (pair.trace_ns, pair.unix_ns, pair.error_ns);
     let vcpus = |vm: &Vm| vm.vcpus.iter().map(|vcpu| vcpu.tid).collect::<Vec<_>>();
@@ -64,12 +69,9 @@ pub(crate) fn reported(recording: &Path) -> Reported {
         host_id: host.and_then(|host| host.id.clone()),
         cpu_model: host.and_then(|host| host.cpu_model.clone()),
         microcode: host.and_then(|host| host.microcode.clone()),
-        faults: match guest {
-            None => recorded.faults.clone(),
-            Some(guest) => guest.map(|guest| guest.faults.clone()).unwrap_or_default(),
-        },
-        covered: covered(&recorded, guest_named(recording)),
-        event_cost: guest.flatten().and_then(|guest| event_cost(guest.event_cost.as_ref()?)),
+        faults: faults.cloned().unwrap_or_default(),
+        covered: covered(&recorded, guest_name),
+        event_cost: guest.and_then(|guest| event_cost(guest.event_cost.as_ref()?)),
     }
 }
 
@@ -114,7 +116,7 @@ fn devices(guests: &[GuestSummary]) -> VmDevices {
         let Some(pid) = guest.pid else { continue };
         for device in &guest.devices {
             let name = device.called.as_ref().unwrap_or(&device.name);
-            for (ranges, ports) in [(&device.memory, false), (&device.ports, true)] {
+            for (ranges, ports) in [(&device.ranges.memory, false), (&device.ranges.ports, true)] {
                 for &(first, last) in ranges {
                     devices.add(pid, name, ports, first..=last);
                 }

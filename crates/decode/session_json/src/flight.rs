@@ -3,31 +3,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a dumped session says of how it came about: `recorded.flight` of `session.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
+/// How a flight recorder (record --flight) dumped a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlightSummary {
-    /// What was to be kept.
+    /// The time that was to be kept.
+    #[schemars(extend("minimum" = 1))]
     pub window_ns: u64,
-    /// Less is there, since more came than was to be kept (`--size`), or the recorder began later.
+    /// Less was kept: more came than was to be kept (--size), or the recorder began later.
     pub shorter: bool,
-    /// Segments of each CPU that it was put together from.
+    /// Segments of each CPU that the session was put together from.
+    #[schemars(extend("minimum" = 1))]
     pub segments: u64,
-    /// Events that were cut off at the edges, where not all CPUs had been recorded yet, or were no more.
+    /// Events that were cut off at both ends, where not all CPUs were recorded.
     pub events_cut: u64,
-    /// Bytes of pages that the disk had no room for while they were kept.
+    /// Bytes of pages that the disk had no room for: their events are missing.
     pub unwritten_bytes: u64,
     /// Why it was dumped.
     pub trigger: Trigger,
 }
 
 /// Why a session is dumped.
-#[derive(Clone, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trigger {
-    /// What kind of thing it was.
+    /// What asked for it.
     pub kind: TriggerKind,
-    /// What it says of itself: the condition, the alert's name, what a person wrote.
+    /// What it says of itself: what a person wrote, the condition, the alert. Null: nothing.
     pub text: Option<String>,
     /// When, in Unix time.
     pub unix_ns: u64,
@@ -40,13 +42,13 @@ pub struct Trigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerKind {
-    /// SIGUSR1.
+    /// A signal, SIGUSR1.
     #[default]
     Signal,
     /// `hyperscope flight dump`.
     Command,
-    /// A condition on live figures.
+    /// A condition on live figures (--when).
     Condition,
-    /// An alert's webhook.
+    /// The webhook of an alert.
     Alert,
 }

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A host.
+/// The host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostIdentity {
-    /// The same for all sessions of this host, and for no other's: 128 bits of a hash of its machine id, which
-    /// stays a secret of the host (machine-id(5)). None: it has no machine id.
+    /// The same for all sessions of this host, and for no other's: 128 bits of a hash of its machine id (machine-
+    /// id(5)), which itself stays out. Null: it has none.
     pub id: Option<String>,
     /// What it calls itself.
     pub name: String,
@@ -16,30 +16,34 @@ pub struct HostIdentity {
     pub kernel_release: String,
     /// Its architecture, as the kernel calls it.
     pub arch: String,
-    /// Its first CPU's model; none: /proc/cpuinfo does not say.
+    /// Its first CPU's model, by /proc/cpuinfo. Null: that does not say.
     pub cpu_model: Option<String>,
-    /// That CPU's microcode; none: the same.
+    /// That CPU's microcode. Null: /proc/cpuinfo does not say.
     pub microcode: Option<String>,
 }
 
-/// One CPU's counts.
+/// One CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuLosses {
-    /// The CPU.
+    /// Its number.
     pub cpu: u32,
-    /// Events that were overwritten or refused because the buffer was full.
+    /// Events overwritten or refused because the buffer was full.
     pub overrun: u64,
     /// Events refused because an interrupted writer held the buffer.
     pub commit_overrun: u64,
-    /// Events refused because the buffer was full and old ones are kept.
+    /// Events refused because old ones were kept.
     pub dropped: u64,
-    /// Bytes of pages that were written to the recording.
+    /// Bytes of pages that were written.
     pub bytes: u64,
-    /// Events that the kernel kept: those that were read from its buffer, and those left there. None: not counted.
+    /// Events that the kernel kept: those read from its buffer and those left there.
+    // Recorders of earlier versions do not report it.
+    #[schemars(with = "u64", skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,
-    /// Events of those that the recording does not hold: another program read them, or they could not be
-    /// written. None: the pages were not counted.
+    /// Events of those kept that the recording does not hold: another program read them, or they could not be
+    /// written. Null: the pages were not counted, as of a recorder that was killed.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
 }
 
@@ -57,14 +61,14 @@ impl CpuLosses {
     }
 }
 
-/// The same moment by both clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
+/// The same time by both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockPair {
-    /// Nanoseconds of the trace clock, as recordings have them.
+    /// By the trace clock, as recordings have it.
     pub trace_ns: u64,
     /// Nanoseconds since 1970, by the host's own clock.
     pub unix_ns: u64,
-    /// The two were read within so much of each other.
+    /// Both were read within this time.
     pub error_ns: u64,
 }

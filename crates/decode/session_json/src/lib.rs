@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::flight::{FlightSummary, Trigger, TriggerKind};
-pub use self::guests::{DeviceRange, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
+pub use self::guests::{DeviceRanges, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
 pub use self::host::{ClockPair, CpuLosses, HostIdentity};
 pub use self::hypercalls::{CollectorSummary, ModuleSummary};
 pub use self::recorded::Recorded;
@@ -38,6 +38,9 @@ pub const SCHEMA: &str = "hyperscope.session/1";
 
 /// Longer files are ignored.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// Objects of a file: a thousand VMs of a hundred threads each. A file of empty objects would take 200 times its size.
+const MAX_OBJECTS: usize = 200_000;
 
 /// session.json in a session folder (NAME.hscope). See docs/formats/session.md.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
@@ -57,7 +60,7 @@ pub struct Session {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Name of the recording in the folder.
+    /// Name of the recording in the folder: host.dat or guest-NAME.dat.
     #[schemars(regex(pattern = r"^(host|guest-[^/]+)\.dat$"))]
     pub file: String,
     /// The recorded host, or a guest of it.
@@ -65,7 +68,7 @@ pub struct Machine {
     pub role: String,
     /// Name of the guest; null for the host.
     pub name: Option<String>,
-    /// The path it was copied from. Null: recorded here.
+    /// The path in the repository that it was copied from. Null: recorded here.
     pub origin: Option<String>,
 }
 
@@ -92,7 +95,14 @@ impl Session {
     pub fn read(folder: &Path) -> io::Result<Self> {
         let mut text = Vec::new();
         File::open(folder.join(FILE))?.take(MAX_BYTES).read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text)?)
+        Self::parse(&text)
+    }
+
+    fn parse(text: &[u8]) -> io::Result<Self> {
+        if text.iter().filter(|&&byte| byte == b'{').count() > MAX_OBJECTS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(serde_json::from_slice(text)?)
     }
 
     /// As it stands in the file.
@@ -131,5 +141,15 @@ mod tests {
         let cpus = read.recorded.unwrap().cpus;
         assert_eq!(cpus, [CpuLosses { cpu: 1, overrun: 2, ..CpuLosses::default() }]);
         assert!(serde_json::from_str::<Session>(r#"{"recorded": {"cpus": 7}}"#).is_err());
+    }
+
+    #[test]
+    fn a_file_of_very_many_objects_is_refused_before_any_is_made() {
+        let text = |guests: usize| {
+            format!(r#"{{"recorded":{{"guests":[{{}}{}]}}}}"#, ",{}".repeat(guests - 1))
+        };
+        let read = Session::parse(text(1000).as_bytes()).unwrap();
+        assert_eq!(read.recorded.unwrap().guests.len(), 1000);
+        assert!(Session::parse(text(MAX_OBJECTS).as_bytes()).is_err());
     }
 }

@@ -15,41 +15,56 @@ use crate::vms::Vm;
 #[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorded {
-    /// This program's version.
+    /// Program and version.
     pub recorder: String,
     /// The trace clock.
     pub clock: String,
-    /// Events that were on.
+    /// Events that were on, as SYSTEM:NAME.
     pub events: Vec<String>,
     /// Size of each CPU's buffer in the kernel.
     pub buffer_kib: u64,
-    /// When it began, on the wall clock.
+    /// When it began, in Unix time.
     pub begun_unix_ns: u64,
     /// How long it lasted.
     pub duration_ns: u64,
-    /// The host; none: it was not recorded, only guests were.
+    /// The host. Null: it was not recorded, only guests were.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostIdentity>,
-    /// The host's trace clock and Unix time, when it began and when it ended; none where the kernel alone can read
-    /// that clock.
+    /// The host's trace clock and Unix time, read together when it began and when it ended; none where the kernel
+    /// alone can read that clock.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
     pub clock_pairs: Vec<ClockPair>,
-    /// What each CPU lost. None: the host was not recorded, only guests were.
+    /// What was written, and lost, of each CPU of the host. Empty: only guests were recorded.
     pub cpus: Vec<CpuLosses>,
     /// CPU time of the recorder while it recorded.
     pub recorder_cpu_ns: u64,
     /// What went wrong without ending the recording.
     pub faults: Vec<String>,
-    /// VMs that ran.
+    /// VMs that ran while the host was recorded.
     pub vms: Vec<Vm>,
     /// Guests that were recorded, too.
     pub guests: Vec<GuestSummary>,
     /// Guests whose module stored events in memory that they share.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleSummary>,
-    /// Hypercalls that were collected; none: that was not asked for, or failed.
+    /// Hypercalls that BPF programs collected, in a file next to the host's recording. Null: that was not
+    /// requested, or failed.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub collector: Option<CollectorSummary>,
-    /// What the host's CPUs ran was sampled; none: that was not asked for, or failed.
+    /// Samples of what the host's CPUs ran. Null: they were not requested, or failed.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub sampler: Option<SamplerSummary>,
-    /// The tracer of functions; none: that was not asked for.
+    /// The tracer of functions. Null: it was not requested.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<TracerSummary>,
-    /// How a flight recorder dumped it; none: it was recorded from its begin to its end.
+    /// How a flight recorder (record --flight) dumped it. Null: it was recorded from its begin to its end.
+    // Recorders of earlier versions do not report it.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     pub flight: Option<FlightSummary>,
 }

@@ -3,22 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which calls of functions were recorded.
-#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
+/// Calls of functions that were recorded, too. Null: none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracerSummary {
     /// The kernel's name for the tracer.
+    #[schemars(extend("enum" = ["function", "function_graph"]))]
     pub name: String,
-    /// Functions that got its call, as far as the kernel lists them.
+    /// Functions whose calls were recorded, which made them slower. Null: the kernel doesn't list them.
     pub functions: Option<usize>,
-    /// Patterns of functions that were asked for; none: all.
+    /// Patterns of functions that were requested; none: all.
     pub only: Vec<String>,
-    /// Of these not.
+    /// Patterns of functions among them that were not traced.
     pub except: Vec<String>,
-    /// Only what was called from these.
+    /// Patterns of functions from which calls were followed; none: from all.
     pub within: Vec<String>,
-    /// So deep at most; 0: however deep.
+    /// How deep they were followed; 0: without a limit.
     pub depth: u32,
-    /// Calls in the recording; none: they were not counted.
+    /// Calls in the recording. Null: they were not counted.
     pub calls: Option<u64>,
 }

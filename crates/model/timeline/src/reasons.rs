@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ftrace::eventfmt::{EventFormat, PrintProgram};
 use raw_bytes::{Abi, ByteOrder, LongSize};
+use serde::{Serialize, Serializer};
 use sources::{FormatTable, Recording};
 
 use crate::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
@@ -25,6 +26,17 @@ impl std::fmt::Display for Code {
             Self::Number(code) => write!(f, "{code}"),
             Self::Pair(ret, esr_ec) => write!(f, "{ret}:{esr_ec}"),
             Self::NotRecorded => Ok(()),
+        }
+    }
+}
+
+/// A number; of a pair its text; null where it was not recorded.
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(code) => serializer.serialize_u64(*code),
+            Self::Pair(..) => serializer.collect_str(self),
+            Self::NotRecorded => serializer.serialize_none(),
         }
     }
 }

@@ -86,8 +86,8 @@ pub(crate) struct VcpuThread {
     /// Level 2 runs, or did when the open exit began and nothing has changed that.
     in_l2: bool,
     gaps: Vec<Gap>,
-    /// How many losses of the recording it has heard of.
-    pub(crate) heard_losses: u64,
+    /// How many losses of the recording it has seen.
+    pub(crate) losses_seen: u64,
     /// Time of the latest event: what is accounted for up to here is not accounted for again.
     latest_ns: u64,
 }
@@ -106,7 +106,7 @@ impl VcpuThread {
             stay: Stay::default(),
             in_l2: false,
             gaps: Vec::new(),
-            heard_losses: 0,
+            losses_seen: 0,
             latest_ns: 0,
         }
     }

@@ -18,18 +18,18 @@ pub struct VcpuInfo {
     pub first_ns: u64,
 }
 
-/// Losses that vCPUs hear of when they next do something: both may be as many as a recording has lines.
+/// Losses that vCPUs learn of at their next event: a recording may have as many vCPUs, and as many losses, as lines.
 #[derive(Debug, Default)]
-struct UnheardLosses {
+struct PendingLosses {
     /// How many there were.
     count: u64,
-    /// By the number of a stream's newest loss that loss, which lasts as long as any before it.
+    /// The newest loss of each stream, by its number; it lasts as long as any before it.
     newest: BTreeMap<u64, ThreadEvent>,
     /// By stream, the number of its newest loss.
     numbers: FxHashMap<u16, u64>,
 }
 
-impl UnheardLosses {
+impl PendingLosses {
     fn add(&mut self, gap: &ThreadEvent) {
         self.count += 1;
         let before = self.numbers.insert(gap.stream, self.count);
@@ -38,19 +38,19 @@ impl UnheardLosses {
         self.newest.insert(self.count, ThreadEvent { value: to_ns, ..*gap });
     }
 
-    /// Informs a vCPU of what it has not heard of.
+    /// Gives a vCPU those that it has not seen.
     #[inline]
-    fn inform(&self, vcpu: &mut VcpuThread) {
-        if vcpu.heard_losses != self.count {
-            self.inform_of_new(vcpu);
+    fn deliver(&self, vcpu: &mut VcpuThread) {
+        if vcpu.losses_seen != self.count {
+            self.deliver_new(vcpu);
         }
     }
 
     #[cold]
-    fn inform_of_new(&self, vcpu: &mut VcpuThread) {
-        let new = self.newest.range(vcpu.heard_losses.saturating_add(1)..);
+    fn deliver_new(&self, vcpu: &mut VcpuThread) {
+        let new = self.newest.range(vcpu.losses_seen.saturating_add(1)..);
         new.for_each(|(_, gap)| vcpu.lost(gap));
-        vcpu.heard_losses = self.count;
+        vcpu.losses_seen = self.count;
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Vcpus {
     by_id: FxHashMap<(u32, u64), usize>,
     /// Losses that have not ended: they concern vCPUs first seen within them, too.
     open_gaps: Vec<ThreadEvent>,
-    unheard: UnheardLosses,
+    pending_losses: PendingLosses,
     /// Of threads that have ended; see [`VcpuThread::switches_unseen`].
     switches_unseen: u64,
 }
@@ -78,7 +78,7 @@ impl Vcpus {
     #[inline]
     pub(crate) fn of_thread_mut(&mut self, thread: u32) -> Option<&mut VcpuThread> {
         let vcpu = self.live.get_mut(&thread)?;
-        self.unheard.inform(vcpu);
+        self.pending_losses.deliver(vcpu);
         Some(vcpu)
     }
 
@@ -98,7 +98,7 @@ impl Vcpus {
     /// Informs all vCPUs of a loss, those not yet known too.
     pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
         self.open_gaps.push(*gap);
-        self.unheard.add(gap);
+        self.pending_losses.add(gap);
     }
 
     /// Notes losses of which threads not yet known may have to hear.
@@ -135,7 +135,7 @@ impl Vcpus {
         *events = events.get(at..).unwrap_or(&[]);
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
         let mut vcpu = VcpuThread::new(self.index_of(thread, events.first()));
-        vcpu.heard_losses = self.unheard.count;
+        vcpu.losses_seen = self.pending_losses.count;
         for gap in &self.open_gaps {
             if gap.stamp_ns <= first_ns && gap.value > first_ns {
                 vcpu.lost(gap);
@@ -169,7 +169,7 @@ impl Vcpus {
         sink: &mut impl ExitSink,
     ) -> Option<&'e [ThreadEvent]> {
         let vcpu = self.live.get_mut(&thread)?;
-        self.unheard.inform(vcpu);
+        self.pending_losses.deliver(vcpu);
         for (at, event) in events.iter().enumerate() {
             if vcpu.ends_before(event) {
                 vcpu.finish(sink);

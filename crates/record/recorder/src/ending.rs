@@ -16,7 +16,7 @@ use os::waits::{Deadline, Signal, Wait};
 use crate::error::{RecordError, Result};
 
 /// How long guests are waited for after the end, when nobody says otherwise.
-pub const USUAL_GUEST_WAIT: Duration = Duration::from_secs(5);
+pub const DEFAULT_GUEST_WAIT: Duration = Duration::from_secs(5);
 /// How long it may take to ask guests to stop; the host is recorded meanwhile.
 pub(crate) const STOP_MESSAGE: Duration = Duration::from_secs(1);
 /// How long after the last deadline threads may take to put away what they have.

@@ -260,7 +260,7 @@ impl Guests {
         stop: &Signal,
         ending: &Ending,
     ) -> Result<()> {
-        let default = ready.iter().map(|guest| guest.begins()).max().unwrap_or_default();
+        let default = ready.iter().map(|guest| guest.begin_timeout()).max().unwrap_or_default();
         let limit = StartLimit::within(what.begins_within(default), stop);
         for guest in ready {
             self.recorded.push(guest.begin(what, host_clock, to, &limit, ending)?);

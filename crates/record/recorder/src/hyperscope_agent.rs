@@ -42,11 +42,11 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 /// How long connections may take.
 const CONNECT: Duration = Duration::from_secs(5);
 /// CPUs that a guest may have; Linux stops at 8192.
-const MOST_CPUS: u32 = 8192;
+const MAX_CPUS: u32 = 8192;
 /// Page streams that are opened to a guest.
-const MOST_STREAMS: u32 = 512;
+const MAX_STREAMS: u32 = 512;
 /// How long a guest usually takes to begin to record.
-pub(crate) const BEGINS: Duration = Duration::from_secs(30);
+pub(crate) const BEGIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often guests send their status.
 const STATUS_MS: u32 = 1000;
 /// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
@@ -234,8 +234,8 @@ impl ReadyGuest for Ready {
         self.address.name = name;
     }
 
-    fn begins(&self) -> Duration {
-        BEGINS
+    fn begin_timeout(&self) -> Duration {
+        BEGIN_TIMEOUT
     }
 
     fn begin(
@@ -349,8 +349,8 @@ fn check(hello: &GuestHello) -> std::result::Result<(), String> {
             channel::wire::VERSION
         ));
     }
-    let makes_sense = (1..=MOST_CPUS).contains(&hello.cpus)
-        && (1..=MOST_STREAMS).contains(&hello.streams)
+    let makes_sense = (1..=MAX_CPUS).contains(&hello.cpus)
+        && (1..=MAX_STREAMS).contains(&hello.streams)
         && PAGE_BYTES.contains(&hello.page_bytes)
         && hello.page_bytes.is_power_of_two()
         && matches!(hello.long_bytes, 4 | 8);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tracefs::{FunctionTracer, Profile};
 
-use crate::ending::USUAL_GUEST_WAIT;
+use crate::ending::DEFAULT_GUEST_WAIT;
 use crate::samples::Sampling;
 
 /// Bytes of pages that are kept of each guest, unless [`InGuests::quota_bytes`] says otherwise.
-pub const USUAL_QUOTA_BYTES: u64 = 16 << 30;
+pub const DEFAULT_QUOTA_BYTES: u64 = 16 << 30;
 
 /// What is recorded in guests.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +36,9 @@ pub struct InGuests {
     pub disk_flush: Option<Duration>,
     /// Size of each CPU's buffer in a guest's kernel; unset: by the number of CPUs.
     pub buffer_kib: Option<u32>,
-    /// Bytes of pages that are kept of each guest at most; unset: [`USUAL_QUOTA_BYTES`].
+    /// Bytes of pages that are kept of each guest at most; unset: [`DEFAULT_QUOTA_BYTES`].
     pub quota_bytes: Option<u64>,
-    /// How long guests are waited for after the end; unset: [`USUAL_GUEST_WAIT`].
+    /// How long guests are waited for after the end; unset: [`DEFAULT_GUEST_WAIT`].
     pub wait: Option<Duration>,
     /// How long guests may take to begin to record once they are asked; unset: 30 s, by trace-cmd's
     /// agent 60 s, or as long as they are waited for after the end where that is longer.
@@ -48,7 +48,7 @@ pub struct InGuests {
 impl InGuests {
     /// How long guests are waited for after the end.
     pub(crate) fn wait(&self) -> Duration {
-        self.wait.unwrap_or(USUAL_GUEST_WAIT)
+        self.wait.unwrap_or(DEFAULT_GUEST_WAIT)
     }
 
     /// How long guests may take to begin to record; `default` is what their agent usually needs.
@@ -59,6 +59,6 @@ impl InGuests {
 
     /// Bytes of pages that are kept of each guest at most.
     pub(crate) fn quota(&self) -> u64 {
-        self.quota_bytes.unwrap_or(USUAL_QUOTA_BYTES)
+        self.quota_bytes.unwrap_or(DEFAULT_QUOTA_BYTES)
     }
 }

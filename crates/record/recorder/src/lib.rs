@@ -63,10 +63,10 @@ mod trace_cmd;
 mod tracer;
 
 pub use clean_up::{Finished, clean_up, finish_left_overs};
-pub use ending::{Stop, USUAL_GUEST_WAIT};
+pub use ending::{DEFAULT_GUEST_WAIT, Stop};
 pub use error::{RecordError, Result};
 pub use hypercalls::Hypercalls;
-pub use in_guests::{InGuests, USUAL_QUOTA_BYTES};
+pub use in_guests::{DEFAULT_QUOTA_BYTES, InGuests};
 pub use listen::{ListenEvent, ListenPlan, Listening};
 pub use os::folder::{Modes, Observer, Operation};
 pub use plan::{NESTED_WRITES, RecordPlan};

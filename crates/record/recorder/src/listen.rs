@@ -30,7 +30,7 @@ use crate::ending::{Ending, StartLimit, stop_signal};
 use crate::error::{RecordError, Result};
 use crate::guest::{HostClock, Quota};
 use crate::guests;
-use crate::hyperscope_agent::{ANSWER, BEGINS, Ready, Receivers};
+use crate::hyperscope_agent::{ANSWER, BEGIN_TIMEOUT, Ready, Receivers};
 use crate::in_guests::InGuests;
 use crate::nanoseconds::{nanoseconds, unix_ns};
 use crate::session;
@@ -273,7 +273,7 @@ impl Shared {
         let (label, what) = (ready.label(), &self.plan.in_guests);
         let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let (ending, most) = (Ending::of_one()?, what.begins_within(BEGINS));
+        let (ending, most) = (Ending::of_one()?, what.begins_within(BEGIN_TIMEOUT));
         let limit = StartLimit::within(most, &self.stop);
         let recorded = ready.begin_with(what, None, folder, &limit, &ending, |receivers| {
             self.takers.lock().insert(key.clone(), Arc::clone(receivers));

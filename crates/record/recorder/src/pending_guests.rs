@@ -90,7 +90,7 @@ impl PendingGuests {
                 stop: stop.clone(),
                 tried: first,
             };
-            let flight = around.plan.flight.as_ref().map(Flight::new);
+            let flight = around.plan.flight.as_ref().map(FlightGuest::new);
             let task =
                 Task::spawn("awaits".into(), Confined::Worker(CONNECTS), move || match flight {
                     Some(flight) => pending.run_in(flight),
@@ -165,7 +165,7 @@ impl Pending {
     }
 
     /// Has the guest recorded whenever it answers.
-    fn run_in(self, mut flight: Flight) -> Vec<String> {
+    fn run_in(self, mut flight: FlightGuest) -> Vec<String> {
         while !self.stop.is_given() {
             let name = self.try_once();
             self.tried.give();
@@ -221,7 +221,7 @@ impl Pending {
     }
 
     /// Waits until it is gone, or nobody records any more.
-    fn follow(&self, name: String, flight: &mut Flight) {
+    fn follow(&self, name: String, flight: &mut FlightGuest) {
         while !self.stop.wait(LOOK) {
             self.forget_old(flight);
             if let Some(why) = self.around.guests.lock().over(&name) {
@@ -237,7 +237,7 @@ impl Pending {
     }
 
     /// Removes what is not kept any more of recordings that are over.
-    fn forget_old(&self, flight: &mut Flight) {
+    fn forget_old(&self, flight: &mut FlightGuest) {
         while let Some(name) = flight.too_old() {
             let taken = self.around.guests.lock().take(&name);
             self.remove(taken, &name);
@@ -253,7 +253,7 @@ impl Pending {
 }
 
 /// What a flight recorder knows of one of its guests.
-struct Flight {
+struct FlightGuest {
     messages: Sender<Asked>,
     window: Duration,
     /// What is kept of its recordings that are over: their names, and since when.
@@ -262,7 +262,7 @@ struct Flight {
     last_why: Option<String>,
 }
 
-impl Flight {
+impl FlightGuest {
     fn new(plan: &FlightPlan) -> Self {
         let FlightPlan { asked, window, .. } = plan;
         Self { messages: asked.clone(), window: *window, gone: VecDeque::new(), last_why: None }

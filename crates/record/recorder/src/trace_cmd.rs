@@ -47,13 +47,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long an agent may take to answer: it sets up tracing before it does.
 const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
 /// How long a guest usually takes to begin to record: the agent sends all its texts then.
-const BEGINS: Duration = Duration::from_secs(60);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long an agent is given to switch tracing on once its pages are fetched. It does not say when
 /// it has.
 const SETTLE: Duration = Duration::from_millis(200);
 /// CPUs that a guest may have: each has a thread here. KVM's guests have 1024 at most on x86, unless
 /// its kernel is built for more.
-const MOST_CPUS: usize = 1024;
+const MAX_CPUS: usize = 1024;
 
 /// A guest whose agent has agreed to record, and waits for its host to begin.
 #[derive(Debug)]
@@ -149,8 +149,8 @@ impl ReadyGuest for Ready {
         self.address.name = name;
     }
 
-    fn begins(&self) -> Duration {
-        BEGINS
+    fn begin_timeout(&self) -> Duration {
+        BEGIN_TIMEOUT
     }
 
     /// Begins with what the agent says of how its pages are to be read.
@@ -331,7 +331,7 @@ fn check(response: &Response) -> std::result::Result<(), String> {
         return Err("it wants to send pages through FIFOs, which it was not asked for".into());
     }
     match response.ports.len() {
-        1..=MOST_CPUS => Ok(()),
+        1..=MAX_CPUS => Ok(()),
         count => Err(format!("it says that it has {count} CPUs, which is not plausible")),
     }
 }

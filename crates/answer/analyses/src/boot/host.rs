@@ -44,7 +44,7 @@ pub(super) fn add(
         pass.vcpus = reports.map(GuestReports::vcpus).unwrap_or_default();
     }
     let vms = group_vms(host, &pass.vcpus);
-    let named: FxHashSet<&str> = own.iter().filter_map(|one| one.vm.as_deref()).collect();
+    let named: FxHashSet<&str> = own.iter().filter_map(|machine| machine.vm.as_deref()).collect();
     let nameless = vms.iter().filter(|vm| !named.contains(vm.name.as_str()));
     let reporting = reports.map(|reports| {
         let machine = |vm| reports.machine(vm, marks, host.is_nanoseconds());

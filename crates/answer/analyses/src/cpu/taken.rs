@@ -16,7 +16,7 @@ pub struct TakenCpu {
     pub vm: String,
     /// So long after the recordings' beginning that VM was seen first.
     pub vm_begins_ns: u64,
-    /// For how long that VM's vCPUs waited for CPUs, whoever had them.
+    /// The total time for which that VM's vCPUs waited for CPUs.
     pub vm_waited_ns: u64,
     /// The thread that ran; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,

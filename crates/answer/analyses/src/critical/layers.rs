@@ -30,7 +30,7 @@ impl Layers {
         let by_guest_cpu: FxHashMap<(u16, u16), usize> = machines.guest_cpus().collect();
         let mut bounds_ns: FxHashMap<usize, u64> = FxHashMap::default();
         for guest in guests {
-            let rows = guest.result().map_or(&[][..], |one| &one.rows);
+            let rows = guest.result().map_or(&[][..], |alignment| &alignment.rows);
             let bound_ns = rows.iter().filter_map(|row| row.bound_ns).max().unwrap_or(0);
             let widest_ns = bounds_ns.entry(guest.guest).or_default();
             *widest_ns = bound_ns.max(*widest_ns);

@@ -53,9 +53,9 @@ impl LanePlaces {
                 }
                 Some(Subject::Vcpu(vcpu)) => {
                     let home = homes.get(usize::from(vcpu.recording));
-                    if let Some((_, one)) = home.and_then(|all| all.of(vcpu.index as usize)) {
+                    if let Some((_, found)) = home.and_then(|all| all.of(vcpu.index as usize)) {
                         // A thread that runs several vCPUs is shown as the first of them.
-                        places.threads.entry((vcpu.recording, one.thread)).or_insert(at);
+                        places.threads.entry((vcpu.recording, found.thread)).or_insert(at);
                     }
                 }
                 None => (),

@@ -1,5 +1,5 @@
-//! LossLog of events, each of which a thread hears of when it next does something: both may be as many as a recording has
-//! lines.
+//! Losses of events, which a thread learns of at its next event: a recording may have as many threads, and as many losses,
+//! as lines.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ pub(super) struct LossLog {
 }
 
 impl LossLog {
-    /// Events of a CPU were lost from a moment on.
+    /// Events of a CPU were lost from that time on.
     pub(super) fn add(&mut self, cpu: u16, from_ns: u64) {
         self.by_cpu.entry(cpu).or_default().push(self.from_ns.len());
         self.from_ns.push(from_ns);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_loss_that_a_thread_has_not_heard_of_is_found() {
+    fn the_first_loss_that_a_thread_has_not_seen_is_found() {
         let mut losses = LossLog::default();
         for (cpu, from_ns) in [(0, 10), (1, 20), (0, 30), (2, 40)] {
             losses.add(cpu, from_ns);

@@ -38,8 +38,8 @@ pub(super) struct ThreadClock {
     since_ns: u64,
     /// When it fell asleep in a futex call.
     asleep_since_ns: u64,
-    /// How many losses it has heard of.
-    heard: usize,
+    /// How many losses it has seen.
+    losses_seen: usize,
     pub(super) split: ThreadSplit,
     pub(super) calls: FxHashMap<CallKey, CallSum>,
     pub(super) locks: FxHashMap<LockKey, LockSum>,
@@ -48,7 +48,7 @@ pub(super) struct ThreadClock {
 impl ThreadClock {
     /// A thread that is first seen after that many losses.
     pub(super) fn new(now_ns: u64, losses: usize) -> Self {
-        Self { since_ns: now_ns, heard: losses, ..Self::default() }
+        Self { since_ns: now_ns, losses_seen: losses, ..Self::default() }
     }
 
     /// It does something on a CPU: so it runs.
@@ -99,15 +99,15 @@ impl ThreadClock {
         self.progress.forget();
     }
 
-    /// Where events of a CPU were lost, what the thread does is not known from then on if it was there, or may have come
-    /// there. Of what it hears of at once the first such loss is enough: it has done nothing since.
-    pub(super) fn hear_of(&mut self, losses: &LossLog) {
-        let heard = std::mem::replace(&mut self.heard, losses.count());
-        if heard == self.heard || self.cpu == Cpu::Gone {
+    /// Takes in losses since the thread's last event: what it does is unknown from the first one on a CPU on which it
+    /// was, or may have been.
+    pub(super) fn catch_up(&mut self, losses: &LossLog) {
+        let seen = std::mem::replace(&mut self.losses_seen, losses.count());
+        if seen == self.losses_seen || self.cpu == Cpu::Gone {
             return;
         }
         let cpu = (self.cpu == Cpu::Running).then_some(self.on);
-        let Some(from_ns) = losses.first_after(heard, cpu) else { return };
+        let Some(from_ns) = losses.first_after(seen, cpu) else { return };
         self.account(from_ns);
         self.cpu = Cpu::Unknown;
         self.progress.forget();

@@ -130,7 +130,7 @@ fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
         }).null("as design"),
         Column::ratio(
             ("p_value", "p"),
-            "Chance of such a change where there is none.",
+            "Probability of a change at least this large if the two sides did not differ.",
             |one: &Shown<'_>| one.row.change.map(|change| change.p),
         ).null("as design"),
         Column::ratio(

@@ -26,7 +26,7 @@ pub(crate) struct Document<'r, L> {
     controls: usize,
     /// What tells kinds of hosts apart: a column of sessions, or a label.
     strata: &'r str,
-    /// Level of p_adjusted up to which a row is significant; intervals have the confidence that is left.
+    /// A row is significant if its p_adjusted is at most this; the confidence of intervals is 1 - alpha.
     #[schemars(extend("exclusiveMinimum" = 0))]
     alpha: f64,
     /// What resamples were drawn from.

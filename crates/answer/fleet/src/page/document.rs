@@ -1,11 +1,13 @@
 //! The data in a page of a fleet: `hyperscope.fleet_page/1`.
 
+use report::OtherDocument;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::FleetPage;
 use crate::diff::{Grid, GridColumn, GridHost, HostSession};
 use crate::findings;
+use crate::metric::Metric;
 use crate::outliers::{Outlier, outliers};
 use crate::since::Curve;
 use crate::since_findings;
@@ -107,7 +109,7 @@ struct Column<'p> {
     /// Which exits.
     key: Exits<'p>,
     /// The number. Times are nanoseconds.
-    #[schemars(extend("enum" = ["count_per_s", "mean_ns", "p99_ns", "mean_cost_ns", "time_ns_per_s", "cost_ns_per_s"]))]
+    #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// What each of hosts has on A, to five digits. Null: too few exits.
     a: Vec<Option<f64>>,
@@ -123,7 +125,7 @@ struct OutlierRow<'p> {
     /// Which exits.
     key: Exits<'p>,
     /// The number. Times are nanoseconds.
-    #[schemars(extend("enum" = ["count_per_s", "mean_ns", "p99_ns", "mean_cost_ns", "time_ns_per_s", "cost_ns_per_s"]))]
+    #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// What it stands apart in: how much the number is another on B, or what it has on B.
     #[schemars(extend("enum" = ["change", "level"]))]
@@ -148,17 +150,13 @@ struct CurveRow<'p> {
     /// Which exits.
     key: Exits<'p>,
     /// The number. Times are nanoseconds.
-    #[schemars(extend("enum" = ["count_per_s", "mean_ns", "p99_ns", "mean_cost_ns", "time_ns_per_s", "cost_ns_per_s"]))]
+    #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// Places in dates of days with enough hosts.
     steps: &'p [u32],
     /// What the typical host had on each of them.
     levels: Vec<f64>,
 }
-
-/// A document that has a schema of its own.
-#[derive(JsonSchema)]
-struct OtherDocument {}
 
 impl<'p> Document<'p> {
     pub(super) fn new(page: &'p FleetPage) -> Self {

@@ -10,7 +10,7 @@ use crate::rows::HostRatio;
 use crate::shared_facts::{CameWith, SharedFact};
 use crate::since::FleetSince;
 
-/// What `hyperscope fleet since --format json` prints: the days from which on numbers of a lake's hosts are others.
+/// What `hyperscope fleet since --format json` prints: the days on which the numbers of a lake's hosts changed.
 /// docs/fleet.md defines every number.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r, L> {
@@ -21,9 +21,9 @@ pub(crate) struct Document<'r, L> {
     hosts: usize,
     /// Their sessions.
     sessions: usize,
-    /// The first day of the first step. Null: there is none.
+    /// The first day of the first step. Null: there are no steps.
     from_day: Option<&'r str>,
-    /// The last day of the last step. Null: there is none.
+    /// The last day of the last step. Null: there are no steps.
     to_day: Option<&'r str>,
     /// Steps from the first to the last.
     steps: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Document<'r, L> {
     step_days: u32,
     /// What tells kinds of hosts apart: columns of sessions, or labels.
     strata: &'r [String],
-    /// Of the series said to change, a share of this may not; intervals have the confidence that is left.
+    /// Expected share of false reports among the series reported as changed; the confidence of intervals is 1 - alpha.
     #[schemars(extend("exclusiveMinimum" = 0))]
     alpha: f64,
     /// How p_adjusted accounts for the number of series.

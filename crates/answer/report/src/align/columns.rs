@@ -1,6 +1,6 @@
 //! The columns of `hyperscope align`: how a guest's CPU's clock relates to the host's, by one method.
 
-use analyses::align::{AlignRow, GuestAlignment, MethodResult};
+use analyses::align::{AlignRow, GuestAlignment, Method, MethodResult};
 
 use crate::column::{self, Column, Described, Unit};
 use crate::units::{signed, time};
@@ -79,7 +79,7 @@ fn methods<'r>() -> Vec<Column<Row<'r>>> {
         Column::text(("method", "method"), "The method chosen.", |row: &Row<'_>| {
             Some(row.result.method.name().to_owned())
         })
-        .one_of(["tsc_offset", "time_shift", "windows"])
+        .one_of(Method::ALL.map(Method::name))
         .drawn_as(|row| {
             let mark = if row.is_chosen() { " *" } else { "" };
             format!("{}{mark}", row.result.method.name())

@@ -273,7 +273,6 @@ pub(super) struct Reason<'b> {
     /// The kernel's symbol.
     pub(super) reason: &'b str,
     /// The raw code: a number, or "ret:esr_ec" on arm64.
-    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
     pub(super) code: RawCode<'b>,
     /// Exits.
     pub(super) count: u64,

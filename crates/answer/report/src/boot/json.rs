@@ -50,8 +50,8 @@ impl<'b> Machine<'b> {
             guest: report.source(machine.guest),
             ends: EndTimes {
                 in_ns: ns,
-                begin: first.map(|one| one.from_ns),
-                end: last.map(|one| one.to_ns),
+                begin: first.map(|phase| phase.from_ns),
+                end: last.map(|phase| phase.to_ns),
             },
             init: init.map(|(program, at_ns)| Init { program, times: times(*at_ns) }),
             mark: mark.map(|(text, at_ns)| Mark { text, times: times(*at_ns) }),

@@ -1,6 +1,7 @@
 //! The columns of threads that waited, of what they waited for, and of one wait.
 
 use analyses::critical::{CriticalPart, CriticalState, CriticalThread};
+use analyses::path::Actor;
 use analyses::recorders::is_recorder;
 
 use crate::column::{self, Column, Described, Unit};
@@ -155,7 +156,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
         .shown(PARTS, 0),
         Column::text(("on", "on"), "What the thread is.", |row: &PartRow<'_>| {
             Some(row.part.on.name().to_owned())
-        }).one_of(["guest", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"])
+        }).one_of(Actor::ALL.map(Actor::name))
         .shown(PARTS, 3),
         Column::text(("state", "state"), "What it did.", |row: &PartRow<'_>| {
             Some(row.part.state.name().to_owned())

@@ -1,6 +1,7 @@
 //! The JSON document of critical paths: docs/critical.md says what it is.
 
 use analyses::critical::BusyThread;
+use analyses::path::Actor;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -67,12 +68,12 @@ pub(super) struct Step<'r> {
     /// The thread: as its kernel called it then, by its vCPU where it runs one; interrupt for none.
     pub(super) thread: &'r str,
     /// Its id, of a vCPU in its guest that of the host's thread; null: an interrupt.
-    // Documents of older versions don\'t have it.
+    // Documents of older versions don't have it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub(super) tid: Option<u32>,
     /// What the thread is: of a guest, the thread that runs a vCPU, another thread of the VMM, a vhost worker, an
     /// interrupt, any other thread of the host, or one that is the recording itself.
-    #[schemars(extend("enum" = ["guest", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"]))]
+    #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     pub(super) on: &'static str,
     /// What it did: ran on a CPU of its machine; ran a guest of which nothing else is recorded; ran a guest's idle
     /// loop; handled an exit in the kernel, or in the VMM; handled an interrupt; was woken and waited for a CPU;

@@ -14,6 +14,7 @@ use super::profile::ProfileDocument;
 use super::requests::ListedRequests;
 use crate::calls::Most;
 use crate::column::Definition;
+use crate::json::OtherDocument;
 use crate::{AlignReport, DiffReport, NestedReport};
 use crate::{align, align_summary, boot, calls, cpu, diff, exits, irqs, nested, path};
 
@@ -115,10 +116,6 @@ struct Note<'p> {
     missing: Vec<String>,
 }
 
-/// A document that has a schema of its own.
-#[derive(JsonSchema)]
-struct OtherDocument {}
-
 pub(super) fn document<'p>(
     page: &'p PageReport,
     findings: &'p [Finding],
@@ -167,7 +164,10 @@ pub(super) fn document<'p>(
             .path
             .as_ref()
             .and_then(|path| ListedRequests::new(&path.paths, origin_ns)),
-        critical: page.critical.as_ref().map(|one| Critical::new(one, &page.arrows.places)),
+        critical: page
+            .critical
+            .as_ref()
+            .map(|critical| Critical::new(critical, &page.arrows.places)),
         boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MOST_INITCALLS)),
         diff: page.diff.as_ref().map(DiffReport::document_of),
         served: page.served,

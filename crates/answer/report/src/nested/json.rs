@@ -53,7 +53,6 @@ struct Row<'n> {
     /// The kernel's symbol for the hardware's reason.
     reason: &'n str,
     /// The raw code: a number, or "ret:esr_ec" on arm64.
-    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
     code: RawCode<'n>,
     /// Exits.
     count: u64,
@@ -85,7 +84,6 @@ struct Injected<'n> {
     /// The kernel's symbol.
     reason: &'n str,
     /// The raw code: a number, or "ret:esr_ec" on arm64.
-    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
     code: RawCode<'n>,
     /// Exits.
     count: u64,
@@ -97,7 +95,6 @@ struct Ancillary<'n> {
     /// The kernel's symbol for the reason.
     reason: &'n str,
     /// The raw code: a number, or "ret:esr_ec" on arm64.
-    #[schemars(extend("pattern" = "^[0-9]+:[0-9]+$"))]
     code: RawCode<'n>,
     /// Exits.
     count: u64,

@@ -72,7 +72,7 @@ struct OneHop<'p> {
     /// The step it ends with.
     to: &'p str,
     /// Who does the step it ends with.
-    #[schemars(extend("enum" = ["guest", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"]))]
+    #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     on: &'static str,
     /// Requests that took it: all of the path's, or fewer where the step is optional.
     #[schemars(extend("minimum" = 1))]
@@ -92,7 +92,7 @@ struct Step<'p> {
     what: &'p str,
     /// Who does it: the guest, the thread that runs a vCPU, another thread of the VMM, a vhost worker, an interrupt
     /// of the host, any other thread of the host, or one that is the recording itself.
-    #[schemars(extend("enum" = ["guest", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"]))]
+    #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     on: &'static str,
 }
 

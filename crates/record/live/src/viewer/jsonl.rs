@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde::ser::Serializer;
 
 use super::jsonl_guest::Guest;
 use crate::guest_views::SeenGuest;
@@ -57,7 +56,6 @@ struct RowLine<'i> {
     /// The kernel's symbol for the code, else the code; "other" see vm.
     reason: &'i str,
     /// The raw code; "ret:esr_ec" on arm64; null of "other".
-    #[serde(serialize_with = "code")]
     #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string", "null"]))]
     code: Option<&'i Code>,
     /// The guest had nothing to do.
@@ -210,14 +208,6 @@ struct LeftOut {
     /// Switches and wake-ups of vCPUs' threads that the kernel must have made and did not trace: time about them
     /// may be in another part or state.
     sched_events: u64,
-}
-
-fn code<S: Serializer>(code: &Option<&Code>, serializer: S) -> Result<S::Ok, S::Error> {
-    match code {
-        Some(Code::Number(number)) => serializer.serialize_u64(*number),
-        Some(pair @ Code::Pair(..)) => serializer.collect_str(pair),
-        Some(Code::NotRecorded) | None => serializer.serialize_none(),
-    }
 }
 
 impl<'i> Line<'i> {

@@ -109,7 +109,7 @@ impl DumpJob {
         let (to, outside) = (recording.folder().clone(), recording.outside().clone());
         let tracing = recording.tracing();
         let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
-        let tracer = tracing.tracer().map(|one| tracer::summary(one, tracing.traced()));
+        let tracer = tracing.tracer().map(|tracer| tracer::summary(tracer, tracing.traced()));
         let oldest = recording.rolling().map(|rolling| rolling.oldest());
         let tracing = recording.tracing();
         let interference = oldest.and_then(|oldest| tracing.interference_since(oldest));

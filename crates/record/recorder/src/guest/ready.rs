@@ -18,8 +18,8 @@ pub(crate) trait ReadyGuest: Debug + Send {
     /// Has it recorded under another name.
     fn rename(&mut self, name: String);
 
-    /// How long it may take to begin, unless the user says otherwise.
-    fn begins(&self) -> Duration;
+    /// How long it may take to begin, by default.
+    fn begin_timeout(&self) -> Duration;
 
     /// Has it record, with its pages in a folder of the session at `to`. It has begun within `limit`, or its
     /// recording is over then.

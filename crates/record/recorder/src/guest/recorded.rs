@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::mem;
 
-use channel::wire::{CpuEnd, EventCost, GuestHello, NamedDevice, Started};
+use channel::wire::{CpuEnd, DeviceRange, EventCost, GuestHello, NamedDevice, Started};
 use os::folder::Folder;
 use raw_bytes::{ByteOrder, LongSize};
-use session_json::{DeviceRange, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
+use session_json::{DeviceRanges, EventCostSummary, GuestCpu, GuestDevice, GuestSummary};
 use tracedat::{Compression, Header, TimeShift, Version};
 use tracefs::{Clock, CpuStats, FunctionTracer, TscConversion};
 use vms::Vm;
@@ -54,21 +54,20 @@ fn event_cost(cost: &EventCost) -> EventCostSummary {
     }
 }
 
-const fn range(range: &channel::wire::DeviceRange) -> DeviceRange {
-    DeviceRange { ports: range.ports, first: range.first, last: range.last }
-}
-
-/// A device as its guest names it: those are labels that it chose.
-fn device(device: &NamedDevice) -> GuestDevice {
-    let ranges = |ports| {
-        let chosen = device.ranges.iter().filter(move |range| range.ports == ports);
+fn ranges(ranges: &[DeviceRange]) -> DeviceRanges {
+    let chosen = |ports| {
+        let chosen = ranges.iter().filter(move |range| range.ports == ports);
         chosen.map(|range| (range.first, range.last)).collect()
     };
+    DeviceRanges { memory: chosen(false), ports: chosen(true) }
+}
+
+/// A device, under names that the guest chose.
+fn device(device: &NamedDevice) -> GuestDevice {
     GuestDevice {
         name: printable::label(&device.name),
         called: device.called.as_deref().map(printable::label),
-        memory: ranges(false),
-        ports: ranges(true),
+        ranges: ranges(&device.ranges),
     }
 }
 
@@ -232,7 +231,7 @@ fn summary(parts: &Parts) -> GuestSummary {
         agent_cpu_ns: report.status.as_ref().map(|status| status.agent_cpu_ns),
         agent_wakeups: report.status.as_ref().map(|status| status.wakeups),
         channel_exits: None,
-        channel_device: report.device.iter().map(range).collect(),
+        channel_device: ranges(&report.device),
         devices: report.devices.iter().map(device).collect(),
         event_cost: report.event_cost.as_ref().map(event_cost),
         faults: report.faults.clone(),

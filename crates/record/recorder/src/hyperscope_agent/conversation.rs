@@ -33,11 +33,11 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long an agent may take to receive a message that its host is there.
 const TAKES: Duration = Duration::from_secs(10);
 /// Messages that are listened to in a second; a guest that records has a few.
-const MOST_A_SECOND: u32 = 20_000;
+const MAX_A_SECOND: u32 = 20_000;
 /// CPUs that ends are kept of.
-const MOST_ENDS: usize = 8192;
+const MAX_ENDS: usize = 8192;
 /// Faults that are kept.
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// Until when a guest is waited for that says nothing.
 #[derive(Clone, Copy, Debug)]
@@ -366,7 +366,7 @@ impl ControlLoop {
                 }
             }
             Message::EventCost(cost) => self.report.event_cost = Some(cost),
-            Message::CpuEnd(end) if self.report.cpus.len() < MOST_ENDS => {
+            Message::CpuEnd(end) if self.report.cpus.len() < MAX_ENDS => {
                 if let Some(fault) = &end.fault {
                     self.fault(format!("CPU {}: {fault}", end.cpu));
                 }
@@ -429,7 +429,7 @@ impl ControlLoop {
             (*since, *count) = (self.heard, 0);
         }
         *count += 1;
-        *count > MOST_A_SECOND
+        *count > MAX_A_SECOND
     }
 
     fn note(&mut self, status: Status) {
@@ -442,7 +442,7 @@ impl ControlLoop {
     }
 
     fn fault(&mut self, text: String) {
-        if self.report.faults.len() < MOST_FAULTS {
+        if self.report.faults.len() < MAX_FAULTS {
             self.report.faults.push(text);
         }
     }

@@ -55,7 +55,7 @@ impl Recording {
             let _ = keep_counts(&folder, *cpu, text);
         }
         let Self { pages, session, to, outside, begun, trace_id, .. } = self;
-        let tracer = session.tracer().map(|one| tracer::summary(one, session.traced()));
+        let tracer = session.tracer().map(|tracer| tracer::summary(tracer, session.traced()));
         let mut recorded = Recorded {
             recorder: session::by_this_version().recorder,
             clock: session.clock().name.clone(),

@@ -91,7 +91,9 @@ fn row_schema<R: Described>() -> Value {
     let columns = R::all_columns();
     let columns: Vec<&Column<R>> = columns.iter().filter(|column| column.is_in_json()).collect();
     let mut row = ObjectSchema::default();
-    for group in columns.chunk_by(|one, other| one.object.is_some() && one.object == other.object) {
+    for group in
+        columns.chunk_by(|left, right| left.object.is_some() && left.object == right.object)
+    {
         let Some(first) = group.first() else { continue };
         let Some(object) = first.object else {
             row.add(first);

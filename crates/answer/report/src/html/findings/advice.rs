@@ -7,8 +7,8 @@ use super::{Finding, Link, Weight};
 use crate::advice::saving;
 use crate::counted;
 
-/// Findings made of nothing but advice, of each recording: nobody reads more.
-const MOST_BY_THEMSELVES: usize = 100;
+/// Findings of each recording that consist of advice alone.
+const MAX_BY_THEMSELVES: usize = 100;
 
 /// Puts each piece of advice on a recording where it belongs: that first which could save most.
 pub(super) fn attach<'a>(
@@ -25,9 +25,10 @@ pub(super) fn attach<'a>(
     let (mut added, mut left_out) = (0, 0);
     for one in advice {
         let of_vm = by_vm.entry(one.vm.clone()).or_default();
-        let explains_at = |at: &&usize| findings.get(**at).is_some_and(|it| explains(one, it));
+        let explains_at =
+            |at: &&usize| findings.get(**at).is_some_and(|finding| explains(one, finding));
         let place = of_vm.iter().find(explains_at).copied();
-        if place.is_none() && added >= MOST_BY_THEMSELVES {
+        if place.is_none() && added >= MAX_BY_THEMSELVES {
             left_out += 1;
             continue;
         }
@@ -44,7 +45,7 @@ pub(super) fn attach<'a>(
     findings.extend(further(left_out));
 }
 
-/// What is said of advice that the page has no room for.
+/// A finding that counts the advice that the page leaves out.
 fn further(left_out: u64) -> Option<Finding> {
     let number = counted(left_out, "further piece of advice", "further pieces of advice");
     let sentence = "*{}*, which could save less: hyperscope advice prints all.";

@@ -9,7 +9,7 @@ use analyses::nested::{Nested, NestedRow};
 use analyses::recorded::Recorded;
 use analyses::tally::Tally;
 
-use super::vms::{RowsOfVm, SpokenOf};
+use super::vms::{ListedVms, RowsOfVm};
 use super::{Finding, Link, Weight};
 use crate::cpu::named;
 use crate::{Source, counted, plural, share, time as duration};
@@ -29,7 +29,7 @@ pub(super) fn of(source: &Source, taken: &[&TakenCpu]) -> Vec<Finding> {
     let mut working = Tally::default();
     exits.rows.iter().filter(|row| !row.waiting).for_each(|row| working.merge(&row.tally));
     let whole = Amounts::new(&working, &exits.recorded);
-    let SpokenOf { vms, others } = SpokenOf::of(source, taken);
+    let ListedVms { vms, others } = ListedVms::of(source, taken);
     let of = |vm| OfVm::new(source, vm, whole).findings();
     let mut findings: Vec<Finding> = vms.into_iter().flat_map(of).collect();
     findings.extend(others.finding(whole));

@@ -1,4 +1,4 @@
-//! Which VMs of a recording findings speak of one by one, and what they say of all others together.
+//! The VMs of a recording that have findings of their own, and one finding for all others.
 
 use std::cmp::Reverse;
 
@@ -10,8 +10,8 @@ use super::time::Amounts;
 use super::{Finding, Link, Weight};
 use crate::{Source, counted, plural, share};
 
-/// VMs of a recording that findings speak of one by one, those whose exits cost most: nobody reads sentences of more.
-pub(super) const MOST_VMS: usize = 100;
+/// VMs of a recording that have findings of their own: those whose exits cost most.
+pub(super) const MAX_VMS: usize = 100;
 
 /// What there is of one VM.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(super) struct RowsOfVm<'s> {
 
 /// The VMs of a recording that have exits.
 #[derive(Debug)]
-pub(super) struct SpokenOf<'s> {
-    /// Those that findings speak of one by one, in the order of the recording.
+pub(super) struct ListedVms<'s> {
+    /// Those with findings of their own, in the order of the recording.
     pub(super) vms: Vec<RowsOfVm<'s>>,
     pub(super) others: Others,
 }
 
-/// What there is of VMs beyond those that findings speak of.
+/// Sums over the VMs without findings of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
     vms: u64,
@@ -40,23 +40,23 @@ pub(super) struct Others {
     value: u64,
 }
 
-impl<'s> SpokenOf<'s> {
+impl<'s> ListedVms<'s> {
     pub(super) fn of(source: &'s Source, taken: &[&'s TakenCpu]) -> Self {
         let all = rows_by_vm(source, taken);
         let weights: Vec<(u64, u64)> = all.iter().map(|vm| vm.weight(source)).collect();
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|at| weights.get(*at).copied().map(Reverse));
-        let mut is_spoken_of = vec![true; all.len()];
+        let mut is_listed = vec![true; all.len()];
         let mut others = Others::default();
-        for &at in order.iter().skip(MOST_VMS) {
-            if let (Some(is_spoken_of), Some((value, exits))) =
-                (is_spoken_of.get_mut(at), weights.get(at))
+        for &at in order.iter().skip(MAX_VMS) {
+            if let (Some(is_listed), Some((value, exits))) =
+                (is_listed.get_mut(at), weights.get(at))
             {
-                *is_spoken_of = false;
+                *is_listed = false;
                 others.add(*value, *exits);
             }
         }
-        let kept = all.into_iter().zip(is_spoken_of).filter(|(_, is_spoken_of)| *is_spoken_of);
+        let kept = all.into_iter().zip(is_listed).filter(|(_, is_listed)| *is_listed);
         Self { vms: kept.map(|(vm, _)| vm).collect(), others }
     }
 }
@@ -77,10 +77,10 @@ fn rows_by_vm<'s>(source: &'s Source, taken: &[&'s TakenCpu]) -> Vec<RowsOfVm<'s
             vm.rows.push(row);
         }
     }
-    for &one in taken {
-        let place = places.get(one.vm.as_str());
+    for &had in taken {
+        let place = places.get(had.vm.as_str());
         if let Some(vm) = place.and_then(|at| all.get_mut(*at)) {
-            vm.taken.push(one);
+            vm.taken.push(had);
         }
     }
     all.retain(|vm| vm.rows.iter().any(|row| row.tally.count > 0));
@@ -112,7 +112,7 @@ impl Others {
             &share(self.value, whole.value()),
             whole.name(),
         ];
-        let sentence = "*{}* with {} took {} of the {} of all exits: no sentence here is on one of them, the tables have them.";
+        let sentence = "*{}* with {} took {} of the {} of all exits: the tables list them.";
         let link = Link { section: "exits", ..Link::default() };
         (self.vms > 0).then(|| Finding::new(Weight::Info, sentence, &values).to(link))
     }
