@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let lanes = read_lanes(&input, &recording)?;
     let plan = Plan::new(&lanes, arguments.size, arguments.mark_seams)?;
     let version = if arguments.v6 { Version::V6 } else { Version::V7 };
-    let contents = contents::of(&input, &recording, version)?;
+    let contents = contents::build(&input, &recording, version)?;
     let output = File::create(&arguments.output)
         .with_context(|| format!("{} can't be written", arguments.output.display()))?;
     let mut writer = TraceDatWriter::new(BufWriter::with_capacity(1 << 20, output), &contents)?;

@@ -37,8 +37,8 @@ pub(crate) fn check() -> Result<()> {
     for (program, of_machine, headers) in PROGRAMS {
         for machine in MACHINES {
             let object = format!("{program}_{machine}.bpf.o");
-            let own = [format!("{program}.bpf.c"), format!("{of_machine}_{machine}.h")];
-            let names = own.iter().map(String::as_str).chain(headers.iter().copied());
+            let own_names = [format!("{program}.bpf.c"), format!("{of_machine}_{machine}.h")];
+            let names = own_names.iter().map(String::as_str).chain(headers.iter().copied());
             let sources = names.map(read).collect::<Result<Vec<_>>>()?;
             if !holds(&read(&object)?, &hash(&sources.concat())) {
                 faults.push(format!("bpf/{object} is not what bpf/ builds: make bpf"));

@@ -91,22 +91,22 @@ fn blown_up(folder: &Path, seed: &str, size: &str) -> Result<PathBuf> {
 }
 
 fn programs(hyperscope: &Path, only: &[String]) -> Vec<Program> {
-    let own = |verb: &[&str]| {
+    let ours = |verb: &[&str]| {
         let words = std::iter::once(hyperscope.display().to_string());
         words.chain(verb.iter().map(ToString::to_string)).collect()
     };
     let peer = |words: &[&str]| words.iter().map(ToString::to_string).collect();
     let mut programs = vec![
         Program { name: "cat", words: peer(&["cat"]) },
-        Program { name: "exits", words: own(&["exits"]) },
-        Program { name: "nested", words: own(&["nested"]) },
-        Program { name: "path", words: own(&["path"]) },
-        Program { name: "cpu", words: own(&["cpu"]) },
-        Program { name: "report", words: own(&["report"]) },
-        Program { name: "export perfetto", words: own(&["export", "--to", "perfetto"]) },
-        Program { name: "info", words: own(&["info"]) },
-        Program { name: "events", words: own(&["events"]) },
-        Program { name: "events jsonl", words: own(&["events", "--format", "jsonl"]) },
+        Program { name: "exits", words: ours(&["exits"]) },
+        Program { name: "nested", words: ours(&["nested"]) },
+        Program { name: "path", words: ours(&["path"]) },
+        Program { name: "cpu", words: ours(&["cpu"]) },
+        Program { name: "report", words: ours(&["report"]) },
+        Program { name: "export perfetto", words: ours(&["export", "--to", "perfetto"]) },
+        Program { name: "info", words: ours(&["info"]) },
+        Program { name: "events", words: ours(&["events"]) },
+        Program { name: "events jsonl", words: ours(&["events", "--format", "jsonl"]) },
     ];
     if Command::new("trace-cmd").arg("--version").output().is_ok() {
         let report = Program { name: "trace-cmd report", words: peer(&["trace-cmd", "report"]) };
@@ -118,7 +118,7 @@ fn programs(hyperscope: &Path, only: &[String]) -> Vec<Program> {
     }
     let wanted = |program: &Program| {
         let first = program.name.split(' ').next().unwrap_or_default();
-        only.is_empty() || only.iter().any(|one| one == first)
+        only.is_empty() || only.iter().any(|name| name == first)
     };
     programs.retain(wanted);
     programs
@@ -150,8 +150,11 @@ fn section(
     programs: &[Program],
     samples: &[Vec<Sample>],
 ) -> Result<String> {
-    let rows: Vec<Row> =
-        programs.iter().zip(samples).map(|(one, samples)| Row::new(one.name, samples)).collect();
+    let rows: Vec<Row> = programs
+        .iter()
+        .zip(samples)
+        .map(|(program, samples)| Row::new(program.name, samples))
+        .collect();
     let megabytes = std::fs::metadata(path)?.len() / 1_000_000;
     Ok(format!("### {seed} repeated to {megabytes} MB\n\n{}\n", render(&rows)))
 }

@@ -123,14 +123,14 @@ impl Recording {
 
 /// Recordings, and what belongs to them, that no entry names.
 fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
-    let of = |entry: &Recording| {
+    let paths_of = |entry: &Recording| {
         let all = [&entry.path, &entry.truth].into_iter().chain(entry.sidecars.keys());
         all.map(|path| folder.join(path)).collect::<Vec<_>>()
     };
-    let listed: BTreeSet<_> = provenance.recording.iter().flat_map(of).collect();
+    let listed: BTreeSet<_> = provenance.recording.iter().flat_map(paths_of).collect();
     let is_kept = |path: &Path| {
         let kinds = ["dat", "data", "json", "frames", "collected"];
-        path.extension().is_some_and(|kind| kinds.iter().any(|one| kind == *one))
+        path.extension().is_some_and(|kind| kinds.iter().any(|other| kind == *other))
     };
     let (mut faults, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(at) = open.pop() {

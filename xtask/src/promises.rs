@@ -37,8 +37,9 @@ pub(crate) fn check() -> Result<()> {
         if references.is_empty() {
             faults.push(format!("{name} names no test"));
         }
-        let missing = references.into_iter().filter(|one| !sources.has_test(&root, one));
-        faults.extend(missing.map(|one| format!("{name}: there is no test {one}")));
+        let missing =
+            references.into_iter().filter(|reference| !sources.has_test(&root, reference));
+        faults.extend(missing.map(|reference| format!("{name}: there is no test {reference}")));
     }
     if promises.is_empty() {
         faults.push(format!("{PAGE} has no promises"));
@@ -96,11 +97,11 @@ fn is_test(text: &str, name: &str) -> bool {
     };
     let before: Vec<&str> = text.lines().take(at).map(str::trim).collect();
     // Its attributes and documentation.
-    let own =
+    let attributes =
         before.iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
-    let own: Vec<&&str> = own.collect();
-    own.iter().any(|line| **line == "#[test]")
-        && !own.iter().any(|line| line.starts_with("#[ignore"))
+    let attributes: Vec<&&str> = attributes.collect();
+    attributes.iter().any(|line| **line == "#[test]")
+        && !attributes.iter().any(|line| line.starts_with("#[ignore"))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 /// The repository's root: the folder above this crate.
 pub(crate) fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
+    let manifest_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest_folder.parent().unwrap_or(manifest_folder).to_path_buf()
 }
 
 /// Folders of the workspace's crates below `crates/`, by path: `crates/cli`, or `crates/GROUP/NAME`.

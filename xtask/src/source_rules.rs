@@ -17,7 +17,7 @@ const SKIPPED: &[&str] = &["target", "corpus", "artifacts"];
 const UNSAFE_HOME: &str = "crates/system/sys";
 
 /// A file that is longer holds more than one subject.
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 
 /// Where files are made only through the crate `folder`: they are a session's, written by root into
 /// places that others may have prepared.
@@ -66,8 +66,8 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
         faults.push(format!("{shown}: does not open with a `//!` sentence"));
     }
     let lines = text.lines().count();
-    if lines >= MOST_LINES {
-        faults.push(format!("{shown}: {lines} lines, {MOST_LINES} are too many"));
+    if lines >= MAX_LINES {
+        faults.push(format!("{shown}: {lines} lines, {MAX_LINES} are too many"));
     }
     if !path.starts_with(UNSAFE_HOME) {
         let used = text.lines().enumerate().filter(|(_, line)| uses_unsafe(line));

@@ -199,11 +199,11 @@ fn shown(program: &Program) -> String {
 }
 
 fn run_one(command: &mut Command, name: String, printing: &Mutex<()>) -> Outcome {
-    let begun = Instant::now();
+    let start = Instant::now();
     let output = command.stdin(Stdio::null()).output();
     let _printing = printing.lock();
     let mut out = std::io::stdout().lock();
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = start.elapsed().as_secs_f64();
     match output {
         Ok(output) => {
             // A closed standard output must not end the tests.

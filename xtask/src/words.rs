@@ -14,7 +14,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use self::rules::{APART, EXEMPT, FROZEN, MICRO, MOST_BETWEEN, PLURALS, RULES, Scope};
+use self::rules::{APART, EXEMPT, FROZEN, MAX_BETWEEN, MICRO, PLURALS, RULES, Scope};
 use self::scan::{Language, Word, words};
 use crate::repository;
 
@@ -40,8 +40,8 @@ struct Finding {
 /// with `list` prints all that is found in it.
 pub(crate) fn check(write: bool, list: Option<&str>) -> Result<()> {
     let root = repository::root();
-    let left = fs::read_to_string(root.join(LEFT)).with_context(|| LEFT.to_owned())?;
-    let left = parse(&left);
+    let limits = fs::read_to_string(root.join(LEFT)).with_context(|| LEFT.to_owned())?;
+    let limits = parse(&limits);
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in repository::files(&root, SKIPPED)? {
         let path = file.strip_prefix(&root).unwrap_or(&file).to_path_buf();
@@ -61,10 +61,10 @@ pub(crate) fn check(write: bool, list: Option<&str>) -> Result<()> {
             .for_each(|line| println!("{line}"));
     }
     if write {
-        return fs::write(root.join(LEFT), lowered(&left, &found)).context(LEFT);
+        return fs::write(root.join(LEFT), lowered(&limits, &found)).context(LEFT);
     }
     let total: usize = found.values().map(Vec::len).sum();
-    repository::conclude(&format!("words ({total} left)"), &risen(&left, &found))
+    repository::conclude(&format!("words ({total} left)"), &risen(&limits, &found))
 }
 
 /// The numbers of a file like [`LEFT`].
@@ -77,9 +77,9 @@ fn parse(text: &str) -> BTreeMap<String, usize> {
 }
 
 /// Faults of each folder that has more than it may.
-fn risen(left: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+fn risen(limits: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let more = found.iter().filter_map(|(folder, lines)| {
-        let may = left.get(folder).copied().unwrap_or_default();
+        let may = limits.get(folder).copied().unwrap_or_default();
         (lines.len() > may).then(|| {
             let shown = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
             format!("{shown}{folder}: {} refused words, {may} may be left", lines.len())
@@ -89,8 +89,8 @@ fn risen(left: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>) 
 }
 
 /// The text of [`LEFT`] with lower numbers where there are fewer; none rises.
-fn lowered(left: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>) -> String {
-    let rows = left.iter().filter_map(|(folder, may)| {
+fn lowered(limits: &BTreeMap<String, usize>, found: &BTreeMap<String, Vec<String>>) -> String {
+    let rows = limits.iter().filter_map(|(folder, may)| {
         let count = found.get(folder).map_or(0, Vec::len).min(*may);
         (count > 0).then(|| format!("{folder} {count}\n"))
     });
@@ -171,7 +171,7 @@ fn refused(words: &[Word]) -> Vec<Finding> {
 fn tells_apart(words: &[Word]) -> bool {
     let is_tell =
         words.first().is_some_and(|word| matches!(word.text.as_str(), "tell" | "tells" | "told"));
-    is_tell && words.iter().skip(1).take(MOST_BETWEEN).any(|word| word.text == APART)
+    is_tell && words.iter().skip(1).take(MAX_BETWEEN).any(|word| word.text == APART)
 }
 
 fn micro(text: &str) -> impl Iterator<Item = Finding> {

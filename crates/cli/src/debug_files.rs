@@ -33,12 +33,12 @@ pub(crate) fn fetch(args: DebugFilesArgs) {
 /// Shows downloads: as a bar on a terminal, else in a line each.
 #[derive(Default)]
 struct Shown {
-    one: Option<One>,
+    download: Option<One>,
 }
 
 /// A download.
 struct One {
-    begun: Instant,
+    start: Instant,
     bar: ProgressBar,
     /// There is nothing more to be said about it.
     is_said: bool,
@@ -56,16 +56,16 @@ impl One {
         if is_said {
             bar.enable_steady_tick(TICK);
         }
-        Self { begun: Instant::now(), bar, is_said }
+        Self { start: Instant::now(), bar, is_said }
     }
 }
 
 impl Watch for Shown {
     fn coming(&mut self, file: &Coming<'_>) {
-        let one = self.one.get_or_insert_with(|| One::new(file));
-        one.bar.set_position(file.bytes);
-        if !one.is_said && one.begun.elapsed() >= QUIET {
-            one.is_said = true;
+        let download = self.download.get_or_insert_with(|| One::new(file));
+        download.bar.set_position(file.bytes);
+        if !download.is_said && download.start.elapsed() >= QUIET {
+            download.is_said = true;
             let Coming { name, server, total, .. } = file;
             let size = total.map(|total| format!(" ({})", HumanBytes(total))).unwrap_or_default();
             say(&format!("the debug file of {name}{size} comes from {server}"));
@@ -73,12 +73,12 @@ impl Watch for Shown {
     }
 
     fn over(&mut self) {
-        if let Some(one) = self.one.take() {
-            one.bar.finish_and_clear();
+        if let Some(download) = self.download.take() {
+            download.bar.finish_and_clear();
         }
     }
 
-    fn said(&mut self, text: &str) {
+    fn warn(&mut self, text: &str) {
         progress::aside(|| say(&format!("debuginfod: {text}")));
     }
 }

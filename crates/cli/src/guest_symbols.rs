@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use ftrace::eventfmt::{Coverage, Kallsyms};
 
 /// Bytes of a list that are read at most: those of kernels have some 15 MB.
-const MOST_LIST_BYTES: u64 = 64 << 20;
+const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// Reads what is named as `FILE` or `VM=FILE`, of the kernel of guests at a level.
 pub(crate) fn guest_symbols(named: &str, level: u8) -> anyhow::Result<GuestSymbols> {
@@ -39,7 +39,7 @@ fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
         let failed = || format!("cannot read {}", path.display());
         let mut text = Vec::new();
         let file = File::open(path).with_context(failed)?;
-        file.take(MOST_LIST_BYTES).read_to_end(&mut text).with_context(failed)?;
+        file.take(MAX_LIST_BYTES).read_to_end(&mut text).with_context(failed)?;
         let list = Kallsyms::parse(&text);
         if list.coverage() != Coverage::Missing {
             return Ok(list);
@@ -54,7 +54,7 @@ fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
 pub(crate) fn each_names_a_vm(given: &[GuestSymbols], profile: &Profile) -> anyhow::Result<()> {
     let mut names: Vec<&str> = profile.vcpus.iter().map(|vcpu| vcpu.vm.as_str()).collect();
     names.dedup();
-    let unknown = given.iter().filter_map(|one| one.vm.as_deref());
+    let unknown = given.iter().filter_map(|symbols| symbols.vm.as_deref());
     match unknown.into_iter().find(|vm| !names.contains(vm)) {
         Some(vm) => bail!("no VM is called {vm}; there are: {}", names.join(", ")),
         None => Ok(()),

@@ -17,13 +17,13 @@ const WIDTH: usize = 24;
 /// What is shown of the steps so far.
 pub(crate) struct LabSteps {
     bar: RefCell<Option<ProgressBar>>,
-    begun: Instant,
+    start: Instant,
 }
 
 impl LabSteps {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self { bar: RefCell::new(None), begun: Instant::now() }
+        Self { bar: RefCell::new(None), start: Instant::now() }
     }
 
     /// Shows a step that begins; the one before it is done.
@@ -45,7 +45,7 @@ impl LabSteps {
         if let Some(last) = self.bar.take() {
             last.finish_and_clear();
         }
-        self.begun.elapsed()
+        self.start.elapsed()
     }
 }
 

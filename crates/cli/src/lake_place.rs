@@ -16,7 +16,7 @@ pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
     if !is_in_store(lake) {
         return Ok(Lake::Folder(LocalFolder::open(lake)?));
     }
-    let found = ObjectLake::open(asked(lake)?);
+    let found = ObjectLake::open(start_client(lake)?);
     Ok(Lake::Store(found.with_context(|| lake.display().to_string())?))
 }
 
@@ -26,14 +26,14 @@ pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
 /// When it can't be made or changed.
 pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
     if is_in_store(lake) {
-        return Ok(Lake::Store(ObjectLake::change(asked(lake)?)));
+        return Ok(Lake::Store(ObjectLake::change(start_client(lake)?)));
     }
     let found = LocalFolder::change(lake);
     Ok(Lake::Folder(found.with_context(|| format!("cannot change {}", lake.display()))?))
 }
 
 /// Starts the program that has the store's client.
-fn asked(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
+fn start_client(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
     let program = sql_program::path()?;
     let mut command = Command::new(&program);
     command.arg("--serve-store").arg(lake);

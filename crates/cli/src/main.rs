@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if let Memory::Limits(limits) = verb.memory() {
         limits.apply();
     }
-    match whole(verb.run()) {
+    match fail_if_cut(verb.run()) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 /// A result is none where a file was cut while it was read, whatever else went well or wrong.
-fn whole(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+fn fail_if_cut(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match (sys::check_mapped_files(), done) {
         (Err(cut), Ok(_)) => Err(cut.into()),
         // Said already.

@@ -10,7 +10,7 @@ use std::io::{self, IoSlice, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use report::{Format, OfPart, PartRead, Report};
+use report::{Format, Report, SelectedReport, SelectionRead};
 use sources::Recording;
 
 use self::replacement::Replacement;
@@ -110,8 +110,9 @@ pub(crate) fn create<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Output> {
     let place = fs::canonicalize(path).ok();
-    let is_it = |one: &Recording| place.is_some() && fs::canonicalize(one.path()).ok() == place;
-    if recordings.into_iter().any(is_it) {
+    let is_same_file =
+        |recording: &Recording| place.is_some() && fs::canonicalize(recording.path()).ok() == place;
+    if recordings.into_iter().any(is_same_file) {
         bail!("{} is a recording to be read; write to another file", path.display());
     }
     let cannot = || format!("cannot create {}", path.display());
@@ -121,7 +122,7 @@ pub(crate) fn create<'r>(
             Err(error) if place.exists() && is_forbidden(&error) => {
                 Kind::InPlace(File::create(&place).with_context(cannot)?)
             }
-            begun => Kind::Replacement(begun.with_context(cannot)?),
+            replacement => Kind::Replacement(replacement.with_context(cannot)?),
         },
         None => Kind::InPlace(File::create(path).with_context(cannot)?),
     }))
@@ -222,11 +223,11 @@ impl io::Seek for Output {
 /// As those of [`write`].
 pub(crate) fn write_part(
     report: &impl Report,
-    part: &PartRead,
+    part: &SelectionRead,
     args: &OutputArgs,
     out: Output,
 ) -> anyhow::Result<()> {
-    write(&OfPart { report, part }, args, out)
+    write(&SelectedReport { report, part }, args, out)
 }
 
 /// Writes a page that is at hand, and completes the output.
@@ -331,8 +332,8 @@ fn terminal_width(args: &OutputArgs) -> Option<usize> {
 
 /// The same where it goes to standard output.
 pub(crate) fn stdout_width() -> Option<usize> {
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    asked.or_else(|| {
+    let env_columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    env_columns.or_else(|| {
         let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;
         let (_, columns) = terminal.size_checked()?;
         Some(usize::from(columns))

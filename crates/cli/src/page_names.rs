@@ -7,15 +7,17 @@ use report::html::PageReport;
 
 /// Calls recordings by the names of their files everywhere in a page; those of the same name are numbered.
 pub(crate) fn leave_out_folders(page: &mut PageReport) {
-    let names = Names::of(page.exits.sources.iter().map(|one| one.path.as_str()));
-    let exits = page.exits.sources.iter_mut().map(|one| &mut one.path);
-    let nested = page.nested.iter_mut().flat_map(|one| &mut one.sources).map(|(path, _)| path);
-    let calls = page.calls.iter_mut().flat_map(|one| &mut one.sources).map(|one| &mut one.path);
-    let align = page.align.iter_mut().flat_map(|one| &mut one.sources);
-    let paths = page.path.iter_mut().flat_map(|one| &mut one.sources);
-    let boots = page.boot.iter_mut().flat_map(|one| &mut one.sources);
-    let critical = page.critical.iter_mut().flat_map(|one| &mut one.sources);
-    let irqs = page.irqs.iter_mut().flat_map(|one| &mut one.sources);
+    let names = Names::new(page.exits.sources.iter().map(|source| source.path.as_str()));
+    let exits = page.exits.sources.iter_mut().map(|source| &mut source.path);
+    let nested =
+        page.nested.iter_mut().flat_map(|report| &mut report.sources).map(|(path, _)| path);
+    let calls =
+        page.calls.iter_mut().flat_map(|report| &mut report.sources).map(|source| &mut source.path);
+    let align = page.align.iter_mut().flat_map(|report| &mut report.sources);
+    let paths = page.path.iter_mut().flat_map(|report| &mut report.sources);
+    let boots = page.boot.iter_mut().flat_map(|report| &mut report.sources);
+    let critical = page.critical.iter_mut().flat_map(|report| &mut report.sources);
+    let irqs = page.irqs.iter_mut().flat_map(|report| &mut report.sources);
     let all = exits
         .chain(nested)
         .chain(calls)
@@ -27,7 +29,8 @@ pub(crate) fn leave_out_folders(page: &mut PageReport) {
     all.chain(&mut page.cpu.sources).for_each(|path| *path = names.name(path));
     if let Some(diff) = &mut page.diff {
         diff.a.iter_mut().for_each(|path| *path = file_name(path));
-        let now: Vec<String> = page.exits.sources.iter().map(|one| one.path.clone()).collect();
+        let now: Vec<String> =
+            page.exits.sources.iter().map(|source| source.path.clone()).collect();
         diff.b = vec![now.join(", ")];
     }
 }
@@ -36,7 +39,7 @@ pub(crate) fn leave_out_folders(page: &mut PageReport) {
 struct Names(HashMap<String, String>);
 
 impl Names {
-    fn of<'p>(paths: impl Iterator<Item = &'p str>) -> Self {
+    fn new<'p>(paths: impl Iterator<Item = &'p str>) -> Self {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut names = HashMap::new();
         for path in paths {
@@ -65,7 +68,7 @@ mod tests {
 
     #[test]
     fn files_of_the_same_name_stay_apart() {
-        let names = Names::of(["/home/a/trace.dat", "b/trace.dat", "guest.dat"].into_iter());
+        let names = Names::new(["/home/a/trace.dat", "b/trace.dat", "guest.dat"].into_iter());
         let all = ["/home/a/trace.dat", "b/trace.dat", "guest.dat", "/x/other.dat"];
         let shown = all.map(|path| names.name(path));
         assert_eq!(shown, ["trace.dat", "trace.dat (2)", "guest.dat", "other.dat"]);

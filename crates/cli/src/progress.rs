@@ -26,7 +26,7 @@ pub(crate) fn aside(write: impl FnOnce()) {
 /// A bar over a number of bytes; nothing is drawn in the first second, nor without a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    begun: std::time::Instant,
+    start: std::time::Instant,
 }
 
 /// Runs shorter than this show no bar.
@@ -42,13 +42,13 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar, begun: std::time::Instant::now() }
+        Self { bar, start: std::time::Instant::now() }
     }
 
     /// This number of bytes more is done.
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
-        if self.bar.is_hidden() && self.begun.elapsed() > QUIET {
+        if self.bar.is_hidden() && self.start.elapsed() > QUIET {
             show(&self.bar);
         }
     }

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Running {
     child: Child,
     /// A file, so that a program which says much, or whose reader was killed, goes on.
-    said: File,
+    stderr: File,
     deadline: Deadline,
     /// From the interrupt until it is killed.
     grace: Duration,
@@ -42,17 +42,17 @@ impl Running {
         at_most: Duration,
         grace: Duration,
     ) -> io::Result<Self> {
-        let said = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile()?;
         let child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.try_clone()?)
+            .stderr(stderr.try_clone()?)
             // What the terminal sends is for this program: that ends the other in order.
             .process_group(0)
             .spawn()?;
         let deadline = Deadline::after(at_most);
-        Ok(Self { child, said, deadline, grace, interrupted: None, is_late: false, status: None })
+        Ok(Self { child, stderr, deadline, grace, interrupted: None, is_late: false, status: None })
     }
 
     /// How it ended, if it has; at its deadline it is interrupted, and after its grace it is killed.
@@ -112,26 +112,26 @@ impl Running {
 
     /// Whether it has said anything.
     pub(crate) fn has_spoken(&self) -> bool {
-        self.said.metadata().is_ok_and(|of| of.len() > 0)
+        self.stderr.metadata().is_ok_and(|metadata| metadata.len() > 0)
     }
 
     /// Whether a line that it said begins so.
     pub(crate) fn has_said(&self, begin: &str) -> bool {
         self.said_at(0, FIRST_BYTES)
-            .is_some_and(|text| text.lines().any(|it| it.starts_with(begin)))
+            .is_some_and(|text| text.lines().any(|line| line.starts_with(begin)))
     }
 
     /// What it said from a place on, up to `most` bytes.
-    fn said_at(&self, place: u64, most: usize) -> Option<String> {
-        let mut bytes = vec![0; most];
-        let read = self.said.read_at(&mut bytes, place).ok()?;
+    fn said_at(&self, place: u64, max: usize) -> Option<String> {
+        let mut bytes = vec![0; max];
+        let read = self.stderr.read_at(&mut bytes, place).ok()?;
         bytes.truncate(read);
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The last line that it said.
     pub(crate) fn last_line(&self) -> Option<String> {
-        let length = self.said.metadata().ok()?.len();
+        let length = self.stderr.metadata().ok()?.len();
         let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         Some(line.strip_prefix("hyperscope: ").unwrap_or(line).to_owned())

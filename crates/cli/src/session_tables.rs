@@ -108,9 +108,9 @@ impl SessionTables {
     fn origin(&self, args: &TableArgs) -> Origin {
         let recorded = self.session.reported().first().cloned().unwrap_or_default();
         let cost = recorded.cost.as_ref();
-        let begun_at = |begun| UnixClock::begun_at(begun, self.first_ns);
+        let begun_at = |unix_ns| UnixClock::begun_at(unix_ns, self.first_ns);
         let clock = match args.begun {
-            Some(begun) => Some(begun_at(begun.ns())),
+            Some(time) => Some(begun_at(time.ns())),
             None => UnixClock::of_pairs(&recorded.clock_pairs)
                 .or_else(|| recorded.begun_unix_ns.map(begun_at)),
         };
@@ -122,7 +122,7 @@ impl SessionTables {
             cpu_model: recorded.cpu_model,
             microcode: recorded.microcode,
             clock: clock.unwrap_or_default(),
-            labels: args.labels.iter().map(|one| (one.0.clone(), one.1.clone())).collect(),
+            labels: args.labels.iter().map(|label| (label.0.clone(), label.1.clone())).collect(),
             recorder_cpu_ns: cost.map(|cost| cost.cpu_ns),
             available_cpu_ns: cost.map(|cost| cost.cpus.saturating_mul(cost.duration_ns)),
             sample_weight: 1.0,
@@ -207,7 +207,8 @@ pub(crate) fn convert<F: Files>(
     let written = only.as_ref().map_or(wanted.as_slice(), std::slice::from_ref);
     let question = Question { written, ..question };
     let ids = tables.named.clone().unwrap_or_else(|| identify(&question));
-    let written = reading(&tables.session, PASSES, |tick| write_tables(question, ids, files, tick));
+    let written =
+        reading(&tables.session, PASSES, |progress| write_tables(question, ids, files, progress));
     sys::check_mapped_files()?;
     written.context("cannot write the tables")
 }

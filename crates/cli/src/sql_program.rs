@@ -12,8 +12,8 @@ pub(crate) const NAME: &str = "hyperscope-sql";
 /// # Errors
 /// When it is in none of these places.
 pub(crate) fn path() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let next_to_it = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let executable = std::env::current_exe().ok();
+    let next_to_it = executable.as_deref().and_then(Path::parent).map(Path::to_owned);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = next_to_it.into_iter().chain(std::env::split_paths(&path));
     let found = folders.map(|folder| folder.join(NAME)).find(|program| program.is_file());

@@ -60,7 +60,7 @@ impl Frames {
     pub(crate) fn read(&self, recordings: &[Recording]) -> anyhow::Result<StoredFrames<'_>> {
         let unknown_version = || format!("{}: of a version that is not known", self.path.display());
         let stored = Stored::read(&self.bytes).with_context(unknown_version)?;
-        let is_its = |one: &&(u16, &Recording)| is_host_of(one.1.path(), &self.path);
+        let is_its = |candidate: &&(u16, &Recording)| is_host_of(candidate.1.path(), &self.path);
         let all: Vec<(u16, &Recording)> = (0_u16..).zip(recordings).collect();
         let host = match all.as_slice() {
             [only] => Some(only.0),

@@ -43,7 +43,7 @@ impl KernelFormats {
     /// The formats of `machine` with offsets for the long size of `abi`.
     #[must_use]
     pub fn new(machine: Machine, abi: Abi) -> Self {
-        Self { machine, abi, all: Vec::new() }.with(shapes::of(machine))
+        Self { machine, abi, all: Vec::new() }.with(shapes::for_machine(machine))
     }
 
     /// The formats of a recording that has system calls of all kinds, and signals, too.
@@ -104,7 +104,7 @@ impl KernelFormats {
             .iter_mut()
             .find(|format| format.name == name && format.field(field).is_some())
             .unwrap_or_else(|| panic!("no event `{name}` has a field `{field}`"));
-        format.fields.retain(|one| one.name != field);
+        format.fields.retain(|other| other.name != field);
         self
     }
 

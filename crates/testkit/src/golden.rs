@@ -29,9 +29,9 @@ fn difference(expected: &str, actual: &str) -> Option<String> {
     if expected == actual {
         return None;
     }
-    let (mut left, mut right) = (expected.lines(), actual.lines());
+    let (mut expected_lines, mut right) = (expected.lines(), actual.lines());
     for number in 1.. {
-        match (left.next(), right.next()) {
+        match (expected_lines.next(), right.next()) {
             (None, None) => break,
             (a, b) if a == b => {}
             (a, b) => {

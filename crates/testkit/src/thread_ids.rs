@@ -7,5 +7,5 @@ use std::os::unix::fs::MetadataExt;
 pub fn has_kernels_ids() -> bool {
     /// `PROC_PID_INIT_INO` (include/linux/proc_ns.h): the namespace of the kernel's own ids.
     const OF_KERNEL: u64 = 0xefff_fffc;
-    std::fs::metadata("/proc/self/ns/pid").is_ok_and(|own| own.ino() == OF_KERNEL)
+    std::fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == OF_KERNEL)
 }

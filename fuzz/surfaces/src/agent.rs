@@ -34,15 +34,15 @@ fn control(bytes: &[u8], at_once: usize) {
     let (in_pieces, skipped) = messages(bytes, at_once);
     let (at_a_time, skipped_so) = messages(bytes, bytes.len().max(1));
     assert_eq!((&in_pieces, skipped), (&at_a_time, skipped_so), "it matters how bytes come");
-    let mut taken = 0;
+    let mut head_bytes = 0;
     for (session, message) in &in_pieces {
-        taken += HEAD_BYTES;
+        head_bytes += HEAD_BYTES;
         // A text that is no UTF-8 grows when it is written again.
         let Some(again) = encode(*session, message) else { continue };
         let (once_more, _) = messages(&again, again.len());
         assert_eq!(once_more, [(*session, message.clone())]);
     }
-    assert!(taken as u64 + skipped <= bytes.len() as u64);
+    assert!(head_bytes as u64 + skipped <= bytes.len() as u64);
     code(in_pieces.into_iter().filter_map(|(_, message)| match message {
         Message::Code(piece) => Some(piece),
         _ => None,
@@ -51,18 +51,18 @@ fn control(bytes: &[u8], at_once: usize) {
 
 /// Pieces that are taken are in the file that is made of them, each at its address; others change nothing.
 fn code(pieces: impl Iterator<Item = CodePiece>) {
-    let mut kept = KeptCode::new(X86_64, ByteOrder::Little);
-    let taken: Vec<CodePiece> =
-        pieces.filter(|piece| kept.push(piece.address, &piece.bytes).is_ok()).collect();
-    let bytes: usize = taken.iter().map(|piece| piece.bytes.len()).sum();
-    assert_eq!(kept.bytes(), bytes as u64);
-    if kept.is_empty() {
+    let mut kept_code = KeptCode::new(X86_64, ByteOrder::Little);
+    let accepted_pieces: Vec<CodePiece> =
+        pieces.filter(|piece| kept_code.push(piece.address, &piece.bytes).is_ok()).collect();
+    let bytes: usize = accepted_pieces.iter().map(|piece| piece.bytes.len()).sum();
+    assert_eq!(kept_code.bytes(), bytes as u64);
+    if kept_code.is_empty() {
         return;
     }
-    let Ok(file) = FileMap::spooled(&*kept.to_elf(), Path::new("code")) else { return };
+    let Ok(file) = FileMap::spooled(&*kept_code.to_elf(), Path::new("code")) else { return };
     let Ok(read) = KernelCode::parse(file) else { panic!("the file of pieces is none") };
     assert_eq!(read.elf_machine(), X86_64);
-    for CodePiece { address, bytes, .. } in taken {
+    for CodePiece { address, bytes, .. } in accepted_pieces {
         assert_eq!(read.from(address, bytes.len()), bytes);
     }
 }
@@ -79,30 +79,32 @@ fn messages(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
 /// Every byte is of a head, of pages or skipped; pages are as many as their head says.
 fn pages(bytes: &[u8], at_once: usize) {
     let mut decoder = PageDecoder::new(SESSION);
-    let (mut announced, mut left) = (0_u64, 0_u64);
+    let (mut announced, mut remaining) = (0_u64, 0_u64);
     for piece in bytes.chunks(at_once) {
         let Ok(()) = decoder.push(piece, |piece| {
             match piece {
                 Piece::Head(head) => {
-                    assert!(left == 0 && head.session == SESSION && head.bytes <= MAX_PAGES_BYTES);
-                    left = head.bytes.into();
+                    assert!(
+                        remaining == 0 && head.session == SESSION && head.bytes <= MAX_PAGES_BYTES
+                    );
+                    remaining = head.bytes.into();
                     announced += PAGE_HEAD_BYTES as u64;
                 }
                 Piece::Pages(pages) => {
-                    assert!(pages.len() as u64 <= left, "more pages than the head says");
-                    left -= pages.len() as u64;
+                    assert!(pages.len() as u64 <= remaining, "more pages than the head says");
+                    remaining -= pages.len() as u64;
                     announced += pages.len() as u64;
                 }
                 Piece::Skipped(count) => {
-                    assert!(left == 0 && count > 0);
+                    assert!(remaining == 0 && count > 0);
                     announced += count;
                 }
             }
             Ok::<(), Infallible>(())
         });
     }
-    let kept = bytes.len() as u64 - announced;
-    assert!(kept < PAGE_HEAD_BYTES as u64, "{kept} bytes are kept");
+    let pending_bytes = bytes.len() as u64 - announced;
+    assert!(pending_bytes < PAGE_HEAD_BYTES as u64, "{pending_bytes} bytes are kept");
 }
 
 /// Inputs to begin with.
@@ -120,15 +122,15 @@ pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
         Message::Code(CodePiece { before, elf_machine: X86_64, address, bytes: bytes.to_vec() })
     };
     let code = [piece(0, 0x1000, b"\x90\xc3"), piece(1, 0x1002, b"\xcc"), piece(2, 0, b"")];
-    let said = [Message::GuestHello(hello), device, Message::Text(text), Message::Alive];
+    let conversation = [Message::GuestHello(hello), device, Message::Text(text), Message::Alive];
     let used = CpuUse { user_ns: 5, steal_ns: 1, ..CpuUse::default() };
     let task = TaskUse { pid: 7, name: "cc1".into(), threads: 1, run_ns: 3, waited_ns: 1 };
     let view =
         GuestView { span_ns: 6, cpus: vec![(0, used)], tasks: vec![task], ..GuestView::default() };
     let views = [Message::AskView(ViewRequest { tasks: 3 }), Message::View(Box::new(view))];
-    let said = said.into_iter().chain(code).chain(views).collect::<Vec<_>>();
+    let conversation = conversation.into_iter().chain(code).chain(views).collect::<Vec<_>>();
     let mut control = vec![20];
-    control.extend(said.iter().filter_map(|message| encode(SESSION, message)).flatten());
+    control.extend(conversation.iter().filter_map(|message| encode(SESSION, message)).flatten());
     let mut page_stream = vec![21];
     for (cpu, session) in [(0, SESSION), (1, SESSION), (0, 3)] {
         page_stream.extend(PageHead { cpu, session, offset: 0, bytes: 64 }.encode());

@@ -6,18 +6,18 @@ use sources::Collected;
 /// Reads `bytes` as a collector's file.
 pub fn run(bytes: &[u8]) {
     let mut entries = Entries::new(bytes);
-    let (mut whole, mut hypercalls) = (0_u64, 0_u64);
+    let (mut entry_bytes, mut hypercalls) = (0_u64, 0_u64);
     for entry in entries.by_ref() {
         let rewritten = entry.to_bytes();
         // Entries that are longer than what is known of them, and of other kinds, are cut.
         let mut again = Entries::new(&rewritten);
         assert_eq!(again.next().as_ref(), Some(&entry), "an entry is another one when written");
         assert_eq!(again.damaged_bytes(), 0, "an entry is damaged when written");
-        whole += rewritten.len() as u64;
+        entry_bytes += rewritten.len() as u64;
         hypercalls += u64::from(matches!(entry, Entry::Hypercall(_)));
     }
     let all = bytes.len() as u64;
-    assert!(whole + entries.damaged_bytes() <= all, "more entries than bytes");
+    assert!(entry_bytes + entries.damaged_bytes() <= all, "more entries than bytes");
     let Ok(file) = Collected::of_bytes("fuzz".as_ref(), bytes.to_vec()) else { return };
     assert_eq!(file.len(), hypercalls, "hypercalls are counted otherwise");
     let clock = file.conversion();
@@ -52,10 +52,10 @@ pub fn files() -> Vec<(String, Vec<u8>)> {
         pair(9000),
         Entry::Counts(counts),
     ];
-    let whole: Vec<u8> = all.iter().flat_map(Entry::to_bytes).collect();
-    let mut damaged = whole.clone();
+    let file: Vec<u8> = all.iter().flat_map(Entry::to_bytes).collect();
+    let mut damaged = file.clone();
     if let Some(byte) = damaged.get_mut(120) {
         *byte ^= 4;
     }
-    vec![("made".to_owned(), whole), ("made-damaged".to_owned(), damaged)]
+    vec![("made".to_owned(), file), ("made-damaged".to_owned(), damaged)]
 }

@@ -45,14 +45,14 @@ fn packets(layout: &Layout, stream: &[u8]) {
             return;
         };
         let mut seen = Vec::new();
-        while let Some(Ok(one)) = passed.next_event() {
-            seen.push((one.index, one.cycles));
+        while let Some(Ok(event)) = passed.next_event() {
+            seen.push((event.index, event.cycles));
             let Some(Ok(other)) = visited.next_event() else { panic!("an event is gone") };
-            assert_eq!((one.index, one.cycles), (other.index, other.cycles));
+            assert_eq!((event.index, event.cycles), (other.index, other.cycles));
             assert_eq!(passed.event_at(), visited.event_at());
             assert!(passed.event_at() < packet.content.max(1));
-            let (one, other) = (passed.take(|_, _, _| ()), visited.visit(&mut Nothing));
-            assert_eq!(one.is_ok(), other.is_ok(), "{one:?} {other:?}");
+            let (first, other) = (passed.take(|_, _, _| ()), visited.visit(&mut Nothing));
+            assert_eq!(first.is_ok(), other.is_ok(), "{first:?} {other:?}");
         }
         let mut heads = Vec::new();
         if let Some(mut events) = Events::new(layout, &packet, bytes) {
@@ -78,8 +78,8 @@ pub fn files() -> Vec<(String, Vec<u8>)> {
         });
         all.push((format!("made-{name}-packets"), [&[SOUND | bit], &packet[..]].concat()));
         let metadata = ctf_metadata(order, FIELDS);
-        let whole = [&[bit], metadata.as_bytes(), &[SEPARATOR], &packet].concat();
-        all.push((format!("made-{name}-trace"), whole));
+        let trace = [&[bit], metadata.as_bytes(), &[SEPARATOR], &packet].concat();
+        all.push((format!("made-{name}-trace"), trace));
     }
     all
 }

@@ -14,7 +14,7 @@ use sources::Recording;
 use timeline::event_filter::Filter;
 
 /// Bytes of JSON that are parsed again.
-const MOST_PARSED: usize = 1 << 20;
+const MAX_PARSED: usize = 1 << 20;
 
 /// Exports a recording in every way.
 pub(crate) fn check(recording: &Recording, contents: &Contents) {
@@ -44,7 +44,7 @@ fn json(question: &Question<'_>, writer: &mut impl TimelineWriter) {
 }
 
 fn parse(text: &[u8]) {
-    if text.len() <= MOST_PARSED {
+    if text.len() <= MAX_PARSED {
         let parsed: Result<serde_json::Value, _> = serde_json::from_slice(text);
         assert!(parsed.is_ok(), "{parsed:?}");
     }

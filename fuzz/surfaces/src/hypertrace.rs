@@ -54,7 +54,7 @@ fn stored(bytes: &[u8]) {
             let clock = clock.as_ref().map(|clock| clock as &dyn Fn(u64) -> u64);
             let before = events.len();
             decoder.stored(&frame.words(), clock, &mut events);
-            assert!(events.len() - before <= 64 * hypertrace::MOST_WORDS / EVENT_BITS);
+            assert!(events.len() - before <= 64 * hypertrace::MAX_WORDS / EVENT_BITS);
             decoder.missed(frame.position() % 3);
         }
         let losses = decoder.losses();

@@ -10,14 +10,14 @@ use crate::recording::render;
 /// A run that ended had begun, has no more time of its own than in all, and rows by CPU or thread are parts of those by
 /// handler.
 pub(crate) fn check(recording: &Recording) {
-    let of = |by| irqs(View::on_own_clocks(std::slice::from_ref(recording)), by, &|_| ());
-    let whole = of(By::Handler);
+    let irqs_by = |by| irqs(View::on_own_clocks(std::slice::from_ref(recording)), by, &|_| ());
+    let by_handler = irqs_by(By::Handler);
     for by in [By::Cpu, By::Thread] {
-        assert_eq!(sums(&of(by)), sums(&whole), "{by:?}");
+        assert_eq!(sums(&irqs_by(by)), sums(&by_handler), "{by:?}");
     }
-    for row in &whole.rows {
-        let HandlerSums { begun, durations, own_ns, placed, delays, .. } = &row.sums;
-        assert!(durations.count() <= *begun && delays.count() <= *begun, "{row:?}");
+    for row in &by_handler.rows {
+        let HandlerSums { run_count, durations, own_ns, placed, delays, .. } = &row.sums;
+        assert!(durations.count() <= *run_count && delays.count() <= *run_count, "{row:?}");
         assert!(*own_ns <= durations.sum(), "{row:?}");
         assert_eq!(*placed, 0, "a host where there is none: {row:?}");
         let counted: u64 = durations.by_power_of_two().iter().map(|(_, count)| count).sum();
@@ -25,7 +25,7 @@ pub(crate) fn check(recording: &Recording) {
     }
     render(&IrqsReport {
         sources: vec!["bytes".to_owned()],
-        irqs: whole,
+        irqs: by_handler,
         top: usize::MAX,
         histogram: true,
         recorder_cost: None,
@@ -35,7 +35,11 @@ pub(crate) fn check(recording: &Recording) {
 /// Runs, those that ended, and their times.
 fn sums(irqs: &Irqs) -> (u64, u64, u64) {
     let rows = irqs.rows.iter().map(|row| &row.sums);
-    rows.fold((0, 0, 0), |(begun, ended, own_ns), one| {
-        (begun + one.begun, ended + one.durations.count(), own_ns.saturating_add(one.own_ns))
+    rows.fold((0, 0, 0), |(starts, ended, own_ns), handler_sums| {
+        (
+            starts + handler_sums.run_count,
+            ended + handler_sums.durations.count(),
+            own_ns.saturating_add(handler_sums.own_ns),
+        )
     })
 }

@@ -74,6 +74,6 @@ pub fn time(limit: Duration, mut work: impl FnMut()) -> Duration {
 /// Time that this process has had on CPUs.
 fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    let whole = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-    whole.saturating_add(Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0)))
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds.saturating_add(Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0)))
 }

@@ -19,11 +19,11 @@ const STEP: usize = 6;
 const NAMES: usize = 64;
 
 /// Bytes that are read of a file for its build id: its header, its list of parts, notes.
-const MOST_READ: usize = 32 << 10;
+const MAX_READ: usize = 32 << 10;
 
 /// Words of a file that are tried as addresses, and bytes that are taken there.
 const WORDS: usize = 64;
-const MOST_CODE: usize = 256;
+const MAX_CODE: usize = 256;
 
 /// Reads `bytes` as each of them.
 pub fn run(bytes: &[u8]) {
@@ -42,7 +42,8 @@ pub fn run(bytes: &[u8]) {
 fn elf(file: &[u8]) {
     let Ok(functions) = ElfFunctions::parse(file) else { return };
     assert!(functions.len() <= file.len() && functions.segments.len() <= file.len());
-    let begins = functions.segments.iter().flat_map(|one| [one.address, one.file_offset]);
+    let begins =
+        functions.segments.iter().flat_map(|segment| [segment.address, segment.file_offset]);
     for begin in begins.chain([0, 1, u64::MAX]) {
         for address in [begin, begin.wrapping_add(0x40), begin.wrapping_sub(1)] {
             if let Some(found) = functions.at(file, address) {
@@ -65,7 +66,7 @@ fn notes(file: &[u8]) {
         read.set(read.get() + some.len());
         Ok(some.len())
     });
-    assert!(read.get() < MOST_READ);
+    assert!(read.get() < MAX_READ);
     let is_there = |id: BuildId| file.windows(id.bytes().len()).any(|some| some == id.bytes());
     assert!(found.is_none_or(|id| !id.bytes().is_empty() && is_there(id)));
 }
@@ -76,12 +77,12 @@ fn kernel_code(file: &[u8]) {
     let Ok(code) = KernelCode::parse(map) else { return };
     let words = file.as_chunks::<8>().0.iter().take(WORDS).map(|word| u64::from_le_bytes(*word));
     for address in words.chain([0, u64::MAX]) {
-        let found = code.from(address, MOST_CODE);
-        assert!(found.len() <= MOST_CODE);
+        let found = code.from(address, MAX_CODE);
+        assert!(found.len() <= MAX_CODE);
         if let Some(isa) = CodeIsa::of_elf(code.elf_machine()) {
             let read = instructions_to(isa, found, address, 4, 2);
-            assert!(read.len() <= 3 && read.iter().all(|one| !one.text.is_empty()));
-            assert!(read.last().is_none_or(|one| one.into == 4));
+            assert!(read.len() <= 3 && read.iter().all(|instruction| !instruction.text.is_empty()));
+            assert!(read.last().is_none_or(|instruction| instruction.into == 4));
         }
     }
 }

@@ -13,7 +13,7 @@ const BIG: u8 = 1;
 const PIPE: u8 = 2;
 const SOUND: u8 = 4;
 /// Unpacked bytes that are looked at.
-const MOST_UNPACKED: u64 = 1 << 20;
+const MAX_UNPACKED: u64 = 1 << 20;
 
 /// Reads `bytes` as a perf.data; the first says in which form and byte order.
 pub fn run(bytes: &[u8]) {
@@ -51,7 +51,7 @@ fn container(file: &[u8]) {
     all(&perf, perf.records(file));
     let Ok(unpacked) = perf.unpacked(file) else { return };
     let mut bytes = Vec::new();
-    let mut unpacked = unpacked.take(MOST_UNPACKED);
+    let mut unpacked = unpacked.take(MAX_UNPACKED);
     assert!(unpacked.read_to_end(&mut bytes).is_ok(), "unpacking has no errors of its own");
     let is_whole = unpacked.limit() > 0;
     let (places, _) = unpacked.into_inner().finish();
@@ -68,12 +68,12 @@ fn all(perf: &PerfData, records: Records<'_>) -> bool {
         assert!(end.is_none_or(|end| end == record.offset), "records follow each other");
         let len = record.bytes.len() + record.payload.len();
         end = Some(record.offset + len as u64);
-        one(perf, &record);
+        check_record(perf, &record);
     }
     true
 }
 
-fn one(perf: &PerfData, record: &Record<'_>) {
+fn check_record(perf: &PerfData, record: &Record<'_>) {
     let _ = perf.events.sample_id(record);
     let event: Option<&Event> =
         perf.events.index_of(record).and_then(|at| perf.events.list().get(at));

@@ -39,7 +39,11 @@ pub fn run(bytes: &[u8]) {
     let Some((&[flags, ref kinds @ ..], rest)) = bytes.split_first_chunk::<9>() else { return };
     let (text, record) = split_nul(rest);
     let kernel = Kernel::new(abi(flags), text);
-    let format = if flags & BINARY == 0 { own(text, kinds) } else { BPRINT.as_bytes().to_vec() };
+    let format = if flags & BINARY == 0 {
+        synthetic_format(text, kinds)
+    } else {
+        BPRINT.as_bytes().to_vec()
+    };
     let system = if flags & BINARY == 0 { "kvm" } else { "ftrace" };
     let Ok(format) = EventFormat::parse(system, &format) else { return };
     kernel.print(&format, record);
@@ -54,7 +58,7 @@ const BPRINT: &str = "name: bprint\nID: 6\n\
     print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n";
 
 /// A format that has the fields which the print fmt asks for.
-fn own(print_fmt: &[u8], kinds: &[u8]) -> Vec<u8> {
+fn synthetic_format(print_fmt: &[u8], kinds: &[u8]) -> Vec<u8> {
     let print_fmt = String::from_utf8_lossy(print_fmt);
     let mut text = String::from("name: own\nID: 1\n");
     let mut at = 8;

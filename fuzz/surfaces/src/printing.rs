@@ -6,7 +6,7 @@ use ftrace::eventfmt::{
 use raw_bytes::Abi;
 
 /// Text that one record may become: its fields repeated as often as a print fmt has conversions.
-const MOST_TEXT: usize = 4 << 20;
+const MAX_TEXT: usize = 4 << 20;
 
 /// What is known of the recorded kernel besides the event.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Kernel {
         let context = PrintContext { kallsyms: &self.kallsyms, printk: &self.printk };
         let mut out = b"before".to_vec();
         let result = program.write(record, &context, &mut out);
-        assert!(out.starts_with(b"before") && out.len() < MOST_TEXT, "{} bytes", out.len());
+        assert!(out.starts_with(b"before") && out.len() < MAX_TEXT, "{} bytes", out.len());
         assert!(result.is_ok() || out == b"before", "text of a record that can't be printed");
         let mut again = b"before".to_vec();
         assert_eq!(program.write(record, &context, &mut again), result);
@@ -53,7 +53,7 @@ impl Kernel {
 
         out.clear();
         program.write_fields(format, record, &context, &mut out);
-        assert!(out.len() < MOST_TEXT, "{} bytes of fields", out.len());
+        assert!(out.len() < MAX_TEXT, "{} bytes of fields", out.len());
         for field in format.fields() {
             let all = program.symbols_of(format, &field.name);
             if let Some(name) = program.symbol_of(format, &field.name, record) {

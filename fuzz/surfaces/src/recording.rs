@@ -27,11 +27,11 @@ use timeline::event_filter::Filter;
 use crate::{exporting, irqs};
 
 /// Bytes of pages above which a file is left alone: a few chunks are as good as many.
-const MOST_PAGES: u64 = 16 << 20;
+const MAX_PAGES: u64 = 16 << 20;
 /// Bytes of the smallest record: a head and four bytes, or a head and a length.
-const LEAST_RECORD: u64 = 8;
+const MIN_RECORD: u64 = 8;
 /// Bytes of printed JSON that are parsed again.
-const MOST_PARSED: usize = 256 << 10;
+const MAX_PARSED: usize = 256 << 10;
 
 /// What was found, for callers that know what there is to find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,10 +57,10 @@ pub fn run(file: &[u8]) {
 /// When the file can't be opened.
 pub fn check(file: &[u8]) -> Result<Found, String> {
     // A few bytes of gzip or zstd unpack to as much as may be spooled.
-    sys::bound_spool(MOST_PAGES);
+    sys::bound_spool(MAX_PAGES);
     let open = || sources::open_bytes(Path::new("bytes"), file.to_vec());
     let found = open().map(account).map_err(reason)?;
-    if found.pages <= MOST_PAGES {
+    if found.pages <= MAX_PAGES {
         check_ranges(open, found.events);
     }
     Ok(found)
@@ -69,7 +69,10 @@ pub fn check(file: &[u8]) -> Result<Found, String> {
 /// What lies before a moment and what lies after it are all events; those whose times mean nothing may be
 /// among both.
 fn check_ranges(open: impl Fn() -> Result<Recording, OpenError>, events: u64) {
-    let Ok(Some((first_ns, last_ns))) = open().map(|one| one.first_and_last_ns()) else { return };
+    let Ok(Some((first_ns, last_ns))) = open().map(|recording| recording.first_and_last_ns())
+    else {
+        return;
+    };
     let middle_ns = first_ns.midpoint(last_ns);
     let events_in = |from_ns, to_ns| {
         let Ok(mut part) = open() else { return 0 };
@@ -99,11 +102,11 @@ pub fn account(recording: Recording) -> Found {
 #[must_use]
 pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
     let pages = page_bytes(recording);
-    if pages > MOST_PAGES {
+    if pages > MAX_PAGES {
         return (Found { pages, ..Found::default() }, None);
     }
     let contents = contents(recording, &|_| ());
-    assert!(contents.total() <= pages / LEAST_RECORD, "more events than pages have room for");
+    assert!(contents.total() <= pages / MIN_RECORD, "more events than pages have room for");
     let by_name: u64 = contents.events.values().sum();
     assert_eq!(by_name, contents.total(), "events by name are not those by CPU");
     let found = Found {
@@ -131,7 +134,7 @@ pub fn reason(error: OpenError) -> String {
     format!("{text}: {cause}")
 }
 
-/// Bytes of pages, or of records that are on none, in all blocks; stops counting above [`MOST_PAGES`].
+/// Bytes of pages, or of records that are on none, in all blocks; stops counting above [`MAX_PAGES`].
 fn page_bytes(recording: &Recording) -> u64 {
     let mut reader = BlockReader::default();
     let mut sum = 0;
@@ -143,7 +146,7 @@ fn page_bytes(recording: &Recording) -> u64 {
             sum += block.map_or(0, |block| {
                 block.pages().ok_or(()).map_or_else(listed, |pages| pages.bytes.len() as u64)
             });
-            if sum > MOST_PAGES {
+            if sum > MAX_PAGES {
                 return sum;
             }
         }
@@ -284,7 +287,7 @@ fn check_states(recording: &Recording) {
     }
     let sources = vec!["bytes".to_owned()];
     let by = CpuBy::ALL.to_vec();
-    let times_ns: Vec<u64> = cpu.vcpus.iter().map(|one| one.times.total()).collect();
+    let times_ns: Vec<u64> = cpu.vcpus.iter().map(|vcpu| vcpu.times.total()).collect();
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
     check_profile(recording, &times_ns);
     check_virtio(recording);
@@ -295,7 +298,7 @@ fn check_states(recording: &Recording) {
 fn check_virtio(recording: &Recording) {
     let virtio = virtio(View::on_own_clocks(std::slice::from_ref(recording)), &|_| ());
     for queue in &virtio.queues {
-        assert!(queue.latencies.count() <= queue.taken, "{queue:?}");
+        assert!(queue.latencies.count() <= queue.taken_back, "{queue:?}");
         assert!(queue.latencies.count() <= queue.added, "{queue:?}");
         assert!(queue.cut <= queue.added, "{queue:?}");
     }
@@ -305,13 +308,13 @@ fn check_virtio(recording: &Recording) {
 
 /// Rows of a vCPU add up to its time, and so do stacks.
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
-    let samples = [Samples::of(recording).ok().flatten()];
+    let samples = [Samples::for_recording(recording).ok().flatten()];
     let profile = profile(
         View::on_own_clocks(std::slice::from_ref(recording)),
         ProfileQuestion { samples: &samples, given: &[], stacks: GuestStacks::Corrected },
         &|_| (),
     );
-    let sums = profile.vcpus.iter().map(|one| one.time_ns);
+    let sums = profile.vcpus.iter().map(|vcpu| vcpu.time_ns);
     assert!(sums.eq(times_ns.iter().copied()), "times of vCPUs are not those of cpu");
     for (at, vcpu) in profile.vcpus.iter().enumerate() {
         let rows = profile.rows.iter().filter(|row| row.vcpu == at);
@@ -361,7 +364,7 @@ fn print(recording: &Recording, contents: &Contents) {
         assert_eq!(summary.printed, contents.total(), "events are missing in {style:?}");
         let lines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
         assert!(lines >= summary.printed, "lines are missing in {style:?}");
-        if style == Style::Jsonl && text.len() <= MOST_PARSED {
+        if style == Style::Jsonl && text.len() <= MAX_PARSED {
             check_json(&text);
         }
     }

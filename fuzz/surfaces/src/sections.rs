@@ -26,7 +26,7 @@ pub struct Sound {
 /// Texts by which those of formats are found.
 const MARKS: [&[u8]; 4] = [b"print fmt: ", b"\tfield:", b"format:", b"ID: "];
 /// Places of texts that are kept.
-const MOST_TEXTS: usize = 4096;
+const MAX_TEXTS: usize = 4096;
 
 impl Sound {
     /// Finds the places in a sound trace.dat; `None` if it is none.
@@ -162,7 +162,7 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
 
 fn marked(file: &[u8]) -> Vec<Range<usize>> {
     let is_mark = |at: &usize| MARKS.iter().any(|mark| file[*at..].starts_with(mark));
-    let starts = (0..file.len()).filter(is_mark).take(MOST_TEXTS);
+    let starts = (0..file.len()).filter(is_mark).take(MAX_TEXTS);
     starts.map(|at| at..(at + 120).min(file.len())).collect()
 }
 

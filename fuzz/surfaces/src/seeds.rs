@@ -287,8 +287,8 @@ fn texts(text: &str, known: &mut BTreeSet<String>, seeds: &mut Vec<Seed>) {
     }
     let record: Vec<u8> = (0..format.record_size() + 8).map(|at| (at * 37) as u8).collect();
     let name = format!("{}-{}", format.name(), known.len());
-    let whole = [&[0], text.as_bytes(), &[0], &record].concat();
-    seeds.push(Seed { surface: "format", name: name.clone(), bytes: whole });
+    let format_input = [&[0], text.as_bytes(), &[0], &record].concat();
+    seeds.push(Seed { surface: "format", name: name.clone(), bytes: format_input });
     let names = print_fmt::names(format.print_fmt());
     let mut kinds: Vec<u8> = names.iter().map(|name| kind(&format, name)).collect();
     kinds.resize(8, 0);

@@ -15,7 +15,7 @@ const REGION_BYTES: usize = 1 << 16;
 const PAGE_BYTES: usize = 4096;
 const SLOTS: usize = 4;
 /// Steps beyond which nothing new can come.
-const MOST_STEPS: usize = 4096;
+const MAX_STEPS: usize = 4096;
 
 /// Drains the region, or plays the story.
 pub fn run(bytes: &[u8]) {
@@ -41,15 +41,15 @@ fn drain(bytes: &[u8]) {
 }
 
 fn drain_all(host: &mut HostSide) {
-    let most = host.watch.plan().slots_per_cpu as u64;
+    let max = host.watch.plan().slots_per_cpu as u64;
     let mut page = vec![0; host.watch.plan().page_bytes];
     for ring in &mut host.pages {
         let mut checked = Checked::new(ring);
         // A look that ends with damage reports no page, though there may be more.
-        for _ in 0..most + 16 {
+        for _ in 0..max + 16 {
             checked.take(ring, &mut page);
         }
-        assert!(ring.totals().taken_pages <= most, "more pages than slots");
+        assert!(ring.totals().taken_pages <= max, "more pages than slots");
         assert_eq!(ring.next_into(&mut page), None, "pages of a region at rest never end");
     }
     let mut read = 0;
@@ -70,13 +70,13 @@ impl Checked {
     }
 
     fn take(&mut self, ring: &mut PageConsumer, page: &mut [u8]) -> Option<TakenPage> {
-        let taken = ring.next_into(page)?;
-        assert!((1..=ring.page_bytes()).contains(&taken.len_bytes));
-        if taken.damage_before == 0 {
-            assert_eq!(self.next.checked_add(taken.missed_pages), Some(taken.position));
+        let taken_page = ring.next_into(page)?;
+        assert!((1..=ring.page_bytes()).contains(&taken_page.len_bytes));
+        if taken_page.damage_before == 0 {
+            assert_eq!(self.next.checked_add(taken_page.missed_pages), Some(taken_page.position));
         }
-        self.next = taken.position + 1;
-        Some(taken)
+        self.next = taken_page.position + 1;
+        Some(taken_page)
     }
 }
 
@@ -104,7 +104,7 @@ impl Story {
     }
 
     fn play(&mut self, steps: &[u8]) {
-        for step in steps.chunks_exact(4).take(MOST_STEPS) {
+        for step in steps.chunks_exact(4).take(MAX_STEPS) {
             let &[what, low, high, value] = step else { continue };
             let place = usize::from(u16::from_le_bytes([low, high]));
             match what % 8 {

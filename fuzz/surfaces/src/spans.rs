@@ -13,7 +13,7 @@ use steal_viewer::Follower;
 /// The smallest memory that has an area.
 const MEMORY_BYTES: usize = 512 << 10;
 /// Steps beyond which nothing new can come.
-const MOST_STEPS: usize = 4096;
+const MAX_STEPS: usize = 4096;
 const VCPUS: [u32; 2] = [0, 7];
 
 /// Runs the story.
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(map) = SharedMap::of_bytes(&vec![0; MEMORY_BYTES]) else { panic!("no memory") };
     let map = Arc::new(map);
     let mut story = Story { writer: lay_out(&map), map, reader: None, now: 1 };
-    for step in bytes.chunks_exact(4).take(MOST_STEPS) {
+    for step in bytes.chunks_exact(4).take(MAX_STEPS) {
         let &[what, low, high, value] = step else { continue };
         let place = usize::from(u16::from_le_bytes([low, high]));
         match what % 8 {
@@ -90,8 +90,12 @@ impl Story {
             let last = last.get_mut(index).map(|last| std::mem::replace(last, span.end_tsc()));
             assert!(last <= Some(span.start_tsc), "spans go back");
         });
-        for one in follower.interval().vcpus {
-            assert_eq!(one.running() + one.away.total(), one.ticks(), "parts do not add up");
+        for shares in follower.interval().vcpus {
+            assert_eq!(
+                shares.running() + shares.away.total(),
+                shares.ticks(),
+                "parts do not add up"
+            );
         }
         for (_, name) in reader.names() {
             assert!(name.len() <= 40 && !name.contains(['"', '\\', '\u{1b}', '\n']));

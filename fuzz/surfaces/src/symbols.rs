@@ -26,8 +26,8 @@ fn kallsyms(text: &[u8]) {
         let again = symbols.lookup(start);
         assert!(again.is_some_and(|again| again.offset == 0), "no symbol begins at {start:#x}");
         let function = symbols.function(address);
-        let whole = symbols.coverage() == Coverage::Whole;
-        assert_eq!(function, Some(symbol).filter(|symbol| whole || symbol.offset == 0));
+        let is_complete = symbols.coverage() == Coverage::Whole;
+        assert_eq!(function, Some(symbol).filter(|symbol| is_complete || symbol.offset == 0));
     }
 }
 

@@ -43,10 +43,10 @@ pub fn run(bytes: &[u8]) {
 /// the second when it comes, the rest is what the event says. How many events and losses there are.
 fn printed(bytes: &[u8]) -> (String, u64, u64) {
     let (mut text, mut events, mut lost, mut micros) = (String::new(), 0, 0, 0_u64);
-    for line in bytes.split(|&one| one == b'\n') {
+    for line in bytes.split(|&byte| byte == b'\n') {
         let &[event, step, ref body @ ..] = line else { continue };
         // Control characters make a file something else than text.
-        let body = String::from_utf8_lossy(body).replace(|one: char| one.is_control(), " ");
+        let body = String::from_utf8_lossy(body).replace(|char: char| char.is_control(), " ");
         let cpu = event >> 6;
         if event & 63 == 63 {
             lost += 1;

@@ -17,7 +17,7 @@ use crate::recording;
 const CPUS: usize = 2;
 const PAGE_SIZE: usize = 512;
 /// Steps beyond which nothing new can come.
-const MOST_STEPS: usize = 4096;
+const MAX_STEPS: usize = 4096;
 const THREADS: [i32; 4] = [0, 10, 11, 12];
 
 /// Plays the story and accounts for it.
@@ -58,7 +58,7 @@ fn recording_of(story: &[u8]) -> (Vec<u8>, Written) {
     let mut streams = [StreamBuilder::new(abi, PAGE_SIZE), StreamBuilder::new(abi, PAGE_SIZE)];
     let (mut now_ns, mut written) = ([1_000_000_u64; CPUS], Written::default());
     let mut lost = [0_u64; CPUS];
-    for step in story.get(1..).unwrap_or_default().chunks_exact(4).take(MOST_STEPS) {
+    for step in story.get(1..).unwrap_or_default().chunks_exact(4).take(MAX_STEPS) {
         let &[who, what, value, after] = step else { continue };
         let cpu = usize::from(who) % CPUS;
         let (stream, now_ns) = (&mut streams[cpu], &mut now_ns[cpu]);

@@ -1,6 +1,6 @@
 //! A stream of trace-cmd's messages, as an agent or a host might send it.
 
-use channel::wire::trace_cmd::{MOST_BYTES, Message, Request, Response, TimeSync, kvm, ptp};
+use channel::wire::trace_cmd::{MAX_BYTES, Message, Request, Response, TimeSync, kvm, ptp};
 use channel::wire::trace_cmd::{decode, encode, read};
 
 /// Reads messages one after the other, up to the first that is none.
@@ -9,11 +9,11 @@ pub fn run(bytes: &[u8]) {
     loop {
         let by_stream = read(&mut &*rest);
         match decode(rest) {
-            Ok(Some((message, taken))) => {
-                assert!((12..=MOST_BYTES).contains(&taken) && taken <= rest.len());
+            Ok(Some((message, length))) => {
+                assert!((12..=MAX_BYTES).contains(&length) && length <= rest.len());
                 assert_eq!(by_stream.ok().as_ref(), Some(&message));
-                check(&message, taken);
-                rest = rest.get(taken..).unwrap_or_default();
+                check(&message, length);
+                rest = rest.get(length..).unwrap_or_default();
             }
             Ok(None) => return assert!(by_stream.is_err(), "a message that is not there was read"),
             Err(error) => {
@@ -26,24 +26,24 @@ pub fn run(bytes: &[u8]) {
 
 /// A message is no larger than the bytes it came from, and goes as it came. What is sent on may be
 /// longer than what came: names of protocols have a NUL more, texts that were no UTF-8 grow.
-fn check(message: &Message, taken: usize) {
+fn check(message: &Message, length: usize) {
     if let Ok(again) = encode(message) {
         assert_eq!(decode(&again), Ok(Some((message.clone(), again.len()))));
     }
     match message {
-        Message::Request(request) | Message::Proxy { request, .. } => bounded(request, taken),
+        Message::Request(request) | Message::Proxy { request, .. } => bounded(request, length),
         Message::Response(Response { ports, .. }) | Message::InitAnswer(ports) => {
-            assert!(ports.len() <= taken);
+            assert!(ports.len() <= length);
         }
-        Message::Init { options, .. } => assert!(options.len() <= taken),
-        Message::Data(data) => assert!(data.len() <= taken),
+        Message::Init { options, .. } => assert!(options.len() <= length),
+        Message::Data(data) => assert!(data.len() <= length),
         Message::TimeSync(sync) => time_sync(sync),
         _ => {}
     }
 }
 
-fn bounded(request: &Request, taken: usize) {
-    assert!(request.arguments.len() <= taken && request.time_sync_protocols.len() <= taken);
+fn bounded(request: &Request, length: usize) {
+    assert!(request.arguments.len() <= length && request.time_sync_protocols.len() <= length);
     assert!(request.time_sync_protocols.iter().all(|name| !name.is_empty()));
 }
 
@@ -67,7 +67,10 @@ fn time_sync(sync: &TimeSync) {
         ptp::probed(sync).is_some(),
         ptp::is_end(sync),
     ];
-    assert!(kinds.iter().filter(|&&is_it| is_it).count() <= 1, "it is several messages at once");
+    assert!(
+        kinds.iter().filter(|&&is_kind| is_kind).count() <= 1,
+        "it is several messages at once"
+    );
 }
 
 /// What `trace-cmd record -A 127.0.0.1 -b 1000 -e sched:sched_switch -f 'prev_pid > 5'` sent, version

@@ -3,7 +3,7 @@
 use tracedat::{Align, ChunkReader, Cmdlines, Compression, Correction, TraceDat};
 
 /// Bytes of pages unpacked per file: enough to reach every way of failing.
-const MOST_UNPACKED: u64 = 16 << 20;
+const MAX_UNPACKED: u64 = 16 << 20;
 
 /// Reads `file` as a trace.dat.
 pub fn run(file: &[u8]) {
@@ -41,7 +41,7 @@ fn pages(file: &[u8], dat: &TraceDat) {
             if chunk.compression != Compression::None {
                 unpacked += u64::from(chunk.size);
             }
-            if unpacked > MOST_UNPACKED {
+            if unpacked > MAX_UNPACKED {
                 continue;
             }
             match reader.read(file, chunk) {

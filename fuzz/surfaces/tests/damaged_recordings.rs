@@ -67,9 +67,9 @@ struct Sound {
     pages: Vec<Range<usize>>,
 }
 
-fn rounds(least: usize) -> usize {
+fn rounds(min: usize) -> usize {
     let times = std::env::var("HYPERSCOPE_DAMAGE_ROUNDS").ok().and_then(|text| text.parse().ok());
-    least * times.unwrap_or(1_usize)
+    min * times.unwrap_or(1_usize)
 }
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -83,7 +83,7 @@ fn survive(file: &[u8], what: &str) {
     let before = MEMORY.current_usage();
     let mut result = Err(String::new());
     let took = surfaces::time(LIMIT, || result = recording::check(file));
-    let taken = MEMORY.peak_usage().saturating_sub(before);
+    let used_bytes = MEMORY.peak_usage().saturating_sub(before);
     assert!(took < LIMIT, "{what} takes {took:?}");
     let pages = match result {
         Ok(Found { pages, events, exits, .. }) => {
@@ -99,7 +99,7 @@ fn survive(file: &[u8], what: &str) {
         }
     };
     let limit = BASE_MEMORY + MEMORY_PER_BYTE * (file.len() + pages as usize);
-    assert!(taken <= limit, "{what} takes {taken} bytes of memory, {limit} are allowed");
+    assert!(used_bytes <= limit, "{what} takes {used_bytes} bytes of memory, {limit} are allowed");
 }
 
 /// The first pages of each CPU in a file of another version or compression.

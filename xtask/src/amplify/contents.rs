@@ -20,7 +20,7 @@ const KEPT: &[u16] = &[
 ];
 
 /// The contents of the file to write.
-pub(super) fn of(input: &[u8], recording: &TraceDat, version: Version) -> Result<Contents> {
+pub(super) fn build(input: &[u8], recording: &TraceDat, version: Version) -> Result<Contents> {
     let header = Header {
         version,
         compression: Compression::None,
@@ -43,8 +43,8 @@ pub(super) fn of(input: &[u8], recording: &TraceDat, version: Version) -> Result
 }
 
 fn buffers(recording: &TraceDat) -> Vec<BufferSpec> {
-    let clock = |own: &Option<String>| {
-        own.as_deref().or_else(|| recording.clock()).unwrap_or("local").to_owned()
+    let clock = |buffer_clock: &Option<String>| {
+        buffer_clock.as_deref().or_else(|| recording.clock()).unwrap_or("local").to_owned()
     };
     let spec = |buffer: &tracedat::Buffer| BufferSpec {
         name: buffer.name.clone(),

@@ -14,12 +14,12 @@ pub(super) struct Repeat<'a> {
     next: usize,
     /// The page being read, and how much of it was.
     bytes: Vec<u8>,
-    taken: usize,
+    offset: usize,
 }
 
 impl<'a> Repeat<'a> {
     pub(super) fn new(pages: &'a [Page], plan: Plan) -> Self {
-        Self { pages, plan, repetition: 0, next: 0, bytes: Vec::new(), taken: 0 }
+        Self { pages, plan, repetition: 0, next: 0, bytes: Vec::new(), offset: 0 }
     }
 
     /// Makes the next page; `false` at the end.
@@ -35,19 +35,19 @@ impl<'a> Repeat<'a> {
         let seam = self.plan.mark_seams && self.repetition > 0 && self.next == 0;
         page.copy_later(self.repetition * self.plan.period, seam, &mut self.bytes);
         self.next += 1;
-        self.taken = 0;
+        self.offset = 0;
         true
     }
 }
 
 impl Read for Repeat<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.bytes.len() && !self.advance() {
+        if self.offset == self.bytes.len() && !self.advance() {
             return Ok(0);
         }
-        let len = out.len().min(self.bytes.len() - self.taken);
-        out[..len].copy_from_slice(&self.bytes[self.taken..self.taken + len]);
-        self.taken += len;
+        let len = out.len().min(self.bytes.len() - self.offset);
+        out[..len].copy_from_slice(&self.bytes[self.offset..self.offset + len]);
+        self.offset += len;
         Ok(len)
     }
 }

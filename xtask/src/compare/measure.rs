@@ -31,9 +31,9 @@ pub(crate) struct MeasureArguments {
 /// Runs a program on a recording in a process of its own: the peak of memory that the system
 /// keeps for children is that of the largest child so far, so each must be an only child.
 pub(crate) fn measure(words: &[String], recording: &Path) -> Result<Sample> {
-    let mut own = Command::new(std::env::current_exe()?);
-    own.args(["measure", "--output", "/dev/null", "--"]).args(words).arg(recording);
-    let output = own.stderr(Stdio::inherit()).output()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["measure", "--output", "/dev/null", "--"]).args(words).arg(recording);
+    let output = command.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "{} failed", words.join(" "));
     serde_json::from_slice(&output.stdout).context("no measurement came back")
 }
@@ -44,9 +44,9 @@ pub(crate) fn measure_self(arguments: &MeasureArguments) -> Result<()> {
     let output = std::fs::File::create(&arguments.output)?;
     let mut command = Command::new(program);
     command.args(rest).stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
-    let begun = Instant::now();
+    let start = Instant::now();
     let status = command.status().with_context(|| format!("cannot start {program}"))?;
-    let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let wall_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     ensure!(status.success(), "{program} failed: {status}");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let peak_kib = u64::try_from(usage.max_rss()).unwrap_or(0);

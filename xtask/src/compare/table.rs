@@ -53,8 +53,8 @@ pub(crate) fn render(rows: &[Row]) -> String {
     out
 }
 
-fn ratio(one: u64, other: u64) -> f64 {
-    one as f64 / other.max(1) as f64
+fn ratio(first: u64, other: u64) -> f64 {
+    first as f64 / other.max(1) as f64
 }
 
 const BEGIN: &str = "<!-- measured: cargo xtask compare --record writes what follows -->";

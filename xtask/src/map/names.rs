@@ -56,7 +56,7 @@ impl CrateNames {
 
 /// Names that a source defines.
 fn definitions(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|one: char| !one.is_alphanumeric() && one != '_');
+    let words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let pairs: Vec<String> = words
         .windows(2)
@@ -69,7 +69,7 @@ fn definitions(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|one| one.is_alphanumeric() || one == '_')
+    !text.is_empty() && text.chars().all(|char| char.is_alphanumeric() || char == '_')
 }
 
 /// Every path of every page that leads to nothing, with its page.

@@ -53,11 +53,11 @@ pub(super) const RULES: &[Rule] = &[
     identifier(&["doors"], "acceptors"),
 ];
 
-/// `tell` and `told` are fine where this word follows within [`MOST_BETWEEN`] words.
+/// `tell` and `told` are fine where this word follows within [`MAX_BETWEEN`] words.
 pub(super) const APART: &str = "apart";
 
 /// Words between `tell` and `apart`.
-pub(super) const MOST_BETWEEN: usize = 10;
+pub(super) const MAX_BETWEEN: usize = 10;
 
 /// The unit of microseconds is `us`, as docs/glossary.md has it: these are refused everywhere.
 pub(super) const MICRO: &[char] = &['\u{b5}', '\u{3bc}'];

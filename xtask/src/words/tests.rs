@@ -75,14 +75,14 @@ fn microseconds_have_one_unit() {
 
 #[test]
 fn numbers_may_only_fall() {
-    let left = parse("# Head\ncrates/a 2\ndocs 1\n");
+    let limits = parse("# Head\ncrates/a 2\ndocs 1\n");
     let lines = |count: usize| vec!["x".to_owned(); count];
     let found = BTreeMap::from([("crates/a".to_owned(), lines(1)), ("docs".to_owned(), lines(1))]);
-    assert_eq!(risen(&left, &found), Vec::<String>::new());
-    assert_eq!(lowered(&left, &found), format!("{HEAD}crates/a 1\ndocs 1\n"));
+    assert_eq!(risen(&limits, &found), Vec::<String>::new());
+    assert_eq!(lowered(&limits, &found), format!("{HEAD}crates/a 1\ndocs 1\n"));
     let found = BTreeMap::from([("crates/a".to_owned(), lines(3)), ("xtask".to_owned(), lines(1))]);
-    assert_eq!(risen(&left, &found).len(), 2);
-    assert_eq!(lowered(&left, &found), format!("{HEAD}crates/a 2\n"));
+    assert_eq!(risen(&limits, &found).len(), 2);
+    assert_eq!(lowered(&limits, &found), format!("{HEAD}crates/a 2\n"));
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn fields_without_description(schema: &serde_json::Value, at: &str, found: &mut 
         serde_json::Value::Array(all) => all.iter().collect(),
         _ => Vec::new(),
     };
-    inner.into_iter().for_each(|one| fields_without_description(one, at, found));
+    inner.into_iter().for_each(|value| fields_without_description(value, at, found));
 }

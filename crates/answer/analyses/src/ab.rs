@@ -14,7 +14,7 @@ const FAR: f64 = 5.0;
 const NORMAL: f64 = 1.4826;
 
 /// Configurations of one experiment, at most.
-pub const MOST_SIDES: usize = NAMES.len();
+pub const MAX_SIDES: usize = NAMES.len();
 
 /// Their names in documents, and for setups.
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -31,7 +31,7 @@ impl AbSide {
 
     /// The first ones, as many as asked for.
     pub fn first(sides: usize) -> impl Iterator<Item = Self> {
-        (0..sides.min(MOST_SIDES)).map(|place| Self(place as u8))
+        (0..sides.min(MAX_SIDES)).map(|place| Self(place as u8))
     }
 
     /// Its place, from 0.
@@ -160,18 +160,18 @@ pub fn ab(names: &[String], runs: Vec<AbRun>, sides: usize) -> Ab {
 
 fn metric(name: &str, (place, other): (usize, AbSide), runs: &[AbRun]) -> AbMetric {
     let value = |run: &AbRun| run.values.get(place).copied().unwrap_or(0.0);
-    let of = |side: AbSide| {
-        let own = runs.iter().enumerate().filter(move |(_, run)| run.side == side);
-        own.map(|(place, run)| (place, value(run))).collect::<Vec<_>>()
+    let values_of = |side: AbSide| {
+        let side_runs = runs.iter().enumerate().filter(move |(_, run)| run.side == side);
+        side_runs.map(|(place, run)| (place, value(run))).collect::<Vec<_>>()
     };
-    let sides = [of(AbSide::A), of(other)];
+    let sides = [values_of(AbSide::A), values_of(other)];
     let values =
         sides.each_ref().map(|side| side.iter().map(|(_, value)| *value).collect::<Vec<_>>());
     let pairs: Vec<(f64, f64)> = runs
-        .chunk_by(|one, other| one.block == other.block)
+        .chunk_by(|run, other| run.block == other.block)
         .filter_map(|block| {
-            let of = |side| block.iter().find(|run| run.side == side).map(value);
-            Some((of(AbSide::A)?, of(other)?))
+            let value_of = |side| block.iter().find(|run| run.side == side).map(value);
+            Some((value_of(AbSide::A)?, value_of(other)?))
         })
         .collect();
     // A's are those of the first comparison.
@@ -206,6 +206,6 @@ fn outliers(values: &[(usize, f64)]) -> Vec<usize> {
 fn drift(pairs: &[(f64, f64)]) -> Option<f64> {
     let blocks: Vec<f64> = pairs.iter().map(|(a, b)| f64::midpoint(*a, *b)).collect();
     let (slope, p) = trend(&blocks)?;
-    let whole = mean(&blocks).filter(|mean| *mean != 0.0)?;
-    (p < ALPHA).then(|| slope * (blocks.len() as f64 - 1.0) / whole)
+    let overall_mean = mean(&blocks).filter(|mean| *mean != 0.0)?;
+    (p < ALPHA).then(|| slope * (blocks.len() as f64 - 1.0) / overall_mean)
 }

@@ -36,21 +36,21 @@ pub struct Rule {
     /// What it goes by in JSON, in CSV and in `docs/advice.md`.
     pub name: &'static str,
     /// What it says of a VM; nothing where the evidence is weak.
-    of: fn(&Measured<'_>) -> Vec<Advice>,
+    advise: fn(&Measured<'_>) -> Vec<Advice>,
 }
 
 /// All rules, in the order in which their advice comes where it could save as much.
 pub static RULES: [Rule; 10] = [
-    Rule { name: "interrupt-controller", of: interrupts::of },
-    Rule { name: "device-address", of: devices::of },
-    Rule { name: "legacy-port", of: ports::of },
-    Rule { name: "guest-timers", of: timers::of },
-    Rule { name: "memory-faults", of: faults::of },
-    Rule { name: "pause-overcommit", of: pause::of },
-    Rule { name: "preempted-vcpus", of: preempted::of },
-    Rule { name: "short-idles", of: idles::of },
-    Rule { name: "halt-polling", of: halt_polling::of },
-    Rule { name: "nested-exits", of: nested_exits::of },
+    Rule { name: "interrupt-controller", advise: interrupts::advise },
+    Rule { name: "device-address", advise: devices::advise },
+    Rule { name: "legacy-port", advise: ports::advise },
+    Rule { name: "guest-timers", advise: timers::advise },
+    Rule { name: "memory-faults", advise: faults::advise },
+    Rule { name: "pause-overcommit", advise: pause::advise },
+    Rule { name: "preempted-vcpus", advise: preempted::advise },
+    Rule { name: "short-idles", advise: idles::advise },
+    Rule { name: "halt-polling", advise: halt_polling::advise },
+    Rule { name: "nested-exits", advise: nested_exits::advise },
 ];
 
 /// What advice is about: where a page shows it, and what it speaks of.
@@ -154,10 +154,10 @@ pub struct Advice {
 
 /// What all rules say of one recording: that first which could save most.
 ///
-/// `nested` has the exits of guests inside its guests; `taken` has who had the CPUs that its vCPUs waited for, where that is known. Nothing is said of
-/// recordings whose times are no nanoseconds: thresholds are lengths of time.
+/// `nested` has the exits of nested guests; `takers` has who ran on the CPUs that vCPUs waited for, where that is known.
+/// Recordings whose times are not nanoseconds get no advice, because thresholds are lengths of time.
 #[must_use]
-pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], taken: &[&TakenCpu]) -> Vec<Advice> {
+pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], takers: &[&TakenCpu]) -> Vec<Advice> {
     if !exits.nanoseconds {
         return Vec::new();
     }
@@ -165,19 +165,19 @@ pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], taken: &[&TakenCpu]) -
     for row in nested {
         by_vm.entry(&row.vm).or_default().0.push(row);
     }
-    for taken in taken {
-        by_vm.entry(&taken.vm).or_default().1.push(taken);
+    for taker in takers {
+        by_vm.entry(&taker.vm).or_default().1.push(taker);
     }
-    let of_vm = |of: &VmEvidence| {
-        let (nested, taken) = by_vm.get(of.vm.as_str()).cloned().unwrap_or_default();
-        let measured = Measured::new(of, exits, nested, taken);
+    let of_vm = |evidence: &VmEvidence| {
+        let (nested, takers) = by_vm.get(evidence.vm.as_str()).cloned().unwrap_or_default();
+        let measured = Measured::new(evidence, exits, nested, takers);
         let named = |rule: &Rule| {
             let name = rule.name;
-            (rule.of)(&measured).into_iter().map(move |one| Advice { rule: name, ..one })
+            (rule.advise)(&measured).into_iter().map(move |advice| Advice { rule: name, ..advice })
         };
         RULES.iter().flat_map(named).collect::<Vec<_>>()
     };
     let mut advice: Vec<Advice> = exits.vms.iter().flat_map(of_vm).collect();
-    advice.sort_by_key(|one| std::cmp::Reverse(one.saving_at_most_ns));
+    advice.sort_by_key(|entry| std::cmp::Reverse(entry.saving_at_most_ns));
     advice
 }

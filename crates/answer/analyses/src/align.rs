@@ -154,21 +154,21 @@ impl GuestAlignment {
 pub fn align(
     recordings: &[Recording],
     method: Option<Method>,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<GuestAlignment> {
     let mut hosts: HashMap<usize, Host> = HashMap::new();
     let mut all = Vec::new();
     // One for all guests, whatever their recordings hold.
     let mut budget = Budget::default();
-    let pairs = guests(recordings, tick);
+    let pairs = guests(recordings, progress);
     for (at, pair) in pairs.iter().enumerate() {
         let (Some(host_recording), Some(guest_recording)) =
             (recordings.get(pair.host), recordings.get(pair.guest))
         else {
             continue;
         };
-        let host = hosts.entry(pair.host).or_insert_with(|| Host::read(host_recording, tick));
-        let guest = GuestStamps::read(guest_recording, tick);
+        let host = hosts.entry(pair.host).or_insert_with(|| Host::read(host_recording, progress));
+        let guest = GuestStamps::read(guest_recording, progress);
         let question = Question { host_recording, guest_recording, host, guest: &guest };
         let answer = |budget: &mut Budget| question.answer(pair, method, budget);
         all.push(budget.share(pairs.len() - at, answer));
@@ -201,7 +201,7 @@ impl Question<'_> {
         ];
         let methods = self.results(&solved, &relations);
         let chosen = choose(&methods, method);
-        let placed = methods.iter().find(|one| one.method == Method::Windows);
+        let placed = methods.iter().find(|result| result.method == Method::Windows);
         let placed = placed.map_or(0, MethodResult::events);
         let events: u64 = solved.cpus.iter().map(|cpu| self.judged(cpu)).sum();
         let is_checked =
@@ -247,7 +247,7 @@ impl Question<'_> {
 
     /// Events of a CPU that can be held against windows.
     fn judged(&self, cpu: &CpuOnVcpu) -> u64 {
-        self.guest.of(cpu.guest_cpu).map_or(0, |stamps| stamps.own_ns.len() as u64)
+        self.guest.cpu_stamps(cpu.guest_cpu).map_or(0, |stamps| stamps.own_ns.len() as u64)
     }
 }
 

@@ -11,10 +11,10 @@
 mod events;
 mod follow;
 mod guest_events;
+mod guest_recording;
 mod host;
 mod initcalls;
 mod machine;
-mod own;
 mod shutdown;
 mod sums;
 mod tally;
@@ -24,7 +24,7 @@ use sources::Collected;
 use timeline::Losses;
 
 use self::guest_events::GuestReports;
-use self::own::{edges, measured_mut, segments};
+use self::guest_recording::{edges, measured_mut, segments};
 use crate::view::View;
 
 pub use events::{Weight, recorded_in as has_boot_events};
@@ -51,7 +51,7 @@ impl BootMarks {
 }
 
 /// Levels that a kernel is believed to have: each is a phase, and there are nine.
-const MOST_LEVELS: usize = 256;
+const MAX_LEVELS: usize = 256;
 
 /// Machines that boot or go down in some recordings that are read as one.
 #[derive(Debug)]
@@ -69,36 +69,39 @@ pub fn boot(
     view: View<'_>,
     collected: &[Option<Collected>],
     marks: &BootMarks,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Boot {
     let View { recordings, .. } = view;
     let placed = |at: usize| view.alignment(at).filter(|guest| guest.chosen.is_some());
     let mut machines = Vec::new();
     for (at, recording) in recordings.iter().enumerate() {
         let is_its = events::recorded_in(recording);
-        let machine = is_its.then(|| own::machine(recording, marks, tick)).flatten();
+        let machine =
+            is_its.then(|| guest_recording::machine(recording, marks, progress)).flatten();
         let Some(mut machine) = machine else { continue };
         machine.guest = Some(at);
-        if let Some(one) = placed(at) {
-            (machine.host, machine.vm) = (Some(one.host), Some(one.vm.clone()));
+        if let Some(alignment) = placed(at) {
+            (machine.host, machine.vm) = (Some(alignment.host), Some(alignment.vm.clone()));
         }
         machines.push(machine);
     }
     let mut losses = Vec::new();
     for (at, host) in recordings.iter().enumerate() {
-        let own: Vec<_> = machines.iter_mut().filter(|one| one.host == Some(at)).collect();
+        let hosted_machines: Vec<_> =
+            machines.iter_mut().filter(|machine| machine.host == Some(at)).collect();
         // What a guest that is placed hosts itself is not asked here.
         let reports = placed(at).is_none().then(|| {
             let collected = collected.get(at).unwrap_or(&None);
-            GuestReports::hear(host, collected, marks, tick)
+            GuestReports::hear(host, collected, marks, progress)
         });
-        if own.is_empty() && reports.is_none() {
+        if hosted_machines.is_empty() && reports.is_none() {
             continue;
         }
-        let found = host::add(host, own, reports.as_ref(), marks, tick);
+        let found = host::add(host, hosted_machines, reports.as_ref(), marks, progress);
         losses.extend(found.losses);
-        machines
-            .extend(found.others.into_iter().map(|one| BootedMachine { host: Some(at), ..one }));
+        machines.extend(
+            found.others.into_iter().map(|machine| BootedMachine { host: Some(at), ..machine }),
+        );
     }
     Boot { machines, losses }
 }

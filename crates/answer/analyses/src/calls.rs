@@ -43,12 +43,12 @@ pub struct CallQuestion {
 
 impl CallQuestion {
     /// Stacks that are kept apart when nobody says otherwise: some 100 MB of memory.
-    pub const MOST_STACKS: usize = 1 << 20;
+    pub const MAX_STACKS: usize = 1 << 20;
 }
 
 impl Default for CallQuestion {
     fn default() -> Self {
-        Self { patterns: Vec::new(), most_stacks: Self::MOST_STACKS }
+        Self { patterns: Vec::new(), most_stacks: Self::MAX_STACKS }
     }
 }
 
@@ -168,13 +168,13 @@ impl RecordedCalls {
 
     /// Threads that made calls.
     pub fn calling_threads(&self) -> impl Iterator<Item = &ThreadCalls> {
-        self.threads.iter().filter(|one| one.count > 0)
+        self.threads.iter().filter(|thread| thread.count > 0)
     }
 
     /// Sum over all functions.
     #[must_use]
-    pub fn sum(&self, of: impl Fn(&Function) -> u64) -> u64 {
-        self.functions.iter().map(of).fold(0, u64::saturating_add)
+    pub fn sum(&self, value_of: impl Fn(&Function) -> u64) -> u64 {
+        self.functions.iter().map(value_of).fold(0, u64::saturating_add)
     }
 }
 
@@ -183,20 +183,20 @@ pub fn calls<S: CallSink>(
     recording: &Recording,
     question: &CallQuestion,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> RecordedCalls {
     let nanoseconds = recording.is_nanoseconds();
     let functions = Functions::new(recording.kallsyms());
     let tree = CallTree::new(question.most_stacks);
     let mut follower = CallFollower::new(functions, tree, nanoseconds, sink);
     let recordings = std::slice::from_ref(recording);
-    let pass = each_trace_event(recordings, &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, progress);
     follower.finish();
     let losses = pass.losses.into_iter().next().unwrap_or_default();
     let mut all = follower.totals().named(nanoseconds, &question.patterns, losses);
     for thread in &mut all.threads {
         let names = pass.names.first();
-        thread.name = names.and_then(|names| names.of(thread.thread)).map(str::to_owned);
+        thread.name = names.and_then(|names| names.get(thread.thread)).map(str::to_owned);
     }
     all
 }

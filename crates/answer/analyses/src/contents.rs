@@ -96,7 +96,8 @@ impl Contents {
     /// Events that the kernel kept, by its counts, and that are not in the recording.
     #[must_use]
     pub fn events_missing(&self) -> u64 {
-        let missing = |(_, kept, found): &(u32, u64, u64)| kept.saturating_sub(*found);
+        let missing =
+            |(_, kernel_count, found): &(u32, u64, u64)| kernel_count.saturating_sub(*found);
         self.unmet.iter().map(missing).fold(0, u64::saturating_add)
     }
 
@@ -119,13 +120,16 @@ impl Contents {
             }
         }
         for count in &ending.counts {
-            let of = |cpu: &&CpuContents| cpu.cpu == count.cpu && cpu.buffer == count.buffer;
-            let found = self.cpus.iter().find(of).map_or(0, |cpu| cpu.events);
-            let kept = count.kept.filter(|kept| is_whole && *kept > found);
-            self.unmet.extend(kept.map(|kept| (count.cpu, kept, found)));
-            self.has_more_than_counted |= count.kept.is_some_and(|kept| kept < found);
+            let is_same_cpu =
+                |cpu: &&CpuContents| cpu.cpu == count.cpu && cpu.buffer == count.buffer;
+            let found = self.cpus.iter().find(is_same_cpu).map_or(0, |cpu| cpu.events);
+            let kernel_count =
+                count.events_kept.filter(|kernel_count| is_whole && *kernel_count > found);
+            self.unmet.extend(kernel_count.map(|kernel_count| (count.cpu, kernel_count, found)));
+            self.has_more_than_counted |=
+                count.events_kept.is_some_and(|kernel_count| kernel_count < found);
         }
-        let all_kept = ending.counts.iter().all(|count| count.kept.is_some());
+        let all_kept = ending.counts.iter().all(|count| count.events_kept.is_some());
         self.losses_known = ending.doubt.is_none()
             && self.unexplained_losses() == 0
             && !self.has_more_than_counted
@@ -300,9 +304,9 @@ impl Sums {
 
 /// Counts all that `recording` holds; `tick` hears of the bytes done.
 #[must_use]
-pub fn contents(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Contents {
+pub fn contents(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Contents {
     let mut sums = Sums::new(recording);
-    rounds::run(&Input::all_of(recording), &Counter::new(recording), &mut sums, tick);
+    rounds::run(&Input::all_of(recording), &Counter::new(recording), &mut sums, progress);
     sums.finish(recording)
 }
 
@@ -321,16 +325,19 @@ pub fn losses_by_reading(recording: &Recording) -> Losses {
     losses.events_lost = found.events_lost();
     losses.uncounted_losses = found.unexplained_losses();
     losses.events_missing = found.events_missing();
-    losses.damage.extend(found.damage.kept().iter().cloned());
+    losses.damage.extend(found.damage.as_slice().iter().cloned());
     losses
 }
 
 /// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.
 #[must_use]
-pub fn contents_and_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> (Contents, Vec<Vm>) {
+pub fn contents_and_vms(
+    recording: &Recording,
+    progress: &(dyn Fn(u64) + Sync),
+) -> (Contents, Vec<Vm>) {
     let reading = Reading::of_all_streams(recording);
     let mut vcpus = reading.exits(recording, false, ());
     let mut counts = BlockTask { decoder: Counter::new(recording), consumer: Sums::new(recording) };
-    reading.run(&mut [&mut vcpus, &mut counts], tick);
+    reading.run(&mut [&mut vcpus, &mut counts], progress);
     (counts.consumer.finish(recording), group_vms(recording, &vcpus.finish().vcpus))
 }

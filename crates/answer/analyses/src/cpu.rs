@@ -2,7 +2,7 @@
 //! threads of hosts by the part they play for VMs, with idling told apart.
 
 mod spread;
-mod taken;
+mod takers;
 mod times;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use crate::view::View;
 use crate::vms::VmsByVcpu;
 
 pub use spread::Spread;
-pub use taken::TakenCpu;
+pub use takers::TakenCpu;
 pub use times::StateTimes;
 
 /// What one vCPU did.
@@ -135,7 +135,7 @@ pub struct CpuUse {
     /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
     /// By recording: who had the CPUs that vCPUs waited for, those first that had them longest.
-    pub taken: Vec<TakenCpu>,
+    pub takers: Vec<TakenCpu>,
     /// By guest's recording, how well it fits its host's.
     pub placed: Vec<(usize, GuestFit)>,
     /// By guest's recording, the host's recording and the VM's name.
@@ -164,14 +164,14 @@ pub(crate) struct CpuUseSink {
     /// By recording and index.
     vcpus: Vec<Vec<VcpuSum>>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
-    takers: taken::Takers,
+    takers: takers::Takers,
     /// By recording, CPU and thread; no thread where it is not known.
     cpus: FxHashMap<(GuestCpu, Option<u32>), u64>,
 }
 
 impl StateSink for CpuUseSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
-        let sum = self.of(vcpu);
+        let sum = self.vcpu_mut(vcpu);
         sum.times.add(span.state, span.duration_ns());
         sum.first_ns = Some(sum.first_ns.map_or(span.from_ns, |ns| ns.min(span.from_ns)));
         if span.task.is_some() {
@@ -200,7 +200,7 @@ impl StateSink for CpuUseSink {
 
 impl CpuUseSink {
     #[inline]
-    fn of(&mut self, vcpu: VcpuRef) -> &mut VcpuSum {
+    fn vcpu_mut(&mut self, vcpu: VcpuRef) -> &mut VcpuSum {
         let (recording, index) = (usize::from(vcpu.recording), vcpu.index as usize);
         if self.vcpus.len() <= recording {
             self.vcpus.resize_with(recording + 1, Vec::new);
@@ -230,10 +230,14 @@ fn add(sum: &mut u64, ns: u64) {
 /// `processes` has, by recording, the process of vCPU threads where the recorder knew it; `tick`
 /// gets the bytes done.
 #[must_use]
-pub fn cpu(view: View<'_>, processes: &[HashMap<u32, u32>], tick: &(dyn Fn(u64) + Sync)) -> CpuUse {
+pub fn cpu(
+    view: View<'_>,
+    processes: &[HashMap<u32, u32>],
+    progress: &(dyn Fn(u64) + Sync),
+) -> CpuUse {
     let View { recordings, .. } = view;
     let mut sums = CpuUseSink::new(recordings);
-    let states = crate::states::states_by_thread(view, &mut sums, tick);
+    let states = crate::states::states_by_thread(view, &mut sums, progress);
     sums.answer(view, processes, &states)
 }
 
@@ -241,7 +245,7 @@ impl CpuUseSink {
     /// For the states of these recordings.
     pub(crate) fn new(recordings: &[Recording]) -> Self {
         let begun_ns = bounds_ns(recordings).map_or(0, |(from_ns, _)| from_ns);
-        Self { takers: taken::Takers::new(begun_ns), ..Self::default() }
+        Self { takers: takers::Takers::new(begun_ns), ..Self::default() }
     }
 
     /// The use of CPUs, once all states were taken.
@@ -254,10 +258,11 @@ impl CpuUseSink {
         let View { recordings, guests } = view;
         self.settle(states);
         let sums = &mut self;
-        let taken = (0..recordings.len()).flat_map(|at| taken(states, sums, at)).collect();
+        let takers = (0..recordings.len()).flat_map(|at| takers_of(states, sums, at)).collect();
         let vcpus = vcpus(states, guests, sums);
         let is_guest = |at: usize| {
-            let made_in_guest = recordings.get(at).is_some_and(|one| one.peer().is_some());
+            let made_in_guest =
+                recordings.get(at).is_some_and(|recording| recording.peer().is_some());
             made_in_guest || guests.iter().any(|guest| guest.guest == at)
         };
         // What a guest believes of its CPUs is not what they did.
@@ -273,16 +278,21 @@ impl CpuUseSink {
             threads.extend(host_threads(states, sums, at, &roles, &vcpus));
             cpus.extend(host_cpus(sums, at, &roles));
         }
-        threads.sort_by_key(|one| (std::cmp::Reverse(one.cpu_ns), one.recording, one.thread));
+        threads.sort_by_key(|thread| {
+            (std::cmp::Reverse(thread.cpu_ns), thread.recording, thread.thread)
+        });
         CpuUse {
             vms: vms(states, &vcpus, &threads),
             vcpus,
             threads,
             tasks: tasks(states, sums),
             cpus,
-            taken,
+            takers,
             placed: states.placed.clone(),
-            guests: guests.iter().map(|one| (one.guest, one.host, one.vm.clone())).collect(),
+            guests: guests
+                .iter()
+                .map(|guest| (guest.guest, guest.host, guest.vm.clone()))
+                .collect(),
             recorded: states.recorded.clone(),
             losses: states.pass.losses.clone(),
             span_ns: span_ns(recordings),
@@ -332,10 +342,10 @@ fn guest_events_by_thread(
 }
 
 /// Who had the CPUs that vCPUs of a recording waited for.
-fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
+fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
     let homes = VmsByVcpu::new(vms);
-    let mut by_vm: BTreeMap<(usize, u32), taken::Had> = BTreeMap::new();
+    let mut by_vm: BTreeMap<(usize, u32), takers::Had> = BTreeMap::new();
     for ((vcpu, thread), had) in &sums.takers.sums.all {
         if usize::from(vcpu.recording) == recording
             && let Some(vm) = homes.place(vcpu.index as usize)
@@ -347,15 +357,15 @@ fn taken(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> 
     }
     let names = states.pass.names.get(recording);
     let waits: Vec<(u64, u64)> = vms.iter().map(|vm| waits_ns(vm, sums, recording)).collect();
-    let row = |((vm, thread), had): ((usize, u32), taken::Had)| {
-        let name = names.and_then(|names| names.of(thread)).map(str::to_owned);
-        let ((vm_begins_ns, vm_waited_ns), taken::Had { ns, spread }) = (*waits.get(vm)?, had);
+    let row = |((vm, thread), had): ((usize, u32), takers::Had)| {
+        let name = names.and_then(|names| names.get(thread)).map(str::to_owned);
+        let ((vm_begins_ns, vm_waited_ns), takers::Had { ns, spread }) = (*waits.get(vm)?, had);
         let vm = vms.get(vm)?.name.clone();
         Some(TakenCpu { recording, vm, vm_begins_ns, vm_waited_ns, thread, name, ns, spread })
     };
-    let mut taken: Vec<TakenCpu> = by_vm.into_iter().filter_map(row).collect();
-    taken.sort_by_key(|one| (std::cmp::Reverse(one.ns), one.thread));
-    taken
+    let mut takers: Vec<TakenCpu> = by_vm.into_iter().filter_map(row).collect();
+    takers.sort_by_key(|taker| (std::cmp::Reverse(taker.ns), taker.thread));
+    takers
 }
 
 /// So long after the recordings' beginning a VM was seen first, and for how long its vCPUs waited for CPUs.
@@ -388,20 +398,21 @@ fn host_threads(
     }
     let names = states.pass.names.get(recording);
     let use_of = |(thread, cpu_ns): (u32, u64)| {
-        let role = roles.of(thread);
+        let role = roles.role_of(thread);
         let vcpus = || vcpus_of.get(&thread).into_iter().flatten();
-        let idle =
-            |vcpu: &&VcpuUse| vcpu.guest_known_ns.map(|_| vcpu.times.of(VcpuState::GuestIdle));
+        let idle = |vcpu: &&VcpuUse| {
+            vcpu.guest_known_ns.map(|_| vcpu.times.in_state(VcpuState::GuestIdle))
+        };
         ThreadUse {
             recording,
             thread,
-            name: names.and_then(|names| names.of(thread)).map(str::to_owned),
+            name: names.and_then(|names| names.get(thread)).map(str::to_owned),
             part: role.part,
             vm: role.vm,
             cpu_ns,
             guest_idle_ns: vcpus().filter_map(idle).reduce(u64::saturating_add),
             halt_poll_ns: vcpus()
-                .map(|vcpu| vcpu.times.of(VcpuState::HaltPoll))
+                .map(|vcpu| vcpu.times.in_state(VcpuState::HaltPoll))
                 .fold(0, u64::saturating_add),
         }
     };
@@ -417,7 +428,7 @@ fn host_cpus(sums: &CpuUseSink, recording: usize, roles: &Roles<'_>) -> Vec<Host
         let cpu = cpus.entry(at.cpu).or_default();
         (cpu.recording, cpu.cpu) = (recording, at.cpu);
         match thread {
-            Some(thread) => add(cpu.by_part.entry(roles.of(*thread).part).or_default(), *ns),
+            Some(thread) => add(cpu.by_part.entry(roles.role_of(*thread).part).or_default(), *ns),
             None => add(&mut cpu.unknown_ns, *ns),
         }
     }
@@ -464,12 +475,12 @@ fn tasks(states: &States, sums: &CpuUseSink) -> Vec<TaskUse> {
         TaskUse {
             recording,
             task: *task,
-            name: names.and_then(|names| names.of(*task)).map(str::to_owned),
+            name: names.and_then(|names| names.get(*task)).map(str::to_owned),
             times: times.clone(),
             guest_events: states.guest_events.get(recording).copied().flatten().unwrap_or_default(),
         }
     };
     let mut tasks: Vec<TaskUse> = sums.tasks.iter().map(use_of).collect();
-    tasks.sort_by_key(|one| (std::cmp::Reverse(one.times.guest()), one.recording, one.task));
+    tasks.sort_by_key(|task| (std::cmp::Reverse(task.times.guest()), task.recording, task.task));
     tasks
 }

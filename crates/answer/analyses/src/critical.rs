@@ -168,15 +168,15 @@ pub struct NoSuchTask {
 /// When there is no such task.
 pub fn critical(
     view: View<'_>,
-    of: &CriticalOf,
-    tick: &(dyn Fn(u64) + Sync),
+    subject: &CriticalOf,
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Critical, NoSuchTask> {
     let View { recordings, guests } = view;
     let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
     let machines = Machines::new(view);
     let (layers, events) = (Layers::new(&machines, guests), Events::new(recordings, &is_guest));
-    let seen = target::SeenThreads::of(recordings);
-    let (targets, range) = match of {
+    let seen = target::SeenThreads::read(recordings);
+    let (targets, range) = match subject {
         CriticalOf::Task(task) => {
             let found = seen.find(view, &machines, task);
             let threads = found.map_err(|known| NoSuchTask { known })?;
@@ -190,7 +190,7 @@ pub fn critical(
     let places = (&machines, &layers);
     let mut follower =
         Follower::new(&events, places, &targets, range, Sums::with_names(seen.names));
-    let pass = each_trace_event(recordings, &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, progress);
     let mut sums = follower.finish(&pass.spans_ns);
     sums.end_interval();
     Ok(answer(&machines, guests, sums, pass))
@@ -208,7 +208,7 @@ fn answer(
     let mut names = Names::new(machines, guests, (&threads, &histories));
     let mut parts: BTreeMap<(Named, CriticalState), Sum> = BTreeMap::new();
     for ((spent, since_ns), sum) in &sums.parts {
-        let part = parts.entry((names.of(spent, *since_ns), spent.state)).or_default();
+        let part = parts.entry((names.name_since(spent, *since_ns), spent.state)).or_default();
         part.time_ns += sum.time_ns;
         part.count += sum.count;
     }
@@ -242,8 +242,8 @@ fn part(named: Named, state: CriticalState, sum: Sum) -> CriticalPart {
 }
 
 fn own_times(sums: &Sums, names: &Names<'_>) -> Vec<CriticalThread> {
-    let mut own: Vec<_> = sums.own.iter().collect();
-    own.sort_by_key(|(thread, times)| (std::cmp::Reverse(times.waited_ns), **thread));
+    let mut rows: Vec<_> = sums.own_times.iter().collect();
+    rows.sort_by_key(|(thread, times)| (std::cmp::Reverse(times.waited_ns), **thread));
     let thread = |(thread, times): (&Thread, &sums::OwnTime)| CriticalThread {
         machine: names.machine(thread.0),
         tid: thread.1,
@@ -256,7 +256,7 @@ fn own_times(sums: &Sums, names: &Names<'_>) -> Vec<CriticalThread> {
         waits: times.waits,
         off_cpu_ns: times.off_cpu_ns,
     };
-    own.into_iter().map(thread).collect()
+    rows.into_iter().map(thread).collect()
 }
 
 fn named_wait(wait: &Wait, names: &mut Names<'_>) -> CriticalWait {

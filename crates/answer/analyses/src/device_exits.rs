@@ -39,18 +39,18 @@ pub struct DeviceExits {
 pub fn device_exits(
     host: &Recording,
     devices: &[DeviceAddresses],
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<DeviceExits> {
-    let pass = each_exit(host, true, DeviceExitCounter { devices, by_vcpu: Vec::new() }, tick);
+    let pass = each_exit(host, true, DeviceExitCounter { devices, by_vcpu: Vec::new() }, progress);
     let counts = pass.sink.by_vcpu;
     let of_device = |(at, device): (usize, &DeviceAddresses)| {
         let mut sum = DeviceExits::default();
         let mut is_seen = false;
         for (info, counted) in pass.vcpus.iter().zip(&counts) {
             if device.vcpus.as_ref().is_none_or(|vcpus| vcpus.contains(&info.thread)) {
-                let own = counted.own.get(at).copied().unwrap_or_default();
-                sum.memory += own.memory;
-                sum.ports += own.ports;
+                let accesses = counted.by_device.get(at).copied().unwrap_or_default();
+                sum.memory += accesses.memory;
+                sum.ports += accesses.ports;
                 sum.all += counted.all;
                 is_seen |= counted.all > 0;
             }
@@ -74,7 +74,7 @@ struct DeviceExitCounter<'d> {
 struct OfVcpu {
     all: u64,
     /// One a device.
-    own: Vec<Accesses>,
+    by_device: Vec<Accesses>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,17 +86,18 @@ struct Accesses {
 impl ExitSink for DeviceExitCounter<'_> {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
         if self.by_vcpu.len() <= vcpu {
-            let none = OfVcpu { all: 0, own: vec![Accesses::default(); self.devices.len()] };
+            let none = OfVcpu { all: 0, by_device: vec![Accesses::default(); self.devices.len()] };
             self.by_vcpu.resize(vcpu + 1, none);
         }
         let Some(of_vcpu) = self.by_vcpu.get_mut(vcpu) else { return };
         of_vcpu.all += 1;
         let Some((detail, value)) = span.detail.filter(|_| span.level == 1) else { return };
-        let is_at = |ranges: &[RangeInclusive<u64>]| ranges.iter().any(|one| one.contains(&value));
-        for (device, own) in self.devices.iter().zip(&mut of_vcpu.own) {
+        let is_at =
+            |ranges: &[RangeInclusive<u64>]| ranges.iter().any(|range| range.contains(&value));
+        for (device, accesses) in self.devices.iter().zip(&mut of_vcpu.by_device) {
             match detail {
-                Detail::Gpa => own.memory += u64::from(is_at(&device.memory)),
-                Detail::Port => own.ports += u64::from(is_at(&device.ports)),
+                Detail::Gpa => accesses.memory += u64::from(is_at(&device.memory)),
+                Detail::Port => accesses.ports += u64::from(is_at(&device.ports)),
                 _ => {}
             }
         }

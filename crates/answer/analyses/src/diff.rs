@@ -21,7 +21,7 @@ mod stacks;
 
 pub use compare::{Diff, DiffRow, Options, Values, diff};
 pub use condition::{Condition, ConditionError, Judged, MatchingRow, judge};
-pub use grid::MOST_SLICES;
+pub use grid::MAX_SLICES;
 pub use moved::{Moved, MovedFrom};
 pub use question::{
     CallTime, Estimator, KeyValue, Lost, Measure, MeasuredGroup, Metric, Question, Run, RunInput,

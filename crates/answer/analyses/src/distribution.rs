@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[u64]) -> Distribution {
+    fn distribution_of(values: &[u64]) -> Distribution {
         let mut distribution = Distribution::default();
         values.iter().for_each(|&value| distribution.add(value));
         distribution
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn mean_and_deviation_of_known_values() {
-        let distribution = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        let distribution = distribution_of(&[2, 4, 4, 4, 5, 5, 7, 9]);
         assert_eq!(distribution.mean(), Some(5.0));
         let sd = distribution.standard_deviation().unwrap();
         assert!((sd - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
@@ -286,20 +286,20 @@ mod tests {
         let none = Distribution::default();
         assert_eq!(none.percentiles([500]), [None]);
         assert_eq!((none.min(), none.max(), none.mean()), (None, None, None));
-        assert_eq!(of(&[7]).standard_deviation(), None);
+        assert_eq!(distribution_of(&[7]).standard_deviation(), None);
     }
 
     #[test]
     fn values_are_counted_by_power_of_two() {
-        assert_eq!(of(&[]).by_power_of_two(), []);
+        assert_eq!(distribution_of(&[]).by_power_of_two(), []);
         assert_eq!(
-            of(&[0, 1, 5, 7, 8]).by_power_of_two(),
+            distribution_of(&[0, 1, 5, 7, 8]).by_power_of_two(),
             [(1, 1), (2, 1), (4, 0), (8, 2), (16, 1)]
         );
-        assert_eq!(of(&[u64::MAX]).by_power_of_two(), [(1 << 64, 1)]);
+        assert_eq!(distribution_of(&[u64::MAX]).by_power_of_two(), [(1 << 64, 1)]);
         let many: Vec<u64> = (0..5000).map(|at| 900 + at % 200).collect();
         let below = many.iter().filter(|value| **value < 1024).count() as u64;
-        assert_eq!(of(&many).by_power_of_two(), [(1024, below), (2048, 5000 - below)]);
+        assert_eq!(distribution_of(&many).by_power_of_two(), [(1024, below), (2048, 5000 - below)]);
     }
 
     #[test]
@@ -328,20 +328,20 @@ mod tests {
             sorted.sort_unstable();
             let rank = (values.len() as u64 * share).div_ceil(1000) as usize;
             let exact = sorted[rank - 1];
-            let [got] = of(&values).percentiles([share]);
+            let [got] = distribution_of(&values).percentiles([share]);
             let got = got.unwrap();
             prop_assert!(got >= exact && got - exact <= exact / 256 + 1);
         }
 
         #[test]
         fn merging_equals_adding(
-            left in prop::collection::vec(any::<u32>(), 0..6000),
+            first in prop::collection::vec(any::<u32>(), 0..6000),
             right in prop::collection::vec(any::<u32>(), 0..6000),
         ) {
             let values = |part: &[u32]| part.iter().map(|&v| u64::from(v)).collect::<Vec<_>>();
-            let mut merged = of(&values(&left));
-            merged.merge(&of(&values(&right)));
-            let all = of(&values(&[left, right].concat()));
+            let mut merged = distribution_of(&values(&first));
+            merged.merge(&distribution_of(&values(&right)));
+            let all = distribution_of(&values(&[first, right].concat()));
             prop_assert_eq!(merged.count(), all.count());
             prop_assert_eq!(merged.sum(), all.sum());
             prop_assert_eq!(merged.standard_deviation(), all.standard_deviation());

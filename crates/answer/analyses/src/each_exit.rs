@@ -20,7 +20,7 @@ use packed::{PackedExits, ValueTable};
 pub use packed::KeptExit;
 
 /// Exits of all recordings together that a list is kept of: some 2 MB of a page.
-pub const MOST_LISTED_EXITS: usize = 400_000;
+pub const MAX_LISTED_EXITS: usize = 400_000;
 
 /// What the lists of recordings may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl ExitQuestion for EachExitOf {
         let mut is_whole = !sink.is_over;
         for (key, exits) in sink.groups {
             let isa = names.isa(key.isa);
-            let home = homes.of(key.vcpu as usize);
+            let home = homes.find(key.vcpu as usize);
             let (vm, vcpu) =
                 home.map(|(vm, vcpu)| (vm.name.clone(), vcpu.vcpu)).unwrap_or_default();
             let (reason, code) = (names.name(key.isa, key.code), Code::new(isa, key.code));
@@ -196,7 +196,7 @@ impl EachExit {
         let about = span.detail.map_or(0, |(kind, value)| self.values.number(Some(kind), value));
         let group = self.groups.entry(key).or_default();
         let before = group.bytes();
-        let is_in_order = group.push(KeptExit::of(span, pc, about));
+        let is_in_order = group.push(KeptExit::new(span, pc, about));
         self.packed_bytes = self.packed_bytes.saturating_add(group.bytes().saturating_sub(before));
         self.exits = self.exits.saturating_add(1);
         is_in_order && self.exits <= self.room.exits && self.bytes() <= self.room.bytes

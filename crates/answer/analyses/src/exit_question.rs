@@ -35,10 +35,10 @@ pub struct FoundExits<'r> {
 pub fn ask<Q: ExitQuestion>(
     recording: &Recording,
     question: &Q,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Q::Answer {
     let details = question.needs_details(recording);
-    let (sink, pass) = each_exit(recording, details, question.sink(), tick).split();
+    let (sink, pass) = each_exit(recording, details, question.sink(), progress).split();
     let vms = group_vms(recording, &pass.vcpus);
     question.answer(&FoundExits { recording, vms, pass }, sink)
 }

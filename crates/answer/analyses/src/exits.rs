@@ -154,8 +154,8 @@ impl ExitRow {
 
 /// Accounts for every exit of `recording`; `tick` hears of the bytes done.
 #[must_use]
-pub fn exits(recording: &Recording, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Exits {
-    ask(recording, &ExitsBy(by), tick)
+pub fn exits(recording: &Recording, by: &[By], progress: &(dyn Fn(u64) + Sync)) -> Exits {
+    ask(recording, &ExitsBy(by), progress)
 }
 
 /// What [`exits`] asks, by these groups.
@@ -234,7 +234,7 @@ fn label(
     names: &mut ReasonNames,
 ) {
     let index = key.vcpu as usize;
-    let home = homes.of(index);
+    let home = homes.find(index);
     match by {
         By::Vm => group.vm = home.map(|(vm, _)| vm.name.clone()),
         By::Vcpu => group.vcpu = home.map(|(_, vcpu)| vcpu.vcpu),

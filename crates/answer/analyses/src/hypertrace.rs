@@ -139,7 +139,9 @@ impl HypertraceFiles<'_> {
     /// Whether these recordings, or the files next to them, hold any events of guests.
     #[must_use]
     pub fn may_have_events(&self, recordings: &[Recording]) -> bool {
-        let has = |one: &Recording| one.formats().iter().any(|(_, format)| is_hypercall(format));
+        let has = |recording: &Recording| {
+            recording.formats().iter().any(|(_, format)| is_hypercall(format))
+        };
         !self.stored.is_empty()
             || self.collected.iter().any(Option::is_some)
             || recordings.iter().any(has)
@@ -161,7 +163,7 @@ pub fn hypertrace<S: GuestEventSink>(
     files: HypertraceFiles<'_>,
     number: u64,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> HypertraceSummary {
     let sink = &mut Within { times: files.times, recordings, sink };
     let is_collected = |at: usize| files.collected.get(at).is_some_and(Option::is_some);
@@ -183,7 +185,7 @@ pub fn hypertrace<S: GuestEventSink>(
     let mut losses = Vec::new();
     // Pages with events that nobody wants are not read.
     if !are_all_collected {
-        losses = each_trace_event(recordings, &mut reader, tick).losses;
+        losses = each_trace_event(recordings, &mut reader, progress).losses;
     }
     reader.until(u64::MAX);
     reader.window.rest(&mut |from, event, by| reader.sink.event(from, event, by));
@@ -213,7 +215,7 @@ struct Within<'s, S> {
 impl<S: GuestEventSink> GuestEventSink for Within<'_, S> {
     fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier) {
         let recording = self.recordings.get(usize::from(from.recording));
-        let is_left_out = recording.is_some_and(|one| one.leaves_out_vcpu(from.thread));
+        let is_left_out = recording.is_some_and(|recording| recording.leaves_out_vcpu(from.thread));
         if !is_left_out && self.times.is_none_or(|times| times.contains(event.stamp_ns())) {
             self.sink.event(from, event, by);
         }

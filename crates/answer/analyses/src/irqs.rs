@@ -80,7 +80,7 @@ pub struct Irqs {
 #[must_use]
 pub fn has_handlers(recording: &Recording) -> bool {
     let sources = Sources::new(std::slice::from_ref(recording));
-    recording.formats().iter().any(|(_, format)| sources.of(format).is_some())
+    recording.formats().iter().any(|(_, format)| sources.source_of(format).is_some())
 }
 
 /// The handlers of a view's recordings; `progress` gets the number of bytes read.

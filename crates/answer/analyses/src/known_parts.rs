@@ -38,7 +38,7 @@ impl KnownParts {
     #[must_use]
     pub fn new(tally: &Tally, recorded: &Recorded) -> Self {
         let doubt = (tally.user_return_unseen > 0, tally.poll_unknown > 0);
-        Self::of(&tally.parts, tally.before_exit_ns, doubt, recorded)
+        Self::from_parts(&tally.parts, tally.before_exit_ns, doubt, recorded)
     }
 
     /// What is known of one exit whose entry was seen.
@@ -46,12 +46,12 @@ impl KnownParts {
     #[must_use]
     pub fn of_exit(exit: &ExitSpan, recorded: &Recorded) -> Self {
         let doubt = (exit.user_return_unseen, exit.poll_unknown);
-        Self::of(&exit.parts, exit.before_exit_ns, doubt, recorded)
+        Self::from_parts(&exit.parts, exit.before_exit_ns, doubt, recorded)
     }
 
     /// `doubt`: the return from user space was not seen; the polling could not be separated from the rest.
     #[inline]
-    pub(crate) fn of(
+    pub(crate) fn from_parts(
         parts: &Parts,
         before_exit_ns: u64,
         (user_return_unseen, poll_unknown): (bool, bool),

@@ -164,7 +164,7 @@ pub struct LaneSet {
     labels: Vec<String>,
     label_numbers: HashMap<String, u32>,
     room: LaneRoom,
-    taken: LaneRoom,
+    used_room: LaneRoom,
     /// Spans shorter than this are merged with short neighbours; 0: none are.
     merged_below_ns: u64,
     spans: u64,
@@ -172,13 +172,13 @@ pub struct LaneSet {
 }
 
 /// Lanes that are gathered, of which few are kept at last.
-const MOST_LANES: usize = 1 << 16;
+const MAX_LANES: usize = 1 << 16;
 
 /// Labels that are kept: more threads than a host runs in a day.
-const MOST_LABELS: usize = 1 << 20;
+const MAX_LABELS: usize = 1 << 20;
 
 /// Room that there is at least: a page with less shows nothing.
-const LEAST_ROOM: LaneRoom = LaneRoom { spans: 1000, bytes: 1 << 20 };
+const MIN_ROOM: LaneRoom = LaneRoom { spans: 1000, bytes: 1 << 20 };
 
 /// What spans are merged below at first, once there are too many.
 const FIRST_MERGE_NS: u64 = 64;
@@ -192,10 +192,10 @@ impl LaneSet {
             labels: vec![String::new()],
             label_numbers: HashMap::new(),
             room: LaneRoom {
-                spans: room.spans.max(LEAST_ROOM.spans),
-                bytes: room.bytes.max(LEAST_ROOM.bytes),
+                spans: room.spans.max(MIN_ROOM.spans),
+                bytes: room.bytes.max(MIN_ROOM.bytes),
             },
-            taken: LaneRoom { spans: 0, bytes: 0 },
+            used_room: LaneRoom { spans: 0, bytes: 0 },
             merged_below_ns: 0,
             spans: 0,
             left_out: 0,
@@ -205,7 +205,7 @@ impl LaneSet {
     /// Adds a lane and gives its number. Of too many lanes further ones are left out: what is pushed
     /// to them is dropped.
     pub fn add(&mut self, lane: Lane) -> usize {
-        if self.lanes.len() >= MOST_LANES {
+        if self.lanes.len() >= MAX_LANES {
             self.left_out += 1;
             return usize::MAX;
         }
@@ -220,7 +220,7 @@ impl LaneSet {
 
     /// The number of a label; 0 where there are too many already.
     pub fn label(&mut self, text: &str) -> u32 {
-        if text.is_empty() || self.labels.len() >= MOST_LABELS {
+        if text.is_empty() || self.labels.len() >= MAX_LABELS {
             return 0;
         }
         if let Some(&known) = self.label_numbers.get(text) {
@@ -241,20 +241,20 @@ impl LaneSet {
             return;
         }
         self.spans += 1;
-        self.taken.spans += lane.items.len() - before.0;
+        self.used_room.spans += lane.items.len() - before.0;
         // A lane that packs what it had can take less than before.
-        self.taken.bytes = self.taken.bytes + lane.items.bytes() - before.1;
-        if self.taken.spans > self.room.spans {
+        self.used_room.bytes = self.used_room.bytes + lane.items.bytes() - before.1;
+        if self.used_room.spans > self.room.spans {
             self.merge_to(LaneRoom { spans: self.room.spans / 2, ..self.room });
         }
-        if self.taken.bytes > self.room.bytes {
+        if self.used_room.bytes > self.room.bytes {
             self.merge_to(LaneRoom { bytes: self.room.bytes / 2, ..self.room });
         }
     }
 
     /// Merges longer spans, until no more than `goal` is taken.
     fn merge_to(&mut self, goal: LaneRoom) {
-        while self.taken.spans > goal.spans || self.taken.bytes > goal.bytes {
+        while self.used_room.spans > goal.spans || self.used_room.bytes > goal.bytes {
             let Some(next_ns) = self.next_merge_ns() else { return };
             self.merged_below_ns = next_ns;
             for lane in &mut self.lanes {
@@ -307,7 +307,7 @@ impl LaneSet {
     }
 
     fn count_taken(&mut self) {
-        self.taken = LaneRoom {
+        self.used_room = LaneRoom {
             spans: self.lanes.iter().map(Lane::len).sum(),
             bytes: self.lanes.iter().map(|lane| lane.items.bytes()).sum(),
         };
@@ -315,7 +315,7 @@ impl LaneSet {
 
     /// Takes out all lanes of a kind but the `most` of each machine that say most; of those all but the
     /// first `shown` are quiet.
-    fn keep_busiest(&mut self, kind: LaneKind, shown: usize, most: usize) {
+    fn keep_busiest(&mut self, kind: LaneKind, shown: usize, max: usize) {
         let mut by_machine: HashMap<&str, Vec<u64>> = HashMap::new();
         for lane in self.lanes.iter().filter(|lane| lane.kind == kind) {
             by_machine.entry(&lane.machine).or_default().push(lane.covered_ns());
@@ -323,8 +323,8 @@ impl LaneSet {
         let mut least: HashMap<String, (u64, u64)> = HashMap::new();
         for (machine, mut times) in by_machine {
             times.sort_unstable_by(|a, b| b.cmp(a));
-            let of = |first: usize| times.get(first).map_or(0, |&ns| ns + 1);
-            least.insert(machine.to_owned(), (of(shown), of(most)));
+            let threshold = |first: usize| times.get(first).map_or(0, |&ns| ns + 1);
+            least.insert(machine.to_owned(), (threshold(shown), threshold(max)));
         }
         let before = self.lanes.len();
         self.lanes.retain_mut(|lane| {
@@ -372,7 +372,7 @@ impl LaneSet {
     #[must_use]
     pub fn range_ns(&self) -> Option<(u64, u64)> {
         let ends = self.lanes.iter().filter_map(Lane::range_ns);
-        ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        ends.reduce(|all, range| (all.0.min(range.0), all.1.max(range.1)))
     }
 }
 

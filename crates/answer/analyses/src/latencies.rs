@@ -60,7 +60,7 @@ impl ExitQuestion for LatenciesOf {
         let mut names = ReasonNames::new(found.recording);
         let homes = VmsByVcpu::new(&found.vms);
         let vm_of = |index: u32| {
-            homes.of(index as usize).map_or_else(String::new, |(vm, _)| vm.name.clone())
+            homes.find(index as usize).map_or_else(String::new, |(vm, _)| vm.name.clone())
         };
         let mut named = FxHashMap::default();
         for key in sink.heat.keys() {

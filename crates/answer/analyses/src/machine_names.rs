@@ -21,11 +21,11 @@ pub struct MachineName {
 impl MachineName {
     /// The name of the machine of a recording among `all`; `guests` says which were aligned.
     #[must_use]
-    pub fn of(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Self {
+    pub fn for_recording(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Self {
         let guest = |name: String| Self { name, is_guest: true };
         let Some(recording) = all.get(at) else { return guest(GUEST.to_owned()) };
-        let aligned = guests.iter().find(|one| one.guest == at);
-        if let Some(aligned) = aligned.filter(|one| !one.vm.is_empty()) {
+        let aligned = guests.iter().find(|alignment| alignment.guest == at);
+        if let Some(aligned) = aligned.filter(|alignment| !alignment.vm.is_empty()) {
             return guest(aligned.vm.clone());
         }
         let named = |host| Some((host, guest_of(recording, host)?));

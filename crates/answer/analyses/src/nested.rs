@@ -76,7 +76,7 @@ impl Spent {
 
     fn known(&self, recorded: &Recorded) -> ExitCost {
         let doubt = (false, self.poll_unknown);
-        let known = KnownParts::of(&self.parts, self.before_exit_ns, doubt, recorded);
+        let known = KnownParts::from_parts(&self.parts, self.before_exit_ns, doubt, recorded);
         let polled_ns = known.halt_poll_ns.unwrap_or(0);
         let waited_ns = known.off_cpu_ns.map(|off_cpu_ns| off_cpu_ns.saturating_add(polled_ns));
         ExitCost { cost_ns: known.cost_ns, waited_ns }
@@ -94,7 +94,7 @@ pub struct ExitCost {
 
 impl ExitCost {
     fn with(self, other: Self) -> Self {
-        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        let sum = |ns: Option<u64>, other: Option<u64>| Some(ns?.saturating_add(other?));
         Self {
             cost_ns: sum(self.cost_ns, other.cost_ns),
             waited_ns: sum(self.waited_ns, other.waited_ns),
@@ -133,8 +133,8 @@ impl OneVcpu {
     fn finish(&mut self) {
         let reasons = &mut self.reasons;
         self.follower.abandon(|step| {
-            if let Step::Unfinished { of } = step {
-                reasons.entry(of).or_default().unfinished += 1;
+            if let Step::Unfinished { level2_reason } = step {
+                reasons.entry(level2_reason).or_default().unfinished += 1;
             }
         });
     }
@@ -142,12 +142,12 @@ impl OneVcpu {
 
 /// Adds what an exit is to the reason that it belongs to.
 fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) {
-    let own = (span.isa, span.code);
+    let raw_reason = (span.isa, span.code);
     let paired = span.outcome == Outcome::Paired;
     match step {
         Step::Level1 => {}
         Step::Level2 { reflected } => {
-            let level2 = reasons.entry(own).or_default();
+            let level2 = reasons.entry(raw_reason).or_default();
             level2.count += 1;
             if paired {
                 level2.durations.add(span.duration_ns());
@@ -158,8 +158,9 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
                 *level2.injected_as.entry((span.isa, span.injected_as)).or_default() += 1;
             }
         }
-        Step::Ancillary { of, .. } => {
-            let ancillary = reasons.entry(of).or_default().ancillary.entry(own).or_default();
+        Step::Ancillary { level2_reason, .. } => {
+            let ancillary =
+                reasons.entry(level2_reason).or_default().ancillary.entry(raw_reason).or_default();
             ancillary.count += 1;
             if paired {
                 ancillary.durations.add(span.duration_ns());
@@ -167,12 +168,14 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
             }
             ancillary.touches.add(span.detail);
         }
-        Step::Back { of, since_ns, level1_ns } => {
-            let level2 = reasons.entry(of).or_default();
+        Step::Back { level2_reason, since_ns, level1_ns } => {
+            let level2 = reasons.entry(level2_reason).or_default();
             level2.round_trips.add(span.end_ns.saturating_sub(since_ns));
             level2.level1_ns = level2.level1_ns.saturating_add(level1_ns);
         }
-        Step::Unfinished { of } => reasons.entry(of).or_default().unfinished += 1,
+        Step::Unfinished { level2_reason } => {
+            reasons.entry(level2_reason).or_default().unfinished += 1
+        }
     }
 }
 
@@ -282,7 +285,7 @@ impl NestedRow {
     /// What the level-2 exits cost together with the level-1 exits they brought about.
     #[must_use]
     pub fn cost(&self) -> ExitCost {
-        self.ancillary.iter().fold(self.own_cost, |sum, one| sum.with(one.cost))
+        self.ancillary.iter().fold(self.own_cost, |sum, row| sum.with(row.cost))
     }
 
     /// What rows are ranked by: their cost, or their time where the recording doesn't separate it from waiting.
@@ -300,8 +303,8 @@ impl NestedRow {
 
 /// Follows every level-2 exit of `recording` until level 2 runs again.
 #[must_use]
-pub fn nested(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Nested {
-    ask(recording, &OfLevelTwo, tick)
+pub fn nested(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Nested {
+    ask(recording, &OfLevelTwo, progress)
 }
 
 /// What [`nested`] asks.
@@ -332,8 +335,8 @@ impl ExitQuestion for OfLevelTwo {
             let (reasons, level1) = of_vm(vm, &exits);
             let level2 = reasons.values().map(|reason| reason.count).sum();
             levels.push(LevelCount { vm: vm.name.clone(), level1, level2 });
-            let of = |(raw, sums)| row((vm, &recorded), raw, sums, &mut names);
-            rows.extend(reasons.into_iter().map(of));
+            let row_of = |(raw, sums)| row((vm, &recorded), raw, sums, &mut names);
+            rows.extend(reasons.into_iter().map(row_of));
         }
         // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
         // cost of an exit, so such rows come last.
@@ -357,8 +360,8 @@ fn of_vm(vm: &Vm, gathered: &NestedExits) -> (BTreeMap<RawReason, Level2>, u64) 
     let mut level1 = 0;
     for vcpu in vm.vcpus.iter().filter_map(|vcpu| gathered.vcpus.get(&vcpu.index)) {
         level1 += vcpu.level1_count;
-        for (raw, one) in &vcpu.reasons {
-            sums.entry(*raw).or_default().merge(one);
+        for (raw, level2) in &vcpu.reasons {
+            sums.entry(*raw).or_default().merge(level2);
         }
     }
     (sums, level1)
@@ -407,11 +410,11 @@ fn row(
     let mut ancillary: Vec<_> = sums
         .ancillary
         .into_iter()
-        .map(|(raw, one)| {
+        .map(|(raw, ancillary)| {
             let (reason, code) = named(raw);
-            let (msrs, vmcb) = one.touches.into_parts();
-            let (durations, cost) = (one.durations, one.spent.known(recorded));
-            AncillaryRow { reason, code, count: one.count, durations, cost, msrs, vmcb }
+            let (msrs, vmcb) = ancillary.touches.into_parts();
+            let (durations, cost) = (ancillary.durations, ancillary.spent.known(recorded));
+            AncillaryRow { reason, code, count: ancillary.count, durations, cost, msrs, vmcb }
         })
         .collect();
     ancillary.sort_by_key(|row| std::cmp::Reverse(row.count));

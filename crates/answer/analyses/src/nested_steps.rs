@@ -17,7 +17,7 @@ pub enum Step {
     /// An exit of level 1 that a reflected exit of level 2, begun at `since_ns`, brought about.
     Ancillary {
         /// Its reason.
-        of: RawReason,
+        level2_reason: RawReason,
         /// See above.
         since_ns: u64,
     },
@@ -25,7 +25,7 @@ pub enum Step {
     /// `level1_ns` of it.
     Back {
         /// The reason of the exit of level 2.
-        of: RawReason,
+        level2_reason: RawReason,
         /// When that happened.
         since_ns: u64,
         /// See above.
@@ -34,7 +34,7 @@ pub enum Step {
     /// After a reflected exit level 2 was not seen to run again.
     Unfinished {
         /// Its reason.
-        of: RawReason,
+        level2_reason: RawReason,
     },
     /// An exit of level 1 that belongs to none of level 2.
     Level1,
@@ -76,11 +76,11 @@ impl Follower {
     fn level1_exit(&mut self, span: &ExitSpan, emit: &mut impl FnMut(Step)) {
         let Some(pending) = &mut self.pending else { return emit(Step::Level1) };
         pending.level1_ns = pending.level1_ns.saturating_add(span.guest_ns);
-        let Pending { reason: of, start_ns: since_ns, level1_ns } = *pending;
-        emit(Step::Ancillary { of, since_ns });
+        let Pending { reason: level2_reason, start_ns: since_ns, level1_ns } = *pending;
+        emit(Step::Ancillary { level2_reason, since_ns });
         if span.entered_l2 {
             if span.outcome == Outcome::Paired {
-                emit(Step::Back { of, since_ns, level1_ns });
+                emit(Step::Back { level2_reason, since_ns, level1_ns });
             }
             self.pending = None;
         }
@@ -89,7 +89,7 @@ impl Follower {
     /// Level 2 is not seen to run again after the pending exit.
     pub fn abandon(&mut self, mut emit: impl FnMut(Step)) {
         if let Some(pending) = self.pending.take() {
-            emit(Step::Unfinished { of: pending.reason });
+            emit(Step::Unfinished { level2_reason: pending.reason });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use timeline::Detail;
 
 /// Registers of one reason that are told apart; a guest could name any.
-const MOST_MSRS: usize = 256;
+const MAX_MSRS: usize = 256;
 
 /// Groups of fields of a VMCB, by their bits in its field "VMCB Clean" (AMD64 Architecture
 /// Programmer's Manual, volume 2, 15.15.3).
@@ -91,7 +91,7 @@ impl Touches {
     }
 
     fn add_msr(&mut self, number: u64, count: u64) {
-        if self.msrs.len() < MOST_MSRS || self.msrs.contains_key(&number) {
+        if self.msrs.len() < MAX_MSRS || self.msrs.contains_key(&number) {
             *self.msrs.entry(number).or_default() += count;
         }
     }
@@ -104,15 +104,15 @@ mod tests {
 
     #[test]
     fn a_bit_that_is_not_set_is_a_group_that_changed() {
-        let mut one = Touches::default();
+        let mut touches = Touches::default();
         // As KVM has it that runs a guest once more: it always calls virtual interrupts and CR2 changed.
-        one.add(Some((Detail::VmcbClean, 0xfff & !(1 << 3) & !(1 << 9))));
-        one.add(Some((Detail::Msr, 0x1d9)));
-        one.add(None);
+        touches.add(Some((Detail::VmcbClean, 0xfff & !(1 << 3) & !(1 << 9))));
+        touches.add(Some((Detail::Msr, 0x1d9)));
+        touches.add(None);
         let mut other = Touches::default();
         // What isn't known yet is all new; bits beyond those that there are say nothing.
         other.add(Some((Detail::VmcbClean, 1 << 31)));
-        other.merge(&one);
+        other.merge(&touches);
         let (msrs, vmcb) = other.into_parts();
         assert_eq!(msrs, [(0x1d9, 1)]);
         assert_eq!(vmcb.runs, 2);

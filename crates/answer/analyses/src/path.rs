@@ -167,7 +167,7 @@ impl ExampleOf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     /// Which one.
-    pub of: ExampleOf,
+    pub kind: ExampleOf,
     /// Its steps, in order.
     pub steps: Vec<ExampleStep>,
     /// For each of its steps but the first, the place of the hop that ends with it.
@@ -227,8 +227,8 @@ pub struct Path {
 impl Path {
     /// The example of that kind.
     #[must_use]
-    pub fn example(&self, of: ExampleOf) -> Option<&Example> {
-        self.examples.iter().find(|one| one.of == of)
+    pub fn example(&self, kind: ExampleOf) -> Option<&Example> {
+        self.examples.iter().find(|example| example.kind == kind)
     }
 }
 
@@ -270,15 +270,15 @@ pub struct NoSuchEvent(
 pub fn paths(
     view: View<'_>,
     ends: &PathEnds,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Paths, NoSuchEvent> {
     let View { recordings, .. } = view;
     let events = Events::new(view, ends)?;
-    if let Some(paths) = guessed::paths(recordings, &events, tick) {
+    if let Some(paths) = guessed::paths(recordings, &events, progress) {
         return Ok(paths);
     }
     let machines = Machines::new(view);
-    let found = follow(recordings, &events, &machines, PathTable::default(), tick);
+    let found = follow(recordings, &events, &machines, PathTable::default(), progress);
     Ok(table::paths(found, &machines))
 }
 
@@ -338,12 +338,12 @@ impl<S: RequestSink, H: HandoverSink> TraceEventSink for RequestsAndHandovers<'_
 pub(crate) fn each_request<S: RequestSink>(
     host: &Recording,
     sink: S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> (RequestPass<S>, Vec<Vm>) {
     let recordings = std::slice::from_ref(host);
     let events = Events::of_hosts(recordings);
     let machines = Machines::new(View::on_own_clocks(recordings));
-    let found = follow(recordings, &events, &machines, sink, tick);
+    let found = follow(recordings, &events, &machines, sink, progress);
     (found, machines.into_vms())
 }
 
@@ -352,10 +352,10 @@ fn follow<S: RequestSink>(
     events: &Events,
     machines: &Machines<'_>,
     sink: S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> RequestPass<S> {
     let mut follower = Follower::new(events, machines, sink);
-    let pass = each_trace_event(recordings, &mut follower, tick);
+    let pass = each_trace_event(recordings, &mut follower, progress);
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     follower.finish(nanoseconds, pass.losses)
 }

@@ -41,7 +41,7 @@ const MACHINES: [(&str, Processor); 12] = [
 impl Processor {
     /// That of the machine on which a recording was made; None: nothing in it shows that.
     #[must_use]
-    pub fn of(recording: &Recording) -> Option<Self> {
+    pub fn of_recording(recording: &Recording) -> Option<Self> {
         Self::of_exits(ReasonNames::new(recording).isa(0))
             .or_else(|| Self::of_uname(recording.info().uname.as_deref()?))
             .or_else(|| Self::of_events(recording))
@@ -81,7 +81,8 @@ impl Processor {
 
     /// Events that one architecture alone has.
     fn of_events(recording: &Recording) -> Option<Self> {
-        let has = |system: &str| recording.formats().iter().any(|(_, one)| one.system() == system);
+        let has =
+            |system: &str| recording.formats().iter().any(|(_, format)| format.system() == system);
         (has("irq_vectors") || has("msr") || has("exceptions")).then_some(Self::X86)
     }
 }
@@ -92,10 +93,10 @@ mod tests {
 
     #[test]
     fn the_last_word_of_uname_is_the_machine() {
-        let of = |uname| Processor::of_uname(uname);
-        assert_eq!(of("Linux x86_64 6.1.0 aarch64"), Some(Processor::Arm));
-        assert_eq!(of("Linux host 5.10.0-amd64 x86_64\n"), Some(Processor::X86));
-        assert_eq!(of("Linux host 6.6 sparc64"), None);
-        assert_eq!(of(""), None);
+        let processor = |uname| Processor::of_uname(uname);
+        assert_eq!(processor("Linux x86_64 6.1.0 aarch64"), Some(Processor::Arm));
+        assert_eq!(processor("Linux host 5.10.0-amd64 x86_64\n"), Some(Processor::X86));
+        assert_eq!(processor("Linux host 6.6 sparc64"), None);
+        assert_eq!(processor(""), None);
     }
 }

@@ -180,7 +180,7 @@ impl SampledTime {
 
     /// Adds one of other samples: errors that don't depend on each other add up as their squares do.
     pub fn add(&mut self, other: &Self) {
-        let half = |one: u64, other: u64| (one as f64).hypot(other as f64) as u64;
+        let half = |ns: u64, other: u64| (ns as f64).hypot(other as f64) as u64;
         let below = half(self.ns - self.low_ns, other.ns - other.low_ns);
         let above = half(self.high_ns - self.ns, other.high_ns - other.ns);
         self.ns = self.ns.saturating_add(other.ns);
@@ -296,11 +296,11 @@ pub struct ProfileQuestion<'q> {
 pub fn profile(
     view: View<'_>,
     question: ProfileQuestion<'_>,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let ProfileQuestion { samples, given, stacks } = question;
     let View { recordings, .. } = view;
-    let mut found = Found::gather(view, samples, tick);
+    let mut found = Found::gather(view, samples, progress);
     found.give_symbols(given, recordings);
     rows_of(found, recordings, stacks)
 }
@@ -312,11 +312,11 @@ pub fn profile_of_instructions(
     view: View<'_>,
     question: ProfileQuestion<'_>,
     code_and_before: (&[Option<KernelCode>], usize),
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Profile {
     let ProfileQuestion { samples, given, stacks } = question;
     let View { recordings, .. } = view;
-    let mut found = Found::gather(view, samples, tick);
+    let mut found = Found::gather(view, samples, progress);
     found.give_symbols(given, recordings);
     found.kept_code = Some(code_and_before);
     rows_of(found, recordings, stacks)
@@ -362,15 +362,19 @@ fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestSt
                 profile.symbols.insert(vm.name.clone(), kernel.coverage());
             }
             let code = found.code(recording, Some(vm));
-            let of = VcpuRows { states, recording, guest, code, guest_stacks, grid: found.grid };
+            let vcpu_rows =
+                VcpuRows { states, recording, guest, code, guest_stacks, grid: found.grid };
             for vcpu in &vm.vcpus {
-                let strata = by_vcpu.remove(&VcpuRef::of(recording, vcpu)).unwrap_or_default();
-                of.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
+                let strata = by_vcpu.remove(&VcpuRef::new(recording, vcpu)).unwrap_or_default();
+                vcpu_rows.add(&vm.name, vcpu, strata, &mut reasons, &mut profile);
             }
         }
-        let own = |((of, thread), sum)| (usize::from(of) == recording).then_some((thread, sum));
+        let in_recording = |((thread_recording, thread), sum)| {
+            (usize::from(thread_recording) == recording).then_some((thread, sum))
+        };
         let Some(samples) = found.samples_of(recording) else { continue };
-        let sums = of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(own);
+        let sums =
+            of_threads.iter().map(|(whose, sum)| (*whose, sum.clone())).filter_map(in_recording);
         let code = found.code(recording, None);
         let grid = found.grid.as_ref();
         let threads = threads::threads(states, recording, samples, sums.collect(), &code, grid);

@@ -28,7 +28,7 @@ impl Recorded {
     /// What a recording in which these kinds of events were seen has events for.
     #[must_use]
     pub fn new(recording: &Recording, seen: KindSet) -> Self {
-        let enabled = Enabled::of(recording);
+        let enabled = Enabled::new(recording);
         let has = |kind| seen.contains(kind) || enabled.has(kind);
         let user = has(Kind::UserExit);
         Self {
@@ -54,7 +54,7 @@ impl Recorded {
 struct Enabled<'r>(Vec<&'r EventFormat>);
 
 impl<'r> Enabled<'r> {
-    fn of(recording: &'r Recording) -> Self {
+    fn new(recording: &'r Recording) -> Self {
         if !recording.formats_say_what_was_on() {
             return Self(Vec::new());
         }

@@ -72,22 +72,22 @@ pub struct Sensitivity {
 #[must_use]
 pub fn sensitivity(slices: &[DelaySlice], reasons: usize, a_block: usize) -> Sensitivity {
     let blocks = slices.chunks_exact(a_block.max(1));
-    let whole = slices.get(..slices.len() - blocks.remainder().len()).unwrap_or_default();
+    let block_slices = slices.get(..slices.len() - blocks.remainder().len()).unwrap_or_default();
     let of_reason = |reason| {
         let slopes: Vec<f64> = blocks.clone().filter_map(|block| slope(block, reason)).collect();
-        ReasonSensitivity::of(Estimate::of(&slopes), whole, reason)
+        ReasonSensitivity::new(Estimate::from_values(&slopes), block_slices, reason)
     };
     Sensitivity {
         reasons: (0..reasons).map(of_reason).collect(),
         blocks: blocks.len(),
-        without_progress: whole.iter().filter(|one| one.counts.progress == 0).count(),
-        foreign: whole.iter().map(|one| one.counts.foreign).fold(0, u64::saturating_add),
+        without_progress: block_slices.iter().filter(|slice| slice.counts.progress == 0).count(),
+        foreign: block_slices.iter().map(|slice| slice.counts.foreign).fold(0, u64::saturating_add),
     }
 }
 
 impl ReasonSensitivity {
-    fn of(slope: Option<Estimate>, all: &[DelaySlice], reason: usize) -> Self {
-        let free = Sums::of(all.iter().filter(|one| one.delay_ns.is_none()), reason);
+    fn new(slope: Option<Estimate>, all: &[DelaySlice], reason: usize) -> Self {
+        let free = Sums::from_slices(all.iter().filter(|slice| slice.delay_ns.is_none()), reason);
         let share = ratio(free.handled_ns, free.duration_ns).filter(|_| free.handled > 0.0);
         Self {
             slope,
@@ -102,8 +102,8 @@ impl ReasonSensitivity {
     }
 }
 
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+fn ratio(part: f64, total: f64) -> Option<f64> {
+    (total > 0.0).then(|| part / total)
 }
 
 /// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
@@ -123,12 +123,13 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
 
 /// `free` is what there was without delays.
 fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
-    let asked = |one: &DelaySlice| one.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
+    let delay_of = |slice: &DelaySlice| slice.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
     let slices = || all.iter().filter(|slice| is_about(slice, reason));
-    let mut delays: Vec<u64> = slices().map(asked).collect();
+    let mut delays: Vec<u64> = slices().map(delay_of).collect();
     delays.sort_unstable();
     delays.dedup();
-    let sums = |delay_ns| Sums::of(slices().filter(|one| asked(one) == delay_ns), reason);
+    let sums =
+        |delay_ns| Sums::from_slices(slices().filter(|slice| delay_of(slice) == delay_ns), reason);
     delays.into_iter().map(|delay_ns| sums(delay_ns).point(delay_ns, free)).collect()
 }
 
@@ -145,13 +146,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn of<'s>(slices: impl Iterator<Item = &'s DelaySlice>, reason: usize) -> Self {
-        slices.fold(Self::default(), |sums, one| {
-            let counts = one.counts.of_reason(reason);
+    fn from_slices<'s>(slices: impl Iterator<Item = &'s DelaySlice>, reason: usize) -> Self {
+        slices.fold(Self::default(), |sums, slice| {
+            let counts = slice.counts.of_reason(reason);
             Self {
                 slices: sums.slices + 1,
-                duration_ns: sums.duration_ns + one.duration_ns as f64,
-                units: sums.units + one.counts.progress as f64,
+                duration_ns: sums.duration_ns + slice.duration_ns as f64,
+                units: sums.units + slice.counts.progress as f64,
                 delayed: sums.delayed.saturating_add(counts.delayed),
                 delay_ns: sums.delay_ns + counts.delay_ns as f64,
                 handled: sums.handled + counts.handled as f64,
@@ -239,16 +240,16 @@ mod tests {
     #[test]
     fn a_free_exit_gains_its_share_of_the_time_times_the_slope() {
         let found = sensitivity(&blocks(20, (10_000.0, 2.0, 1.0), 0.0), 1, A_BLOCK);
-        let one = &found.reasons[0];
+        let reason = &found.reasons[0];
         // Two exits of 1.5 us in a unit of 10 us, which grows by a tenth in the mean of all blocks.
-        let gain = one.max_gain.unwrap().mean;
+        let gain = reason.max_gain.unwrap().mean;
         assert!((gain - 0.3 / 1.105).abs() < 0.005, "{gain}");
-        assert_eq!(one.exit_ns, Some(1_500.0));
-        assert!((one.exits_a_unit.unwrap() - 2.0).abs() < 1e-9);
-        let delays: Vec<u64> = one.points.iter().map(|point| point.delay_ns).collect();
+        assert_eq!(reason.exit_ns, Some(1_500.0));
+        assert!((reason.exits_a_unit.unwrap() - 2.0).abs() < 1e-9);
+        let delays: Vec<u64> = reason.points.iter().map(|point| point.delay_ns).collect();
         assert_eq!(delays, [0, 1_000, 2_000, 5_000]);
-        assert_eq!(one.points[0].paid, None);
-        assert!((one.points[3].paid.unwrap() - 1.0).abs() < 0.01, "{:?}", one.points[3]);
+        assert_eq!(reason.points[0].paid, None);
+        assert!((reason.points[3].paid.unwrap() - 1.0).abs() < 0.01, "{:?}", reason.points[3]);
     }
 
     /// Slices whose exits had the same delay as those without: nothing can be said, and no number is made up.
@@ -256,22 +257,25 @@ mod tests {
     fn what_cannot_be_known_is_no_number() {
         let mut slices = blocks(3, (10_000.0, 1.0, 1.0), 0.0);
         for slice in &mut slices {
-            let of = &mut slice.counts.by_reason[0];
-            (of.delayed, of.delay_ns) = (7, slice.counts.progress * 100);
+            let counts = &mut slice.counts.by_reason[0];
+            (counts.delayed, counts.delay_ns) = (7, slice.counts.progress * 100);
         }
-        let one = &sensitivity(&slices, 1, A_BLOCK).reasons[0];
-        assert!(one.points.iter().all(|point| point.paid.is_none_or(f64::is_finite)), "{one:?}");
-        assert_eq!(one.points[0].paid, None);
-        assert!(one.slope.is_none_or(|slope| slope.mean.is_finite()), "{one:?}");
+        let reason = &sensitivity(&slices, 1, A_BLOCK).reasons[0];
+        assert!(
+            reason.points.iter().all(|point| point.paid.is_none_or(f64::is_finite)),
+            "{reason:?}"
+        );
+        assert_eq!(reason.points[0].paid, None);
+        assert!(reason.slope.is_none_or(|slope| slope.mean.is_finite()), "{reason:?}");
     }
 
     /// A workload that got faster in slices with longer exits, by chance: nothing is gained by shorter ones, and nothing lost.
     #[test]
     fn nothing_is_gained_is_not_less_than_nothing() {
         let found = sensitivity(&blocks(20, (10_000.0, 2.0, -0.2), 0.05), 1, A_BLOCK);
-        let one = &found.reasons[0];
-        assert!(one.slope.unwrap().mean < 0.0);
-        let gain = one.max_gain.unwrap();
+        let reason = &found.reasons[0];
+        assert!(reason.slope.unwrap().mean < 0.0);
+        let gain = reason.max_gain.unwrap();
         assert!(gain.mean >= 0.0 && gain.low >= Some(0.0) && gain.high >= Some(0.0), "{gain:?}");
     }
 
@@ -285,7 +289,7 @@ mod tests {
     #[test]
     fn without_progress_or_delayed_exits_nothing_is_said() {
         let mut slices = blocks(2, (10_000.0, 1.0, 1.0), 0.0);
-        slices.iter_mut().for_each(|one| one.counts.progress = 0);
+        slices.iter_mut().for_each(|slice| slice.counts.progress = 0);
         let found = sensitivity(&slices, 1, A_BLOCK);
         assert_eq!((found.reasons[0].slope, found.without_progress), (None, 8));
         let slices = blocks(2, (10_000.0, 0.0, 1.0), 0.0);

@@ -117,8 +117,9 @@ pub fn states_by_thread<S: StateSink + Default>(
     progress: &(dyn Fn(u64) + Sync),
 ) -> States {
     let View { recordings, guests } = view;
-    let is_alone =
-        |one: &Recording| one.peer().is_none() && has_one_buffer(one) && one.damage().is_empty();
+    let is_alone = |recording: &Recording| {
+        recording.peer().is_none() && has_one_buffer(recording) && recording.damage().is_empty()
+    };
     if !guests.is_empty() || !recordings.iter().all(is_alone) {
         return states(view, sink, progress);
     }
@@ -141,23 +142,23 @@ pub fn states_by_thread<S: StateSink + Default>(
 fn has_one_buffer(recording: &Recording) -> bool {
     let mut buffers = recording.streams().iter().map(sources::Stream::buffer);
     let first = buffers.next();
-    buffers.all(|one| Some(one) == first)
+    buffers.all(|buffer| Some(buffer) == first)
 }
 
 /// The states of recordings that have been read.
 fn states_of<S: StateSink>(view: View<'_>, pass: Pass<'_, S>, events: TraceEventPass) -> States {
     let View { recordings, .. } = view;
-    let left = pass.finish(&events.spans_ns);
-    let pairs = recordings.iter().zip(&left.vcpus);
+    let outcome = pass.finish(&events.spans_ns);
+    let pairs = recordings.iter().zip(&outcome.vcpus);
     let vms = pairs.map(|(recording, vcpus)| group_vms(recording, vcpus)).collect();
-    let seen = recordings.iter().zip(&left.seen);
+    let seen = recordings.iter().zip(&outcome.seen);
     States {
-        vcpus: left.vcpus,
+        vcpus: outcome.vcpus,
         vms,
         recorded: seen.map(|(recording, &seen)| Recorded::new(recording, seen)).collect(),
-        guest_events: left.guest_events,
-        placed: left.placed,
-        makers: left.makers,
+        guest_events: outcome.guest_events,
+        placed: outcome.placed,
+        makers: outcome.makers,
         pass: events,
     }
 }

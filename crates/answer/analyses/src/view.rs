@@ -30,7 +30,7 @@ impl<'s> View<'s> {
     /// What the machine of a recording is called.
     #[must_use]
     pub fn machine(self, at: usize) -> MachineName {
-        MachineName::of(at, self.recordings, self.guests)
+        MachineName::for_recording(at, self.recordings, self.guests)
     }
 
     /// What the machine of each recording is called.

@@ -46,11 +46,13 @@ pub struct Virtio {
 
 /// What the queues of the guests among `recordings` did; `guests` says which is whose. `tick` gets the bytes done.
 #[must_use]
-pub fn virtio(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Virtio {
+pub fn virtio(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Virtio {
     let View { recordings, guests } = view;
     let mut sink = VirtioSink::new(recordings);
-    let pass = each_trace_event(recordings, &mut sink, tick);
-    let vm = |at: usize| guests.iter().find(|one| one.guest == at).map(|one| one.vm.clone());
+    let pass = each_trace_event(recordings, &mut sink, progress);
+    let vm = |at: usize| {
+        guests.iter().find(|alignment| alignment.guest == at).map(|alignment| alignment.vm.clone())
+    };
     Virtio {
         queues: sink.queues.finish(),
         vms: (0..recordings.len()).map(vm).collect(),
@@ -76,7 +78,7 @@ impl VirtioSink {
         let has_queues = |recording: &Recording| {
             recording.formats().iter().any(|(_, format)| is_of_queue(format))
         };
-        let orders = recordings.iter().map(|one| one.abi().order).collect();
+        let orders = recordings.iter().map(|recording| recording.abi().order).collect();
         Self {
             with_queues: recordings.iter().map(has_queues).collect(),
             queues: Queues::new(orders),
@@ -113,7 +115,7 @@ impl TraceEventSink for VirtioSink {
         match kind(event.tag) {
             Some(Kind::Add) => {
                 if let Some(fields) = self.parts.complete(event)
-                    && let Some(buffer) = AddedBuffer::of(&fields)
+                    && let Some(buffer) = AddedBuffer::from_fields(&fields)
                 {
                     self.add(event, buffer);
                 }

@@ -15,8 +15,8 @@ mod code;
 mod devices;
 mod events;
 mod exits;
-mod kin;
 mod loss_log;
+mod process_groups;
 mod split;
 mod sums;
 mod threads;
@@ -37,10 +37,10 @@ use timeline::{Detail, Losses, Vm, group_vms};
 
 use self::activity::Call;
 use self::calls::CallNumbers;
-use self::events::{Sign, concerns_cycles, is_call, sign, wanted};
+use self::events::{VmmEvent, concerns_cycles, is_call, sign, wanted};
 use self::exits::{ExitSplitter, GroupKey, GroupSum};
-use self::kin::Kin;
 use self::loss_log::LossLog;
+use self::process_groups::ProcessGroups;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
 use crate::profile::{StackFunctions, ThreadSamples};
@@ -177,12 +177,12 @@ pub fn vmm(
     processes: &HashMap<u32, u32>,
     devices: &VmDevices,
     samples: &[Option<Samples>],
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vmm {
     let samples = ThreadSamples::new(std::slice::from_ref(recording), samples);
     let has_samples = samples.are_there();
     let mut pass = Pass::new(recording, samples);
-    let mut found = each_trace_event(std::slice::from_ref(recording), &mut pass, tick);
+    let mut found = each_trace_event(std::slice::from_ref(recording), &mut pass, progress);
     let span_ns = found.spans_ns.pop().flatten();
     let mut event_ids = found.event_ids.pop().unwrap_or_default().into_iter();
     let has_calls = event_ids.any(|id| recording.formats().by_id(id).is_some_and(is_call));
@@ -227,7 +227,7 @@ pub fn vmm(
         answer.threads(pass.threads, &owners, &mut locks, &mut all);
     }
     answer.locks(locks, &mut all);
-    all.calls.sort_by_key(|one| std::cmp::Reverse(one.sum.running_ns + one.sum.waited_ns));
+    all.calls.sort_by_key(|call| std::cmp::Reverse(call.sum.running_ns + call.sum.waited_ns));
     all
 }
 
@@ -242,7 +242,7 @@ struct Pass<'s> {
     exits: ExitSplitter<'s>,
     threads: FxHashMap<u32, ThreadClock>,
     losses: LossLog,
-    kin: Kin,
+    kin: ProcessGroups,
 }
 
 impl<'s> Pass<'s> {
@@ -253,11 +253,11 @@ impl<'s> Pass<'s> {
         Self {
             recording,
             cycles: VcpuCycles::default(),
-            numbers: CallNumbers::of(isa),
+            numbers: CallNumbers::for_isa(isa),
             exits: ExitSplitter::new(samples),
             threads: FxHashMap::default(),
             losses: LossLog::default(),
-            kin: Kin::default(),
+            kin: ProcessGroups::default(),
         }
     }
 
@@ -324,23 +324,23 @@ impl WantsTraceEvents for Pass<'_> {
 impl TraceEventSink for Pass<'_> {
     fn event(&mut self, event: &TraceEvent) {
         match sign(event) {
-            Sign::Enters(number, arguments) => {
+            VmmEvent::Enters(number, arguments) => {
                 let call = Call::new(self.numbers, number, arguments);
                 self.mark(event, |thread| thread.enters(call));
             }
-            Sign::Leaves => self.mark(event, |thread| thread.progress.leaves()),
-            Sign::Handler => self.mark(event, |thread| thread.progress.handler()),
-            Sign::ToUser => self.mark(event, |thread| thread.progress.returns()),
-            Sign::Exits => self.exits.exits(event.thread),
-            Sign::About(detail, value) => self.exits.about(event.thread, detail, value),
-            Sign::Wakes(woken) => self.wakes(woken, event),
-            Sign::Switches { from, sleeps, to } => self.switches(event, from, sleeps, to),
-            Sign::Ends(thread) => {
+            VmmEvent::Leaves => self.mark(event, |thread| thread.progress.leaves()),
+            VmmEvent::Handler => self.mark(event, |thread| thread.progress.handler()),
+            VmmEvent::ReturnToUser => self.mark(event, |thread| thread.progress.returns()),
+            VmmEvent::Exits => self.exits.exits(event.thread),
+            VmmEvent::About(detail, value) => self.exits.about(event.thread, detail, value),
+            VmmEvent::Wakes(woken) => self.wakes(woken, event),
+            VmmEvent::Switches { from, sleeps, to } => self.switches(event, from, sleeps, to),
+            VmmEvent::Ends(thread) => {
                 if let Some(thread) = self.known_thread(thread) {
                     thread.ends(event.stamp_ns);
                 }
             }
-            Sign::Other => {}
+            VmmEvent::Other => {}
         }
         if concerns_cycles(event.tag) {
             self.cycles.event(event, &mut self.exits);
@@ -375,11 +375,11 @@ impl Answer<'_> {
         let homes = VmsByVcpu::new(self.vms);
         for (key, sum) in groups {
             let Some(vm) = homes.place(key.vcpu) else { continue };
-            let of = by_vm.entry((vm, GroupKey { vcpu: 0, ..key })).or_default();
-            of.exits += sum.exits;
-            of.split += sum.split;
-            sum.calls.iter().for_each(|(key, sum)| of.calls.entry(*key).or_default().add(sum));
-            sum.code.iter().for_each(|(key, count)| *of.code.entry(*key).or_default() += count);
+            let vm_sum = by_vm.entry((vm, GroupKey { vcpu: 0, ..key })).or_default();
+            vm_sum.exits += sum.exits;
+            vm_sum.split += sum.split;
+            sum.calls.iter().for_each(|(key, sum)| vm_sum.calls.entry(*key).or_default().add(sum));
+            sum.code.iter().for_each(|(key, count)| *vm_sum.code.entry(*key).or_default() += count);
         }
         let mut rows: Vec<((usize, GroupKey), GroupSum)> = by_vm.into_iter().collect();
         rows.sort_by_key(|(_, sum)| {
@@ -402,14 +402,14 @@ impl Answer<'_> {
             all.code.extend(code::of_exits(at, &sum.split, &sum.code, functions));
             self.calls(CalledBy::Exits(at), sum.calls, all);
         }
-        all.code.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.samples)));
+        all.code.sort_by_key(|code| std::cmp::Reverse((code.time_ns, code.samples)));
     }
 
     /// The device that exits were about; guests inside guests have addresses of their own.
     fn device(&self, vm: usize, key: &GroupKey) -> Option<String> {
         let about = key.about.filter(|_| key.level == 1)?;
         let process = self.processes.get(vm).copied().flatten()?;
-        self.devices.of(process, about).map(str::to_owned)
+        self.devices.name_at(process, about).map(str::to_owned)
     }
 
     fn calls(&self, by: CalledBy, calls: FxHashMap<CallKey, CallSum>, all: &mut Vmm) {
@@ -443,12 +443,12 @@ impl Answer<'_> {
     ) {
         let vcpus = self.vms.iter().flat_map(|vm| &vm.vcpus);
         let vcpus: FxHashSet<u32> = vcpus.map(|vcpu| vcpu.thread).collect();
-        let mut own: Vec<(u32, ThreadClock)> = threads
+        let mut clocks: Vec<(u32, ThreadClock)> = threads
             .into_iter()
             .filter(|(tid, _)| owners.contains_key(tid) && !vcpus.contains(tid))
             .collect();
-        own.sort_by_key(|(tid, one)| (std::cmp::Reverse(one.split.cpu_ns()), *tid));
-        for (tid, clock) in own {
+        clocks.sort_by_key(|(tid, clock)| (std::cmp::Reverse(clock.split.cpu_ns()), *tid));
+        for (tid, clock) in clocks {
             let Some(&vm) = owners.get(&tid) else { continue };
             for (key, sum) in clock.locks {
                 locks.entry((vm, key)).or_default().merge(sum);
@@ -471,8 +471,8 @@ impl Answer<'_> {
             longest_ns: sum.longest_ns,
         };
         all.locks = locks.into_iter().map(lock).collect();
-        all.locks.sort_by_key(|one| {
-            std::cmp::Reverse((one.exits_waited_ns, one.threads_waited_ns, one.waits))
+        all.locks.sort_by_key(|lock| {
+            std::cmp::Reverse((lock.exits_waited_ns, lock.threads_waited_ns, lock.waits))
         });
     }
 
@@ -481,7 +481,7 @@ impl Answer<'_> {
     }
 
     fn named(&self, tid: u32) -> NamedThread {
-        let of_events = self.names.and_then(|names| names.of(tid));
+        let of_events = self.names.and_then(|names| names.get(tid));
         let name = of_events.or_else(|| self.recording.comm(tid)).map(str::to_owned);
         NamedThread { tid, name }
     }

@@ -6,8 +6,8 @@ use timeline::{Vm, VmVcpu, find_vcpus, group_vms};
 
 /// The VMs of `recording`; `tick` hears of the bytes done.
 #[must_use]
-pub fn find_vms(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
-    group_vms(recording, &find_vcpus(recording, tick))
+pub fn find_vms(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
+    group_vms(recording, &find_vcpus(recording, progress))
 }
 
 /// VMs by the indexes of their vCPUs: there may be as many as a recording has threads.
@@ -26,7 +26,7 @@ impl<'v> VmsByVcpu<'v> {
     }
 
     /// The VM that a vCPU belongs to, and what it is there.
-    pub(crate) fn of(&self, vcpu: usize) -> Option<(&'v Vm, &'v VmVcpu)> {
+    pub(crate) fn find(&self, vcpu: usize) -> Option<(&'v Vm, &'v VmVcpu)> {
         self.0.get(&vcpu).map(|(_, vm, vcpu)| (*vm, *vcpu))
     }
 

@@ -17,14 +17,14 @@ impl Scene {
     pub(crate) fn find_calls(
         &mut self,
         recordings: &[sources::Recording],
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) {
-        for (recording, one) in recordings.iter().enumerate() {
+        for (recording, source) in recordings.iter().enumerate() {
             if self.has_calls.get(recording) != Some(&true) {
                 continue;
             }
             let mut threads = Threads::default();
-            calls(one, &NO_STACKS, &mut threads, tick);
+            calls(source, &NO_STACKS, &mut threads, progress);
             let mut threads: Vec<_> = threads.0.into_iter().collect();
             // Those with most calls first.
             threads.sort_unstable_by_key(|&(thread, count)| (u64::MAX - count, thread));
@@ -61,12 +61,12 @@ impl CallSink for Threads {
 pub(crate) fn write_calls<W: TimelineWriter>(
     walk: &mut Walk<'_, W>,
     recordings: &[sources::Recording],
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) {
-    for (recording, one) in recordings.iter().enumerate() {
-        if walk.scene.calls.keys().any(|(of, ..)| *of == recording) {
+    for (recording, source) in recordings.iter().enumerate() {
+        if walk.scene.calls.keys().any(|(index, ..)| *index == recording) {
             let titles = FxHashMap::default();
-            calls(one, &NO_STACKS, &mut Slices { walk, recording, titles }, tick);
+            calls(source, &NO_STACKS, &mut Slices { walk, recording, titles }, progress);
         }
     }
 }

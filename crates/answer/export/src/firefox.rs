@@ -114,9 +114,10 @@ impl<W: Write + Send> TimelineWriter for FirefoxWriter<W> {
     fn slice(&mut self, track: usize, slice: &Slice<'_>) -> io::Result<()> {
         let data = self.data.keep(STATE, slice.args, true);
         let Some(track) = self.tracks.get_mut(track) else { return Ok(()) };
-        let (name, state) = (track.strings.of(slice.name), track.strings.of(slice.category));
+        let (name, state) =
+            (track.strings.intern(slice.name), track.strings.intern(slice.category));
         let (from_ns, to_ns) = (slice.from_ns, Some(slice.to_ns));
-        let category = categories::of(slice.category);
+        let category = categories::index_of(slice.category);
         track.marks.push(Mark { from_ns, to_ns, name, state, category, data });
         Ok(())
     }
@@ -127,8 +128,8 @@ impl<W: Write + Send> TimelineWriter for FirefoxWriter<W> {
         let fields = String::from_utf8_lossy(&fields).into_owned();
         let data = self.data.keep(EVENT, &[("fields", crate::Arg::Text(&fields))], false);
         let Some(track) = self.tracks.get_mut(track) else { return Ok(()) };
-        let (name, state) = (track.strings.of(instant.name), 0);
-        let category = categories::of(instant.category);
+        let (name, state) = (track.strings.intern(instant.name), 0);
+        let category = categories::index_of(instant.category);
         let from_ns = instant.stamp_ns;
         track.marks.push(Mark { from_ns, to_ns: None, name, state, category, data });
         Ok(())

@@ -30,8 +30,8 @@ pub(crate) fn members(out: &mut impl Write, args: &Args<'_>) -> io::Result<()> {
 /// Writes a time in units of 10^`digits` ns, exactly.
 pub(crate) fn scaled(out: &mut impl Write, ns: u64, digits: usize) -> io::Result<()> {
     let unit = 10_u64.saturating_pow(digits as u32);
-    let (whole, rest) = (ns / unit, ns % unit);
-    if rest == 0 { write!(out, "{whole}") } else { write!(out, "{whole}.{rest:0digits$}") }
+    let (integer, rest) = (ns / unit, ns % unit);
+    if rest == 0 { write!(out, "{integer}") } else { write!(out, "{integer}.{rest:0digits$}") }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(crate) fn each_raw<S: RawSink>(
     recordings: &[Recording],
     wanted: &dyn Fn(usize, &EventFormat) -> bool,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) {
     let mut inputs = Vec::new();
     let mut owners = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn each_raw<S: RawSink>(
         Decoder { owners: &owners, wanted: recordings.iter().enumerate().map(formats).collect() };
     let mut consumer =
         Consumer { recordings, inputs: &inputs, owners: &owners, sink, spent: vec![] };
-    rounds::run(&inputs, &decoder, &mut consumer, tick);
+    rounds::run(&inputs, &decoder, &mut consumer, progress);
 }
 
 /// An event in a batch: its bytes end at `end`.
@@ -81,7 +81,7 @@ struct BatchedEvent {
 /// The wanted events of a block.
 #[derive(Debug, Default)]
 struct RawBatch {
-    kept: Vec<BatchedEvent>,
+    events: Vec<BatchedEvent>,
     bytes: Vec<u8>,
     lost: Vec<(u64, Missed)>,
     last_ns: Option<u64>,
@@ -89,7 +89,7 @@ struct RawBatch {
 
 impl Batch for RawBatch {
     fn clear(&mut self) {
-        self.kept.clear();
+        self.events.clear();
         self.bytes.clear();
         self.lost.clear();
         self.last_ns = None;
@@ -135,7 +135,12 @@ impl Decode for Decoder<'_> {
                 if wanted.get(usize::from(id)) == Some(&true) {
                     batch.bytes.extend_from_slice(payload);
                     let thread = pid_at.read(payload, order).unwrap_or(0) as u32;
-                    batch.kept.push(BatchedEvent { stamp_ns, thread, id, end: batch.bytes.len() });
+                    batch.events.push(BatchedEvent {
+                        stamp_ns,
+                        thread,
+                        id,
+                        end: batch.bytes.len(),
+                    });
                 }
             });
         }
@@ -162,7 +167,7 @@ impl<S: RawSink> Consume<RawBatch> for Consumer<'_, '_, S> {
             self.sink.lost(owner, stream.cpu(), *stamp_ns, *missed);
         }
         let mut begin = 0;
-        for &BatchedEvent { stamp_ns, thread, id, end } in &batch.kept {
+        for &BatchedEvent { stamp_ns, thread, id, end } in &batch.events {
             let payload = batch.bytes.get(begin..end).unwrap_or(&[]);
             begin = end;
             let Some(format) = recording.formats().by_id(id) else { continue };

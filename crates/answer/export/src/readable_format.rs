@@ -35,8 +35,8 @@ struct Rest<'t> {
 impl Rest<'_> {
     /// Takes some bytes as they are.
     fn take(&mut self, bytes: usize) {
-        let (taken, rest) = self.text.split_at_checked(bytes).unwrap_or((self.text, ""));
-        self.out.push_str(taken);
+        let (prefix, rest) = self.text.split_at_checked(bytes).unwrap_or((self.text, ""));
+        self.out.push_str(prefix);
         self.text = rest;
     }
 
@@ -73,8 +73,8 @@ impl Rest<'_> {
 /// Bytes of the string literal that a text begins with.
 fn literal_len(text: &str) -> usize {
     let mut is_escaped = false;
-    for (at, one) in text.char_indices().skip(1) {
-        match one {
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             '"' => return at + 1,
@@ -87,7 +87,10 @@ fn literal_len(text: &str) -> usize {
 /// The field that a text ends with: `REC->name`.
 fn operand(text: &str) -> &str {
     let name_at = |text: &str| {
-        text.trim_end_matches(|one: char| one.is_ascii_alphanumeric() || one == '_').len()
+        text.trim_end_matches(|character: char| {
+            character.is_ascii_alphanumeric() || character == '_'
+        })
+        .len()
     };
     let field = name_at(text);
     let record = text.get(..field).and_then(|before| before.strip_suffix("->"));
@@ -102,7 +105,7 @@ mod tests {
     #[test]
     fn what_libtraceevent_does_not_take_has_its_longer_form() {
         let made = |print: &str| readable(&format!("name: e\nprint fmt: {print}\n")).into_owned();
-        let whole = |print: &str| format!("name: e\nprint fmt: {print}\n");
+        let format_text = |print: &str| format!("name: e\nprint fmt: {print}\n");
         for (print, expected) in [
             (
                 r#""%s %d", REC->name ?: "UNKN", REC->x"#,
@@ -118,7 +121,7 @@ mod tests {
             (r#""%s", { 1, "a" }, {"#, r#""%s", { 1, "a" }, {"#),
             (r#""open"#, r#""open"#),
         ] {
-            assert_eq!(made(print), whole(expected));
+            assert_eq!(made(print), format_text(expected));
         }
         assert_eq!(readable("name: e\n"), "name: e\n");
     }

@@ -60,7 +60,7 @@ pub(crate) struct Pages<'a> {
     pages: Vec<u8>,
     given: usize,
     done: bool,
-    pub(crate) taken: StreamOutcome,
+    pub(crate) outcome: StreamOutcome,
 }
 
 impl<'a> Pages<'a> {
@@ -73,7 +73,7 @@ impl<'a> Pages<'a> {
             pages: Vec::new(),
             given: 0,
             done: false,
-            taken: StreamOutcome::default(),
+            outcome: StreamOutcome::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Pages<'a> {
         let Part { recording, stream, .. } = self.part;
         if self.next_block >= stream.block_count() {
             self.writer.flush(&mut self.pages);
-            self.taken.lost_at_end = self.writer.pending_loss() != Missed::Nothing;
+            self.outcome.lost_at_end = self.writer.pending_loss() != Missed::Nothing;
             self.done = true;
             return;
         }
@@ -106,7 +106,7 @@ impl<'a> Pages<'a> {
     }
 
     fn damage(&mut self) {
-        self.taken.damaged += 1;
+        self.outcome.damaged += 1;
         self.writer.missed(Missed::Unknown);
     }
 
@@ -115,8 +115,8 @@ impl<'a> Pages<'a> {
         let Ok(page) = Page::parse(bytes, layout) else { return self.damage() };
         let mut events = 0;
         let sound = page.for_each(|_| events += 1).is_ok();
-        self.taken.events += events;
-        self.taken.damaged += u64::from(!sound);
+        self.outcome.events += events;
+        self.outcome.damaged += u64::from(!sound);
         self.pages.extend_from_slice(bytes);
         // The last page of a file may be cut after its data.
         let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
@@ -132,7 +132,7 @@ impl<'a> Pages<'a> {
             self.writer.missed(packet.missed);
         }
         let (order, type_at) = (recording.abi().order, recording.formats().type_at());
-        let (writer, pages, taken) = (&mut self.writer, &mut self.pages, &mut self.taken);
+        let (writer, pages, outcome) = (&mut self.writer, &mut self.pages, &mut self.outcome);
         let result = packet.for_each(|Record { stamp, payload }| {
             let stamp_ns = correction.ns(stamp, cpu);
             let id = type_at.read(payload, order).unwrap_or(0) as u16;
@@ -141,9 +141,9 @@ impl<'a> Pages<'a> {
             }
             let stamp = if corrected { stamp_ns } else { stamp };
             match writer.push(stamp, payload, pages) {
-                Ok(()) => taken.events += 1,
+                Ok(()) => outcome.events += 1,
                 // No page of this size held it; what claims so is damaged.
-                Err(_) => taken.damaged += 1,
+                Err(_) => outcome.damaged += 1,
             }
         });
         if result.is_err() {

@@ -98,8 +98,13 @@ pub struct Scene {
 
 /// By recording: whether calls are in it together with their returns.
 fn has_calls(recordings: &[Recording], found: &States) -> Vec<bool> {
-    let tracer = |(at, one)| tracer_recorded(one, at, &found.pass);
-    recordings.iter().enumerate().map(tracer).map(|one| one == Some(CallTracer::Graph)).collect()
+    let tracer = |(at, recording)| tracer_recorded(recording, at, &found.pass);
+    recordings
+        .iter()
+        .enumerate()
+        .map(tracer)
+        .map(|tracer| tracer == Some(CallTracer::Graph))
+        .collect()
 }
 
 /// What spans say of tracks.
@@ -133,23 +138,27 @@ impl Scene {
     /// Finds the tracks of recordings. With `own_scheduling` the format
     /// shows that of one host by itself.
     #[must_use]
-    pub fn find(view: View<'_>, own_scheduling: bool, tick: &(dyn Fn(u64) + Sync)) -> Self {
+    pub fn find(view: View<'_>, own_scheduling: bool, progress: &(dyn Fn(u64) + Sync)) -> Self {
         let View { recordings, .. } = view;
         let machines: Vec<MachineName> = view.machines().collect();
         let mut survey = Survey::default();
-        let found = states_by_thread(view, &mut survey, tick);
+        let found = states_by_thread(view, &mut survey, progress);
         for (at, recording) in recordings.iter().enumerate() {
             survey.cpus.extend(recording.streams().iter().map(|stream| (at, stream.cpu())));
         }
         let spans = found.pass.spans_ns.iter().flatten();
-        let span_ns = spans.copied().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let span_ns =
+            spans.copied().reduce(|span, other| (span.0.min(other.0), span.1.max(other.1)));
         let mut scene = Self {
             groups: Vec::new(),
             tracks: Vec::new(),
             span_ns: span_ns.map(|(from_ns, to_ns)| from_ns..=to_ns),
-            sources: recordings.iter().map(|one| one.path().display().to_string()).collect(),
-            unames: recordings.iter().map(|one| one.info().uname.clone()).collect(),
-            clocks: recordings.iter().map(|one| one.info().clock.clone()).collect(),
+            sources: recordings
+                .iter()
+                .map(|recording| recording.path().display().to_string())
+                .collect(),
+            unames: recordings.iter().map(|recording| recording.info().uname.clone()).collect(),
+            clocks: recordings.iter().map(|recording| recording.info().clock.clone()).collect(),
             losses: found.pass.losses.clone(),
             scheduled: machines.iter().position(|machine| own_scheduling && !machine.is_guest),
             machines,
@@ -254,7 +263,7 @@ impl Scene {
     pub fn thread_name(&self, recording: usize, thread: u32) -> &str {
         match thread {
             0 => "idle",
-            _ => self.names.get(recording).and_then(|names| names.of(thread)).unwrap_or("thread"),
+            _ => self.names.get(recording).and_then(|names| names.get(thread)).unwrap_or("thread"),
         }
     }
 
@@ -284,8 +293,11 @@ impl Scene {
 
     /// The track of a thread: that of the vCPU that it is, or its own.
     pub(crate) fn of_thread(&self, recording: usize, thread: u32) -> Option<usize> {
-        let of = |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
-        of(&self.by_thread).or_else(|| of(&self.tasks)).or_else(|| of(&self.threads))
+        let track_in =
+            |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
+        track_in(&self.by_thread)
+            .or_else(|| track_in(&self.tasks))
+            .or_else(|| track_in(&self.threads))
     }
 
     /// The track on which an event of a thread is shown: that of its vCPU, its own, or its CPU's.
@@ -314,9 +326,9 @@ impl Fact {
 impl Scene {
     /// What formats with a place for it say of a recording: where it is from, and what it lost.
     pub(crate) fn facts(&self, recording: usize) -> Vec<(&'static str, Fact)> {
-        let text = |of: Option<&str>| of.map(|text| Fact::Text(text.to_owned()));
+        let text = |value: Option<&str>| value.map(|text| Fact::Text(text.to_owned()));
         let losses = self.losses.get(recording);
-        let number = |of: fn(&Losses) -> u64| Some(Fact::Number(losses.map_or(0, of)));
+        let number = |count_of: fn(&Losses) -> u64| Some(Fact::Number(losses.map_or(0, count_of)));
         let facts = [
             ("file", text(self.sources.get(recording).map(String::as_str))),
             ("machine", text(Some(&self.machine(recording).name))),

@@ -68,7 +68,7 @@ impl TraceDatExport<'_> {
     ///
     /// # Errors
     /// When `out` can't be written, or texts of the recording are too long for the format.
-    pub fn write<W: Write + Seek>(&self, out: W, tick: &dyn Fn(u64)) -> io::Result<Written> {
+    pub fn write<W: Write + Seek>(&self, out: W, progress: &dyn Fn(u64)) -> io::Result<Written> {
         let ids = self.ids();
         let contents = self.contents();
         let mut writer = TraceDatWriter::new(out, &contents)?;
@@ -81,10 +81,10 @@ impl TraceDatExport<'_> {
                 let part = Part { recording, stream, ids: ids.as_ref(), filter, corrected };
                 let mut pages = Pages::new(part);
                 writer.write_cpu(&buffer.name, stream.cpu(), &mut pages)?;
-                written.events += pages.taken.events;
-                written.damaged += pages.taken.damaged;
-                written.losses_at_end += u64::from(pages.taken.lost_at_end);
-                tick(stream.stored_len());
+                written.events += pages.outcome.events;
+                written.damaged += pages.outcome.damaged;
+                written.losses_at_end += u64::from(pages.outcome.lost_at_end);
+                progress(stream.stored_len());
             }
         }
         writer.finish()?;
@@ -135,9 +135,9 @@ impl TraceDatExport<'_> {
             all.filter(|(_, format)| self.filter.compile(format, self.recording.abi()).is_some());
         let wanted: HashSet<(&str, &str)> =
             wanted.map(|(_, format)| (format.system(), format.name())).collect();
-        formats.events.retain(|one| {
-            let name = one.text.lines().next().and_then(|line| line.strip_prefix("name: "));
-            name.is_none_or(|name| wanted.contains(&(&*one.system, name.trim())))
+        formats.events.retain(|format| {
+            let name = format.text.lines().next().and_then(|line| line.strip_prefix("name: "));
+            name.is_none_or(|name| wanted.contains(&(&*format.system, name.trim())))
         });
     }
 
@@ -156,8 +156,9 @@ impl TraceDatExport<'_> {
             let of_whole = option.id == id::CPUSTAT && !self.is_whole();
             KEPT.contains(&option.id) && !of_times && !of_whole
         };
-        let kept = options.iter().filter(keeps);
-        let mut options: Vec<_> = kept.map(|option| (option.id, option.data.clone())).collect();
+        let kept_options = options.iter().filter(keeps);
+        let mut options: Vec<_> =
+            kept_options.map(|option| (option.id, option.data.clone())).collect();
         // Version 6 can do without it: CPUs without events stand in its table.
         if !options.iter().any(|(id, _)| *id == id::CPUCOUNT) {
             options.push((id::CPUCOUNT, option::cpu_count(order, cpus)));
@@ -184,8 +185,8 @@ impl TraceDatExport<'_> {
     }
 
     fn clock(&self) -> &str {
-        let own = self.recording.info().clock.as_deref().filter(|clock| self.keeps(clock));
-        self.on_clock.or(own).unwrap_or("local")
+        let own_clock = self.recording.info().clock.as_deref().filter(|clock| self.keeps(clock));
+        self.on_clock.or(own_clock).unwrap_or("local")
     }
 
     /// Whether a clock is called so in the file. Of clocks that a kernel doesn't have, as those of other tracers, trace-cmd

@@ -83,26 +83,26 @@ pub struct Exported {
 pub fn write_timeline<W: TimelineWriter>(
     question: &Question<'_>,
     writer: &mut W,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Exported> {
     let View { recordings, .. } = question.view;
-    let mut scene = Scene::find(question.view, W::OWN_SCHEDULING, tick);
+    let mut scene = Scene::find(question.view, W::OWN_SCHEDULING, progress);
     let (from_ns, until_ns) = (question.window.from_ns, question.window.until_ns);
     scene.span_ns = scene.span_ns.map(|span| {
         let from_ns = from_ns.map_or(*span.start(), |from_ns| from_ns.max(*span.start()));
         from_ns..=until_ns.map_or(*span.end(), |until_ns| until_ns.min(*span.end()))
     });
     if W::CALLS {
-        scene.find_calls(recordings, tick);
+        scene.find_calls(recordings, progress);
     }
     writer.begin(&scene)?;
     let mut walk = Walk::new(question, &scene, writer);
     let reading = Reading::on_one_clock(question.view.recordings);
-    states_for_all(question.view, vec![&mut walk], (&reading, &mut []), tick);
+    states_for_all(question.view, vec![&mut walk], (&reading, &mut []), progress);
     walk.finish_rates();
-    write_calls(&mut walk, recordings, tick);
+    write_calls(&mut walk, recordings, progress);
     if W::FLOWS && walk.out.result.is_ok() {
-        flows(question.view, &scene.vms, &mut walk, tick);
+        flows(question.view, &scene.vms, &mut walk, progress);
         question.waits.iter().for_each(|wait| write_wait(&mut walk, wait));
     }
     if walk.out.result.is_ok() {
@@ -110,7 +110,7 @@ pub fn write_timeline<W: TimelineWriter>(
         let any = |at: usize, format: &EventFormat| {
             wanted.is_instant(at, format.id()) || wanted.is_scheduling(at, format.id())
         };
-        each_raw(recordings, &any, &mut walk, tick);
+        each_raw(recordings, &any, &mut walk, progress);
     }
     let Output { result, exported, .. } = walk.out;
     result?;
@@ -130,9 +130,14 @@ impl Wanted {
         let ids = |at: usize, wants: &dyn Fn(&EventFormat) -> bool| {
             let formats =
                 question.view.recordings.get(at).map(|recording| recording.formats().iter());
-            formats.into_iter().flatten().filter(|one| wants(one.1)).map(|one| one.0).collect()
+            formats
+                .into_iter()
+                .flatten()
+                .filter(|entry| wants(entry.1))
+                .map(|entry| entry.0)
+                .collect()
         };
-        let asked = |format: &EventFormat| {
+        let is_requested = |format: &EventFormat| {
             let by_name = question.events.iter().any(|pattern| format.is_named(pattern));
             let unasked = question.events.is_empty();
             by_name || (unasked && INSTANTS.contains(&format.full_name().as_str()))
@@ -143,7 +148,7 @@ impl Wanted {
             })
         };
         let all = 0..question.view.recordings.len();
-        let instants = all.clone().map(|at| ids(at, &asked)).collect();
+        let instants = all.clone().map(|at| ids(at, &is_requested)).collect();
         Self { instants, scheduling: all.map(scheduling).collect() }
     }
 
@@ -178,7 +183,7 @@ struct SpanLabels {
 
 impl SpanLabels {
     /// What spans in this state, of exits for this reason, are called; `host` is the recording whose reasons they go by.
-    fn of(&mut self, host: usize, span: &StateSpan) -> &SpanLabel {
+    fn label(&mut self, host: usize, span: &StateSpan) -> &SpanLabel {
         let Self { reasons, known } = self;
         let key = match span.exit {
             Some(exit) => (span.state, host, exit.isa, exit.code),
@@ -287,7 +292,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
 
     /// A span of a vCPU, or of the task that had it.
     fn state(&mut self, track: usize, host: usize, span: &StateSpan, guest: Option<usize>) {
-        let label = self.labels.of(host, span);
+        let label = self.labels.label(host, span);
         let scene = self.scene;
         let task = guest.zip(span.task).map(|(guest, task)| scene.thread_name(guest, task));
         let mut args: SmallVec<[(&str, Arg<'_>); 8]> = SmallVec::new();
@@ -335,11 +340,11 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
     /// The guest's recording that says which task a vCPU runs.
     fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
         let of_host = self.question.view.guests.iter().filter(|guest| guest.host == host);
-        let runs = |one: &&GuestAlignment| {
-            let rows = one.result().map_or(&[][..], |result| &result.rows);
+        let runs = |guest: &&GuestAlignment| {
+            let rows = guest.result().map_or(&[][..], |result| &result.rows);
             rows.iter().any(|row| Some(row.thread) == thread)
         };
-        of_host.into_iter().find(runs).map(|one| one.guest)
+        of_host.into_iter().find(runs).map(|guest| guest.guest)
     }
 }
 
@@ -375,7 +380,7 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
             return;
         }
         let host = self.question.view.guests.iter().find(|guest| guest.guest == recording);
-        let host = host.map_or(recording, |one| one.host);
+        let host = host.map_or(recording, |guest| guest.host);
         self.state(track, host, &StateSpan { from_ns, task: None, ..*span }, None);
     }
 

@@ -2,16 +2,18 @@
 
 /// Hosts are two groups if these are further apart than this many deviations within them. Of hosts that are alike,
 /// the two halves that differ most are 2.7 apart.
-const LEAST_GAP: f64 = 6.0;
+const MIN_GAP: f64 = 6.0;
 
 /// Places of the hosts that carry a change, by the changes of all hosts.
 pub(crate) fn carriers(changes: &[f64]) -> Vec<usize> {
     let mean = changes.iter().sum::<f64>() / changes.len().max(1) as f64;
     let sign = if mean < 0.0 { -1.0 } else { 1.0 };
     let mut order: Vec<usize> = (0..changes.len()).collect();
-    let of = |at: &usize| changes.get(*at).copied().unwrap_or(0.0) * sign;
-    order.sort_by(|one, other| of(other).total_cmp(&of(one)).then(one.cmp(other)));
-    let values: Vec<f64> = order.iter().map(of).collect();
+    let change_of = |at: &usize| changes.get(*at).copied().unwrap_or(0.0) * sign;
+    order.sort_by(|place, other| {
+        change_of(other).total_cmp(&change_of(place)).then(place.cmp(other))
+    });
+    let values: Vec<f64> = order.iter().map(change_of).collect();
     let apart = split(&values);
     // Of hosts that are alike, one that went the other way did so by chance.
     let mut found: Vec<usize> = order.into_iter().take(apart.unwrap_or(usize::MAX)).collect();
@@ -21,16 +23,16 @@ pub(crate) fn carriers(changes: &[f64]) -> Vec<usize> {
 
 /// How many of the greatest values stand apart from the others; `values` descend.
 fn split(values: &[f64]) -> Option<usize> {
-    let all = Squares::of(values);
+    let all = Squares::new(values);
     let best = (1..values.len()).map(|first| {
-        let (one, other) = values.split_at(first);
-        let (one, other) = (Squares::of(one), Squares::of(other));
-        (first, one.rest + other.rest, one.mean - other.mean)
+        let (head, other) = values.split_at(first);
+        let (head, other) = (Squares::new(head), Squares::new(other));
+        (first, head.rest + other.rest, head.mean - other.mean)
     });
-    let (first, rest, gap) = best.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let (first, rest, gap) = best.min_by(|candidate, other| candidate.1.total_cmp(&other.1))?;
     let freedom = values.len() as f64 - 2.0;
     let deviation = (rest / freedom.max(1.0)).sqrt();
-    (freedom > 0.0 && all.rest > 0.0 && gap > LEAST_GAP * deviation).then_some(first)
+    (freedom > 0.0 && all.rest > 0.0 && gap > MIN_GAP * deviation).then_some(first)
 }
 
 struct Squares {
@@ -40,7 +42,7 @@ struct Squares {
 }
 
 impl Squares {
-    fn of(values: &[f64]) -> Self {
+    fn new(values: &[f64]) -> Self {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { mean, rest: values.iter().map(|value| (value - mean).powi(2)).sum() }
     }

@@ -25,7 +25,7 @@ pub struct ChangePoint {
 }
 
 /// Values that a level has at least: one alone is no level.
-pub(crate) const LEAST_VALUES: usize = 2;
+pub(crate) const MIN_VALUES: usize = 2;
 
 /// The places where the level of a series changes, in order; each has a p of at most `alpha`.
 #[must_use]
@@ -48,7 +48,8 @@ pub(crate) fn change_points_that_hold(
                 point.p = if holds([*from, *at, *to]) { point.p } else { 1.0 };
             }
         }
-        let weakest = found.iter().enumerate().max_by(|one, other| one.1.p.total_cmp(&other.1.p));
+        let weakest =
+            found.iter().enumerate().max_by(|point, other| point.1.p.total_cmp(&other.1.p));
         match weakest {
             Some((at, point)) if point.p > alpha => places.remove(at),
             _ => return found,
@@ -72,7 +73,8 @@ fn divisions(values: &[f64]) -> Vec<usize> {
 
 /// How many values are on the first side where both sides are farthest apart by their energy distance.
 fn farthest(part: &[f64]) -> Option<usize> {
-    let all: f64 = part.iter().enumerate().map(|(at, one)| distances(*one, part.get(at..))).sum();
+    let all: f64 =
+        part.iter().enumerate().map(|(at, value)| distances(*value, part.get(at..))).sum();
     let (mut within_first, mut within_rest) = (0.0, all);
     let mut best: Option<(usize, f64)> = None;
     for (at, value) in part.iter().enumerate() {
@@ -80,7 +82,7 @@ fn farthest(part: &[f64]) -> Option<usize> {
         within_first += distances(*value, part.get(..at));
         within_rest -= distances(*value, part.get(at..));
         let (first, rest) = (at + 1, part.len() - at - 1);
-        if first < LEAST_VALUES || rest < LEAST_VALUES {
+        if first < MIN_VALUES || rest < MIN_VALUES {
             continue;
         }
         let (m, n) = (first as f64, rest as f64);
@@ -89,7 +91,7 @@ fn farthest(part: &[f64]) -> Option<usize> {
             - 2.0 * within_first / (m * (m - 1.0))
             - 2.0 * within_rest / (n * (n - 1.0));
         let weighted = energy * m * n / (m + n);
-        if best.is_none_or(|(_, most)| weighted > most) {
+        if best.is_none_or(|(_, max)| weighted > max) {
             best = Some((first, weighted));
         }
     }
@@ -111,7 +113,7 @@ fn tested(values: &[f64], places: &[usize]) -> Vec<ChangePoint> {
 
 /// Student's t of two parts with one deviation, for as many places as the series has: the best of them was taken.
 fn point(at: usize, before: &[f64], after: &[f64], values: usize) -> Option<ChangePoint> {
-    let places = (values + 1).saturating_sub(2 * LEAST_VALUES).max(1) as f64;
+    let places = (values + 1).saturating_sub(2 * MIN_VALUES).max(1) as f64;
     let (a, b) = (mean(before)?, mean(after)?);
     let squares =
         |part: &[f64], mean: f64| -> f64 { part.iter().map(|value| (value - mean).powi(2)).sum() };
@@ -171,18 +173,23 @@ mod tests {
     fn the_energy_distance_is_that_of_its_definition() {
         for seed in 0..50 {
             let values = noise(seed, 4 + seed as usize % 20);
-            let of = |one: &[f64], other: &[f64]| -> f64 {
-                one.iter().flat_map(|a| other.iter().map(move |b| (a - b).abs())).sum()
+            let distance_sum = |side: &[f64], other: &[f64]| -> f64 {
+                side.iter().flat_map(|a| other.iter().map(move |b| (a - b).abs())).sum()
             };
             let energy = |at: &usize| {
                 let (x, y) = values.split_at(*at);
                 let (m, n) = (x.len() as f64, y.len() as f64);
-                let apart = 2.0 * of(x, y) / (m * n);
-                (apart - of(x, x) / (m * (m - 1.0)) - of(y, y) / (n * (n - 1.0))) * m * n / (m + n)
+                let apart = 2.0 * distance_sum(x, y) / (m * n);
+                (apart
+                    - distance_sum(x, x) / (m * (m - 1.0))
+                    - distance_sum(y, y) / (n * (n - 1.0)))
+                    * m
+                    * n
+                    / (m + n)
             };
-            let most = (2..=values.len() - 2).map(|at| energy(&at)).fold(f64::MIN, f64::max);
+            let max = (2..=values.len() - 2).map(|at| energy(&at)).fold(f64::MIN, f64::max);
             let found = energy(&farthest(&values).unwrap());
-            assert!((found - most).abs() < 1e-9, "{found} {most}: {values:?}");
+            assert!((found - max).abs() < 1e-9, "{found} {max}: {values:?}");
         }
     }
 
@@ -228,7 +235,7 @@ mod tests {
             let less: Vec<f64> = values.iter().map(|value| -value).collect();
             prop_assert_eq!(&found, &places(&less));
             prop_assert_eq!(change_points(&values, 0.05), change_points(&values, 0.05));
-            prop_assert!(found.is_sorted_by(|one, next| one + LEAST_VALUES <= *next));
+            prop_assert!(found.is_sorted_by(|place, next| place + MIN_VALUES <= *next));
         }
 
         #[test]

@@ -67,7 +67,7 @@ pub struct Change {
 }
 
 impl Change {
-    fn of(design: Design, found: Comparison, permutation: Option<Permutation>) -> Self {
+    fn new(design: Design, found: Comparison, permutation: Option<Permutation>) -> Self {
         let Comparison { change: ratio, low, high, p, .. } = found;
         Self { design, ratio, low, high, p, permutation }
     }
@@ -80,7 +80,7 @@ impl Change {
 }
 
 /// Hosts that a comparison takes at least on either side.
-const LEAST_HOSTS: usize = 3;
+const MIN_HOSTS: usize = 3;
 
 /// Compares the sides; `None`: there are too few hosts.
 ///
@@ -90,8 +90,8 @@ const LEAST_HOSTS: usize = 3;
 #[must_use]
 pub fn compare(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     let changes = |controls: bool| -> Vec<f64> {
-        let of = hosts.iter().filter(|host| host.is_control == controls);
-        of.filter_map(HostValues::change).collect()
+        let group = hosts.iter().filter(|host| host.is_control == controls);
+        group.filter_map(HostValues::change).collect()
     };
     if hosts.iter().any(|host| host.is_control) {
         return differences(&changes(false), &changes(true), alpha, seed);
@@ -100,7 +100,7 @@ pub fn compare(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     let positive = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
     let on_a = hosts.iter().filter(|host| positive(host.a)).count();
     let on_b = hosts.iter().filter(|host| positive(host.b)).count();
-    if pairs.len() >= LEAST_HOSTS && pairs.len() * 2 >= on_a.min(on_b) {
+    if pairs.len() >= MIN_HOSTS && pairs.len() * 2 >= on_a.min(on_b) {
         return paired(&pairs, alpha, seed);
     }
     stratified(hosts, alpha, seed)
@@ -109,18 +109,18 @@ pub fn compare(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
 fn paired(changes: &[f64], alpha: f64, seed: u64) -> Option<Change> {
     let pairs: Vec<(f64, f64)> = changes.iter().map(|change| (1.0, change.exp())).collect();
     let found = compare_pairs(&pairs, alpha)?;
-    Some(Change::of(Design::Paired, found, flip_signs(changes, seed)))
+    Some(Change::new(Design::Paired, found, flip_signs(changes, seed)))
 }
 
 /// The changes of hosts less those of controls.
 fn differences(treated: &[f64], controls: &[f64], alpha: f64, seed: u64) -> Option<Change> {
-    if treated.len() < LEAST_HOSTS || controls.len() < LEAST_HOSTS {
+    if treated.len() < MIN_HOSTS || controls.len() < MIN_HOSTS {
         return None;
     }
     let (a, b) = (log_side(controls)?, log_side(treated)?);
     let found = welch(&a, &b, alpha);
     // Both were shifted by as much, so that the values are ratios to no change.
-    Some(Change::of(Design::Differences, found, permute(controls, treated, seed)))
+    Some(Change::new(Design::Differences, found, permute(controls, treated, seed)))
 }
 
 /// A side of logarithms as one of values with the relative error that these have.
@@ -146,24 +146,24 @@ fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
         stratum.a.extend(host.a.filter(|a| *a > 0.0).map(f64::ln));
         stratum.b.extend(host.b.filter(|b| *b > 0.0).map(f64::ln));
     }
-    strata.retain(|_, one| !one.a.is_empty() && !one.b.is_empty());
+    strata.retain(|_, stratum| !stratum.a.is_empty() && !stratum.b.is_empty());
     let all: Vec<&Stratum> = strata.values().collect();
     let permutation = match all.as_slice() {
-        [one] => permute(&one.a, &one.b, seed),
+        [stratum] => permute(&stratum.a, &stratum.b, seed),
         _ => None,
     };
-    let (error_a, freedom_a) = within(all.iter().map(|one| one.a.as_slice()))?;
-    let (error_b, freedom_b) = within(all.iter().map(|one| one.b.as_slice()))?;
-    if freedom_a + 1.0 < LEAST_HOSTS as f64 || freedom_b + 1.0 < LEAST_HOSTS as f64 {
+    let (error_a, freedom_a) = within(all.iter().map(|stratum| stratum.a.as_slice()))?;
+    let (error_b, freedom_b) = within(all.iter().map(|stratum| stratum.b.as_slice()))?;
+    if freedom_a + 1.0 < MIN_HOSTS as f64 || freedom_b + 1.0 < MIN_HOSTS as f64 {
         return None;
     }
     // Strata count by how well they are known: by the harmonic mean of their hosts on both sides.
     let (mut weights, mut change, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0);
-    for one in &all {
-        let (count_a, count_b) = (one.a.len() as f64, one.b.len() as f64);
+    for stratum in &all {
+        let (count_a, count_b) = (stratum.a.len() as f64, stratum.b.len() as f64);
         let weight = count_a * count_b / (count_a + count_b);
         weights += weight;
-        change += weight * (mean(&one.b)? - mean(&one.a)?);
+        change += weight * (mean(&stratum.b)? - mean(&stratum.a)?);
         square_a += weight * weight * error_a / count_a;
         square_b += weight * weight * error_b / count_b;
     }
@@ -184,16 +184,16 @@ fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
         high: (change + half).exp(),
         p,
     };
-    Some(Change::of(Design::Welch, found, permutation))
+    Some(Change::new(Design::Welch, found, permutation))
 }
 
 /// The variance of hosts within their strata, and how many degrees of freedom it is known with.
 fn within<'s>(strata: impl Iterator<Item = &'s [f64]>) -> Option<(f64, f64)> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for values in strata {
-        let own = values.len() as f64 - 1.0;
-        squares += standard_deviation(values).unwrap_or(0.0).powi(2) * own;
-        freedom += own;
+        let degrees = values.len() as f64 - 1.0;
+        squares += standard_deviation(values).unwrap_or(0.0).powi(2) * degrees;
+        freedom += degrees;
     }
     (freedom > 0.0).then(|| (squares / freedom, freedom))
 }
@@ -210,14 +210,14 @@ mod tests {
     #[test]
     fn hosts_on_both_sides_are_compared_with_themselves() {
         let hosts: Vec<_> =
-            (1..=8).map(|one| host(f64::from(one), f64::from(one) * 1.1, 0)).collect();
+            (1..=8).map(|value| host(f64::from(value), f64::from(value) * 1.1, 0)).collect();
         let found = compare(&hosts, 0.05, 1).unwrap();
         assert_eq!(found.design, Design::Paired);
         assert!((found.ratio - 1.1).abs() < 1e-9 && found.p < 1e-6, "{found:?}");
         // Apart, the same values say nothing.
         let apart: Vec<_> = hosts
             .iter()
-            .flat_map(|one| [HostValues { b: None, ..*one }, HostValues { a: None, ..*one }])
+            .flat_map(|host| [HostValues { b: None, ..*host }, HostValues { a: None, ..*host }])
             .collect();
         let found = compare(&apart, 0.05, 1).unwrap();
         assert_eq!(found.design, Design::Welch);
@@ -231,10 +231,10 @@ mod tests {
             [(2.0, 0.0), (2.2, 0.0), (1.9, 0.0), (0.0, 2.4), (0.0, 2.5), (0.0, 2.9), (0.0, 2.6)];
         let hosts = hosts.map(|(a, b)| host(a, b, 3));
         let found = compare(&hosts, 0.05, 1).unwrap();
-        let logs = |of: fn(&HostValues) -> Option<f64>| -> Vec<f64> {
-            hosts.iter().filter_map(of).map(f64::ln).collect()
+        let logs = |value_of: fn(&HostValues) -> Option<f64>| -> Vec<f64> {
+            hosts.iter().filter_map(value_of).map(f64::ln).collect()
         };
-        let (a, b) = (logs(|one| one.a), logs(|one| one.b));
+        let (a, b) = (logs(|host| host.a), logs(|host| host.b));
         let known = welch(&log_side(&a).unwrap(), &log_side(&b).unwrap(), 0.05);
         assert!((found.p - known.p).abs() < 1e-12 && (found.low - known.low).abs() < 1e-12);
         assert!(found.permutation.is_some_and(|test| (test.p - 1.0 / 35.0).abs() < 1e-12));
@@ -245,31 +245,31 @@ mod tests {
     fn kinds_of_hosts_are_no_change() {
         let mut hosts = Vec::new();
         for at in 0..12 {
-            let own = 1.0 + f64::from(at % 3) * 0.01;
-            hosts.push(host(own, 0.0, 0));
-            hosts.push(host(0.0, own * 5.0, 1));
+            let cost = 1.0 + f64::from(at % 3) * 0.01;
+            hosts.push(host(cost, 0.0, 0));
+            hosts.push(host(0.0, cost * 5.0, 1));
             if at < 4 {
-                hosts.push(host(own * 5.0, 0.0, 1));
-                hosts.push(host(0.0, own, 0));
+                hosts.push(host(cost * 5.0, 0.0, 1));
+                hosts.push(host(0.0, cost, 0));
             }
         }
         let found = compare(&hosts, 0.05, 1).unwrap();
         assert!(found.p > 0.3 && (found.ratio - 1.0).abs() < 0.01, "{found:?}");
-        let mixed: Vec<_> = hosts.iter().map(|one| HostValues { stratum: 0, ..*one }).collect();
+        let mixed: Vec<_> = hosts.iter().map(|host| HostValues { stratum: 0, ..*host }).collect();
         assert!(compare(&mixed, 0.05, 1).unwrap().p < 0.05);
     }
 
     #[test]
     fn what_controls_do_is_no_change() {
         let hosts = |by: f64| -> Vec<HostValues> {
-            let one = |at: u32| {
+            let make_host = |at: u32| {
                 let a = 1.0 + f64::from(at);
-                let own = 1.0 + f64::from(at % 4) * 0.005;
+                let noise = 1.0 + f64::from(at % 4) * 0.005;
                 let is_control = at < 6;
-                let b = a * 1.3 * own * if is_control { 1.0 } else { by };
+                let b = a * 1.3 * noise * if is_control { 1.0 } else { by };
                 HostValues { is_control, ..host(a, b, 0) }
             };
-            (0..14).map(one).collect()
+            (0..14).map(make_host).collect()
         };
         let same = compare(&hosts(1.0), 0.05, 1).unwrap();
         assert_eq!(same.design, Design::Differences);

@@ -28,24 +28,24 @@ pub(crate) struct DayLevels {
 }
 
 /// Hosts that a step has at least.
-const LEAST_HOSTS: usize = 3;
+const MIN_HOSTS: usize = 3;
 
 /// A step has at least this share of the hosts that the typical step has: fewer of them vary more.
-const LEAST_SHARE: usize = 4;
+const MIN_SHARE: usize = 4;
 
 /// Rounds after which what is left is not worth another one: it halves or better with each.
-const MOST_ROUNDS: usize = 30;
+const MAX_ROUNDS: usize = 30;
 
 impl DayLevels {
     /// The levels of steps with enough hosts.
-    pub(crate) fn of(values: Vec<HostStep>) -> Self {
+    pub(crate) fn new(values: Vec<HostStep>) -> Self {
         let values = enough(values);
-        let hosts = places(&values, |one| one.host);
-        let steps = places(&values, |one| one.step);
-        let mut rest: Vec<f64> = values.iter().map(|one| one.log).collect();
+        let hosts = places(&values, |value| value.host);
+        let steps = places(&values, |value| value.step);
+        let mut rest: Vec<f64> = values.iter().map(|value| value.log).collect();
         let mut of_hosts = vec![0.0; hosts.len()];
         let mut of_steps = vec![0.0; steps.len()];
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let moved = take_off(&mut rest, hosts.values(), &mut of_hosts);
             let moved = moved.max(take_off(&mut rest, steps.values(), &mut of_steps));
             if moved < 1e-9 {
@@ -62,14 +62,14 @@ impl DayLevels {
 fn enough(mut values: Vec<HostStep>) -> Vec<HostStep> {
     loop {
         let before = values.len();
-        let steps = places(&values, |one| one.step);
+        let steps = places(&values, |value| value.step);
         let mut hosts: Vec<usize> = steps.values().map(Vec::len).collect();
         hosts.sort_unstable();
         let typical = hosts.get(hosts.len() / 2).copied().unwrap_or(0);
-        let least = LEAST_HOSTS.max(typical.div_ceil(LEAST_SHARE));
-        values.retain(|one| steps.get(&one.step).is_some_and(|all| all.len() >= least));
-        let hosts = places(&values, |one| one.host);
-        values.retain(|one| hosts.get(&one.host).is_some_and(|all| all.len() > 1));
+        let min = MIN_HOSTS.max(typical.div_ceil(MIN_SHARE));
+        values.retain(|value| steps.get(&value.step).is_some_and(|all| all.len() >= min));
+        let hosts = places(&values, |value| value.host);
+        values.retain(|value| hosts.get(&value.host).is_some_and(|all| all.len() > 1));
         if values.len() == before {
             return values;
         }
@@ -77,10 +77,10 @@ fn enough(mut values: Vec<HostStep>) -> Vec<HostStep> {
 }
 
 /// Places of values by what they are of.
-fn places(values: &[HostStep], of: impl Fn(&HostStep) -> u32) -> BTreeMap<u32, Vec<usize>> {
+fn places(values: &[HostStep], key_of: impl Fn(&HostStep) -> u32) -> BTreeMap<u32, Vec<usize>> {
     let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (at, one) in values.iter().enumerate() {
-        places.entry(of(one)).or_default().push(at);
+    for (at, value) in values.iter().enumerate() {
+        places.entry(key_of(value)).or_default().push(at);
     }
     places
 }
@@ -93,8 +93,9 @@ fn take_off<'p>(
 ) -> f64 {
     let mut moved = 0.0_f64;
     for (group, effect) in groups.zip(effects) {
-        let mut own: Vec<f64> = group.iter().filter_map(|at| rest.get(*at).copied()).collect();
-        let Some(middle) = median(&mut own) else { continue };
+        let mut residuals: Vec<f64> =
+            group.iter().filter_map(|at| rest.get(*at).copied()).collect();
+        let Some(middle) = median(&mut residuals) else { continue };
         *effect += middle;
         for at in group {
             rest.iter_mut().skip(*at).take(1).for_each(|value| *value -= middle);
@@ -120,15 +121,15 @@ mod tests {
     /// Without chance the levels are what was put in, although slow hosts report on other days than fast ones.
     #[test]
     fn levels_do_not_depend_on_which_hosts_reported() {
-        let own = |host: u32| f64::from(host % 5);
+        let level_of = |host: u32| f64::from(host % 5);
         let of_step = |step: u32| if step >= 6 { 0.25 } else { 0.0 };
         // Slow hosts are there in the first days and come back in the last two.
-        let is_there = |host: u32, step: u32| own(host) < 3.0 || !(3..=9).contains(&step);
+        let is_there = |host: u32, step: u32| level_of(host) < 3.0 || !(3..=9).contains(&step);
         let values = fleet(20, 12, |host, step| {
-            is_there(host, step).then(|| 7.0 + own(host) + of_step(step))
+            is_there(host, step).then(|| 7.0 + level_of(host) + of_step(step))
         });
-        let found = DayLevels::of(values);
-        assert_eq!((found.steps.len(), places(&found.values, |one| one.host).len()), (12, 20));
+        let found = DayLevels::new(values);
+        assert_eq!((found.steps.len(), places(&found.values, |value| value.host).len()), (12, 20));
         let first = *found.levels.first().unwrap();
         for (step, level) in (0..12).zip(&found.levels) {
             assert!((level - first - of_step(step)).abs() < 1e-9, "{step}: {:?}", found.levels);
@@ -142,26 +143,26 @@ mod tests {
             let mut chance = Chance::new(3);
             let noise: Vec<f64> = (0..9 * 10).map(|_| normal(&mut chance) * 0.01).collect();
             fleet(9, 10, move |host, step| {
-                let own = if host == 4 && step > 5 { odd } else { 0.0 };
-                Some(noise.get((host * 10 + step) as usize)? + own)
+                let offset = if host == 4 && step > 5 { odd } else { 0.0 };
+                Some(noise.get((host * 10 + step) as usize)? + offset)
             })
         };
-        let (plain, moved) = (DayLevels::of(values(0.0)), DayLevels::of(values(5.0)));
-        for (one, other) in plain.levels.iter().zip(&moved.levels) {
-            assert!((one - other).abs() < 0.02, "{one} {other}");
+        let (plain, moved) = (DayLevels::new(values(0.0)), DayLevels::new(values(5.0)));
+        for (level, other) in plain.levels.iter().zip(&moved.levels) {
+            assert!((level - other).abs() < 0.02, "{level} {other}");
         }
     }
 
     #[test]
     fn steps_and_hosts_that_say_nothing_are_left_out() {
         // Day 3 has two hosts of twelve; host 11 reported once.
-        let found = DayLevels::of(fleet(12, 6, |host, step| {
+        let found = DayLevels::new(fleet(12, 6, |host, step| {
             let is_there = if host == 11 { step == 0 } else { step != 3 || host < 2 };
             is_there.then_some(1.0)
         }));
         assert_eq!((found.steps, found.levels), (vec![0, 1, 2, 4, 5], vec![1.0; 5]));
-        assert!(found.values.iter().all(|one| one.host != 11));
-        assert_eq!(DayLevels::of(Vec::new()), DayLevels::default());
-        assert_eq!(DayLevels::of(fleet(2, 9, |_, _| Some(1.0))), DayLevels::default());
+        assert!(found.values.iter().all(|value| value.host != 11));
+        assert_eq!(DayLevels::new(Vec::new()), DayLevels::default());
+        assert_eq!(DayLevels::new(fleet(2, 9, |_, _| Some(1.0))), DayLevels::default());
     }
 }

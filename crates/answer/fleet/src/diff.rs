@@ -79,7 +79,7 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
     let sessions = Sessions::read(storage, &tables)?;
     let [a, b] = &question.sides;
     sessions.check([Some(a), Some(b), question.control.as_ref()], &[&question.strata])?;
-    let fleet = Fleet::of(&question, &sessions);
+    let fleet = Fleet::new(&question, &sessions);
     let hists = question.metrics.contains(&Metric::P99);
     let wanted = Wanted { places: fleet.places(), hosts: fleet.hosts.len(), hists };
     let sums = read(storage, &tables, &wanted, &|_| true)?;
@@ -91,9 +91,9 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
     }
     name_strata(&mut rows);
     let size = |row: &Row| row.log_change().map_or(0.0, f64::abs);
-    rows.sort_by(|one, other| {
-        let significant = other.significant.cmp(&one.significant);
-        significant.then(size(other).total_cmp(&size(one)))
+    rows.sort_by(|row, other| {
+        let significant = other.significant.cmp(&row.significant);
+        significant.then(size(other).total_cmp(&size(row)))
     });
     let grid = question.per_host.then(|| fleet.grid(&question, &sums));
     Ok(FleetDiff { grid, ..fleet.done(question, &sums, rows) })
@@ -123,7 +123,7 @@ struct Fleet<'s> {
 const END: f64 = 1.0 / 3.0;
 
 impl<'s> Fleet<'s> {
-    fn of(question: &Question, sessions: &'s Sessions) -> Self {
+    fn new(question: &Question, sessions: &'s Sessions) -> Self {
         let mut left_out = [0; 4];
         let [lost, unknown, on_both, mixed] = &mut left_out;
         let mut hosts: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
@@ -151,7 +151,7 @@ impl<'s> Fleet<'s> {
         }
         let kind = |all: &[Vec<usize>; 2]| {
             let newest = all.iter().flatten().next_back().and_then(|at| sessions.all.get(*at));
-            newest.and_then(|one| one.text(&question.strata)).unwrap_or_default()
+            newest.and_then(|session| session.text(&question.strata)).unwrap_or_default()
         };
         let strata: BTreeSet<String> = hosts.values().map(kind).collect();
         let strata: Vec<String> = strata.into_iter().collect();
@@ -241,7 +241,7 @@ impl<'s> Fleet<'s> {
         (key, metric, stratum): (&Key, Metric, Option<usize>),
     ) -> Option<Row> {
         let values = self.values(sums, (key, metric), 1, stratum);
-        let hosts: Vec<HostValues> = values.iter().map(|one| one.1).collect();
+        let hosts: Vec<HostValues> = values.iter().map(|entry| entry.1).collect();
         let name = stratum.and_then(|at| self.strata.get(at).cloned());
         let mut row = Row::new(name, key, metric);
         row.count(&hosts);
@@ -249,7 +249,7 @@ impl<'s> Fleet<'s> {
             return None;
         }
         row.change = compare(&hosts, question.alpha, question.seed);
-        let changed = values.iter().filter(|one| !one.1.is_control);
+        let changed = values.iter().filter(|entry| !entry.1.is_control);
         let parts: Vec<Parts> = changed
             .map(|(at, _)| {
                 [0, 1].map(|side| {
@@ -277,20 +277,20 @@ impl<'s> Fleet<'s> {
         let values = self.values(sums, (&key, row.metric), 1, stratum);
         let changed: Vec<(usize, f64)> = values
             .iter()
-            .filter(|one| !one.1.is_control)
+            .filter(|entry| !entry.1.is_control)
             .filter_map(|(at, value)| Some((*at, value.change()?)))
             .collect();
         let name =
             |at: usize| self.hosts.get(at).map_or_else(String::new, |host| host.name.clone());
         if row.change.is_some_and(|change| change.design != Design::Welch) {
-            let changes: Vec<f64> = changed.iter().map(|one| one.1).collect();
+            let changes: Vec<f64> = changed.iter().map(|entry| entry.1).collect();
             let carriers = carriers(&changes);
             let places = carriers.iter().filter_map(|at| Some(changed.get(*at)?.0));
             row.carried_by = places.map(name).collect();
         } else {
             // No host is on both sides: which of them changed can't be told apart.
-            let on_b = values.iter().filter(|one| one.1.b.is_some());
-            row.carried_by = on_b.map(|one| name(one.0)).collect();
+            let on_b = values.iter().filter(|entry| entry.1.b.is_some());
+            row.carried_by = on_b.map(|entry| name(entry.0)).collect();
         }
         let ratio = |(at, value): &(usize, HostValues)| {
             let stratum = self.strata.get(value.stratum).cloned().unwrap_or_default();
@@ -300,7 +300,7 @@ impl<'s> Fleet<'s> {
         let late: Vec<HostValues> = self
             .values(sums, (&key, row.metric), LATE, stratum)
             .into_iter()
-            .map(|one| one.1)
+            .map(|entry| entry.1)
             .collect();
         let known = late.iter().filter(|host| host.b.is_some()).count();
         let late = compare(&late, alpha, 0).filter(|_| known * 2 >= row.hosts[1]);
@@ -312,8 +312,8 @@ impl<'s> Fleet<'s> {
 
     fn done(self, question: Question, sums: &Sums, rows: Vec<Row>) -> FleetDiff {
         let side = |at: usize| {
-            let of = self.hosts.iter().filter_map(|host| host.sessions.get(at));
-            let sessions: Vec<usize> = of.map(Vec::len).filter(|count| *count > 0).collect();
+            let per_host = self.hosts.iter().filter_map(|host| host.sessions.get(at));
+            let sessions: Vec<usize> = per_host.map(Vec::len).filter(|count| *count > 0).collect();
             let covered = sums.iter().filter_map(|host| host.get(at)).map(|side| side.covered_ns);
             SideFacts {
                 hosts: sessions.len(),
@@ -338,11 +338,11 @@ impl<'s> Fleet<'s> {
 fn is_control(question: &Question, sessions: &Sessions, all: &[Vec<usize>; 2]) -> Option<bool> {
     let Some(control) = &question.control else { return Some(false) };
     let [_, b] = all;
-    let of = b.iter().filter_map(|at| sessions.all.get(*at));
-    let kept = of.filter(|session| control.holds(&|name| session.fact(name))).count();
-    match kept {
+    let on_b = b.iter().filter_map(|at| sessions.all.get(*at));
+    let count = on_b.filter(|session| control.holds(&|name| session.fact(name))).count();
+    match count {
         0 => Some(false),
-        kept if kept == b.len() => Some(true),
+        count if count == b.len() => Some(true),
         _ => None,
     }
 }

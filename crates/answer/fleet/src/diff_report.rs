@@ -83,8 +83,9 @@ impl FleetReport {
     fn carried(&self, row: &Row, metrics: &[&str]) -> String {
         let of_level =
             if row.level == 0 { String::new() } else { format!(" of level {}", row.level) };
-        let of_carriers = row.host_ratios.iter().filter(|one| row.carried_by.contains(&one.host));
-        let kinds: BTreeSet<&str> = of_carriers.map(|one| one.stratum.as_str()).collect();
+        let of_carriers =
+            row.host_ratios.iter().filter(|ratio| row.carried_by.contains(&ratio.host));
+        let kinds: BTreeSet<&str> = of_carriers.map(|ratio| ratio.stratum.as_str()).collect();
         let are_of_some = row.carried_by.len() < row.hosts[1] || row.stratum.is_some();
         let kind = match kinds.first() {
             Some(kind) if kinds.len() == 1 && are_of_some && !kind.is_empty() => {
@@ -110,7 +111,7 @@ impl FleetReport {
             "of hosts that are controls for a part of B only",
         ];
         let mut out = String::new();
-        for (sessions, what) in self.diff.left_out.iter().zip(what).filter(|one| *one.0 > 0) {
+        for (sessions, what) in self.diff.left_out.iter().zip(what).filter(|entry| *entry.0 > 0) {
             out += &format!("left out: {} {what}\n", plural(*sessions as u64, "session"));
         }
         out

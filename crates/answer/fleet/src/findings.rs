@@ -31,7 +31,7 @@ pub(crate) fn note_shifts(rows: &mut [Row]) {
 
 fn made_up_by(row: &Row, rows: &[Row]) -> Option<String> {
     let is_single = row.significant && row.metric.is_rate() && !row.is_of_all();
-    let own = more(row).filter(|_| is_single)?;
+    let increase = more(row).filter(|_| is_single)?;
     let peer = |other: &&Row| other.stratum == row.stratum && other.metric == row.metric;
     let all = rows.iter().filter(peer).find(|other| other.is_of_all())?;
     if all.significant {
@@ -39,7 +39,8 @@ fn made_up_by(row: &Row, rows: &[Row]) -> Option<String> {
     }
     let others = rows.iter().filter(peer).filter(|other| other.significant && !other.is_of(row));
     let found = others.filter(|other| !other.is_of_all() && other.level == row.level);
-    let makes_up = |other: &&Row| more(other).is_some_and(|more| SAME.contains(&(-more / own)));
+    let makes_up =
+        |other: &&Row| more(other).is_some_and(|more| SAME.contains(&(-more / increase)));
     found.filter(makes_up).map(|other| other.reason.clone()).next()
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn distinct(rows: &[Row]) -> Vec<Vec<usize>> {
         rows.iter().enumerate().filter(|(_, row)| row.is_finding()).collect();
     // What all kinds of hosts together show already names the hosts of a kind.
     let is_covered = |row: &Row| {
-        let whole = |other: &&(usize, &Row)| other.1.stratum.is_none() && other.1.is_of(row);
-        row.stratum.is_none() || !findings.iter().any(|one| whole(&one))
+        let covers = |other: &&(usize, &Row)| other.1.stratum.is_none() && other.1.is_of(row);
+        row.stratum.is_none() || !findings.iter().any(|finding| covers(&finding))
     };
     let mut all: Vec<(&Row, Vec<usize>)> = Vec::new();
     let named = findings.iter().filter(|(_, row)| !row.carried_by.is_empty());
@@ -63,7 +64,7 @@ pub(crate) fn distinct(rows: &[Row]) -> Vec<Vec<usize>> {
             None => all.push((row, vec![*at])),
         }
     }
-    all.into_iter().map(|one| one.1).collect()
+    all.into_iter().map(|finding| finding.1).collect()
 }
 
 /// How much more there is on the second side.
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn what_only_moves_to_another_reason_is_no_finding() {
         let all = |p| row("", 1000.0, 1001.0, p);
-        let of = |all: Row| {
+        let rows_with = |all: Row| {
             let mut rows = vec![
                 all,
                 row("msr", 100.0, 150.0, 1e-6),
@@ -104,11 +105,11 @@ mod tests {
             note_shifts(&mut rows);
             rows
         };
-        let rows = of(all(0.7));
+        let rows = rows_with(all(0.7));
         let shifted: Vec<_> = rows.iter().map(|row| row.shifted.as_deref()).collect();
         assert_eq!(shifted, [None, Some("io"), Some("msr"), None]);
         let findings: Vec<_> = rows.iter().map(Row::is_finding).collect();
         assert_eq!(findings, [false, false, false, true]);
-        assert!(of(all(1e-6)).iter().all(Row::is_finding));
+        assert!(rows_with(all(1e-6)).iter().all(Row::is_finding));
     }
 }

@@ -52,9 +52,9 @@ pub(crate) struct HostDays<'s> {
 
 impl<'s> HostDays<'s> {
     /// Sorts sessions by host and step. The last day is the end of the last step: the first one may be cut, and is left out.
-    pub(crate) fn of(sessions: &'s Sessions, choice: &Choice<'_>) -> Self {
+    pub(crate) fn new(sessions: &'s Sessions, choice: &Choice<'_>) -> Self {
         let (known, left_out) = known(sessions, choice);
-        let days = || known.iter().map(|one| one.1);
+        let days = || known.iter().map(|entry| entry.1);
         let (first, last) = (days().min().unwrap_or(0), days().max().unwrap_or(-1));
         let step = i64::from(choice.step_days.max(1));
         let steps = (last + 1 - first) / step;
@@ -73,7 +73,7 @@ impl<'s> HostDays<'s> {
             }
         }
         let host = |(name, mut sessions): (String, Vec<(u32, &'s Session)>)| {
-            sessions.sort_by_key(|(step, one)| (*step, one.span_ns, &one.session));
+            sessions.sort_by_key(|(step, session)| (*step, session.span_ns, &session.session));
             Host { name, sessions }
         };
         all.hosts = hosts.into_iter().map(host).collect();
@@ -115,10 +115,11 @@ impl<'s> HostDays<'s> {
             let hists = metrics.contains(&Metric::P99);
             let wanted = Wanted { places, hosts: self.hosts.len(), hists };
             let sums = read(storage, tables, &wanted, &is_wanted)?;
-            for (host, [own, ..]) in (0u32..).zip(&sums) {
-                for (key, group) in &own.groups {
+            for (host, [side, ..]) in (0u32..).zip(&sums) {
+                for (key, group) in &side.groups {
                     for &metric in metrics {
-                        let value = metric.value(group, own.covered_ns).filter(|one| *one > 0.0);
+                        let value =
+                            metric.value(group, side.covered_ns).filter(|value| *value > 0.0);
                         let Some(value) = value else { continue };
                         let all = values.entry((key.clone(), metric)).or_default();
                         all.push(HostStep { host, step, log: value.ln() });
@@ -132,8 +133,8 @@ impl<'s> HostDays<'s> {
     /// Where the rows of sessions go, by step.
     fn places(&self) -> BTreeMap<u32, Places> {
         let mut by_step: BTreeMap<u32, Places> = BTreeMap::new();
-        for (host, one) in self.hosts.iter().enumerate() {
-            for (step, session) in &one.sessions {
+        for (host, entry) in self.hosts.iter().enumerate() {
+            for (step, session) in &entry.sessions {
                 let places = by_step.entry(*step).or_default();
                 let of_session = places.entry(session.session.clone()).or_default();
                 let place = Place { host, side: 0, late_ns: i64::MAX };
@@ -152,7 +153,7 @@ fn known<'s>(
     let (mut known, mut left_out) = (Vec::new(), [0; 4]);
     let [lost, no_host, no_day, _] = &mut left_out;
     for session in &sessions.all {
-        if choice.selection.is_some_and(|one| !one.holds(&|name| session.fact(name))) {
+        if choice.selection.is_some_and(|selection| !selection.holds(&|name| session.fact(name))) {
             continue;
         }
         if session.lost() > choice.most_lost {

@@ -81,7 +81,7 @@ pub(crate) struct Bounds {
 
 impl LevelChange {
     /// A change of a series, of which only the levels are known.
-    pub(crate) fn of(series: &Series, point: ChangePoint, margin: f64) -> Self {
+    pub(crate) fn new(series: &Series, point: ChangePoint, margin: f64) -> Self {
         let change = point.after - point.before;
         let Key { level, isa, reason, waiting } = series.key.clone();
         Self {
@@ -176,13 +176,13 @@ impl<'s> Carriers<'s> {
         change.steps = [before.filter(|step| **step >= from).count(), after.count()];
         change.bounds = bounds;
         let hosts = host_changes(&series.levels.values, bounds);
-        let logs: Vec<f64> = hosts.iter().map(|one| one.1[1] - one.1[0]).collect();
+        let logs: Vec<f64> = hosts.iter().map(|host| host.1[1] - host.1[0]).collect();
         let places = carriers(&logs);
         let carrying = places.iter().filter_map(|at| hosts.get(*at));
-        change.carried_by = carrying.map(|one| self.name(one.0)).collect();
+        change.carried_by = carrying.map(|host| self.name(host.0)).collect();
         change.hosts = hosts.len();
         change.hosts_of_all = hosts.len();
-        let column = change.stratum.as_ref().map(|one| one.0.as_str());
+        let column = change.stratum.as_ref().map(|stratum| stratum.0.as_str());
         let ratio = |(host, [a, b]): &(u32, [f64; 2])| HostRatio {
             host: self.name(*host),
             stratum: self.kind(*host, column.unwrap_or("cpu_model"), bounds).unwrap_or_default(),
@@ -202,10 +202,10 @@ impl<'s> Carriers<'s> {
 
     /// The last sessions of a host before a change and before the next one.
     fn around(&self, host: u32, bounds: Bounds) -> Around<'s> {
-        let of = self.days.hosts.get(host as usize);
+        let host = self.days.hosts.get(host as usize);
         let last = |from: u32, to: u32| {
-            let sessions = of.into_iter().flat_map(|host| &host.sessions);
-            sessions.filter(|one| (from..to).contains(&one.0)).map(|one| one.1).next_back()
+            let sessions = host.into_iter().flat_map(|host| &host.sessions);
+            sessions.filter(|entry| (from..to).contains(&entry.0)).map(|entry| entry.1).next_back()
         };
         Around { before: last(bounds.from, bounds.at), since: last(bounds.at, bounds.to) }
     }
@@ -215,7 +215,7 @@ impl<'s> Carriers<'s> {
         let by_name: BTreeMap<&str, u32> =
             self.days.hosts.iter().zip(0..).map(|(host, at)| (host.name.as_str(), at)).collect();
         for change in changes {
-            let is_carrying = |name: &str| change.carried_by.iter().any(|one| one == name);
+            let is_carrying = |name: &str| change.carried_by.iter().any(|carrier| carrier == name);
             let (carrying, others): (Vec<_>, Vec<_>) =
                 by_name.iter().partition(|(name, _)| is_carrying(name));
             let sides = |hosts: Vec<(&&str, &u32)>| -> Vec<Around<'_>> {
@@ -234,9 +234,9 @@ impl<'s> Carriers<'s> {
 /// What hosts have before and since, of those that have both.
 pub(crate) fn host_changes(values: &[HostStep], bounds: Bounds) -> Vec<(u32, [f64; 2])> {
     let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
-    for one in values.iter().filter(|one| (bounds.from..bounds.to).contains(&one.step)) {
-        let [before, since] = sides.entry(one.host).or_default();
-        if one.step < bounds.at { before } else { since }.push(one.log);
+    for value in values.iter().filter(|value| (bounds.from..bounds.to).contains(&value.step)) {
+        let [before, since] = sides.entry(value.host).or_default();
+        if value.step < bounds.at { before } else { since }.push(value.log);
     }
     let both = |(host, [a, b]): (u32, [Vec<f64>; 2])| Some((host, [mean(&a)?, mean(&b)?]));
     sides.into_iter().filter_map(both).collect()

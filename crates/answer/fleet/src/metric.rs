@@ -20,10 +20,10 @@ pub enum Metric {
 }
 
 /// Exits of a kind on one side of a host, below which its numbers are not compared.
-const LEAST_EXITS: u64 = 10;
+const MIN_EXITS: u64 = 10;
 
 /// Exits beyond a percentile, below which it is not compared.
-const LEAST_BEYOND: u64 = 10;
+const MIN_BEYOND: u64 = 10;
 
 impl Metric {
     /// All of them.
@@ -59,7 +59,7 @@ impl Metric {
     /// The metric of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name || one.short() == name)
+        Self::ALL.into_iter().find(|metric| metric.name() == name || metric.short() == name)
     }
 
     /// Whether its values are nanoseconds.
@@ -77,7 +77,7 @@ impl Metric {
     /// What it is a quotient of; `None`: of nothing, or that was not recorded.
     pub(crate) fn quotient(self, sums: &GroupSums, covered_ns: u64) -> Option<(f64, f64)> {
         let seconds = covered_ns as f64 / 1e9;
-        let (of, per) = match self {
+        let (amount, per) = match self {
             Self::Count => (sums.exits as f64, seconds),
             Self::Mean => (sums.time_ns as f64, sums.paired as f64),
             Self::P99 => return None,
@@ -85,19 +85,19 @@ impl Metric {
             Self::Time => (sums.time_ns as f64, seconds),
             Self::Cost => (sums.cost_ns? as f64, seconds),
         };
-        (per > 0.0).then_some((of, per))
+        (per > 0.0).then_some((amount, per))
     }
 
     /// Its value for a host on one side, where that has enough exits.
     pub(crate) fn value(self, sums: &GroupSums, covered_ns: u64) -> Option<f64> {
-        if sums.exits < LEAST_EXITS {
+        if sums.exits < MIN_EXITS {
             return None;
         }
         if self == Self::P99 {
-            let enough = sums.paired / 100 >= LEAST_BEYOND;
+            let enough = sums.paired / 100 >= MIN_BEYOND;
             return percentile(&sums.hist, 990).filter(|_| enough).map(|value| value as f64);
         }
-        let (of, per) = self.quotient(sums, covered_ns)?;
-        Some(of / per)
+        let (amount, per) = self.quotient(sums, covered_ns)?;
+        Some(amount / per)
     }
 }

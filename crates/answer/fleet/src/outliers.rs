@@ -17,7 +17,7 @@ pub(crate) struct Outlier {
     pub(crate) host: usize,
     /// The number's.
     pub(crate) column: usize,
-    pub(crate) of: OutlierOf,
+    pub(crate) aspect: OutlierOf,
     /// Its change, or what it has, over that of the others of its kind.
     pub(crate) times: f64,
     /// How far that is off: in standard deviations of the others.
@@ -45,7 +45,7 @@ impl OutlierOf {
 }
 
 /// Hosts of a kind below which none is said to stand apart: of fewer, what is usual is not known.
-const LEAST_PEERS: usize = 8;
+const MIN_PEERS: usize = 8;
 
 /// Of as many hosts one may stand apart: more of them are a group.
 const PEERS_OF_AN_OUTLIER: usize = 5;
@@ -54,15 +54,15 @@ const PEERS_OF_AN_OUTLIER: usize = 5;
 pub(crate) fn outliers(grid: &Grid, alpha: f64) -> Vec<Outlier> {
     let series: Vec<Series> = series(grid);
     let level = alpha / series.len().max(1) as f64;
-    let mut all: Vec<Outlier> = series.iter().flat_map(|one| one.outliers(level)).collect();
-    all.sort_by(|one, other| other.deviations.abs().total_cmp(&one.deviations.abs()));
+    let mut all: Vec<Outlier> = series.iter().flat_map(|series| series.outliers(level)).collect();
+    all.sort_by(|outlier, other| other.deviations.abs().total_cmp(&outlier.deviations.abs()));
     all
 }
 
 /// What hosts of a kind have of a number, as logarithms.
 struct Series {
     column: usize,
-    of: OutlierOf,
+    aspect: OutlierOf,
     hosts: Vec<(usize, f64)>,
 }
 
@@ -74,11 +74,11 @@ fn series(grid: &Grid) -> Vec<Series> {
     let mut all = Vec::new();
     for (column, numbers) in grid.columns.iter().enumerate() {
         for hosts in kinds.values() {
-            for of in [OutlierOf::Change, OutlierOf::Level] {
-                let log = |host: &usize| Some((*host, log(numbers, *host, of)?));
+            for aspect in [OutlierOf::Change, OutlierOf::Level] {
+                let log = |host: &usize| Some((*host, log(numbers, *host, aspect)?));
                 let hosts: Vec<_> = hosts.iter().filter_map(log).collect();
-                if hosts.len() >= LEAST_PEERS {
-                    all.push(Series { column, of, hosts });
+                if hosts.len() >= MIN_PEERS {
+                    all.push(Series { column, aspect, hosts });
                 }
             }
         }
@@ -86,9 +86,9 @@ fn series(grid: &Grid) -> Vec<Series> {
     all
 }
 
-fn log(column: &GridColumn, host: usize, of: OutlierOf) -> Option<f64> {
+fn log(column: &GridColumn, host: usize, aspect: OutlierOf) -> Option<f64> {
     let [a, b] = column.values.get(host)?.map(|value| value.filter(|value| *value > 0.0));
-    match of {
+    match aspect {
         OutlierOf::Change => Some((b? / a?).ln()),
         OutlierOf::Level => Some(b?.ln()),
     }
@@ -96,7 +96,7 @@ fn log(column: &GridColumn, host: usize, of: OutlierOf) -> Option<f64> {
 
 impl Series {
     fn outliers(&self, alpha: f64) -> Vec<Outlier> {
-        let logs: Vec<f64> = self.hosts.iter().map(|one| one.1).collect();
+        let logs: Vec<f64> = self.hosts.iter().map(|host| host.1).collect();
         let apart = apart(&logs, alpha);
         let others = |at: &usize| !apart.contains(at);
         let rest: Vec<f64> =
@@ -109,7 +109,7 @@ impl Series {
             Some(Outlier {
                 host,
                 column: self.column,
-                of: self.of,
+                aspect: self.aspect,
                 times: (log - middle).exp(),
                 deviations: (log - middle) / deviation,
                 peers: self.hosts.len(),
@@ -122,7 +122,7 @@ impl Series {
 /// Places of values that stand apart from the others at the level `alpha`.
 fn apart(values: &[f64], alpha: f64) -> Vec<usize> {
     let mut rest: Vec<usize> = (0..values.len()).collect();
-    let (mut taken, mut found) = (Vec::new(), 0);
+    let (mut candidates, mut found) = (Vec::new(), 0);
     for _ in 0..values.len() / PEERS_OF_AN_OUTLIER {
         let of_rest: Vec<f64> = rest.iter().filter_map(|at| values.get(*at).copied()).collect();
         let (Some(middle), Some(deviation)) = (mean(&of_rest), standard_deviation(&of_rest)) else {
@@ -130,20 +130,20 @@ fn apart(values: &[f64], alpha: f64) -> Vec<usize> {
         };
         let off = of_rest.iter().map(|value| (value - middle).abs());
         let Some((place, farthest)) =
-            off.enumerate().max_by(|one, other| one.1.total_cmp(&other.1))
+            off.enumerate().max_by(|entry, other| entry.1.total_cmp(&other.1))
         else {
             break;
         };
         if deviation <= 0.0 {
             break;
         }
-        taken.push(rest.swap_remove(place));
+        candidates.push(rest.swap_remove(place));
         if farthest / deviation > bound(of_rest.len(), alpha) {
-            found = taken.len();
+            found = candidates.len();
         }
     }
-    taken.truncate(found);
-    taken
+    candidates.truncate(found);
+    candidates
 }
 
 /// How many standard deviations the farthest of as many values is off with a chance of `alpha`.
@@ -218,8 +218,8 @@ mod tests {
         };
         let grid = Grid { hosts: (0..24).map(host).collect(), columns: vec![column] };
         let found = outliers(&grid, 0.05);
-        assert!(found.iter().all(|one| one.host == 6 && one.peers == 12), "{found:?}");
-        let change = found.iter().find(|one| one.of == OutlierOf::Change).unwrap();
+        assert!(found.iter().all(|outlier| outlier.host == 6 && outlier.peers == 12), "{found:?}");
+        let change = found.iter().find(|outlier| outlier.aspect == OutlierOf::Change).unwrap();
         assert!((1.3..1.7).contains(&change.times) && change.deviations > 6.0, "{change:?}");
     }
 }

@@ -117,6 +117,7 @@ impl Row {
 }
 
 fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let logs: Vec<f64> = values.iter().filter(|one| **one > 0.0).map(|one| one.ln()).collect();
+    let logs: Vec<f64> =
+        values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
     stats::mean(&logs).map(f64::exp)
 }

@@ -87,8 +87,8 @@ impl Selection {
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let text = format!("({}) OR ({})", self.text, other.text);
-        let [one, second] = [self, other].map(|one| Box::new(one.root.clone()));
-        Self { text, root: Node::Or(one, second) }
+        let [first, second] = [self, other].map(|selection| Box::new(selection.root.clone()));
+        Self { text, root: Node::Or(first, second) }
     }
 
     /// Checks that it is on names that there are.
@@ -116,11 +116,11 @@ impl Selection {
 impl Node {
     fn check(&self, is_known: &dyn Fn(&str) -> bool) -> Result<(), (String, usize)> {
         match self {
-            Self::And(one, other) | Self::Or(one, other) => {
-                one.check(is_known)?;
+            Self::And(first, other) | Self::Or(first, other) => {
+                first.check(is_known)?;
                 other.check(is_known)
             }
-            Self::Not(one) => one.check(is_known),
+            Self::Not(node) => node.check(is_known),
             Self::Test { name, .. } if is_known(name) => Ok(()),
             Self::Test { name, at, .. } => Err((name.clone(), *at)),
         }
@@ -129,15 +129,15 @@ impl Node {
     /// `None`: not known.
     fn holds<'f>(&self, fact: &dyn Fn(&str) -> Option<&'f Fact>) -> Option<bool> {
         match self {
-            Self::And(one, other) => match (one.holds(fact), other.holds(fact)) {
+            Self::And(first, other) => match (first.holds(fact), other.holds(fact)) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
-                (one, other) => Some(one? && other?),
+                (first, other) => Some(first? && other?),
             },
-            Self::Or(one, other) => match (one.holds(fact), other.holds(fact)) {
+            Self::Or(first, other) => match (first.holds(fact), other.holds(fact)) {
                 (Some(true), _) | (_, Some(true)) => Some(true),
-                (one, other) => Some(one? || other?),
+                (first, other) => Some(first? || other?),
             },
-            Self::Not(one) => one.holds(fact).map(|holds| !holds),
+            Self::Not(node) => node.holds(fact).map(|holds| !holds),
             Self::Test { name, test, .. } => test.holds(fact(name)),
         }
     }
@@ -150,7 +150,7 @@ impl Test {
             Self::Like(pattern) => Some(is_like(&fact?.text(), pattern)),
             Self::In(all) => {
                 let fact = fact?;
-                Some(all.iter().any(|one| Operator::Equal.holds(fact, one)))
+                Some(all.iter().any(|literal| Operator::Equal.holds(fact, literal)))
             }
             Self::Compare(operator, literal) => Some(operator.holds(fact?, literal)),
         }
@@ -160,14 +160,14 @@ impl Test {
 impl Operator {
     fn holds(self, fact: &Fact, literal: &Literal) -> bool {
         let order = match (fact, literal) {
-            (Fact::Number(one), Literal::Number(other)) => one.partial_cmp(other),
-            (Fact::Text(one), Literal::Text(other)) => Some(one.as_str().cmp(other)),
-            (Fact::Number(one), Literal::Text(other)) => {
-                other.parse().ok().and_then(|other: f64| one.partial_cmp(&other))
+            (Fact::Number(number), Literal::Number(other)) => number.partial_cmp(other),
+            (Fact::Text(text), Literal::Text(other)) => Some(text.as_str().cmp(other)),
+            (Fact::Number(number), Literal::Text(other)) => {
+                other.parse().ok().and_then(|other: f64| number.partial_cmp(&other))
             }
             // A label that looks like a number.
-            (Fact::Text(one), Literal::Number(other)) => {
-                one.parse().ok().and_then(|one: f64| one.partial_cmp(other))
+            (Fact::Text(text), Literal::Number(other)) => {
+                text.parse().ok().and_then(|number: f64| number.partial_cmp(other))
             }
         };
         let Some(order) = order else { return self == Self::Other };
@@ -191,17 +191,18 @@ fn is_like(text: &str, pattern: &str) -> bool {
     if let Some(none) = fits.first_mut() {
         *none = true;
     }
-    for one in pattern {
+    for symbol in pattern {
         let mut next = vec![false; fits.len()];
         let mut any = false;
         for (at, slot) in next.iter_mut().enumerate() {
             any |= fits.get(at).copied().unwrap_or(false);
             let before = at.checked_sub(1);
-            let is_it = before.is_some_and(|before| {
-                let is_same = text.get(before).is_some_and(|own| one == '_' || *own == one);
+            let is_match = before.is_some_and(|before| {
+                let is_same =
+                    text.get(before).is_some_and(|character| symbol == '_' || *character == symbol);
                 is_same && fits.get(before).copied().unwrap_or(false)
             });
-            *slot = if one == '%' { any } else { is_it };
+            *slot = if symbol == '%' { any } else { is_match };
         }
         fits = next;
     }
@@ -209,7 +210,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 }
 
 /// Conditions within each other.
-const MOST_DEPTH: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 struct Parser<'t> {
     text: &'t str,
@@ -244,7 +245,8 @@ impl<'t> Parser<'t> {
 
     fn word(&mut self) -> &'t str {
         let rest = self.rest();
-        let is_end = |one: char| !one.is_alphanumeric() && !matches!(one, '_' | '-' | '.');
+        let is_end =
+            |character: char| !character.is_alphanumeric() && !matches!(character, '_' | '-' | '.');
         rest.get(..rest.find(is_end).unwrap_or(rest.len())).unwrap_or_default()
     }
 
@@ -266,20 +268,20 @@ impl<'t> Parser<'t> {
     }
 
     fn all(&mut self) -> Result<Node, SelectionError> {
-        let mut node = self.one()?;
+        let mut node = self.condition()?;
         while self.takes_word("AND") {
-            node = Node::And(Box::new(node), Box::new(self.one()?));
+            node = Node::And(Box::new(node), Box::new(self.condition()?));
         }
         Ok(node)
     }
 
-    fn one(&mut self) -> Result<Node, SelectionError> {
+    fn condition(&mut self) -> Result<Node, SelectionError> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH {
+        if self.depth > MAX_DEPTH {
             return Err(self.error("more conditions lie within each other than anyone writes"));
         }
         let node = if self.takes_word("NOT") {
-            Node::Not(Box::new(self.one()?))
+            Node::Not(Box::new(self.condition()?))
         } else if self.takes("(") {
             let node = self.either()?;
             if !self.takes(")") {

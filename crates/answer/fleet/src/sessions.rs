@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     fn read_labels<S: Storage>(&mut self, storage: &S, tables: &[TableFiles]) -> io::Result<()> {
-        let by_id = |one: &Session| (one.session.clone(), one.ingest.clone());
+        let by_id = |session: &Session| (session.session.clone(), session.ingest.clone());
         let places: BTreeMap<_, _> =
             self.all.iter().map(by_id).enumerate().map(|(at, id)| (id, at)).collect();
         let columns = ["session_id", "ingest_id", "key", "value"];
@@ -90,7 +90,7 @@ impl Sessions {
             each_group(file, &LABELS, &columns, &mut |group| {
                 let [session, ingest, key, value] = group.columns()?;
                 for row in 0..group.rows {
-                    let text = |of: &Values| of.text(row).unwrap_or_default().to_owned();
+                    let text = |column: &Values| column.text(row).unwrap_or_default().to_owned();
                     let place = places.get(&(text(session), text(ingest)));
                     let Some(session) = place.and_then(|at| self.all.get_mut(*at)) else {
                         continue;
@@ -145,8 +145,8 @@ impl Sessions {
 
 /// The files of a table.
 pub(crate) fn files<'t>(tables: &'t [TableFiles], name: &str) -> Vec<&'t Entry> {
-    let own = tables.iter().filter(|one| one.table.name == name);
-    own.flat_map(|one| &one.files).collect()
+    let matching_tables = tables.iter().filter(|table| table.table.name == name);
+    matching_tables.flat_map(|table| &table.files).collect()
 }
 
 fn session(names: &[&str], columns: &[Values], row: usize) -> Session {
@@ -161,12 +161,13 @@ fn session(names: &[&str], columns: &[Values], row: usize) -> Session {
         facts.extend(fact.map(|fact| ((*name).to_owned(), fact)));
     }
     let number = |name| {
-        let at = names.iter().position(|one| *one == name)?;
+        let at = names.iter().position(|candidate| *candidate == name)?;
         columns.get(at)?.number(row)
     };
-    let begun = number("begun_unix_ns");
-    let span_ns = begun.map(|begun| (begun, begun.saturating_add(number("span_ns").unwrap_or(0))));
-    facts.extend(begun.map(|begun| (DATE.to_owned(), Fact::Text(date_of(begun)))));
+    let begin_ns = number("begun_unix_ns");
+    let span_ns = begin_ns
+        .map(|begin_ns| (begin_ns, begin_ns.saturating_add(number("span_ns").unwrap_or(0))));
+    facts.extend(begin_ns.map(|begin_ns| (DATE.to_owned(), Fact::Text(date_of(begin_ns)))));
     let text = |name: &str| facts.get(name).map(Fact::text).unwrap_or_default();
     let (session, ingest) = (text("session_id"), text("ingest_id"));
     Session { session, ingest, span_ns, facts }

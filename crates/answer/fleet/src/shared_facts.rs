@@ -62,8 +62,8 @@ pub(crate) fn shared(
     carrying: &[Around<'_>],
     others: &[Around<'_>],
 ) -> Option<SharedFact> {
-    let (value, carriers) = most_frequent(carrying.iter().filter_map(|one| one.now(name)))?;
-    let others_with = others.iter().filter(|one| one.now(name).as_ref() == Some(&value)).count();
+    let (value, carriers) = most_frequent(carrying.iter().filter_map(|host| host.now(name)))?;
+    let others_with = others.iter().filter(|host| host.now(name).as_ref() == Some(&value)).count();
     // One host alone has many things that others don't have.
     let is_group = carrying.len() > 1 && !others.is_empty();
     let is_theirs = others_with * ALL_BUT_ONE_OF <= others.len();
@@ -83,9 +83,9 @@ pub(crate) fn came_with(
     others: &[Around<'_>],
 ) -> Option<CameWith> {
     let ((before, since), carriers) =
-        most_frequent(carrying.iter().filter_map(|one| one.step(name)))?;
+        most_frequent(carrying.iter().filter_map(|host| host.step(name)))?;
     let is_same =
-        |one: &&Around<'_>| one.step(name).is_some_and(|(a, b)| a == before && b == since);
+        |host: &&Around<'_>| host.step(name).is_some_and(|(a, b)| a == before && b == since);
     let others = others.iter().filter(is_same).count();
     let name = name.to_owned();
     is_most(carriers, carrying.len()).then_some(CameWith { name, before, since, carriers, others })

@@ -35,12 +35,12 @@ pub(crate) fn level(level: i32) -> String {
 }
 
 /// Names of hosts in a line of text.
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 /// Hosts by name, as many as a line has place for.
 pub(crate) fn names(hosts: &[String]) -> String {
-    let names: Vec<_> = hosts.iter().take(MOST_NAMES).map(|one| printable::line(one)).collect();
-    match hosts.len().saturating_sub(MOST_NAMES) {
+    let names: Vec<_> = hosts.iter().take(MAX_NAMES).map(|host| printable::line(host)).collect();
+    match hosts.len().saturating_sub(MAX_NAMES) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }

@@ -118,6 +118,6 @@ impl Simulation<'_> {
 pub(crate) fn normal(chance: &mut Chance) -> f64 {
     // 53 bits, and never 0.
     let mut even = || ((chance.number() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-    let (one, other) = (even(), even());
-    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+    let (first, other) = (even(), even());
+    (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
 }

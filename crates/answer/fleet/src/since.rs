@@ -9,7 +9,7 @@ use std::io;
 use crate::lake::store::{Storage, counted};
 use stats::{benjamini_hochberg, compare_pairs, student_quantile};
 
-use crate::change_points::{ChangePoint, LEAST_VALUES, change_points_that_hold};
+use crate::change_points::{ChangePoint, MIN_VALUES, change_points_that_hold};
 use crate::day_levels::{DayLevels, HostStep};
 use crate::host_days::{Choice, HostDays};
 use crate::level_change::{Bounds, Carriers, LevelChange, host_changes};
@@ -78,7 +78,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    fn of(series: Series) -> Self {
+    fn new(series: Series) -> Self {
         let Series { stratum, key, metric, levels: DayLevels { steps, levels, .. } } = series;
         let levels = levels.into_iter().map(f64::exp).collect();
         Self { stratum, key, metric, steps, levels }
@@ -99,7 +99,7 @@ pub fn fleet_since<S: Storage>(storage: &S, question: SinceQuestion) -> io::Resu
         most_lost: question.most_lost,
         step_days: question.step_days,
     };
-    let days = HostDays::of(&sessions, &choice);
+    let days = HostDays::new(&sessions, &choice);
     let values = days.values(storage, &tables, &question.metrics)?;
     let series = series(&days, values, &strata);
     let carriers = Carriers::new(&days, &sessions);
@@ -120,20 +120,23 @@ pub fn fleet_since<S: Storage>(storage: &S, question: SinceQuestion) -> io::Resu
         steps: days.steps,
         left_out: days.left_out,
         series: series.len(),
-        looked_at: series.iter().map(|one| (one.key.shown().to_owned(), one.metric)).collect(),
+        looked_at: series
+            .iter()
+            .map(|series| (series.key.shown().to_owned(), series.metric))
+            .collect(),
         question,
         changes,
         dates: (0..days.steps).map(|step| days.date(step)).collect(),
-        curves: series.into_iter().map(Curve::of).collect(),
+        curves: series.into_iter().map(Curve::new).collect(),
     })
 }
 
 /// The latest first, of a day the greatest.
 fn sort(changes: &mut [LevelChange]) {
-    let size = |one: &LevelChange| one.ratio.ln().abs();
-    changes.sort_by(|one, other| {
-        let day = other.day.cmp(&one.day);
-        day.then(size(other).total_cmp(&size(one))).then(one.stratum.cmp(&other.stratum))
+    let size = |change: &LevelChange| change.ratio.ln().abs();
+    changes.sort_by(|change, other| {
+        let day = other.day.cmp(&change.day);
+        day.then(size(other).total_cmp(&size(change))).then(change.stratum.cmp(&other.stratum))
     });
 }
 
@@ -148,17 +151,17 @@ fn series(
     let mut all = Vec::new();
     for ((key, metric), values) in values {
         let mut add = |stratum: Option<(String, String)>, values: Vec<HostStep>| {
-            let levels = DayLevels::of(values);
-            if levels.steps.len() >= 2 * LEAST_VALUES {
+            let levels = DayLevels::new(values);
+            if levels.steps.len() >= 2 * MIN_VALUES {
                 all.push(Series { stratum, key: key.clone(), metric, levels });
             }
         };
         for (column, of_hosts) in &kinds {
             let names: BTreeSet<&String> = of_hosts.iter().collect();
             for name in names.iter().filter(|_| names.len() > 1) {
-                let is_of = |one: &&HostStep| of_hosts.get(one.host as usize) == Some(*name);
-                let own = values.iter().filter(is_of).copied().collect();
-                add(Some(((*column).to_owned(), (*name).clone())), own);
+                let is_of = |value: &&HostStep| of_hosts.get(value.host as usize) == Some(*name);
+                let kind_values = values.iter().filter(is_of).copied().collect();
+                add(Some(((*column).to_owned(), (*name).clone())), kind_values);
             }
         }
         add(None, values);
@@ -168,29 +171,31 @@ fn series(
 
 /// The kind of each host: as its newest session says.
 fn kinds(days: &HostDays<'_>, column: &str) -> Vec<String> {
-    let newest = |one: &crate::host_days::Host<'_>| {
-        one.sessions.iter().rev().find_map(|(_, session)| session.text(column))
+    let newest = |host: &crate::host_days::Host<'_>| {
+        host.sessions.iter().rev().find_map(|(_, session)| session.text(column))
     };
     days.hosts.iter().map(|host| newest(host).unwrap_or_default()).collect()
 }
 
 /// Changes of all series, adjusted for how many these are.
 fn changes(series: &[Series], alpha: f64, carriers: &Carriers<'_>) -> Vec<LevelChange> {
-    let found = points_of_all(&series.iter().map(|one| &one.levels).collect::<Vec<_>>(), alpha);
+    let found =
+        points_of_all(&series.iter().map(|series| &series.levels).collect::<Vec<_>>(), alpha);
     let mut all = Vec::new();
     for (series, points) in series.iter().zip(&found) {
         for (at, point) in points.iter().enumerate() {
             let margin = student_quantile(alpha, point.freedom) * point.error;
-            let mut change = LevelChange::of(series, *point, margin);
+            let mut change = LevelChange::new(series, *point, margin);
             change.went_away = is_undone(points, at);
-            let from = at.checked_sub(1).and_then(|at| points.get(at)).map_or(0, |one| one.at);
-            let to = points.get(at + 1).map_or(usize::MAX, |one| one.at);
+            let from =
+                at.checked_sub(1).and_then(|at| points.get(at)).map_or(0, |previous| previous.at);
+            let to = points.get(at + 1).map_or(usize::MAX, |next| next.at);
             carriers.place(&mut change, series, [from, point.at, to]);
             all.push(change);
         }
     }
     let unchanged = found.iter().filter(|points| points.is_empty()).count();
-    let p: Vec<f64> = all.iter().map(|one| one.p).chain(vec![1.0; unchanged]).collect();
+    let p: Vec<f64> = all.iter().map(|change| change.p).chain(vec![1.0; unchanged]).collect();
     for (change, p) in all.iter_mut().zip(benjamini_hochberg(&p)) {
         change.p_adjusted = p;
     }
@@ -222,7 +227,7 @@ fn points_of_all(series: &[&DayLevels], alpha: f64) -> Vec<Vec<ChangePoint>> {
         }
         changed = now;
         // What has no change at a level has none at a stricter one: the same places are taken out first.
-        for (levels, found) in series.iter().zip(&mut found).filter(|one| !one.1.is_empty()) {
+        for (levels, found) in series.iter().zip(&mut found).filter(|pair| !pair.1.is_empty()) {
             *found = points(levels, changed);
         }
     }
@@ -253,7 +258,7 @@ mod tests {
             |value: f64, days: usize| (0..days).map(move |day| value + 0.01 * (day % 3) as f64);
         let values: Vec<f64> = level(1.0, 8).chain(level(2.0, 8)).chain(level(1.1, 8)).collect();
         let points = change_points(&values, 0.05);
-        assert_eq!(points.iter().map(|one| one.at).collect::<Vec<_>>(), [8, 16]);
+        assert_eq!(points.iter().map(|point| point.at).collect::<Vec<_>>(), [8, 16]);
         assert_eq!([is_undone(&points, 0), is_undone(&points, 1)], [true, false]);
     }
 }

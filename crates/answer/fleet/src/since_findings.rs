@@ -12,7 +12,8 @@ const SAME: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 /// Notes for reasons whose sums a second changed that another one changed by as much the other way at the same time,
 /// while all together did not: work is counted elsewhere.
 pub(crate) fn note_moves(changes: &mut [LevelChange]) {
-    let moved: Vec<Option<String>> = changes.iter().map(|one| made_up_by(one, changes)).collect();
+    let moved: Vec<Option<String>> =
+        changes.iter().map(|change| made_up_by(change, changes)).collect();
     for (change, moved) in changes.iter_mut().zip(moved) {
         change.moved = moved;
     }
@@ -31,7 +32,7 @@ fn made_up_by(change: &LevelChange, changes: &[LevelChange]) -> Option<String> {
     if peers().any(LevelChange::is_of_all) {
         return None;
     }
-    let more = |one: &LevelChange| one.after - one.before;
+    let more = |change: &LevelChange| change.after - change.before;
     let others = peers().filter(|other| !other.is_of(change) && other.level == change.level);
     let mut same = others.filter(|other| SAME.contains(&(-more(other) / more(change))));
     same.next().map(|other| other.reason.clone())
@@ -40,42 +41,42 @@ fn made_up_by(change: &LevelChange, changes: &[LevelChange]) -> Option<String> {
 /// A change of all hosts that only some kinds of hosts have is carried by these.
 pub(crate) fn name_kinds(changes: &mut [LevelChange], series: &[Series]) {
     let of_kinds: Vec<LevelChange> =
-        changes.iter().filter(|one| one.stratum.is_some()).cloned().collect();
-    for change in changes.iter_mut().filter(|one| one.stratum.is_none()) {
+        changes.iter().filter(|change| change.stratum.is_some()).cloned().collect();
+    for change in changes.iter_mut().filter(|change| change.stratum.is_none()) {
         let is_same = |kind: &&LevelChange| {
             kind.metric == change.metric && kind.is_of(change) && kind.is_with(change)
         };
         let carrying: Vec<&LevelChange> = of_kinds.iter().filter(is_same).collect();
-        let columns: BTreeSet<&str> = carrying.iter().filter_map(|one| column(one)).collect();
+        let columns: BTreeSet<&str> = carrying.iter().filter_map(|kind| column(kind)).collect();
         // The column that fewest kinds of hosts carry it by says most.
         let share = |name: &&str| {
-            let own = carrying.iter().filter(|one| column(one) == Some(*name));
-            let hosts: usize = own.map(|one| one.hosts).sum();
-            let all = series.iter().filter(|one| {
-                let is_kind = one.stratum.as_ref().is_some_and(|kind| kind.0 == **name);
-                is_kind && one.metric == change.metric && is_of(one, change)
+            let kinds = carrying.iter().filter(|kind| column(kind) == Some(*name));
+            let hosts: usize = kinds.map(|kind| kind.hosts).sum();
+            let all = series.iter().filter(|series| {
+                let is_kind = series.stratum.as_ref().is_some_and(|kind| kind.0 == **name);
+                is_kind && series.metric == change.metric && is_of(series, change)
             });
             (hosts, all.count())
         };
         let found = columns.into_iter().map(|name| (name, share(&name)));
         let some = found.filter(|(name, (_, kinds))| {
-            carrying.iter().filter(|one| column(one) == Some(name)).count() < *kinds
+            carrying.iter().filter(|kind| column(kind) == Some(name)).count() < *kinds
         });
         let Some((name, _)) = some.min_by_key(|(_, (hosts, _))| *hosts) else { continue };
-        let own = carrying.iter().filter(|one| column(one) == Some(name));
-        let hosts: BTreeSet<&String> = own.flat_map(|one| &one.carried_by).collect();
+        let kinds = carrying.iter().filter(|kind| column(kind) == Some(name));
+        let hosts: BTreeSet<&String> = kinds.flat_map(|kind| &kind.carried_by).collect();
         change.carried_by = hosts.into_iter().cloned().collect();
     }
 }
 
 /// Says of changes of a kind how many hosts of all kinds there are.
 pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
-    for change in changes.iter_mut().filter(|one| one.stratum.is_some()) {
-        let is_whole = |one: &&Series| {
-            one.stratum.is_none() && one.metric == change.metric && is_of(one, change)
+    for change in changes.iter_mut().filter(|change| change.stratum.is_some()) {
+        let is_whole = |series: &&Series| {
+            series.stratum.is_none() && series.metric == change.metric && is_of(series, change)
         };
-        if let Some(whole) = series.iter().find(is_whole) {
-            let hosts = host_changes(&whole.levels.values, change.bounds).len();
+        if let Some(fleet) = series.iter().find(is_whole) {
+            let hosts = host_changes(&fleet.levels.values, change.bounds).len();
             change.hosts_of_all = hosts.max(change.hosts);
         }
     }
@@ -85,7 +86,7 @@ pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
 /// show at a time is one.
 pub(crate) fn distinct(changes: &[LevelChange]) -> Vec<Vec<usize>> {
     let mut all: Vec<(&LevelChange, Vec<usize>)> = Vec::new();
-    for (at, change) in changes.iter().enumerate().filter(|(_, one)| one.is_finding()) {
+    for (at, change) in changes.iter().enumerate().filter(|(_, change)| change.is_finding()) {
         let is_one = |(known, _): &&mut (&LevelChange, Vec<usize>)| {
             known.is_of(change) && known.is_with(change) && known.carried_by == change.carried_by
         };
@@ -94,16 +95,16 @@ pub(crate) fn distinct(changes: &[LevelChange]) -> Vec<Vec<usize>> {
             None => all.push((change, vec![at])),
         }
     }
-    let p = |at: &usize| changes.get(*at).map_or(1.0, |one| one.p_adjusted);
+    let p = |at: &usize| changes.get(*at).map_or(1.0, |change| change.p_adjusted);
     let sorted = |(_, mut places): (&LevelChange, Vec<usize>)| {
-        places.sort_by(|one, other| p(one).total_cmp(&p(other)));
+        places.sort_by(|place, other| p(place).total_cmp(&p(other)));
         places
     };
     all.into_iter().map(sorted).collect()
 }
 
 fn column(change: &LevelChange) -> Option<&str> {
-    change.stratum.as_ref().map(|one| one.0.as_str())
+    change.stratum.as_ref().map(|stratum| stratum.0.as_str())
 }
 
 fn is_of(series: &Series, change: &LevelChange) -> bool {

@@ -50,7 +50,7 @@ impl SinceReport {
             "of days that are not known",
             "of days before the first whole step",
         ];
-        let left_out = self.since.left_out.iter().zip(what).filter(|one| *one.0 > 0);
+        let left_out = self.since.left_out.iter().zip(what).filter(|entry| *entry.0 > 0);
         let line = |(sessions, what): (&usize, &str)| {
             format!("left out: {} {what}\n", plural(*sessions as u64, "session"))
         };
@@ -60,22 +60,22 @@ impl SinceReport {
     /// What changed when, and on which hosts: a change that several numbers or kinds of hosts show is one.
     fn findings(&self) -> String {
         let changes = &self.since.changes;
-        let of = |places: &Vec<usize>| -> Vec<&LevelChange> {
+        let changes_at = |places: &Vec<usize>| -> Vec<&LevelChange> {
             places.iter().filter_map(|at| changes.get(*at)).collect()
         };
-        distinct(changes).iter().filter_map(|places| finding(&of(places))).collect()
+        distinct(changes).iter().filter_map(|places| finding(&changes_at(places))).collect()
     }
 }
 
 /// A change in words: its metrics, and the numbers of the one that is surest.
 fn finding(changes: &[&LevelChange]) -> Option<String> {
     let surest = changes.first()?;
-    let mut metrics: Vec<&str> = changes.iter().map(|one| one.metric.name()).collect();
+    let mut metrics: Vec<&str> = changes.iter().map(|change| change.metric.name()).collect();
     metrics.sort_unstable();
     metrics.dedup();
     let of_level =
         if surest.level == 0 { String::new() } else { format!(" of level {}", surest.level) };
-    let hosts = changes.iter().map(|one| one.hosts_of_all).max().unwrap_or(0);
+    let hosts = changes.iter().map(|change| change.hosts_of_all).max().unwrap_or(0);
     let mut out = format!(
         "{}: {}{of_level} ({}): {} on {} of {}{}: {}\n",
         surest.day,
@@ -87,42 +87,43 @@ fn finding(changes: &[&LevelChange]) -> Option<String> {
         surest.shared.iter().map(|fact| shared(fact, surest.carried_by.len())).collect::<String>(),
         names(&surest.carried_by),
     );
-    for one in &surest.came_with {
-        out += &came_with(one, surest.carried_by.len());
+    for step in &surest.came_with {
+        out += &came_with(step, surest.carried_by.len());
     }
     Some(out)
 }
 
 fn shared(fact: &SharedFact, carrying: usize) -> String {
     let SharedFact { name, value, carriers, others } = fact;
-    let whole = if *carriers == carrying { "all".to_owned() } else { carriers.to_string() };
+    let how_many = if *carriers == carrying { "all".to_owned() } else { carriers.to_string() };
     let others = if *others > 0 {
         format!(" (and {})", plural(*others as u64, "other"))
     } else {
         String::new()
     };
-    format!(", {whole} of {} {}{others}", line(name), line(value))
+    format!(", {how_many} of {} {}{others}", line(name), line(value))
 }
 
-fn came_with(one: &CameWith, carrying: usize) -> String {
-    let CameWith { name, before, since, carriers, others } = one;
-    let whole = if *carriers == carrying { "all of them".to_owned() } else { carriers.to_string() };
+fn came_with(step: &CameWith, carrying: usize) -> String {
+    let CameWith { name, before, since, carriers, others } = step;
+    let how_many =
+        if *carriers == carrying { "all of them".to_owned() } else { carriers.to_string() };
     let others = if *others > 0 {
         format!(", and on {}", plural(*others as u64, "other"))
     } else {
         String::new()
     };
     let (name, before, since) = (line(name), line(before), line(since));
-    format!("  with {name} {since} in place of {before} on {whole}{others}\n")
+    format!("  with {name} {since} in place of {before} on {how_many}{others}\n")
 }
 
 impl Report for SinceReport {
     fn text(&self, width: Option<usize>) -> String {
         let since = &self.since;
         let mut out = self.head();
-        let of = plural(since.series as u64, "number");
+        let numbers = plural(since.series as u64, "number");
         if since.changes.is_empty() {
-            return out + &format!("\nNone of {of} over time changes\n");
+            return out + &format!("\nNone of {numbers} over time changes\n");
         }
         let rows: Vec<Row<'_>> = since.changes.iter().map(|change| Row { change }).collect();
         let mut table = Table::default();
@@ -134,7 +135,7 @@ impl Report for SinceReport {
             out += &format!("left out for width: {titles}; csv and json have all\n");
         }
         let changes = plural(since.changes.len() as u64, "change");
-        out += &format!("{changes} in {of} over time\n");
+        out += &format!("{changes} in {numbers} over time\n");
         match self.findings() {
             findings if findings.is_empty() => out,
             findings => format!("{out}\nFindings\n{findings}"),

@@ -271,7 +271,7 @@ fn add_rollup(
     for row in 0..group.rows {
         let Some(place) = place_of(places, (session, ingest, machine), row) else { continue };
         let slice_ns = slice.number(row).unwrap_or(0);
-        let own = GroupSums {
+        let row_sums = GroupSums {
             exits: count(exits, row).unwrap_or(0),
             paired: count(paired, row).unwrap_or(0),
             time_ns: count(time, row).unwrap_or(0),
@@ -290,9 +290,9 @@ fn add_rollup(
             let Some(side) = host.get_mut(side) else { continue };
             side.covered_ns = side.covered_ns.saturating_add(covered_ns);
             if !kind.waiting {
-                side.change(Kind::default(), |sums| sums.add(&own));
+                side.change(Kind::default(), |sums| sums.add(&row_sums));
             }
-            side.change(kind, |sums| sums.add(&own));
+            side.change(kind, |sums| sums.add(&row_sums));
         }
     }
     Ok(())

@@ -21,22 +21,22 @@ pub(crate) fn total_ratio(
     let both = |host: &&Parts| host.iter().all(Option::is_some);
     let pairs: Vec<&Parts> = hosts.iter().filter(both).collect();
     let side = |at: usize| -> Vec<(f64, f64)> {
-        let of: &mut dyn Iterator<Item = &Parts> =
+        let parts: &mut dyn Iterator<Item = &Parts> =
             if paired { &mut pairs.iter().copied() } else { &mut hosts.iter() };
-        of.filter_map(|host| host.get(at).copied().flatten()).collect()
+        parts.filter_map(|host| host.get(at).copied().flatten()).collect()
     };
     let (a, b) = (side(0), side(1));
-    let all = |of: &[(f64, f64)]| quotient(of.iter().copied());
+    let all = |parts: &[(f64, f64)]| quotient(parts.iter().copied());
     let ratio = all(&b)? / all(&a)?;
     let mut chance = Chance::new(seed);
     let mut ratios: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
             let drawn_a = draw(a.len(), &mut chance);
             let drawn_b = if paired { drawn_a.clone() } else { draw(b.len(), &mut chance) };
-            let of = |values: &[(f64, f64)], drawn: &[usize]| {
+            let quotient_of = |values: &[(f64, f64)], drawn: &[usize]| {
                 quotient(drawn.iter().filter_map(|at| values.get(*at).copied()))
             };
-            Some(of(&b, &drawn_b)? / of(&a, &drawn_a)?)
+            Some(quotient_of(&b, &drawn_b)? / quotient_of(&a, &drawn_a)?)
         })
         .collect();
     ratios.sort_by(f64::total_cmp);
@@ -52,8 +52,8 @@ fn draw(count: usize, chance: &mut Chance) -> Vec<usize> {
 }
 
 fn quotient(parts: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-    let (of, per) = parts.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    (of > 0.0 && per > 0.0).then(|| of / per)
+    let (amount, per) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    (amount > 0.0 && per > 0.0).then(|| amount / per)
 }
 
 #[cfg(test)]

@@ -14,14 +14,14 @@ const EXITS: f64 = 2000.0;
 const EXIT: f64 = 1.0;
 
 fn repeats() -> usize {
-    std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|one| one.parse().ok()).unwrap_or(400)
+    std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
 }
 
 /// A number of the normal distribution.
 fn normal(chance: &mut Chance) -> f64 {
     let mut even = || ((chance.number() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-    let (one, other) = (even(), even());
-    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+    let (first, other) = (even(), even());
+    (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
 }
 
 /// The mean of a host's exits on a day: that of 2,000 log-normal times varies by its own error.
@@ -32,12 +32,12 @@ fn day(host: f64, chance: &mut Chance) -> f64 {
 
 /// The same hosts on both sides.
 fn same_hosts(hosts: usize, effect: f64, chance: &mut Chance) -> Vec<HostValues> {
-    let one = |_| {
+    let make_host = |_| {
         let host = HOST * normal(chance);
         let (a, b) = (Some(day(host, chance)), Some(day(host, chance) * effect));
         HostValues { a, b, stratum: 0, is_control: false }
     };
-    (0..hosts).map(one).collect()
+    (0..hosts).map(make_host).collect()
 }
 
 /// Hosts of two kinds, of which one is three times as slow and more frequent on the second side.
@@ -86,20 +86,20 @@ fn alarms(shape: Shape, hosts: usize, effect: f64) -> f64 {
 /// 5% is what is asked for; 6% of 400 fleets is one deviation of chance more.
 #[test]
 fn chance_is_called_a_change_as_often_as_asked_for() {
-    let most = 0.06;
+    let max = 0.06;
     for (name, shape) in
         [("same hosts", same_hosts as Shape), ("other hosts", other_hosts), ("staged", staged)]
     {
         for hosts in [8, 20] {
             let share = alarms(shape, hosts, 1.0);
-            assert!(share <= most, "{name}, {hosts} hosts: {share}");
+            assert!(share <= max, "{name}, {hosts} hosts: {share}");
         }
     }
 }
 
 #[test]
 fn changes_are_found() {
-    for (shape, hosts, effect, least) in [
+    for (shape, hosts, effect, min) in [
         (same_hosts as Shape, 20, 1.06, 0.4),
         (same_hosts, 100, 1.03, 0.45),
         (same_hosts, 100, 1.06, 0.95),
@@ -107,7 +107,7 @@ fn changes_are_found() {
         (staged, 100, 1.08, 0.85),
     ] {
         let share = alarms(shape, hosts, effect);
-        assert!(share >= least, "{hosts} hosts, {effect}: {share}");
+        assert!(share >= min, "{hosts} hosts, {effect}: {share}");
     }
 }
 
@@ -118,7 +118,7 @@ fn intervals_hold_the_change() {
         let held = (0..repeats()).filter(|repeat| {
             let mut chance = Chance::of_part(5, *repeat as u64);
             let change = compare(&shape(20, 1.1, &mut chance), ALPHA, 1);
-            change.is_some_and(|one| one.low <= 1.1 && one.high >= 1.1)
+            change.is_some_and(|change| change.low <= 1.1 && change.high >= 1.1)
         });
         let share = held.count() as f64 / repeats() as f64;
         assert!((0.91..=0.99).contains(&share), "{share}");

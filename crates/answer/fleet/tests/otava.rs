@@ -22,24 +22,29 @@ struct Agreement {
 }
 
 fn places(value: &Value) -> Vec<usize> {
-    value.as_array().into_iter().flatten().filter_map(|one| Some(one.as_u64()? as usize)).collect()
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|number| Some(number.as_u64()? as usize))
+        .collect()
 }
 
 fn is_right(found: &[usize], steps: &[usize]) -> bool {
-    let is_near = |(one, other): (&usize, &usize)| one.abs_diff(*other) <= 1;
+    let is_near = |(place, other): (&usize, &usize)| place.abs_diff(*other) <= 1;
     found.len() == steps.len() && found.iter().zip(steps).all(is_near)
 }
 
 fn agreement(series: &[Value], kind: &str) -> Agreement {
     let mut all = Agreement::default();
-    for one in series.iter().filter(|one| one["kind"] == kind) {
-        let values = one["values"].as_array().into_iter().flatten();
+    for case in series.iter().filter(|case| case["kind"] == kind) {
+        let values = case["values"].as_array().into_iter().flatten();
         let values: Vec<f64> = values.filter_map(Value::as_f64).collect();
-        let own: Vec<usize> = change_points(&values, 0.05).iter().map(|point| point.at).collect();
-        let (otava, steps) = (places(&one["otava"]), places(&one["steps"]));
+        let ours: Vec<usize> = change_points(&values, 0.05).iter().map(|point| point.at).collect();
+        let (otava, steps) = (places(&case["otava"]), places(&case["steps"]));
         all.series += 1;
-        all.same += usize::from(own == otava);
-        all.right += usize::from(is_right(&own, &steps));
+        all.same += usize::from(ours == otava);
+        all.right += usize::from(is_right(&ours, &steps));
         all.otava_right += usize::from(is_right(&otava, &steps));
     }
     println!("{kind}: {all:?}");

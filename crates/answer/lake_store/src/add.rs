@@ -13,7 +13,7 @@ use crate::writer::TableWriter;
 use printable::calendar::date_of;
 
 /// Tries to leave a session with one row, each of which another run can be in the way of.
-const MOST_SETTLED: u32 = 8;
+const MAX_SETTLED: u32 = 8;
 
 /// What adding a recording did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +77,13 @@ impl<S: Storage> Addition<'_, S> {
     fn commit(&self, file: S::Unfinished) -> io::Result<()> {
         let name = places::session(&self.date, &self.ids.session);
         let mut others = self.files.clone();
-        let mut there = others.iter().position(|one| one.name == name).map(|at| others.remove(at));
+        let mut there =
+            others.iter().position(|entry| entry.name == name).map(|at| others.remove(at));
         // Of another day: its row goes there first, so that two of them never count.
         if let Some(row) = self.known.as_ref().filter(|row| row.file.name != name)
             && let Some(moved) = self.storage.rename(&row.file, &name)?
         {
-            others.retain(|one| one.name != row.file.name);
+            others.retain(|entry| entry.name != row.file.name);
             there = Some(moved);
         }
         self.storage.replace(file, &name, there.as_ref())?;
@@ -133,8 +134,8 @@ impl<S: Storage> Files for Addition<'_, S> {
 /// rows at several days: they are taken out.
 fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Option<SessionRow>)> {
     let file = format!("/{session}.parquet");
-    for _ in 0..MOST_SETTLED {
-        let (files, mut known) = read_sessions(storage, &|one| one.name.ends_with(&file))?;
+    for _ in 0..MAX_SETTLED {
+        let (files, mut known) = read_sessions(storage, &|entry| entry.name.ends_with(&file))?;
         let replaced = drop_replaced(&mut known);
         if replaced.is_empty() {
             return Ok((files, known.pop()));

@@ -29,12 +29,12 @@ impl ByTable {
 
     /// Whether a file is there, and is what it was.
     pub(super) fn has(&self, file: &Entry) -> bool {
-        let files = Place::of(&file.name).and_then(|place| self.0.get(place.table));
+        let files = Place::parse(&file.name).and_then(|place| self.0.get(place.table));
         files.is_some_and(|files| files.binary_search(file).is_ok())
     }
 
     /// Those of a table, by name.
-    pub(super) fn of(&self, table: &Table) -> &[Entry] {
+    pub(super) fn get(&self, table: &Table) -> &[Entry] {
         self.0.get(table.name).map_or(&[], Vec::as_slice)
     }
 }

@@ -43,13 +43,13 @@ pub struct Compacted {
 pub fn compact<S: Storage>(storage: &S, wants: &dyn Fn(&str) -> bool) -> io::Result<Compacted> {
     let mut hot: Vec<SessionRow> = read_all(storage)?;
     hot.retain(|row| row.tier == "hot" && wants(&row.date));
-    hot.sort_by(|one, other| key(one).cmp(&key(other)));
+    hot.sort_by(|row, other| key(row).cmp(&key(other)));
     let mut done = Compacted::default();
     // Of all days: a session that is being moved to another has its files in the folders of the old one.
     let files = ByTable::list(storage)?;
-    for day in hot.chunk_by(|one, other| one.date == other.date) {
+    for day in hot.chunk_by(|row, other| row.date == other.date) {
         let bytes = |row: &SessionRow| {
-            let all = TABLES.into_iter().flat_map(|table| files.of(table));
+            let all = TABLES.into_iter().flat_map(|table| files.get(table));
             all.filter(|file| is_of(file, row)).map(|file| file.bytes).sum::<u64>()
         };
         let mut rest = day;
@@ -76,7 +76,7 @@ fn key(row: &SessionRow) -> (&str, &str, Option<i64>, &str) {
 
 fn is_of(file: &Entry, row: &SessionRow) -> bool {
     let expected = PlaceOf::Hot { session: &row.session, ingest: &row.ingest };
-    Place::of(&file.name).is_some_and(|place| place.of == expected)
+    Place::parse(&file.name).is_some_and(|place| place.kind == expected)
 }
 
 fn write_part<S: Storage>(
@@ -89,15 +89,15 @@ fn write_part<S: Storage>(
     let part = name_of(&names);
     let Some(date) = sessions.first().map(|row| row.date.as_str()) else { return Ok(()) };
     for table in TABLES {
-        let of_row = |row| files.of(table).iter().filter(move |file| is_of(file, row));
-        let own: Vec<&Entry> = sessions.iter().flat_map(of_row).collect();
-        if own.is_empty() {
+        let of_row = |row| files.get(table).iter().filter(move |file| is_of(file, row));
+        let hot_files: Vec<&Entry> = sessions.iter().flat_map(of_row).collect();
+        if hot_files.is_empty() {
             continue;
         }
         let mut writer = TableWriter::new(table, storage.begin()?)?;
-        each_open(storage, &own, &mut |_, open| append(open, &part, &mut writer))?;
+        each_open(storage, &hot_files, &mut |_, open| append(open, &part, &mut writer))?;
         storage.put(writer.finish()?, &places::cold(table, date, &part))?;
-        done.files_before += own.len() as u64;
+        done.files_before += hot_files.len() as u64;
         done.files += 1;
     }
     let rows: Vec<&Entry> = sessions.iter().map(|row| &row.file).collect();

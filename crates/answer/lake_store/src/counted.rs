@@ -36,14 +36,15 @@ pub fn counted<S: Storage>(storage: &S) -> io::Result<Vec<TableFiles>> {
             files: sessions.iter().map(|row| row.file.clone()).collect(),
             all_count: true,
         },
-        TableFiles { table: &BUCKETS, files: listed.of(&BUCKETS).to_vec(), all_count: true },
+        TableFiles { table: &BUCKETS, files: listed.get(&BUCKETS).to_vec(), all_count: true },
     ];
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
         let mut found = TableFiles { table, files: Vec::new(), all_count: true };
-        for file in listed.of(table) {
+        for file in listed.get(table) {
             let rows = rows_that_count(file, table, &sessions);
             let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { continue };
-            let is_cold = matches!(Place::of(&file.name), Some(Place { of: PlaceOf::Cold(_), .. }));
+            let is_cold =
+                matches!(Place::parse(&file.name), Some(Place { kind: PlaceOf::Cold(_), .. }));
             if is_cold && found.all_count {
                 found.all_count = rows_in(storage, file)? == rows.into_iter().sum::<u64>();
             }
@@ -56,8 +57,8 @@ pub fn counted<S: Storage>(storage: &S) -> io::Result<Vec<TableFiles>> {
 
 /// Of each session whose rows are in a file and count, how many; none: the file is none of a session.
 fn rows_that_count(file: &Entry, table: &Table, sessions: &[SessionRow]) -> Option<Vec<u64>> {
-    let place = Place::of(&file.name)?;
-    let is_in = |row: &&SessionRow| match place.of {
+    let place = Place::parse(&file.name)?;
+    let is_in = |row: &&SessionRow| match place.kind {
         PlaceOf::Hot { session, ingest } => row.session == session && row.ingest == ingest,
         PlaceOf::Cold(part) => row.part() == Some(part),
         PlaceOf::Session(_) => false,

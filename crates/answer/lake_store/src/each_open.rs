@@ -5,9 +5,9 @@ use std::io;
 use super::storage::{Entry, Storage};
 
 /// Files that are open at a time.
-const MOST_FILES: usize = 64;
+const MAX_FILES: usize = 64;
 /// Bytes of them together, as all may be in memory.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// Opens files, and gives each to `read`, in their order.
 ///
@@ -32,9 +32,9 @@ pub fn each_open<S: Storage>(
 /// How many of the first files are opened at once.
 fn fitting(files: &[&Entry]) -> usize {
     let mut bytes = 0;
-    let fits = files.iter().take(MOST_FILES).take_while(|file| {
+    let fits = files.iter().take(MAX_FILES).take_while(|file| {
         bytes += file.bytes;
-        bytes <= MOST_BYTES
+        bytes <= MAX_BYTES
     });
     fits.count().max(1)
 }
@@ -47,14 +47,14 @@ mod tests {
 
     #[test]
     fn few_and_small_files_are_opened_at_once() {
-        let of = |bytes| Entry {
+        let entry_of = |bytes| Entry {
             name: String::new(),
             bytes,
             written: SystemTime::UNIX_EPOCH,
             version: None,
         };
-        let (small, large) = (of(1), of(MOST_BYTES));
-        assert_eq!(fitting(&[&small; 100]), MOST_FILES);
+        let (small, large) = (entry_of(1), entry_of(MAX_BYTES));
+        assert_eq!(fitting(&[&small; 100]), MAX_FILES);
         assert_eq!(fitting(&[&small, &large, &small]), 1);
         assert_eq!(fitting(&[&large, &small]), 1);
     }

@@ -50,10 +50,13 @@ pub fn gc<S: Storage>(
     let listed = ByTable::list(storage)?;
     let (mut orphans, mut expired) = (Vec::new(), Vec::new());
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
-        let before = retentions.iter().filter(|one| *one.table == *table).map(|one| &*one.before);
+        let before = retentions
+            .iter()
+            .filter(|retention| *retention.table == *table)
+            .map(|retention| &*retention.before);
         let before = before.max().unwrap_or_default();
-        for file in listed.of(table) {
-            let Some(place) = Place::of(&file.name) else { continue };
+        for file in listed.get(table) {
+            let Some(place) = Place::parse(&file.name) else { continue };
             if place.date < before {
                 expired.push(file.clone());
             } else if !counting.has(&place) && is_old(file) {
@@ -81,7 +84,7 @@ fn still_orphans<S: Storage>(storage: &S, mut orphans: Vec<Entry>) -> io::Result
         let counting = Counting::read(storage)?;
         let again = ByTable::list(storage)?;
         orphans.retain(|file| {
-            let place = Place::of(&file.name);
+            let place = Place::parse(&file.name);
             let is_counted = place.as_ref().is_none_or(|place| counting.has(place));
             !is_counted && again.has(file)
         });
@@ -109,7 +112,7 @@ impl Counting {
     }
 
     fn has(&self, place: &Place<'_>) -> bool {
-        match place.of {
+        match place.kind {
             PlaceOf::Hot { session, ingest } => {
                 self.hot.contains(&(session.to_owned(), ingest.to_owned()))
             }

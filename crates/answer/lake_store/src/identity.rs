@@ -22,7 +22,7 @@ pub struct SourceHash {
 const BLOCK_BYTES: usize = 1 << 18;
 
 /// Files of a folder that are looked at.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// Hashes files, and all files of folders, in order. What was hashed for one list is never that of another:
 /// names within folders and lengths count, too.
@@ -65,16 +65,16 @@ impl Hash {
             let why = format!("{}: a pipe or a device can't be read twice", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let mut own = Sha256::new();
+        let mut hasher = Sha256::new();
         let mut block = vec![0; BLOCK_BYTES];
         let mut bytes = 0_u64;
         loop {
             let read = file.read(&mut block)?;
             let Some(read) = block.get(..read).filter(|read| !read.is_empty()) else { break };
-            own.update(read);
+            hasher.update(read);
             bytes += read.len() as u64;
         }
-        self.part(&own.finalize());
+        self.part(&hasher.finalize());
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
     }
@@ -92,7 +92,7 @@ fn files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
             } else if kind.is_file() {
                 found.push(entry.path());
             }
-            if found.len() + folders.len() > MOST_FILES {
+            if found.len() + folders.len() > MAX_FILES {
                 return Err(io::Error::other("more files than a recording can have"));
             }
         }

@@ -24,11 +24,11 @@ pub struct LakeList {
 /// When one can't be read.
 pub fn list<S: Storage>(storage: &S) -> io::Result<LakeList> {
     let mut sessions = read_all(storage)?;
-    sessions.sort_by(|one, other| {
+    sessions.sort_by(|session, other| {
         let key = |row: &SessionRow| {
             (row.date.clone(), row.host.clone(), row.begun_unix_ns, row.session.clone())
         };
-        key(one).cmp(&key(other))
+        key(session).cmp(&key(other))
     });
     Ok(LakeList { sessions })
 }
@@ -94,8 +94,8 @@ fn known(text: &str) -> Option<&str> {
 }
 
 impl LakeList {
-    fn texts(&self, of: impl Fn(&SessionRow) -> String) -> Vec<String> {
-        self.sessions.iter().map(of).collect()
+    fn texts(&self, text_of: impl Fn(&SessionRow) -> String) -> Vec<String> {
+        self.sessions.iter().map(text_of).collect()
     }
 
     fn table(&self, number: &dyn Fn(u64) -> String) -> Table {

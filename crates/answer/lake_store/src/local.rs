@@ -19,9 +19,9 @@ const LOCK: &str = "_lock";
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Files of a lake that are looked at.
-const MOST_FILES: usize = 1 << 22;
+const MAX_FILES: usize = 1 << 22;
 /// Folders that lie within each other.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// A folder.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl LocalFolder {
             };
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
-        Ok(Self::of(root, None))
+        Ok(Self::new(root, None))
     }
 
     /// A lake to change, made where there is none. Others wait until it is done, or this process is gone.
@@ -101,10 +101,10 @@ impl LocalFolder {
         fs::create_dir_all(root.join(ROOT).join(UNFINISHED))?;
         let lock = File::create(root.join(ROOT).join(LOCK))?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
-        Ok(Self::of(root, Some(lock)))
+        Ok(Self::new(root, Some(lock)))
     }
 
-    fn of(root: &Path, lock: Option<File>) -> Self {
+    fn new(root: &Path, lock: Option<File>) -> Self {
         let (root, number, fault) = (root.to_owned(), AtomicU64::new(0), Fault::default());
         Self { root, number, fault, _lock: lock }
     }
@@ -118,9 +118,9 @@ impl LocalFolder {
     }
 
     fn put_whole(&self, file: UnfinishedFile, name: &str) -> io::Result<()> {
-        let UnfinishedFile { file, place: begun, .. } = file;
+        let UnfinishedFile { file, place: unfinished_place, .. } = file;
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        self.rename_to(&begun.0, name)
+        self.rename_to(&unfinished_place.0, name)
     }
 
     fn move_whole(&self, from: &str, to: &str) -> io::Result<()> {
@@ -183,18 +183,22 @@ fn walk(folder: &Path, name: &str, depth: usize, found: &mut Vec<Entry>) -> io::
     };
     for entry in entries {
         let entry = entry?;
-        let own = entry.file_name();
-        let Some(own) = own.to_str().filter(|own| !own.starts_with(['_', '.'])) else { continue };
-        let name = format!("{name}/{own}");
+        let file_name = entry.file_name();
+        let Some(file_name) =
+            file_name.to_str().filter(|file_name| !file_name.starts_with(['_', '.']))
+        else {
+            continue;
+        };
+        let name = format!("{name}/{file_name}");
         // Gone meanwhile: another run replaced it.
         let Ok(info) = entry.metadata() else { continue };
-        if info.is_dir() && depth < MOST_DEPTH {
+        if info.is_dir() && depth < MAX_DEPTH {
             walk(&entry.path(), &name, depth + 1, found)?;
         } else if info.is_file() {
             let (bytes, written) = (info.len(), info.modified()?);
             found.push(Entry { name, bytes, written, version: None });
         }
-        if found.len() > MOST_FILES {
+        if found.len() > MAX_FILES {
             return Err(io::Error::other("more files than a lake can have"));
         }
     }
@@ -240,7 +244,7 @@ impl Storage for LocalFolder {
 
     fn unfinished(&self) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
-        walk(&self.unfinished_folder(), &format!("{ROOT}/{UNFINISHED}"), MOST_DEPTH, &mut found)?;
+        walk(&self.unfinished_folder(), &format!("{ROOT}/{UNFINISHED}"), MAX_DEPTH, &mut found)?;
         found.sort();
         Ok(found)
     }

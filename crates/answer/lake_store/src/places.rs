@@ -49,7 +49,7 @@ pub(super) fn rejected() -> String {
 /// The day of the sessions whose rows are in a file of that name; `None`: of no day.
 #[must_use]
 pub fn date_in(name: &str) -> Option<&str> {
-    Place::of(name).map(|place| place.date)
+    Place::parse(name).map(|place| place.date)
 }
 
 /// A name of a lake, taken apart.
@@ -57,7 +57,7 @@ pub fn date_in(name: &str) -> Option<&str> {
 pub(super) struct Place<'n> {
     pub(super) table: &'n str,
     pub(super) date: &'n str,
-    pub(super) of: PlaceOf<'n>,
+    pub(super) kind: PlaceOf<'n>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +68,10 @@ pub(super) enum PlaceOf<'n> {
 }
 
 impl<'n> Place<'n> {
-    pub(super) fn of(name: &'n str) -> Option<Self> {
+    pub(super) fn parse(name: &'n str) -> Option<Self> {
         let rest = name.strip_prefix(ROOT)?.strip_prefix('/')?.strip_suffix(".parquet")?;
         let parts: Vec<&str> = rest.split('/').collect();
-        let (table, date, of) = match *parts {
+        let (table, date, kind) = match *parts {
             [table, date, session] => (table, date, PlaceOf::Session(session)),
             [table, "hot", date, file] => {
                 let (session, ingest) = file.split_once('-')?;
@@ -82,7 +82,7 @@ impl<'n> Place<'n> {
             }
             _ => return None,
         };
-        Some(Self { table, date: date.strip_prefix("date=")?, of })
+        Some(Self { table, date: date.strip_prefix("date=")?, kind })
     }
 }
 
@@ -96,18 +96,18 @@ mod tests {
         let hot = hot(&EXITS, "2026-11-22", "ab", "cd");
         let expected = PlaceOf::Hot { session: "ab", ingest: "cd" };
         assert_eq!(
-            Place::of(&hot),
-            Some(Place { table: "exits", date: "2026-11-22", of: expected })
+            Place::parse(&hot),
+            Some(Place { table: "exits", date: "2026-11-22", kind: expected })
         );
         let cold = cold(&EXITS, "2026-11-22", "ef");
-        assert_eq!(Place::of(&cold).unwrap().of, PlaceOf::Cold("ef"));
+        assert_eq!(Place::parse(&cold).unwrap().kind, PlaceOf::Cold("ef"));
         assert_eq!(date_in(&cold), Some("2026-11-22"));
         let session = session("2026-11-22", "ab");
-        assert_eq!(Place::of(&session).unwrap().of, PlaceOf::Session("ab"));
+        assert_eq!(Place::parse(&session).unwrap().kind, PlaceOf::Session("ab"));
         for other in
             [buckets().as_str(), "v1/exits/warm/date=1/a.parquet", "v2/a", "v1/exits/hot/x"]
         {
-            assert_eq!((Place::of(other), date_in(other)), (None, None), "{other}");
+            assert_eq!((Place::parse(other), date_in(other)), (None, None), "{other}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::column::Names;
 const BLOCK_BYTES: usize = 64;
 
 /// Bytes of a key at least: as many as nobody tries out.
-const LEAST_KEY_BYTES: usize = 16;
+const MIN_KEY_BYTES: usize = 16;
 
 /// Bytes of a hash that are kept: 128 bits, so that no two names of a fleet share one.
 const KEPT_BYTES: usize = 16;
@@ -32,8 +32,8 @@ impl fmt::Debug for Pseudonyms {
 impl Pseudonyms {
     /// With this key; `None`: it is too short to keep names from being found.
     #[must_use]
-    pub fn of(key: &[u8]) -> Option<Self> {
-        (key.len() >= LEAST_KEY_BYTES).then(|| Self { key: padded(key) })
+    pub fn from_key(key: &[u8]) -> Option<Self> {
+        (key.len() >= MIN_KEY_BYTES).then(|| Self { key: padded(key) })
     }
 
     /// What stands for a name.
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn names_go_and_what_else_a_text_says_stays() {
-        let one = Pseudonyms::of(&[7; 32]).unwrap();
-        let name = |name: &str| one.name(name);
+        let pseudonyms = Pseudonyms::from_key(&[7; 32]).unwrap();
+        let name = |name: &str| pseudonyms.name(name);
         assert_eq!(name("web7").len(), 34);
-        assert_eq!(name("web7"), Pseudonyms::of(&[7; 32]).unwrap().name("web7"));
-        assert_ne!(name("web7"), Pseudonyms::of(&[8; 32]).unwrap().name("web7"));
-        assert!(Pseudonyms::of(&[7; 15]).is_none());
+        assert_eq!(name("web7"), Pseudonyms::from_key(&[7; 32]).unwrap().name("web7"));
+        assert_ne!(name("web7"), Pseudonyms::from_key(&[8; 32]).unwrap().name("web7"));
+        assert!(Pseudonyms::from_key(&[7; 15]).is_none());
         for (names, text, expected) in [
             (Names::Name, "host", name("host")),
             (Names::Machine, "host", "host".to_owned()),
@@ -189,7 +189,7 @@ mod tests {
             (Names::Track, "my thread 42", format!("{} 42", name("my thread"))),
             (Names::Track, "thread", name("thread")),
         ] {
-            assert_eq!(one.text(names, text), expected, "{text}");
+            assert_eq!(pseudonyms.text(names, text), expected, "{text}");
         }
     }
 }

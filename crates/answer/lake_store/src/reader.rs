@@ -87,7 +87,7 @@ pub fn each_group<R: ChunkReader + 'static>(
     emit: &mut dyn FnMut(&Group) -> io::Result<()>,
 ) -> io::Result<()> {
     let wanted = |name: &&str| {
-        let found = table.columns.iter().find(|one| one.name == *name);
+        let found = table.columns.iter().find(|column| column.name == *name);
         found.ok_or_else(|| io::Error::other(format!("{} has no column {name}", table.name)))
     };
     let wanted = columns.iter().map(wanted).collect::<io::Result<Vec<_>>>()?;
@@ -114,7 +114,7 @@ fn values(group: &dyn RowGroupReader, column: &Column, rows: usize) -> io::Resul
     Ok(match known.physical_type() {
         Physical::INT32 => {
             let values = source.read::<Int32Type>()?;
-            Values::Number(values.into_iter().map(|one| one.map(i64::from)).collect())
+            Values::Number(values.into_iter().map(|value| value.map(i64::from)).collect())
         }
         Physical::INT64 => Values::Number(source.read::<Int64Type>()?),
         Physical::DOUBLE => Values::Double(source.read::<DoubleType>()?),

@@ -44,7 +44,7 @@ pub struct SessionRow {
 }
 
 /// How often sessions are listed, where other runs change them meanwhile.
-const MOST_READINGS: u32 = 16;
+const MAX_READINGS: u32 = 16;
 
 /// In the metadata of a session's file: its rows by table.
 pub(super) const ROWS: &str = "hyperscope.rows";
@@ -72,11 +72,11 @@ pub(super) fn rows_text(rows: &[(&'static Table, u64)]) -> String {
 }
 
 fn rows_of(text: &str) -> BTreeMap<&'static str, u64> {
-    let one = |one: &str| {
-        let (name, rows) = one.split_once('=')?;
+    let parse_pair = |pair: &str| {
+        let (name, rows) = pair.split_once('=')?;
         Some((table(name)?.name, rows.parse().ok()?))
     };
-    text.split_ascii_whitespace().filter_map(one).collect()
+    text.split_ascii_whitespace().filter_map(parse_pair).collect()
 }
 
 fn bad(name: &str, why: impl std::fmt::Display) -> io::Error {
@@ -92,22 +92,25 @@ pub(super) fn read<R: ChunkReader + 'static>(
     open: R,
 ) -> io::Result<Option<SessionRow>> {
     let name = file.name.as_str();
-    let place = Place::of(name).ok_or_else(|| bad(name, "is in no day's folder"))?;
+    let place = Place::parse(name).ok_or_else(|| bad(name, "is in no day's folder"))?;
     let reader = SerializedFileReader::new(open).map_err(|error| bad(name, error))?;
     let metadata = reader.metadata().file_metadata();
-    let kept = |key| {
+    let metadata_value = |key| {
         let all = metadata.key_value_metadata();
-        let one = all.and_then(|all| all.iter().find(|one| one.key == key));
-        one.and_then(|one| one.value.as_deref()).unwrap_or_default()
+        let entry = all.and_then(|all| all.iter().find(|entry| entry.key == key));
+        entry.and_then(|entry| entry.value.as_deref()).unwrap_or_default()
     };
-    let (rows, generation) = (rows_of(kept(ROWS)), kept(GENERATION).parse().unwrap_or(0));
+    let (rows, generation) =
+        (rows_of(metadata_value(ROWS)), metadata_value(GENERATION).parse().unwrap_or(0));
     let mut all = reader.get_row_iter(None).map_err(|error| bad(name, error))?;
     let Some(row) = all.next() else { return Ok(None) };
     let row = row.map_err(|error| bad(name, error))?;
-    let at = |column: &str| SESSIONS.columns.iter().position(|one| one.name == column).unwrap_or(0);
+    let at = |column: &str| {
+        SESSIONS.columns.iter().position(|candidate| candidate.name == column).unwrap_or(0)
+    };
     let text = |column| row.get_string(at(column)).map(String::to_owned).unwrap_or_default();
     let session = text("session_id");
-    if place.of != PlaceOf::Session(&session) {
+    if place.kind != PlaceOf::Session(&session) {
         return Err(bad(name, "is named after another session than it is of"));
     }
     Ok(Some(SessionRow {
@@ -146,7 +149,7 @@ pub(super) fn read_sessions<S: Storage>(
     wants: &dyn Fn(&Entry) -> bool,
 ) -> io::Result<(Vec<Entry>, Vec<SessionRow>)> {
     let mut known: BTreeMap<Entry, Option<SessionRow>> = BTreeMap::new();
-    let mut left = MOST_READINGS;
+    let mut attempts = MAX_READINGS;
     loop {
         let mut files = storage.list(&sessions())?;
         files.retain(wants);
@@ -155,9 +158,9 @@ pub(super) fn read_sessions<S: Storage>(
             known.insert(file.clone(), read(file, open)?);
             Ok(())
         });
-        left -= 1;
+        attempts -= 1;
         match done {
-            Err(error) if left > 0 && is_of_another_run(&error) => (),
+            Err(error) if attempts > 0 && is_of_another_run(&error) => (),
             done => {
                 done?;
                 let rows = files.iter().filter_map(|file| known.remove(file).flatten()).collect();

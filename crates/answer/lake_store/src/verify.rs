@@ -56,14 +56,14 @@ pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result
     let listed = ByTable::list(storage)?;
     for table in TABLES.into_iter().filter(|table| **table != SESSIONS && **table != BUCKETS) {
         let mut rows = Rows::new();
-        each_of(storage, listed.of(table), &mut |file, open| {
+        each_of(storage, listed.get(table), &mut |file, open| {
             match count(file, open, table) {
-                Ok(own) => {
-                    let counts = own.keys().any(|(session, ingest)| {
+                Ok(file_rows) => {
+                    let counts = file_rows.keys().any(|(session, ingest)| {
                         sessions.iter().any(|row| row.session == *session && row.ingest == *ingest)
                     });
                     found.orphans += u64::from(!counts);
-                    for (key, n) in own {
+                    for (key, n) in file_rows {
                         *rows.entry(key).or_default() += n;
                     }
                 }
@@ -94,12 +94,12 @@ fn compare(
     found: &mut Verified,
 ) {
     for row in sessions {
-        let own = rows.get(&(row.session.clone(), row.ingest.clone())).copied().unwrap_or(0);
-        *found.rows.entry(table.name).or_default() += own;
+        let actual = rows.get(&(row.session.clone(), row.ingest.clone())).copied().unwrap_or(0);
+        *found.rows.entry(table.name).or_default() += actual;
         let expected = row.rows.get(table.name).copied().unwrap_or(0);
-        if own != expected && !(own == 0 && expired.contains(&table)) {
+        if actual != expected && !(actual == 0 && expired.contains(&table)) {
             found.faults.push(format!(
-                "session {} of {}: {own} rows in {}, {expected} were written",
+                "session {} of {}: {actual} rows in {}, {expected} were written",
                 row.session, row.source_uri, table.name
             ));
         }
@@ -119,7 +119,7 @@ fn count<R: ChunkReader + 'static>(
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(|error| bad(error.to_string()))?;
         let column = |name| -> io::Result<Vec<String>> {
-            let at = table.columns.iter().position(|one| one.name == name).unwrap_or(0);
+            let at = table.columns.iter().position(|column| column.name == name).unwrap_or(0);
             texts_of(&*group, at).map_err(|error| bad(error.to_string()))
         };
         let (sessions, ingests) = (column("session_id")?, column("ingest_id")?);
@@ -127,12 +127,15 @@ fn count<R: ChunkReader + 'static>(
             *rows.entry((session, ingest)).or_default() += 1;
         }
     }
-    let is_as_named =
-        |(session, ingest): &(String, String)| match Place::of(&file.name).map(|one| one.of) {
-            Some(PlaceOf::Hot { session: own, ingest: of }) => session == own && ingest == of,
-            Some(PlaceOf::Cold(part)) => ingest.ends_with(&format!(".{part}")),
-            _ => false,
-        };
+    let is_as_named = |(session, ingest): &(String, String)| match Place::parse(&file.name)
+        .map(|place| place.kind)
+    {
+        Some(PlaceOf::Hot { session: file_session, ingest: file_ingest }) => {
+            session == file_session && ingest == file_ingest
+        }
+        Some(PlaceOf::Cold(part)) => ingest.ends_with(&format!(".{part}")),
+        _ => false,
+    };
     match rows.keys().find(|key| !is_as_named(key)) {
         Some((session, _)) => {
             Err(bad(format!("has rows of session {session}, which its name doesn't say")))

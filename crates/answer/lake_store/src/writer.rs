@@ -81,9 +81,9 @@ impl Cells {
 /// Texts of a table: those that stay, and those of the current group.
 #[derive(Debug, Default)]
 struct Texts {
-    kept: Vec<ByteArray>,
+    table_texts: Vec<ByteArray>,
     numbers: FxHashMap<Box<str>, u32>,
-    own: Vec<ByteArray>,
+    group_texts: Vec<ByteArray>,
     own_bytes: usize,
 }
 
@@ -92,22 +92,22 @@ impl Texts {
         if let Some(&number) = self.numbers.get(text) {
             return TextId(number);
         }
-        let number = self.kept.len() as u32;
-        self.kept.push(ByteArray::from(text));
+        let number = self.table_texts.len() as u32;
+        self.table_texts.push(ByteArray::from(text));
         self.numbers.insert(text.into(), number);
         TextId(number)
     }
 
     fn once(&mut self, text: &str) -> TextId {
         self.own_bytes += text.len();
-        self.own.push(ByteArray::from(text));
-        TextId(OWN_TEXTS + (self.own.len() - 1) as u32)
+        self.group_texts.push(ByteArray::from(text));
+        TextId(OWN_TEXTS + (self.group_texts.len() - 1) as u32)
     }
 
     fn get(&self, number: u32) -> ByteArray {
         let found = match number.checked_sub(OWN_TEXTS) {
-            Some(own) => self.own.get(own as usize),
-            None => self.kept.get(number as usize),
+            Some(index) => self.group_texts.get(index as usize),
+            None => self.table_texts.get(number as usize),
         };
         found.cloned().unwrap_or_default()
     }
@@ -218,7 +218,7 @@ impl<W: Write + Send> TableWriter<W> {
         let mut group = self.file.next_row_group()?;
         for (column, cells) in self.table.columns.iter().zip(&mut self.columns) {
             let pseudonyms = self.pseudonyms.as_deref().filter(|_| column.names != Names::None);
-            let hashed = pseudonyms.map(|one| (one, column.names));
+            let hashed = pseudonyms.map(|pseudonyms| (pseudonyms, column.names));
             let missing = || io::Error::other("more columns than the schema has");
             let out = group.next_column()?.ok_or_else(missing)?;
             write_column(out, cells, &self.texts, hashed)?;
@@ -226,7 +226,7 @@ impl<W: Write + Send> TableWriter<W> {
         }
         group.close()?;
         self.group_rows = 0;
-        self.texts.own.clear();
+        self.texts.group_texts.clear();
         self.texts.own_bytes = 0;
         Ok(())
     }
@@ -437,10 +437,10 @@ fn append_column(
     let descriptor = group.metadata().schema_descr();
     let known = (at < descriptor.num_columns()).then(|| descriptor.column(at));
     let known = known.ok_or_else(|| other("there are fewer"))?;
-    let is_it = known.name() == column.name
+    let matches_schema = known.name() == column.name
         && known.physical_type() == physical(column.kind)
         && (known.max_def_level() > 0) == column.nullable;
-    if !is_it {
+    if !matches_schema {
         return Err(other(known.name()));
     }
     let reader = group.get_column_reader(at)?;

@@ -156,7 +156,7 @@ impl<'r> Failure<'r> {
 }
 
 /// Failures that people are shown.
-const MOST_FAILURES: usize = 5;
+const MAX_FAILURES: usize = 5;
 
 impl AbReport {
     /// Configurations and how they are set up.
@@ -188,22 +188,21 @@ impl AbReport {
         let Some(metric) = self.ab.comparisons(at).next() else { return String::new() };
         let values =
             || self.ab.runs.iter().filter_map(|run| Some((run.side, *run.values.get(at)?)));
-        let least = values().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
-        let most = values().map(|(_, value)| value).fold(f64::NEG_INFINITY, f64::max);
-        if most <= least {
+        let min = values().map(|(_, value)| value).fold(f64::INFINITY, f64::min);
+        let max = values().map(|(_, value)| value).fold(f64::NEG_INFINITY, f64::max);
+        if max <= min {
             return String::new();
         }
-        let place =
-            |value: f64| ((value - least) / (most - least) * (POINTS as f64 - 1.0)) as usize;
+        let place = |value: f64| ((value - min) / (max - min) * (POINTS as f64 - 1.0)) as usize;
         let mut out = format!(
             "\nruns by {}, from {} to {}\n",
             line(&metric.name),
-            number(metric, least),
-            number(metric, most)
+            number(metric, min),
+            number(metric, max)
         );
         for (side, _) in self.sides() {
             let mut counts = [0_u32; POINTS];
-            for (_, value) in values().filter(|(one, _)| *one == side) {
+            for (_, value) in values().filter(|(run_side, _)| *run_side == side) {
                 if let Some(count) = counts.get_mut(place(value)) {
                     *count += 1;
                 }
@@ -260,17 +259,17 @@ impl AbReport {
     /// Which runs failed, where that is ignored.
     fn failure_notes(&self) -> Vec<String> {
         let failures = &self.ab.failures;
-        let shown = failures.iter().take(MOST_FAILURES);
+        let shown = failures.iter().take(MAX_FAILURES);
         let mut notes: Vec<String> = shown
-            .map(|one| {
-                let (side, text) = (capital(one.side), line(&one.text));
+            .map(|failure| {
+                let (side, text) = (capital(failure.side), line(&failure.text));
                 format!(
                     "failed, which is ignored: run {} ({side}, block {}): {text}",
-                    one.run, one.block
+                    failure.run, failure.block
                 )
             })
             .collect();
-        let more = failures.len().saturating_sub(MOST_FAILURES);
+        let more = failures.len().saturating_sub(MAX_FAILURES);
         if more > 0 {
             notes.push(format!("{} failed, too", plural(more as u64, "more run")));
         }

@@ -18,11 +18,11 @@ use crate::{Report, losses};
 #[must_use]
 fn checked(advice: &Advice) -> String {
     match verified(advice.rule) {
-        Some(Verified { held, of, .. }) if advice.isa == Isa::Svm => {
-            format!("verified in the lab: {held} of {of}")
+        Some(Verified { held, predictions, .. }) if advice.isa == Isa::Svm => {
+            format!("verified in the lab: {held} of {predictions}")
         }
-        Some(Verified { held, of, .. }) => {
-            format!("saving not verified here, on SVM {held} of {of}")
+        Some(Verified { held, predictions, .. }) => {
+            format!("saving not verified here, on SVM {held} of {predictions}")
         }
         None => "saving not verified".to_owned(),
     }
@@ -55,7 +55,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    fn of(exits: &ExitEvidence) -> Self {
+    fn from_exits(exits: &ExitEvidence) -> Self {
         match exits {
             _ if !exits.has_exits() => Self::Nothing,
             _ if !exits.nanoseconds => Self::Ticks,
@@ -85,10 +85,14 @@ impl Report for AdviceReport {
             if at > 0 {
                 out.push('\n');
             }
-            let own: Vec<&Advice> =
-                self.advice.iter().filter(|(of, _)| *of == at).map(|(_, one)| one).collect();
-            out += &format!("{}: {}\n", line(path), Self::summary(own.len()));
-            own.iter().for_each(|advice| out += &text_of(advice, width));
+            let source_advice: Vec<&Advice> = self
+                .advice
+                .iter()
+                .filter(|(source, _)| *source == at)
+                .map(|(_, advice)| advice)
+                .collect();
+            out += &format!("{}: {}\n", line(path), Self::summary(source_advice.len()));
+            source_advice.iter().for_each(|advice| out += &text_of(advice, width));
             if let Some(note) = self.seen.get(at).and_then(|seen| seen.note()) {
                 out += &format!("{note}\n");
             }
@@ -108,27 +112,27 @@ impl Report for AdviceReport {
     fn csv(&self) -> Table {
         let mut table = Table::default();
         let all = || self.advice.iter();
-        let mut texts = |title: &str, of: &dyn Fn(&(usize, Advice)) -> String| {
-            table.names(title, 0, all().map(of).collect());
+        let mut texts = |title: &str, cell_of: &dyn Fn(&(usize, Advice)) -> String| {
+            table.names(title, 0, all().map(cell_of).collect());
         };
         texts("source", &|(at, _)| self.source(*at).to_owned());
-        texts("rule", &|(_, one)| one.rule.to_owned());
-        texts("vm", &|(_, one)| one.vm.clone());
-        texts("about", &|(_, one)| about_name(&one.about).to_owned());
-        texts("level", &|(_, one)| {
-            reason_of(one).map_or(String::new(), |(level, _)| level.to_string())
+        texts("rule", &|(_, advice)| advice.rule.to_owned());
+        texts("vm", &|(_, advice)| advice.vm.clone());
+        texts("about", &|(_, advice)| about_name(&advice.about).to_owned());
+        texts("level", &|(_, advice)| {
+            reason_of(advice).map_or(String::new(), |(level, _)| level.to_string())
         });
-        texts("reason", &|(_, one)| {
-            reason_of(one).map_or(String::new(), |(_, reason)| reason.to_owned())
+        texts("reason", &|(_, advice)| {
+            reason_of(advice).map_or(String::new(), |(_, reason)| reason.to_owned())
         });
-        texts("title", &|(_, one)| one.title.clone());
-        texts("why", &|(_, one)| one.why.clone());
-        texts("helps", &|(_, one)| one.helps.join(" | "));
-        texts("evidence", &|(_, one)| shown_facts(&one.evidence, " | "));
-        texts("saving_at_least_ns", &|(_, one)| one.saving_at_least_ns.to_string());
-        texts("saving_at_most_ns", &|(_, one)| one.saving_at_most_ns.to_string());
-        texts("saving_of", &|(_, one)| one.saving_of.name().to_owned());
-        texts("checked", &|(_, one)| checked(one));
+        texts("title", &|(_, advice)| advice.title.clone());
+        texts("why", &|(_, advice)| advice.why.clone());
+        texts("helps", &|(_, advice)| advice.helps.join(" | "));
+        texts("evidence", &|(_, advice)| shown_facts(&advice.evidence, " | "));
+        texts("saving_at_least_ns", &|(_, advice)| advice.saving_at_least_ns.to_string());
+        texts("saving_at_most_ns", &|(_, advice)| advice.saving_at_most_ns.to_string());
+        texts("saving_of", &|(_, advice)| advice.saving_of.name().to_owned());
+        texts("checked", &|(_, advice)| checked(advice));
         table
     }
 }
@@ -145,8 +149,8 @@ impl AdviceReport {
         let at = self.sources.len();
         self.sources.push(path);
         self.losses.push(losses);
-        self.seen.push(Seen::of(exits));
-        self.advice.extend(advice.into_iter().map(|one| (at, one)));
+        self.seen.push(Seen::from_exits(exits));
+        self.advice.extend(advice.into_iter().map(|advice| (at, advice)));
     }
 
     /// The document.

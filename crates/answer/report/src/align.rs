@@ -36,7 +36,7 @@ impl Report for AlignReport {
         } else {
             texts.join("\n")
         };
-        let lost = self.losses.iter().flat_map(|one| losses::lost(one, 0));
+        let lost = self.losses.iter().flat_map(|losses| losses::lost(losses, 0));
         text + &lost.map(|note| format!("{note}\n")).collect::<String>()
     }
 
@@ -163,7 +163,7 @@ impl AlignReport {
     fn table(&self, guest: &GuestAlignment) -> Table {
         let of_method =
             |result| self.rows(guest).filter(move |row| std::ptr::eq(row.result, result));
-        let shown = guest.methods.iter().flat_map(|result| of_method(result).take(MOST_LINES));
+        let shown = guest.methods.iter().flat_map(|result| of_method(result).take(MAX_LINES));
         let mut table = Table::default();
         column::draw(&columns(guest.nanoseconds), &mut table, TABLE, &shown.collect::<Vec<_>>());
         table
@@ -212,7 +212,7 @@ impl AlignReport {
 fn notes(guest: &GuestAlignment) -> String {
     let mut out = String::new();
     for result in &guest.methods {
-        let more = result.rows.len().saturating_sub(MOST_LINES);
+        let more = result.rows.len().saturating_sub(MAX_LINES);
         if more > 0 {
             let (name, more) = (result.method.name(), plural(more as u64, "more stretch"));
             out += &format!("{name}: {more}; csv and json have all\n");
@@ -238,8 +238,11 @@ pub fn summary(guest: &GuestAlignment) -> String {
     let Some(result) = guest.result() else {
         return format!("{}: not aligned, its times are as recorded", guest.vm);
     };
-    let bound =
-        result.rows.iter().map(|row| row.bound_ns).try_fold(0, |most, one| Some(one?.max(most)));
+    let bound = result
+        .rows
+        .iter()
+        .map(|row| row.bound_ns)
+        .try_fold(0, |max, bound_ns| Some(bound_ns?.max(max)));
     let bound = match bound {
         Some(bound) => format!("within {}", time(bound, guest.nanoseconds)),
         None => "no bound stated".to_owned(),
@@ -257,4 +260,4 @@ pub fn summary(guest: &GuestAlignment) -> String {
 }
 
 /// Rows of a method that people are shown; KVM may change an offset thousands of times.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;

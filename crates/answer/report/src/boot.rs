@@ -36,7 +36,7 @@ impl Report for BootReport {
     }
 
     fn document(&self) -> impl Serialize {
-        Document::of(self, |machine| machine.initcalls.iter().collect())
+        Document::new(self, |machine| machine.initcalls.iter().collect())
     }
 
     fn csv(&self) -> Table {
@@ -46,8 +46,8 @@ impl Report for BootReport {
 
 impl BootReport {
     /// The document with the `most` slowest initcalls of each machine that are within no other.
-    pub(crate) fn document_of_slowest(&self, most: usize) -> Document<'_> {
-        Document::of(self, |machine| slowest(machine).into_iter().take(most).collect())
+    pub(crate) fn document_of_slowest(&self, max: usize) -> Document<'_> {
+        Document::new(self, |machine| slowest(machine).into_iter().take(max).collect())
     }
 
     fn source(&self, recording: Option<usize>) -> Option<&str> {
@@ -81,7 +81,7 @@ fn call_name(initcall: &Initcall) -> String {
 
 /// Initcalls that are within no other, the slowest first; those that did not end come last.
 fn slowest(machine: &BootedMachine) -> Vec<&Initcall> {
-    let mut all: Vec<&Initcall> = machine.initcalls.iter().filter(|one| one.depth == 0).collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.duration_ns()));
+    let mut all: Vec<&Initcall> = machine.initcalls.iter().filter(|call| call.depth == 0).collect();
+    all.sort_by_key(|call| std::cmp::Reverse(call.duration_ns()));
     all
 }

@@ -124,21 +124,21 @@ impl CallsReport {
     fn rows<'r, T>(
         &self,
         source: &'r CallsSource,
-        of: impl IntoIterator<Item = &'r T>,
+        subjects: impl IntoIterator<Item = &'r T>,
     ) -> Vec<Row<'r, T>> {
-        let (per_call, whole) = (self.per_call, Whole::of(source));
-        of.into_iter().map(|of| Row { source, per_call, whole, of }).collect()
+        let (per_call, totals) = (self.per_call, Whole::from_source(source));
+        subjects.into_iter().map(|subject| Row { source, per_call, totals, subject }).collect()
     }
 
     /// All functions that have figures, in the order asked for.
     fn sorted<'c>(&self, calls: &'c RecordedCalls) -> Vec<&'c Function> {
         let mut functions: Vec<&Function> =
-            calls.functions.iter().filter(|one| one.events > 0).collect();
-        let by = |one: &Function| match self.sort {
-            _ if !calls.has_times() => one.count,
-            CallSort::Count => one.count,
-            CallSort::Own => one.self_ns,
-            CallSort::Total => one.total_ns,
+            calls.functions.iter().filter(|function| function.events > 0).collect();
+        let by = |function: &Function| match self.sort {
+            _ if !calls.has_times() => function.count,
+            CallSort::Count => function.count,
+            CallSort::Own => function.self_ns,
+            CallSort::Total => function.total_ns,
         };
         functions.sort_by(|a, b| by(b).cmp(&by(a)).then_with(|| a.title().cmp(&b.title())));
         functions

@@ -6,7 +6,7 @@ mod recorders;
 mod row;
 mod states;
 mod tables;
-mod taken;
+mod takers;
 mod tasks;
 mod threads;
 mod vcpus;
@@ -92,7 +92,7 @@ impl Report for CpuReport {
         match self.by.first().copied().unwrap_or(CpuBy::Vcpu) {
             CpuBy::Vm => self.rows(&self.cpu.vms, vms::columns).csv(in_ns),
             CpuBy::Vcpu => self.rows(&self.cpu.vcpus, vcpus::columns).csv(in_ns),
-            CpuBy::Taken => self.rows(&self.cpu.taken, taken::columns).csv(in_ns),
+            CpuBy::Taken => self.rows(&self.cpu.takers, takers::columns).csv(in_ns),
             CpuBy::Thread => self.rows(&self.cpu.threads, threads::columns).csv(in_ns),
             CpuBy::Task => self.rows(&self.cpu.tasks, tasks::columns).csv(in_ns),
             CpuBy::Cpu => self.rows(&self.cpu.cpus, host_cpus::columns).csv(in_ns),
@@ -121,7 +121,7 @@ pub(crate) struct Document<'r> {
     vcpus: Rows<vcpus::Row<'r>>,
     /// Threads that had a host's CPU while a VM's vCPUs waited for it in the run queue, those first that had it
     /// longest. Empty where switches were not recorded.
-    taken: Rows<taken::Row<'r>>,
+    taken: Rows<takers::Row<'r>>,
     /// Threads of hosts, those first that had most CPU time. Empty where switches were not recorded.
     threads: Rows<threads::Row<'r>>,
     /// Threads of guests that were recorded, those first that ran longest.
@@ -160,7 +160,7 @@ times! {
 
 impl CpuReport {
     /// The document with the first `most` threads, and tasks.
-    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
+    pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
         let cpu = &self.cpu;
         Document {
             schema: "hyperscope.cpu/1",
@@ -171,9 +171,9 @@ impl CpuReport {
             guests: cpu.guests.iter().map(|guest| self.guest(guest)).collect(),
             vms: self.rows(&cpu.vms, vms::columns),
             vcpus: self.rows(&cpu.vcpus, vcpus::columns),
-            taken: self.rows(first(&cpu.taken, most), taken::columns),
-            threads: self.rows(first(&cpu.threads, most), threads::columns),
-            tasks: self.rows(first(&cpu.tasks, most), tasks::columns),
+            taken: self.rows(first(&cpu.takers, max), takers::columns),
+            threads: self.rows(first(&cpu.threads, max), threads::columns),
+            tasks: self.rows(first(&cpu.tasks, max), tasks::columns),
             cpus: self.rows(&cpu.cpus, host_cpus::columns),
         }
     }
@@ -183,7 +183,7 @@ impl CpuReport {
         all: &'r [T],
         columns: fn(bool) -> Vec<Column<Row<'r, T>>>,
     ) -> Rows<Row<'r, T>> {
-        let rows = all.iter().map(|of| Row { report: self, of }).collect();
+        let rows = all.iter().map(|subject| Row { report: self, subject }).collect();
         Rows { columns: columns(false), rows }
     }
 
@@ -222,8 +222,8 @@ impl CpuReport {
     }
 }
 
-fn first<T>(all: &[T], most: usize) -> &[T] {
-    all.get(..most).unwrap_or(all)
+fn first<T>(all: &[T], max: usize) -> &[T] {
+    all.get(..max).unwrap_or(all)
 }
 
 /// A thread by its name and number.

@@ -20,13 +20,13 @@ use crate::units::{plural, share, them, time};
 use crate::{RecorderCost, Report, losses};
 
 /// Threads that people are shown.
-const MOST_THREADS: usize = 10;
+const MAX_THREADS: usize = 10;
 
 /// Threads of which a report says how they were called before, and names of each.
 const MAX_RENAMED: usize = 3;
 
 /// Steps of the longest wait that people are shown: of more the longest.
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// What tasks waited for.
 #[derive(Debug)]
@@ -47,9 +47,10 @@ pub struct CriticalReport {
 
 impl Report for CriticalReport {
     fn text(&self, width: Option<usize>) -> String {
-        let mut out: String = self.sources.iter().map(|one| format!("{}\n", line(one))).collect();
+        let mut out: String =
+            self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         self.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
-        let threads: Vec<ThreadRow<'_>> = self.threads().into_iter().take(MOST_THREADS).collect();
+        let threads: Vec<ThreadRow<'_>> = self.threads().into_iter().take(MAX_THREADS).collect();
         if !threads.is_empty() {
             let mut table = Table::default();
             column::draw(&of_threads(), &mut table, THREADS, &threads);
@@ -136,9 +137,9 @@ impl CriticalReport {
         let (ns, length_ns) = (self.ns(), wait.to_ns.saturating_sub(wait.from_ns));
         let lines = wait_lines(wait);
         let mut table = Table::default();
-        let cells = |of: &dyn Fn(&WaitLine<'_>) -> String| lines.iter().map(of).collect();
-        let part = |of: &'static dyn Fn(&CriticalStep) -> String| {
-            cells(&move |line| line.step.map_or_else(|| "…".to_owned(), of))
+        let cells = |cell_of: &dyn Fn(&WaitLine<'_>) -> String| lines.iter().map(cell_of).collect();
+        let part = |text_of: &'static dyn Fn(&CriticalStep) -> String| {
+            cells(&move |line| line.step.map_or_else(|| "…".to_owned(), text_of))
         };
         table.numbers("after", 0, cells(&|line| time(line.from_ns - wait.from_ns, ns)));
         table.numbers("took", 0, cells(&|line| time(line.to_ns - line.from_ns, ns)));
@@ -171,19 +172,19 @@ impl CriticalReport {
         let mut notes = Vec::new();
         notes.extend(self.recording_itself());
         notes.extend(self.earlier_names());
-        let more = self.critical.threads.iter().skip(MOST_THREADS).map(|one| one.waited_ns);
+        let more = self.critical.threads.iter().skip(MAX_THREADS).map(|thread| thread.waited_ns);
         if more.len() > 0 {
             let threads = plural(more.len() as u64, "more thread");
             notes.push(format!("{threads} waited {}", time(more.sum(), self.ns())));
         }
-        let parts = self.critical.parts.iter().skip(self.top).map(|one| one.time_ns);
+        let parts = self.critical.parts.iter().skip(self.top).map(|part| part.time_ns);
         if parts.len() > 0 {
             let (number, sum) = (plural(parts.len() as u64, "more part"), parts.clone().sum());
             let share = share(sum, self.critical.waited_ns());
             notes.push(format!("{number} of {share}: --top 0 shows {}", them(parts.len())));
         }
         for (source, _) in
-            self.sources.iter().zip(&self.critical.has_scheduler).filter(|one| !one.1)
+            self.sources.iter().zip(&self.critical.has_scheduler).filter(|pair| !pair.1)
         {
             notes.push(format!(
                 "{} has no switches or no wake-ups of threads: record sched_switch and sched_waking",
@@ -191,7 +192,7 @@ impl CriticalReport {
             ));
         }
         notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
-        self.critical.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
+        self.critical.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
         notes
     }
 
@@ -236,7 +237,7 @@ fn wait_lines(wait: &CriticalWait) -> Vec<WaitLine<'_>> {
     let length = |step: &CriticalStep| step.to_ns.saturating_sub(step.from_ns);
     let mut longest: Vec<&CriticalStep> = wait.steps.iter().collect();
     longest.sort_by_key(|step| std::cmp::Reverse(length(step)));
-    longest.truncate(MOST_STEPS);
+    longest.truncate(MAX_STEPS);
     longest.sort_by_key(|step| step.from_ns);
     let (mut lines, mut now_ns) = (Vec::new(), wait.from_ns);
     for step in longest {
@@ -289,7 +290,7 @@ mod tests {
             is_cut: false,
         };
         let lines = wait_lines(&wait);
-        assert_eq!(lines.iter().filter(|line| line.step.is_some()).count(), MOST_STEPS);
+        assert_eq!(lines.iter().filter(|line| line.step.is_some()).count(), MAX_STEPS);
         assert_eq!((lines[0].from_ns, lines[0].to_ns), (1000, 6010));
         assert!(lines.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
         assert_eq!(lines.iter().map(|line| line.to_ns - line.from_ns).sum::<u64>(), 8000);

@@ -88,9 +88,9 @@ pub fn write_events(
     filter: &Filter,
     style: Style<'_>,
     out: &mut (dyn Write + Send),
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<EventsSummary> {
-    write_events_near(recordings, machines, (filter, None), style, out, tick)
+    write_events_near(recordings, machines, (filter, None), style, out, progress)
 }
 
 /// The same, with events near those that pass the filter. Near are those of the same CPUs, threads and times,
@@ -104,7 +104,7 @@ pub fn write_events_near(
     (filter, near): (&Filter, Option<Near>),
     style: Style<'_>,
     out: &mut (dyn Write + Send),
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<EventsSummary> {
     let printers: Vec<printer::Printer<'_>> = recordings
         .iter()
@@ -125,7 +125,7 @@ pub fn write_events_near(
         }
     }
     if let Style::Csv(columns) = style {
-        let ticks = recordings.iter().all(|one| !one.is_nanoseconds());
+        let ticks = recordings.iter().all(|recording| !recording.is_nanoseconds());
         csv::write_heading(out, !ticks, columns)?;
     }
     for printer in &printers {
@@ -135,7 +135,7 @@ pub fn write_events_near(
     let has_separators = matches!(style, Style::TraceCmd | Style::Text | Style::Raw);
     let near = near.map(|near| neighbours::Neighbours::new(near, has_separators));
     let mut merger = merge::Merger::new(&owners, near, out);
-    rounds::run(&inputs, &decoder, &mut merger, tick);
+    rounds::run(&inputs, &decoder, &mut merger, progress);
     let (printed, damaged) = merger.finish()?;
     let mut unprintable = BTreeMap::new();
     for printer in &printers {

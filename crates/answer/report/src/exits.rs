@@ -39,11 +39,11 @@ pub struct Source {
 impl Source {
     fn sort_by(&mut self, name: &str) -> Result<(), String> {
         let columns = columns::columns(&self.exits.by);
-        let is_it = |one: &&Column<Row<'_>>| {
-            one.is_in_json() && one.flat_name() == name.trim_end_matches("_ns")
+        let matches_name = |column: &&Column<Row<'_>>| {
+            column.is_in_json() && column.flat_name() == name.trim_end_matches("_ns")
         };
-        let Some(column) = columns.iter().find(is_it) else {
-            let exported = columns.iter().filter(|one| one.is_in_json());
+        let Some(column) = columns.iter().find(matches_name) else {
+            let exported = columns.iter().filter(|column| column.is_in_json());
             let names: Vec<String> = exported.map(Column::flat_name).collect();
             return Err(format!("no column {name}; there are {}", names.join(", ")));
         };
@@ -51,14 +51,14 @@ impl Source {
         drop(columns);
         let rows = std::mem::take(&mut self.exits.rows);
         let mut both: Vec<_> = cells.into_iter().zip(rows).collect();
-        both.sort_by(|(one, _), (other, _)| column::sorted(one, other));
+        both.sort_by(|(cell, _), (other, _)| column::sorted(cell, other));
         self.exits.rows = both.into_iter().map(|(_, row)| row).collect();
         Ok(())
     }
 
     fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let whole = Whole::working(&self.exits);
-        self.exits.rows.iter().map(move |row| Row::new(self, row, whole))
+        let totals = Whole::working(&self.exits);
+        self.exits.rows.iter().map(move |row| Row::new(self, row, totals))
     }
 
     /// Parts of exits that there are no events for, and what would record them.
@@ -193,8 +193,8 @@ impl ExitsReport {
 }
 
 fn vms(source: &Source) -> Vec<Vm<'_>> {
-    let of = |vm| Vm::new(source, vm);
-    source.exits.vms.iter().map(of).collect()
+    let new_vm = |vm| Vm::new(source, vm);
+    source.exits.vms.iter().map(new_vm).collect()
 }
 
 impl<'r> Vm<'r> {
@@ -219,5 +219,5 @@ fn rounded(value: f64) -> u64 {
 pub(crate) use notes::not_split;
 
 fn name_of(by: By) -> &'static str {
-    By::NAMES.iter().find(|(_, one)| *one == by).map_or("", |(name, _)| name)
+    By::NAMES.iter().find(|(_, candidate)| *candidate == by).map_or("", |(name, _)| name)
 }

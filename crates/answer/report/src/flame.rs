@@ -44,9 +44,9 @@ const WAYS: [(&str, f64, f64); 2] = [("u", 28.0, 95.0), ("d", 210.0, 85.0)];
 pub(crate) struct Frame {
     /// Callers below it.
     pub(crate) depth: usize,
+    /// Left edge, from 0 to 1.
+    pub(crate) offset: f64,
     /// From 0 to 1.
-    pub(crate) left: f64,
-    /// As `left`.
     pub(crate) width: f64,
     /// What stands on it.
     pub(crate) name: String,
@@ -148,7 +148,7 @@ impl Drawing {
 impl Frame {
     fn draw(&self, rows: usize, out: &mut String) {
         let inner = WIDTH - 2.0 * MARGIN;
-        let (x, width) = (MARGIN + self.left * inner, self.width * inner);
+        let (x, width) = (MARGIN + self.offset * inner, self.width * inner);
         let y = HEAD + (rows - 1 - self.depth.min(rows - 1)) as f64 * ROW;
         let drawn = (width - 0.5).max(0.2);
         let _ = writeln!(
@@ -157,7 +157,7 @@ impl Frame {
              <rect x=\"{x:.2}\" y=\"{y}\" width=\"{drawn:.2}\" height=\"{5}\" rx=\"2\"/>\
              <text x=\"{6:.2}\" y=\"{7}\">{8}</text></g>",
             self.class,
-            self.left,
+            self.offset,
             self.width,
             escaped(&line(&self.name)),
             escaped(&self.title),

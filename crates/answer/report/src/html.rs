@@ -103,7 +103,7 @@ impl PageReport {
         }
         let origin_ns = self.origin_ns();
         let heat_rows = self.latencies.by_row();
-        let findings = findings::of(self);
+        let findings = findings::collect(self);
         let document = document::document(self, &findings, &heat_rows, origin_ns);
         write_json("hyperscope-report", &document, out)?;
         drop(document);

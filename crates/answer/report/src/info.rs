@@ -175,8 +175,11 @@ fn unknown_because(file: &FileInfo) -> Option<String> {
 }
 
 fn vm_line(vm: &Vm) -> String {
-    let threads: Vec<String> =
-        vm.vcpus.iter().map(|one| format!("vCPU {} is thread {}", one.vcpu, one.thread)).collect();
+    let threads: Vec<String> = vm
+        .vcpus
+        .iter()
+        .map(|vcpu| format!("vCPU {} is thread {}", vcpu.vcpu, vcpu.thread))
+        .collect();
     let comm = vm.comm.as_deref().unwrap_or("comm not recorded");
     format!("{} ({comm}): {}", vm.name, threads.join(", "))
 }
@@ -189,7 +192,7 @@ fn warnings(file: &FileInfo) -> Vec<String> {
         .recording
         .damage()
         .iter()
-        .chain(file.contents.damage.kept())
+        .chain(file.contents.damage.as_slice())
         .map(ToString::to_string)
         .collect();
     let more = damage.len().saturating_sub(MAX_LISTED) as u64 + file.contents.damage.more();

@@ -54,8 +54,9 @@ impl Report for IrqsReport {
         for note in self.notes() {
             out += &format!("{note}\n");
         }
-        let timed = shown.iter().filter(|row| self.histogram && row.of.sums.durations.count() > 0);
-        timed.for_each(|row| out += &self.histogram(row.of));
+        let timed =
+            shown.iter().filter(|row| self.histogram && row.handler.sums.durations.count() > 0);
+        timed.for_each(|row| out += &self.histogram(row.handler));
         out
     }
 
@@ -119,17 +120,24 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn of((below, count): (u128, u64)) -> Self {
+    fn new((below, count): (u128, u64)) -> Self {
         Self { ns: u64::try_from(below).unwrap_or(u64::MAX), count }
     }
 }
 
 impl IrqsReport {
     /// The document with the first `most` rows of each machine.
-    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
-        let rows = self.first(most);
+    pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
+        let rows = self.first(max);
         let histogram = |row: &Row<'_>| Histogram {
-            below: row.of.sums.durations.by_power_of_two().into_iter().map(Bucket::of).collect(),
+            below: row
+                .handler
+                .sums
+                .durations
+                .by_power_of_two()
+                .into_iter()
+                .map(Bucket::new)
+                .collect(),
         };
         Document {
             schema: "hyperscope.irqs/1",
@@ -145,17 +153,17 @@ impl IrqsReport {
     }
 
     /// The first `most` rows of each machine.
-    fn first(&self, most: usize) -> Vec<Row<'_>> {
+    fn first(&self, max: usize) -> Vec<Row<'_>> {
         let mut of_machine = (usize::MAX, 0);
         let is_shown = |row: &Row<'_>| {
-            if of_machine.0 != row.of.recording {
-                of_machine = (row.of.recording, 0);
+            if of_machine.0 != row.handler.recording {
+                of_machine = (row.handler.recording, 0);
             }
             of_machine.1 += 1;
-            of_machine.1 <= most
+            of_machine.1 <= max
         };
         let mut rows: Vec<_> =
-            self.irqs.rows.iter().map(|of| Row { irqs: &self.irqs, of }).collect();
+            self.irqs.rows.iter().map(|handler| Row { irqs: &self.irqs, handler }).collect();
         rows.retain(is_shown);
         rows
     }
@@ -171,9 +179,9 @@ impl IrqsReport {
     }
 
     fn head(&self) -> String {
-        let runs = self.irqs.rows.iter().map(|row| row.sums.begun);
+        let runs = self.irqs.rows.iter().map(|row| row.sums.run_count);
         let runs = runs.fold(0, u64::saturating_add);
-        match (runs, self.irqs.is_recorded.iter().any(|one| *one)) {
+        match (runs, self.irqs.is_recorded.iter().any(|flag| *flag)) {
             (0, false) => "no events of interrupts: hyperscope record has them where no others \
                            are named; -e irq -e irq_vectors names them"
                 .to_owned(),
@@ -194,7 +202,7 @@ impl IrqsReport {
         if !irqs.rows.is_empty() && !silent.is_empty() {
             notes.push(format!("without events of interrupts: {}", line(&silent.join(", "))));
         }
-        let open = irqs.rows.iter().map(|row| row.sums.begun - row.sums.durations.count());
+        let open = irqs.rows.iter().map(|row| row.sums.run_count - row.sums.durations.count());
         let open: u64 = open.sum();
         if open > 0 {
             notes.push(format!(
@@ -212,7 +220,7 @@ impl IrqsReport {
             notes.push(format!("{} had no room: rows are too many", plural(irqs.left_out, "run")));
         }
         notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
-        notes.extend(irqs.losses.iter().flat_map(|one| losses::notes(one, 0)));
+        notes.extend(irqs.losses.iter().flat_map(|loss| losses::notes(loss, 0)));
         notes
     }
 

@@ -60,7 +60,7 @@ pub use irqs::IrqsReport;
 pub use json::OtherDocument;
 pub use losses::lost as losses_notes;
 pub use nested::NestedReport;
-pub use part::{OfPart, PartRead, RangeRead};
+pub use part::{RangeRead, SelectedReport, SelectionRead};
 pub use path::PathReport;
 pub use profile::{ProfileBy, ProfileReport};
 pub use recorder_cost::{AgentCost, RecorderCost};

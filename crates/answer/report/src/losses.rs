@@ -97,7 +97,7 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
         notes.extend(
             losses
                 .damage
-                .kept()
+                .as_slice()
                 .iter()
                 .take(MAX_LISTED)
                 .map(|damage| format!("  {}", line(&damage.to_string()))),

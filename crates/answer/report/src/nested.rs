@@ -42,7 +42,7 @@ impl Report for NestedReport {
 
 impl NestedReport {
     pub(crate) fn document_of(&self) -> Document<'_> {
-        Document::of(self)
+        Document::new(self)
     }
 }
 
@@ -53,12 +53,12 @@ fn per_exit(row: &NestedRow, ancillary: &AncillaryRow) -> Option<f64> {
 
 fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     let (mut out, path) = (String::new(), line(path));
-    for one in &nested.levels {
+    for level in &nested.levels {
         out += &format!(
             "{path}: {}: {} of its own (L1), {} of guests inside it (L2)\n",
-            line(&one.vm),
-            plural(one.level1, "exit"),
-            count(one.level2),
+            line(&level.vm),
+            plural(level.level1, "exit"),
+            count(level.level2),
         );
     }
     if nested.rows.is_empty() {

@@ -9,7 +9,7 @@ use crate::{Report, Table};
 /// The part of the recordings that was read, where `--from`, `--to`, `--vm` or `--vcpu` left something out; without it
 /// all was read.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
-pub struct PartRead {
+pub struct SelectionRead {
     /// Names of the VMs asked for; none: all.
     vms: Vec<String>,
     /// Numbers of the vCPUs asked for, such as `0,2-3`; null: all.
@@ -18,7 +18,7 @@ pub struct PartRead {
     ranges: Vec<RangeRead>,
 }
 
-impl PartRead {
+impl SelectionRead {
     /// Of these VMs, and of vCPUs with these numbers.
     #[must_use]
     pub fn of_vcpus(vms: Vec<String>, vcpus: Option<String>) -> Self {
@@ -102,22 +102,22 @@ impl RangeRead {
 /// A report whose document says which part of the recordings it is of. What a person reads has that as a
 /// message.
 #[derive(Debug)]
-pub struct OfPart<'p, R> {
+pub struct SelectedReport<'p, R> {
     /// The report.
     pub report: &'p R,
     /// What was read for it.
-    pub part: &'p PartRead,
+    pub part: &'p SelectionRead,
 }
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Document<'p, D> {
     #[serde(flatten)]
     report: D,
-    #[serde(skip_serializing_if = "PartRead::is_all")]
-    part: &'p PartRead,
+    #[serde(skip_serializing_if = "SelectionRead::is_all")]
+    part: &'p SelectionRead,
 }
 
-impl<R: Report> Report for OfPart<'_, R> {
+impl<R: Report> Report for SelectedReport<'_, R> {
     fn text(&self, width: Option<usize>) -> String {
         self.report.text(width)
     }

@@ -53,8 +53,8 @@ const PER_MILLE: [u64; 3] = [500, 900, 990];
 
 impl PathReport {
     /// The document with the first `most` paths.
-    pub(crate) fn document_of(&self, most: usize) -> Document<'_> {
-        Document::of(self, most)
+    pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
+        Document::new(self, max)
     }
 
     fn heading(&self) -> String {
@@ -151,7 +151,7 @@ impl PathReport {
         if paths.interrupted > 0 {
             notes.push(format!("{} under way at a loss", plural(paths.interrupted, "request")));
         }
-        paths.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
+        paths.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
         if paths.paths.is_empty() {
             notes.push(
                 "no request was seen to come back: record at least kvm and sched_switch, \
@@ -179,8 +179,8 @@ impl PathReport {
     }
 }
 
-fn sum<'p>(paths: impl IntoIterator<Item = &'p Path>, of: impl Fn(&Path) -> u64) -> u64 {
-    paths.into_iter().map(of).fold(0, u64::saturating_add)
+fn sum<'p>(paths: impl IntoIterator<Item = &'p Path>, value_of: impl Fn(&Path) -> u64) -> u64 {
+    paths.into_iter().map(value_of).fold(0, u64::saturating_add)
 }
 
 fn quantiles(times: &Distribution, ns: bool) -> [String; 3] {

@@ -151,22 +151,25 @@ impl ProfileReport {
     /// The same where samples alone say how long anything ran.
     fn head_without_vcpus(&self) -> String {
         let machines = &self.profile.machines;
-        let is_time = self.profile.nanoseconds && machines.iter().all(|one| one.unit.nanoseconds);
-        let ns = |of: u64| {
+        let is_time =
+            self.profile.nanoseconds && machines.iter().all(|machine| machine.unit.nanoseconds);
+        let ns = |amount: u64| {
             if is_time {
-                format!("{} of CPU time", time(of, true))
+                format!("{} of CPU time", time(amount, true))
             } else {
-                format!("{} events", count(of))
+                format!("{} events", count(amount))
             }
         };
-        let threads: usize = machines.iter().map(|one| one.threads.len()).sum();
-        let samples = |one: &SampledMachine| {
-            let stacks = one.threads.iter().flat_map(|thread| &thread.stacks);
+        let threads: usize = machines.iter().map(|machine| machine.threads.len()).sum();
+        let samples = |machine: &SampledMachine| {
+            let stacks = machine.threads.iter().flat_map(|thread| &thread.stacks);
             stacks.map(|(_, time)| time.samples).fold(0, u64::saturating_add)
         };
         let by: Vec<String> = machines
             .iter()
-            .map(|one| format!("{} of {}", plural(samples(one), "sample"), line(&one.unit.event)))
+            .map(|machine| {
+                format!("{} of {}", plural(samples(machine), "sample"), line(&machine.unit.event))
+            })
             .collect();
         let mut out = format!(
             "{} of {}, by {}; no exits of vCPUs are recorded",
@@ -175,7 +178,7 @@ impl ProfileReport {
             by.join(" and ")
         );
         if self.symbol.is_some() {
-            out += &format!("; {}", self.of_symbol(&|of| ns(of)));
+            out += &format!("; {}", self.of_symbol(&|amount| ns(amount)));
         }
         out + "\n\n"
     }
@@ -195,7 +198,7 @@ pub(crate) fn machine_name<'s>(sources: &'s [String], machine: &SampledMachine) 
 impl ProfileReport {
     /// The time of all vCPUs.
     fn time_ns(&self) -> u64 {
-        self.profile.vcpus.iter().map(|one| one.time_ns).fold(0, u64::saturating_add)
+        self.profile.vcpus.iter().map(|vcpu| vcpu.time_ns).fold(0, u64::saturating_add)
     }
 
     /// The columns of tables and CSV.
@@ -216,7 +219,7 @@ impl ProfileReport {
 
     /// Of it and of what threads of hosts ran, what tables show.
     fn shown_ns(&self) -> u64 {
-        let machines = self.profile.machines.iter().flat_map(|one| &one.threads);
+        let machines = self.profile.machines.iter().flat_map(|machine| &machine.threads);
         let of_machines = machines.map(SampledThread::time_ns).fold(0, u64::saturating_add);
         self.busy_ns().saturating_add(self.threads_ns()).saturating_add(of_machines)
     }
@@ -231,11 +234,11 @@ impl ProfileReport {
     /// The time of other threads, where they are shown.
     fn threads_ns(&self) -> u64 {
         let threads = self.profile.threads.iter().filter(|_| self.threads);
-        threads.map(|one| one.time_ns).fold(0, u64::saturating_add)
+        threads.map(|thread| thread.time_ns).fold(0, u64::saturating_add)
     }
 
     fn losses(&self) -> String {
-        let notes = self.profile.losses.iter().flat_map(|one| losses::notes(one, 0));
+        let notes = self.profile.losses.iter().flat_map(|loss| losses::notes(loss, 0));
         notes.map(|note| format!("{note}\n")).collect()
     }
 
@@ -244,19 +247,19 @@ impl ProfileReport {
     pub fn has_function(&self, wanted: &str) -> bool {
         let of_rows = self.profile.rows.iter().filter_map(|row| row.stack.last());
         let of_threads = self.profile.threads.iter().flat_map(|thread| &thread.stacks);
-        let machines = self.profile.machines.iter().flat_map(|one| &one.threads);
+        let machines = self.profile.machines.iter().flat_map(|machine| &machine.threads);
         let of_machines = machines.flat_map(|thread| &thread.stacks);
         let of_threads = of_threads.filter_map(|(stack, ..)| stack.last());
         let of_machines = of_machines.filter_map(|(stack, _)| stack.last());
         let mut leaves = of_rows.chain(of_threads).chain(of_machines);
-        let is_it = |symbol: &String| ftrace::eventfmt::glob(wanted, symbol);
-        leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(is_it))
+        let matches_wanted = |symbol: &String| ftrace::eventfmt::glob(wanted, symbol);
+        leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(matches_wanted))
     }
 
     /// Stacks with their times, as other tools read them: a line each, frames set apart by semicolons.
     #[must_use]
     pub fn folded(&self) -> String {
-        stacks::Tree::of(self).folded()
+        stacks::Tree::new(self).folded()
     }
 
     /// A profile for pprof, packed with gzip as its readers want it.

@@ -50,12 +50,12 @@ impl RecorderCost {
     }
 
     pub(crate) fn note(&self) -> String {
-        let own = format!(
+        let summary = format!(
             "recording took {} of CPU time, {} of what was there",
             time(self.cpu_ns, true),
             share(self.cpu_ns, self.available_ns())
         );
-        std::iter::once(own)
+        std::iter::once(summary)
             .chain(self.agents.iter().map(AgentCost::note))
             .collect::<Vec<_>>()
             .join("; ")

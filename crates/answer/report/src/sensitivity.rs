@@ -120,8 +120,8 @@ impl Report for SensitivityReport {
             time(self.slice_ns, true),
             line(self.progress.as_deref().unwrap_or("the delayed exits themselves")),
         );
-        for (reason, one) in self.reasons.iter().zip(&self.sensitivity.reasons) {
-            out += &format!("{}\n", sentence(&line(reason), one));
+        for (reason, sensitivity) in self.reasons.iter().zip(&self.sensitivity.reasons) {
+            out += &format!("{}\n", sentence(&line(reason), sensitivity));
         }
         out.push('\n');
         let mut table = Table::default();
@@ -157,7 +157,7 @@ impl Report for SensitivityReport {
             blocks: self.sensitivity.blocks,
             without_progress: self.sensitivity.without_progress,
             foreign_exits: self.sensitivity.foreign,
-            reasons: pairs.map(|(reason, one)| reason_json(reason, one)).collect(),
+            reasons: pairs.map(|(reason, sensitivity)| reason_json(reason, sensitivity)).collect(),
             recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
         }
     }
@@ -170,32 +170,33 @@ impl Report for SensitivityReport {
 impl SensitivityReport {
     fn rows(&self) -> Vec<Row<'_>> {
         let pairs = self.reasons.iter().zip(&self.sensitivity.reasons);
-        pairs.flat_map(|(reason, one)| rows(reason, one)).collect()
+        pairs.flat_map(|(reason, sensitivity)| rows(reason, sensitivity)).collect()
     }
 }
 
-fn rows<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> impl Iterator<Item = Row<'r>> {
-    one.points.iter().map(move |point| Row { reason, point })
+fn rows<'r>(reason: &'r str, sensitivity: &'r ReasonSensitivity) -> impl Iterator<Item = Row<'r>> {
+    sensitivity.points.iter().map(move |point| Row { reason, point })
 }
 
 /// What is paid for a reason, and what could be gained, in words.
-fn sentence(reason: &str, one: &ReasonSensitivity) -> String {
-    let Some(slope) = one.slope else {
+fn sentence(reason: &str, sensitivity: &ReasonSensitivity) -> String {
+    let Some(slope) = sensitivity.slope else {
         return format!("{reason}: not known: no exit was delayed, or there was no progress");
     };
     let interval_of_slope = interval(slope, 1.0, "", 2);
     let paid = format!("{} ns is paid for each ns{interval_of_slope}", fixed(slope.mean, 2));
-    let gain = one.max_gain.map(|gain| {
+    let gain = sensitivity.max_gain.map(|gain| {
         let percent = fixed(gain.mean * 100.0, 1);
         let interval = interval(gain, 100.0, "%", 1);
         format!("; exits that took no time would save {percent}% of the time at most{interval}")
     });
-    let exit = one.exit_ns.map(|ns| format!("; one takes {}", time(ns.round() as u64, true)));
+    let exit =
+        sensitivity.exit_ns.map(|ns| format!("; one takes {}", time(ns.round() as u64, true)));
     format!("{reason}: {paid}{}{}", gain.unwrap_or_default(), exit.unwrap_or_default())
 }
 
-fn interval(of: Estimate, scale: f64, unit: &str, digits: usize) -> String {
-    of.low.zip(of.high).map_or(String::new(), |(low, high)| {
+fn interval(estimate: Estimate, scale: f64, unit: &str, digits: usize) -> String {
+    estimate.low.zip(estimate.high).map_or(String::new(), |(low, high)| {
         let [low, high] = [low, high].map(|end| fixed(end * scale, digits));
         format!(" [{low}{unit}, {high}{unit}]")
     })
@@ -204,7 +205,7 @@ fn interval(of: Estimate, scale: f64, unit: &str, digits: usize) -> String {
 /// A number with `digits` digits; what is rounded to nothing has no sign.
 fn fixed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
-    let is_nothing = text.chars().all(|one| matches!(one, '-' | '0' | '.'));
+    let is_nothing = text.chars().all(|character| matches!(character, '-' | '0' | '.'));
     text.strip_prefix('-').filter(|_| is_nothing).map_or(text.clone(), str::to_owned)
 }
 
@@ -267,19 +268,19 @@ struct ReasonJson<'r> {
     points: Rows<Row<'r>>,
 }
 
-fn reason_json<'r>(reason: &'r str, one: &'r ReasonSensitivity) -> ReasonJson<'r> {
+fn reason_json<'r>(reason: &'r str, sensitivity: &'r ReasonSensitivity) -> ReasonJson<'r> {
     ReasonJson {
         reason,
-        slope: one.slope.map(|slope| slope.mean),
-        ci_low: one.slope.and_then(|slope| slope.low),
-        ci_high: one.slope.and_then(|slope| slope.high),
+        slope: sensitivity.slope.map(|slope| slope.mean),
+        ci_low: sensitivity.slope.and_then(|slope| slope.low),
+        ci_high: sensitivity.slope.and_then(|slope| slope.high),
         unit: "ns/ns",
-        max_gain: one.max_gain.map(|gain| gain.mean),
-        max_gain_ci_low: one.max_gain.and_then(|gain| gain.low),
-        max_gain_ci_high: one.max_gain.and_then(|gain| gain.high),
-        exits_a_unit: one.exits_a_unit,
-        exit_ns: one.exit_ns,
-        points: Rows { columns: columns(), rows: rows(reason, one).collect() },
+        max_gain: sensitivity.max_gain.map(|gain| gain.mean),
+        max_gain_ci_low: sensitivity.max_gain.and_then(|gain| gain.low),
+        max_gain_ci_high: sensitivity.max_gain.and_then(|gain| gain.high),
+        exits_a_unit: sensitivity.exits_a_unit,
+        exit_ns: sensitivity.exit_ns,
+        points: Rows { columns: columns(), rows: rows(reason, sensitivity).collect() },
     }
 }
 
@@ -351,8 +352,8 @@ mod tests {
     #[test]
     fn a_page_has_a_point_for_each_delay_on_the_line_of_what_is_paid() {
         let page = report().page();
-        let said = "delay 5.00 us: 5.00 us added to a unit, which takes 15.0 us";
-        assert_eq!(page.matches(said).count(), 1, "{page}");
+        let tooltip = "delay 5.00 us: 5.00 us added to a unit, which takes 15.0 us";
+        assert_eq!(page.matches(tooltip).count(), 1, "{page}");
         assert_eq!(
             page.matches("<title>delay 0 ns: 0 ns added to a unit, which takes 10.0 us").count(),
             1
@@ -373,8 +374,8 @@ mod tests {
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/formats/sensitivity.schema.json");
         let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let document: Value = serde_json::from_str(&report().render(Format::Json)).unwrap();
-        let keys = |of: &Value| -> Vec<String> {
-            let mut keys: Vec<String> = of.as_object().unwrap().keys().cloned().collect();
+        let keys = |object: &Value| -> Vec<String> {
+            let mut keys: Vec<String> = object.as_object().unwrap().keys().cloned().collect();
             keys.sort();
             keys
         };

@@ -91,7 +91,7 @@ pub(crate) struct Document<'r> {
 }
 
 /// Disks that are named in the first line.
-const MOST_DISKS: usize = 8;
+const MAX_DISKS: usize = 8;
 
 impl VirtioReport {
     /// The disks, each with its device: `; disks: vda (virtio3)`.
@@ -101,13 +101,13 @@ impl VirtioReport {
             let device = queue.device.as_deref().unwrap_or("?");
             for disk in &queue.disks {
                 let disk = line(&format!("{disk} ({device})")).into_owned();
-                if named.len() <= MOST_DISKS && !named.contains(&disk) {
+                if named.len() <= MAX_DISKS && !named.contains(&disk) {
                     named.push(disk);
                 }
             }
         }
-        let more = if named.len() > MOST_DISKS { ", …" } else { "" };
-        named.truncate(MOST_DISKS);
+        let more = if named.len() > MAX_DISKS { ", …" } else { "" };
+        named.truncate(MAX_DISKS);
         match named.len() {
             0 => String::new(),
             1 => format!("; disk: {}", named.concat()),
@@ -121,15 +121,15 @@ impl VirtioReport {
 
     /// How long the longest recording of a guest with queues lasted.
     fn span_ns(&self) -> Option<u64> {
-        let of = |recording: usize| self.virtio.spans_ns.get(recording).copied().flatten();
-        let spans = self.virtio.queues.iter().filter_map(|one| of(one.recording));
+        let span_of = |recording: usize| self.virtio.spans_ns.get(recording).copied().flatten();
+        let spans = self.virtio.queues.iter().filter_map(|queue| span_of(queue.recording));
         spans.map(|(from_ns, to_ns)| to_ns.saturating_sub(from_ns)).max()
     }
 
     fn notes(&self) -> Vec<String> {
         let queues = &self.virtio.queues;
         let mut notes = Vec::new();
-        let cut = queues.iter().filter(|one| one.bytes.is_some()).map(|one| one.cut);
+        let cut = queues.iter().filter(|queue| queue.bytes.is_some()).map(|queue| queue.cut);
         let cut = cut.fold(0, u64::saturating_add);
         if cut > 0 {
             notes.push(format!(
@@ -137,13 +137,14 @@ impl VirtioReport {
                 plural(cut, "buffer")
             ));
         }
-        if queues.iter().any(|one| one.added > 0 && one.bytes.is_none()) {
+        if queues.iter().any(|queue| queue.added > 0 && queue.bytes.is_none()) {
             notes.push(
                 "bytes and names were not recorded: the guest's kernel doesn't describe its types (BTF)"
                     .to_owned(),
             );
         }
-        let began: u64 = queues.iter().map(|one| one.taken - one.latencies.count()).sum();
+        let began: u64 =
+            queues.iter().map(|queue| queue.taken_back - queue.latencies.count()).sum();
         if began > 0 {
             notes.push(format!(
                 "{} went to devices before the recording, or while events were lost: without a time",
@@ -154,7 +155,7 @@ impl VirtioReport {
     }
 
     fn losses(&self) -> String {
-        let notes = self.virtio.losses.iter().flat_map(|one| losses::notes(one, 0));
+        let notes = self.virtio.losses.iter().flat_map(|loss| losses::notes(loss, 0));
         notes.map(|note| format!("{note}\n")).collect()
     }
 }

@@ -65,14 +65,14 @@ impl Report for VmmReport {
     fn document(&self) -> impl Serialize {
         Document {
             schema: "hyperscope.vmm/1",
-            sources: self.sources.iter().map(|one| one.path.as_str()).collect(),
+            sources: self.sources.iter().map(|source| source.path.as_str()).collect(),
             losses: LossSums::new(self.sources.iter().map(|source| &source.vmm.losses), 0),
             recorder_cost: self.recorder_cost.as_ref().map(RecorderCost::document),
-            syscalls_recorded: self.sources.iter().map(|one| one.vmm.has_calls).collect(),
+            syscalls_recorded: self.sources.iter().map(|source| source.vmm.has_calls).collect(),
             exits: self.rows(exits::columns(), |vmm| &vmm.exits),
             calls: self.rows(calls::columns(), |vmm| &vmm.calls),
             code: self.rows(code::columns(), |vmm| &vmm.code),
-            samples_recorded: self.sources.iter().map(|one| one.vmm.has_samples).collect(),
+            samples_recorded: self.sources.iter().map(|source| source.vmm.has_samples).collect(),
             locks: self.rows(locks::columns(), |vmm| &vmm.locks),
             threads: self.rows(threads::columns(), |vmm| &vmm.threads),
         }
@@ -80,7 +80,7 @@ impl Report for VmmReport {
 
     fn csv(&self) -> Table {
         let Rows { columns, rows } = self.rows(exits::columns(), |vmm| &vmm.exits);
-        let in_ns: Vec<bool> = self.sources.iter().map(|one| one.vmm.nanoseconds).collect();
+        let in_ns: Vec<bool> = self.sources.iter().map(|source| source.vmm.nanoseconds).collect();
         let mut units = in_ns.clone();
         units.sort_unstable();
         units.dedup();
@@ -122,10 +122,11 @@ impl VmmReport {
     fn rows<'r, T>(
         &'r self,
         columns: Vec<Column<Row<'r, T>>>,
-        of: impl Fn(&'r Vmm) -> &'r Vec<T>,
+        rows_of: impl Fn(&'r Vmm) -> &'r Vec<T>,
     ) -> Rows<Row<'r, T>> {
         let sources = self.sources.iter();
-        let rows = sources.flat_map(|source| of(&source.vmm).iter().map(|of| Row { source, of }));
+        let rows = sources
+            .flat_map(|source| rows_of(&source.vmm).iter().map(|subject| Row { source, subject }));
         Rows { columns, rows: rows.collect() }
     }
 
@@ -166,7 +167,8 @@ fn table<'r, T>(
     if all.is_empty() {
         return String::new();
     }
-    let rows: Vec<Row<'r, T>> = all.iter().take(top).map(|of| Row { source, of }).collect();
+    let rows: Vec<Row<'r, T>> =
+        all.iter().take(top).map(|subject| Row { source, subject }).collect();
     let mut table = Table::default();
     column::draw(columns, &mut table, name, &rows);
     let (drawn, left_out) = table.draw(width);
@@ -195,7 +197,7 @@ fn without_exits(source: &VmmSource) -> String {
 /// What all exits come to.
 fn head(source: &VmmSource) -> String {
     let vmm = &source.vmm;
-    let exits: u64 = vmm.exits.iter().map(|one| one.exits).sum();
+    let exits: u64 = vmm.exits.iter().map(|group| group.exits).sum();
     if exits == 0 {
         return without_exits(source);
     }
@@ -204,7 +206,7 @@ fn head(source: &VmmSource) -> String {
         return format!("VMMs handled {exits}");
     }
     let mut all = analyses::vmm::ExitSplit::default();
-    vmm.exits.iter().for_each(|one| all += one.split);
+    vmm.exits.iter().for_each(|group| all += group.split);
     let user_ns = all.user_ns();
     let parts = [
         ("return", all.return_ns),

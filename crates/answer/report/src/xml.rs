@@ -4,14 +4,14 @@
 /// is told apart as U+FFFD.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for one in printable::lines(text).chars() {
-        match one {
+    for character in printable::lines(text).chars() {
+        match character {
             '&' => out += "&amp;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            one => out.push(one),
+            other => out.push(other),
         }
     }
     out

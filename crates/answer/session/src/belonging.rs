@@ -31,7 +31,7 @@ pub(crate) fn refuse_guest_of_another(
 /// # Errors
 /// When both are known and differ.
 pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> anyhow::Result<()> {
-    match (Processor::of(guest), Processor::of(host)) {
+    match (Processor::of_recording(guest), Processor::of_recording(host)) {
         (Some(of_guest), Some(of_host)) if of_guest != of_host => bail!(Misuse(format!(
             "{} is of a guest of another host: it was recorded on {}, and {} on {}; give the recording of its \
              own host with it",
@@ -52,8 +52,9 @@ pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> any
 pub fn refuse_to_compare_processors<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<()> {
-    let known =
-        recordings.into_iter().filter_map(|recording| Some((recording, Processor::of(recording)?)));
+    let known = recordings
+        .into_iter()
+        .filter_map(|recording| Some((recording, Processor::of_recording(recording)?)));
     let known: Vec<_> = known.collect();
     let Some((first, of_first)) = known.first() else { return Ok(()) };
     match known.iter().find(|(_, processor)| processor != of_first) {

@@ -20,7 +20,8 @@ impl Session {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<BootReport, OpenError> {
         let view = self.view();
-        let collected = view.recordings.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+        let collected =
+            view.recordings.iter().map(Collected::for_recording).collect::<Result<Vec<_>, _>>()?;
         let mut boot = boot(view, &collected, marks, progress);
         for machine in &mut boot.machines {
             let reported = machine.guest.and_then(|at| self.reported().get(at));

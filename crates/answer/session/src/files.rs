@@ -143,10 +143,10 @@ pub fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
 /// Says so where only recordings of guests are given to a verb that asks what their hosts did.
 pub(crate) fn note_guests_alone(recordings: &[Recording]) {
     if recordings.iter().all(|recording| is_of_guest(recording, recordings)) {
-        for one in recordings {
+        for recording in recordings {
             say(&format!(
                 "{}: recorded in a guest; what its host did for it is in the host's recording: give both",
-                one.path().display()
+                recording.path().display()
             ));
         }
     }

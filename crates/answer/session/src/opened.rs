@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use analyses::align::{GuestAlignment, Method, align};
 use analyses::view::View;
-use report::{PartRead, RecorderCost, align_summary};
+use report::{RecorderCost, SelectionRead, align_summary};
 use sources::{Clock, Recording, TimeRange};
 
 use crate::alignment::{apply, refuse_strangers};
@@ -26,7 +26,7 @@ pub struct Session {
     /// By recording, both of its clocks, where guests were brought to their hosts'.
     pub(crate) clocks: Vec<Clocks>,
     /// What of it is read.
-    pub(crate) part: PartRead,
+    pub(crate) part: SelectionRead,
     /// By recording, what its recorder said; read when it is asked for.
     reported: OnceLock<Vec<Reported>>,
 }
@@ -34,7 +34,7 @@ pub struct Session {
 /// The clocks of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
-    own: Clock,
+    of_recording: Clock,
     of_host: Clock,
 }
 
@@ -49,7 +49,7 @@ impl Session {
             names: names.clone(),
             guests: Vec::new(),
             clocks: Vec::new(),
-            part: PartRead::default(),
+            part: SelectionRead::default(),
             reported: OnceLock::new(),
         })
     }
@@ -77,7 +77,8 @@ impl Session {
         let own_clocks: Vec<Clock> = self.recordings.iter().map(Recording::clock).collect();
         self.guests = apply(&mut self.recordings, method)?;
         let clocks = own_clocks.into_iter().zip(self.recordings.iter().map(Recording::clock));
-        self.clocks = clocks.map(|(own, of_host)| Clocks { own, of_host }).collect();
+        self.clocks =
+            clocks.map(|(of_recording, of_host)| Clocks { of_recording, of_host }).collect();
         Ok(())
     }
 
@@ -88,9 +89,9 @@ impl Session {
     pub fn alignments(
         &self,
         method: Option<Method>,
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> anyhow::Result<Vec<GuestAlignment>> {
-        let guests = align(&self.recordings, method, tick);
+        let guests = align(&self.recordings, method, progress);
         refuse_strangers(&guests, &self.recordings)?;
         Ok(guests)
     }
@@ -135,7 +136,7 @@ impl Session {
 
     pub(crate) fn use_own_clocks(&mut self) {
         for (recording, clocks) in self.recordings.iter_mut().zip(&self.clocks) {
-            recording.set_clock(clocks.own.clone());
+            recording.set_clock(clocks.of_recording.clone());
         }
     }
 
@@ -181,7 +182,7 @@ impl Session {
 
     /// What of the recordings is read.
     #[must_use]
-    pub const fn part(&self) -> &PartRead {
+    pub const fn part(&self) -> &SelectionRead {
         &self.part
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn reported(recording: &Path) -> Reported {
         processes: processes(&recorded.vms, vcpus),
         vmm_threads: processes(&recorded.vms, threads),
         devices: devices(&recorded.guests),
-        begun_unix_ns: Some(recorded.begun_unix_ns).filter(|&begun| begun > 0),
+        begun_unix_ns: Some(recorded.begun_unix_ns).filter(|&unix_ns| unix_ns > 0),
         clock_pairs: recorded.clock_pairs.iter().map(pair).collect(),
         host_id: host.and_then(|host| host.id.clone()),
         cpu_model: host.and_then(|host| host.cpu_model.clone()),

@@ -23,7 +23,7 @@ const MAX_FRACTION: usize = 9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seconds {
     /// What stands before the point: seconds or ticks.
-    pub whole: u64,
+    pub integer: u64,
     nanos: u32,
     /// Whether a unit was written: then these are seconds, whatever the clock counts.
     pub has_unit: bool,
@@ -33,13 +33,13 @@ impl Seconds {
     /// The same in nanoseconds.
     #[must_use]
     pub fn ns(self) -> u64 {
-        self.whole.saturating_mul(NS_PER_S).saturating_add(u64::from(self.nanos))
+        self.integer.saturating_mul(NS_PER_S).saturating_add(u64::from(self.nanos))
     }
 
     /// The same as the length of a time.
     #[must_use]
     pub const fn duration(self) -> Duration {
-        Duration::new(self.whole, self.nanos)
+        Duration::new(self.integer, self.nanos)
     }
 }
 
@@ -47,8 +47,8 @@ impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fraction = format!("{:09}", self.nanos);
         match fraction.trim_end_matches('0') {
-            "" => write!(f, "{}", self.whole),
-            digits => write!(f, "{}.{digits}", self.whole),
+            "" => write!(f, "{}", self.integer),
+            digits => write!(f, "{}.{digits}", self.integer),
         }
     }
 }
@@ -114,7 +114,8 @@ impl FromStr for Seconds {
     type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, NoTime> {
-        let unit_at = text.find(|one: char| one.is_ascii_alphabetic()).unwrap_or(text.len());
+        let unit_at =
+            text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, unit) = text.split_at_checked(unit_at).ok_or(NoTime)?;
         let decimal = Decimal::read(number).ok_or(NoTime)?;
         if unit.is_empty() {
@@ -127,36 +128,36 @@ impl FromStr for Seconds {
 
 /// A number as it is written: digits, and digits after the decimal point.
 struct Decimal<'t> {
-    whole: u64,
+    integer: u64,
     fraction: &'t str,
 }
 
 impl<'t> Decimal<'t> {
     fn read(text: &'t str) -> Option<Self> {
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let (integer, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if fraction.len() > MAX_FRACTION || !digits(whole) || !digits(fraction) {
+        if fraction.len() > MAX_FRACTION || !digits(integer) || !digits(fraction) {
             return None;
         }
         // .5 is a number, a point alone is none.
-        let whole = if whole.is_empty() && !fraction.is_empty() { "0" } else { whole };
-        Some(Self { whole: whole.parse().ok()?, fraction })
+        let integer = if integer.is_empty() && !fraction.is_empty() { "0" } else { integer };
+        Some(Self { integer: integer.parse().ok()?, fraction })
     }
 
     /// The number as seconds, or ticks.
     fn seconds(&self) -> Option<Seconds> {
         let nanos = format!("{:0<MAX_FRACTION$}", self.fraction).parse().ok()?;
-        Some(Seconds { whole: self.whole, nanos, has_unit: false })
+        Some(Seconds { integer: self.integer, nanos, has_unit: false })
     }
 
     /// The number of these units. Fractions of a nanosecond are left out.
     fn times(&self, unit_ns: u64) -> Option<Seconds> {
         let nanos = u128::from(self.seconds()?.nanos);
-        let whole = u128::from(self.whole).checked_mul(u128::from(unit_ns))?;
+        let integer_ns = u128::from(self.integer).checked_mul(u128::from(unit_ns))?;
         let fraction = nanos.checked_mul(u128::from(unit_ns))? / u128::from(NS_PER_S);
-        let ns = u64::try_from(whole.checked_add(fraction)?).ok()?;
+        let ns = u64::try_from(integer_ns.checked_add(fraction)?).ok()?;
         let nanos = u32::try_from(ns % NS_PER_S).ok()?;
-        Some(Seconds { whole: ns / NS_PER_S, nanos, has_unit: true })
+        Some(Seconds { integer: ns / NS_PER_S, nanos, has_unit: true })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Leaves of recordings the part that is asked for, and says what is left out: `--from`, `--to`, `--vm`, `--vcpu`.
 
-mod left;
+mod range_coverage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use analyses::machine_names::MachineName;
 use analyses::view::View;
 use analyses::vms::find_vms;
 use anyhow::bail;
-use report::{PartRead, RangeRead, plural};
+use report::{RangeRead, SelectionRead, plural};
 use sources::{Recording, TimeRange};
 use timeline::event_filter::CpuSet;
 
-use self::left::{Left, is_outside, outside_note};
+use self::range_coverage::{RangeCoverage, is_outside, outside_note};
 use crate::opened::Session;
 use crate::seconds::{Seconds, When};
 use crate::{Misuse, say};
@@ -80,7 +80,7 @@ impl Session {
     /// Leaves out what vCPUs of other VMs of a recording did.
     pub fn keep_vms(&mut self, at: usize, vms: &[String]) {
         if let Some(recording) = self.recordings.get_mut(at) {
-            leave_out_vcpus(recording, |vm| vms.contains(vm), |_| true);
+            exclude_vcpus(recording, |vm| vms.contains(vm), |_| true);
         }
     }
 
@@ -143,30 +143,30 @@ impl Selection {
     ///
     /// # Errors
     /// When the range ends before it begins, or nothing lies in it.
-    pub(crate) fn set_range(&self, session: &mut Session) -> anyhow::Result<PartRead> {
-        let mut read = PartRead::default();
+    pub(crate) fn set_range(&self, session: &mut Session) -> anyhow::Result<SelectionRead> {
+        let mut read = SelectionRead::default();
         if self.has_all_times() {
             return Ok(read);
         }
         let Session { recordings, guests, .. } = session;
-        let whole: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
+        let extents: Vec<_> = recordings.iter().map(Recording::first_and_last_ns).collect();
         let mut outside = Vec::new();
         for (at, recording) in recordings.iter_mut().enumerate() {
             let aligned = guests.iter().find(|guest| guest.guest == at && guest.chosen.is_some());
             let clock_of = aligned.map_or(at, |guest| guest.host);
-            let recorded = whole.get(at).copied().flatten();
+            let recorded = extents.get(at).copied().flatten();
             let begin_ns =
-                whole.get(clock_of).copied().flatten().or(recorded).map_or(0, |ends| ends.0);
+                extents.get(clock_of).copied().flatten().or(recorded).map_or(0, |ends| ends.0);
             let times = self.times(recording, begin_ns)?;
             match recorded {
-                Some(whole) if is_outside(whole, times) => {
-                    outside.push(outside_note(recording, whole));
+                Some(extent) if is_outside(extent, times) => {
+                    outside.push(outside_note(recording, extent));
                     read.add_range(RangeRead::nothing(recording.path().display().to_string()));
                 }
-                Some(whole) => {
-                    let range = Left::by(times, whole);
+                Some(extent) => {
+                    let range = RangeCoverage::by(times, extent);
                     range.report(recording);
-                    read.add_range(range.of(recording));
+                    read.add_range(range.to_range_read(recording));
                 }
                 None => {}
             }
@@ -183,9 +183,9 @@ impl Selection {
     ///
     /// # Errors
     /// When there are no such.
-    pub(crate) fn set_vms(&self, session: &mut Session) -> anyhow::Result<PartRead> {
+    pub(crate) fn set_vms(&self, session: &mut Session) -> anyhow::Result<SelectionRead> {
         if self.has_all_vcpus() {
-            return Ok(PartRead::default());
+            return Ok(SelectionRead::default());
         }
         let machines: Vec<MachineName> = session.view().machines().collect();
         let is_wanted = |vm: &String| self.vms.is_empty() || self.vms.contains(vm);
@@ -197,19 +197,19 @@ impl Selection {
                 continue;
             }
             let is_in = |vcpu| self.vcpus.as_ref().is_none_or(|wanted| wanted.contains(vcpu));
-            let Vcpus { vms, left_out, kept } = leave_out_vcpus(recording, is_wanted, is_in);
+            let Vcpus { vms, left_out, remaining } = exclude_vcpus(recording, is_wanted, is_in);
             seen.extend(vms);
-            if kept == 0 && is_guest {
+            if remaining == 0 && is_guest {
                 dropped.push(at);
             } else if left_out > 0 {
-                report_vcpus(recording, left_out, kept);
+                report_vcpus(recording, left_out, remaining);
             }
-            kept_any |= kept > 0;
+            kept_any |= remaining > 0;
         }
         self.refuse_unknown(&seen, kept_any)?;
         dropped.iter().rev().for_each(|at| session.drop_recording(*at));
         let vcpus = self.vcpus.as_ref().map(ToString::to_string);
-        Ok(PartRead::of_vcpus(self.vms.clone(), vcpus))
+        Ok(SelectionRead::of_vcpus(self.vms.clone(), vcpus))
     }
 
     fn refuse_unknown(&self, seen: &BTreeSet<String>, kept_any: bool) -> anyhow::Result<()> {
@@ -253,7 +253,11 @@ impl Selection {
 
     fn times(&self, recording: &Recording, begin_ns: u64) -> anyhow::Result<TimeRange> {
         self.refuse_units_of_ticks(recording)?;
-        let unit = if recording.is_nanoseconds() { Seconds::ns } else { |one: Seconds| one.whole };
+        let unit = if recording.is_nanoseconds() {
+            Seconds::ns
+        } else {
+            |seconds: Seconds| seconds.integer
+        };
         let ns = |time: When| match time {
             When::At(time) => unit(time),
             When::FromBeginning(time) => begin_ns.saturating_add(unit(time)),
@@ -289,34 +293,34 @@ pub(crate) struct Vcpus {
     /// How many are left out.
     left_out: usize,
     /// How many are not.
-    kept: usize,
+    remaining: usize,
 }
 
 /// Leaves out of a recording what vCPUs did that are not wanted, by VM and by number.
-pub(crate) fn leave_out_vcpus(
+pub(crate) fn exclude_vcpus(
     recording: &mut Recording,
     is_wanted: impl Fn(&String) -> bool,
     is_in: impl Fn(u32) -> bool,
 ) -> Vcpus {
-    let (mut vms, mut left_out, mut kept) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let (mut vms, mut left_out, mut remaining) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for vm in find_vms(recording, &|_| ()) {
         for vcpu in &vm.vcpus {
             if is_in(vcpu.vcpu) && is_wanted(&vm.name) {
-                kept.insert(vcpu.thread, (vm.name.clone(), vcpu.vcpu));
+                remaining.insert(vcpu.thread, (vm.name.clone(), vcpu.vcpu));
             } else {
                 left_out.insert(vcpu.thread);
             }
         }
         vms.push(vm.name);
     }
-    let vcpus = Vcpus { vms, left_out: left_out.len(), kept: kept.len() };
-    recording.leave_out_vcpus(left_out, kept);
+    let vcpus = Vcpus { vms, left_out: left_out.len(), remaining: remaining.len() };
+    recording.exclude_vcpus(left_out, remaining);
     vcpus
 }
 
 /// Reports on standard error how many vCPUs of a recording are left out.
-fn report_vcpus(recording: &Recording, left_out: usize, kept: usize) {
+fn report_vcpus(recording: &Recording, left_out: usize, remaining: usize) {
     let path = recording.path().display();
-    let of = plural((left_out + kept) as u64, "vCPU");
-    say(&format!("{path}: left out: exits of {left_out} of {of}"));
+    let total = plural((left_out + remaining) as u64, "vCPU");
+    say(&format!("{path}: left out: exits of {left_out} of {total}"));
 }

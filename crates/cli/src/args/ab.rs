@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use analyses::ab::MOST_SIDES;
+use analyses::ab::MAX_SIDES;
 use analyses::diff::Condition;
 use clap::Args;
 use experiment::{Metric, Stop};
@@ -137,10 +137,10 @@ impl AbArgs {
             }
         };
         match setups.len() {
-            ..=MOST_SIDES => Ok(setups),
-            many => Err(Misuse(format!(
-                "{many} configurations are too many: {MOST_SIDES} are the most"
-            ))),
+            ..=MAX_SIDES => Ok(setups),
+            many => {
+                Err(Misuse(format!("{many} configurations are too many: {MAX_SIDES} are the most")))
+            }
         }
     }
 

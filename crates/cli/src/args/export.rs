@@ -50,12 +50,12 @@ impl FromStr for ToArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with(|one: char| one.is_ascii_alphabetic()) {
+        if text.starts_with(|character: char| character.is_ascii_alphabetic()) {
             let format = ExportFormatArg::from_str(text, false).map(Self::Format);
             return format.map_err(|_| {
                 let all = ExportFormatArg::value_variants().iter();
-                let names =
-                    all.filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned()));
+                let names = all
+                    .filter_map(|variant| Some(variant.to_possible_value()?.get_name().to_owned()));
                 let names: Vec<String> = names.collect();
                 format!("neither a time nor a format: {}", names.join(", "))
             });
@@ -156,7 +156,7 @@ impl NeededArgs {
 
     /// Whether a column is looked at.
     pub(crate) fn has(&self, column: &str) -> bool {
-        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|one| one == column))
+        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|name| name == column))
     }
 }
 

@@ -82,14 +82,14 @@ pub(crate) struct FlightRecorderArgs {
 }
 
 /// The least that is kept, of time and of bytes: there is something to be seen in it.
-const LEAST_TIME: Duration = Duration::from_millis(100);
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_TIME: Duration = Duration::from_millis(100);
+const MIN_BYTES: u64 = 1 << 20;
 
 impl FlightRecorderArgs {
     /// What is to be kept, if it is a flight recorder.
-    pub(crate) fn plan(&self, asked: Sender<Asked>) -> Option<FlightPlan> {
+    pub(crate) fn plan(&self, request_sender: Sender<Asked>) -> Option<FlightPlan> {
         Some(FlightPlan {
-            asked,
+            asks: request_sender,
             window: self.flight?,
             most_bytes: self.size.unwrap_or(512 << 20),
             most_sessions: self.sessions.unwrap_or(10),
@@ -100,10 +100,10 @@ impl FlightRecorderArgs {
 
 fn window(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
-    if time < LEAST_TIME { Err("at least 100ms are kept".to_owned()) } else { Ok(time) }
+    if time < MIN_TIME { Err("at least 100ms are kept".to_owned()) } else { Ok(time) }
 }
 
-fn kept(text: &str) -> Result<u64, String> {
+fn buffer_size(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
-    if bytes < LEAST_BYTES { Err("at least 1M is kept".to_owned()) } else { Ok(bytes) }
+    if bytes < MIN_BYTES { Err("at least 1M is kept".to_owned()) } else { Ok(bytes) }
 }

@@ -140,8 +140,8 @@ impl FromStr for Date {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let shape = |(at, one): (usize, char)| {
-            if matches!(at, 4 | 7) { one == '-' } else { one.is_ascii_digit() }
+        let shape = |(at, character): (usize, char)| {
+            if matches!(at, 4 | 7) { character == '-' } else { character.is_ascii_digit() }
         };
         let within = |at: std::ops::Range<usize>, days: std::ops::RangeInclusive<u8>| {
             text.get(at).and_then(|part| part.parse().ok()).is_some_and(|part| days.contains(&part))

@@ -39,14 +39,14 @@ impl Bytes {
 }
 
 /// No verb gets far with less.
-const LEAST_BYTES: u64 = 16 << 20;
+const MIN_BYTES: u64 = 16 << 20;
 
 impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bytes = size(text)?;
-        if bytes < LEAST_BYTES {
+        if bytes < MIN_BYTES {
             return Err(format!("{text} is too little: 16M at least"));
         }
         Ok(Self(bytes))
@@ -61,7 +61,7 @@ mod tests {
     fn no_verb_runs_with_next_to_nothing() {
         let bytes = |text: &str| Bytes::from_str(text).map(|bytes| bytes.0);
         assert_eq!(bytes("256M"), Ok(256 << 20));
-        assert_eq!(bytes("16M"), Ok(LEAST_BYTES));
+        assert_eq!(bytes("16M"), Ok(MIN_BYTES));
         assert_eq!(bytes("20000000"), Ok(20_000_000));
         for bad in ["", "1M", "16383K"] {
             assert!(bytes(bad).is_err(), "{bad}");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use live::delayer::MOST_DELAY;
+use live::delayer::MAX_DELAY;
 use timeline::event_filter::CpuSet;
 
 use super::OutputArgs;
@@ -64,7 +64,7 @@ impl SensitivityArgs {
 
     /// The file with the progress, if it is one.
     pub(crate) fn counter(&self) -> Option<PathBuf> {
-        self.progress.as_deref().filter(|one| one.contains('/')).map(PathBuf::from)
+        self.progress.as_deref().filter(|progress| progress.contains('/')).map(PathBuf::from)
     }
 }
 
@@ -79,10 +79,10 @@ fn delay(text: &str) -> Result<Duration, String> {
     };
     let ns = digits.parse::<f64>().ok().map(|number| number * unit_ns);
     match ns.filter(|ns| *ns >= 0.0) {
-        Some(ns) if ns <= MOST_DELAY.as_nanos() as f64 => {
+        Some(ns) if ns <= MAX_DELAY.as_nanos() as f64 => {
             Ok(Duration::from_nanos(ns.round() as u64))
         }
-        Some(_) => Err(format!("no exit may be delayed for longer than {MOST_DELAY:?}")),
+        Some(_) => Err(format!("no exit may be delayed for longer than {MAX_DELAY:?}")),
         None => Err(format!("{text:?} is no delay: write 500ns or 2us")),
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(delay("500ns"), Ok(Duration::from_nanos(500)));
         assert_eq!(delay("2.5us"), Ok(Duration::from_nanos(2500)));
         assert_eq!(delay("0"), Ok(Duration::ZERO));
-        assert_eq!(delay("100us"), Ok(MOST_DELAY));
+        assert_eq!(delay("100us"), Ok(MAX_DELAY));
         for wrong in ["", "5", "101us", "1ms", "-1us", "us", "NaNus"] {
             assert!(delay(wrong).is_err(), "{wrong}");
         }

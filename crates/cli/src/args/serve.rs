@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     pub(crate) interval: Duration,
     /// Series that there may be; what has no room counts together, and the page says so
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
-          value_parser = clap::value_parser!(u32).range(live::metrics::LEAST_SERIES as i64..=10_000_000))]
+          value_parser = clap::value_parser!(u32).range(live::metrics::MIN_SERIES as i64..=10_000_000))]
     pub(crate) max_series: u32,
     /// Rows that the kernel keeps of an interval, 1.2 KiB each; what has no room is one row together
     #[arg(long, value_name = "NUMBER", default_value_t = 8192,

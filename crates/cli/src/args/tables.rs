@@ -41,11 +41,12 @@ impl TableArgs {
 
     /// The tables to write; that of events where some are asked for.
     pub(crate) fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
-        let named: Vec<_> = self.tables.iter().map(|one| one.0).collect();
+        let named: Vec<_> = self.tables.iter().map(|arg| arg.0).collect();
         let is_wanted = |table: &&'static Table| {
-            let asked = self.details && **table == EXIT_DETAILS || with_events && **table == EVENTS;
+            let is_requested =
+                self.details && **table == EXIT_DETAILS || with_events && **table == EVENTS;
             let usual = named.is_empty() && !table.on_request;
-            asked || usual || named.contains(table)
+            is_requested || usual || named.contains(table)
         };
         TABLES.into_iter().filter(is_wanted).collect()
     }
@@ -55,7 +56,7 @@ impl TableArgs {
 fn unix_time(text: &str) -> Result<Seconds, String> {
     const END_S: u64 = i64::MAX.unsigned_abs() / 1_000_000_000;
     let seconds: Seconds = text.parse().map_err(|error| format!("{error}"))?;
-    if seconds.whole < END_S {
+    if seconds.integer < END_S {
         Ok(seconds)
     } else {
         Err("a time after the year 2262; write seconds of Unix time, not parts of them".to_owned())
@@ -70,8 +71,8 @@ impl FromStr for TableArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let names = || TABLES.map(|one| one.name).join(", ");
-        let found = table(text).filter(|one| TABLES.contains(one));
+        let names = || TABLES.map(|table| table.name).join(", ");
+        let found = table(text).filter(|table| TABLES.contains(table));
         found.map(Self).ok_or_else(|| format!("no table {text}; there are: {}", names()))
     }
 }

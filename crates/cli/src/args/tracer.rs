@@ -64,7 +64,7 @@ impl TracerArgs {
     ///
     /// # Errors
     /// When options don't go together.
-    pub(crate) fn asked(&self) -> anyhow::Result<Option<FunctionTracer>> {
+    pub(crate) fn function_tracer(&self) -> anyhow::Result<Option<FunctionTracer>> {
         self.clone().asked_with("--")
     }
 
@@ -92,7 +92,7 @@ impl GuestTracerArgs {
     ///
     /// # Errors
     /// When options don't go together.
-    pub(crate) fn asked(&self) -> anyhow::Result<Option<FunctionTracer>> {
+    pub(crate) fn function_tracer(&self) -> anyhow::Result<Option<FunctionTracer>> {
         let of_guests = self.clone();
         let same = TracerArgs {
             tracer: of_guests.guest_tracer,

@@ -173,19 +173,21 @@ fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
         for metric in ab.metrics.iter().filter(|metric| is_about(condition, &metric.name)) {
             let [a, b] = metric.means;
             // The ratio is that of the blocks, which outliers of one run don't move as they do means.
-            let ratio =
-                metric.change.as_ref().filter(|one| one.scale == analyses::diff::Scale::Ratio);
+            let ratio = metric
+                .change
+                .as_ref()
+                .filter(|comparison| comparison.scale == analyses::diff::Scale::Ratio);
             let values = ratio.map_or((a, b), |change| (a, a * change.change));
             let values = if condition.is_on_change() { values } else { (a, b) };
             let Some(true) = condition.is_beyond_values(values, metric.is_time()) else { continue };
-            let of = match ab.sides {
+            let suffix = match ab.sides {
                 ..=2 => String::new(),
                 _ => format!(" in {}", metric.side.name().to_uppercase()),
             };
             if condition.is_on_change() && !metric.is_significant() {
                 let _ = writeln!(
                     err,
-                    "hyperscope: {}: it is beyond that{of}, but not significantly",
+                    "hyperscope: {}: it is beyond that{suffix}, but not significantly",
                     condition.text
                 );
                 continue;
@@ -193,7 +195,7 @@ fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
             let change = values.1 / values.0;
             let _ = writeln!(
                 err,
-                "hyperscope: {}: {} is {change:.3}x{of}",
+                "hyperscope: {}: {} is {change:.3}x{suffix}",
                 condition.text, metric.name
             );
             code = ExitCode::from(CONDITION_HOLDS);

@@ -44,17 +44,17 @@ fn run(AdviceArgs { report: args }: &AdviceArgs) -> anyhow::Result<()> {
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let recordings = session.recordings();
-    let (all, taken) = reading(&session, PASSES, |tick| {
+    let (all, takers) = reading(&session, PASSES, |progress| {
         let all =
-            recordings.iter().map(|recording| ask(recording, &(EvidenceOf, OfLevelTwo), tick));
+            recordings.iter().map(|recording| ask(recording, &(EvidenceOf, OfLevelTwo), progress));
         let all: Vec<_> = all.collect();
-        (all, cpu(session.view(), &[], tick).taken)
+        (all, cpu(session.view(), &[], progress).takers)
     });
     let mut report = AdviceReport::default();
     for (path, (exits, nested)) in session.paths().into_iter().zip(all) {
         let at = report.sources.len();
-        let taken: Vec<&TakenCpu> = taken.iter().filter(|one| one.recording == at).collect();
-        let advice = advise(&exits, &nested.rows, &taken);
+        let takers: Vec<&TakenCpu> = takers.iter().filter(|taker| taker.recording == at).collect();
+        let advice = advise(&exits, &nested.rows, &takers);
         report.add(path, &exits, nested.losses, advice);
     }
     output::write_part(&report, session.part(), &args.output, out)

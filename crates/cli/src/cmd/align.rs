@@ -52,7 +52,7 @@ fn run(args: &AlignArgs) -> anyhow::Result<()> {
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let method = args.method.method();
-    let guests = reading(&session, 1, |tick| session.alignments(method, tick))?;
+    let guests = reading(&session, 1, |progress| session.alignments(method, progress))?;
     // An alignment reads as much of a recording as it needs, which may be none of it.
     let losses = session.recordings().iter().map(contents::losses_by_reading).collect();
     let report = AlignReport { sources: session.paths(), guests, losses };

@@ -90,8 +90,9 @@ const ABLATED: [ExitKind; 5] = [
 
 fn exits_plan(args: &BenchExitsArgs) -> exits::ExitsPlan {
     let usual = |kind: &ExitKind| args.ablate.is_none() || ABLATED.contains(kind);
-    let asked = |kind: &ExitKind| args.kinds.iter().any(|name| name == kind.name());
-    let wanted = |kind: &ExitKind| if args.kinds.is_empty() { usual(kind) } else { asked(kind) };
+    let is_requested = |kind: &ExitKind| args.kinds.iter().any(|name| name == kind.name());
+    let wanted =
+        |kind: &ExitKind| if args.kinds.is_empty() { usual(kind) } else { is_requested(kind) };
     let ablation = args.ablate.as_ref().map(|toggles| exits::Ablation {
         toggles: toggles.concat(),
         is_cumulative: args.cumulative,
@@ -135,11 +136,11 @@ fn in_lab<T>(
 }
 
 fn plan(args: &BenchChannelsArgs) -> ChannelsPlan {
-    let asked = |variant: &Variant| {
+    let is_requested = |variant: &Variant| {
         args.channels.is_empty() || args.channels.iter().any(|name| name == variant.name())
     };
     ChannelsPlan {
-        variants: Variant::ALL.into_iter().filter(asked).collect(),
+        variants: Variant::ALL.into_iter().filter(is_requested).collect(),
         rounds: args.rounds,
         time: Duration::from_secs(args.seconds),
         rate: args.rate,

@@ -34,7 +34,7 @@ fn run(args: &BootArgs) -> anyhow::Result<()> {
     let selection = args.vms.selection(args.from, args.to);
     session.select_on_host_clock(&selection, args.method.method())?;
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
-    let found = reading(&session, 1, |tick| session.boots(&marks, tick))?;
+    let found = reading(&session, 1, |progress| session.boots(&marks, progress))?;
     let mut report = BootReport { top: args.top, ..found };
     // Where no machine boots, recordings were not read for it.
     if report.boot.losses.is_empty() {

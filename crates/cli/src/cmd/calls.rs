@@ -43,14 +43,14 @@ fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let folded = create_extra(args.folded.as_deref(), session.recordings())?;
     let question = CallQuestion { patterns: args.patterns.clone(), ..CallQuestion::default() };
     let progress = Progress::new(session.view().stored_len().saturating_mul(PASSES));
-    let tick = |bytes| progress.advance(bytes);
+    let on_progress = |bytes| progress.advance(bytes);
     let selection = Selection::from(&args.part);
     session.select_vms(&selection)?;
-    let sent = sent_by_guests(args, &session, &frames, &question, &tick)?;
+    let sent = sent_by_guests(args, &session, &frames, &question, &on_progress)?;
     session.select_on_own_clocks(&selection.times_alone())?;
-    let mut sources = own_calls(&session, &question, &tick);
+    let mut sources = own_calls(&session, &question, &on_progress);
     // Whoever asks for guests' calls doesn't ask for what their host hasn't.
-    sources.retain(|one| sent.is_empty() || one.calls.tracer.is_some());
+    sources.retain(|source| sent.is_empty() || source.calls.tracer.is_some());
     sources.extend(sent);
     progress.finish();
     let limits = TreeLimits { depth: args.depth, least_percent: args.min_percent };
@@ -71,7 +71,7 @@ fn run(args: &CallsArgs) -> anyhow::Result<()> {
 fn own_calls(
     session: &Session,
     question: &CallQuestion,
-    tick: &(dyn Fn(u64) + Sync),
+    on_progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<CallsSource> {
     let all = session.recordings().iter().zip(session.view().machines());
     all.map(|(recording, machine)| {
@@ -80,7 +80,7 @@ fn own_calls(
             path: recording.path().display().to_string(),
             is_guest: of_session.is_some() || session.is_of_guest(recording),
             machine: of_session.unwrap_or(machine.name),
-            calls: calls(recording, question, &mut (), tick),
+            calls: calls(recording, question, &mut (), on_progress),
         }
     })
     .collect()
@@ -92,10 +92,13 @@ fn sent_by_guests(
     session: &Session,
     frames: &[Frames],
     question: &CallQuestion,
-    tick: &(dyn Fn(u64) + Sync),
+    on_progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Vec<CallsSource>> {
     let recordings = session.recordings();
-    let stored = frames.iter().map(|one| one.read(recordings)).collect::<Result<Vec<_>, _>>()?;
+    let stored = frames
+        .iter()
+        .map(|guest_frames| guest_frames.read(recordings))
+        .collect::<Result<Vec<_>, _>>()?;
     let collected = collected(None, recordings)?;
     let times = Selection::from(&args.part).range_of(session.view())?;
     let files = HypertraceFiles { collected: &collected, stored: &stored, times };
@@ -104,8 +107,8 @@ fn sent_by_guests(
     }
     let names: HashMap<_, _> = machines(recordings, frames, &stored).into_iter().collect();
     let guest_of = |from| names.get(&from).cloned().unwrap_or_else(|| "guest".to_owned());
-    let sent = guest_calls(recordings, files, args.number, &guest_of, question, tick);
-    let paths: Vec<String> = args.files.iter().map(|one| one.display().to_string()).collect();
+    let sent = guest_calls(recordings, files, args.number, &guest_of, question, on_progress);
+    let paths: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();
     let source = |GuestCalls { guest, calls }| CallsSource {
         path: paths.join(", "),
         machine: guest,

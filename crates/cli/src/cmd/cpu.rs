@@ -35,8 +35,8 @@ fn run(args: &CpuArgs) -> anyhow::Result<()> {
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
     session.say_unaligned();
     let processes = session.processes();
-    let cpu = reading(&session, 1, |tick| cpu(session.view(), &processes, tick));
-    if cpu.tasks.is_empty() && args.by.iter().any(|one| one.0 == CpuBy::Task) {
+    let cpu = reading(&session, 1, |progress| cpu(session.view(), &processes, progress));
+    if cpu.tasks.is_empty() && args.by.iter().any(|arg| arg.0 == CpuBy::Task) {
         bail!(Misuse(
             "--by task shows what ran in guests, and there is no guest's recording of switches of threads: give \
              it next to its host's"
@@ -57,9 +57,9 @@ fn run(args: &CpuArgs) -> anyhow::Result<()> {
 /// The tables asked for, each once.
 fn tables(args: &CpuArgs) -> Vec<CpuBy> {
     let mut by: Vec<CpuBy> = Vec::new();
-    for one in &args.by {
-        if !by.contains(&one.0) {
-            by.push(one.0);
+    for arg in &args.by {
+        if !by.contains(&arg.0) {
+            by.push(arg.0);
         }
     }
     if by.is_empty() { DEFAULT.to_vec() } else { by }

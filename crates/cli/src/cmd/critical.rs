@@ -34,7 +34,7 @@ fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     session.say_guests_alone();
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
-    let (task, of) = match (&args.task, &args.request) {
+    let (task, subject) = match (&args.task, &args.request) {
         (Some(task), _) => (task.clone(), CriticalOf::Task(CriticalTask(task.clone()))),
         (None, Some(id)) => (format!("request {id}"), request(id, &session)?),
         (None, None) => {
@@ -42,7 +42,7 @@ fn run(args: &CriticalArgs) -> anyhow::Result<()> {
             return output::write_part(&report, session.part(), &args.output, out);
         }
     };
-    let found = reading(&session, 1, |tick| critical(session.view(), &of, tick));
+    let found = reading(&session, 1, |progress| critical(session.view(), &subject, progress));
     let report = CriticalReport {
         sources: session.paths(),
         alignment: session.alignment(),
@@ -56,7 +56,7 @@ fn run(args: &CriticalArgs) -> anyhow::Result<()> {
 
 /// The threads that there are, where nobody says whose time is asked about.
 fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<BusiestReport> {
-    let busiest = reading(session, 1, |tick| busiest(session.view(), tick));
+    let busiest = reading(session, 1, |progress| busiest(session.view(), progress));
     if busiest.threads.is_empty() {
         return Err(no_threads());
     }
@@ -71,7 +71,8 @@ fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<Bus
 
 /// The request of that id among those that `path` shows.
 fn request(id: &str, session: &Session) -> anyhow::Result<CriticalOf> {
-    let found = reading(session, 1, |tick| paths(session.view(), &PathEnds::default(), tick));
+    let found =
+        reading(session, 1, |progress| paths(session.view(), &PathEnds::default(), progress));
     let steps = found.ok().and_then(|paths| ends(id, &paths));
     steps.ok_or_else(|| {
         anyhow!("there is no request {id}: path --format json has ids, such as 1:p50")
@@ -81,7 +82,7 @@ fn request(id: &str, session: &Session) -> anyhow::Result<CriticalOf> {
 fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
     let (path, example) = id.split_once(':')?;
     let path = paths.paths.get(path.parse::<usize>().ok()?.checked_sub(1)?)?;
-    let example = path.examples.iter().find(|one| one.of.name() == example)?;
+    let example = path.examples.iter().find(|candidate| candidate.kind.name() == example)?;
     let (first, last) = (example.steps.first()?, example.steps.last()?);
     Some(CriticalOf::Request(first.clone(), last.clone()))
 }
@@ -90,10 +91,10 @@ fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
 pub(super) fn critical_of_task(
     task: &str,
     view: View<'_>,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Critical> {
-    let of = CriticalOf::Task(CriticalTask(task.to_owned()));
-    critical(view, &of, tick).map_err(|none| no_task(task, &none))
+    let subject = CriticalOf::Task(CriticalTask(task.to_owned()));
+    critical(view, &subject, progress).map_err(|none| no_task(task, &none))
 }
 
 /// Says which threads there are instead.

@@ -9,7 +9,7 @@ use analyses::diff::{
 };
 use anyhow::bail;
 use printable::messages;
-use report::{DiffReport, PartRead, counted, diff_verdict, plural};
+use report::{DiffReport, SelectionRead, counted, diff_verdict, plural};
 use session::{
     Misuse, Selection, Session, VmNames, file_names, refuse_to_compare_processors, refuse_twice,
 };
@@ -55,9 +55,9 @@ fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     let (flame, folded) = (created(&args.flame)?, created(&args.folded)?);
     debug_files::fetch(args.debug_files);
     let progress = Progress::new(all().map(Recording::stored_len).sum());
-    let tick = |bytes| progress.advance(bytes);
+    let on_progress = |bytes| progress.advance(bytes);
     let measure = |runs: &[OpenRun]| -> Vec<Run> {
-        runs.iter().map(|run| (sides.question.measure)(run.input(), &tick)).collect()
+        runs.iter().map(|run| (sides.question.measure)(run.input(), &on_progress)).collect()
     };
     let (measured_a, measured_b) = (measure(&a), measure(&b));
     refuse_without_vms(sides, &measured_a, &measured_b)?;
@@ -86,7 +86,7 @@ fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
         write_extra(flame, "the flame graph", picture)?;
         write_extra(folded, "the stacks", || Ok(report.folded(&changes).into_bytes()))?;
     }
-    let mut part = PartRead::default();
+    let mut part = SelectionRead::default();
     a.iter().chain(&b).for_each(|run| part.add(run.session.part().clone()));
     output::write_part(&report, &part, &args.output, out)?;
     if !args.fail_if.is_empty() && !args.allow_losses {
@@ -131,7 +131,7 @@ impl OpenRun {
             session.select_on_own_clocks(selection)?;
         }
         let samples = if question.aligned && question.sampled {
-            session.recordings().iter().map(Samples::of).collect::<Result<_, _>>()?
+            session.recordings().iter().map(Samples::for_recording).collect::<Result<_, _>>()?
         } else {
             Vec::new()
         };

@@ -91,7 +91,7 @@ impl EventsArgs {
     /// What is printed near events that are asked for; none: nothing.
     pub(crate) fn near(&self) -> Option<Near> {
         let Self { before, after, context, .. } = self;
-        let lines = |own: &Option<u32>| own.or(*context).map(|lines| lines as usize);
+        let lines = |count: &Option<u32>| count.or(*context).map(|lines| lines as usize);
         let (before, after) = (lines(before), lines(after));
         let is_asked = before.is_some() || after.is_some();
         is_asked.then(|| Near { before: before.unwrap_or(0), after: after.unwrap_or(0) })
@@ -129,14 +129,14 @@ fn run(args: &EventsArgs) -> anyhow::Result<()> {
     choose_threads(args, recordings, &mut machines)?;
     let progress = Progress::new(session.view().stored_len());
     // A bar and lines would be written over each other on one terminal, or on that of a pager.
-    let tick = |bytes| {
+    let on_progress = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
     let mut out = output::open(args.output.as_deref(), recordings)?;
     let wanted = (&filter, args.near());
-    let summary = write_events_near(recordings, &machines, wanted, style, &mut out, &tick)
+    let summary = write_events_near(recordings, &machines, wanted, style, &mut out, &on_progress)
         .context("cannot write the events")?;
     progress.finish();
     out.complete()?;
@@ -182,7 +182,7 @@ fn choose_threads(
     recordings: &[Recording],
     machines: &mut [Machine],
 ) -> anyhow::Result<()> {
-    let asked: Option<HashSet<u32>> =
+    let pids: Option<HashSet<u32>> =
         (!args.pid.is_empty()).then(|| args.pid.iter().copied().collect());
     let are_chosen = args.vm.is_some() || args.vcpu.is_some();
     let vcpus = are_chosen.then(|| vcpu_threads(args, recordings, machines)).transpose()?;
@@ -190,9 +190,9 @@ fn choose_threads(
         let is_own = args.vm.as_ref().map_or(machine.level > 0, |vm| *vm == machine.name);
         let of_vm = vcpus.as_ref().filter(|_| !is_own);
         let of_vm = of_vm.map(|vcpus| vcpus.get(at).cloned().unwrap_or_default());
-        machine.threads = match (asked.clone(), of_vm) {
-            (Some(asked), Some(of_vm)) => Some(asked.intersection(&of_vm).copied().collect()),
-            (asked, of_vm) => asked.or(of_vm),
+        machine.threads = match (pids.clone(), of_vm) {
+            (Some(pids), Some(of_vm)) => Some(pids.intersection(&of_vm).copied().collect()),
+            (pids, of_vm) => pids.or(of_vm),
         };
     }
     Ok(())
@@ -200,7 +200,7 @@ fn choose_threads(
 
 /// The error of a pattern that no event of these recordings matches, with those that it may have meant.
 pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
-    let formats = recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
     let names = formats.map(|(_, format)| {
         if pattern.contains([':', '/']) {
             format!("{}:{}", format.system(), format.name())
@@ -216,7 +216,7 @@ pub(super) fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
 pub(crate) fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
-    let formats = || recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     for pattern in &filter.events {
         if !formats().any(|(_, format)| format.is_named(pattern)) {
             return Err(no_event(pattern, recordings));
@@ -289,8 +289,8 @@ fn vcpu_threads(
     recordings: &[Recording],
     machines: &[Machine],
 ) -> anyhow::Result<Vec<HashSet<u32>>> {
-    let vms: Vec<_> = recordings.iter().map(|one| find_vms(one, &|_| ())).collect();
-    let mut names: Vec<&str> = vms.iter().flatten().map(|one| one.name.as_str()).collect();
+    let vms: Vec<_> = recordings.iter().map(|recording| find_vms(recording, &|_| ())).collect();
+    let mut names: Vec<&str> = vms.iter().flatten().map(|vm| vm.name.as_str()).collect();
     let is_known =
         |vm: &str| names.contains(&vm) || machines.iter().any(|machine| machine.name == vm);
     if let Some(vm) = args.vm.as_deref().filter(|vm| !is_known(vm)) {
@@ -299,10 +299,11 @@ fn vcpu_threads(
         bail!("no VM is called {vm}; there are: {}", names.join(", "));
     }
     let threads = |vms: &Vec<Vm>| {
-        let named = vms.iter().filter(|one| args.vm.as_ref().is_none_or(|vm| one.name == *vm));
+        let named =
+            vms.iter().filter(|candidate| args.vm.as_ref().is_none_or(|vm| candidate.name == *vm));
         let vcpus = named.flat_map(|vm| &vm.vcpus);
         let wanted =
-            vcpus.filter(|one| args.vcpu.as_ref().is_none_or(|wanted| wanted.contains(one.vcpu)));
+            vcpus.filter(|vcpu| args.vcpu.as_ref().is_none_or(|wanted| wanted.contains(vcpu.vcpu)));
         wanted.map(|vcpu| vcpu.thread).collect()
     };
     Ok(vms.iter().map(threads).collect())

@@ -108,7 +108,7 @@ fn run(args: &ExitsArgs) -> anyhow::Result<()> {
         session.name_guest_functions()?;
     }
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
-    let sources = reading(&session, 1, |tick| sources(&session, &by, tick));
+    let sources = reading(&session, 1, |progress| sources(&session, &by, progress));
     let mut report = ExitsReport { sources, top: args.top, sorted_by: None };
     if let Some(column) = &args.sort {
         report.sort_by(column).map_err(Conflict)?;
@@ -116,11 +116,11 @@ fn run(args: &ExitsArgs) -> anyhow::Result<()> {
     output::write_part(&report, session.part(), &args.output, out)
 }
 
-fn sources(session: &Session, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Vec<Source> {
+fn sources(session: &Session, by: &[By], progress: &(dyn Fn(u64) + Sync)) -> Vec<Source> {
     let all = session.recordings().iter().zip(session.reported());
     all.map(|(recording, reported)| Source {
         path: recording.path().display().to_string(),
-        exits: exits(recording, by, tick),
+        exits: exits(recording, by, progress),
         of_guest: session.is_of_guest(recording),
         recorder_cost: reported.cost.clone(),
         processes: reported.processes.clone(),
@@ -130,14 +130,14 @@ fn sources(session: &Session, by: &[By], tick: &(dyn Fn(u64) + Sync)) -> Vec<Sou
 
 /// The grouping asked for, each property once; a vCPU's id says nothing without its VM.
 fn grouping(args: &ExitsArgs) -> Vec<By> {
-    let asked: Vec<By> = args.by.iter().map(|by| by.0).collect();
+    let requested: Vec<By> = args.by.iter().map(|by| by.0).collect();
     let mut by = Vec::new();
-    for one in &asked {
-        if *one == By::Vcpu && !asked.contains(&By::Vm) && !by.contains(&By::Vm) {
+    for property in &requested {
+        if *property == By::Vcpu && !requested.contains(&By::Vm) && !by.contains(&By::Vm) {
             by.push(By::Vm);
         }
-        if !by.contains(one) {
-            by.push(*one);
+        if !by.contains(property) {
+            by.push(*property);
         }
     }
     if by.is_empty() { By::DEFAULT.to_vec() } else { by }

@@ -88,7 +88,7 @@ fn filter(args: &ExportArgs, session: &Session) -> anyhow::Result<Filter> {
         conditions: Vec::new(),
     };
     events::check_names(&filter, recordings)?;
-    let formats = || recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     let is_field = |column: &String| formats().any(|(_, format)| format.field(column).is_some());
     if let Some(column) = args.columns.iter().find(|column| !is_field(column)) {
         bail!("no event has a field {column}; hyperscope events --raw shows their fields");
@@ -104,12 +104,12 @@ fn events(
     filter: &Filter,
 ) -> anyhow::Result<()> {
     let recordings = session.recordings();
-    let units = recordings.iter().filter(|one| one.is_nanoseconds()).count();
+    let units = recordings.iter().filter(|recording| recording.is_nanoseconds()).count();
     if matches!(style, Style::Csv(_)) && units != 0 && units != recordings.len() {
         bail!("some of these recordings count nanoseconds, some ticks: no column can hold both");
     }
     let progress = Progress::new(session.view().stored_len());
-    let tick = |bytes| {
+    let on_progress = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
@@ -119,10 +119,10 @@ fn events(
     let is_shown = args.output.is_none() && io::stdout().is_terminal();
     let summary = if is_shown && matches!(style, Style::Csv(_)) {
         let mut shown = ShownLines::new(&mut out);
-        let written = write_events(recordings, &machines, filter, style, &mut shown, &tick);
+        let written = write_events(recordings, &machines, filter, style, &mut shown, &on_progress);
         written.and_then(|summary| shown.end().map(|()| summary))
     } else {
-        write_events(recordings, &machines, filter, style, &mut out, &tick)
+        write_events(recordings, &machines, filter, style, &mut out, &on_progress)
     };
     let summary = summary.context("cannot write the events")?;
     progress.finish();
@@ -141,10 +141,14 @@ fn tracks(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Resu
     let question = Question { view: session.view(), window, events: &filter.events, waits: &waits };
     let mut out = output::open(args.output.as_deref(), session.recordings())?;
     let to = BufWriter::with_capacity(BUFFER_BYTES, &mut out);
-    let exported = reading(session, PASSES_OF_TRACKS, |tick| match args.format() {
-        ExportFormatArg::Chrome => write_timeline(&question, &mut ChromeWriter::new(to), tick),
-        ExportFormatArg::Firefox => write_timeline(&question, &mut FirefoxWriter::new(to), tick),
-        _ => write_timeline(&question, &mut PerfettoWriter::new(to), tick),
+    let exported = reading(session, PASSES_OF_TRACKS, |on_progress| match args.format() {
+        ExportFormatArg::Chrome => {
+            write_timeline(&question, &mut ChromeWriter::new(to), on_progress)
+        }
+        ExportFormatArg::Firefox => {
+            write_timeline(&question, &mut FirefoxWriter::new(to), on_progress)
+        }
+        _ => write_timeline(&question, &mut PerfettoWriter::new(to), on_progress),
     });
     let exported = exported.context("cannot write the export")?;
     out.complete()?;
@@ -155,7 +159,8 @@ fn tracks(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Resu
 
 /// The longest waits of a task.
 fn waits_of(task: &str, session: &Session) -> anyhow::Result<Vec<CriticalWait>> {
-    let found = reading(session, 1, |tick| critical_of_task(task, session.view(), tick));
+    let found =
+        reading(session, 1, |on_progress| critical_of_task(task, session.view(), on_progress));
     Ok(found?.longest)
 }
 

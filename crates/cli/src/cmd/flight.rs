@@ -82,7 +82,8 @@ impl Report for DumpedSession {
 fn recorder_of(pid: Option<u32>) -> anyhow::Result<PathBuf> {
     let running = flight::running()?;
     let pids: Vec<String> = running.iter().map(|(pid, _)| pid.to_string()).collect();
-    let mut meant = running.into_iter().filter(|(own, _)| pid.is_none_or(|pid| pid == *own));
+    let mut meant =
+        running.into_iter().filter(|(running_pid, _)| pid.is_none_or(|pid| pid == *running_pid));
     match (meant.next(), meant.next(), pid) {
         (Some((_, socket)), None, _) => Ok(socket),
         (Some(_), Some(_), _) => {

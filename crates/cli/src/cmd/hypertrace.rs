@@ -62,12 +62,12 @@ fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
         machines(recordings, &frames, &stored),
     );
     let progress = Progress::new(session.view().stored_len());
-    let tick = |bytes| {
+    let on_progress = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);
         }
     };
-    let summary = hypertrace(recordings, files, args.number, &mut writer, &tick);
+    let summary = hypertrace(recordings, files, args.number, &mut writer, &on_progress);
     progress.finish();
     writer.finish().context("cannot write the events")?;
     out.complete()?;
@@ -82,7 +82,7 @@ fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
 
 /// Why there is nothing to read, and what to record instead.
 fn nothing_sent(recordings: &[Recording]) -> &'static str {
-    let of_arm = |one: &Recording| one.formats().by_name("kvm:kvm_hvc_arm64").is_some();
+    let of_arm = |recording: &Recording| recording.formats().by_name("kvm:kvm_hvc_arm64").is_some();
     if recordings.iter().any(of_arm) {
         "kvm:kvm_hvc_arm64 shows that a guest made a hypercall, but not what it carries; record the \
          host with --hypercalls"
@@ -100,7 +100,7 @@ pub(crate) fn collected(
     if source == Some(SourceArg::Events) {
         return Ok(recordings.iter().map(|_| None).collect());
     }
-    let all = recordings.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+    let all = recordings.iter().map(Collected::for_recording).collect::<Result<Vec<_>, _>>()?;
     if source == Some(SourceArg::Collector) && all.iter().all(Option::is_none) {
         bail!("no recording has a host.collected next to it; record the host with --hypercalls");
     }
@@ -115,17 +115,19 @@ pub(crate) fn machines(
     stored: &[StoredFrames<'_>],
 ) -> Vec<(VcpuThread, String)> {
     let mut machines = Vec::new();
-    for (recording, one) in (0_u16..).zip(recordings) {
-        for (thread, name) in one.guest_threads() {
+    for (recording, source) in (0_u16..).zip(recordings) {
+        for (thread, name) in source.guest_threads() {
             machines.push((VcpuThread { recording, thread }, name.to_owned()));
         }
-        for vm in find_vms(one, &|_| ()) {
+        for vm in find_vms(source, &|_| ()) {
             let thread = |thread| (VcpuThread { recording, thread }, vm.name.clone());
             machines.extend(vm.vcpus.iter().map(|vcpu| thread(vcpu.thread)));
         }
     }
-    for (number, (one, stored)) in (recordings.len()..).zip(frames.iter().zip(stored)) {
-        let (Some(name), Ok(recording)) = (one.guest(), u16::try_from(number)) else { continue };
+    for (number, (guest_frames, stored)) in (recordings.len()..).zip(frames.iter().zip(stored)) {
+        let (Some(name), Ok(recording)) = (guest_frames.guest(), u16::try_from(number)) else {
+            continue;
+        };
         let thread = |thread| (VcpuThread { recording, thread }, name.to_owned());
         machines.extend(stored.stored.cpus.keys().map(|&cpu| thread(cpu.into())));
     }
@@ -139,32 +141,36 @@ fn report(summary: &HypertraceSummary) {
         (Route::Hypercall, "hypercall", ["hypercall", "hypercalls"]),
         (Route::Memory, "frame", ["frame of memory", "frames of memory"]),
     ] {
-        let of: Vec<_> = summary.streams.iter().filter(|one| one.route == route).collect();
+        let streams: Vec<_> =
+            summary.streams.iter().filter(|stream| stream.route == route).collect();
         // Without anything at all, a host that was asked about hypercalls has had none.
-        if of.is_empty() && (route == Route::Memory || !summary.streams.is_empty()) {
+        if streams.is_empty() && (route == Route::Memory || !summary.streams.is_empty()) {
             continue;
         }
-        let sum = |of_one: &dyn Fn(&StreamSummary) -> u64| of.iter().map(|one| of_one(one)).sum();
-        let (frames, events): (u64, u64) = (sum(&|one| one.frames), sum(&|one| one.events));
+        let sum = |of_one: &dyn Fn(&StreamSummary) -> u64| {
+            streams.iter().map(|stream| of_one(stream)).sum()
+        };
+        let (frames, events): (u64, u64) =
+            (sum(&|stream| stream.frames), sum(&|stream| stream.events));
         let each = if frames == 0 { 0.0 } else { events as f64 / frames as f64 };
         let _ = writeln!(
             err,
             "hyperscope: {} in {} of {}: {each:.1} a {unit}",
             plural(events, "event"),
             counted(frames, frame, frames_of),
-            plural(of.len() as u64, "vCPU"),
+            plural(streams.len() as u64, "vCPU"),
         );
     }
-    if let [Some(median), Some(most)] = summary.overheads_ns.percentiles([500, 990]) {
+    if let [Some(median), Some(max)] = summary.overheads_ns.percentiles([500, 990]) {
         let _ = writeln!(
             err,
             "hyperscope: a hypercall took {} in the median, {} at the 99th percentile, from exit to entry",
             time(median, true),
-            time(most, true),
+            time(max, true),
         );
     }
     let late_ns = &summary.late_ns;
-    if let ([Some(median), Some(nearly_all)], Some(most)) =
+    if let ([Some(median), Some(nearly_all)], Some(max)) =
         (late_ns.percentiles([500, 990]), late_ns.max())
     {
         let _ = writeln!(
@@ -173,7 +179,7 @@ fn report(summary: &HypertraceSummary) {
              the guest's counter: times of their events have that taken off",
             time(median, true),
             time(nearly_all, true),
-            time(most, true),
+            time(max, true),
         );
     }
     for (what, lost) in losses(summary).into_iter().filter(|(_, lost)| *lost > 0) {

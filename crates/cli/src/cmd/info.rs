@@ -37,8 +37,8 @@ fn run(InfoArgs { report: args }: &InfoArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
-    let found: Vec<_> = reading(&session, 1, |tick| {
-        session.recordings().iter().map(|recording| contents_and_vms(recording, tick)).collect()
+    let found: Vec<_> = reading(&session, 1, |progress| {
+        session.recordings().iter().map(|recording| contents_and_vms(recording, progress)).collect()
     });
     let reported = session.reported().to_vec();
     let part = session.part().clone();

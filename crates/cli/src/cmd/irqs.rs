@@ -37,7 +37,7 @@ fn run(args: &IrqsArgs) -> anyhow::Result<()> {
         IrqsBy::Thread => By::Thread,
     };
     let report = IrqsReport {
-        irqs: reading(&session, 1, |tick| irqs(session.view(), by, tick)),
+        irqs: reading(&session, 1, |progress| irqs(session.view(), by, progress)),
         sources: session.paths(),
         top: unless_zero(args.top),
         histogram: args.histogram,

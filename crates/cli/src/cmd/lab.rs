@@ -21,7 +21,7 @@ use crate::lab_steps::LabSteps;
 use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};
 
-mod asked;
+mod boot_events;
 pub(crate) mod interrupted;
 mod run;
 mod truth;
@@ -53,8 +53,12 @@ fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
         LabVerb::Put(put_args) => put(&mut lab.session(put_args.level)?, put_args)?,
         LabVerb::Get(get_args) => get(&mut lab.session(get_args.level)?, get_args)?,
         LabVerb::Console(console_args) => console(&lab, console_args)?,
-        LabVerb::Monitor(asked) => {
-            let answer = lab.ask_monitor(asked.level, &asked.command, &asked.arguments)?;
+        LabVerb::Monitor(monitor_args) => {
+            let answer = lab.ask_monitor(
+                monitor_args.level,
+                &monitor_args.command,
+                &monitor_args.arguments,
+            )?;
             writeln!(io::stdout().lock(), "{answer:#}")?;
         }
         LabVerb::Status => status(&cache)?,

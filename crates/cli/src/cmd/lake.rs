@@ -77,7 +77,9 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     let mut rejected = 0;
     for file in &args.files {
         let shown = file.display().to_string();
-        let noted = pseudonyms.as_deref().map_or_else(|| shown.clone(), |one| one.name(&shown));
+        let noted = pseudonyms
+            .as_deref()
+            .map_or_else(|| shown.clone(), |pseudonyms| pseudonyms.name(&shown));
         match add_one(args, file, &storage, pseudonyms.clone()) {
             Ok(added) => {
                 unreject(&storage, &noted)?;
@@ -216,7 +218,7 @@ fn show(args: &ListArgs) -> anyhow::Result<()> {
 
 fn check(args: &VerifyArgs) -> anyhow::Result<()> {
     let storage = lake_place::open(&args.lake)?;
-    let expired: Vec<_> = args.expired.iter().map(|one| one.0).collect();
+    let expired: Vec<_> = args.expired.iter().map(|table| table.0).collect();
     let found = verify(&storage, &expired).context("cannot read the lake")?;
     let mut err = messages();
     for fault in &found.faults {

@@ -62,8 +62,8 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
         at: args.at.clone(),
         in_guests: InGuests {
             events: args.events.clone(),
-            profile: args.profile.map(|one| Profile::from(one).in_guests()).or(usual),
-            tracer: args.tracer.asked()?,
+            profile: args.profile.map(|profile| Profile::from(profile).in_guests()).or(usual),
+            tracer: args.tracer.function_tracer()?,
             sampling: args
                 .sample_hz
                 .map(|hz| Sampling { hz, event: args.sample_event.map(Into::into) }),

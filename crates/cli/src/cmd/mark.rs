@@ -68,12 +68,12 @@ enum Here {
 fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
     let tracefs = Tracefs::find()?;
     let mut buffers = RecordedBuffer::all(&tracefs)?;
-    let own = RecordedBuffer::kernels_own(&tracefs);
+    let kernel_buffer = RecordedBuffer::kernels_own(&tracefs);
     if buffers.is_empty() {
         return Ok(Here::NotRecorded(tracefs));
     }
-    if is_asked && !buffers.contains(&own) {
-        buffers.push(own);
+    if is_asked && !buffers.contains(&kernel_buffer) {
+        buffers.push(kernel_buffer);
     }
     for buffer in &buffers {
         // One that ends just now takes no mark: the others do.

@@ -38,8 +38,8 @@ fn run(NestedArgs { report: args }: &NestedArgs) -> anyhow::Result<()> {
     session.select_on_own_clocks(&Selection::from(&args.part))?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let all = session.paths().into_iter().zip(session.recordings());
-    let sources = reading(&session, 1, |tick| {
-        all.map(|(path, recording)| (path, nested(recording, tick))).collect()
+    let sources = reading(&session, 1, |progress| {
+        all.map(|(path, recording)| (path, nested(recording, progress))).collect()
     });
     output::write_part(&NestedReport { sources }, session.part(), &args.output, out)
 }

@@ -33,7 +33,7 @@ fn run(args: &PathArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
     let ends = PathEnds { start: args.start.clone(), end: args.end.clone() };
-    let found = reading(&session, 1, |tick| paths(session.view(), &ends, tick));
+    let found = reading(&session, 1, |progress| paths(session.view(), &ends, progress));
     let report = PathReport {
         sources: session.paths(),
         alignment: session.alignment(),

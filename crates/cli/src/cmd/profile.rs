@@ -65,7 +65,7 @@ fn run(args: &ProfileArgs) -> anyhow::Result<()> {
 /// The profile, with symbols that were given.
 fn profile_of(args: &ProfileArgs, session: &Session) -> anyhow::Result<Profile> {
     let recordings = session.recordings();
-    let samples = recordings.iter().map(Samples::of).collect::<Result<Vec<_>, _>>()?;
+    let samples = recordings.iter().map(Samples::for_recording).collect::<Result<Vec<_>, _>>()?;
     debug_files::fetch(args.debug_files);
     let of_guests = args.guest_kallsyms.iter().map(|named| guest_symbols(named, 1));
     let of_nested = args.nested.iter().map(|named| guest_symbols(named, 2));
@@ -77,14 +77,14 @@ fn profile_of(args: &ProfileArgs, session: &Session) -> anyhow::Result<Profile> 
         }
         _ => None,
     };
-    let profile = reading(session, 1, |tick| {
+    let profile = reading(session, 1, |progress| {
         let question = ProfileQuestion { samples: &samples, given: &given, stacks };
         match &code {
             Some(code) => {
                 let code = (code.as_slice(), args.context.unwrap_or(0).into());
-                profile_of_instructions(session.view(), question, code, tick)
+                profile_of_instructions(session.view(), question, code, progress)
             }
-            None => profile(session.view(), question, tick),
+            None => profile(session.view(), question, progress),
         }
     });
     each_names_a_vm(&given, &profile)?;

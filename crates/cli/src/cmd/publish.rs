@@ -38,18 +38,19 @@ fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let publisher = Publisher::begin(&options)?;
     let names: Vec<&str> = publisher.names().collect();
     say(&format!("publishing to {} what happens to their vCPUs", names.join(", ")));
-    let begun = Instant::now();
-    let is_late = || args.time.is_some_and(|time| begun.elapsed() >= time);
+    let start = Instant::now();
+    let is_late = || args.time.is_some_and(|time| start.elapsed() >= time);
     while !is_late() && !publisher.is_over() {
-        let left = args.time.map_or(LOOK, |time| time.saturating_sub(begun.elapsed()).min(LOOK));
-        if is_over.recv_timeout(left) != Err(RecvTimeoutError::Timeout) {
+        let remaining =
+            args.time.map_or(LOOK, |time| time.saturating_sub(start.elapsed()).min(LOOK));
+        if is_over.recv_timeout(remaining) != Err(RecvTimeoutError::Timeout) {
             break;
         }
     }
     let published = publisher.end()?;
-    let took = begun.elapsed();
+    let took = start.elapsed();
     published.iter().for_each(|summary| conclude(summary, took));
-    let early = published.iter().find_map(|one| Some((&one.vm, one.over?)));
+    let early = published.iter().find_map(|summary| Some((&summary.vm, summary.over?)));
     match early {
         Some((vm, why)) => bail!("{vm}: publishing ended early: {why}"),
         None => Ok(()),

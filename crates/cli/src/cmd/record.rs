@@ -69,7 +69,7 @@ fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let finished = recorder::finish_left_overs(above.unwrap_or(Path::new(".")))?;
     finished.iter().for_each(report_finished);
     let session = take(args)?;
-    let owner = session.own().inspect_err(|_| session.abandon())?;
+    let owner = session.claim().inspect_err(|_| session.abandon())?;
     let guard = Guard::start();
     let recorded = record(args, &plan, &session);
     // It may be gone by now: nothing was recorded.
@@ -90,15 +90,15 @@ fn take(args: &RecordArgs) -> anyhow::Result<SessionFolder> {
         });
     }
     let to = args.output.as_deref().unwrap_or(Path::new(FLIGHT));
-    let (taken, left) = SessionFolder::take_for_flight(to, modes)?;
-    if let Some(left) = left {
+    let (folder, leftover) = SessionFolder::take_for_flight(to, modes)?;
+    if let Some(leftover) = leftover {
         let _ = writeln!(
             messages(),
             "hyperscope: what a flight recorder kept that was killed is in {}",
-            left.display()
+            leftover.display()
         );
     }
-    Ok(taken)
+    Ok(folder)
 }
 
 /// Says what came of what a recorder left that was killed.
@@ -201,7 +201,7 @@ fn plan(args: &RecordArgs) -> anyhow::Result<RecordPlan> {
         events: args.events.clone(),
         profile: args.profile.map(Profile::from).or(usual),
         probes: probes(args),
-        tracer: args.tracer.asked()?,
+        tracer: args.tracer.function_tracer()?,
         vm: args.vm.clone(),
         clock: args.clock.clone(),
         buffer_kib: args.buffer,
@@ -215,8 +215,8 @@ fn plan(args: &RecordArgs) -> anyhow::Result<RecordPlan> {
 }
 
 fn probes(args: &RecordArgs) -> Vec<String> {
-    let own = args.nested_writes.then(|| recorder::NESTED_WRITES.to_owned());
-    args.kprobes.iter().cloned().chain(own).collect()
+    let extra_probe = args.nested_writes.then(|| recorder::NESTED_WRITES.to_owned());
+    args.kprobes.iter().cloned().chain(extra_probe).collect()
 }
 
 /// What is recorded in guests: what is asked for, else the same as on the host where they have it.
@@ -226,7 +226,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
         events: args.guest_events.clone(),
         profile: args.guest_events.is_empty().then_some(usual),
         probes: args.guest_kprobes.clone(),
-        tracer: args.guest_tracer.asked()?,
+        tracer: args.guest_tracer.function_tracer()?,
         sampling: guest_sampling(args)?,
         filters: args.guest_filters.clone(),
         boot: args.guest_boot,
@@ -257,11 +257,11 @@ fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
 /// Says at once what is waited for: setting tracing up takes a second or two, and guests may take longer.
 fn report_start(plan: &RecordPlan) {
     let guests: Vec<String> = plan.guests.iter().map(|guest| printable::label(guest)).collect();
-    let asked = match guests.as_slice() {
+    let agents_note = match guests.as_slice() {
         [] => String::new(),
         guests => format!(", and asking the agents of {}", guests.join(", ")),
     };
-    let _ = writeln!(messages(), "hyperscope: setting up tracing{asked}");
+    let _ = writeln!(messages(), "hyperscope: setting up tracing{agents_note}");
 }
 
 /// Says what is recorded.
@@ -305,20 +305,20 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     let shown = io::stderr().is_terminal();
     let mut reported = 0;
     // From when all guests record that were up: their part is as long as was asked for.
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         // Guests that are waited for are few, and reported as they come.
         let is_waiting = recording.guest_names().len() < recording.guests_asked();
         let interval = if shown || is_waiting { LINE } else { LOOK };
-        let left = time.map(|time| time.saturating_sub(begun.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) || recording.has_failed() {
+        let remaining = time.map(|time| time.saturating_sub(start.elapsed()));
+        if remaining.is_some_and(|remaining| remaining.is_zero()) || recording.has_failed() {
             break;
         }
         report_guests(recording, &mut reported);
         if shown {
             show(recording);
         }
-        if stop.wait(left.map_or(interval, |left| left.min(interval))) {
+        if stop.wait(remaining.map_or(interval, |remaining| remaining.min(interval))) {
             break;
         }
     }
@@ -491,7 +491,7 @@ fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let seconds = |ns: u64| ns as f64 / 1e9;
     match (guest.recorded_ns.map(seconds), of_ns.map(seconds)) {
-        (Some(time), Some(of)) => format!("{time:.1} s of {of:.1} s, "),
+        (Some(time), Some(total)) => format!("{time:.1} s of {total:.1} s, "),
         (Some(time), None) => format!("{time:.1} s, "),
         (None, _) => String::new(),
     }
@@ -500,7 +500,8 @@ fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
 /// What was sampled.
 fn samples(sampler: &SamplerSummary) -> String {
     let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
-    let samples = sampler.samples.map_or_else(|| "samples".to_owned(), |one| plural(one, "sample"));
+    let samples =
+        sampler.samples.map_or_else(|| "samples".to_owned(), |count| plural(count, "sample"));
     let event = sampler.event.as_ref().map(|event| format!(" of {event}")).unwrap_or_default();
     let unread = sampler.earlier.map_or(0, |earlier| earlier.left_out);
     let unread = if unread == 0 {

@@ -8,7 +8,7 @@ mod served;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use analyses::each_exit::{ListRoom, MOST_LISTED_EXITS};
+use analyses::each_exit::{ListRoom, MAX_LISTED_EXITS};
 use analyses::lanes::LaneRoom;
 use analyses::over_time::{OverTime, PageRoom, over_time};
 use analyses::path::ListedRequest;
@@ -99,20 +99,20 @@ fn run(args: &PageArgs) -> anyhow::Result<()> {
 /// All that a page shows, and what was found on the way that more can be asked with.
 fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, Known)> {
     let progress = Progress::new(session.view().stored_len().saturating_mul(PASSES));
-    let tick = |bytes| progress.advance(bytes);
+    let on_progress = |bytes| progress.advance(bytes);
     // Durations are those of the recording's own clock, as in the other reports.
-    let mut of_exits = AllExits::read(session, list_room(args), &tick);
-    let diff = diff_of(args, session.on_own_clocks(), &tick)?;
-    of_exits.over_time_of.add_guests(session.on_host_clock(), &tick);
+    let mut of_exits = AllExits::read(session, list_room(args), &on_progress);
+    let diff = diff_of(args, session.on_own_clocks(), &on_progress)?;
+    of_exits.over_time_of.add_guests(session.on_host_clock(), &on_progress);
     let session = &*session;
-    let boot = session.recorded_boots(&tick)?;
+    let boot = session.recorded_boots(&on_progress)?;
     let AllExits { exits, nested, over_time_of, evidence } = of_exits;
-    let known = Known::of(session, &exits.sources);
+    let known = Known::from_exits(session, &exits.sources);
     let samples = samples_of(session.recordings());
-    let found = over_time(session.view(), known.with_samples(&samples), room(args), &tick);
+    let found = over_time(session.view(), known.with_samples(&samples), room(args), &on_progress);
     let OverTime { cpu, lanes, arrows, calls, profile, paths, irqs } = found;
-    let advice = advice_of(&evidence, nested.as_ref(), &cpu.taken);
-    let critical = critical_of(args, session, &tick)?;
+    let advice = advice_of(&evidence, nested.as_ref(), &cpu.takers);
+    let critical = critical_of(args, session, &on_progress)?;
     progress.finish();
     let page = PageReport {
         title: args.title.clone().unwrap_or_else(|| title(session, &Selection::from(&args.part))),
@@ -126,7 +126,7 @@ fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, K
         lanes,
         arrows,
         irqs: irqs.map(|irqs| irqs_report(session, irqs)),
-        profile: PageProfile::of(profile, session.paths()),
+        profile: PageProfile::new(profile, session.paths()),
         calls: calls_of(session, &known.machines, calls),
         path: path_report(session, paths),
         critical,
@@ -150,7 +150,7 @@ fn align_report(session: &Session, exits: &ExitsReport) -> Option<AlignReport> {
 /// What a list of all exits may take.
 fn list_room(args: &PageArgs) -> ListRoom {
     ListRoom {
-        exits: MOST_LISTED_EXITS.min(args.spans),
+        exits: MAX_LISTED_EXITS.min(args.spans),
         bytes: args.memory.max_memory.part(EXITS_PART),
     }
 }

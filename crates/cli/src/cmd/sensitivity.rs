@@ -42,7 +42,8 @@ impl VerbArgs for SensitivityArgs {
 }
 
 fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
-    let delays: Vec<Duration> = args.delays.iter().copied().filter(|one| !one.is_zero()).collect();
+    let delays: Vec<Duration> =
+        args.delays.iter().copied().filter(|delay| !delay.is_zero()).collect();
     if delays.is_empty() {
         bail!(Misuse("--delays: one of them has to be longer than 0".to_owned()));
     }
@@ -50,7 +51,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     let vms = vms::running();
     let vm = vm(&vms, &args.vm)?;
     let plan = plan(args, vm)?;
-    let (mut delayer, begun) = (Delayer::new(&plan)?, Instant::now());
+    let (mut delayer, start) = (Delayer::new(&plan)?, Instant::now());
     let (over, is_over) = mpsc::channel();
     stop_at_signals(over)?;
     let mut workload = Workload::start(&args.workload)?;
@@ -64,7 +65,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     };
     let mut wait = |time| is_done(time, end, &is_over, &mut workload);
     let slices = live::delayer::run(&mut delayer, &slice_plan, &mut wait)?;
-    let recorder_cost = cost(&mut delayer, &slices, begun.elapsed());
+    let recorder_cost = cost(&mut delayer, &slices, start.elapsed());
     drop(delayer);
     workload.end()?;
     let report = SensitivityReport {
@@ -103,13 +104,13 @@ fn cost(delayer: &mut Delayer, slices: &[DelaySlice], duration: Duration) -> Rec
 }
 
 /// The VM that is meant.
-fn vm<'v>(vms: &'v [Vm], asked: &str) -> anyhow::Result<&'v Vm> {
-    vms::called(vms, asked)?.with_context(|| {
+fn vm<'v>(vms: &'v [Vm], name: &str) -> anyhow::Result<&'v Vm> {
+    vms::called(vms, name)?.with_context(|| {
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
         if names.is_empty() {
-            format!("no VM is called {asked}; none runs that this user may see")
+            format!("no VM is called {name}; none runs that this user may see")
         } else {
-            format!("no VM is called {asked}; there are: {}", names.join(", "))
+            format!("no VM is called {name}; there are: {}", names.join(", "))
         }
     })
 }
@@ -124,7 +125,7 @@ fn plan(args: &SensitivityArgs, vm: &Vm) -> anyhow::Result<DelayPlan> {
         (Some(_), Some(_)) => Vec::new(),
         (None, _) => reasons.concat(),
     };
-    let is_delayed = |vcpu: u32| args.vcpu.as_ref().is_none_or(|asked| asked.contains(vcpu));
+    let is_delayed = |vcpu: u32| args.vcpu.as_ref().is_none_or(|vcpus| vcpus.contains(vcpu));
     let thread =
         |vcpu: &vms::Vcpu| DelayedThread { tid: vcpu.tid, is_delayed: is_delayed(vcpu.vcpu) };
     let threads: Vec<DelayedThread> = vm.vcpus.iter().map(thread).collect();
@@ -137,7 +138,7 @@ fn plan(args: &SensitivityArgs, vm: &Vm) -> anyhow::Result<DelayPlan> {
 fn no_reason(none: NoSuchReason) -> anyhow::Error {
     anyhow::anyhow!(Misuse(format!(
         "no exit has the reason {} here; there are: {}",
-        none.asked,
+        none.reason,
         none.known.join(", ")
     )))
 }
@@ -151,12 +152,12 @@ fn is_done(
 ) -> bool {
     let until = Instant::now() + time;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let asked = match workload.group {
-            Some(_) => is_over.recv_timeout(left.min(LOOK)),
-            None => is_over.recv_timeout(left),
+        let remaining = until.saturating_duration_since(Instant::now());
+        let received = match workload.group {
+            Some(_) => is_over.recv_timeout(remaining.min(LOOK)),
+            None => is_over.recv_timeout(remaining),
         };
-        if asked != Err(RecvTimeoutError::Timeout) || workload.has_ended() {
+        if received != Err(RecvTimeoutError::Timeout) || workload.has_ended() {
             return true;
         }
         let now = Instant::now();

@@ -65,14 +65,17 @@ fn options(args: &SqlArgs) -> Vec<OsString> {
     add("from", range.from.map(|time| time.to_string()));
     add("until", range.to.map(|time| time.to_string()));
     vms.vm.iter().for_each(|vm| add("vm", Some(vm.clone())));
-    vms.names.names.iter().for_each(|one| add("name", Some(format!("{}={}", one.vm, one.name))));
+    vms.names
+        .names
+        .iter()
+        .for_each(|vm_name| add("name", Some(format!("{}={}", vm_name.vm, vm_name.name))));
     add("vcpu", vms.vcpu.as_ref().map(ToString::to_string));
     add("method", args.method.method().map(|method| method.name().to_owned()));
     let tables = &args.tables;
     tables.tables.iter().for_each(|table| add("tables", Some(table.0.name.to_owned())));
     add("host", tables.host.clone());
-    add("begun", tables.begun.map(|begun| begun.to_string()));
-    tables.labels.iter().for_each(|one| add("label", Some(format!("{}={}", one.0, one.1))));
+    add("begun", tables.begun.map(|time| time.to_string()));
+    tables.labels.iter().for_each(|label| add("label", Some(format!("{}={}", label.0, label.1))));
     all.extend(tables.details.then(|| "--details".into()));
     all
 }
@@ -103,7 +106,7 @@ mod tests {
         assert_eq!(read.vms.vcpu.map(|vcpus| vcpus.to_string()).as_deref(), Some("0,2-3"));
         assert_eq!(read.memory.max_memory.0, 64 << 20);
         assert_eq!(read.method.method(), args.method.method());
-        assert_eq!(read.tables.begun.map(|begun| begun.ns()), Some(1_795_305_600_500_000_000));
+        assert_eq!(read.tables.begun.map(|time| time.ns()), Some(1_795_305_600_500_000_000));
         assert_eq!(read.tables.host.as_deref(), Some("web7"));
         assert!(read.tables.details && read.tables.labels.len() == 1);
     }

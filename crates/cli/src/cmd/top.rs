@@ -50,7 +50,7 @@ fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
         },
         record: args.record.clone(),
     };
-    let mut wait = |most: Duration| is_over.recv_timeout(most).is_ok();
+    let mut wait = |timeout: Duration| is_over.recv_timeout(timeout).is_ok();
     match watch(&options, &mut io::stdout().lock(), &mut wait) {
         // Whoever read it has seen enough: the cause shows that.
         Err(StealError::Output(error)) => Err(error.into()),
@@ -59,7 +59,7 @@ fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
 }
 
 /// Tasks of a guest that are asked for.
-const MOST_TASKS: u16 = 40;
+const MAX_TASKS: u16 = 40;
 /// How long guests' agents may take to answer for the first time before the first interval begins.
 const AGENTS: Duration = Duration::from_secs(2);
 /// How long an interval's end waits for what guests say of it, at most.
@@ -88,7 +88,7 @@ fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
         TopByArg::Vm => By::Vm,
         TopByArg::Vcpu => By::Vcpu,
     };
-    let guests = GuestViews::begin(&args.guests, MOST_TASKS)?;
+    let guests = GuestViews::begin(&args.guests, MAX_TASKS)?;
     guests.wait_until_ready(AGENTS);
     let accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
     let answers = ANSWERS.min(args.interval / 2);

@@ -31,7 +31,7 @@ fn run(args: &VirtioArgs) -> anyhow::Result<()> {
     session.select_on_host_clock(&Selection::from(&args.part), args.method.method())?;
     session.say_unaligned();
     let report = VirtioReport {
-        virtio: reading(&session, 1, |tick| virtio(session.view(), tick)),
+        virtio: reading(&session, 1, |progress| virtio(session.view(), progress)),
         sources: session.paths(),
         recorder_cost: session.recorder_cost(),
     };

@@ -38,7 +38,7 @@ fn run(args: &VmmArgs) -> anyhow::Result<()> {
     let out = output::open_page(args.output.output.as_deref(), is_page, session.recordings())?;
     let samples: Vec<Option<Samples>> = session.recordings().iter().map(samples).collect();
     let report = VmmReport {
-        sources: reading(&session, 1, |tick| sources(&session, &samples, tick)),
+        sources: reading(&session, 1, |progress| sources(&session, &samples, progress)),
         top: unless_zero(args.top),
         recorder_cost: session.recorder_cost(),
     };
@@ -52,19 +52,19 @@ fn run(args: &VmmArgs) -> anyhow::Result<()> {
 fn sources(
     session: &Session,
     samples: &[Option<Samples>],
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<VmmSource> {
     let all = session.recordings().iter().zip(session.reported()).zip(samples);
     all.map(|((recording, reported), samples)| VmmSource {
         path: recording.path().display().to_string(),
-        vmm: vmm(recording, &reported.vmm_threads, &reported.devices, from_ref(samples), tick),
+        vmm: vmm(recording, &reported.vmm_threads, &reported.devices, from_ref(samples), progress),
     })
     .collect()
 }
 
 /// The samples that were taken with a recording. All else is known without them.
 fn samples(recording: &Recording) -> Option<Samples> {
-    let samples = Samples::of(recording);
+    let samples = Samples::for_recording(recording);
     samples.unwrap_or_else(|error| {
         say(&format!("samples are left out: {}", with_causes(&error)));
         None

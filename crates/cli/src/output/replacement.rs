@@ -9,11 +9,11 @@ use anyhow::{Context, bail};
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 
 /// Follows as many symbolic links as the kernel does.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// What names of files that are not complete end in.
 const ENDING: &str = ".hyperscope.tmp";
 /// Most bytes of a file's name.
-const MOST_NAME_BYTES: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// A file that is not complete yet, next to the one that it is to replace.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) fn place(path: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     let mut place = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let folder = match place.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => fs::canonicalize(folder)?,
             _ => fs::canonicalize(".")?,
@@ -64,16 +64,17 @@ impl Replacement {
         }
         let unfinished = unfinished(place);
         let file = lock(&unfinished)?;
-        let begun = Self { file, unfinished, place: place.to_owned(), is_complete: false };
+        let replacement = Self { file, unfinished, place: place.to_owned(), is_complete: false };
         if let Some(old) = old {
-            let new = begun.file.metadata()?;
+            let new = replacement.file.metadata()?;
             if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
                 // Only root may give files away; who can't becomes their owner.
-                let _ = std::os::unix::fs::fchown(&begun.file, Some(old.uid()), Some(old.gid()));
+                let _ =
+                    std::os::unix::fs::fchown(&replacement.file, Some(old.uid()), Some(old.gid()));
             }
-            begun.file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+            replacement.file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
         }
-        Ok(begun)
+        Ok(replacement)
     }
 
     /// The file to write to.
@@ -114,10 +115,10 @@ fn unfinished(place: &Path) -> PathBuf {
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(ENDING);
-    if hidden.len() > MOST_NAME_BYTES {
+    if hidden.len() > MAX_NAME_BYTES {
         let name = name.to_string_lossy();
-        let kept: String = name.chars().take(MOST_NAME_BYTES / 8).collect();
-        hidden = format!(".{kept}{ENDING}").into();
+        let prefix: String = name.chars().take(MAX_NAME_BYTES / 8).collect();
+        hidden = format!(".{prefix}{ENDING}").into();
     }
     place.with_file_name(hidden)
 }
@@ -125,7 +126,7 @@ fn unfinished(place: &Path) -> PathBuf {
 /// Makes the unfinished file, or takes over one that a run left that was killed. The lock shows such a
 /// file from that of a run that goes on.
 fn lock(path: &Path) -> anyhow::Result<File> {
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = OpenOptions::new();
         let file = options
@@ -136,8 +137,8 @@ fn lock(path: &Path) -> anyhow::Result<File> {
             .custom_flags(flags)
             .open(path)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let own = file.metadata()?;
-        if !own.is_file() || own.nlink() > 1 {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.nlink() > 1 {
             bail!("{} is in the way: it is no file of an earlier run; remove it", path.display());
         }
         let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -146,7 +147,7 @@ fn lock(path: &Path) -> anyhow::Result<File> {
             bail!("another run is writing it, to {}", path.display());
         }
         // Whoever held the lock before may have renamed or removed the file meanwhile.
-        let is_there = fs::metadata(path).is_ok_and(|there| there.ino() == own.ino());
+        let is_there = fs::metadata(path).is_ok_and(|there| there.ino() == metadata.ino());
         if is_there {
             file.set_len(0)?;
             return Ok(file);
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn long_names_have_room_for_the_ending() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("n".repeat(MOST_NAME_BYTES));
+        let place = folder.path().join("n".repeat(MAX_NAME_BYTES));
         Replacement::begin(&place).unwrap().complete().unwrap();
         assert!(place.exists());
     }

@@ -76,8 +76,9 @@ pub(crate) fn convert_needed_events<F: Files>(
     tables.leave_out_other_times(&needed);
     let (filter, wanted) = (tables.filter(&[])?, args.wanted(false));
     let question = tables.question(&origin, &filter, &wanted);
-    let written =
-        reading(&tables.session, 1, |tick| write_needed_events(question, &needed, files, tick));
+    let written = reading(&tables.session, 1, |progress| {
+        write_needed_events(question, &needed, files, progress)
+    });
     sys::check_mapped_files()?;
     written.context("cannot write the table")
 }

@@ -18,7 +18,8 @@ fn documents_keep_their_schema() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     check(&closed("ab"), &report, "ab");
     assert_eq!(report["runs"].as_array().map(Vec::len), Some(6));
-    let n = report["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "n").unwrap();
+    let n =
+        report["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "n").unwrap();
     assert_eq!((n["a_mean"].as_f64(), n["b_mean"].as_f64()), (Some(10.0), Some(20.0)));
     assert_eq!(n["runs"], 3);
     let ratio = n["ratio"].as_f64().unwrap();
@@ -57,7 +58,7 @@ fn several_configurations_come_from_setups_or_from_values() {
     let prints = "echo n=$(cat $FILE)";
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("value");
-    let said = |args: &[&str]| {
+    let report_of = |args: &[&str]| {
         let all = ["ab", "--runs", "4", "--metric", "n=n=([0-9]+)", "--format", "json"];
         let mut run = command();
         run.args([&all[..], args, &["--", prints]].concat()).env("FILE", &file);
@@ -66,12 +67,15 @@ fn several_configurations_come_from_setups_or_from_values() {
     };
     let setup = |value: u32| format!("echo {value} > $FILE");
     let (a, b, c) = (setup(10), setup(20), setup(5));
-    let by_setups = said(&["--a", &a, "--b", &b, "--b", &c]);
-    let by_values = said(&["--a", "echo {n} > $FILE", "--parameter-list", "n=10,20,5"]);
+    let by_setups = report_of(&["--a", &a, "--b", &b, "--b", &c]);
+    let by_values = report_of(&["--a", "echo {n} > $FILE", "--parameter-list", "n=10,20,5"]);
     for report in [by_setups, by_values] {
         check(&closed("ab"), &report, "ab");
         let names: Vec<_> = report["configurations"].as_array().unwrap().iter().collect();
-        assert_eq!(names.iter().map(|one| &one["name"]).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(
+            names.iter().map(|configuration| &configuration["name"]).collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
         assert_eq!(names[2]["setup"], c);
         let rows = report["metrics"].as_array().unwrap();
         let n = rows.iter().filter(|row| row["name"] == "n");
@@ -92,8 +96,8 @@ fn conditions_decide_the_exit_code() {
     assert_eq!(code("n < -5%").0, 0);
     assert_eq!(code("n > 15").0, 3);
     assert_eq!(code("wall > 100s").0, 0);
-    let (wrong, said) = code("m > +50%");
-    assert!(wrong == 2 && said.contains("wall_ns, user_ns, sys_ns, n"), "{said}");
+    let (wrong, message) = code("m > +50%");
+    assert!(wrong == 2 && message.contains("wall_ns, user_ns, sys_ns, n"), "{message}");
 }
 
 #[test]
@@ -185,13 +189,13 @@ fn failures_are_ignored_where_that_is_asked_for() {
 #[test]
 fn an_interrupt_ends_all() {
     let folder = tempfile::tempdir().unwrap();
-    let (begun, after) = (folder.path().join("begun"), folder.path().join("after"));
-    let workload = format!("touch {}; sleep 1000 & wait", begun.display());
+    let (begin_file, after) = (folder.path().join("begun"), folder.path().join("after"));
+    let workload = format!("touch {}; sleep 1000 & wait", begin_file.display());
     let teardown = format!("touch {}", after.display());
     let args = ["ab", "--a", "true", "--b", "true", "--teardown", &teardown, "--", &workload];
     let mut child = command().args(args).stderr(Stdio::piped()).spawn().unwrap();
     let patience = Instant::now();
-    while !begun.exists() && patience.elapsed() < Duration::from_secs(60) {
+    while !begin_file.exists() && patience.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());

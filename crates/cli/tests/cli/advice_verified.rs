@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::schemas::{check, closed};
 use crate::tool::{output_of, repository};
 
-fn kept(name: &str) -> Vec<Value> {
+fn read_rows(name: &str) -> Vec<Value> {
     let path = format!("docs/formats/bench-advice-{name}.json");
     let text = fs::read_to_string(repository().join(&path)).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
@@ -24,8 +24,8 @@ const ROUNDS: [(&str, &str); 2] = [("predicted", "measured"), ("predicted-2", "m
 fn standing() -> Vec<Value> {
     let mut rows: Vec<Value> = Vec::new();
     for (_, measured) in ROUNDS {
-        let more = kept(measured);
-        rows.retain(|row| more.iter().all(|one| one["switch"] != row["switch"]));
+        let more = read_rows(measured);
+        rows.retain(|row| more.iter().all(|new_row| new_row["switch"] != row["switch"]));
         rows.extend(more);
     }
     rows
@@ -47,7 +47,7 @@ fn median(values: &Value) -> f64 {
 #[test]
 fn measured_savings_are_held_against_what_was_predicted_before() {
     for (predicted, measured) in ROUNDS {
-        let (predicted, measured) = (kept(predicted), kept(measured));
+        let (predicted, measured) = (read_rows(predicted), read_rows(measured));
         assert_eq!(predicted.len(), measured.len());
         predicted.iter().zip(&measured).for_each(|(before, row)| verdict_follows(before, row));
     }
@@ -65,9 +65,9 @@ fn verdict_follows(before: &Value, row: &Value) {
     let got = &row["measured"];
     let saved = 1.0 - median(&got["b_ns"]) / median(&got["a_ns"]);
     assert!((saved - number(got, "saved")).abs() < 1e-9, "{row:#}");
-    let (least, most) = (number(row, "least"), number(row, "most"));
+    let (min, max) = (number(row, "least"), number(row, "most"));
     let resolution = number(row, "resolution");
-    let is_in = saved >= least - resolution && saved <= most + resolution;
+    let is_in = saved >= min - resolution && saved <= max + resolution;
     let holds = if row["speaks"] == true { is_in } else { saved <= 2.0 * resolution };
     assert_eq!(got["holds"], holds, "{row:#}");
 }
@@ -77,14 +77,14 @@ fn verdict_follows(before: &Value, row: &Value) {
 fn savings_of_enough_things_are_as_predicted() {
     let measured = standing();
     let held = |speaks: bool| {
-        let of: Vec<&Value> = measured.iter().filter(|row| row["speaks"] == speaks).collect();
-        (of.iter().filter(|row| row["measured"]["holds"] == true).count(), of.len())
+        let rows: Vec<&Value> = measured.iter().filter(|row| row["speaks"] == speaks).collect();
+        (rows.iter().filter(|row| row["measured"]["holds"] == true).count(), rows.len())
     };
     let switches: BTreeSet<&str> =
         measured.iter().map(|row| row["switch"].as_str().unwrap()).collect();
     assert!(switches.len() >= 6, "{switches:?}");
-    let ((as_predicted, of), (right, silent)) = (held(true), held(false));
-    assert!(of >= 18 && as_predicted * 5 >= of * 4, "{as_predicted} of {of}");
+    let ((as_predicted, total), (right, silent)) = (held(true), held(false));
+    assert!(total >= 18 && as_predicted * 5 >= total * 4, "{as_predicted} of {total}");
     assert!(silent >= 6 && right * 5 >= silent * 4, "{right} of {silent} silences");
 }
 
@@ -93,11 +93,13 @@ fn savings_of_enough_things_are_as_predicted() {
 fn rules_say_how_often_their_savings_were_as_predicted() {
     let mut tally: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for row in standing().iter().filter(|row| row["speaks"] == true) {
-        let of = tally.entry(row["rule"].as_str().unwrap().to_owned()).or_default();
-        *of = (of.0 + usize::from(row["measured"]["holds"] == true), of.1 + 1);
+        let counts = tally.entry(row["rule"].as_str().unwrap().to_owned()).or_default();
+        *counts = (counts.0 + usize::from(row["measured"]["holds"] == true), counts.1 + 1);
     }
-    let said = VERIFIED.iter().map(|one| (one.rule.to_owned(), (one.held, one.of)));
-    assert_eq!(said.collect::<BTreeMap<_, _>>(), tally);
+    let verified_counts = VERIFIED.iter().map(|verification| {
+        (verification.rule.to_owned(), (verification.held, verification.predictions))
+    });
+    assert_eq!(verified_counts.collect::<BTreeMap<_, _>>(), tally);
     assert!(tally.keys().all(|name| RULES.iter().any(|rule| rule.name == name)));
 
     let mut seen = BTreeSet::new();
@@ -110,9 +112,15 @@ fn rules_say_how_often_their_savings_were_as_predicted() {
         let report: Value = serde_json::from_str(&text).unwrap();
         for row in report["rows"].as_array().unwrap() {
             let expected = match verified(row["rule"].as_str().unwrap()) {
-                Some(one) if is_svm => format!("verified in the lab: {} of {}", one.held, one.of),
+                Some(verification) if is_svm => format!(
+                    "verified in the lab: {} of {}",
+                    verification.held, verification.predictions
+                ),
                 // The lab switches nothing of these processors.
-                Some(one) => format!("saving not verified here, on SVM {} of {}", one.held, one.of),
+                Some(verification) => format!(
+                    "saving not verified here, on SVM {} of {}",
+                    verification.held, verification.predictions
+                ),
                 None => "saving not verified".to_owned(),
             };
             assert_eq!(row["checked"], expected, "{row:#}");

@@ -20,7 +20,7 @@ fn align(args: &[&str]) -> Value {
 
 fn method<'r>(report: &'r Value, name: &str) -> &'r Value {
     let methods = report["guests"][0]["methods"].as_array().unwrap();
-    methods.iter().find(|one| one["method"] == name).unwrap()
+    methods.iter().find(|method| method["method"] == name).unwrap()
 }
 
 /// Both sides on `x86-tsc`, with the guest's TSC offset noted.

@@ -32,17 +32,17 @@ fn documents_keep_their_schema_and_what_was_not_recorded_is_null() {
     let both = document(&[HOST, GUEST]);
     let (guest, host) = (document(&[GUEST]), document(&[HOST]));
     let none = document(&["fixtures/x86-vmx/vmm.dat"]);
-    for (what, one) in [("both", &both), ("guest", &guest), ("host", &host), ("none", &none)] {
-        check(&validator, one, what);
+    for (what, report) in [("both", &both), ("guest", &guest), ("host", &host), ("none", &none)] {
+        check(&validator, report, what);
     }
-    let phases = |one: &Value| one["machines"][0]["phases"].as_array().unwrap().clone();
-    assert!(phases(&guest).iter().all(|one| one["host"].is_null()));
-    assert!(phases(&host).iter().all(|one| one["guest"].is_null()));
+    let phases = |report: &Value| report["machines"][0]["phases"].as_array().unwrap().clone();
+    assert!(phases(&guest).iter().all(|phase| phase["host"].is_null()));
+    assert!(phases(&host).iter().all(|phase| phase["guest"].is_null()));
     assert_eq!(both["machines"][0]["vm"], "l2");
     assert!(guest["machines"][0]["vm"].is_null() && host["machines"][0]["init"].is_null());
     let ns = |value: &Value| value.as_u64().unwrap();
     let machine = &both["machines"][0];
-    let sum: u64 = phases(&both).iter().map(|one| ns(&one["duration_ns"])).sum();
+    let sum: u64 = phases(&both).iter().map(|phase| ns(&phase["duration_ns"])).sum();
     assert_eq!(sum, ns(&machine["end_ns"]) - ns(&machine["begin_ns"]));
 }
 
@@ -53,7 +53,7 @@ fn marks_may_be_named() {
     let other = document(&["--until", "login", "--down", "up", HOST, GUEST]);
     assert!(other["machines"][0]["mark"].is_null());
     let phases = other["machines"][0]["phases"].as_array().unwrap();
-    assert!(phases.iter().any(|one| one["kind"] == "shutdown" && one["name"] == "up"));
+    assert!(phases.iter().any(|phase| phase["kind"] == "shutdown" && phase["name"] == "up"));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_tracing_cost_is_shown_where_the_guest_has_measured_it() {
     let cost = &known["event_cost"];
     assert_eq!((&cost["median_ps"], &cost["low_ps"]), (&json!(1_002_750), &json!(1_001_000)));
     assert_eq!((&cost["high_ps"], &cost["rounds"]), (&json!(1_004_500), &json!(12)));
-    let phases = |one: &Value| one["phases"].as_array().unwrap().clone();
+    let phases = |machine: &Value| machine["phases"].as_array().unwrap().clone();
     for (known, unknown) in phases(known).iter().zip(phases(unknown)) {
         let (guest, without) = (&known["guest"], &unknown["guest"]);
         assert!(without.is_null() || without["tracing"].is_null());
@@ -120,13 +120,13 @@ fn boots_are_compared_phase_by_phase() {
     let find = |phase: &str, metric: &str| {
         rows.iter().find(|row| row["phase"] == phase && row["metric"] == metric)
     };
-    let of = |phase: &str, metric: &str| find(phase, metric).unwrap();
-    assert_eq!(of("fs", "exits")["a"], 1119.0);
-    assert_eq!(of("fs", "duration_ns")["ratio"], 1.0);
+    let row_of = |phase: &str, metric: &str| find(phase, metric).unwrap();
+    assert_eq!(row_of("fs", "exits")["a"], 1119.0);
+    assert_eq!(row_of("fs", "duration_ns")["ratio"], 1.0);
     assert_eq!(find("before tracing", "events"), None);
     // What both sides have: from the first entry to the mark.
     let report = document(&[HOST, GUEST]);
     let until_mark = &report["machines"][0]["mark"]["since_begin_ns"];
-    assert_eq!(&of("boot", "duration_ns")["b"], until_mark);
+    assert_eq!(&row_of("boot", "duration_ns")["b"], until_mark);
     assert!(rows.iter().all(|row| row["significant"] != true));
 }

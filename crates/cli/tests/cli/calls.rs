@@ -50,8 +50,9 @@ fn parts_add_up_with_and_without_correction() {
         let parts = ["self_ns", "tracer_ns", "off_cpu_ns", "unaccounted_ns"].map(part);
         assert_eq!(parts.iter().sum::<i64>(), part("traced_ns"), "{args:?}");
         let functions = source["functions"].as_array().unwrap();
-        let sum =
-            |name: &str| -> i64 { functions.iter().filter_map(|one| one[name].as_i64()).sum() };
+        let sum = |name: &str| -> i64 {
+            functions.iter().filter_map(|function| function[name].as_i64()).sum()
+        };
         assert_eq!((sum("self_ns"), sum("count")), (part("self_ns"), part("count")));
         let csv = output_of(&[&["calls", "--format", "csv"], args].concat());
         let column = |name: &str| -> i64 {
@@ -87,16 +88,16 @@ fn stacks_add_up_to_self_times() {
     let off_cpu = by_function.remove("[off CPU]");
     let report = json(&[GRAPH]);
     let mut off_cpu_ns = 0;
-    for one in report["sources"][0]["functions"].as_array().unwrap() {
-        let name = one["name"].as_str().unwrap();
-        let title = match one["module"].as_str() {
+    for function in report["sources"][0]["functions"].as_array().unwrap() {
+        let name = function["name"].as_str().unwrap();
+        let title = match function["module"].as_str() {
             Some(module) => format!("{name} [{module}]"),
             None => name.to_owned(),
         };
-        off_cpu_ns += one["off_cpu_ns"].as_u64().unwrap();
+        off_cpu_ns += function["off_cpu_ns"].as_u64().unwrap();
         assert_eq!(
             by_function.remove(&title),
-            one["self_ns"].as_u64().filter(|ns| *ns > 0),
+            function["self_ns"].as_u64().filter(|ns| *ns > 0),
             "{title}"
         );
     }
@@ -123,12 +124,12 @@ fn savings_are_shown_alone_and_together() {
     let number = |at: usize, name: &str| savings[at][name].as_u64().unwrap();
     assert!(number(0, "events") < all && number(0, "events") == number(0, "cumulative_events"));
     assert_eq!((number(1, "events"), number(1, "cumulative_events")), (all, all));
-    let found: Vec<&Value> = savings.iter().filter(|one| one["asked"] == false).collect();
+    let found: Vec<&Value> = savings.iter().filter(|saving| saving["asked"] == false).collect();
     assert!(found.len() >= 3, "{found:?}");
     for pair in found.windows(2) {
-        let of = |one: &Value, name: &str| one[name].as_u64().unwrap();
-        let gain = of(pair[1], "cumulative_events") - of(pair[0], "cumulative_events");
-        assert!(gain > 0 && gain <= of(pair[1], "events"), "{pair:?}");
+        let count = |saving: &Value, name: &str| saving[name].as_u64().unwrap();
+        let gain = count(pair[1], "cumulative_events") - count(pair[0], "cumulative_events");
+        assert!(gain > 0 && gain <= count(pair[1], "events"), "{pair:?}");
     }
 }
 

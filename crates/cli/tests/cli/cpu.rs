@@ -65,10 +65,13 @@ fn threads_that_had_the_cpu_add_up_to_the_wait() {
         for vm in vms {
             let waited = ns(&vm["states"]["waiting_ns"]) + ns(&vm["states"]["preempted_ns"]);
             let of_vm = || rows(&report, "taken").iter().filter(|row| row["vm"] == vm["vm"]);
-            let taken: u64 = of_vm().map(|row| ns(&row["time_ns"])).sum();
-            assert!(taken <= waited && taken * 100 >= waited * 98, "{path}: {taken} of {waited}");
+            let taken_ns: u64 = of_vm().map(|row| ns(&row["time_ns"])).sum();
+            assert!(
+                taken_ns <= waited && taken_ns * 100 >= waited * 98,
+                "{path}: {taken_ns} of {waited}"
+            );
             let shares: f64 = of_vm().map(|row| row["share"].as_f64().unwrap()).sum();
-            assert!((shares - taken as f64 / waited as f64).abs() < 1e-9, "{path}: {shares}");
+            assert!((shares - taken_ns as f64 / waited as f64).abs() < 1e-9, "{path}: {shares}");
         }
     }
     // Three VMs on two CPUs: who kept the second and the third waiting is the others' vCPUs.

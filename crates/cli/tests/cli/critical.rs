@@ -12,12 +12,12 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&output_of(&[&["critical", "--format", "json"], args].concat())).unwrap()
 }
 
-fn number(of: &Value, name: &str) -> u64 {
-    of[name].as_u64().unwrap_or_else(|| panic!("{name} of {of}"))
+fn number(object: &Value, name: &str) -> u64 {
+    object[name].as_u64().unwrap_or_else(|| panic!("{name} of {object}"))
 }
 
 fn sum(list: &Value, name: &str) -> u64 {
-    list.as_array().unwrap().iter().map(|one| number(one, name)).sum()
+    list.as_array().unwrap().iter().map(|entry| number(entry, name)).sum()
 }
 
 /// Tasks of guests and threads of hosts, on each kind of recording that has both.
@@ -82,9 +82,9 @@ fn requests_are_those_of_path() {
 #[test]
 fn tables_and_csv_are_as_expected() {
     let files = [HOST, GUEST];
-    let of = |args: &[&str]| output_of(&[&["critical"], args, &files[..]].concat());
-    assert_golden("critical.txt", &of(&["--task", "vm-106/dd"]));
-    assert_golden("critical.csv", &of(&["--task", "vm-106/dd", "--format", "csv"]));
+    let output = |args: &[&str]| output_of(&[&["critical"], args, &files[..]].concat());
+    assert_golden("critical.txt", &output(&["--task", "vm-106/dd"]));
+    assert_golden("critical.csv", &output(&["--task", "vm-106/dd", "--format", "csv"]));
     let host = output_of(&["critical", "--task", "vm-732 vCPU 0", "fixtures/arm64/B-vhost-on.dat"]);
     assert_golden("critical-host.txt", &host);
 }
@@ -187,10 +187,11 @@ fn without_a_task_the_busiest_threads_are_listed() {
     assert!(closed("critical").is_valid(&report), "{report}");
     assert_eq!((&report["task"], &report["waited_ns"]), (&Value::Null, &Value::Null));
     let busiest = report["busiest"].as_array().unwrap();
-    let switches: Vec<u64> = busiest.iter().map(|one| one["switches"].as_u64().unwrap()).collect();
+    let switches: Vec<u64> =
+        busiest.iter().map(|thread| thread["switches"].as_u64().unwrap()).collect();
     assert!(switches.len() > 10 && switches.is_sorted_by(|a, b| a >= b), "{switches:?}");
-    let is_dd = |one: &&Value| one["machine"] == "vm-106" && one["thread"] == "dd";
-    assert!(busiest.iter().any(|one| is_dd(&one)), "{report}");
+    let is_dd = |thread: &&Value| thread["machine"] == "vm-106" && thread["thread"] == "dd";
+    assert!(busiest.iter().any(|thread| is_dd(&thread)), "{report}");
     let text = hyperscope(&["critical", "--top", "3", HOST]);
     assert_eq!(text.code, 0, "{}", text.err);
     let first = text.out.lines().find_map(|line| line.strip_prefix("--task '")?.split('\'').next());

@@ -36,7 +36,7 @@ fn count(exits: &Value, reason: &str) -> u64 {
 
 #[test]
 fn events_are_those_that_babeltrace2_prints() {
-    for (trace, of) in [
+    for (trace, truth_path) in [
         (LTTNG, "fixtures/x86-svm/lttng/truth.json"),
         (CONTEXT, "fixtures/x86-svm/lttng-context/truth.json"),
         (LOSSY, "fixtures/x86-svm/lttng-lossy/truth.json"),
@@ -47,7 +47,7 @@ fn events_are_those_that_babeltrace2_prints() {
         let info = json(&["info", "--format", "json", trace]);
         check(&closed("info"), &info, trace);
         let events = info["files"][0]["events"].as_object().unwrap();
-        let expected = truth(of)["events"].clone();
+        let expected = truth(truth_path)["events"].clone();
         let expected = expected.as_object().unwrap();
         assert_eq!(events.len(), expected.len(), "{trace}: {events:?}");
         for (name, number) in events {
@@ -66,8 +66,8 @@ fn exits_are_those_that_the_guest_made() {
         assert_eq!(count(&exits, "hypercall"), made["hypercall"], "{trace}");
         for (reason, kind) in [("cpuid", "cpuid"), ("msr", "msr"), ("io", "port"), ("npf", "mmio")]
         {
-            let least = made[kind].as_u64().unwrap();
-            assert!(count(&exits, reason) >= least, "{trace}: {reason} {exits}");
+            let min = made[kind].as_u64().unwrap();
+            assert!(count(&exits, reason) >= min, "{trace}: {reason} {exits}");
         }
         let vms = exits["vms"].as_array().unwrap();
         assert_eq!(vms.len(), 1, "{trace}: {vms:?}");
@@ -88,8 +88,8 @@ fn a_trace_is_the_same_in_both_versions_of_the_format() {
         &["cpu", "--format", "json"],
         &["path", "--format", "json"],
     ] {
-        let of = |path: &str| output_of(&[args, &[path]].concat());
-        let (first, second) = (of(CONTEXT), of(SECOND));
+        let output = |path: &str| output_of(&[args, &[path]].concat());
+        let (first, second) = (output(CONTEXT), output(SECOND));
         assert!(first.len() > 100, "{args:?}: {first}");
         assert!(first == second.replace(SECOND, CONTEXT), "{args:?}: {second}");
     }
@@ -103,12 +103,13 @@ fn a_program_traced_by_barectf_is_what_it_says() {
     assert_eq!(run.code, 0, "{}", run.err);
     let events: Vec<Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of =
-        |name: &str| events.iter().filter(|one| one["event"] == format!("unknown:{name}")).count();
+    let count_of = |name: &str| {
+        events.iter().filter(|event| event["event"] == format!("unknown:{name}")).count()
+    };
     let truth = truth("fixtures/barectf/truth.json");
     let traced = truth["traced"].as_object().unwrap();
-    let came: usize = traced.keys().map(|name| of(name)).sum();
-    let sum: u64 = traced.values().map(|one| one.as_u64().unwrap()).sum();
+    let came: usize = traced.keys().map(|name| count_of(name)).sum();
+    let sum: u64 = traced.values().map(|count| count.as_u64().unwrap()).sum();
     let lost = truth["lost"].as_u64().unwrap();
     assert_eq!(came as u64 + lost, sum);
     let info = json(&["info", "--format", "json", BARECTF]);
@@ -120,7 +121,8 @@ fn a_program_traced_by_barectf_is_what_it_says() {
     );
     assert_eq!((&info["long_bytes"], info["notes"].as_array().unwrap().len()), (&Value::Null, 1));
     assert!(run.err.contains("each is called a CPU of its own"), "{}", run.err);
-    let (losses, events): (Vec<_>, Vec<_>) = events.iter().partition(|one| one["event"].is_null());
+    let (losses, events): (Vec<_>, Vec<_>) =
+        events.iter().partition(|event| event["event"].is_null());
     assert!(losses.len() == 1 && losses[0]["lost"] == lost, "{losses:?}");
     for event in events {
         // Nothing says who ran: that is not the idle thread.
@@ -136,7 +138,7 @@ fn a_program_traced_by_barectf_is_what_it_says() {
         if event["event"] == "unknown:step" {
             let step = fields["small"].as_i64().unwrap() / 100 + 5;
             let samples = fields["samples"].as_array().unwrap();
-            let samples: Vec<u64> = samples.iter().map(|one| one.as_u64().unwrap()).collect();
+            let samples: Vec<u64> = samples.iter().map(|sample| sample.as_u64().unwrap()).collect();
             assert_eq!((samples.len() as i64, samples.is_sorted()), (step % 8, true), "{event}");
             assert_eq!(
                 (&fields["mask"], &fields["state"]),
@@ -185,8 +187,8 @@ fn a_program_traced_by_lttng_is_what_it_says() {
             run.err
         );
         let lines = run.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let (losses, events): (Vec<_>, Vec<_>) = lines.partition(|one| one["event"].is_null());
-        let of_losses: u64 = losses.iter().map(|one| one["lost"].as_u64().unwrap()).sum();
+        let (losses, events): (Vec<_>, Vec<_>) = lines.partition(|event| event["event"].is_null());
+        let of_losses: u64 = losses.iter().map(|loss| loss["lost"].as_u64().unwrap()).sum();
         assert_eq!((of_losses, events.len() as u64 + lost), (lost, 960), "{losses:?}");
         for (name, count) in truth["events"].as_object().unwrap() {
             assert_eq!(&info["events"][format!("sorter:{name}")], count);
@@ -241,10 +243,10 @@ fn threads_of_switches_are_those_of_contexts() {
 #[test]
 fn a_conversion_says_what_the_perf_data_says() {
     for args in [&["exits"][..], &["cpu"], &["nested"]] {
-        let of = |path: &str| output_of(&[args, &["--format", "json", path]].concat());
+        let output = |path: &str| output_of(&[args, &["--format", "json", path]].concat());
         // Names of threads are converted with --all alone.
-        let expected = of(PERF).replace("\"qemu-system-aar\"", "null");
-        assert_eq!(of(OF_PERF).replace(OF_PERF, PERF), expected, "{args:?}");
+        let expected = output(PERF).replace("\"qemu-system-aar\"", "null");
+        assert_eq!(output(OF_PERF).replace(OF_PERF, PERF), expected, "{args:?}");
     }
 }
 
@@ -252,7 +254,7 @@ fn a_conversion_says_what_the_perf_data_says() {
 fn losses_are_those_of_the_kernels_log() {
     let exits = json(&["exits", "--format", "json", LOSSY]);
     let lost = truth("fixtures/x86-svm/lttng-lossy/truth.json")["lost_by_cpu"].clone();
-    let all: u64 = lost.as_object().unwrap().values().map(|one| one.as_u64().unwrap()).sum();
+    let all: u64 = lost.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(exits["losses"]["events_lost"], all);
     let counted: u64 =
         exits["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap()).sum();
@@ -291,37 +293,37 @@ fn copy(from: &str, to: &Path) {
 fn what_can_not_be_read_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let said = |path: &Path, code: i32| {
+    let info = |path: &Path, code: i32| {
         let run = hyperscope(&["info", path.to_str().unwrap()]);
         assert_eq!(run.code, code, "{}{}", run.out, run.err);
         run.out + &run.err
     };
     let stream = repository().join(LTTNG).join("kernel/chan_0");
-    assert!(said(&stream, 1).contains("is part of a CTF trace; give the folder"));
+    assert!(info(&stream, 1).contains("is part of a CTF trace; give the folder"));
     // A session of programs: of several traces it isn't known which is wanted.
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/64-bit"));
-    assert!(said(&at("session"), 0).contains("6,927"));
+    assert!(info(&at("session"), 0).contains("6,927"));
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/32-bit"));
-    let text = said(&at("session"), 1);
+    let text = info(&at("session"), 1);
     let names = ["none of them in its kernel folder", "32-bit", "64-bit"];
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
-    assert!(said(&at("session/ust/uid/0/64-bit"), 0).contains("6,927"));
+    assert!(info(&at("session/ust/uid/0/64-bit"), 0).contains("6,927"));
     // Metadata without a stream, and streams without metadata.
     copy("fixtures/x86-svm/lttng/kernel", &at("bare"));
     for name in ["chan_0", "chan_1"] {
         fs::remove_file(at("bare").join(name)).unwrap();
     }
-    assert!(said(&at("bare"), 1).contains("without a stream"));
+    assert!(info(&at("bare"), 1).contains("without a stream"));
     fs::write(at("bare/chan_0"), b"").unwrap();
-    assert!(said(&at("bare"), 1).contains("streams are empty"));
+    assert!(info(&at("bare"), 1).contains("streams are empty"));
     fs::write(at("bare/metadata"), b"/* CTF 1.8 */ trace {").unwrap();
-    assert!(said(&at("bare"), 1).contains("line 1 of its metadata"));
+    assert!(info(&at("bare"), 1).contains("line 1 of its metadata"));
     fs::write(at("bare/metadata"), b"nothing").unwrap();
-    assert!(said(&at("bare"), 1).contains("is that of no CTF trace"));
+    assert!(info(&at("bare"), 1).contains("is that of no CTF trace"));
     // A packet that the file ends within.
     copy("fixtures/x86-svm/lttng/kernel", &at("cut"));
     let bytes = fs::read(at("cut/chan_0")).unwrap();
     fs::write(at("cut/chan_0"), &bytes[..20_000]).unwrap();
-    assert!(said(&at("cut"), 0).contains("the file ends within a packet"));
+    assert!(info(&at("cut"), 0).contains("the file ends within a packet"));
     assert_eq!(hyperscope(&["exits", at("cut").to_str().unwrap()]).code, 0);
 }

@@ -56,14 +56,14 @@ fn cut_once_mapped(
         .spawn()
         .unwrap();
     // Opening to write waits for who reads; a reader that has ended instead must not be waited for.
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut to = loop {
         let nonblocking = 0o4000;
         if let Ok(to) = File::options().write(true).custom_flags(nonblocking).open(&pipe) {
             break to;
         }
         assert!(child.try_wait().unwrap().is_none(), "{verb} did not read the pipe");
-        assert!(begun.elapsed() < Duration::from_secs(60), "{verb} does not open the pipe");
+        assert!(start.elapsed() < Duration::from_secs(60), "{verb} does not open the pipe");
         std::thread::sleep(Duration::from_millis(2));
     };
     File::options().write(true).open(cut).unwrap().set_len(to_bytes).unwrap();
@@ -110,9 +110,9 @@ fn a_recording_that_is_cut_while_it_is_read_is_an_error_that_names_file_and_offs
 fn largest_of(pages: &Path) -> PathBuf {
     fs::read_dir(pages)
         .unwrap()
-        .map(|one| one.unwrap().path())
-        .filter(|one| one.file_name().unwrap().to_str().unwrap().starts_with("cpu"))
-        .max_by_key(|one| fs::metadata(one).unwrap().len())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("cpu"))
+        .max_by_key(|path| fs::metadata(path).unwrap().len())
         .unwrap()
 }
 

@@ -34,7 +34,7 @@ struct Program {
 }
 
 fn build(folder: &Path) -> Program {
-    let [source, whole, debug] = ["p.c", "whole", "p.debug"].map(|name| folder.join(name));
+    let [source, binary, debug] = ["p.c", "whole", "p.debug"].map(|name| folder.join(name));
     let text = format!(
         "static volatile int sum;\n\
          static __attribute__((noinline)) int {FUNCTION}(int n) {{ return sum += n; }}\n\
@@ -44,14 +44,14 @@ fn build(folder: &Path) -> Program {
     let run = |program: &str, arguments: &[&str], files: [&PathBuf; 2]| {
         assert!(Command::new(program).args(arguments).args(files).status().unwrap().success());
     };
-    run("gcc", &["-g", "-O1", "-Wl,--build-id=sha1", "-o"], [&whole, &source]);
-    run("objcopy", &["--only-keep-debug"], [&whole, &debug]);
+    run("gcc", &["-g", "-O1", "-Wl,--build-id=sha1", "-o"], [&binary, &source]);
+    run("objcopy", &["--only-keep-debug"], [&binary, &debug]);
     let debug = fs::read(debug).unwrap();
     let functions = ElfFunctions::parse(&debug).unwrap();
     let code = functions.segments[0];
-    let is_it =
+    let is_in_function =
         |at: &u64| functions.at(&debug, *at).is_some_and(|found| found.name == FUNCTION.as_bytes());
-    let at = (code.address..code.address + code.len).find(is_it).unwrap();
+    let at = (code.address..code.address + code.len).find(is_in_function).unwrap();
     let begin = code.address & !4095;
     let len = (code.address + code.len).next_multiple_of(4096) - begin;
     let build_id = functions.build_id.unwrap();
@@ -89,7 +89,7 @@ fn session(folder: &Path, program: &Program) -> String {
             | sample_type::TIME
             | sample_type::CALLCHAIN,
         read_format: 0,
-        flags: Flags::of(&[flag::SAMPLE_ID_ALL]),
+        flags: Flags::with_bits(&[flag::SAMPLE_ID_ALL]),
         wakeup: 0,
         branch_sample_type: 0,
         sample_regs_user: 0,
@@ -136,11 +136,14 @@ fn serve(program: &Program) -> (String, Arc<AtomicUsize>) {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let asked = lines.next().and_then(Result::ok).unwrap_or_default();
+            let request = lines.next().and_then(Result::ok).unwrap_or_default();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
             counted.fetch_add(1, Ordering::Relaxed);
-            let (status, body) =
-                if asked.starts_with(&path) { ("200 OK", &debug[..]) } else { ("404 No", &[][..]) };
+            let (status, body) = if request.starts_with(&path) {
+                ("200 OK", &debug[..])
+            } else {
+                ("404 No", &[][..])
+            };
             let len = body.len();
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {len}\r\nConnection: close");
             let _ = stream.write_all(format!("{head}\r\n\r\n").as_bytes());
@@ -187,7 +190,7 @@ fn servers_are_asked_where_the_environment_names_them_and_not_else() {
     assert!(is_named(&cached) && cached.1.is_empty(), "{}", cached.1);
     let (out, err) = profile(Some(&gone), "b", &[]);
     assert!(!is_named(&(out, err.clone())));
-    let said: Vec<&str> = err.lines().collect();
-    let [line] = said[..] else { panic!("{err}") };
+    let lines: Vec<&str> = err.lines().collect();
+    let [line] = lines[..] else { panic!("{err}") };
     assert!(line.starts_with(&format!("hyperscope: debuginfod: {gone} is not asked")), "{line}");
 }

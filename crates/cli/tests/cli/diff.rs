@@ -27,8 +27,8 @@ fn rows(report: &Value) -> &[Value] {
 
 fn row<'r>(report: &'r Value, reason: &str, metric: &str) -> &'r Value {
     let reason = if reason == "all" { Value::Null } else { reason.into() };
-    let is_it = |row: &&Value| row["reason"] == reason && row["metric"] == metric;
-    rows(report).iter().find(is_it).unwrap()
+    let is_match = |row: &&Value| row["reason"] == reason && row["metric"] == metric;
+    rows(report).iter().find(is_match).unwrap()
 }
 
 #[test]
@@ -82,21 +82,22 @@ fn values_are_those_of_the_report_compared() {
         let exits: Value =
             serde_json::from_str(&output_of(&["exits", "--format", "json", path])).unwrap();
         let seconds = exits["span_ns"].as_f64().unwrap() / 1e9;
-        for one in exits["rows"].as_array().unwrap() {
-            let value =
-                |metric: &str| row(&report, one["reason"].as_str().unwrap(), metric)[side].as_f64();
+        for exit in exits["rows"].as_array().unwrap() {
+            let value = |metric: &str| {
+                row(&report, exit["reason"].as_str().unwrap(), metric)[side].as_f64()
+            };
             let close = |metric: &str, known: f64| {
                 let found = value(metric).unwrap();
                 assert!((found - known).abs() <= known * 1e-9 + 0.5, "{metric} {found} {known}");
             };
-            close("count_per_s", one["count"].as_f64().unwrap() / seconds);
-            close("time_ns_per_s", one["time_ns"].as_f64().unwrap() / seconds);
-            close("mean_ns", one["mean_ns"].as_f64().unwrap());
+            close("count_per_s", exit["count"].as_f64().unwrap() / seconds);
+            close("time_ns_per_s", exit["time_ns"].as_f64().unwrap() / seconds);
+            close("mean_ns", exit["mean_ns"].as_f64().unwrap());
             for quantile in ["p50_ns", "p90_ns", "p99_ns"] {
-                assert_eq!(value(quantile), one[quantile].as_f64(), "{quantile}");
+                assert_eq!(value(quantile), exit[quantile].as_f64(), "{quantile}");
             }
-            close("user_ns_per_s", one["user_ns"].as_f64().unwrap() / seconds);
-            close("off_cpu_ns_per_s", one["off_cpu_ns"].as_f64().unwrap() / seconds);
+            close("user_ns_per_s", exit["user_ns"].as_f64().unwrap() / seconds);
+            close("off_cpu_ns_per_s", exit["off_cpu_ns"].as_f64().unwrap() / seconds);
         }
     }
 }
@@ -108,12 +109,12 @@ fn parts_add_up_to_the_time_on_both_sides() {
     let parts = ["kernel_ns_per_s", "user_ns_per_s", "off_cpu_ns_per_s", "halt_poll_ns_per_s"];
     for reason in ["WFx", "DABT_LOW", "IRQ"] {
         for side in ["a", "b"] {
-            let of = |row: &Value| {
+            let is_part = |row: &Value| {
                 row["reason"] == reason && parts.iter().any(|part| row["metric"] == *part)
             };
             let sum: f64 = rows(&report)
                 .iter()
-                .filter(|row| of(row))
+                .filter(|row| is_part(row))
                 .map(|row| row[side].as_f64().unwrap())
                 .sum();
             let time = row(&report, reason, "time_ns_per_s")[side].as_f64().unwrap();
@@ -151,13 +152,13 @@ fn nested_exits_are_compared_with_what_they_bring_about() {
     assert!(rows(&report).iter().all(|row| row["significant"] == false));
     let factor = row(&report, "io", "factor");
     assert!((factor["a"].as_f64().unwrap() - 10.11).abs() < 0.01, "{factor}");
-    let of = |ancillary: &str| {
-        let is_it = |row: &&Value| row["reason"] == "io" && row["ancillary"] == ancillary;
-        rows(&report).iter().find(is_it).unwrap().clone()
+    let row_of = |ancillary: &str| {
+        let is_match = |row: &&Value| row["reason"] == "io" && row["ancillary"] == ancillary;
+        rows(&report).iter().find(is_match).unwrap().clone()
     };
     // What README.md shows of this recording: VMRUN once for each exit, VMLOAD and VMSAVE twice.
     for (ancillary, per_exit) in [("vmrun", 1.0), ("vmload", 2.0), ("vmsave", 2.01)] {
-        let found = of(ancillary);
+        let found = row_of(ancillary);
         assert_eq!(found["metric"], "per_exit");
         assert!((found["a"].as_f64().unwrap() - per_exit).abs() < 0.005, "{found}");
     }
@@ -171,9 +172,9 @@ fn results_do_not_depend_on_threads_and_come_again_from_their_seed() {
         let output = command.env("RAYON_NUM_THREADS", threads).output().unwrap();
         serde_json::from_slice::<Value>(&output.stdout).unwrap()["rows"].clone()
     };
-    let one = with_threads("1", "1");
-    assert_eq!(one, with_threads("4", "1"));
-    assert_ne!(one, with_threads("1", "2"));
+    let expected = with_threads("1", "1");
+    assert_eq!(expected, with_threads("4", "1"));
+    assert_ne!(expected, with_threads("1", "2"));
 }
 
 /// Nanoseconds per second by state, as the stacks of side `side` have them.
@@ -328,8 +329,8 @@ fn the_use_of_cpus_is_compared() {
                 .unwrap();
         let states = &cpu["vms"][0]["states"];
         for state in ["guest", "exit_kernel", "exit_user", "halted"] {
-            let is_it = |row: &&Value| row["state"] == state && row["metric"] == "time_ns_per_s";
-            let row = rows(&report).iter().find(is_it).unwrap();
+            let is_match = |row: &&Value| row["state"] == state && row["metric"] == "time_ns_per_s";
+            let row = rows(&report).iter().find(is_match).unwrap();
             let found = row[side].as_f64().unwrap() * report[seconds][0].as_f64().unwrap();
             let expected = states[format!("{state}_ns")].as_f64().unwrap();
             assert!(

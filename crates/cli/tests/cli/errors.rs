@@ -87,12 +87,12 @@ fn times_take_units_and_say_which() {
 /// Said before anything is recorded, and by the option's own name.
 #[test]
 fn options_of_tracers_that_do_not_go_together_are_refused() {
-    let own = ["--tracer", "function", "--max-depth", "2"];
+    let of_host = ["--tracer", "function", "--max-depth", "2"];
     let of_guests = ["--guest", "x", "--guest-tracer", "function", "--guest-graph-function", "y"];
     for verb in ["record", "listen"] {
         fails(&[verb, "--function", "x"], 2, &["--tracer"]);
-        let said = "--graph-function and --max-depth are of --tracer function_graph alone";
-        fails(&[&[verb], &own[..]].concat(), 1, &[said]);
+        let message = "--graph-function and --max-depth are of --tracer function_graph alone";
+        fails(&[&[verb], &of_host[..]].concat(), 1, &[message]);
     }
     fails(&[&["record"], &of_guests[..]].concat(), 1, &["of --guest-tracer function_graph alone"]);
     fails(&["record", "--guest-tracer", "function"], 2, &["--guest"]);
@@ -241,14 +241,14 @@ fn a_reader_that_goes_away_is_success() {
 #[test]
 fn a_cut_file_reports_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = fs::read(repository().join("fixtures/arm64/D.perf.data")).unwrap();
+    let bytes = fs::read(repository().join("fixtures/arm64/D.perf.data")).unwrap();
     let cut = folder.path().join("cut.data");
-    fs::write(&cut, &whole[..whole.len() - 1000]).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 1000]).unwrap();
     let cut = cut.to_str().unwrap();
     let sentence = format!(
         "cut short: {} of at least {} bytes; copy it again",
-        report_count(whole.len() - 1000),
-        report_count(whole.len())
+        report_count(bytes.len() - 1000),
+        report_count(bytes.len())
     );
     for verb in ["exits", "info", "nested", "calls", "boot"] {
         let run = hyperscope(&[verb, cut]);

@@ -19,11 +19,11 @@ fn events(args: &[&str]) -> Vec<Value> {
 /// Runs with a filter and without, and compares with what `keep` leaves of all events.
 #[track_caller]
 fn filters(args: &[&str], keep: impl Fn(&Value) -> bool) {
-    let kept = events(&[args, &[SMP]].concat());
+    let actual = events(&[args, &[SMP]].concat());
     let expected: Vec<Value> = events(&[SMP]).into_iter().filter(keep).collect();
     assert!(!expected.is_empty(), "{args:?}: nothing to be seen");
-    assert_eq!(kept.len(), expected.len(), "{args:?}");
-    assert!(kept == expected, "{args:?}");
+    assert_eq!(actual.len(), expected.len(), "{args:?}");
+    assert!(actual == expected, "{args:?}");
 }
 
 fn name(event: &Value) -> &str {
@@ -67,10 +67,12 @@ fn events_are_chosen_by_time() {
 fn events_are_chosen_by_fields() {
     let reason = |event: &Value| event["fields"]["exit_reason"].as_u64();
     filters(&["--where", "exit_reason == 12"], |event| reason(event) == Some(12));
-    filters(&["--where", "exit_reason != 0xc"], |event| reason(event).is_some_and(|one| one != 12));
+    filters(&["--where", "exit_reason != 0xc"], |event| {
+        reason(event).is_some_and(|code| code != 12)
+    });
     filters(
         &["-e", "kvm_exit", "--where", "exit_reason >= 30", "--where", "exit_reason<32"],
-        |event| reason(event).is_some_and(|one| (30..32).contains(&one)),
+        |event| reason(event).is_some_and(|code| (30..32).contains(&code)),
     );
     filters(&["--where", "next_comm ~ vmm*"], |event| {
         event["fields"]["next_comm"].as_str().is_some_and(|comm| comm.starts_with("vmm"))
@@ -95,7 +97,7 @@ fn names_stand_for_numbers_as_events_are_printed_with_them() {
     }
     assert_eq!(count("reason == EXIT_INTR") + count("reason != interrupt"), 9034);
     let slept = events(&["--where", "prev_state == S", SMP]);
-    assert!(!slept.is_empty() && slept.iter().all(|one| one["fields"]["prev_state"] == 1));
+    assert!(!slept.is_empty() && slept.iter().all(|event| event["fields"]["prev_state"] == 1));
 }
 
 #[test]
@@ -189,9 +191,9 @@ fn raw_lines_have_fields_in_place_of_text() {
     assert_eq!(text.lines().count(), raw.lines().count());
     let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert!(
-        lines(&text).iter().all(|one| one.contains("reason HLT") && !one.contains("exit_reas"))
+        lines(&text).iter().all(|line| line.contains("reason HLT") && !line.contains("exit_reas"))
     );
-    assert!(lines(&raw).iter().all(|one| one.contains("exit_reason=12")));
+    assert!(lines(&raw).iter().all(|line| line.contains("exit_reason=12")));
 }
 
 #[test]

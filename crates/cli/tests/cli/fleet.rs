@@ -32,10 +32,10 @@ fn document(at: &Path, args: &[&str]) -> Value {
 
 fn row<'d>(document: &'d Value, reason: &str, metric: &str, stratum: Option<&str>) -> &'d Value {
     let rows = document["rows"].as_array().unwrap();
-    let is_it = |row: &&Value| {
+    let is_match = |row: &&Value| {
         row["reason"] == reason && row["metric"] == metric && row["stratum"].as_str() == stratum
     };
-    rows.iter().find(is_it).unwrap()
+    rows.iter().find(is_match).unwrap()
 }
 
 #[test]
@@ -168,15 +168,15 @@ fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
         (&"2026-11-01".into(), &"2026-11-12".into())
     );
     let changes = found["changes"].as_array().unwrap();
-    let of = |reason: &str, stratum: Option<&str>| {
-        let is_it = |one: &&Value| {
-            one["reason"] == reason
-                && one["metric"] == "mean_cost_ns"
-                && one["stratum"].as_str() == stratum
+    let change_of = |reason: &str, stratum: Option<&str>| {
+        let is_match = |change: &&Value| {
+            change["reason"] == reason
+                && change["metric"] == "mean_cost_ns"
+                && change["stratum"].as_str() == stratum
         };
-        changes.iter().find(is_it)
+        changes.iter().find(is_match)
     };
-    let irq = of("IRQ", Some("simulated-1")).unwrap();
+    let irq = change_of("IRQ", Some("simulated-1")).unwrap();
     let (low, high) = (irq["ci_low"].as_f64().unwrap(), irq["ci_high"].as_f64().unwrap());
     assert!(low < 1.6 && high > 1.6 && low > 1.3 && irq["finding"] == true, "{irq}");
     assert_eq!((&irq["day"], &irq["last_before"]), (&"2026-11-08".into(), &"2026-11-07".into()));
@@ -185,14 +185,14 @@ fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
     assert_eq!((&irq["carried_by"], &irq["hosts_of_all"]), (&Value::from(odd), &24.into()));
     let shared = serde_json::json!([{ "name": "cpu_model", "value": "simulated-1", "carriers": 12, "others": 0 }]);
     assert_eq!(irq["shared"], shared);
-    assert!(of("IRQ", Some("simulated-0")).is_none());
-    let all = of("DABT_LOW", None).unwrap();
+    assert!(change_of("IRQ", Some("simulated-0")).is_none());
+    let all = change_of("DABT_LOW", None).unwrap();
     assert_eq!((&all["day"], &all["hosts_compared"]), (&"2026-11-05".into(), &24.into()));
     let ratio = all["ratio"].as_f64().unwrap();
     assert!((1.4..1.6).contains(&ratio) && all["carried_by"].as_array().unwrap().len() == 24);
     // Nothing else changed: what all exits take did with these two.
-    let own = [Value::Null, "IRQ".into(), "DABT_LOW".into()];
-    assert!(changes.iter().all(|one| own.contains(&one["reason"])), "{changes:#?}");
+    let reasons = [Value::Null, "IRQ".into(), "DABT_LOW".into()];
+    assert!(changes.iter().all(|change| reasons.contains(&change["reason"])), "{changes:#?}");
 
     let text = since(&at, &[]).out;
     let line = "on 12 of 24 hosts, all of cpu_model simulated-1: simulated-001, simulated-003, ";
@@ -215,7 +215,8 @@ fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
     assert_eq!((&by_two["steps"], &by_two["left_out"]["step_incomplete"]), (&5.into(), &24.into()));
     let by_two = since_document(&at, &["--step", "2", "--metric", "mean_cost"]);
     let changes = by_two["changes"].as_array().unwrap();
-    let all = changes.iter().find(|one| one["reason"] == "DABT_LOW" && one["stratum"].is_null());
+    let all =
+        changes.iter().find(|change| change["reason"] == "DABT_LOW" && change["stratum"].is_null());
     assert_eq!((&all.unwrap()["day"], &by_two["steps"]), (&"2026-11-05".into(), &6.into()));
 }
 
@@ -258,8 +259,8 @@ fn page(at: &Path, args: &[&str]) -> (String, Value) {
 
 /// Numbers of a reason that three hosts have, as `name` of the document has them.
 fn of_reason<'d>(document: &'d Value, name: &str, reason: &str, metric: &str) -> Vec<&'d Value> {
-    let is_it = |one: &&Value| one["key"]["reason"] == reason && one["metric"] == metric;
-    document[name].as_array().unwrap().iter().filter(is_it).collect()
+    let is_match = |entry: &&Value| entry["key"]["reason"] == reason && entry["metric"] == metric;
+    document[name].as_array().unwrap().iter().filter(is_match).collect()
 }
 
 #[test]
@@ -281,15 +282,15 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     for (place, known) in row["hosts"].as_array().unwrap().iter().enumerate() {
         assert_eq!(hosts[place]["host"], known["host"]);
         for side in ["a", "b"] {
-            let (kept, own) = (numbers[side][place].as_f64(), known[side].as_f64());
-            assert!((kept.unwrap() / own.unwrap() - 1.0).abs() < 5e-5, "{side} {known}");
+            let (in_page, in_diff) = (numbers[side][place].as_f64(), known[side].as_f64());
+            assert!((in_page.unwrap() / in_diff.unwrap() - 1.0).abs() < 5e-5, "{side} {known}");
         }
     }
     assert_eq!(hosts.len(), 24);
-    let strip = |mut one: Value, list: &str| {
-        let rows = one[list].as_array_mut().unwrap();
+    let strip = |mut report: Value, list: &str| {
+        let rows = report[list].as_array_mut().unwrap();
         rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("hosts")));
-        one
+        report
     };
     assert!(page["diff"] == strip(found, "rows"), "{}", page["diff"]);
     let either = "(date < '2026-11-06') OR (date >= '2026-11-06')";
@@ -299,13 +300,13 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     // The change of a kind is a finding of its hosts, that of one host stands apart.
     let rows = page["diff"]["rows"].as_array().unwrap();
     let first = |places: &Value| usize::try_from(places[0].as_u64().unwrap()).unwrap();
-    let irq = page["findings"].as_array().unwrap().iter().map(|one| &rows[first(one)]);
+    let irq = page["findings"].as_array().unwrap().iter().map(|finding| &rows[first(finding)]);
     assert!(
         irq.clone()
             .any(|row| row["reason"] == "IRQ" && row["carried_by"].as_array().unwrap().len() == 12)
     );
     let apart = of_reason(&page, "outliers", "DABT_LOW", "mean_cost_ns");
-    let change = apart.iter().find(|one| one["of"] == "change").unwrap();
+    let change = apart.iter().find(|outlier| outlier["of"] == "change").unwrap();
     assert_eq!((&change["host"], &change["peers"]), (&"simulated-006".into(), &12.into()));
     assert!((3.5..7.0).contains(&change["times"].as_f64().unwrap()), "{change}");
     assert!(of_reason(&page, "outliers", "IRQ", "mean_cost_ns").is_empty());
@@ -315,8 +316,9 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     let curves = of_reason(&page, "curves", "IRQ", "mean_cost_ns");
     assert_eq!(curves.len(), 3, "all hosts, and either kind");
     let changes = page["since"]["changes"].as_array().unwrap();
-    let since = page["since_findings"].as_array().unwrap().iter().map(|one| &changes[first(one)]);
-    assert!(since.clone().any(|one| one["reason"] == "IRQ" && one["day"] == "2026-11-06"));
+    let since =
+        page["since_findings"].as_array().unwrap().iter().map(|finding| &changes[first(finding)]);
+    assert!(since.clone().any(|change| change["reason"] == "IRQ" && change["day"] == "2026-11-06"));
     let source = format!("simulated: {RECORDING}");
     assert_eq!(hosts[3]["a"][0]["source_uri"], source.as_str());
     assert_eq!(
@@ -336,8 +338,8 @@ fn names_in_a_page_of_a_fleet_stay_data() {
     // A recording is one session of a host: that of another day is another recording.
     let days = [("1795305600", RECORDING), ("1795392000", "fixtures/arm64/A.dat")];
     for host in ["one", evil] {
-        for (begun, file) in days {
-            let options = ["lake", "add", lake, "--host", host, "--begun", begun, file];
+        for (start, file) in days {
+            let options = ["lake", "add", lake, "--host", host, "--begun", start, file];
             let run = hyperscope(&options);
             assert_eq!(run.code, 0, "{}", run.err);
         }
@@ -345,8 +347,8 @@ fn names_in_a_page_of_a_fleet_stay_data() {
     let sides = ["--a", "date < '2026-11-23'", "--b", "date >= '2026-11-23'"];
     let (text, page) = page(&at, &sides);
     let hosts = page["hosts"].as_array().unwrap();
-    assert!(hosts.len() == 2 && hosts.iter().any(|one| one["host"] == evil), "{hosts:?}");
-    assert!(hosts.iter().all(|one| one["a"][0]["source_uri"] == RECORDING), "{hosts:?}");
+    assert!(hosts.len() == 2 && hosts.iter().any(|host| host["host"] == evil), "{hosts:?}");
+    assert!(hosts.iter().all(|host| host["a"][0]["source_uri"] == RECORDING), "{hosts:?}");
     assert!(!element(&text, "hyperscope-fleet").contains(['<', '>', '&']));
     let file = folder.path().join("json.html");
     let run =

@@ -33,7 +33,7 @@ fn sent(files: &[&str]) -> Vec<Value> {
     lines(&run.out)
 }
 
-fn own() -> Vec<Value> {
+fn guest_events() -> Vec<Value> {
     recorded_by(GUEST)
 }
 
@@ -52,22 +52,24 @@ fn stamp(event: &Value) -> i64 {
 
 /// Whether all that was sent is so in what ftrace recorded, which also has arguments of system calls, and
 /// whole names of interrupts.
-fn agrees(sent: &Value, own: &Value) -> bool {
-    let field = |(name, value): (&String, &Value)| match (name.as_str(), &own["fields"][name]) {
-        ("name", whole) => whole.as_str().unwrap().starts_with(value.as_str().unwrap()),
+fn agrees(sent: &Value, original: &Value) -> bool {
+    let field = |(name, value): (&String, &Value)| match (name.as_str(), &original["fields"][name])
+    {
+        ("name", full_name) => full_name.as_str().unwrap().starts_with(value.as_str().unwrap()),
         (_, other) => value == other,
     };
-    sent["cpu"] == own["cpu"]
-        && sent["pid"] == own["pid"]
+    sent["cpu"] == original["cpu"]
+        && sent["pid"] == original["pid"]
         && sent["fields"].as_object().unwrap().iter().all(field)
 }
 
 /// Where the longest run of equals begins: it is all that was sent, or the test fails.
-fn assert_within(sent: &[&Value], own: &[&Value]) -> usize {
-    let same =
-        |begin: usize| sent.iter().zip(&own[begin..]).take_while(|(a, b)| agrees(a, b)).count();
-    let (length, begin) = (0..own.len()).map(|begin| (same(begin), begin)).max().unwrap();
-    assert_eq!(length, sent.len(), "{} is not {}", sent[length], own[begin + length]);
+fn assert_within(sent: &[&Value], originals: &[&Value]) -> usize {
+    let same = |begin: usize| {
+        sent.iter().zip(&originals[begin..]).take_while(|(a, b)| agrees(a, b)).count()
+    };
+    let (length, begin) = (0..originals.len()).map(|begin| (same(begin), begin)).max().unwrap();
+    assert_eq!(length, sent.len(), "{} is not {}", sent[length], originals[begin + length]);
     begin
 }
 
@@ -83,20 +85,20 @@ fn parts() -> [Vec<Value>; 2] {
 
 #[test]
 fn a_guest_sent_what_it_recorded_itself_event_for_event() {
-    let own = own();
+    let originals = guest_events();
     for (part, most_ns) in parts().iter().zip([400_000, 10_000]) {
         assert!(part.len() > 700, "{}", part.len());
         assert!(part.iter().map(stamp).is_sorted());
         let mut late_ns = Vec::new();
         for kind in KINDS {
-            let (sent, own) = (of_kind(part, kind), of_kind(&own, kind));
+            let (sent, originals) = (of_kind(part, kind), of_kind(&originals, kind));
             assert!(!sent.is_empty(), "no {kind}");
-            let begin = assert_within(&sent, &own);
-            late_ns.extend(sent.iter().zip(&own[begin..]).map(|(a, b)| stamp(a) - stamp(b)));
+            let begin = assert_within(&sent, &originals);
+            late_ns.extend(sent.iter().zip(&originals[begin..]).map(|(a, b)| stamp(a) - stamp(b)));
         }
         late_ns.sort_unstable();
-        let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
-        assert!(least >= -2 * UNIT_NS && median < most_ns, "{least} {median}");
+        let (min, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+        assert!(min >= -2 * UNIT_NS && median < most_ns, "{min} {median}");
     }
 }
 
@@ -104,12 +106,12 @@ fn a_guest_sent_what_it_recorded_itself_event_for_event() {
 /// many of those say so.
 #[test]
 fn the_documented_tail_of_late_times_is_the_recordings() {
-    let (own, [by_hypercall, _]) = (own(), parts());
+    let (originals, [by_hypercall, _]) = (guest_events(), parts());
     let mut late = Vec::new();
     for kind in KINDS {
-        let (sent, own) = (of_kind(&by_hypercall, kind), of_kind(&own, kind));
-        let begin = assert_within(&sent, &own);
-        let pairs = sent.iter().zip(&own[begin..]);
+        let (sent, originals) = (of_kind(&by_hypercall, kind), of_kind(&originals, kind));
+        let begin = assert_within(&sent, &originals);
+        let pairs = sent.iter().zip(&originals[begin..]);
         late.extend(pairs.map(|(a, b)| (stamp(a) - stamp(b), a["at_latest"] == true)));
     }
     late.sort_unstable();
@@ -128,13 +130,13 @@ fn the_documented_tail_of_late_times_is_the_recordings() {
 /// right by the guest's counter.
 #[test]
 fn events_of_late_hypercalls_have_their_own_times() {
-    let (own, sent) = (recorded_by(LATE_GUEST), sent(&[LATE_HOST]));
+    let (originals, sent) = (recorded_by(LATE_GUEST), sent(&[LATE_HOST]));
     let (mut stamped, mut put_right) = (Vec::new(), Vec::new());
     for kind in KINDS {
-        let (sent, own) = (of_kind(&sent, kind), of_kind(&own, kind));
-        let begin = assert_within(&sent, &own);
-        for (sent, own) in sent.iter().zip(&own[begin..]) {
-            let late_ns = stamp(sent) - stamp(own);
+        let (sent, originals) = (of_kind(&sent, kind), of_kind(&originals, kind));
+        let begin = assert_within(&sent, &originals);
+        for (sent, original) in sent.iter().zip(&originals[begin..]) {
+            let late_ns = stamp(sent) - stamp(original);
             put_right.push(late_ns);
             stamped.push(late_ns + sent["hypercall_late_ns"].as_i64().unwrap_or(0));
         }
@@ -142,7 +144,7 @@ fn events_of_late_hypercalls_have_their_own_times() {
     let figures = |late_ns: &mut Vec<i64>| {
         late_ns.sort_unstable();
         assert!(late_ns[0] > 0, "{}", late_ns[0]);
-        let beyond = late_ns.iter().filter(|one| **one > 200_000).count();
+        let beyond = late_ns.iter().filter(|ns| **ns > 200_000).count();
         let us = |per_cent: usize| late_ns[late_ns.len() * per_cent / 100] / 1000;
         (late_ns.len(), beyond, us(50), us(99))
     };
@@ -158,17 +160,17 @@ fn events_of_late_hypercalls_have_their_own_times() {
 /// history.
 #[test]
 fn events_of_all_kinds_are_in_the_order_in_which_they_happened() {
-    let own = own();
+    let originals = guest_events();
     for part in parts() {
         let first = part.iter().position(|event| event["event"] == KINDS[3]).unwrap();
         let last = part.iter().rposition(|event| event["event"] == KINDS[0]).unwrap();
         let inner: Vec<&Value> = part[first..last].iter().collect();
-        let own: Vec<&Value> = own.iter().collect();
+        let originals: Vec<&Value> = originals.iter().collect();
         let same_kind = |a: &Value, b: &Value| a["event"] == b["event"] && agrees(a, b);
         let run = |begin: usize| {
-            inner.iter().zip(&own[begin..]).take_while(|(a, b)| same_kind(a, b)).count()
+            inner.iter().zip(&originals[begin..]).take_while(|(a, b)| same_kind(a, b)).count()
         };
-        let longest = (0..own.len()).map(run).max().unwrap();
+        let longest = (0..originals.len()).map(run).max().unwrap();
         assert!(inner.len() > 700, "{}", inner.len());
         assert_eq!(longest, inner.len());
     }
@@ -187,11 +189,13 @@ fn what_is_printed() {
 #[test]
 fn an_arm_guest_sent_what_it_recorded_itself() {
     let sent = sent(&[ARM]);
-    let own = hyperscope(&["events", "--format", "jsonl", "-e", "sched:sched_switch", ARM]);
-    let own = lines(&own.out);
-    assert_eq!((sent.len(), own.len()), (1750, 1829));
-    let begin = assert_within(&sent.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>());
-    let late_ns = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
+    let output = hyperscope(&["events", "--format", "jsonl", "-e", "sched:sched_switch", ARM]);
+    let originals = lines(&output.out);
+    assert_eq!((sent.len(), originals.len()), (1750, 1829));
+    let begin =
+        assert_within(&sent.iter().collect::<Vec<_>>(), &originals.iter().collect::<Vec<_>>());
+    let late_ns =
+        sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     let mut late_ns: Vec<i64> = late_ns.collect();
     late_ns.sort_unstable();
     // The guest's clock is known within 61.4 us.
@@ -250,7 +254,7 @@ fn frames_alone_and_in_part() {
     let [_, in_memory] = parts();
     let alone = lines(&alone.out);
     let fields =
-        |events: &[Value]| events.iter().map(|one| one["fields"].clone()).collect::<Vec<_>>();
+        |events: &[Value]| events.iter().map(|event| event["fields"].clone()).collect::<Vec<_>>();
     assert_eq!(fields(&alone), fields(&in_memory));
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("guest-cut.hypertrace");
@@ -260,5 +264,5 @@ fn frames_alone_and_in_part() {
     let some = lines(&run.out);
     assert!(some.len() > 300 && some.len() < alone.len(), "{}", some.len());
     assert_eq!(fields(&some), fields(&alone)[..some.len()]);
-    assert!(some.iter().all(|one| one["machine"] == "cut"));
+    assert!(some.iter().all(|event| event["machine"] == "cut"));
 }

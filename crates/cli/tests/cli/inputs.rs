@@ -63,9 +63,9 @@ fn info_says_how_much_of_the_time_guests_were_recorded() {
         {"name": "l2", "recorded_ns": 12_900_000_000_u64},
         {"name": "other", "recorded_ns": null},
     ]);
-    let said =
+    let document =
         serde_json::json!({"recorded": {"duration_ns": 21_000_000_000_u64, "guests": guests}});
-    fs::write(session.join("session.json"), said.to_string()).unwrap();
+    fs::write(session.join("session.json"), document.to_string()).unwrap();
     let text = output_of(&["info", session.to_str().unwrap()]);
     let covered = |text: &str| {
         let lines = text.lines().filter_map(|line| line.strip_prefix("  recorded    "));

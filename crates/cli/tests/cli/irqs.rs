@@ -70,8 +70,8 @@ fn recounted(path: &str) -> BTreeMap<(String, u64), Counted> {
             }
             open.push((kind.to_owned(), number, ns, 0));
         } else {
-            let (was, of, from_ns, within_ns) = open.pop().unwrap();
-            assert_eq!((was.as_str(), of), (kind, number), "handlers that overlap");
+            let (was, was_number, from_ns, within_ns) = open.pop().unwrap();
+            assert_eq!((was.as_str(), was_number), (kind, number), "handlers that overlap");
             row.total_ns += ns - from_ns;
             row.own_ns += ns - from_ns - within_ns;
             row.longest_ns = row.longest_ns.max(ns - from_ns);
@@ -124,13 +124,16 @@ fn the_guests_part_is_what_cpu_says() {
 #[test]
 fn rows_by_cpu_and_thread_add_up_to_those_by_handler() {
     for pair in PAIRS {
-        let whole = json(&pair);
+        let by_handler = json(&pair);
         for by in ["cpu", "thread"] {
             let parts = json(&[&["--by", by], pair.as_slice()].concat());
-            assert!(handlers(&parts).len() > handlers(&whole).len() || by == "cpu", "{pair:?}");
+            assert!(
+                handlers(&parts).len() > handlers(&by_handler).len() || by == "cpu",
+                "{pair:?}"
+            );
             for name in ["count", "timed", "own_ns", "total_ns", "placed", "own_away_ns", "delayed"]
             {
-                assert_eq!(sum(&parts, name), sum(&whole, name), "{name} by {by} of {pair:?}");
+                assert_eq!(sum(&parts, name), sum(&by_handler, name), "{name} by {by} of {pair:?}");
             }
         }
     }
@@ -143,26 +146,26 @@ fn histograms_have_all_runs() {
     assert_eq!(histograms.len(), handlers(&report).len());
     for (row, histogram) in handlers(&report).iter().zip(histograms) {
         let below = histogram["below"].as_array().unwrap();
-        let count: u64 = below.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+        let count: u64 = below.iter().map(|bucket| bucket["count"].as_u64().unwrap()).sum();
         assert_eq!(row["timed"], count, "{row}");
-        let (most, last) = (row["duration_max_ns"].as_u64().unwrap(), &below[below.len() - 1]);
+        let (max, last) = (row["duration_max_ns"].as_u64().unwrap(), &below[below.len() - 1]);
         let last_ns = last["ns"].as_u64().unwrap();
-        assert!(most < last_ns && most >= last_ns / 2, "{row}");
+        assert!(max < last_ns && max >= last_ns / 2, "{row}");
     }
 }
 
 #[test]
 fn parts_of_a_recording_have_the_runs_that_begin_in_them() {
     let pair = PAIRS[1];
-    let whole = json(&pair);
-    let span_ns = whole["machines"][1]["span_ns"].as_u64().unwrap();
+    let report = json(&pair);
+    let span_ns = report["machines"][1]["span_ns"].as_u64().unwrap();
     let middle = format!("+{:.9}", span_ns as f64 / 2e9);
-    let of = |args: &[&str]| json(&[args, pair.as_slice()].concat());
-    let (first, second) = (of(&["--to", &middle]), of(&["--from", &middle]));
+    let part = |args: &[&str]| json(&[args, pair.as_slice()].concat());
+    let (first, second) = (part(&["--to", &middle]), part(&["--from", &middle]));
     let counts = sum(&first, "count") + sum(&second, "count");
-    assert_eq!(counts, sum(&whole, "count"));
+    assert_eq!(counts, sum(&report, "count"));
     assert!(sum(&first, "count") > 0 && sum(&second, "count") > 0);
-    assert!(sum(&first, "own_ns") + sum(&second, "own_ns") <= sum(&whole, "own_ns"));
+    assert!(sum(&first, "own_ns") + sum(&second, "own_ns") <= sum(&report, "own_ns"));
 }
 
 /// This recording has the beginnings of its vectors alone.
@@ -170,8 +173,8 @@ fn parts_of_a_recording_have_the_runs_that_begin_in_them() {
 fn runs_without_an_end_are_counted() {
     let report = json(&["fixtures/x86-vmx/smp.dat"]);
     let timer = handlers(&report).iter().find(|row| row["name"] == "local_timer").unwrap();
-    let kept = (&timer["kind"], &timer["count"], &timer["timed"]);
-    assert_eq!(kept, (&"vector".into(), &454.into(), &0.into()));
+    let summary = (&timer["kind"], &timer["count"], &timer["timed"]);
+    assert_eq!(summary, (&"vector".into(), &454.into(), &0.into()));
     assert_eq!((&timer["own_ns"], &timer["number"]), (&Value::Null, &Value::Null));
     let run = hyperscope(&["irqs", "fixtures/x86-vmx/smp.dat"]);
     assert!(run.out.contains("not seen ending"), "{}", run.out);
@@ -193,7 +196,7 @@ fn every_recording_keeps_the_schema() {
 fn a_page_has_the_same_rows() {
     let alone = ["fixtures/x86-vmx/smp.dat"];
     for files in PAIRS.iter().map(|pair| pair.as_slice()).chain([&alone[..]]) {
-        let page = Page::of(&[&["--full-paths"], files].concat());
+        let page = Page::run(&[&["--full-paths"], files].concat());
         assert!(!handlers(&page.report["irqs"]).is_empty(), "{files:?}");
         assert_eq!(page.report["irqs"], json(files), "{files:?}");
     }

@@ -20,8 +20,8 @@ fn lake(verb: &str, lake: &Path, args: &[&str]) -> Run {
     hyperscope(&[&["lake", verb, lake.to_str().unwrap()], args].concat())
 }
 
-fn sessions(of: &Path) -> Value {
-    let args = ["lake", "list", "--format", "json", of.to_str().unwrap()];
+fn sessions(path: &Path) -> Value {
+    let args = ["lake", "list", "--format", "json", path.to_str().unwrap()];
     let document = serde_json::from_str(&output_of(&args)).unwrap();
     check(&closed("lake"), &document, "lake list");
     document["sessions"].clone()
@@ -29,7 +29,7 @@ fn sessions(of: &Path) -> Value {
 
 fn names(folder: &Path) -> Vec<String> {
     let entry = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-    fs::read_dir(folder).unwrap().map(|one| entry(one).into_string().unwrap()).collect()
+    fs::read_dir(folder).unwrap().map(|dir_entry| entry(dir_entry).into_string().unwrap()).collect()
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn what_is_added_is_listed_verified_and_compacted() {
 fn a_recording_is_one_session_whatever_is_said_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("lake");
-    let begun = ["--begun", "1795305600", "fixtures/arm64/D.dat"];
+    let options = ["--begun", "1795305600", "fixtures/arm64/D.dat"];
     for (args, outcome, day) in [
-        (&begun[2..], ": added\n", "1970-01-01"),
-        (&begun[..], ": replaced\n", "2026-11-22"),
-        (&begun[..], ": there already\n", "2026-11-22"),
-        (&begun[2..], ": left: its rows say when it was recorded", "2026-11-22"),
+        (&options[2..], ": added\n", "1970-01-01"),
+        (&options[..], ": replaced\n", "2026-11-22"),
+        (&options[..], ": there already\n", "2026-11-22"),
+        (&options[2..], ": left: its rows say when it was recorded", "2026-11-22"),
     ] {
         let run = lake("add", &at, args);
         assert!(run.code == 0 && run.err.contains(outcome), "{}", run.err);
@@ -135,9 +135,9 @@ fn what_is_no_recording_is_rejected_and_names_stay_in_their_line() {
     fs::copy(repository().join(RECORDING), &name).unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "no recording").unwrap();
-    let begun = ["--begun", "1795305600", "--host", "h\ni"];
+    let options = ["--begun", "1795305600", "--host", "h\ni"];
     let files = [text.to_str().unwrap(), name.to_str().unwrap()];
-    let run = lake("add", &at, &[&begun[..], &files].concat());
+    let run = lake("add", &at, &[&options[..], &files].concat());
     assert_eq!(run.code, 1, "{}", run.err);
     let lines: Vec<&str> = run.err.lines().collect();
     assert_eq!(lines.len(), 3, "{}", run.err);
@@ -261,20 +261,24 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     let seen = names.iter().filter(|name| all(&open, name) > 0).count();
     assert!(seen >= 5, "{seen}: {:?}", names.map(|name| all(&open, name)));
     assert_eq!(names.map(|name| all(&closed, name)), [0; 7]);
-    for kept in ["canary", "wakes vhost", "host", "npf", "boot"] {
-        assert_eq!(all(&open, kept) > 0, all(&closed, kept) > 0, "{kept}");
+    for word in ["canary", "wakes vhost", "host", "npf", "boot"] {
+        assert_eq!(all(&open, word) > 0, all(&closed, word) > 0, "{word}");
     }
     // Sums of kinds are the same, and a host is one host.
     let (open, closed) = (sessions(&named), sessions(&hashed));
-    let rows = |of: &Value| -> Vec<Value> {
+    let rows = |list: &Value| -> Vec<Value> {
         let mut rows: Vec<Value> =
-            of.as_array().unwrap().iter().map(|one| one["rows"].clone()).collect();
+            list.as_array().unwrap().iter().map(|session| session["rows"].clone()).collect();
         rows.sort_by_key(Value::to_string);
         rows
     };
     assert_eq!(rows(&open), rows(&closed));
-    let hosts: Vec<&str> =
-        closed.as_array().unwrap().iter().map(|one| one["host_id"].as_str().unwrap()).collect();
+    let hosts: Vec<&str> = closed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["host_id"].as_str().unwrap())
+        .collect();
     assert!(hosts.iter().all(|host| host == hosts.first().unwrap() && host.starts_with("p-")));
     let run = lake("compact", &hashed, &["--before", "2026-11-23"]);
     assert_eq!(run.code, 0, "{}", run.err);

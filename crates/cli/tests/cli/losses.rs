@@ -19,7 +19,7 @@ fn losses(path: &str) -> Value {
     serde_json::from_str::<Value>(&info).unwrap()["files"][0]["losses"].take()
 }
 
-fn said(path: &str) -> String {
+fn lost_text(path: &str) -> String {
     let info = output_of(&["info", path]);
     let lost = info.lines().find_map(|line| line.strip_prefix("  lost "));
     lost.unwrap().trim().to_owned()
@@ -35,14 +35,14 @@ fn session(folder: &Path, recorded: &Value) -> String {
 
 #[test]
 fn nothing_was_lost_where_the_kernels_counts_say_so() {
-    assert_eq!(said(COUNTED), "nothing");
+    assert_eq!(lost_text(COUNTED), "nothing");
     assert_eq!(losses(COUNTED)["known"], true);
     assert_eq!(losses(COUNTED)["unknown_because"], Value::Null);
 }
 
 #[test]
 fn without_counts_losses_are_unknown() {
-    assert!(said(NOT_COUNTED).starts_with("unknown: "), "{}", said(NOT_COUNTED));
+    assert!(lost_text(NOT_COUNTED).starts_with("unknown: "), "{}", lost_text(NOT_COUNTED));
     assert_eq!(losses(NOT_COUNTED)["known"], false);
     let exits = output_of(&["exits", "--format", "json", NOT_COUNTED]);
     let exits: Value = serde_json::from_str(&exits).unwrap();
@@ -52,17 +52,21 @@ fn without_counts_losses_are_unknown() {
 #[test]
 fn events_that_the_kernel_counted_and_the_file_lacks_are_losses() {
     assert_eq!(losses(CUT_SHORT)["events_missing"], 59_450 - 59_372);
-    assert!(said(CUT_SHORT).starts_with("78 "), "{}", said(CUT_SHORT));
+    assert!(lost_text(CUT_SHORT).starts_with("78 "), "{}", lost_text(CUT_SHORT));
 }
 
 #[test]
 fn with_faults_it_never_says_that_nothing_was_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = json!({"cpus": [], "faults": []});
-    assert_eq!(said(&session(folder.path(), &whole)), "nothing");
+    let no_faults = json!({"cpus": [], "faults": []});
+    assert_eq!(lost_text(&session(folder.path(), &no_faults)), "nothing");
     let fault = "CPU 0: its pages were not written to the end: No space left on device";
     let path = session(folder.path(), &json!({"cpus": [], "faults": [fault]}));
-    assert!(said(&path).starts_with("unknown: the recorder reports a fault"), "{}", said(&path));
+    assert!(
+        lost_text(&path).starts_with("unknown: the recorder reports a fault"),
+        "{}",
+        lost_text(&path)
+    );
     assert_eq!(losses(&path)["known"], false);
     let exits = output_of(&["exits", &path]);
     assert!(exits.contains("it is not known how many events are missing"), "{exits}");
@@ -120,10 +124,10 @@ fn every_verb_says_what_a_damaged_recording_lacks() {
     }
     for verb in &verbs {
         let run = hyperscope(&[&verb[..], &[&path]].concat());
-        let said = format!("{}{}", run.out, run.err);
-        assert_eq!(run.code, 0, "{verb:?}: {said}");
-        assert!(said.contains("942 events that the kernel counted"), "{verb:?}: {said}");
-        assert!(said.contains("1 place could not be read"), "{verb:?}: {said}");
+        let output = format!("{}{}", run.out, run.err);
+        assert_eq!(run.code, 0, "{verb:?}: {output}");
+        assert!(output.contains("942 events that the kernel counted"), "{verb:?}: {output}");
+        assert!(output.contains("1 place could not be read"), "{verb:?}: {output}");
     }
 }
 
@@ -145,9 +149,9 @@ fn documents_have_what_a_damaged_recording_lacks() {
     for question in ["exits", "nested", "path", "cpu", "profile", "boot"] {
         let run = hyperscope(&["diff", question, "--format", "json", &path, COUNTED]);
         let report: Value = serde_json::from_str(&run.out).unwrap();
-        let of = |key: &str| report[key].clone();
-        assert_eq!((of("a_lost"), of("b_lost")), (json!(MISSING), json!(0)), "{question}");
-        assert_eq!((of("a_damaged"), of("b_damaged")), (json!(1), json!(0)), "{question}");
+        let field = |key: &str| report[key].clone();
+        assert_eq!((field("a_lost"), field("b_lost")), (json!(MISSING), json!(0)), "{question}");
+        assert_eq!((field("a_damaged"), field("b_damaged")), (json!(1), json!(0)), "{question}");
         let text = hyperscope(&["diff", question, &path, COUNTED]).out;
         assert!(text.contains("A lost 942 events and 1 place that could not be read"), "{text}");
     }
@@ -173,11 +177,11 @@ fn a_part_that_was_exported_lacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("part.dat");
     let part = part.to_str().unwrap();
-    for of in [&["-e", "kvm_exit"][..], &["--cpu", "1"], &["--from", "+1"], &["--vcpu", "0"]] {
+    for filter in [&["-e", "kvm_exit"][..], &["--cpu", "1"], &["--from", "+1"], &["--vcpu", "0"]] {
         let run =
-            hyperscope(&[&["export", "--to", "tracedat", "-o", part], of, &[DAMAGED]].concat());
-        assert_eq!(run.code, 0, "{of:?}: {}", run.err);
-        assert_eq!(losses(part)["events_missing"], 0, "{of:?}");
+            hyperscope(&[&["export", "--to", "tracedat", "-o", part], filter, &[DAMAGED]].concat());
+        assert_eq!(run.code, 0, "{filter:?}: {}", run.err);
+        assert_eq!(losses(part)["events_missing"], 0, "{filter:?}");
     }
 }
 
@@ -207,8 +211,12 @@ fn damage_to_the_table_of_symbols_is_said() {
         let path = damaged(folder.path(), at);
         for verb in ["info", "exits", "events", "cpu"] {
             let run = hyperscope(&[verb, &path]);
-            let said = format!("{}{}", run.out, run.err);
-            assert!(run.code == 0 && said.contains("kernel's symbols"), "{verb} {at}: {}", run.err);
+            let output = format!("{}{}", run.out, run.err);
+            assert!(
+                run.code == 0 && output.contains("kernel's symbols"),
+                "{verb} {at}: {}",
+                run.err
+            );
         }
     }
 }

@@ -206,10 +206,10 @@ pub(crate) fn of_two_cpus(folder: &Path, order: MadeOrder, cpu_in: CpuIn) {
     let in_packets = matches!(cpu_in, CpuIn::Packets | CpuIn::EventsAgainstPackets);
     let in_context = matches!(cpu_in, CpuIn::Context | CpuIn::MixedStreams);
     let in_events = matches!(cpu_in, CpuIn::Events | CpuIn::EventsAgainstPackets);
-    let own =
+    let cpu_field =
         if in_events { format!("{} perf_cpu; ", integer(32, false, "")) } else { String::new() };
     let heads = (if in_packets { &*cpu } else { "" }, if in_context { &*cpu } else { "" });
-    let events = [("sched:sched_switch", own + &switch_fields())];
+    let events = [("sched:sched_switch", cpu_field + &switch_fields())];
     let text = metadata(order, "", heads, &events);
     let streams = if matches!(cpu_in, CpuIn::Packets | CpuIn::MixedStreams) { 2 } else { 1 };
     let mut all: Vec<Bytes> = (0..streams).map(|_| Bytes(Vec::new(), order)).collect();
@@ -232,8 +232,8 @@ pub(crate) fn of_two_cpus(folder: &Path, order: MadeOrder, cpu_in: CpuIn) {
         if in_context || in_events {
             bytes.number(cpu, 4);
         }
-        let (one, other) = ((100 + cpu, "one"), (200 + cpu, "other"));
-        let (from, to) = if step / 2 % 2 == 0 { (one, other) } else { (other, one) };
+        let (first, other) = ((100 + cpu, "one"), (200 + cpu, "other"));
+        let (from, to) = if step / 2 % 2 == 0 { (first, other) } else { (other, first) };
         bytes.text(from.1).number(from.0, 4).number(120, 4).number(0, 8);
         bytes.text(to.1).number(to.0, 4).number(120, 4);
     }

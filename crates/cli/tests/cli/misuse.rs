@@ -178,9 +178,9 @@ fn recordings_of_different_architectures_are_not_compared() {
 /// What is below the root of a file system is not one session's.
 #[test]
 fn folders_are_not_searched_without_end() {
-    let begun = Instant::now();
+    let start = Instant::now();
     fails(&["exits", "/"], 1, &["/: no recording", "host.dat"]);
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(10));
     let folder = tempfile::tempdir().unwrap();
     for trace in ["ust/uid/1000/64-bit", "ust/uid/0/64-bit"] {
         let trace = folder.path().join(trace);

@@ -70,19 +70,19 @@ fn what_can_name_nothing_is_refused() {
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let whole = file("whole", "ffffffff81000000 T _stext\nffffffff81000010 t f\n");
+    let symbols = file("whole", "ffffffff81000000 T _stext\nffffffff81000010 t f\n");
     let cases = [
         (file("hidden", "0000000000000000 T _stext\n"), "have no addresses"),
         (file("part", "ffffffff81000010 t f\n"), "only a part"),
         (file("else", "nothing of the kind\n"), "neither a list"),
         (file("empty", ""), "neither a list"),
         (folder.path().join("gone").to_str().unwrap().to_owned(), "gone"),
-        (format!("web={whole}"), "no VM is called web; there are: vm-102"),
+        (format!("web={symbols}"), "no VM is called web; there are: vm-102"),
         ("fixtures/x86-svm/host-guest.dat".to_owned(), "part of a kernel's symbols"),
     ];
-    for (nested, said) in cases {
+    for (nested, message) in cases {
         let run = hyperscope(&["profile", "--nested", &nested, NESTED]);
-        assert!(run.code == 1 && run.err.contains(said), "{nested}: {} {}", run.code, run.err);
+        assert!(run.code == 1 && run.err.contains(message), "{nested}: {} {}", run.code, run.err);
         assert_eq!(run.out, "", "{nested}");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) struct Row {
     pub(crate) slices: Vec<(u64, u64)>,
 }
 
-fn count(of: &Value, name: &str) -> usize {
-    usize::try_from(of[name].as_u64().unwrap()).unwrap()
+fn count(object: &Value, name: &str) -> usize {
+    usize::try_from(object[name].as_u64().unwrap()).unwrap()
 }
 
 /// All rows, by what docs/formats/report.md says of the columns.
@@ -38,7 +38,7 @@ pub(crate) fn rows_of(page: &Page) -> Vec<Row> {
     let names: Vec<String> = (0..count(profile, "names")).map(name).collect();
     let frames = count(profile, "frames");
     let back = columns.numbers(frames);
-    let own = columns.numbers(frames);
+    let frame_names = columns.numbers(frames);
     (0..frames).for_each(|_| assert!(columns.byte() <= 1));
     let all = count(profile, "rows");
     let numbers: [Vec<u64>; 11] = std::array::from_fn(|_| columns.numbers(all));
@@ -46,7 +46,7 @@ pub(crate) fn rows_of(page: &Page) -> Vec<Row> {
     let stack = |frame: u64| {
         let (mut at, mut stack) = (place(frame), Vec::new());
         while at > 0 {
-            stack.insert(0, names[place(own[at - 1])].as_str());
+            stack.insert(0, names[place(frame_names[at - 1])].as_str());
             at -= place(back[at - 1]);
         }
         stack.join(";")
@@ -111,7 +111,7 @@ fn rows_are_those_of_profile_and_add_up_to_cpu() {
     let mut with_vcpus = 0;
     for files in testkit::sampled(inputs(), 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let page = Page::of(&files);
+        let page = Page::run(&files);
         let (profile, cpu) = (json("profile", &files), json("cpu", &files));
         let vcpus = cpu["vcpus"].as_array().unwrap();
         assert_eq!(page.report["profile"].is_null(), vcpus.is_empty(), "{files:?}");
@@ -156,7 +156,7 @@ fn rows_are_those_of_profile_and_add_up_to_cpu() {
 fn rows_add_up_to_the_vcpus_time_in_any_slice() {
     for files in testkit::sampled(inputs(), 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let page = Page::of(&files);
+        let page = Page::run(&files);
         if page.report["profile"].is_null() {
             continue;
         }

@@ -46,7 +46,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    pub(crate) fn of(args: &[&str]) -> Self {
+    pub(crate) fn run(args: &[&str]) -> Self {
         let run = hyperscope(&[&["report"], args].concat());
         assert_eq!(run.code, 0, "{}", run.err);
         let report = element(&run.out, "hyperscope-report");
@@ -148,7 +148,7 @@ fn document(verb: &str, path: &str) -> Value {
 fn pages_hold_what_the_other_reports_say() {
     let schema = closed("report");
     for path in recordings() {
-        let page = Page::of(&["--full-paths", &path]);
+        let page = Page::run(&["--full-paths", &path]);
         let mut outer = page.report.clone();
         for inner in ["exits", "nested", "align", "path"] {
             if outer[inner].is_object() && inner != "exits" {
@@ -179,14 +179,14 @@ fn sum(exits: &Value, field: &str) -> u64 {
 #[test]
 fn however_few_spans_are_kept_states_last_as_long() {
     let path = "fixtures/x86-svm/nested.dat";
-    let (whole, few) = (Page::of(&[path]), Page::of(&["--spans", "2000", path]));
-    let (spans, states) = whole.states("vcpu");
-    assert_eq!(whole.report["timeline"]["merged_below_ns"], 0);
+    let (all, few) = (Page::run(&[path]), Page::run(&["--spans", "2000", path]));
+    let (spans, states) = all.states("vcpu");
+    assert_eq!(all.report["timeline"]["merged_below_ns"], 0);
     assert!(few.report["timeline"]["merged_below_ns"].as_u64().unwrap() > 0);
     assert_eq!(few.states("vcpu"), (spans, states.clone()));
-    let kept = few.report["timeline"]["lanes"].as_array().unwrap();
-    assert!(kept.iter().filter_map(|lane| lane["spans"].as_u64()).sum::<u64>() <= 2000);
-    assert!(few.text.len() < whole.text.len() / 4);
+    let lanes = few.report["timeline"]["lanes"].as_array().unwrap();
+    assert!(lanes.iter().filter_map(|lane| lane["spans"].as_u64()).sum::<u64>() <= 2000);
+    assert!(few.text.len() < all.text.len() / 4);
     let exits = document("exits", path);
     let user_ns = sum(&exits, "user_ns") + sum(&exits, "user_and_return_ns");
     assert_eq!(states["exit_user"], user_ns);
@@ -199,14 +199,14 @@ fn however_few_spans_are_kept_states_last_as_long() {
 #[test]
 fn the_timeline_adds_up_to_the_exits_with_a_guest_and_its_host() {
     let (host, guest) = ("fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat");
-    let page = Page::of(&[host, guest]);
+    let page = Page::run(&[host, guest]);
     let (_, states) = page.states("vcpu");
     let exits = document("exits", host);
-    let of = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
-    assert_eq!(of(&["exit_user"]), sum(&exits, "user_ns"));
-    assert_eq!(of(&["waiting", "preempted"]), sum(&exits, "off_cpu_runnable_ns"));
-    assert_eq!(of(&["halted", "blocked"]), sum(&exits, "off_cpu_blocked_ns"));
-    assert_eq!(of(&["halt_poll"]), sum(&exits, "halt_poll_ns"));
+    let total_ns = |names: &[&str]| names.iter().filter_map(|name| states.get(*name)).sum::<u64>();
+    assert_eq!(total_ns(&["exit_user"]), sum(&exits, "user_ns"));
+    assert_eq!(total_ns(&["waiting", "preempted"]), sum(&exits, "off_cpu_runnable_ns"));
+    assert_eq!(total_ns(&["halted", "blocked"]), sum(&exits, "off_cpu_blocked_ns"));
+    assert_eq!(total_ns(&["halt_poll"]), sum(&exits, "halt_poll_ns"));
     let lanes = page.report["timeline"]["lanes"].as_array().unwrap();
     let has = |kind: &str, machine: &str| {
         lanes.iter().any(|lane| lane["kind"] == kind && lane["machine"] == machine)
@@ -218,10 +218,10 @@ fn the_timeline_adds_up_to_the_exits_with_a_guest_and_its_host() {
 #[test]
 fn another_run_is_compared_as_diff_does() {
     let (before, after) = ("fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat");
-    let page = Page::of(&[after, "--full-paths", "--baseline", before]);
+    let page = Page::run(&[after, "--full-paths", "--baseline", before]);
     let diff = output_of(&["diff", "--format", "json", before, after]);
     assert_eq!(page.report["diff"], serde_json::from_str::<Value>(&diff).unwrap());
-    assert!(Page::of(&[after]).report["diff"].is_null());
+    assert!(Page::run(&[after]).report["diff"].is_null());
 }
 
 /// What a task waited for is that of `hyperscope critical`; its waits have lanes.
@@ -230,11 +230,11 @@ fn what_a_task_waited_for_is_as_critical_has_it() {
     let files = ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"];
     let args = [&["critical", "--task", "vm-148/init", "--format", "json"][..], &files].concat();
     let expected: Value = serde_json::from_str(&output_of(&args)).unwrap();
-    let page = Page::of(&[&files[..], &["--critical", "vm-148/init"]].concat());
+    let page = Page::run(&[&files[..], &["--critical", "vm-148/init"]].concat());
     check(&closed("report"), &page.report, "critical");
     let critical = &page.report["critical"];
     assert_eq!(critical["waited_ns"], expected["waited_ns"]);
-    let number = |of: &Value| of.as_u64().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
     let parts = critical["parts"].as_array().unwrap();
     for (part, expected) in parts.iter().zip(expected["parts"].as_array().unwrap()) {
         for same in ["machine", "thread", "state", "time_ns", "count"] {
@@ -260,7 +260,7 @@ fn what_a_task_waited_for_is_as_critical_has_it() {
             );
         }
     }
-    assert!(Page::of(&files).report["critical"].is_null());
+    assert!(Page::run(&files).report["critical"].is_null());
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn what_stands_out_is_said_in_words() {
         ("arm64", &["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"]),
         ("guest-alone", &["fixtures/arm64/A.guest.dat"]),
     ] {
-        let page = Page::of(files);
+        let page = Page::run(files);
         let mut lines = String::new();
         for finding in page.report["findings"].as_array().unwrap() {
             lines += &format!("{}: ", finding["weight"].as_str().unwrap());
@@ -294,7 +294,7 @@ fn findings_carry_all_advice_once() {
     let all = recordings().into_iter().map(|path| vec![path]).chain(several);
     for files in testkit::sampled(all, 2) {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let page = Page::of(&[&["--full-paths"][..], &files].concat());
+        let page = Page::run(&[&["--full-paths"][..], &files].concat());
         let mut shown = Vec::new();
         for finding in page.report["findings"].as_array().unwrap() {
             for advice in finding["advice"].as_array().unwrap() {
@@ -319,7 +319,7 @@ fn findings_carry_all_advice_once() {
 #[test]
 fn no_string_ends_its_element() {
     let evil = "</script><script>alert(1)</script><!--";
-    let page = Page::of(&["--title", evil, "fixtures/arm64/D.dat"]);
+    let page = Page::run(&["--title", evil, "fixtures/arm64/D.dat"]);
     assert_eq!(page.report["title"], evil);
     assert!(!page.text.contains("alert(1)</script>"));
     assert!(!element(&page.text, "hyperscope-report").contains(['<', '>', '&']));
@@ -333,7 +333,7 @@ fn a_page_goes_to_the_file_named() {
     assert_eq!((run.code, run.out.as_str()), (0, ""));
     assert!(run.err.contains("in a browser"), "{}", run.err);
     let written = std::fs::read_to_string(path).unwrap();
-    assert_eq!(written, Page::of(&["fixtures/arm64/D.dat"]).text);
+    assert_eq!(written, Page::run(&["fixtures/arm64/D.dat"]).text);
 }
 
 /// Of each exit in the lists of a page: its row, its VM's vCPU, and how long it took.
@@ -373,13 +373,13 @@ fn listed(page: &Page) -> HashMap<String, (u64, u64, u64)> {
 #[test]
 fn exits_one_by_one_add_up_to_the_rows() {
     for path in recordings() {
-        let page = Page::of(&["--full-paths", &path]);
+        let page = Page::run(&["--full-paths", &path]);
         let listed = listed(&page);
         let rows = page.report["exits"]["rows"].as_array().unwrap();
         assert_eq!(listed.len(), rows.len(), "{path}");
         for row in rows.iter().filter(|row| row["time_ns"].is_u64()) {
-            let of = |name: &str| row[name].as_u64().unwrap();
-            let expected = (of("count"), of("paired"), of("time_ns"));
+            let number = |name: &str| row[name].as_u64().unwrap();
+            let expected = (number("count"), number("paired"), number("time_ns"));
             assert_eq!(listed[&key(row)], expected, "{path}: {row}");
         }
     }
@@ -390,12 +390,12 @@ fn exits_one_by_one_add_up_to_the_rows() {
 #[test]
 fn a_page_fits_into_its_memory() {
     let file = "fixtures/x86-svm/nested.dat";
-    let (whole, small) = (Page::of(&[file]), Page::of(&[file, "--max-memory", "17M"]));
+    let (unlimited, small) = (Page::run(&[file]), Page::run(&[file, "--max-memory", "17M"]));
     assert!(small.report["timeline"]["spans"].as_u64().unwrap() > 600_000);
     assert_eq!(small.report["timeline"]["merged_below_ns"], 0);
     assert_eq!(small.report["each_exit"], serde_json::json!([]));
     for part in ["exits", "heat", "timeline", "cpu", "profile", "nested"] {
-        assert!(small.report[part] == whole.report[part], "{part} differs");
+        assert!(small.report[part] == unlimited.report[part], "{part} differs");
     }
-    assert_eq!(small.states("vcpu"), whole.states("vcpu"));
+    assert_eq!(small.states("vcpu"), unlimited.states("vcpu"));
 }

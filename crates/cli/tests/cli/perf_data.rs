@@ -64,7 +64,7 @@ fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
         let run = hyperscope(&[args, &[PERF]].concat());
         assert_eq!(run.code, 0, "{args:?}: {}", run.err);
     }
-    let whole = output_of(&["exits", PERF]);
+    let expected = output_of(&["exits", PERF]);
     let gzip = Command::new("gzip")
         .args(["-c", repository().join(PERF).to_str().unwrap()])
         .output()
@@ -72,7 +72,7 @@ fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
     fs::write(to("perf.data.gz"), gzip.stdout).unwrap();
     assert_eq!(
         output_of(&["exits", &to("perf.data.gz")]).replace(&to("perf.data.gz"), PERF),
-        whole
+        expected
     );
     let file = fs::File::open(repository().join(PERF)).unwrap();
     let piped = Command::new(env!("CARGO_BIN_EXE_hyperscope"))
@@ -83,7 +83,7 @@ fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
     let piped = String::from_utf8(piped.stdout).unwrap();
     assert_eq!(
         piped.lines().skip(1).collect::<Vec<_>>(),
-        whole.lines().skip(1).collect::<Vec<_>>()
+        expected.lines().skip(1).collect::<Vec<_>>()
     );
 }
 
@@ -146,11 +146,11 @@ fn what_is_missing_is_said() {
     let (data_at, data_len) = (584, 237_096);
     let mut killed = bytes[..data_at + data_len].to_vec();
     killed[48..56].fill(0);
-    let said = info(&killed);
-    assert!(said.contains("2,464") && said.contains("stopped before it wrote"), "{said}");
-    assert!(said.contains("formats of its tracepoints are missing"), "{said}");
-    let said = info(&bytes[..100_000]);
-    assert!(said.contains("ends before what its header says"), "{said}");
+    let text = info(&killed);
+    assert!(text.contains("2,464") && text.contains("stopped before it wrote"), "{text}");
+    assert!(text.contains("formats of its tracepoints are missing"), "{text}");
+    let text = info(&bytes[..100_000]);
+    assert!(text.contains("ends before what its header says"), "{text}");
     let run = hyperscope(&["info", path.to_str().unwrap()]);
     assert_eq!(run.code, 0);
     fs::write(&path, &bytes[..50]).unwrap();

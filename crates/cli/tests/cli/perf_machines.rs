@@ -191,10 +191,10 @@ fn events_are_printed_as_perf_prints_them() {
             return testkit::skip!("perf is not installed (apt install linux-perf)");
         };
         assert_eq!(of_perf.len(), lines.len(), "{of_perf:?}");
-        for (own, of_perf) in lines.iter().zip(&of_perf) {
-            let (name, said) = of_perf.split_once(": ").unwrap();
+        for (line, of_perf) in lines.iter().zip(&of_perf) {
+            let (name, text) = of_perf.split_once(": ").unwrap();
             let name = name.rsplit(':').next().unwrap();
-            assert!(own.contains(name) && own.contains(said.trim()), "{own:?} {of_perf:?}");
+            assert!(line.contains(name) && line.contains(text.trim()), "{line:?} {of_perf:?}");
         }
     });
 }

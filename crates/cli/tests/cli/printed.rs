@@ -21,8 +21,10 @@ fn hostile(folder: &Path) -> PathBuf {
     fs::create_dir(&folder).unwrap();
     write_raw_pages(HOST, &folder, |cpu| format!("cpu{cpu}"));
     let mut changed = 0;
-    for file in
-        fs::read_dir(&folder).unwrap().map(|one| one.unwrap().path()).filter(|one| one.is_file())
+    for file in fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
     {
         let mut bytes = fs::read(&file).unwrap();
         // The list has a line for each name.
@@ -33,7 +35,7 @@ fn hostile(folder: &Path) -> PathBuf {
             *HOSTILE
         };
         let found: Vec<usize> =
-            bytes.windows(15).enumerate().filter(|(_, at)| at == COMM).map(|one| one.0).collect();
+            bytes.windows(15).enumerate().filter(|(_, at)| at == COMM).map(|hit| hit.0).collect();
         changed += found.len();
         found.iter().for_each(|at| bytes[*at..at + 15].copy_from_slice(&name));
         fs::write(&file, bytes).unwrap();
@@ -45,7 +47,7 @@ fn hostile(folder: &Path) -> PathBuf {
 /// No character that a terminal obeys is in it; line breaks are those of its lines.
 #[track_caller]
 fn is_visible(text: &str) {
-    let bad = |one: char| one.is_control() && !"\n\t".contains(one) || one == '\u{202e}';
+    let bad = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
     let line = text.lines().find(|line| line.contains(bad));
     assert_eq!(line, None);
 }
@@ -74,8 +76,8 @@ fn no_name_in_a_recording_moves_a_terminals_cursor_or_adds_a_line() {
         is_visible(&run.err);
     }
     let lines = hyperscope(&["events", pages]).out;
-    let of = hyperscope(&["events", HOST]).out;
-    assert_eq!(lines.lines().count(), of.lines().count());
+    let original = hyperscope(&["events", HOST]).out;
+    assert_eq!(lines.lines().count(), original.lines().count());
     assert!(lines.contains("==> =a\\nb\\x1b[2J\\u{202e}c9!?:"), "{}", &lines[..2000]);
     let lines = hyperscope(&["events", "--numeric", pages]).out;
     assert!(lines.contains("next_comm==a\\nb\\x1b[2J\\u{202e}c9!?"), "{}", &lines[..2000]);
@@ -89,11 +91,11 @@ fn json_has_names_as_they_were_and_csv_starts_no_formula() {
     let name = str::from_utf8(HOSTILE).unwrap();
     let jsonl = hyperscope(&["events", "--format", "jsonl", "-e", "sched_switch", pages]).out;
     is_visible(&jsonl);
-    let is_it = |line: &str| {
+    let has_name = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
         line["fields"]["next_comm"] == name
     };
-    assert!(jsonl.lines().any(is_it));
+    assert!(jsonl.lines().any(has_name));
     let csv = hyperscope(&[
         "export",
         "--to",
@@ -106,8 +108,8 @@ fn json_has_names_as_they_were_and_csv_starts_no_formula() {
     ]);
     assert_eq!(csv.code, 0, "{}", csv.err);
     let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
-    let names: Vec<String> = reader.records().map(|one| one.unwrap()[7].to_owned()).collect();
-    assert!(names.contains(&format!("'{name}")) && !names.iter().any(|one| one.starts_with('=')));
+    let names: Vec<String> = reader.records().map(|record| record.unwrap()[7].to_owned()).collect();
+    assert!(names.contains(&format!("'{name}")) && !names.iter().any(|cell| cell.starts_with('=')));
 }
 
 #[test]

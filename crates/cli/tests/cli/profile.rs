@@ -32,9 +32,9 @@ pub(crate) fn inputs() -> Vec<Vec<String>> {
 }
 
 /// What a time is called where it counts nanoseconds, and where it doesn't.
-pub(crate) fn amount(of: &Value, name: &str) -> u64 {
-    let in_ns = of[format!("{name}_ns")].as_u64();
-    in_ns.or_else(|| of[format!("{name}_cycles")].as_u64()).unwrap()
+pub(crate) fn amount(row: &Value, name: &str) -> u64 {
+    let in_ns = row[format!("{name}_ns")].as_u64();
+    in_ns.or_else(|| row[format!("{name}_cycles")].as_u64()).unwrap()
 }
 
 /// Times by VM and vCPU.
@@ -139,7 +139,7 @@ fn a_guests_own_recording_names_its_functions_and_threads() {
         .filter_map(|row| row["comm"].as_str().map(str::to_owned))
         .collect();
     for comm in ["dd", "sleep", "init"] {
-        assert!(comms.iter().any(|one| one == comm), "{comm}");
+        assert!(comms.iter().any(|name| name == comm), "{comm}");
     }
 }
 
@@ -217,7 +217,7 @@ fn profiles_for_other_tools_add_up() {
     assert_eq!(profiles.len(), vcpus.len());
     for (sampled, vcpu) in profiles.iter().zip(vcpus) {
         let weights = sampled["weights"].as_array().unwrap();
-        let sum: u64 = weights.iter().map(|one| one.as_u64().unwrap()).sum();
+        let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
         assert_eq!((sum, sampled["endValue"].as_u64()), (amount(vcpu, "time"), Some(sum)));
         let samples = sampled["samples"].as_array().unwrap();
         assert_eq!(samples.len(), weights.len());
@@ -254,14 +254,14 @@ fn tables_and_csv_are_as_expected() {
         output_of(&["profile", "--format", "csv", "--by", "state", "fixtures/x86-vmx/smp.dat"]);
     let first: String = csv.split_inclusive('\n').take(6).collect();
     assert_golden("x86-vmx-smp.profile.csv", &first);
-    let whole: u64 = csv
+    let total_ns: u64 = csv
         .lines()
         .skip(1)
         .map(|line| line.split(',').nth(7).unwrap().parse::<u64>().unwrap())
         .sum();
     let profile = json("profile", &["fixtures/x86-vmx/smp.dat"]);
     let vcpus = profile["vcpus"].as_array().unwrap();
-    assert_eq!(whole, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>());
+    assert_eq!(total_ns, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>());
 }
 
 /// Code of guests' programs is told apart by its addresses, which exits have; tables put those together that have little
@@ -308,10 +308,10 @@ fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
         }
         times
     };
-    let (own, inner) = (seen(1), seen(2));
-    assert!(own.len() > 20 && !inner.is_empty(), "{own:?} {inner:?}");
-    let begin = own.keys().next().unwrap() - 1;
-    let symbols = own.keys().map(|address| format!("{address:016x} t fn_{address:x}\n"));
+    let (outer, inner) = (seen(1), seen(2));
+    assert!(outer.len() > 20 && !inner.is_empty(), "{outer:?} {inner:?}");
+    let begin = outer.keys().next().unwrap() - 1;
+    let symbols = outer.keys().map(|address| format!("{address:016x} t fn_{address:x}\n"));
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("kallsyms");
     fs::write(&list, format!("{begin:016x} T _stext\n{}", symbols.collect::<String>())).unwrap();
@@ -327,7 +327,7 @@ fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
             }
         }
         let expected: BTreeMap<String, u64> =
-            own.iter().map(|(address, ns)| (format!("fn_{address:x}"), *ns)).collect();
+            outer.iter().map(|(address, ns)| (format!("fn_{address:x}"), *ns)).collect();
         assert_eq!(times, expected);
     }
     let unknown = hyperscope(&["profile", "--guest-kallsyms", &format!("web={list}"), path]);

@@ -60,7 +60,7 @@ fn one_function_is_shown_in_the_order_of_its_code() {
     assert_eq!(run.code, 0, "{}", run.err);
     let mut rows = csv::Reader::from_reader(run.out.as_bytes());
     let headers = rows.headers().unwrap().clone();
-    let place = |name: &str| headers.iter().position(|one| one == name).unwrap();
+    let place = |name: &str| headers.iter().position(|header| header == name).unwrap();
     let (function, offset) = (place("function"), place("offset"));
     let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
     assert!(!rows.is_empty() && rows.iter().all(|row| row[function].contains("idle")));
@@ -127,8 +127,8 @@ fn those_before_an_instruction_that_was_sampled_are_shown_where_asked_for() {
         return testkit::skip!("gcc, objdump or perf are missing, or perf can't record here");
     };
     let table = |more: &[&str]| {
-        let of = ["profile", "--by", "instruction", "--symbol", "spun", "--top", "0"];
-        let run = hyperscope(&[&of[..], more, &[&samples]].concat());
+        let args = ["profile", "--by", "instruction", "--symbol", "spun", "--top", "0"];
+        let run = hyperscope(&[&args[..], more, &[&samples]].concat());
         assert_eq!(run.code, 0, "{}", run.err);
         listed(&run.out)
     };
@@ -136,7 +136,7 @@ fn those_before_an_instruction_that_was_sampled_are_shown_where_asked_for() {
     assert!(!sampled.is_empty() && sampled.values().all(|samples| *samples > 0), "{sampled:?}");
     let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
     for (offset, samples) in &sampled {
-        let at = expected.iter().position(|one| one == offset).unwrap();
+        let at = expected.iter().position(|candidate| candidate == offset).unwrap();
         for before in &expected[at.saturating_sub(CONTEXT)..at] {
             wanted.entry(*before).or_insert(0);
         }

@@ -113,22 +113,22 @@ fn reports_of_a_range_are_those_of_a_file_cut_to_it() {
             ("profile", "vcpus"),
             ("path", "paths"),
         ] {
-            let whole = hyperscope(&[verb, "--format", "json", cut]);
-            if whole.code != 0 {
+            let cut_run = hyperscope(&[verb, "--format", "json", cut]);
+            if cut_run.code != 0 {
                 continue;
             }
-            let whole = document(&whole.out.replace(cut, path))[table].clone();
+            let expected = document(&cut_run.out.replace(cut, path))[table].clone();
             let args = [verb, "--format", "json", path, "--from", &from, "--to", &to];
             let run = hyperscope(&args);
             if run.code == 2 {
                 assert!(run.err.contains("nothing of it lies in this range"), "{}", run.err);
-                assert_eq!(whole, Value::Array(Vec::new()), "{verb} {path} {from} {to}");
+                assert_eq!(expected, Value::Array(Vec::new()), "{verb} {path} {from} {to}");
                 continue;
             }
             assert_eq!(run.code, 0, "{args:?}: {}", run.err);
             let part = document(&run.out);
-            assert_eq!(part[table], whole, "{verb} {path} {from} {to}");
-            *compared.entry(verb).or_insert(0) += whole.as_array().unwrap().len();
+            assert_eq!(part[table], expected, "{verb} {path} {from} {to}");
+            *compared.entry(verb).or_insert(0) += expected.as_array().unwrap().len();
         }
     }
     assert!(compared["exits"] > 50 && compared["cpu"] > 5, "{compared:?}");
@@ -198,9 +198,9 @@ fn all_verbs_that_read_recordings_take_a_range() {
         &["diff", host, "fixtures/x86-vmx/smp.dat"],
     ];
     for line in lines {
-        let whole = hyperscope(line);
+        let full = hyperscope(line);
         let part = hyperscope(&[line, &["--from", "+0.1", "--to", "+0.6"]].concat());
-        assert!(part.code == 0 || whole.code != 0, "{line:?}: {}", part.err);
+        assert!(part.code == 0 || full.code != 0, "{line:?}: {}", part.err);
         let unknown = hyperscope(&[line, &["--from", "soon"]].concat());
         assert!(unknown.code == 2 && unknown.err.contains("+1.5"), "{line:?}: {}", unknown.err);
         let empty = hyperscope(&[line, &["--from", "+2", "--to", "+1"]].concat());

@@ -40,7 +40,7 @@ fn part_of(recording: &str, command: &str, folder: &Path) -> PathBuf {
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
     });
     let has = |name: &&str| {
-        all.iter().any(|one| one.split_once(':').is_some_and(|(a, b)| a == *name || b == *name))
+        all.iter().any(|event| event.split_once(':').is_some_and(|(a, b)| a == *name || b == *name))
     };
     let events: Vec<&str> = named.filter(has).flat_map(|name| ["-e", name]).collect();
     assert!(events.len() >= 4, "{command}: {events:?}");
@@ -61,13 +61,13 @@ struct Answers {
 }
 
 impl Answers {
-    fn of(paths: &[&str]) -> Self {
-        let of = |verb| json(&[&[verb], paths].concat());
+    fn read(paths: &[&str]) -> Self {
+        let report = |verb| json(&[&[verb], paths].concat());
         let rows = |document: &Value, name: &str| document[name].as_array().unwrap().clone();
-        let mut exits = rows(&of("exits"), "rows");
+        let mut exits = rows(&report("exits"), "rows");
         exits.retain(|row| row["paired"] != 0);
-        let (paths, irqs) = (rows(&of("path"), "paths"), rows(&of("irqs"), "handlers"));
-        Self { exits, cpu: of("cpu"), paths, irqs }
+        let (paths, irqs) = (rows(&report("path"), "paths"), rows(&report("irqs"), "handlers"));
+        Self { exits, cpu: report("cpu"), paths, irqs }
     }
 
     fn exits_have(&self, field: &str) -> bool {
@@ -123,8 +123,8 @@ fn each_kind_of_recording_says_what_the_page_says() {
         let from = if kind == "+ irq" { WITH_IRQ } else { HOST };
         let part = |command| part_of(from, command, folder.path()).to_str().unwrap().to_owned();
         let answers = match (kind.as_str(), &commands[kind]) {
-            ("+ guest", _) => Answers::of(&[HOST, GUEST]),
-            (_, command) => Answers::of(&[&part(command)]),
+            ("+ guest", _) => Answers::read(&[HOST, GUEST]),
+            (_, command) => Answers::read(&[&part(command)]),
         };
         for claim in &claims[1..] {
             let field = claim[1].replace('`', "");

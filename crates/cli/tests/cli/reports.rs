@@ -51,8 +51,8 @@ fn rows_past_the_top_are_added_up() {
     let all = |table: &str| -> Vec<String> {
         table.lines().filter(|line| line.starts_with("all ")).map(squeezed).collect()
     };
-    let whole = output_of(&["exits", "--by", "reason,gpa", path]);
-    assert_eq!(all(&table), all(&whole), "the sums are those of all rows");
+    let full_table = output_of(&["exits", "--by", "reason,gpa", path]);
+    assert_eq!(all(&table), all(&full_table), "the sums are those of all rows");
     // JSON is for programs, which cut for themselves.
     let json = ["exits", "--by", "reason,gpa", "--format", "json", path];
     assert_eq!(output_of(&json), output_of(&[&json[..], &["--top", "3"]].concat()));

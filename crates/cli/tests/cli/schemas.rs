@@ -98,9 +98,9 @@ fn documents_say_which_part_was_read() {
             assert_eq!(run.code, 0, "{line:?} {more:?}: {}", run.err);
             serde_json::from_str(&run.out).unwrap()
         };
-        let whole = run(&[]);
-        check(&validator, &whole, &format!("{line:?}"));
-        assert_eq!(whole.get("part"), None, "{line:?}");
+        let full = run(&[]);
+        check(&validator, &full, &format!("{line:?}"));
+        assert_eq!(full.get("part"), None, "{line:?}");
         let part = run(&["--from", "+0.1", "--to", "+0.6"]);
         check(&validator, &part, &format!("{line:?} in part"));
         let ranges = part["part"]["ranges"].as_array().unwrap();
@@ -198,8 +198,8 @@ fn measured_tracers_keep_their_schema() {
     for row in report["tracers"].as_array().unwrap() {
         let parts = row["parts"].as_array().unwrap().iter();
         let sum: f64 = parts.map(|part| part["event_ns"]["mean"].as_f64().unwrap()).sum();
-        let whole = row["event_ns"]["mean"].as_f64().unwrap();
-        assert!((sum - whole).abs() < 1e-6 * whole.abs(), "{row:#}");
+        let mean = row["event_ns"]["mean"].as_f64().unwrap();
+        assert!((sum - mean).abs() < 1e-6 * mean.abs(), "{row:#}");
     }
 }
 

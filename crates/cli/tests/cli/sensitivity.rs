@@ -12,10 +12,10 @@ fn wrong_arguments_are_said_before_anything_is_touched() {
         (&["--vm", "web", "--reason", "hlt", "--delays", "0"], "longer than 0"),
         (&["--vm", "web", "--reason", "hlt", "--for", "0s"], "longer than 0"),
     ];
-    for (arguments, said) in wrong {
+    for (arguments, message) in wrong {
         let run = hyperscope(&[&["sensitivity"][..], arguments].concat());
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(run.err.contains(said), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains(message), "{arguments:?}: {}", run.err);
     }
 }
 

@@ -20,7 +20,7 @@ struct Served {
 }
 
 impl Served {
-    fn of(args: &[&str]) -> Self {
+    fn start(args: &[&str]) -> Self {
         let mut child = command()
             .args(["report", "--serve"])
             .args(args)
@@ -79,8 +79,8 @@ fn printed(from_ns: u64, to_ns: u64) -> Vec<Value> {
 
 #[test]
 fn a_served_page_is_the_page_and_answers_with_the_events_that_are_printed() {
-    let served = Served::of(&FILES);
-    let (page, written) = (served.page(), Page::of(&FILES));
+    let served = Served::start(&FILES);
+    let (page, written) = (served.page(), Page::run(&FILES));
     assert_eq!((&page.report["served"], &written.report["served"]), (&true.into(), &false.into()));
     for part in ["exits", "timeline", "findings", "origin", "path"] {
         assert!(page.report[part] == written.report[part], "{part} differs");
@@ -140,10 +140,10 @@ fn spans(page: &Page, timeline: &Value, lane: &Value) -> Vec<(u64, u64, u8, Stri
 #[test]
 fn lanes_of_a_interval_are_those_of_a_page_that_keeps_all() {
     let files = ["fixtures/x86-svm/host-guest.dat"];
-    let served = Served::of(&[&["--spans", "2000"], &files[..]].concat());
-    let whole = Page::of(&files);
+    let served = Served::start(&[&["--spans", "2000"], &files[..]].concat());
+    let full_page = Page::run(&files);
     assert!(served.page().report["timeline"]["merged_below_ns"].as_u64().unwrap() > 0);
-    assert_eq!(whole.report["timeline"]["merged_below_ns"], 0);
+    assert_eq!(full_page.report["timeline"]["merged_below_ns"], 0);
     let (from, to) = (3_000_000_000u64, 4_000_000_000u64);
     let (status, text) = served.get(&format!("lanes?from={from}&to={to}"));
     assert_eq!(status, "200", "{text}");
@@ -152,15 +152,15 @@ fn lanes_of_a_interval_are_those_of_a_page_that_keeps_all() {
     let timeline = &part.report["timeline"];
     assert_eq!(timeline["merged_below_ns"], 0);
     let mut compared = 0;
-    for lane in whole.report["timeline"]["lanes"].as_array().unwrap() {
-        let is_same = |one: &&Value| {
-            ["machine", "kind", "name", "vm", "depth"].iter().all(|name| one[name] == lane[name])
+    for lane in full_page.report["timeline"]["lanes"].as_array().unwrap() {
+        let is_same = |other: &&Value| {
+            ["machine", "kind", "name", "vm", "depth"].iter().all(|name| other[name] == lane[name])
         };
         let within = |all: Vec<(u64, u64, u8, String)>| {
-            let inside = |one: &(u64, u64, u8, String)| from <= one.0 && one.1 <= to;
+            let inside = |span: &(u64, u64, u8, String)| from <= span.0 && span.1 <= to;
             all.into_iter().filter(inside).collect::<Vec<_>>()
         };
-        let expected = within(spans(&whole, &whole.report["timeline"], lane));
+        let expected = within(spans(&full_page, &full_page.report["timeline"], lane));
         let found = timeline["lanes"].as_array().unwrap().iter().find(is_same);
         let found = found.map_or_else(Vec::new, |lane| within(spans(&part, timeline, lane)));
         assert_eq!(found, expected, "{}", lane["name"]);
@@ -171,7 +171,7 @@ fn lanes_of_a_interval_are_those_of_a_page_that_keeps_all() {
 
 #[test]
 fn only_the_page_is_answered() {
-    let served = Served::of(&["fixtures/arm64/D.dat"]);
+    let served = Served::start(&["fixtures/arm64/D.dat"]);
     for (name, status) in [
         ("events?from=5", "400"),
         ("events?from=9&to=5", "400"),

@@ -114,7 +114,7 @@ fn a_stack_has_as_many_frames_as_its_record() {
     let path = input("raw-kernel-stack");
     let lines = output_of(&["events", &path]);
     let frames: Vec<&str> =
-        lines.lines().filter_map(|line| line.split_once("=> ")).map(|one| one.1).collect();
+        lines.lines().filter_map(|line| line.split_once("=> ")).map(|pair| pair.1).collect();
     assert_eq!(frames, ["alpha", "beta", "0xffffffff81000340"]);
     let event: Value =
         serde_json::from_str(&output_of(&["events", "--format", "jsonl", &path])).unwrap();

@@ -36,9 +36,9 @@ fn cost_is_what_ran_and_shares_are_of_the_cost_of_exits_that_do_not_wait() {
             known += 1;
         }
         let working = || rows.iter().filter(|row| row["waiting"] == false);
-        let whole: u64 = working().map(|row| ns(row, "cost")).sum();
-        for row in working().filter(|row| is_known(row, "cost") && whole > 0) {
-            let share = ns(row, "cost") as f64 / whole as f64;
+        let total: u64 = working().map(|row| ns(row, "cost")).sum();
+        for row in working().filter(|row| is_known(row, "cost") && total > 0) {
+            let share = ns(row, "cost") as f64 / total as f64;
             assert!((row["cost_share"].as_f64().unwrap() - share).abs() < 1e-9, "{path}: {row:#}");
         }
         let waiting = rows.iter().filter(|row| row["waiting"] == true);
@@ -105,8 +105,8 @@ fn several_vms_have_their_rows_together_and_a_sum_each() {
         for vm in &vms[..3] {
             let last = rows.iter().rfind(|row| row[0] == **vm).unwrap();
             assert_eq!(last[1], "all", "{table}");
-            let own = exits.iter().filter(|row| row["vm"] == **vm && row["waiting"] == false);
-            let counted: u64 = own.map(|row| row["count"].as_u64().unwrap()).sum();
+            let of_vm = exits.iter().filter(|row| row["vm"] == **vm && row["waiting"] == false);
+            let counted: u64 = of_vm.map(|row| row["count"].as_u64().unwrap()).sum();
             assert_eq!(number(&last[2]), counted, "{vm}: {table}");
             all += counted;
         }
@@ -163,7 +163,7 @@ fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
         compared += 1;
     }
     assert!(compared >= 12, "{compared}");
-    let page = Page::of(&[&["fixtures/arm64/D.dat"][..], &range].concat());
+    let page = Page::run(&[&["fixtures/arm64/D.dat"][..], &range].concat());
     assert_eq!(page.report["title"], "D.dat (+0.3 to +0.9 s)");
 }
 
@@ -171,7 +171,7 @@ fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
 fn sums_are_the_same(path: &str, range: &[&str]) -> usize {
     let exits = part_of(&["exits", "--format", "json"], path, range)["rows"].clone();
     let cpu = part_of(&["cpu", "--format", "json"], path, range);
-    let page = Page::of(&[&["--full-paths", path], range].concat());
+    let page = Page::run(&[&["--full-paths", path], range].concat());
     assert_eq!(page.report["exits"]["rows"], exits, "{path} {range:?}");
     for table in ["vms", "vcpus", "cpus"] {
         assert_eq!(page.report["cpu"][table], cpu[table], "{path} {range:?}: {table}");

@@ -129,16 +129,16 @@ fn of_table(table: &TableFile) -> BTreeMap<Group, Sums> {
         }
         return groups;
     }
-    let one = |is: &dyn Fn(usize) -> bool| -> Vec<Option<i64>> {
+    let ones_where = |is: &dyn Fn(usize) -> bool| -> Vec<Option<i64>> {
         (0..vms.len()).map(|row| Some(i64::from(is(row)))).collect()
     };
-    sum("count", &one(&|_| true));
+    sum("count", &ones_where(&|_| true));
     let (states, handled) = (table.texts("state"), table.texts("handled"));
-    sum("paired", &one(&|row| states[row].as_deref() == Some("paired")));
+    sum("paired", &ones_where(&|row| states[row].as_deref() == Some("paired")));
     let unknown = table.flags("poll_unknown");
-    sum("polled_in_kernel", &one(&|row| unknown[row] == Some(true)));
+    sum("polled_in_kernel", &ones_where(&|row| unknown[row] == Some(true)));
     for by in ["kernel", "user", "l1"] {
-        sum(by_name(by), &one(&|row| handled[row].as_deref() == Some(by)));
+        sum(by_name(by), &ones_where(&|row| handled[row].as_deref() == Some(by)));
     }
     groups
 }
@@ -152,15 +152,15 @@ fn assert_sums(path: &str, what: &str, table: BTreeMap<Group, Sums>) {
         "{path} {what}"
     );
     for (group, expected) in &report {
-        let mut own = table[group].clone();
+        let mut actual = table[group].clone();
         let mut expected = expected.clone();
         // The report's cost has polling in it that it can't tell apart for the whole group.
-        let polled = own.remove("halt_poll_ns").unwrap_or(0);
-        if expected.remove("polled_in_kernel") == Some(1) && own["polled_in_kernel"] > 0 {
-            *own.get_mut("cost_ns").unwrap() += if expected["cost_ns"] > 0 { polled } else { 0 };
+        let polled = actual.remove("halt_poll_ns").unwrap_or(0);
+        if expected.remove("polled_in_kernel") == Some(1) && actual["polled_in_kernel"] > 0 {
+            *actual.get_mut("cost_ns").unwrap() += if expected["cost_ns"] > 0 { polled } else { 0 };
         }
-        own.remove("polled_in_kernel");
-        assert_eq!(own, expected, "{path} {what} {group:?}");
+        actual.remove("polled_in_kernel");
+        assert_eq!(actual, expected, "{path} {what} {group:?}");
     }
 }
 
@@ -210,14 +210,14 @@ fn percentiles_by_histograms_are_those_of_the_report() {
                     seen += **n;
                     seen >= rank
                 });
-                let own = upper_ends[*bucket.unwrap().0 as usize].unwrap() as u64;
+                let upper_end = upper_ends[*bucket.unwrap().0 as usize].unwrap() as u64;
                 let (reported, max) = (row[key].as_u64().unwrap(), row["max_ns"].as_u64().unwrap());
                 if paired > 4096 {
-                    assert_eq!(own.min(max), reported, "{path} {group:?} {key}");
+                    assert_eq!(upper_end.min(max), reported, "{path} {group:?} {key}");
                     by_bucket += 1;
                 } else {
                     assert!(
-                        own >= reported && own - reported <= reported / 256,
+                        upper_end >= reported && upper_end - reported <= reported / 256,
                         "{path} {group:?}"
                     );
                     by_value += 1;
@@ -252,8 +252,8 @@ fn sums_over_states_are_those_of_cpu() {
         let by_vm = sums(&rows, &["vm", "level", "state", "reason"], "dur_ns");
         let rollup = TableFile::open(out, "state_rollup");
         assert_eq!(sums(&rollup, &["vm", "level", "state", "reason"], "time_ns"), by_vm, "{path}");
-        let begun: u64 = sums(&rollup, &["vm"], "begun").values().sum();
-        assert!(begun <= rows.len() as u64, "{path}");
+        let starts: u64 = sums(&rollup, &["vm"], "begun").values().sum();
+        assert!(starts <= rows.len() as u64, "{path}");
     }
     assert!(states > 100_000, "{states}");
 }
@@ -278,21 +278,21 @@ fn sums_of_nested_exits_are_those_of_nested() {
         let table = TableFile::open(out, "nested_rollup");
         let by = ["vm", "reason", "ancillary_reason"];
         let [exits, reflected] = ["exits", "reflected"].map(|column| sums(&table, &by, column));
-        let mut own = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         let mut own_reflected = BTreeMap::new();
         for row in report["rows"].as_array().unwrap() {
             let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
             let key = |more: String| vec![text(row, "vm"), text(row, "reason"), more];
-            *own.entry(key(String::new())).or_insert(0) += row["count"].as_u64().unwrap();
+            *counts.entry(key(String::new())).or_insert(0) += row["count"].as_u64().unwrap();
             *own_reflected.entry(key(String::new())).or_insert(0) +=
                 row["reflected"].as_u64().unwrap();
-            for one in row["ancillary"].as_array().unwrap() {
-                let count = one["count"].as_u64().unwrap();
-                *own.entry(key(text(one, "reason"))).or_insert(0) += count;
+            for ancillary in row["ancillary"].as_array().unwrap() {
+                let count = ancillary["count"].as_u64().unwrap();
+                *counts.entry(key(text(ancillary, "reason"))).or_insert(0) += count;
             }
         }
         own_reflected.retain(|_, sum| *sum > 0);
-        assert_eq!((exits, reflected), (own, own_reflected), "{path}");
+        assert_eq!((exits, reflected), (counts, own_reflected), "{path}");
         let times = sums(&table, &["vm"], "time_ns");
         let all: u64 = report["rows"]
             .as_array()
@@ -338,8 +338,8 @@ fn the_same_recording_makes_the_same_bytes() {
     let mut names = Vec::new();
     for entry in fs::read_dir(at("one")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let [one, two] = ["one", "two"].map(|side| fs::read(at(side).join(&name)).unwrap());
-        assert!(one == two, "{name}");
+        let [first, two] = ["one", "two"].map(|side| fs::read(at(side).join(&name)).unwrap());
+        assert!(first == two, "{name}");
         names.push(name);
     }
     assert_eq!(names.len(), 18, "{names:?}");

@@ -49,9 +49,9 @@ pub(crate) fn hyperscope(args: &[&str]) -> Run {
         return run(args);
     }
     let key = args.iter().map(|&arg| arg.to_owned()).collect();
-    let kept = Arc::clone(KEPT.lock().entry(key).or_default());
+    let cell = Arc::clone(KEPT.lock().entry(key).or_default());
     let mut too_long = None;
-    let shared = kept.get_or_init(|| {
+    let shared = cell.get_or_init(|| {
         let run = run(args);
         if run.out.len() + run.err.len() <= MAX_KEPT_BYTES {
             return Some(run);

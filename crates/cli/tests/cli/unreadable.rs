@@ -98,14 +98,14 @@ fn is_refused(name: &str, verb: &[&str], out: &Path, run: &Run) -> bool {
 
 /// Whether what is left is shown, and what is missing is said in words.
 fn is_read(verb: &[&str], run: &Run, shows_cut: bool) -> bool {
-    let said = format!("{}{}", run.out, run.err);
+    let output = format!("{}{}", run.out, run.err);
     let words = ["cut short", "could not be read", "lost", "missing"];
     // What these ask for may be in no sound recording either; some is of another architecture.
     let asks_for_more = ["hypertrace", "critical", "diff"].contains(verb.first().unwrap())
         || verb.contains(&"--baseline");
     match run.code {
-        0 => !shows_cut || words.iter().any(|word| said.contains(word)),
-        code => asks_for_more && [1, 2].contains(&code) && !said.contains("panicked"),
+        0 => !shows_cut || words.iter().any(|word| output.contains(word)),
+        code => asks_for_more && [1, 2].contains(&code) && !output.contains("panicked"),
     }
 }
 
@@ -145,8 +145,8 @@ fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
 fn a_recording_that_is_cut_says_how_much_of_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("third.dat");
-    let whole = fs::read(repository().join("fixtures/x86-svm/host-guest.dat")).unwrap();
-    fs::write(&path, &whole[..200_000]).unwrap();
+    let bytes = fs::read(repository().join("fixtures/x86-svm/host-guest.dat")).unwrap();
+    fs::write(&path, &bytes[..200_000]).unwrap();
     let run = hyperscope(&["exits", path.to_str().unwrap()]);
     let sentence = "third.dat: cut short: 200,000 of at least 909,441 bytes; copy it again";
     assert!(run.code == 1 && run.err.contains(sentence), "{}", run.err);

@@ -26,7 +26,8 @@ fn queues_are_as_counted_in_the_printed_text() {
     let expected = queues(&truth);
     assert_eq!((queues(&report).len(), expected.len()), (8, 8));
     for queue in expected {
-        let found = queues(&report).iter().find(|one| one["vq"] == queue["vq"]).unwrap();
+        let found =
+            queues(&report).iter().find(|candidate| candidate["vq"] == queue["vq"]).unwrap();
         for name in ["device", "queue", "buffers", "out_buffers", "in_buffers", "taken", "timed"] {
             assert_eq!(found[name], queue[name], "{name} of {queue}");
         }
@@ -46,7 +47,7 @@ fn queues_are_as_counted_in_the_printed_text() {
         }
     }
     // What the program did: 500 blocks of 4 KiB, each with a head of 16 bytes and a byte of status.
-    let disk = queues(&report).iter().find(|one| one["queue"] == "req.0").unwrap();
+    let disk = queues(&report).iter().find(|queue| queue["queue"] == "req.0").unwrap();
     assert_eq!((&disk["buffers"], &disk["kicks"]), (&500.into(), &500.into()));
     assert_eq!(disk["out_bytes"], 500 * (4096 + 16));
     assert_eq!((&disk["in_bytes"], &disk["depth_max"]), (&500.into(), &1.into()));
@@ -58,15 +59,15 @@ fn parts_of_a_recording_add_up() {
     let middle = format!("+{:.9}", span / 2.0);
     let count = |args: &[&str], name: &str| -> u64 {
         let report = json(&[args, &[GUEST]].concat());
-        queues(&report).iter().map(|one| one[name].as_u64().unwrap()).sum()
+        queues(&report).iter().map(|queue| queue[name].as_u64().unwrap()).sum()
     };
     for name in ["buffers", "taken", "interrupts"] {
         let (first, second) = (count(&["--to", &middle], name), count(&["--from", &middle], name));
-        let whole = count(&[], name);
+        let total = count(&[], name);
         // A call may lie in one part, and its return in the other.
         assert!(
-            first > 0 && second > 0 && (whole - first - second) <= 1,
-            "{first} {second} {whole}"
+            first > 0 && second > 0 && (total - first - second) <= 1,
+            "{first} {second} {total}"
         );
     }
 }

@@ -37,7 +37,7 @@ fn every_verb_takes_the_given_name_of_a_vm() {
         let named = [args, &["--name", "vm-119=web"], files].concat();
         let run = hyperscope(&named);
         assert_eq!(run.code, 0, "{args:?}: {}", run.err);
-        let (out, plain) = (run.out, args.iter().map(|one| one.replace("web", "vm-119")));
+        let (out, plain) = (run.out, args.iter().map(|arg| arg.replace("web", "vm-119")));
         assert!(!out.contains("vm-119"), "{args:?}: {out}");
         let plain: Vec<String> = plain.chain(files.iter().map(|&file| file.to_owned())).collect();
         let plain = hyperscope(&plain.iter().map(String::as_str).collect::<Vec<_>>()).out;

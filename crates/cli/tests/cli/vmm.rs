@@ -148,11 +148,11 @@ fn addresses_have_the_names_of_the_guests_devices() {
             { "name": "virtio3", "called": "vda", "memory": [[0xd000_0000_u32, 0xd000_01ff_u32]], "ports": [] },
             { "name": "virtio4", "called": null, "memory": [], "ports": [[0x4840, 0x485f]] },
         ]);
-        let said = serde_json::json!({ "recorded": {
+        let document = serde_json::json!({ "recorded": {
             "vms": [{ "pid": 98, "vcpus": [vcpu] }],
             "guests": [{ "name": "web", "pid": pid, "devices": devices }],
         } });
-        std::fs::write(folder.path().join("session.json"), said.to_string()).unwrap();
+        std::fs::write(folder.path().join("session.json"), document.to_string()).unwrap();
         let host = folder.path().join("host.dat");
         let host = host.to_str().unwrap();
         (json("vmm", host), output_of(&["vmm", host]))

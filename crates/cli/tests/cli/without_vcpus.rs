@@ -26,19 +26,19 @@ fn reads(blocks: u32) -> String {
 fn is_recorded(file: &Path, event: &[&str], script: &str) -> bool {
     let mut perf = Command::new("perf");
     perf.args(["record", "-q"]).args(event).arg("-o").arg(file).args(["--", "sh", "-c", script]);
-    perf.output().is_ok_and(|one| one.status.success())
+    perf.output().is_ok_and(|output| output.status.success())
 }
 
 /// Samples and periods by name, as `perf script` prints them; a thread has the name that it had at last.
 fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
     let perf = Command::new("perf").args(["script", "-i", file, "-F", "comm,tid,period"]).output();
-    let text = perf.ok().filter(|one| one.status.success())?.stdout;
+    let text = perf.ok().filter(|output| output.status.success())?.stdout;
     let mut threads: BTreeMap<u32, (String, u64, u64)> = BTreeMap::new();
     for line in String::from_utf8(text).unwrap().lines() {
         let (rest, period) = line.trim().rsplit_once(char::is_whitespace).unwrap();
         let (comm, thread) = rest.trim().rsplit_once(char::is_whitespace).unwrap();
-        let of = threads.entry(thread.parse().unwrap()).or_default();
-        *of = (comm.trim().to_owned(), of.1 + 1, of.2 + period.parse::<u64>().unwrap());
+        let entry = threads.entry(thread.parse().unwrap()).or_default();
+        *entry = (comm.trim().to_owned(), entry.1 + 1, entry.2 + period.parse::<u64>().unwrap());
     }
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (comm, samples, period) in threads.into_values() {
@@ -145,20 +145,20 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
         rows(&part).iter().map(|row| amount(row, "time")).sum()
     };
     let (first, rest) = (ends(&["--to", "+0.05"]), ends(&["--from", "+0.05"]));
-    let whole: u64 = by_us.values().map(|(_, ns)| ns).sum();
-    assert!(first > 0 && rest > 0 && first + rest == whole, "{first} {rest} {whole}");
+    let total_ns: u64 = by_us.values().map(|(_, ns)| ns).sum();
+    assert!(first > 0 && rest > 0 && first + rest == total_ns, "{first} {rest} {total_ns}");
     // Its other outputs have the same sum.
     let folded = output_of(&["profile", "--folded", "/dev/stdout", "-o", "/dev/null", file]);
     let sum = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
-    assert_eq!(folded.lines().map(sum).sum::<u64>(), whole);
+    assert_eq!(folded.lines().map(sum).sum::<u64>(), total_ns);
     assert!(folded.lines().all(|line| line.starts_with("host;")), "{folded}");
     let for_speedscope =
         output_of(&["profile", "--speedscope", "/dev/stdout", "-o", "/dev/null", file]);
     let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
     let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
-    assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), whole);
+    assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), total_ns);
     // And so has the page, in each slice of time, too.
-    let page = Page::of(&[file]);
+    let page = Page::run(&[file]);
     let slices = &page.report["profile"]["slices"];
     let [slice_ns, count] = ["slice_ns", "count"].map(|name| slices[name].as_u64().unwrap());
     let origin_ns = perf_times(file).into_iter().min().unwrap() / slice_ns * slice_ns;
@@ -213,9 +213,10 @@ fn two_of_them_are_compared_by_what_ran() {
         };
         rows(profile).iter().filter(is_shell).map(|row| amount(row, "time")).sum()
     };
-    let own = diff["rows"].as_array().unwrap().iter();
-    let mut own = own.filter(|row| row["function"] == "dash" && row["metric"] == "self_ns_per_s");
-    let shell = own.next().unwrap_or_else(|| panic!("{diff}"));
+    let self_times = diff["rows"].as_array().unwrap().iter();
+    let mut self_times =
+        self_times.filter(|row| row["function"] == "dash" && row["metric"] == "self_ns_per_s");
+    let shell = self_times.next().unwrap_or_else(|| panic!("{diff}"));
     for (side, file) in [("a", a), ("b", b)] {
         let profile = json("profile", &[file]);
         let samples: Vec<u64> = perf_times(file);

@@ -209,6 +209,6 @@ fn beyond_its_memory_a_verb_ends_with_a_sentence() {
     fs::write(&path, &bombs().remove(0).1).unwrap();
     let ended = run("events --max-memory 16M {}", &path, folder.path());
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.said.contains("--max-memory 16M"), "{ended:?}");
+    assert!(ended.stderr.contains("--max-memory 16M"), "{ended:?}");
     assert!(ended.peak_kib <= 16 << 10, "{ended:?}");
 }

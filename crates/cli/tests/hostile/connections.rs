@@ -63,8 +63,8 @@ fn connections_without_a_handshake_refuse_no_recording_over_tls() {
         assert_eq!(run(&["keys", "-o", &path(""), name]).code, Some(0));
     }
     let at = free_address();
-    let channel = |own: &str, other: &str| {
-        let (identity, peers) = (path(&format!("{own}.pem")), path(&format!("{other}.crt")));
+    let channel = |side: &str, other: &str| {
+        let (identity, peers) = (path(&format!("{side}.pem")), path(&format!("{other}.crt")));
         format!("tls:{at},identity={identity},peers={peers}")
     };
     let _agent = Agent::start(&channel("guest", "host"));
@@ -96,22 +96,22 @@ impl Listening {
         let folder = tempfile::tempdir().unwrap();
         let at = free_address();
         let (address, to) = (format!("tcp-plain:{at}"), folder.path().join("guests"));
-        let said = File::create(folder.path().join("said")).unwrap();
+        let stderr = File::create(folder.path().join("said")).unwrap();
         let words = ["listen", &address, "-e", "sched_process_exec", "-o", to.to_str().unwrap()];
-        let child = command(&words).stderr(said).spawn().unwrap();
+        let child = command(&words).stderr(stderr).spawn().unwrap();
         let listening = Self { folder, at, child };
-        wait_until("it does not listen", || listening.said().contains("waiting for agents"));
+        wait_until("it does not listen", || listening.stderr().contains("waiting for agents"));
         listening
     }
 
-    fn said(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
     fn end(mut self) -> String {
         signal(self.child.id(), "INT");
-        assert!(self.child.wait().unwrap().success(), "{}", self.said());
-        self.said()
+        assert!(self.child.wait().unwrap().success(), "{}", self.stderr());
+        self.stderr()
     }
 }
 
@@ -129,14 +129,14 @@ fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
     for at in 1..=extent(2, 8) {
         let slow = slow(&listening.at, extent(100, 500));
         let agent = Agent::start(&format!("connect:tcp-plain:{}", listening.at));
-        let recorded = || listening.said().matches("is recorded").count();
+        let recorded = || listening.stderr().matches("is recorded").count();
         wait_until("the guest is not recorded", || recorded() == at);
         // Before the slow ones are over, and before this one is taken for gone.
         drop((agent, slow));
         std::thread::sleep(Duration::from_millis(50));
     }
-    let said = listening.end();
-    assert!(!said.contains("refused"), "{said}");
+    let stderr = listening.end();
+    assert!(!stderr.contains("refused"), "{stderr}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_host_that_asks_for_nothing_has_to_leave() {
 fn request() -> Vec<u8> {
     let start = Start { events: vec!["sched_process_exec".into()], ..Start::default() };
     let start = Message::Start(Box::new(start));
-    [Message::HostHello, start].iter().flat_map(|one| encode(5, one).unwrap()).collect()
+    [Message::HostHello, start].iter().flat_map(|message| encode(5, message).unwrap()).collect()
 }
 
 /// How long an agent lets a host wait at most that comes after others, besides the time for which this machine had no CPU
@@ -179,10 +179,10 @@ fn without_cpu(pid: u32) -> Duration {
 
 /// Asks an agent, and waits for the first bytes of its answer; what it takes on a machine without other work.
 fn answered(agent: &Agent, mut host: impl Read + Write, asks: &[u8]) -> Duration {
-    let (begun, before) = (Instant::now(), without_cpu(agent.pid()));
+    let (start, before) = (Instant::now(), without_cpu(agent.pid()));
     host.write_all(asks).unwrap();
     host.read_exact(&mut [0; 8]).unwrap();
-    let waited = begun.elapsed();
+    let waited = start.elapsed();
     let without_cpu = without_cpu(agent.pid()).saturating_sub(before);
     eprintln!("answered after {waited:?}, {without_cpu:?} of that without a CPU");
     waited.saturating_sub(without_cpu)

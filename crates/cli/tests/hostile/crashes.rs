@@ -40,10 +40,10 @@ fn guards_of(pid: u32) -> Vec<Pid> {
 /// Records for a moment; what it says.
 fn record_next(session: &Path) -> String {
     let to = session.to_str().unwrap();
-    let (code, _, said) =
+    let (code, _, stderr) =
         run(&mut hyperscope(&["record", "-e", "sched_process_exec", "--for", "100ms", "-o", to]));
-    assert_eq!(code, Some(0), "{said}");
-    said
+    assert_eq!(code, Some(0), "{stderr}");
+    stderr
 }
 
 fn owners() -> Vec<PathBuf> {
@@ -61,10 +61,10 @@ fn what_a_recorder_left_that_was_killed_with_its_guard_is_saved_by_the_next_one(
     start_programs(PROGRAMS);
     kill_both(recorder);
     assert_eq!(instances(), [format!("hyperscope-{pid}")]);
-    let said = record_next(&next);
-    assert!(said.contains(&format!("process {pid}")), "{said}");
-    assert!(said.contains(killed.to_str().unwrap()), "{said}");
-    assert_eq!(programs_in(&killed), PROGRAMS as usize, "{said}");
+    let stderr = record_next(&next);
+    assert!(stderr.contains(&format!("process {pid}")), "{stderr}");
+    assert!(stderr.contains(killed.to_str().unwrap()), "{stderr}");
+    assert_eq!(programs_in(&killed), PROGRAMS as usize, "{stderr}");
     assert_eq!((instances(), owners()), (Vec::new(), Vec::new()));
     assert!(!killed.join(".recorder").exists());
 }
@@ -81,10 +81,10 @@ fn without_its_session_the_rest_goes_to_a_new_folder_that_is_said() {
     // Another folder has its name by now: nothing is written there.
     fs::rename(&killed, place.path().join("elsewhere")).unwrap();
     fs::create_dir(&killed).unwrap();
-    let said = record_next(&next);
+    let stderr = record_next(&next);
     let recovered = place.path().join(format!("recovered-{pid}.hscope"));
-    assert!(said.contains(recovered.to_str().unwrap()), "{said}");
-    assert_eq!(programs_in(&recovered), PROGRAMS as usize, "{said}");
+    assert!(stderr.contains(recovered.to_str().unwrap()), "{stderr}");
+    assert_eq!(programs_in(&recovered), PROGRAMS as usize, "{stderr}");
     assert_eq!(fs::read_dir(&killed).unwrap().count(), 0);
     assert_eq!((instances(), owners()), (Vec::new(), Vec::new()));
 }
@@ -124,8 +124,8 @@ fn an_instance_of_nobody_is_saved_too() {
     fs::create_dir(&instance).unwrap();
     fs::write(instance.join("events/sched/sched_process_exec/enable"), "1").unwrap();
     start_programs(PROGRAMS);
-    let said = record_next(&place.path().join("next"));
+    let stderr = record_next(&place.path().join("next"));
     let recovered = place.path().join(format!("recovered-{}.hscope", gone.id()));
-    assert_eq!(programs_in(&recovered), PROGRAMS as usize, "{said}");
+    assert_eq!(programs_in(&recovered), PROGRAMS as usize, "{stderr}");
     assert_eq!(instances(), Vec::<String>::new());
 }

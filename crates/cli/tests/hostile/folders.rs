@@ -50,9 +50,9 @@ impl Place {
 
 fn record(session: &Path) -> (Option<i32>, String) {
     let to = session.to_str().unwrap();
-    let (code, _, said) =
+    let (code, _, stderr) =
         run(&mut hyperscope(&["record", "-e", "sched_process_exec", "--for", "200ms", "-o", to]));
-    (code, said)
+    (code, stderr)
 }
 
 /// All in a folder, with it itself.
@@ -72,8 +72,8 @@ fn a_session_folder_of_another_user_is_refused_and_nothing_in_it_followed() {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(NOBODY, 0o755);
         symlink(&place.secret, session.join(name)).unwrap();
-        let (code, said) = record(&session);
-        assert!(code == Some(1) && said.contains("belongs to user 65534"), "{name}: {said}");
+        let (code, stderr) = record(&session);
+        assert!(code == Some(1) && stderr.contains("belongs to user 65534"), "{name}: {stderr}");
         assert_eq!(fs::read_to_string(&place.secret).unwrap(), "kept", "{name}");
         assert_eq!(tree(&session).len(), 2, "{name}");
     }
@@ -95,8 +95,8 @@ fn links_in_a_folder_of_ones_own_are_not_followed_either() {
     let target = place.folder.path().join("target");
     fs::create_dir(&target).unwrap();
     symlink(&target, place.session()).unwrap();
-    let (code, said) = record(&place.session());
-    assert!(code == Some(1) && said.contains("symbolic link"), "{said}");
+    let (code, stderr) = record(&place.session());
+    assert!(code == Some(1) && stderr.contains("symbolic link"), "{stderr}");
     fs::remove_file(place.session()).unwrap();
     symlink(&target, place.prepared(0, 0o700).join("host.pages")).unwrap();
     assert_eq!(record(&place.session()).0, Some(1));
@@ -109,8 +109,8 @@ fn a_folder_that_others_may_write_into_is_refused() {
     for mode in [0o777, 0o1777, 0o770, 0o2770] {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(0, mode);
-        let (code, said) = record(&session);
-        assert!(code == Some(1) && said.contains("others may write"), "{mode:o}: {said}");
+        let (code, stderr) = record(&session);
+        assert!(code == Some(1) && stderr.contains("others may write"), "{mode:o}: {stderr}");
         assert_eq!(tree(&session).len(), 1, "{mode:o}");
     }
 }
@@ -146,8 +146,8 @@ fn a_mode_opens_a_session_for_its_group() {
         let arguments = ["record", "-e", "sched_process_exec", "--for", "100ms", "-o", to];
         run(hyperscope(&arguments).args(["--mode", mode]))
     };
-    let (code, _, said) = record("666");
-    assert!(code == Some(2) && said.contains("nobody else may write"), "{said}");
+    let (code, _, stderr) = record("666");
+    assert!(code == Some(2) && stderr.contains("nobody else may write"), "{stderr}");
     assert_eq!(record("640").0, Some(0));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!((mode(&session), mode(&session.join("host.dat"))), (0o750, 0o640));
@@ -162,8 +162,8 @@ fn what_sudo_recorded_belongs_to_whoever_ran_it() {
     let arguments = ["record", "-e", "sched_process_exec", "--for", "200ms", "-o", to];
     let mut sudo = hyperscope(&arguments);
     sudo.envs([("SUDO_UID", "65534"), ("SUDO_GID", "65533")]);
-    let (code, _, said) = run(&mut sudo);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) = run(&mut sudo);
+    assert_eq!(code, Some(0), "{stderr}");
     for path in tree(&session) {
         let found = fs::symlink_metadata(&path).unwrap();
         assert_eq!((found.uid(), found.gid()), (NOBODY, 65533), "{}", path.display());
@@ -183,10 +183,10 @@ fn of_two_recorders_of_one_folder_the_second_changes_nothing() {
     let session = place.session();
     let mut recorder = start(&session, &[]);
     let before = tree(&session);
-    let (code, said) = record(&session);
+    let (code, stderr) = record(&session);
     assert_eq!(code, Some(1));
     let pid = recorder.id();
-    assert!(said.contains(&format!("process {pid}")) && said.contains("-o"), "{said}");
+    assert!(stderr.contains(&format!("process {pid}")) && stderr.contains("-o"), "{stderr}");
     assert_eq!(tree(&session), before);
     assert_eq!(instances(), [format!("hyperscope-{pid}")]);
     let recorded = Pid::from_raw(pid.cast_signed()).unwrap();

@@ -12,9 +12,9 @@ use crate::extent::extent;
 
 /// How much a shape grows, and the work that this may take.
 const GROWTH: usize = 8;
-const MOST_WORK: f64 = 12.0;
+const MAX_WORK: f64 = 12.0;
 /// Times below this say little: programs start, and clocks tick.
-const LEAST_SECONDS: f64 = 0.1;
+const MIN_SECONDS: f64 = 0.1;
 /// A machine that does other work next to this makes processes look slower: one good run shows what a
 /// verb takes.
 const ATTEMPTS: usize = 4;
@@ -190,7 +190,7 @@ fn fault(shape: Shape, verb: &str, folders: (&Path, &Path)) -> Option<String> {
     let mut seen = Vec::new();
     for _ in 0..ATTEMPTS {
         let (little, much) = (work(verb, folders.0), work(verb, folders.1));
-        if much <= MOST_WORK * little.max(LEAST_SECONDS) {
+        if much <= MAX_WORK * little.max(MIN_SECONDS) {
             return None;
         }
         seen.push(format!("{little:.2} s to {much:.2} s"));

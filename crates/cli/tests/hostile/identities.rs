@@ -27,12 +27,12 @@ impl Listening {
         let folder = tempfile::tempdir().unwrap();
         let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let to = folder.path().join("guests");
-        let said = File::create(folder.path().join("said")).unwrap();
+        let stderr = File::create(folder.path().join("said")).unwrap();
         let address = channel(folder.path(), &at);
         let words = ["listen", &address, "-e", "sched_process_exec", "-o", to.to_str().unwrap()];
-        let child = command(&[&words[..], more].concat()).stderr(said).spawn().unwrap();
+        let child = command(&[&words[..], more].concat()).stderr(stderr).spawn().unwrap();
         let listening = Self { folder, at, child };
-        wait_until("it does not listen", || listening.said().contains("waiting for agents"));
+        wait_until("it does not listen", || listening.stderr().contains("waiting for agents"));
         listening
     }
 
@@ -40,7 +40,7 @@ impl Listening {
         Self::begin(|_, at| format!("tcp-plain:{at}"), more)
     }
 
-    fn said(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
@@ -64,7 +64,7 @@ impl Listening {
 
     fn end(&mut self) {
         signal(self.child.id(), "INT");
-        assert!(self.child.wait().unwrap().success(), "{}", self.said());
+        assert!(self.child.wait().unwrap().success(), "{}", self.stderr());
     }
 }
 
@@ -143,17 +143,17 @@ fn all_sessions_of_a_guest_are_within_one_quota() {
     let mut recorded = 0;
     for at in 1..=extent(6, 40) {
         recorded += usize::from(visit(&listening.at, "web", 1 << 20));
-        let ended = || listening.said().matches("session: ").count();
+        let ended = || listening.stderr().matches("session: ").count();
         wait_until("the session does not end", || ended() == recorded);
         assert!(listening.bytes() < 5 << 19, "{} bytes after {at}", listening.bytes());
     }
-    assert!((2..=8).contains(&recorded), "{recorded}: {}", listening.said());
+    assert!((2..=8).contains(&recorded), "{recorded}: {}", listening.stderr());
     // A guest that is refused hears of it before its host has printed why.
-    wait_until("it is not said why", || listening.said().contains("hold all of its quota"));
+    wait_until("it is not said why", || listening.stderr().contains("hold all of its quota"));
     // Room that is made is used.
     fs::remove_dir_all(listening.folder.path().join("guests/tcp-127.0.0.1.hscope")).unwrap();
     if extent(true, false) {
-        assert!(visit(&listening.at, "web", 1 << 16), "{}", listening.said());
+        assert!(visit(&listening.at, "web", 1 << 16), "{}", listening.stderr());
     }
     listening.end();
     assert!(listening.bytes() < 5 << 19);
@@ -165,10 +165,10 @@ fn a_guest_that_comes_again_and_again_is_not_recorded_each_time() {
     let visits = extent(14, 100);
     let recorded = (0..visits).filter(|_| visit(&listening.at, "web", 0)).count();
     listening.end();
-    assert!(recorded < visits, "{}", listening.said());
-    assert!(listening.said().contains("too often"), "{}", listening.said());
+    assert!(recorded < visits, "{}", listening.stderr());
+    assert!(listening.stderr().contains("too often"), "{}", listening.stderr());
     // Nor is each refusal reported.
-    let refusals = listening.said().matches("too often").count();
+    let refusals = listening.stderr().matches("too often").count();
     assert!(refusals <= 5 + visits / 20, "{refusals}");
 }
 
@@ -188,15 +188,15 @@ fn a_guest_is_called_by_its_address_and_what_it_claims_is_a_label() {
     assert!(label.chars().count() <= 65, "{label}");
     let title = session["title"].as_str().unwrap();
     assert!(title.contains("tcp-127.0.0.1 (calls itself web"), "{title}");
-    assert!(!listening.said().contains('\u{1b}'), "{:?}", listening.said());
+    assert!(!listening.stderr().contains('\u{1b}'), "{:?}", listening.stderr());
 }
 
 #[test]
 fn a_guest_with_a_key_is_called_by_its_certificate() {
     let Some(_lock) = lock_tracing() else { return };
-    let channel = |folder: &Path, at: &str, own: &str, other: &str| {
+    let channel = |folder: &Path, at: &str, side: &str, other: &str| {
         let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-        let (identity, peers) = (file(&format!("{own}.pem")), file(&format!("{other}.crt")));
+        let (identity, peers) = (file(&format!("{side}.pem")), file(&format!("{other}.crt")));
         format!("tls:{at},identity={identity},peers={peers}")
     };
     let mut listening = Listening::begin(
@@ -211,7 +211,7 @@ fn a_guest_with_a_key_is_called_by_its_certificate() {
     );
     let of_agent = channel(listening.folder.path(), &listening.at, "guest", "host");
     let agent = Agent::start(&format!("connect:{of_agent}"));
-    wait_until("it is not recorded", || listening.said().contains("is recorded"));
+    wait_until("it is not recorded", || listening.stderr().contains("is recorded"));
     listening.end();
     drop(agent);
     let sessions = listening.sessions();
@@ -231,15 +231,15 @@ fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
     let stays = Duration::from_secs(8);
     std::thread::spawn(move || visit_for(stays, &at, "web", 1 << 16));
     let session = listening.folder.path().join("guests/tcp-127.0.0.1.hscope");
-    wait_until("it is not recorded", || listening.said().contains("is recorded"));
+    wait_until("it is not recorded", || listening.stderr().contains("is recorded"));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!([mode(&session), mode(&session.join(".identity"))], [0o750, 0o640]);
     let ran = run(&["record", "--for", "1ms", "-o", session.to_str().unwrap()]);
     let holder = format!("process {}", listening.child.id());
     assert!(ran.code == Some(1) && ran.stderr.contains(&holder), "{}", ran.stderr);
-    let begun = Instant::now();
+    let start = Instant::now();
     listening.end();
-    let took = begun.elapsed();
+    let took = start.elapsed();
     // Half a second is for threads to put away what they have; without the option it is five more.
     assert!(took < Duration::from_secs(4), "{took:?}");
     assert!(!session.join(".recorder").exists());

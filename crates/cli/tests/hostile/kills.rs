@@ -67,7 +67,7 @@ impl Campaign {
 
     /// Whether the last recorder said that it records.
     fn has_begun(&self) -> bool {
-        fs::read_to_string(self.stderr()).is_ok_and(|said| said.contains("recording"))
+        fs::read_to_string(self.stderr()).is_ok_and(|messages| messages.contains("recording"))
     }
 
     /// The agent; started again where it was killed.
@@ -91,8 +91,8 @@ impl Campaign {
         self.recordings += 1;
         let session = self.folder.path().join(format!("s{}", self.recordings));
         let killed = self.killed(victim, kill_at, &session);
-        let said = fs::read_to_string(self.stderr()).unwrap();
-        let what = format!("{victim:?} killed after call {kill_at}: {killed:?} {said}");
+        let messages = fs::read_to_string(self.stderr()).unwrap();
+        let what = format!("{victim:?} killed after call {kill_at}: {killed:?} {messages}");
         self.clean(victim, &what);
         let [of_host, of_guest] = killed.written;
         println!("{what}");
@@ -108,7 +108,7 @@ impl Campaign {
         let mut started = stopped(&self.record(session), stderr);
         let recorder = started.id();
         let (followed, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let begun = || followed.store(true, Ordering::Relaxed);
+        let set_followed = || followed.store(true, Ordering::Relaxed);
         let others =
             || if victim == Victim::RecorderAndGuard { guards(recorder) } else { Vec::new() };
         let killed = thread::scope(|scope| {
@@ -123,16 +123,16 @@ impl Campaign {
             });
             let tracer = scope.spawn(|| match victim {
                 Victim::Recorder | Victim::RecorderAndGuard => {
-                    trace(recorder, kill_at, &others, &begun)
+                    trace(recorder, kill_at, &others, &set_followed)
                 }
                 Victim::Agent => trace(agent, kill_at, &others, &|| {
-                    begun();
+                    set_followed();
                     signal(recorder, "CONT");
                 }),
                 Victim::Guard => {
                     signal(recorder, "CONT");
                     wait_until("there is no guard", || guards(recorder).len() == 1);
-                    trace(guards(recorder)[0], kill_at, &others, &begun)
+                    trace(guards(recorder)[0], kill_at, &others, &set_followed)
                 }
             });
             let traced = tracer.join().unwrap();
@@ -170,8 +170,8 @@ fn mark_both(recorder: u32, agent: u32, session: &Path, over: &AtomicBool) -> [u
     let (host, guest) = (instance(recorder), instance(agent));
     let deadline = Instant::now() + SOON;
     // What a guest's pages are read with is written once it says that it records.
-    let begun = session.join("guest-g.pages/trace_clock");
-    while !(begun.exists() && is_on(&host) && is_on(&guest)) {
+    let clock_file = session.join("guest-g.pages/trace_clock");
+    while !(clock_file.exists() && is_on(&host) && is_on(&guest)) {
         if over.load(Ordering::Relaxed) || Instant::now() > deadline {
             return [0, 0];
         }
@@ -212,12 +212,12 @@ fn guards(recorder: u32) -> Vec<u32> {
 /// Which calls a campaign kills after: the first of them, and how far it is to the next. One may take every
 /// third, for instance, beginning with the second: `HYPERSCOPE_KILLS=2+3`.
 fn chosen() -> (u64, u64) {
-    let asked = std::env::var("HYPERSCOPE_KILLS").ok();
-    let asked = asked.and_then(|asked| {
-        let (first, step) = asked.split_once('+')?;
+    let setting = std::env::var("HYPERSCOPE_KILLS").ok();
+    let choice = setting.and_then(|text| {
+        let (first, step) = text.split_once('+')?;
         Some((first.parse().ok()?, step.parse().ok()?))
     });
-    asked.unwrap_or((1, 1))
+    choice.unwrap_or((1, 1))
 }
 
 /// Kills a victim after each of its calls, or some of them: the sample has one while it begins, one while

@@ -24,18 +24,18 @@ pub(crate) fn write_marks<const N: usize>(instances: [&Path; N], count: u64) -> 
     let open =
         |instance: &Path| OpenOptions::new().write(true).open(instance.join("trace_marker")).ok();
     let mut markers: [Option<File>; N] = instances.map(open);
-    let mut taken = [0; N];
+    let mut last_marks = [0; N];
     for number in 1..=count {
         let mark = format!("mark {number}\n");
-        for (marker, taken) in markers.iter_mut().zip(&mut taken) {
+        for (marker, last_mark) in markers.iter_mut().zip(&mut last_marks) {
             match marker.as_mut().map(|file| file.write_all(mark.as_bytes())) {
-                Some(Ok(())) => *taken = number,
+                Some(Ok(())) => *last_mark = number,
                 // It is off, or gone.
                 _ => *marker = None,
             }
         }
     }
-    taken
+    last_marks
 }
 
 /// Marks in a recording, by their numbers.
@@ -69,9 +69,10 @@ pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
 /// after the last that is there.
 pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64, what: &str) {
     let Some(recording) = recording(session, machine) else {
-        let list = |path: &Path| fs::read_dir(path).map(|all| all.flatten().map(|one| one.path()));
-        let left: Vec<_> = list(session).into_iter().flatten().collect();
-        assert_eq!(written, 0, "{what}: nothing is left of {machine}, only {left:?}");
+        let list =
+            |path: &Path| fs::read_dir(path).map(|all| all.flatten().map(|entry| entry.path()));
+        let leftovers: Vec<_> = list(session).into_iter().flatten().collect();
+        assert_eq!(written, 0, "{what}: nothing is left of {machine}, only {leftovers:?}");
         return;
     };
     let ran = run(&["info", "--format", "json", recording.to_str().unwrap()]);

@@ -16,10 +16,10 @@ use testkit::Random;
 use crate::extent::extent;
 
 /// What the shell lets a verb map, in KiB.
-const MOST_VIRTUAL_KIB: u64 = 3_000_000;
+const MAX_VIRTUAL_KIB: u64 = 3_000_000;
 const LIMIT: Duration = Duration::from_secs(20);
 /// What a verb may take by default, and what the kernel counts besides: libraries, stacks.
-pub(crate) const MOST_ANONYMOUS_KIB: u64 = 256 << 10;
+pub(crate) const MAX_ANONYMOUS_KIB: u64 = 256 << 10;
 const SEED: u64 = 0x0F11_E5ED;
 
 /// Verbs that read, each with its arguments; `{}` is the file, `{out}` a file to write.
@@ -52,7 +52,7 @@ pub(crate) const VERBS: [&str; 22] = [
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
-    pub(crate) said: String,
+    pub(crate) stderr: String,
     pub(crate) peak_kib: u64,
     pub(crate) took: Duration,
     /// It was killed because it took too long.
@@ -81,7 +81,7 @@ pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
     });
     let began = Instant::now();
     let mut child = Command::new("sh")
-        .args(["-c", &format!("ulimit -v {MOST_VIRTUAL_KIB}; ulimit -c 0; exec \"$0\" \"$@\"")])
+        .args(["-c", &format!("ulimit -v {MAX_VIRTUAL_KIB}; ulimit -c 0; exec \"$0\" \"$@\"")])
         .arg(program())
         .args(arguments)
         .stdin(Stdio::null())
@@ -104,10 +104,10 @@ pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(8));
     };
-    let said = String::from_utf8_lossy(&fs::read(&messages).unwrap()).into_owned();
+    let stderr = String::from_utf8_lossy(&fs::read(&messages).unwrap()).into_owned();
     let code = status.code().filter(|_| status.signal().is_none());
     let _ = fs::remove_file(&out);
-    Ended { code, said, peak_kib, took: began.elapsed(), is_late }
+    Ended { code, stderr, peak_kib, took: began.elapsed(), is_late }
 }
 
 /// The anonymous memory of a process, by its status file; 0 when it has ended.
@@ -119,10 +119,10 @@ pub(crate) fn anonymous_kib(status: &Path) -> u64 {
 
 /// What is wrong with how a verb ended, if anything is.
 pub(crate) fn fault(ended: &Ended) -> Option<String> {
-    let in_order = matches!(ended.code, Some(0..=3)) && !ended.said.contains("panicked");
+    let in_order = matches!(ended.code, Some(0..=3)) && !ended.stderr.contains("panicked");
     let has_message =
-        ended.code == Some(0) || ended.said.starts_with("hyperscope: ") || ended.code == Some(3);
-    let within = ended.peak_kib <= MOST_ANONYMOUS_KIB;
+        ended.code == Some(0) || ended.stderr.starts_with("hyperscope: ") || ended.code == Some(3);
+    let within = ended.peak_kib <= MAX_ANONYMOUS_KIB;
     (!in_order || !has_message || !within).then(|| format!("{ended:?}"))
 }
 
@@ -140,7 +140,7 @@ fn sound_files() -> Vec<Sound> {
             }
         }
     }
-    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files.sort_by(|file, other| file.name.cmp(&other.name));
     files
 }
 
@@ -165,12 +165,12 @@ fn every_verb_reads_a_sound_file() {
 /// How many files are damaged, and how many of [`VERBS`] read each, in turn. A campaign may choose:
 /// `HYPERSCOPE_MUTATED=20000x22` takes a night.
 fn campaign() -> (usize, usize) {
-    let asked = std::env::var("HYPERSCOPE_MUTATED").ok();
-    let asked = asked.and_then(|asked| {
-        let (files, verbs) = asked.split_once('x')?;
+    let setting = std::env::var("HYPERSCOPE_MUTATED").ok();
+    let choice = setting.and_then(|text| {
+        let (files, verbs) = text.split_once('x')?;
         Some((files.parse().ok()?, verbs.parse().ok()?))
     });
-    asked.unwrap_or((extent(8, 20_000), 4))
+    choice.unwrap_or((extent(8, 20_000), 4))
 }
 
 #[test]
@@ -209,10 +209,10 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
             for at in 0..verbs_each {
                 let verb = VERBS[(number * verbs_each + at) % VERBS.len()];
                 if let Some(fault) = fault(&run_alone_if_late(verb, &file, folder.path())) {
-                    let kept = std::env::temp_dir().join(format!("damaged-{number}.dat"));
-                    let _ = fs::copy(&file, &kept);
-                    let kept = kept.display();
-                    faults.lock().push(format!("{number} ({kept}), {verb}: {done}: {fault}"));
+                    let copy = std::env::temp_dir().join(format!("damaged-{number}.dat"));
+                    let _ = fs::copy(&file, &copy);
+                    let copy = copy.display();
+                    faults.lock().push(format!("{number} ({copy}), {verb}: {done}: {fault}"));
                 }
             }
         }

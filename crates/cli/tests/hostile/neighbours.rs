@@ -65,14 +65,14 @@ impl Drop for Neighbour {
     }
 }
 
-/// What is said of a recording of the VM or the guest `asked` for.
-fn refused(option: &str, asked: &str) -> String {
+/// Why `record` refuses this VM or guest.
+fn refused(option: &str, value: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("s");
-    let words = ["record", option, asked, "-e", "sched_switch", "--for", "100ms", "-o"];
+    let words = ["record", option, value, "-e", "sched_switch", "--for", "100ms", "-o"];
     let ran = run(&[&words[..], &[to.to_str().unwrap()]].concat());
-    assert_eq!(ran.code, Some(1), "{option} {asked}: {}", ran.stderr);
-    assert!(!to.exists(), "{option} {asked}");
+    assert_eq!(ran.code, Some(1), "{option} {value}: {}", ran.stderr);
+    assert!(!to.exists(), "{option} {value}");
     ran.stderr
 }
 
@@ -83,10 +83,10 @@ fn a_process_without_a_vm_is_none_whatever_its_files_are_called() {
     for what in ["folder", "memfd", "nothing"] {
         let words = ["-name", "webserver", "-device", "vhost-vsock-pci,guest-cid=77"];
         let Some(_fake) = Neighbour::start(what, folder.path(), &words) else { return };
-        for (option, asked) in [("--vm", "webserver"), ("--guest", "webserver")] {
-            let said = refused(option, asked);
-            let none = said.contains("no VM webserver here") || said.contains("is no channel");
-            assert!(none, "{what}: {said}");
+        for (option, value) in [("--vm", "webserver"), ("--guest", "webserver")] {
+            let stderr = refused(option, value);
+            let none = stderr.contains("no VM webserver here") || stderr.contains("is no channel");
+            assert!(none, "{what}: {stderr}");
         }
     }
 }
@@ -97,17 +97,20 @@ fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let vsock = ["-device", "vhost-vsock-pci,guest-cid=77"];
     let named = |name| ["-name", name].into_iter().chain(vsock).collect::<Vec<_>>();
-    let Some(one) = Neighbour::start("vm", folder.path(), &named("twice")) else { return };
+    let Some(first) = Neighbour::start("vm", folder.path(), &named("twice")) else { return };
     let Some(other) = Neighbour::start("vm", folder.path(), &named("twice")) else { return };
     let Some(_third) = Neighbour::start("vm", folder.path(), &named("once")) else { return };
-    for (option, asked) in [("--vm", "twice"), ("--guest", "twice"), ("--hypertrace", "twice")] {
-        let said = refused(option, asked);
-        assert!(said.contains(&one.pid()) && said.contains(&other.pid()), "{option}: {said}");
+    for (option, value) in [("--vm", "twice"), ("--guest", "twice"), ("--hypertrace", "twice")] {
+        let stderr = refused(option, value);
+        assert!(
+            stderr.contains(&first.pid()) && stderr.contains(&other.pid()),
+            "{option}: {stderr}"
+        );
     }
     // All three say that they have this number for vsock.
-    for asked in ["once", "vsock:77", "g=vsock:77"] {
-        let said = refused("--guest", asked);
-        assert!(said.contains("vsock:77") && said.contains(&one.pid()), "{asked}: {said}");
+    for value in ["once", "vsock:77", "g=vsock:77"] {
+        let stderr = refused("--guest", value);
+        assert!(stderr.contains("vsock:77") && stderr.contains(&first.pid()), "{value}: {stderr}");
     }
     let to = folder.path().join("s");
     let words = ["record", "--vm", &other.pid(), "-e", "sched_switch", "--for", "100ms", "-o"]
@@ -117,7 +120,7 @@ fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let session = fs::read_to_string(to.join("session.json")).unwrap();
     assert!(session.contains(&format!("\"pid\": {}", other.pid())), "{session}");
-    assert!(!session.contains(&format!("\"pid\": {}", one.pid())), "{session}");
+    assert!(!session.contains(&format!("\"pid\": {}", first.pid())), "{session}");
 }
 
 #[test]
@@ -141,20 +144,23 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
     let Some(liar) = start("map=", "liar") else { return };
     let map = format!("map={memory}");
     for option in ["--guest", "--hypertrace"] {
-        let said = refused(option, "liar");
-        assert!(said.contains("MiB, which no device"), "{option}: {said}");
+        let stderr = refused(option, "liar");
+        assert!(stderr.contains("MiB, which no device"), "{option}: {stderr}");
     }
     file.set_len(2 << 20).unwrap();
     for option in ["--guest", "--hypertrace"] {
-        let said = refused(option, "liar");
-        assert!(said.contains("not memory of the VM"), "{option}: {said}");
+        let stderr = refused(option, "liar");
+        assert!(stderr.contains("not memory of the VM"), "{option}: {stderr}");
     }
     drop(liar);
     // It maps a part only: what it shows of its device is not so.
     let Some(part) = start(&map, "part") else { return };
     for option in ["--guest", "--hypertrace"] {
-        let said = refused(option, "part");
-        assert!(said.contains("2097152 bytes, and the VM's device 1048576"), "{option}: {said}");
+        let stderr = refused(option, "part");
+        assert!(
+            stderr.contains("2097152 bytes, and the VM's device 1048576"),
+            "{option}: {stderr}"
+        );
     }
     assert_eq!(fs::metadata(&path).unwrap().blocks(), 0, "nothing is written to it");
     drop(part);
@@ -176,7 +182,7 @@ fn a_name_is_shown_without_what_a_terminal_would_obey() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["-name", "\u{1b}]0;owned\u{7}"];
     let Some(_vm) = Neighbour::start("vm", folder.path(), &words) else { return };
-    let said = refused("--vm", "nobody");
-    assert!(said.contains("owned") && !said.contains('\u{1b}'), "{said:?}");
+    let stderr = refused("--vm", "nobody");
+    assert!(stderr.contains("owned") && !stderr.contains('\u{1b}'), "{stderr:?}");
     std::io::stderr().flush().unwrap();
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use channel::wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKind};
-use channel::{Control, Heard, Stream};
+use channel::{Control, Received, Stream};
 use os::waits::Wait;
 
 /// Longer than anything here takes.
@@ -31,7 +31,8 @@ pub(crate) fn play(at: &Path, act: fn(Agent)) {
         let socket = listener.accept().unwrap().0;
         let raw = socket.try_clone().unwrap();
         let mut control = Control::new(Stream::new(socket).unwrap());
-        let Ok(Heard::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
+        let Ok(Received::Message(session, Message::HostHello)) =
+            control.receive(Wait::at_most(LONG))
         else {
             panic!("no host says hello");
         };
@@ -85,11 +86,11 @@ impl Agent {
     }
 
     /// Waits until the host says that; false when it is gone.
-    pub(crate) fn until(&mut self, is_it: fn(&Message) -> bool) -> bool {
+    pub(crate) fn until(&mut self, is_awaited: fn(&Message) -> bool) -> bool {
         loop {
             match self.control.receive(Wait::at_most(LONG)) {
-                Ok(Heard::Message(_, message)) if is_it(&message) => return true,
-                Ok(Heard::Message(..)) => {}
+                Ok(Received::Message(_, message)) if is_awaited(&message) => return true,
+                Ok(Received::Message(..)) => {}
                 _ => return false,
             }
         }

@@ -142,16 +142,16 @@ impl Plug {
             "plug of a disk that keeps {:?} pulled after operation {}, synced {synced:?}",
             self.keeps, state.operations
         );
-        let most = state.readable.last().copied();
+        let max = state.readable.last().copied();
         let Some(found) = marks_if_readable(&recording) else {
             // What pages are read with may be missing at the beginning, when there are no marks.
-            return assert!(self.keeps != Keeps::Synced && most.unwrap_or(0) == 0, "{what}");
+            return assert!(self.keeps != Keeps::Synced && max.unwrap_or(0) == 0, "{what}");
         };
         let count = found.len() as u64;
         // It is not said that nothing is missing unless the recording has come to its end.
         assert_losses_reported(&self.restored, self.machine, count, &what);
         assert_eq!(found, (1..=count).collect::<BTreeSet<u64>>(), "{what}");
-        assert!(Some(count) >= most, "{what}: {most:?} marks were there before, now {count}");
+        assert!(Some(count) >= max, "{what}: {max:?} marks were there before, now {count}");
         state.readable.push(count);
     }
 }
@@ -165,10 +165,10 @@ struct Puller {
 
 impl Puller {
     fn new(plug: Arc<Plug>) -> Self {
-        let ((ask, asked), (answer, answered)) = (channel(), channel());
+        let ((ask, requests), (answer, answered)) = (channel(), channel());
         let of_thread = plug.clone();
         thread::spawn(move || {
-            while asked.recv().is_ok() {
+            while requests.recv().is_ok() {
                 of_thread.pull();
                 if answer.send(()).is_err() {
                     break;

@@ -119,14 +119,14 @@ impl Stalled {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("agent");
         play(&socket, stall.act);
-        let said = fs::File::create(folder.path().join("said")).unwrap();
+        let stderr = fs::File::create(folder.path().join("said")).unwrap();
         let recorder = Command::new(program())
             .args(["record", "-e", "sched_process_exec", "--guest"])
             .arg(format!("g=unix:{}", socket.display()))
             .args(["--guest-event", "sched_process_exec", "-o"])
             .arg(folder.path().join("s"))
             .args(more)
-            .stderr(Stdio::from(said))
+            .stderr(Stdio::from(stderr))
             .spawn()
             .unwrap();
         Self { what: stall.what, folder, recorder }
@@ -136,7 +136,7 @@ impl Stalled {
         self.folder.path().join("s")
     }
 
-    fn said(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
@@ -161,15 +161,15 @@ impl Stalled {
 
     /// Nothing of it is in tracefs any more.
     fn left_nothing(&self) {
-        let own = format!("hyperscope-{}", self.recorder.id());
-        assert!(!left_in_tracefs().contains(&own), "{}: {own} is left", self.what);
+        let instance = format!("hyperscope-{}", self.recorder.id());
+        assert!(!left_in_tracefs().contains(&instance), "{}: {instance} is left", self.what);
     }
 
     /// Until it says so: a signal before that stops a recording that begins.
     fn wait_until_recording(&self) {
         let before = Instant::now();
-        while !self.said().contains("hyperscope: recording ") {
-            assert!(before.elapsed() < ENDS, "{}: it did not begin: {}", self.what, self.said());
+        while !self.stderr().contains("hyperscope: recording ") {
+            assert!(before.elapsed() < ENDS, "{}: it did not begin: {}", self.what, self.stderr());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -193,7 +193,7 @@ fn each(stalls: &'static [Stall], run: fn(&'static Stall)) {
 fn check(stalled: &Stalled, how: &str, took: Option<Duration>) {
     let shown = took.map_or_else(|| "not ended".to_owned(), |took| format!("{took:.1?}"));
     eprintln!("{:<60} {how:<28} {shown}", stalled.what);
-    assert!(took.is_some_and(|took| took < ENDS), "{}: {}", stalled.what, stalled.said());
+    assert!(took.is_some_and(|took| took < ENDS), "{}: {}", stalled.what, stalled.stderr());
     stalled.left_nothing();
 }
 
@@ -210,7 +210,7 @@ fn no_guest_keeps_a_recording_from_ending_when_its_time_is_over() {
         thread::sleep(SECOND);
         let (took, _) = stalled.ended();
         check(&stalled, "after --for", took);
-        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
+        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.stderr());
         is_readable(&stalled.session());
     });
 }
@@ -224,7 +224,7 @@ fn no_guest_keeps_a_recording_from_ending_at_a_signal() {
         stalled.signal("TERM");
         let (took, _) = stalled.ended();
         check(&stalled, "after SIGTERM, waits for 2 s", took);
-        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
+        assert!(stalled.session().join("host.dat").exists(), "{}", stalled.stderr());
     });
 }
 
@@ -239,10 +239,10 @@ fn a_second_signal_leaves_the_readable_folder_at_once() {
     stalled.signal("INT");
     let (took, code) = stalled.ended();
     check(&stalled, "after a second SIGINT", took);
-    assert_eq!(code, Some(1), "{}", stalled.said());
+    assert_eq!(code, Some(1), "{}", stalled.stderr());
     let session = stalled.session();
     assert!(!session.join("host.dat").exists() && session.join("host.pages").is_dir());
-    assert!(stalled.said().contains("readable as it is"), "{}", stalled.said());
+    assert!(stalled.stderr().contains("readable as it is"), "{}", stalled.stderr());
     is_readable(&session.join("host.pages"));
 }
 
@@ -256,8 +256,8 @@ fn a_signal_ends_a_wait_for_guests_that_has_begun() {
     stalled.signal("INT");
     let (took, _) = stalled.ended();
     check(&stalled, "after SIGINT while it waits", took);
-    assert!(stalled.session().join("host.dat").exists(), "{}", stalled.said());
-    assert!(stalled.said().contains("--guest-wait"), "{}", stalled.said());
+    assert!(stalled.session().join("host.dat").exists(), "{}", stalled.stderr());
+    assert!(stalled.stderr().contains("--guest-wait"), "{}", stalled.stderr());
 }
 
 #[test]
@@ -270,13 +270,13 @@ fn no_guest_holds_a_start_up_and_signals_end_it_at_once() {
         let (took, code) = stalled.ended();
         check(&stalled, "SIGINT while it starts", took);
         assert_eq!(code, Some(1));
-        assert!(stalled.said().contains("before anything was recorded"), "{}", stalled.said());
+        assert!(stalled.stderr().contains("before anything was recorded"), "{}", stalled.stderr());
         assert!(!stalled.session().exists());
     });
     each(&AT_THE_START[..3], |stall| {
         let mut stalled = Stalled::begin(stall, &[]);
         let (took, code) = stalled.ended();
         check(&stalled, "start alone", took);
-        assert_eq!(code, Some(1), "{}", stalled.said());
+        assert_eq!(code, Some(1), "{}", stalled.stderr());
     });
 }

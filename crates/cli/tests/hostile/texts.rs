@@ -17,7 +17,7 @@ const TEXT_BYTES: usize = 46 << 20;
 /// Bytes of a part of it.
 const PART_BYTES: usize = 29 << 10;
 /// What a recorder may take with it: the text once, and half as much for all else.
-const MOST_KIB: u64 = (TEXT_BYTES as u64 * 3 / 2) >> 10;
+const MAX_KIB: u64 = (TEXT_BYTES as u64 * 3 / 2) >> 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Symbols that don't compress to nothing.
@@ -34,10 +34,10 @@ fn part(at: usize) -> Vec<u8> {
 /// Waits for its end; the most memory that it was seen with, in KiB.
 fn peak_of(mut child: Child) -> u64 {
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let (begun, mut peak_kib) = (Instant::now(), 0);
+    let (start, mut peak_kib) = (Instant::now(), 0);
     while child.try_wait().unwrap().is_none() {
         peak_kib = peak_kib.max(anonymous_kib(&status));
-        if begun.elapsed() > PATIENCE {
+        if start.elapsed() > PATIENCE {
             child.kill().unwrap();
         }
         thread::sleep(Duration::from_millis(1));
@@ -79,17 +79,17 @@ fn texts_of_a_guest_are_in_memory_once() {
         .unwrap();
     let recorder_kib = peak_of(recorder);
     let guest = session.join("guest-g.dat");
-    let kept = fs::metadata(&guest).unwrap().len();
+    let file_bytes = fs::metadata(&guest).unwrap().len();
     let reader_kib = peak_of(read(&guest));
     eprintln!(
         "{} MiB of text: recorder {} MiB, file {} MiB, info {} MiB",
         TEXT_BYTES >> 20,
         recorder_kib >> 10,
-        kept >> 20,
+        file_bytes >> 20,
         reader_kib >> 10
     );
-    assert!(kept > 1 << 20, "the text is not there");
-    assert!(recorder_kib < MOST_KIB, "{} MiB", recorder_kib >> 10);
+    assert!(file_bytes > 1 << 20, "the text is not there");
+    assert!(recorder_kib < MAX_KIB, "{} MiB", recorder_kib >> 10);
     assert!(reader_kib < 256 << 10, "{} MiB", reader_kib >> 10);
 }
 

@@ -70,13 +70,13 @@ fn state(pid: u32) -> Option<char> {
 }
 
 /// Follows a process, which is [`stopped`] or runs, to its end, and kills it and `others` after its
-/// call number `kill_at`. `begun` is called once it is followed. To be called in a thread that has no
-/// children: it waits for all of them.
+/// call number `kill_at`. `on_attach` runs once it is followed. The calling thread must have no
+/// children, because this waits for all of them.
 pub(crate) fn trace(
     pid: u32,
     kill_at: u64,
     others: &dyn Fn() -> Vec<u32>,
-    begun: &dyn Fn(),
+    on_attach: &dyn Fn(),
 ) -> Traced {
     let main = raw(pid);
     let options = Options::PTRACE_O_TRACESYSGOOD
@@ -91,7 +91,7 @@ pub(crate) fn trace(
     if is_stopped {
         kill(main, Signal::SIGCONT).unwrap();
     }
-    begun();
+    on_attach();
     let mut traced = Traced { calls: 0, last: -1, code: None };
     // What the shell does that becomes the program is not the program's.
     let mut is_counting = !is_stopped;
@@ -124,8 +124,8 @@ pub(crate) fn trace(
                 signal = Some(sent);
                 thread
             }
-            Ok(WaitStatus::Exited(of, code)) => {
-                traced.code = (of == main).then_some(code).or(traced.code);
+            Ok(WaitStatus::Exited(process, code)) => {
+                traced.code = (process == main).then_some(code).or(traced.code);
                 continue;
             }
             Err(Errno::ECHILD) => return traced,

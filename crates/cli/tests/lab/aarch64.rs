@@ -28,10 +28,10 @@ fn an_arm_host_and_its_guest_start_load_and_are_recorded() {
     lab.run(&["down"]).done();
     assert_eq!(lab.processes(), [] as [&str; 0]);
 
-    let begun = Instant::now();
+    let start = Instant::now();
     let again = lab.run(&["up", "--arch", "aarch64", "--levels", "2"]).done();
     assert!(!again.stderr.contains("booting"), "{}", again.stderr);
-    assert!(begun.elapsed() < LOADING, "{:?}", begun.elapsed());
+    assert!(start.elapsed() < LOADING, "{:?}", start.elapsed());
     both_levels_work(&lab);
 
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn lab_with_module(name: &'static str) -> Option<TestLab> {
     let programs = ["hyperscope", "hyperscope-agent"];
     if !can_run()
         || !arm_is_asked_for()
-        || !programs.into_iter().all(|one| Architecture::Arm.is_built(one))
+        || !programs.into_iter().all(|program| Architecture::Arm.is_built(program))
     {
         return None;
     }
@@ -92,28 +92,32 @@ fn a_guest_of_an_arm_host_sends_what_it_records_itself() {
     let session = session.to_str().unwrap();
     lab.run(&["run", "collected", "--arch", "aarch64", "-o", session]).done();
     let sent = lines(&["hypertrace", "--format", "jsonl", session]);
-    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&sent, &own);
-    let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
+    let originals = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&sent, &originals);
+    let stamps =
+        sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     // Where the windows of few exits are wide, clocks are not known better than this.
     assert_late_by(stamps.collect(), -1_000_000);
-    let said = hyperscope(&["hypertrace", session, "-o", "/dev/null"]).stderr;
+    let stderr = hyperscope(&["hypertrace", session, "-o", "/dev/null"]).stderr;
     let hypercalls = hyperscope(&["events", "-e", "kvm:kvm_hvc_arm64", session]).stdout;
     let hypercalls = hypercalls.lines().filter(|line| line.contains("48530000")).count();
-    assert!(said.contains(&format!("{hypercalls} of {hypercalls} hypercalls collected")), "{said}");
+    assert!(
+        stderr.contains(&format!("{hypercalls} of {hypercalls} hypercalls collected")),
+        "{stderr}"
+    );
     assert!(sent.len() > 1000 && sent.len() >= 16 * hypercalls, "{} in {hypercalls}", sent.len());
     // The instruction is the same one all the time, in the guest's kernel.
     let rips: Vec<_> = sent.iter().filter_map(|event| event["hypercall_rip"].as_u64()).collect();
     assert!(
-        rips.len() == sent.len() && rips.iter().all(|one| *one == rips[0] && one >> 48 == 0xffff)
+        rips.len() == sent.len() && rips.iter().all(|rip| *rip == rips[0] && rip >> 48 == 0xffff)
     );
-    eprintln!("{} switches as the guest recorded them\n{said}", sent.len());
+    eprintln!("{} switches as the guest recorded them\n{stderr}", sent.len());
 }
 
 fn both_levels_work(lab: &TestLab) {
     for level in [1, 2] {
-        let said = lab.shell(level, "uname -nm; sleep 0.1").done().stdout;
-        assert_eq!(said, format!("l{level} aarch64\n"));
+        let output = lab.shell(level, "uname -nm; sleep 0.1").done().stdout;
+        assert_eq!(output, format!("l{level} aarch64\n"));
     }
     assert_eq!(lab.shell(1, "ls /dev/kvm").done().stdout, "/dev/kvm\n");
     let console = lab.run(&["console", "2"]).done().stdout;

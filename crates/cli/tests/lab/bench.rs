@@ -29,14 +29,15 @@ fn channels_are_measured() {
         }
         // Every switch that the load's threads made is in the recording.
         assert!(row["events_lost"] == 0 && row["load_missing"] == 0, "{row:#}");
-        let own = &row["attributed"];
-        let at_device = own["memory_exits"].as_u64().unwrap() + own["port_exits"].as_u64().unwrap();
+        let attribution = &row["attributed"];
+        let at_device = attribution["memory_exits"].as_u64().unwrap()
+            + attribution["port_exits"].as_u64().unwrap();
         if row["variant"] == "shm" {
             assert_eq!(at_device, 0, "{row:#}");
         } else {
-            assert!(at_device > own["exits_without"].as_u64().unwrap(), "{row:#}");
+            assert!(at_device > attribution["exits_without"].as_u64().unwrap(), "{row:#}");
         }
-        assert!(own["all_exits"].as_u64().unwrap() > 100, "{row:#}");
+        assert!(attribution["all_exits"].as_u64().unwrap() > 100, "{row:#}");
         assert!(row["agent_wakeups_per_s"].as_f64().unwrap() > 0.0, "{row:#}");
     }
 }

@@ -46,20 +46,20 @@ fn tracers_are_measured() {
     let rows = report["tracers"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * TRACERS.len());
     rows.iter().for_each(check_row);
-    let of = |subject: &str, tracer: &str| {
+    let row_of = |subject: &str, tracer: &str| {
         let is = |row: &&Value| row["subject"] == subject && row["tracer"] == tracer;
         rows.iter().find(is).unwrap()
     };
     for subject in ["syscalls", "switches"] {
-        let exits = |tracer| of(subject, tracer)["exits_per_event"].as_f64().unwrap();
+        let exits = |tracer| row_of(subject, tracer)["exits_per_event"].as_f64().unwrap();
         assert!(exits("hypercall-8") < 0.5 * exits("hypercall-1"), "{rows:#?}");
         assert!((exits("hypercall-1") - 1.0).abs() < 0.3, "{rows:#?}");
         assert!(exits("shm") < 0.3, "{rows:#?}");
     }
     let volumes = report["volumes"].as_array().unwrap();
-    for one in volumes {
-        assert_eq!(one["host_events_lost"], 0, "{one:#}");
-        assert!(one["events_seen"].as_u64() >= one["events_made"].as_u64(), "{one:#}");
+    for volume in volumes {
+        assert_eq!(volume["host_events_lost"], 0, "{volume:#}");
+        assert!(volume["events_seen"].as_u64() >= volume["events_made"].as_u64(), "{volume:#}");
     }
     // Exit, hypercall and entry of each event, against one hypercall for many.
     let events = |at: usize| volumes[at]["host_events"].as_u64().unwrap();
@@ -69,9 +69,9 @@ fn tracers_are_measured() {
 fn check_row(row: &Value) {
     let parts = row["parts"].as_array().unwrap();
     let sum: f64 = parts.iter().map(|part| mean(&part["event_ns"])).sum();
-    let whole = mean(&row["event_ns"]);
-    assert!((sum - whole).abs() < 1e-6 * whole.abs().max(1.0), "{sum} of {whole}: {row:#}");
-    assert!(whole > 0.0 && mean(&row["ratio"]) > 1.0, "{row:#}");
+    let mean_ns = mean(&row["event_ns"]);
+    assert!((sum - mean_ns).abs() < 1e-6 * mean_ns.abs().max(1.0), "{sum} of {mean_ns}: {row:#}");
+    assert!(mean_ns > 0.0 && mean(&row["ratio"]) > 1.0, "{row:#}");
     let (seen, made) = (row["events_seen"].as_u64(), row["events_made"].as_u64());
     // Threads are switched away from once more, after they have counted.
     assert!(seen >= made && made > Some(4000), "{row:#}");

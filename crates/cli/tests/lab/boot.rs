@@ -29,11 +29,11 @@ fn a_boot_has_all_levels_and_exits_of_each() {
     // What the command did that came after the mark.
     let after = phases(machine).into_iter().find(|phase| phase["kind"] == "running").unwrap();
     let reasons = after["host"]["reasons"].as_array().unwrap();
-    let of = |name: &str| {
+    let count = |name: &str| {
         let reason = reasons.iter().find(|reason| reason["reason"] == name).unwrap();
         reason["count"].as_u64().unwrap()
     };
-    assert!(of("cpuid") >= 7 && of("hypercall") >= 3, "{reasons:?}");
+    assert!(count("cpuid") >= 7 && count("hypercall") >= 3, "{reasons:?}");
 }
 
 /// Of the same guest nothing is recorded but its host.
@@ -118,14 +118,14 @@ fn a_boot_is_whole(machine: &Value, session: &str) {
     assert_eq!(levels, LEVELS);
     let ns = |value: &Value| value.as_u64().unwrap();
     let end = |phase: &Value| ns(&phase["from_ns"]) + ns(&phase["duration_ns"]);
-    for (one, next) in phases.iter().zip(&phases[1..]) {
-        assert_eq!(end(one), ns(&next["from_ns"]), "{one:#}");
+    for (phase, next) in phases.iter().zip(&phases[1..]) {
+        assert_eq!(end(phase), ns(&next["from_ns"]), "{phase:#}");
     }
     let sum: u64 = phases.iter().map(|phase| ns(&phase["duration_ns"])).sum();
     assert_eq!(sum, ns(&machine["end_ns"]) - ns(&machine["begin_ns"]));
     let initcalls = machine["initcalls"].as_array().unwrap();
     assert!(initcalls.len() > 400, "{}", initcalls.len());
-    assert!(initcalls.iter().all(|one| one["duration_ns"].is_u64()));
+    assert!(initcalls.iter().all(|initcall| initcall["duration_ns"].is_u64()));
     assert_eq!(machine["initcall_ends_without_beginning"], 0);
     let exits: u64 = phases.iter().map(|phase| ns(&phase["host"]["exits"])).sum();
     assert_eq!(exits, ns(&machine["exits"]));
@@ -158,10 +158,10 @@ fn a_guest_that_ends_while_it_boots_is_begun_again() {
     let lab = TestLab::new("boot-ends");
     let ran = lab.run(&["up", "--levels", "2", "--guest-append", "rdinit=/nothing"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    let said = |what: &str| ran.stderr.matches(what).count();
+    let count = |what: &str| ran.stderr.matches(what).count();
     let gone = "level 2 is gone: its QEMU ended while it booted";
-    assert_eq!(said(&format!("{gone}; once more\n")), 2, "{}", ran.stderr);
+    assert_eq!(count(&format!("{gone}; once more\n")), 2, "{}", ran.stderr);
     // With the end of its console.
-    assert_eq!(said(&format!("{gone}\n")), 1, "{}", ran.stderr);
-    assert!(said("panic") >= 1, "{}", ran.stderr);
+    assert_eq!(count(&format!("{gone}\n")), 1, "{}", ran.stderr);
+    assert!(count("panic") >= 1, "{}", ran.stderr);
 }

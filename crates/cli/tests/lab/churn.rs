@@ -11,14 +11,14 @@ const WRITES: u64 = 4 * ROUNDS + 1;
 const SERIES_STAY: Duration = Duration::from_secs(60 + 10 + 5);
 /// By how much the exporter may have grown while as many VMs have series as ever: a map that is never emptied takes 500
 /// bytes a VM, which the ten minutes show.
-const MOST_GROWTH_KIB: u64 = 128;
+const MAX_GROWTH_KIB: u64 = 128;
 /// By how much for series of more VMs than at first, and for the pages that have them.
-const MOST_FOR_SERIES_KIB: u64 = 4096;
+const MAX_FOR_SERIES_KIB: u64 = 4096;
 
 /// How many VMs; `HYPERSCOPE_CHURN_VMS=600` is ten minutes of one each second.
 fn vms() -> u64 {
-    let asked = std::env::var("HYPERSCOPE_CHURN_VMS");
-    asked.map_or(40, |text| text.parse().unwrap())
+    let setting = std::env::var("HYPERSCOPE_CHURN_VMS");
+    setting.map_or(40, |text| text.parse().unwrap())
 }
 
 /// In level 1: an exporter, whose process this says.
@@ -35,15 +35,15 @@ const UNTIL_ALL_SERIES: usize = 2;
 
 /// One VM after the other, as they would come each second.
 fn run_vms(lab: &TestLab, vms: u64) {
-    let one = format!("hyperscope-labguest vmm {ROUNDS} >/dev/null || exit 1; sleep 0.5");
-    lab.shell(1, &format!("for vm in $(seq {vms}); do {one}; done")).done();
+    let script = format!("hyperscope-labguest vmm {ROUNDS} >/dev/null || exit 1; sleep 0.5");
+    lab.shell(1, &format!("for vm in $(seq {vms}); do {script}; done")).done();
 }
 
 /// As [`run_vms`], and after each command what the exporter takes.
 fn run_many_vms(lab: &TestLab, vms: u64, process: &str) -> Vec<u64> {
     let begins = (0..vms).step_by(AT_ONCE as usize);
-    let run = |begun| {
-        run_vms(lab, AT_ONCE.min(vms - begun));
+    let run = |first_vm| {
+        run_vms(lab, AT_ONCE.min(vms - first_vm));
         memory_kib(lab, process)
     };
     begins.map(run).collect()
@@ -66,8 +66,8 @@ fn sum(metrics: &str, name: &str, labels: &[&str]) -> f64 {
 
 /// VMs that have series.
 fn vms_with_series(metrics: &str) -> usize {
-    let own = |line: &&str| line.starts_with("hyperscope_vcpus{") && !line.contains("vm=\"\"");
-    metrics.lines().filter(own).count()
+    let is_of_vm = |line: &&str| line.starts_with("hyperscope_vcpus{") && !line.contains("vm=\"\"");
+    metrics.lines().filter(is_of_vm).count()
 }
 
 fn memory_kib(lab: &TestLab, process: &str) -> u64 {
@@ -90,9 +90,9 @@ fn vms_that_come_and_go_are_counted_whole_and_leave_nothing() {
     assert_eq!(io(&first), (5 * WRITES) as f64, "{first}");
     let first_kib = memory_kib(&lab, &process);
 
-    let (vms, begun) = (vms(), Instant::now());
+    let (vms, start) = (vms(), Instant::now());
     let memory_kib_after = run_many_vms(&lab, vms, &process);
-    let took = begun.elapsed();
+    let took = start.elapsed();
     let after = metrics(&lab);
     assert_eq!(sum(&after, "hyperscope_lost_exits_total", &[]), 0.0);
     let counted = sum(&after, "hyperscope_self_exits_total", &[]);
@@ -106,9 +106,9 @@ fn vms_that_come_and_go_are_counted_whole_and_leave_nothing() {
         vms_with_series(&after)
     );
     if let Some([with_all_series_kib, .., end_kib]) = memory_kib_after.get(UNTIL_ALL_SERIES - 1..) {
-        assert!(*end_kib <= with_all_series_kib + MOST_GROWTH_KIB, "{memory_kib_after:?}");
+        assert!(*end_kib <= with_all_series_kib + MAX_GROWTH_KIB, "{memory_kib_after:?}");
     }
-    assert!(after_kib <= first_kib + MOST_FOR_SERIES_KIB, "{first_kib} KiB, then {after_kib} KiB");
+    assert!(after_kib <= first_kib + MAX_FOR_SERIES_KIB, "{first_kib} KiB, then {after_kib} KiB");
 
     // Killed, it leaves no program in the kernel: another begins from nothing.
     lab.shell(1, &format!("kill -9 {process}; sleep 1; rm -f /tmp/said")).done();

@@ -50,12 +50,12 @@ fn the_collector_has_what_events_have() {
     };
     assert!(by_collector.iter().map(plain).eq(by_events.iter().map(plain)));
     let pairs = by_collector.iter().zip(&by_events);
-    let mut apart_ns: Vec<i64> = pairs.map(|(one, other)| stamp(one) - stamp(other)).collect();
+    let mut apart_ns: Vec<i64> = pairs.map(|(event, other)| stamp(event) - stamp(other)).collect();
     apart_ns.sort_unstable();
-    let (least, median) = (apart_ns[0], apart_ns[apart_ns.len() / 2]);
+    let (min, median) = (apart_ns[0], apart_ns[apart_ns.len() / 2]);
     // One program after the other at the same tracepoint, both emulated.
-    assert!(least > -1000 && median < 100_000, "{least} {median}");
-    eprintln!("the collector's stamps are later by {least} ns at least, {median} in the median");
+    assert!(min > -1000 && median < 100_000, "{min} {median}");
+    eprintln!("the collector's stamps are later by {min} ns at least, {median} in the median");
     assert_overheads(&by_collector, &session);
 }
 
@@ -96,21 +96,25 @@ fn hypercalls_with_all_registers_carry_more_of_the_same() {
     if !can_run_all() || !build_module() {
         return;
     }
-    for (words, least) in [(9, 8.0), (13, 16.0)] {
+    for (words, min) in [(9, 8.0), (13, 16.0)] {
         let (_temporary, session) = collected(words);
         let sent = lines(&["hypertrace", "--format", "jsonl", &session]);
-        let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", &session]);
-        let begin = assert_within(&sent, &own);
-        let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
+        let originals =
+            lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", &session]);
+        let begin = assert_within(&sent, &originals);
+        let stamps = sent
+            .iter()
+            .zip(&originals[begin..])
+            .map(|(sent, original)| stamp(sent) - stamp(original));
         assert_late(stamps.collect());
-        let said = hyperscope(&["hypertrace", &session, "-o", "/dev/null"]).stderr;
+        let stderr = hyperscope(&["hypertrace", &session, "-o", "/dev/null"]).stderr;
         let recorded = std::fs::read_to_string(format!("{session}/session.json")).unwrap();
         let recorded: Value = serde_json::from_str(&recorded).unwrap();
         let collector = &recorded["recorded"]["collector"];
         assert_eq!((&collector["ring_full"], &collector["unreadable"]), (&0.into(), &0.into()));
         let each = sent.len() as f64 / collector["hypercalls"].as_u64().unwrap() as f64;
-        eprintln!("{words} words: {} switches, {each:.1} a hypercall\n{said}", sent.len());
-        assert!(sent.len() > 1000 && each >= least, "{each}");
+        eprintln!("{words} words: {} switches, {each:.1} a hypercall\n{stderr}", sent.len());
+        assert!(sent.len() > 1000 && each >= min, "{each}");
     }
 }
 
@@ -143,11 +147,11 @@ fn a_collector_that_is_killed_leaves_its_file_and_nothing_in_the_kernel() {
     lab.shell(1, "until [ -e /tmp/ready ]; do sleep 0.1; done; sleep 1").done();
     lab.shell(2, "hyperscope mark before-the-end").done();
     lab.shell(1, "touch /tmp/marked").done();
-    let left = killer.finish(WORKING).done().stdout;
-    let lines: Vec<&str> = left.lines().collect();
-    let [before, after, mark] = lines[..] else { panic!("{left}") };
+    let output = killer.finish(WORKING).done().stdout;
+    let lines: Vec<&str> = output.lines().collect();
+    let [before, after, mark] = lines[..] else { panic!("{output}") };
     // Three programs, each with its link; nothing of them is left.
-    assert!(before.parse::<u32>().unwrap() >= 3 && after == "0", "{left}");
+    assert!(before.parse::<u32>().unwrap() >= 3 && after == "0", "{output}");
     let mark: Value = serde_json::from_str(mark).unwrap();
     assert_eq!(mark["fields"]["text"], "before-the-end");
     assert!(mark["hypercall_ns"].is_u64(), "{mark}");
@@ -169,7 +173,7 @@ fn who_can_not_collect_learns_why() {
     for (level, command, why) in refused {
         let ran = lab.shell(level, &command);
         assert!(ran.code == Some(1) && ran.stderr.contains(why), "{}", ran.stderr);
-        let left = "ls -d /tmp/refused /sys/kernel/tracing/instances/* 2>/dev/null; true";
-        assert_eq!(lab.shell(level, left).done().stdout, "", "{}", ran.stderr);
+        let listing = "ls -d /tmp/refused /sys/kernel/tracing/instances/* 2>/dev/null; true";
+        assert_eq!(lab.shell(level, listing).done().stdout, "", "{}", ran.stderr);
     }
 }

@@ -32,11 +32,11 @@ fn ns(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
-/// What a task waited for, and the sum of the parts of which `is_it`, with how many intervals there were.
+/// What a task waited for, and the sum of the chosen parts, with how many intervals there were.
 struct Found(Value);
 
 impl Found {
-    fn of(session: &Path, task: &str) -> Self {
+    fn for_task(session: &Path, task: &str) -> Self {
         let found =
             json(&["critical", "--task", task, "--format", "json", session.to_str().unwrap()]);
         let found = Self(found);
@@ -49,8 +49,8 @@ impl Found {
         self.0["threads"].as_array().unwrap().iter()
     }
 
-    fn sum(&self, is_it: impl Fn(&Value) -> bool) -> (u64, u64) {
-        let parts = self.0["parts"].as_array().unwrap().iter().filter(|part| is_it(part));
+    fn sum(&self, is_counted: impl Fn(&Value) -> bool) -> (u64, u64) {
+        let parts = self.0["parts"].as_array().unwrap().iter().filter(|part| is_counted(part));
         parts.fold((0, 0), |(time_ns, count), part| {
             (time_ns + ns(part, "time_ns"), count + ns(part, "count"))
         })
@@ -76,13 +76,13 @@ fn hands_over(name: &'static str, what: &str, taker: Option<&str>) -> (Value, Fo
         recorded.lab.shell(1, &script).done();
     }
     let script = format!("taskset 1 hyperscope-labguest handoff rounds={ROUNDS} {what}");
-    let said = serde_json::from_str(&recorded.lab.shell(2, &script).done().stdout).unwrap();
+    let report = serde_json::from_str(&recorded.lab.shell(2, &script).done().stdout).unwrap();
     if taker.is_some() {
         recorded.lab.shell(1, "kill $(cat /tmp/pid)").done();
     }
     let (ended, log) = recorded.end(recorder);
     assert!(ended, "{log}");
-    (said, Found::of(&recorded.session(), "l2/asker"))
+    (report, Found::for_task(&recorded.session(), "l2/asker"))
 }
 
 #[test]
@@ -91,27 +91,27 @@ fn what_a_guests_thread_waits_for_is_what_the_other_one_did() {
         return;
     }
     let exits = format!("busy-us={BUSY_US} nap-us={NAP_US} cpuid={CPUIDS}");
-    let (said, found) = hands_over("critical", &exits, None);
+    let (report, found) = hands_over("critical", &exits, None);
     let [asker] = found.0["threads"].as_array().unwrap().as_slice() else {
         panic!("{:#}", found.0)
     };
-    let (wall_ns, asked_ns) = (ns(asker, "wall_ns"), ns(&said, "waited_ns"));
-    assert!((asked_ns..asked_ns + AROUND_NS).contains(&wall_ns), "{said} {asker}");
+    let (wall_ns, asked_ns) = (ns(asker, "wall_ns"), ns(&report, "waited_ns"));
+    assert!((asked_ns..asked_ns + AROUND_NS).contains(&wall_ns), "{report} {asker}");
     // It sleeps in each round, and sleeps no longer than it measured itself.
     let (timer_ns, naps) = found.part("answerer", "blocked", Some("timer"));
     assert_eq!(naps, ROUNDS, "{:#}", found.0);
     assert!(
-        (ROUNDS * NAP_US * 1000 * 9 / 10..=ns(&said, "napped_ns")).contains(&timer_ns),
-        "{timer_ns} {said}"
+        (ROUNDS * NAP_US * 1000 * 9 / 10..=ns(&report, "napped_ns")).contains(&timer_ns),
+        "{timer_ns} {report}"
     );
     // Each CPUID is waited for; a guest's kernel makes hardly any.
     let cpuid = found.sum(|part| part["state"] == "exit_kernel" && part["reason"] == "cpuid");
     assert!((ROUNDS * CPUIDS..ROUNDS * CPUIDS + 10).contains(&cpuid.1), "{cpuid:?}");
-    assert!(cpuid.0 <= ns(&said, "exits_ns"), "{cpuid:?} {said}");
+    assert!(cpuid.0 <= ns(&report, "exits_ns"), "{cpuid:?} {report}");
     // It works until a clock says so: by far the most of what it runs for.
     let (ran_ns, _) = found.part("answerer", "running", None);
-    let most_ns = asked_ns - ns(&said, "napped_ns");
-    assert!((ROUNDS * BUSY_US * 1000 / 2..most_ns).contains(&ran_ns), "{ran_ns} {said}");
+    let most_ns = asked_ns - ns(&report, "napped_ns");
+    assert!((ROUNDS * BUSY_US * 1000 / 2..most_ns).contains(&ran_ns), "{ran_ns} {report}");
 }
 
 #[test]
@@ -119,20 +119,20 @@ fn who_took_the_processor_of_a_vcpu_is_waited_for_as_long_as_the_guest_says() {
     if !can_run_all() {
         return;
     }
-    let (said, found) = hands_over("critical-taken", "busy-us=30000", Some("yes"));
-    let stolen_ns = ns(&said, "stolen_ns");
+    let (report, found) = hands_over("critical-taken", "busy-us=30000", Some("yes"));
+    let stolen_ns = ns(&report, "stolen_ns");
     let (taken_ns, times) = found.sum(|part| {
         let is_taken = part["state"] == "preempted" || part["state"] == "waiting";
         part["machine"] == "host" && is_taken && part["thread"] == "l2 vCPU 0"
     });
     let (by_it_ns, _) = found.part("l2 vCPU 0", "preempted", Some("yes"));
     eprintln!(
-        "{said}: stolen {stolen_ns}, taken {taken_ns}, {times} times, {by_it_ns} by the program"
+        "{report}: stolen {stolen_ns}, taken {taken_ns}, {times} times, {by_it_ns} by the program"
     );
     // The guest's kernel counts at its ticks what it hears of then.
     assert!(taken_ns.abs_diff(stolen_ns) < 2 * TICK_NS + stolen_ns / 5, "{:#}", found.0);
     // Both want the processor all the time, and get a half each.
-    assert!(by_it_ns > taken_ns / 2 && by_it_ns > ns(&said, "waited_ns") / 4, "{:#}", found.0);
+    assert!(by_it_ns > taken_ns / 2 && by_it_ns > ns(&report, "waited_ns") / 4, "{:#}", found.0);
 }
 
 /// A file of a module of the lab's kernel.
@@ -172,8 +172,8 @@ fn a_disk_is_waited_for_as_long_as_it_takes() {
          dd if=/dev/nullb0 of=/dev/null bs=4096 count={REQUESTS} iflag=direct; \
          hyperscope critical --task dd --format json /tmp/r"
     );
-    let said = recorded.lab.shell(1, &script).done();
-    let found = Found(serde_json::from_str(&said.stdout).unwrap());
+    let output = recorded.lab.shell(1, &script).done();
+    let found = Found(serde_json::from_str(&output.stdout).unwrap());
     let (waited_ns, requests) =
         found.part("dd", "blocked", Some(&format!("disk {}", number.trim())));
     assert_eq!(requests, REQUESTS, "{:#}", found.0);

@@ -14,7 +14,7 @@ use crate::tool::{Ran, TestLab, can_run};
 /// No scenario takes so long, with the boot of its machines.
 const MOST: Duration = Duration::from_secs(400);
 /// Machines of one scenario that may hang, as emulated ones do now and then (`docs/lab.md`).
-const MOST_HUNG: u32 = 2;
+const MAX_HUNG: u32 = 2;
 
 #[test]
 fn every_scenario_holds_what_it_says() {
@@ -78,11 +78,11 @@ fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("out");
         let mut scenario = Patient::start(lab.command(&["run", name, "-o", to.to_str().unwrap()]));
-        if scenario.end_within(MOST).is_some() || hung == MOST_HUNG {
+        if scenario.end_within(MOST).is_some() || hung == MAX_HUNG {
             return (scenario.finish(Duration::ZERO).done(), folder);
         }
         hung += 1;
-        eprintln!("{name} hangs: {hung} of {MOST_HUNG} that may; once more");
+        eprintln!("{name} hangs: {hung} of {MAX_HUNG} that may; once more");
     }
 }
 
@@ -91,7 +91,7 @@ fn queues_carry_what_was_asked(session: &str) {
     let report = json(&["virtio", "--format", "json", session]);
     let queue = |name: &str| {
         let mut queues = report["queues"].as_array().unwrap().iter();
-        queues.find(|one| one["queue"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
+        queues.find(|row| row["queue"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
     };
     let disk = queue("req.0");
     for name in ["buffers", "taken", "timed", "kicks", "in_bytes"] {
@@ -123,23 +123,23 @@ fn handlers_have_their_time(session: &str) {
     assert_eq!(sum("guest", "own_ns") - sum("guest", "own_away_ns"), of_vcpus);
     assert_eq!(sum("guest", "placed"), sum("guest", "timed"));
     assert!(sum("guest", "own_away_ns") > 0 && sum("host", "placed") == 0, "{report}");
-    let begun = |file: &Value| -> u64 {
+    let entries = |file: &Value| -> u64 {
         let count = |name: &str| file["events"][name].as_u64().unwrap_or(0);
         count("irq:irq_handler_entry") + count("irq:softirq_entry")
     };
     let files = info["files"].as_array().unwrap();
-    let all: u64 = files.iter().map(begun).sum();
+    let all: u64 = files.iter().map(entries).sum();
     assert_eq!(sum("host", "count") + sum("guest", "count"), all);
     let receives = |row: &Value| row["name"] == "NET_RX" && row["machine"] != "host";
     assert!(handlers.iter().any(receives), "{report}");
 }
 
 fn asked_for() -> bool {
-    let asked = std::env::var_os("HYPERSCOPE_LAB_ALL").is_some();
-    if !asked {
+    let is_set = std::env::var_os("HYPERSCOPE_LAB_ALL").is_some();
+    if !is_set {
         testkit::skip!("`make test-lab` runs it");
     }
-    asked
+    is_set
 }
 
 /// Samples share out the time that `cpu` measured, name the guest's code, also where its interrupts are off,
@@ -153,8 +153,8 @@ fn samples_have_the_code(session: &str) {
     };
     assert_eq!(sum(&profile, "time_ns"), sum(&cpu, "time_ns"));
     let rows: Vec<&Value> = profile["rows"].as_array().unwrap().iter().collect();
-    let time = |is_it: &dyn Fn(&Value) -> bool| -> u64 {
-        let those = rows.iter().filter(|row| is_it(row));
+    let time = |is_counted: &dyn Fn(&Value) -> bool| -> u64 {
+        let those = rows.iter().filter(|row| is_counted(row));
         those.map(|row| row["time_ns"].as_u64().unwrap()).sum()
     };
     assert_eq!(time(&|_| true), sum(&profile, "time_ns"));
@@ -169,8 +169,8 @@ fn samples_have_the_code(session: &str) {
     let entering = time(&|row| is_guest(row) && leaf(row, "entry_SYSCALL_64"));
     assert!(entering * 100 > in_guest && entering * 6 < in_guest, "{entering} of {in_guest} ns");
     // The stack above it is the guest's own.
-    let own = |row: &Value| is_guest(row) && row["evidence"] == "agent";
-    let stacked = time(&|row| own(row) && row["stack"].as_array().unwrap().len() > 3);
+    let by_agent = |row: &Value| is_guest(row) && row["evidence"] == "agent";
+    let stacked = time(&|row| by_agent(row) && row["stack"].as_array().unwrap().len() > 3);
     assert!(stacked * 3 > in_guest, "{stacked} of {in_guest} ns");
     let raw = json(&["profile", "--raw", "--format", "json", session]);
     let rows_of_raw = raw["rows"].as_array().unwrap().iter();
@@ -201,8 +201,8 @@ fn nested_exits_bring_theirs(session: &str, flag: &[(&str, f64)]) {
     let always = [("vmrun", 1.0), ("vmload", 2.0)];
     for &(reason, per_exit) in always.iter().chain(flag) {
         let ancillary = hypercalls["ancillary"].as_array().unwrap();
-        let one = ancillary.iter().find(|one| one["reason"] == reason);
-        let counted = one.map_or(0.0, |one| one["per_exit"].as_f64().unwrap());
+        let exit = ancillary.iter().find(|exit| exit["reason"] == reason);
+        let counted = exit.map_or(0.0, |exit| exit["per_exit"].as_f64().unwrap());
         assert!((counted - per_exit).abs() < 0.02, "{reason}: {counted}");
     }
 }

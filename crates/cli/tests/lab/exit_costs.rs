@@ -134,9 +134,9 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
     );
     let steps = |level: usize| report["ablations"][level - 1]["ladders"][0]["steps"].clone();
     let exits = |level: usize, step: usize, reason: &str| {
-        let of = &steps(level)[step]["exits"];
-        let of = of.as_array().unwrap_or_else(|| panic!("{report:#}")).iter();
-        let found = of.clone().find(|share| share["reason"] == reason);
+        let shares = &steps(level)[step]["exits"];
+        let shares = shares.as_array().unwrap_or_else(|| panic!("{report:#}")).iter();
+        let found = shares.clone().find(|share| share["reason"] == reason);
         found.map_or(0.0, |share| share["per_operation"].as_f64().unwrap())
     };
     let is_about = |found: f64, expected: f64| (found - expected).abs() < 0.05;
@@ -153,8 +153,8 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
     }
     for (step, why) in [(2, "/proc/cpuinfo has no avic"), (3, "parameters/nothing: there is none")]
     {
-        let said = steps(2)[step]["not_measured"].as_str().unwrap_or_default().to_owned();
-        assert!(said.contains(why) && steps(2)[step]["exits"].is_null(), "{said}");
+        let reason = steps(2)[step]["not_measured"].as_str().unwrap_or_default().to_owned();
+        assert!(reason.contains(why) && steps(2)[step]["exits"].is_null(), "{reason}");
     }
 }
 

@@ -45,13 +45,13 @@ fn a_condition_makes_a_session_of_what_was_before_it() {
         lab.run(&["get", "1", &from, to.to_str().unwrap()]).done();
     }
     says_why(&folder.path().join("why.json"));
-    let of = |verb| json(&[verb, "--format", "json", folder.path().to_str().unwrap()]);
-    let exits = of("exits");
+    let report = |verb| json(&[verb, "--format", "json", folder.path().to_str().unwrap()]);
+    let exits = report("exits");
     assert_eq!(exits["losses"]["events_lost"], 0);
     let hypercalls =
         exits["rows"].as_array().unwrap().iter().find(|row| row["reason"] == "hypercall");
     assert_eq!(hypercalls.unwrap()["count"], 70, "all of them were before the condition held");
-    let info = of("info");
+    let info = report("info");
     assert_eq!(info["files"][0]["losses"]["known"], true, "{}", info["files"][0]["losses"]);
 }
 
@@ -95,20 +95,21 @@ fn a_guest_that_comes_later_goes_and_comes_back_is_in_the_session() {
     let recorded = Recorded::up("flight-guests");
     let lab = &recorded.lab;
     let flies = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", FLIES]));
-    let heard = |text: &str| drop(lab.shell(1, &HEARD.replace("TEXT", text)).done());
-    heard("not recorded yet");
+    let wait_for_text = |text: &str| drop(lab.shell(1, &HEARD.replace("TEXT", text)).done());
+    wait_for_text("not recorded yet");
     for name in ["l2", "l2-2"] {
         recorded.start_agent("vsock");
-        heard(&format!("guest {name} is recorded"));
+        wait_for_text(&format!("guest {name} is recorded"));
         lab.shell(2, WORKS).done();
         // Its events are sent within a second.
         lab.shell(2, "sleep 2; killall hyperscope-agent").done();
-        heard(&format!("guest {name} is gone"));
+        wait_for_text(&format!("guest {name} is gone"));
     }
     lab.shell(1, "touch /tmp/done").done();
     let flown = flies.finish(WORKING).done();
-    let left: Vec<&str> = flown.stdout.lines().filter(|line| !line.ends_with(".hscope")).collect();
-    assert_eq!(left, ["/sys/kernel/tracing/instances:", "", "/tmp/f:"], "{}", flown.stdout);
+    let leftovers: Vec<&str> =
+        flown.stdout.lines().filter(|line| !line.ends_with(".hscope")).collect();
+    assert_eq!(leftovers, ["/sys/kernel/tracing/instances:", "", "/tmp/f:"], "{}", flown.stdout);
     let folder = tempfile::tempdir().unwrap();
     for file in ["host.dat", "session.json", "guest-l2.dat", "guest-l2-2.dat"] {
         let (from, to) = (format!("/tmp/session/{file}"), folder.path().join(file));

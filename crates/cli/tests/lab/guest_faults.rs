@@ -36,10 +36,10 @@ fn what_a_guest_sent_before_its_end_is_kept() {
         let mut ending = ending.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let gone = "until ! pidof qemu-system-x86_64 >/dev/null; do sleep 0.1; done";
         recorded.lab.shell(1, gone).done();
-        let (ended_well, said) = recorded.end(recorder);
+        let (ended_well, log) = recorded.end(recorder);
         let _ = ending.kill();
         let _ = ending.wait();
-        assert!(!ended_well && said.contains("guest l2: its recording ended early"), "{said}");
+        assert!(!ended_well && log.contains("guest l2: its recording ended early"), "{log}");
         let session = recorded.session();
         let (counts, _) = events(&session.join("guest-l2.dat"));
         // The last page of each CPU was not full.
@@ -49,7 +49,7 @@ fn what_a_guest_sent_before_its_end_is_kept() {
         assert!(host["kvm:kvm_exit"].as_u64() > Some(1000), "{end}: {host}");
         eprintln!(
             "`{end}` over {channel}: {started:?} of 200 programs kept; {}",
-            said.lines().nth(3).unwrap_or_default()
+            log.lines().nth(3).unwrap_or_default()
         );
     }
 }
@@ -78,8 +78,8 @@ fn a_port_that_is_unplugged_is_used_again_when_it_is_back() {
         monitor("device_add", &port);
     }
     recorded.lab.shell(2, PROGRAMS).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(!ended_well && said.contains("bytes were lost on the channel"), "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(!ended_well && log.contains("bytes were lost on the channel"), "{log}");
     let session = recorded.session();
     let (counts, _) = events(&session.join("guest-l2.dat"));
     // Before and after; in between some pages were on their way when the port went.
@@ -128,16 +128,16 @@ fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_again() {
     }
     lab.run(&["monitor", "2", "quit"]).done();
     lab.shell(1, FOLLOW).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(!ended_well && said.contains("its recording ended early"), "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(!ended_well && log.contains("its recording ended early"), "{log}");
     let (counts, _) = events(&recorded.session().join("guest-l2.dat"));
     let started = counts["sched:sched_process_exec"].as_u64();
     assert!(started >= Some(90), "{started:?} of 100 programs");
     // Its agent has seen that nobody is there any more.
     let recorder = recorded.begin("virtio-serial:/run/lab/l2b");
     lab.shell(2, PROGRAMS).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{log}");
     let (counts, _) = events(&recorded.session().join("guest-l2.dat"));
     assert!(counts["sched:sched_process_exec"].as_u64() >= Some(100), "{counts}");
     eprintln!("moved: {started:?} of 100 programs kept before, all after");
@@ -156,8 +156,8 @@ fn a_cpu_that_is_plugged_in_later_is_recorded() {
     let recorder = recorded.begin("vsock:3");
     let pinned = "for i in $(seq 40); do taskset 2 busybox true; done; sleep 2";
     lab.shell(2, &format!("echo 1 > {online}; {pinned}; echo 0 > {online}; {PROGRAMS}")).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{log}");
     let file = recorded.session().join("guest-l2.dat");
     let path = file.to_str().unwrap();
     let filter = ["events", "-e", "sched_process_exec", "--format", "jsonl", "--cpu", "1", path];

@@ -16,7 +16,7 @@ use crate::tool::can_run_all;
 /// What objdump says of an instruction: its bytes and its text.
 type Listed = (Vec<u8>, String);
 
-fn said(program: &str, arguments: &[&str]) -> String {
+fn stdout_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
@@ -35,12 +35,12 @@ fn listing(flags: &[&str], file: &Path, (begin, len): (u64, u64)) -> BTreeMap<u6
         let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
         Some((address.checked_sub(begin)?, (bytes, parts.next()?.trim().to_owned())))
     };
-    said("objdump", &[flags, &all].concat()).lines().filter_map(instruction).collect()
+    stdout_of("objdump", &[flags, &all].concat()).lines().filter_map(instruction).collect()
 }
 
 /// Offset and size of a function in the module's `.text`.
 fn place(module: &Path, name: &str) -> (u64, u64) {
-    let symbols = said("nm", &["-S", module.to_str().unwrap()]);
+    let symbols = stdout_of("nm", &["-S", module.to_str().unwrap()]);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let found = symbols.lines().map(words).find(|words| words.last().unwrap() == name).unwrap();
     let number = |at: usize| u64::from_str_radix(&found[at], 16).unwrap();
@@ -49,7 +49,7 @@ fn place(module: &Path, name: &str) -> (u64, u64) {
 
 /// Offsets of bytes that the loader fills in, each of four bytes.
 fn relocated(module: &Path, (begin, len): (u64, u64)) -> BTreeSet<u64> {
-    let all = said("objdump", &["-r", "-j", ".text", module.to_str().unwrap()]);
+    let all = stdout_of("objdump", &["-r", "-j", ".text", module.to_str().unwrap()]);
     let place = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
     let within = all.lines().filter(|line| line.contains("R_X86_64_")).filter_map(place);
     let within = within.filter_map(|at| at.checked_sub(begin)).filter(|&at| at < len);
@@ -113,12 +113,15 @@ fn check(recorded: &Recorded) {
     let recorder = recorded.begin_with("vsock:3", what);
     recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
     let addresses = recorded.lab.shell(2, "cat /proc/kallsyms").done().stdout;
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{log}");
     let session = recorded.sampled_session();
     let seen = seen(&session);
     let count = |with_text: bool| -> u64 {
-        seen.iter().filter(|one| !with_text || one.text.is_some()).map(|one| one.samples).sum()
+        seen.iter()
+            .filter(|instruction| !with_text || instruction.text.is_some())
+            .map(|instruction| instruction.samples)
+            .sum()
     };
     // Those that came after there were too many pages have none.
     assert!(count(true) * 20 > count(false) * 19, "{} of {}", count(true), count(false));
@@ -127,7 +130,7 @@ fn check(recorded: &Recorded) {
         let line = addresses.lines().find(|line| of_name(line)).unwrap();
         let address = u64::from_str_radix(&line[..16], 16).unwrap();
         let running = running_code(&session, &module, name, address);
-        let of_function = seen.iter().filter(|one| one.function == *name);
+        let of_function = seen.iter().filter(|instruction| instruction.function == *name);
         check_instructions(&running, of_function);
     }
 }
@@ -137,15 +140,15 @@ fn running_code(session: &Path, module: &Path, name: &str, begin: u64) -> BTreeM
     let place = place(module, name);
     let running = listing(&[], &session.join("guest-l2.kcore"), (begin, place.1));
     let built = listing(&["-j", ".text"], module, place);
-    let [kept, built] = [&running, &built].map(|listed| {
+    let [in_memory, built] = [&running, &built].map(|listed| {
         let bytes = listed.values().flat_map(|(bytes, _)| bytes.clone());
         bytes.collect::<Vec<u8>>()
     });
-    assert_eq!((kept.len() as u64, built.len() as u64), (place.1, place.1), "{name}");
+    assert_eq!((in_memory.len() as u64, built.len() as u64), (place.1, place.1), "{name}");
     let relocated = relocated(module, place);
-    let all = (0..).zip(kept.iter().zip(&built));
+    let all = (0..).zip(in_memory.iter().zip(&built));
     let differ: Vec<u64> =
-        all.filter(|(_, (kept, built))| kept != built).map(|(at, _)| at).collect();
+        all.filter(|(_, (byte, built))| byte != built).map(|(at, _)| at).collect();
     // A call of `__fentry__` became a nop, and a jump to where functions return a return, as their opcodes say.
     let is_filled = |at: &u64| relocated.contains(at) || relocated.contains(&(at + 1));
     assert!(differ.iter().all(is_filled), "{name}: {differ:?} {relocated:?}");

@@ -75,11 +75,11 @@ fn check_cpus(view: &Value) {
     let cpus = view["cpus"].as_array().unwrap();
     assert_eq!((cpus.len() as u64, number(view, "cpu_count")), (2, 2));
     let parts = ["user_ns", "system_ns", "irq_ns", "steal_ns", "idle_ns"];
-    let sum = |of: &Value| parts.iter().map(|part| number(of, part)).sum::<u64>();
+    let sum = |row: &Value| parts.iter().map(|part| number(row, part)).sum::<u64>();
     assert_eq!(cpus.iter().map(sum).sum::<u64>(), sum(&view["all_cpus"]));
-    let whole = 2 * number(view, "interval_ns");
+    let wall_ns = 2 * number(view, "interval_ns");
     let counted = sum(&view["all_cpus"]);
-    assert!(counted > whole / 2 && counted < whole + TICKS_NS, "{view}");
+    assert!(counted > wall_ns / 2 && counted < wall_ns + TICKS_NS, "{view}");
 }
 
 /// The busy program ran, and is the first or waited for others.
@@ -88,7 +88,7 @@ fn check_burner(view: &Value) {
     let burner = tasks.iter().find(|task| task["name"] == "burner");
     let burner = burner.unwrap_or_else(|| panic!("{view}"));
     let busy = number(burner, "run_ns") + number(burner, "waited_ns");
-    let most = tasks.iter().map(|task| number(task, "run_ns")).max().unwrap();
+    let max = tasks.iter().map(|task| number(task, "run_ns")).max().unwrap();
     assert!(busy > number(view, "interval_ns") / 4, "{view}");
-    assert!(most <= number(view, "tasks_run_ns"), "{view}");
+    assert!(max <= number(view, "tasks_run_ns"), "{view}");
 }

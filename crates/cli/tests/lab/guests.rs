@@ -40,19 +40,19 @@ fn record_over(recorded: &Recorded, channel: &str, of_agent: &str) {
          hyperscope-labguest exits cpuid=300 hypercall=200"
     );
     let made = switches(&recorded.lab.shell(2, &script).done().stdout);
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{channel}: {said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{channel}: {log}");
     check_whole(&recorded.session(), channel, seconds, made);
-    let of_guest = said.lines().find(|line| line.contains(" guest l2: ")).unwrap_or_default();
+    let of_guest = log.lines().find(|line| line.contains(" guest l2: ")).unwrap_or_default();
     eprintln!("{channel}, {seconds} s of load: {of_guest}");
     recorded.lab.shell(2, "killall hyperscope-agent").done();
 }
 
 /// How often a kernel has switched threads between the two times that it was asked.
-fn switches(said: &str) -> u64 {
-    let counts = said.lines().filter_map(|line| line.strip_prefix("ctxt "));
+fn switches(output: &str) -> u64 {
+    let counts = output.lines().filter_map(|line| line.strip_prefix("ctxt "));
     let counts: Vec<u64> = counts.map(|count| count.trim().parse().unwrap()).collect();
-    assert_eq!(counts.len(), 2, "{said}");
+    assert_eq!(counts.len(), 2, "{output}");
     counts[1] - counts[0]
 }
 
@@ -140,8 +140,8 @@ fn record_level_three(recorded: &Recorded) {
     // Under the name that the harness looks for: it is level 3 all the same.
     let recorder = recorded.begin("shm:/run/lab/l2/memory");
     recorded.lab.shell(3, "for i in $(seq 50); do busybox true; done; sleep 1").done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well && said.contains("0 events lost"), "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well && log.contains("0 events lost"), "{log}");
     let file = recorded.session().join("guest-l2.dat");
     let (counts, all) = events(&file);
     assert!(counts["sched:sched_process_exec"].as_u64() >= Some(50), "{counts}");

@@ -54,11 +54,11 @@ impl<M: Fn() -> Recorded> Machines<M> {
                 Ok(machines) => return machines,
                 Err(fault) => fault,
             };
-            let said = fault.downcast_ref::<String>().map_or("", String::as_str);
-            if self.hung == MOST || !SILENT.iter().any(|silent| said.contains(silent)) {
+            let message = fault.downcast_ref::<String>().map_or("", String::as_str);
+            if self.hung == MOST || !SILENT.iter().any(|silent| message.contains(silent)) {
                 resume_unwind(fault);
             }
-            self.note(said);
+            self.note(message);
         }
     }
 

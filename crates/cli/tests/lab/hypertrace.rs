@@ -29,11 +29,11 @@ pub(crate) fn build_module_for(kernel: &[&str]) -> bool {
         )
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&built.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&built.stderr).into_owned();
     // A module that doesn't build is a fault; one that can't be built here is not.
-    assert!(!said.contains("the module "), "{said}");
+    assert!(!stderr.contains("the module "), "{stderr}");
     if !built.status.success() {
-        testkit::skip!("{said}");
+        testkit::skip!("{stderr}");
     }
     built.status.success()
 }
@@ -63,13 +63,14 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     let session = session.to_str().unwrap();
     lab.run(&["run", "hypertrace", "-o", session]).done();
     let sent = lines(&["hypertrace", "--format", "jsonl", session]);
-    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&sent, &own);
+    let originals = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&sent, &originals);
     let hypercalls = lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]);
-    let hypercalls = hypercalls.iter().filter(|one| one["fields"]["nr"] == 0x4853_0000).count();
+    let hypercalls = hypercalls.iter().filter(|event| event["fields"]["nr"] == 0x4853_0000).count();
     assert!(sent.len() > 1000, "{}", sent.len());
     assert!(sent.len() >= 4 * hypercalls, "{} events, {hypercalls} hypercalls", sent.len());
-    let stamps = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
+    let stamps =
+        sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     assert_late(stamps.collect());
     let each = sent.len() as f64 / hypercalls as f64;
     eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", sent.len());
@@ -115,14 +116,15 @@ fn each_cpu_sends_its_own_also_one_that_was_off() {
         }
         lab.run(&["run", scenario.to_str().unwrap(), "-o", session]).done();
         let sent = lines(&["hypertrace", "--format", "jsonl", session]);
-        let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+        let originals =
+            lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
         for cpu in 0..2 {
             let of_cpu = |all: &[Value]| {
-                all.iter().filter(|one| one["cpu"] == cpu).cloned().collect::<Vec<_>>()
+                all.iter().filter(|event| event["cpu"] == cpu).cloned().collect::<Vec<_>>()
             };
-            let (sent, own) = (of_cpu(&sent), of_cpu(&own));
+            let (sent, originals) = (of_cpu(&sent), of_cpu(&originals));
             assert!(sent.len() > 200, "{channel}, CPU {cpu}: {}", sent.len());
-            assert_within(&sent, &own);
+            assert_within(&sent, &originals);
             eprintln!("{channel}: {} switches of CPU {cpu}, as it recorded them", sent.len());
         }
         let read = hyperscope(&["hypertrace", session]);
@@ -148,8 +150,8 @@ fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
     let session = session.to_str().unwrap();
     lab.run(&["run", "hypertrace-shm", "-o", session]).done();
     let sent = lines(&["hypertrace", "--format", "jsonl", session]);
-    let own = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
-    let begin = assert_within(&sent, &own);
+    let originals = lines(&["events", "--format", "jsonl", "-e", "sched:sched_switch", session]);
+    let begin = assert_within(&sent, &originals);
     assert!(sent.len() > 1000, "{}", sent.len());
     assert!(lines(&["events", "--format", "jsonl", "-e", "kvm:kvm_hypercall", session]).is_empty());
     let read = hyperscope(&["hypertrace", session]);
@@ -157,25 +159,26 @@ fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
         assert!(!read.stderr.contains(lost), "{}", read.stderr);
     }
     // Both looked at the same counter, one after the other.
-    let late = sent.iter().zip(&own[begin..]).map(|(sent, own)| stamp(sent) - stamp(own));
+    let late =
+        sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     let mut late_ns: Vec<i64> = late.collect();
     late_ns.sort_unstable();
-    let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
-    assert!(least >= -UNIT_NS && median < 20_000, "{least} {median}");
-    eprintln!("{} switches, {least} ns late at least, {median} in the median", sent.len());
+    let (min, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+    assert!(min >= -UNIT_NS && median < 20_000, "{min} {median}");
+    eprintln!("{} switches, {min} ns late at least, {median} in the median", sent.len());
     eprintln!("{}", read.stderr);
 }
 
 /// What was sent is a part of what the guest recorded, event for event; where that begins.
-pub(crate) fn assert_within(sent: &[Value], own: &[Value]) -> usize {
-    let first = |(_, one): &(usize, &Value)| sent[0]["fields"] == one["fields"];
-    let begins = own.iter().enumerate().filter(first).map(|(at, _)| at);
+pub(crate) fn assert_within(sent: &[Value], originals: &[Value]) -> usize {
+    let first = |(_, original): &(usize, &Value)| sent[0]["fields"] == original["fields"];
+    let begins = originals.iter().enumerate().filter(first).map(|(at, _)| at);
     let same = |begin: usize| {
-        let pairs = sent.iter().zip(&own[begin..]);
+        let pairs = sent.iter().zip(&originals[begin..]);
         pairs.take_while(|(a, b)| a["fields"] == b["fields"] && a["cpu"] == b["cpu"]).count()
     };
     let (length, begin) = begins.map(|begin| (same(begin), begin)).max().unwrap();
-    assert_eq!(length, sent.len(), "{} is not {}", sent[length], own[begin + length]);
+    assert_eq!(length, sent.len(), "{} is not {}", sent[length], originals[begin + length]);
     begin
 }
 
@@ -194,12 +197,12 @@ pub(crate) fn assert_late_by(mut late_ns: Vec<i64>, at_least_ns: i64) {
     let mut steps_ns: Vec<i64> = late_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     late_ns.sort_unstable();
     steps_ns.sort_unstable();
-    let (least, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
+    let (min, median) = (late_ns[0], late_ns[late_ns.len() / 2]);
     let step = steps_ns[steps_ns.len() / 2];
-    assert!(least >= at_least_ns, "{least}");
+    assert!(min >= at_least_ns, "{min}");
     assert!(median < 1_000_000, "{median}");
     assert!(step < 10_000, "{step}");
-    eprintln!("late by {least} ns at least, {median} in the median; steps differ by {step} ns");
+    eprintln!("late by {min} ns at least, {median} in the median; steps differ by {step} ns");
 }
 
 /// What a kernel bears that does nothing else, and what one that watches all its locks does, or one whose
@@ -328,6 +331,6 @@ fn marks_of_programs_reach_the_host() {
     let marks = lines(&["hypertrace", "--format", "jsonl", session]);
     let texts: Vec<&Value> = marks.iter().map(|mark| &mark["fields"]["text"]).collect();
     assert_eq!(texts, ["begin", long]);
-    let own = lab.shell(2, "cat /sys/kernel/tracing/trace").done().stdout;
-    assert!(own.contains("tracing_mark_write: own"), "{own}");
+    let trace = lab.shell(2, "cat /sys/kernel/tracing/trace").done().stdout;
+    assert!(trace.contains("tracing_mark_write: own"), "{trace}");
 }

@@ -80,8 +80,8 @@ impl Drawn {
             .env("HYPERSCOPE_LAB_DIR", lab_folder())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&built.stdout).into_owned();
-        let module = PathBuf::from(said.trim());
+        let stdout = String::from_utf8_lossy(&built.stdout).into_owned();
+        let module = PathBuf::from(stdout.trim());
         let Some(folder_of_release) = module.parent().filter(|_| built.status.success()) else {
             testkit::skip!("no module: {}", String::from_utf8_lossy(&built.stderr));
             return None;
@@ -100,8 +100,8 @@ impl Drawn {
             .args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"])
             .output()
             .unwrap();
-        let said = [made.stdout, made.stderr].concat();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&said));
+        let output = [made.stdout, made.stderr].concat();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&output));
         Some(folder.join("busy.ko"))
     }
 
@@ -118,19 +118,19 @@ impl Drawn {
             *times.entry(name).or_default() += row["time_ns"].as_u64().unwrap();
             samples += row["samples"].as_u64().unwrap();
         }
-        let whole: u64 = times.values().sum();
+        let total: u64 = times.values().sum();
         let share = |name: &String| {
-            times.get(name.as_str()).copied().unwrap_or(0) as f64 / whole.max(1) as f64
+            times.get(name.as_str()).copied().unwrap_or(0) as f64 / total.max(1) as f64
         };
         (std::array::from_fn(|at| share(&self.names[at])), samples)
     }
 
     /// The first function whose share is not within sampling error.
     fn wrong(&self, (found, samples): ([f64; 4], u64)) -> Option<String> {
-        let whole: u64 = self.parts.iter().sum();
+        let total: u64 = self.parts.iter().sum();
         let all = self.names.iter().zip(self.parts).zip(found);
         let wrong = all.filter_map(|((name, parts), found)| {
-            let share = parts as f64 / whole as f64;
+            let share = parts as f64 / total as f64;
             let deviation = (share * (1.0 - share) / samples.max(1) as f64).sqrt();
             let off = (found - share).abs();
             (off > DEVIATIONS * deviation + OFF)
@@ -155,13 +155,13 @@ fn clock(architecture: Architecture) -> &'static str {
 }
 
 /// A profile of a session with only these of its files of samples.
-fn profile_with(session: &Path, kept: &[&str], more: &[&str]) -> Value {
+fn profile_with(session: &Path, prefixes: &[&str], more: &[&str]) -> Value {
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(session).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         let is_of_samples = name.ends_with(".data") || name.ends_with(".clock");
-        if !is_of_samples || kept.iter().any(|one| name.starts_with(one)) {
+        if !is_of_samples || prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             fs::copy(&path, copy.path().join(name)).unwrap();
         }
     }
@@ -185,8 +185,8 @@ fn drawn_and_recorded(recorded: &Recorded, what: &str) -> Option<Drawn> {
     recorded.start_agent("vsock");
     let recorder = recorded.begin_with("vsock:3", what);
     recorded.lab.shell(2, "echo 1 > /sys/module/busy/parameters/run").done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{log}");
     Some(drawn)
 }
 
@@ -241,8 +241,8 @@ fn check_nested(recorded: &Recorded) {
     let Some(drawn) = put_into(recorded, 3) else { return };
     let recorder = recorded.begin_alone("-e kvm -e sched --sample 499");
     recorded.lab.shell(3, "echo 1 > /sys/module/busy/parameters/run").done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{log}");
     let list = recorded.lab.shell(3, "cat /proc/kallsyms").done().stdout;
     let session = recorded.session_of_host();
     let symbols = session.join("nested.kallsyms");
@@ -270,7 +270,7 @@ fn adds_up(profile: &Value, session: &Path) {
     let vcpus = profile["vcpus"].as_array().unwrap();
     assert_eq!(vcpus.len(), 2, "{vcpus:?}");
     for vcpu in vcpus {
-        let is_same = |one: &&Value| one["vm"] == vcpu["vm"] && one["vcpu"] == vcpu["vcpu"];
+        let is_same = |row: &&Value| row["vm"] == vcpu["vm"] && row["vcpu"] == vcpu["vcpu"];
         let rows = profile["rows"].as_array().unwrap().iter().filter(is_same);
         let sum: u64 = rows.map(|row| row["time_ns"].as_u64().unwrap()).sum();
         let of_cpu = cpu["vcpus"].as_array().unwrap().iter().find(is_same).unwrap();
@@ -292,7 +292,7 @@ fn check_on(architecture: Architecture, name: &'static str, check: fn(&Recorded)
     if !architecture.can_run_all() {
         return;
     }
-    let mut machines = Machines::new(|| Recorded::of(architecture, name));
+    let mut machines = Machines::new(|| Recorded::for_architecture(architecture, name));
     machines.work(2, check);
 }
 

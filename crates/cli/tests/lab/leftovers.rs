@@ -45,7 +45,7 @@ fn an_interrupted_launcher_cleans_up_itself() {
     lab.wait_for_a_process();
     let pid = launcher.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let ran = Patient::of(launcher, "lab up, interrupted".into()).finish(WORKING);
+    let ran = Patient::new(launcher, "lab up, interrupted".into()).finish(WORKING);
     assert_eq!(ran.code, Some(130));
     assert_eq!(lab.processes(), Vec::<String>::new());
     assert!(!lab.run_folder().exists());

@@ -54,7 +54,7 @@ fn input_reaches_the_command(lab: &TestLab) {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(&vec![b'x'; 300_000]).unwrap();
-    let ran = Patient::of(child, "wc -c".into()).finish(WORKING);
+    let ran = Patient::new(child, "wc -c".into()).finish(WORKING);
     assert_eq!(ran.stdout.trim(), "300000");
 }
 

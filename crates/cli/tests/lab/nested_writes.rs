@@ -44,9 +44,12 @@ fn shown_by_nested(session: &str) -> (u64, u64, u64) {
     let ancillary: Vec<&Value> =
         rows.flat_map(|row| row["ancillary"].as_array().unwrap()).collect();
     let group = |name: &str| {
-        let groups = ancillary.iter().flat_map(|one| one["vmcb_changed"].as_array().unwrap());
-        groups.filter(|one| one["group"] == name).map(|one| one["count"].as_u64().unwrap()).sum()
+        let groups = ancillary.iter().flat_map(|exit| exit["vmcb_changed"].as_array().unwrap());
+        groups
+            .filter(|entry| entry["group"] == name)
+            .map(|entry| entry["count"].as_u64().unwrap())
+            .sum()
     };
-    let runs = ancillary.iter().map(|one| one["vmcb_runs"].as_u64().unwrap()).sum();
+    let runs = ancillary.iter().map(|exit| exit["vmcb_runs"].as_u64().unwrap()).sum();
     (runs, group("intercepts"), group("permission maps"))
 }

@@ -43,11 +43,11 @@ impl Patient {
         let all = std::iter::once(command.get_program()).chain(command.get_args());
         let command_line = all.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self::of(child, command_line)
+        Self::new(child, command_line)
     }
 
     /// A command that was started with pipes, or without.
-    pub(crate) fn of(mut child: Child, command_line: String) -> Self {
+    pub(crate) fn new(mut child: Child, command_line: String) -> Self {
         let stdout = child.stdout.take().map(Said::from);
         let stderr = child.stderr.take().map(Said::from);
         Self { command_line, child, stdout, stderr }
@@ -109,19 +109,19 @@ impl<P: Read + Send + 'static> From<P> for Said {
 
 impl Said {
     /// All of it; less where something that the command left behind keeps the pipe open.
-    fn text(said: Option<Self>) -> String {
-        let Some(said) = said else { return String::new() };
+    fn text(stream: Option<Self>) -> String {
+        let Some(stream) = stream else { return String::new() };
         let deadline = Instant::now() + SHORT;
-        while !said.reader.is_finished() && Instant::now() < deadline {
+        while !stream.reader.is_finished() && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }
-        String::from_utf8_lossy(&said.bytes.lock()).into_owned()
+        String::from_utf8_lossy(&stream.bytes.lock()).into_owned()
     }
 }
 
 #[test]
 fn a_command_that_hangs_is_ended_and_reported() {
-    let begun = Instant::now();
+    let start = Instant::now();
     let hung = std::panic::catch_unwind(|| {
         let mut command = Command::new("sh");
         command.args(["-c", "echo so far; exec sleep 1000"]);
@@ -129,5 +129,5 @@ fn a_command_that_hangs_is_ended_and_reported() {
     });
     let message = hung.unwrap_err().downcast::<String>().unwrap();
     assert!(message.contains("sleep 1000") && message.contains("so far"), "{message}");
-    assert!(begun.elapsed() < SHORT);
+    assert!(start.elapsed() < SHORT);
 }

@@ -94,8 +94,8 @@ fn prometheus_reads_what_a_recording_has_and_its_alert_makes_a_session() {
     agrees(&prometheus, &recorded);
     draws_the_dashboard(&prometheus);
     let scrapes = prometheus.number("count_over_time(up{job=\"hyperscope\"}[1d])");
-    let least = prometheus.number("min_over_time(up{job=\"hyperscope\"}[1d])");
-    assert_eq!(least, 1.0, "of {scrapes} scrapes one failed");
+    let min = prometheus.number("min_over_time(up{job=\"hyperscope\"}[1d])");
+    assert_eq!(min, 1.0, "of {scrapes} scrapes one failed");
     has_what_was_before(&lab, &session, folder.path());
     eprintln!("{scrapes} scrapes, none failed");
 }
@@ -137,7 +137,7 @@ const EMPTY_PANELS: [&str; 1] = ["Exits not counted"];
 fn draws_the_dashboard(prometheus: &Prometheus) {
     let text = include_str!("../../../../packaging/grafana/hyperscope.json");
     let dashboard: Value = serde_json::from_str(text).unwrap();
-    let mut asked = 0;
+    let mut query_count = 0;
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().into_iter().flatten() {
             let query = target["expr"].as_str().unwrap();
@@ -146,10 +146,10 @@ fn draws_the_dashboard(prometheus: &Prometheus) {
             let found = prometheus.query(&query);
             let is_empty = EMPTY_PANELS.contains(&panel["title"].as_str().unwrap());
             assert!(is_empty || found.is_some(), "{}: {query}", panel["title"]);
-            asked += 1;
+            query_count += 1;
         }
     }
-    eprintln!("the dashboard's {asked} queries are answered");
+    eprintln!("the dashboard's {query_count} queries are answered");
 }
 
 /// The session that the alert made has what the guest did before it fired.
@@ -165,10 +165,10 @@ fn has_what_was_before(lab: &TestLab, session: &str, folder: &Path) {
     assert!(why["trigger"]["text"].as_str().unwrap().contains("GuestRunsCpuid"), "{why}");
     let exits = json(&["exits", "--format", "json", here.to_str().unwrap()]);
     let rows = exits["rows"].as_array().unwrap();
-    let of =
+    let count =
         |reason: &str| rows.iter().find(|row| row["reason"] == reason).unwrap()["count"].clone();
-    assert_eq!(of("hypercall"), 70);
-    assert!(of("cpuid").as_u64() >= Some(1500));
+    assert_eq!(count("hypercall"), 70);
+    assert!(count("cpuid").as_u64() >= Some(1500));
     assert_eq!(exits["losses"]["events_lost"], 0);
 }
 
@@ -217,8 +217,8 @@ fn request(client: &mut TcpStream, at: SocketAddr, port: u16) -> Option<Vec<u8>>
                 name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
             });
             if body.len() >= length.unwrap_or(0) {
-                let own = format!("Host: 127.0.0.1:{port}");
-                return Some(text.replace(&format!("Host: {at}"), &own).into_bytes());
+                let host_header = format!("Host: 127.0.0.1:{port}");
+                return Some(text.replace(&format!("Host: {at}"), &host_header).into_bytes());
             }
         }
         match client.read(&mut some) {
@@ -287,15 +287,15 @@ impl Prometheus {
             env!("CARGO_MANIFEST_DIR"),
             "/../../packaging/prometheus/hyperscope.rules.yaml"
         );
-        let own = folder.join("own.yml");
+        let test_rules = folder.join("own.yml");
         let alert = "groups:\n  - name: test\n    rules:\n      - alert: GuestRunsCpuid\n        \
                      expr: increase(hyperscope_exits_total{reason=\"cpuid\"}[30s]) > 100\n";
-        std::fs::write(&own, alert).unwrap();
+        std::fs::write(&test_rules, alert).unwrap();
         let text = format!(
             "global:\n  scrape_interval: 3s\n  scrape_timeout: 3s\n  evaluation_interval: 3s\nscrape_configs:\n  \
              - job_name: hyperscope\n    static_configs:\n      - targets: ['{metrics}']\nrule_files: ['{rules}', '{}']\n\
              alerting:\n  alertmanagers:\n    - static_configs:\n        - targets: ['{alertmanager}']\n",
-            own.display()
+            test_rules.display()
         );
         std::fs::write(&config, text).unwrap();
         let running = start(

@@ -45,9 +45,9 @@ fn refuse(recorded: &Recorded) {
         ("l2", "is memory of other, too"),
         ("other", "is memory of l2, too"),
     ];
-    for (asked, why) in refused {
-        let ran = lab.shell(1, &format!("hyperscope publish --for 1 --guest {asked}"));
-        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{asked}: {}", ran.stderr);
+    for (guest, why) in refused {
+        let ran = lab.shell(1, &format!("hyperscope publish --for 1 --guest {guest}"));
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{guest}: {}", ran.stderr);
     }
     lab.shell(
         1,
@@ -97,13 +97,14 @@ fn report(recorded: &Recorded) {
         /proc/$(pidof qemu-system-x86_64 | xargs -n 1 | grep -v $(cat /tmp/other.pid))/task/*/comm \
         | cut -d/ -f5";
     let threads = lab.shell(1, publish).done().stdout;
-    let (traced, own) = threads.split_once("--").unwrap();
-    let own: Vec<u64> = own.split_whitespace().map(|tid| tid.parse().unwrap()).collect();
+    let (traced, vcpu_tids) = threads.split_once("--").unwrap();
+    let vcpu_tids: Vec<u64> =
+        vcpu_tids.split_whitespace().map(|tid| tid.parse().unwrap()).collect();
     let traced: Vec<u64> = traced.split_whitespace().map(|tid| tid.parse().unwrap()).collect();
-    assert!(traced == own && own.len() == 2, "{threads}");
+    assert!(traced == vcpu_tids && vcpu_tids.len() == 2, "{threads}");
     let hog = format!(
         "taskset -p 1 {}; (timeout {} taskset 1 sh -c 'while :; do :; done' >/dev/null 2>&1 &)",
-        own[0],
+        vcpu_tids[0],
         SECONDS + 30
     );
     lab.shell(1, &hog).done();
@@ -115,15 +116,15 @@ fn report(recorded: &Recorded) {
         SECONDS + 4
     );
     let shown: Value = serde_json::from_str(lab.shell(2, &look).done().stdout.trim()).unwrap();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well && said.contains(" 0 events lost"), "{said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well && log.contains(" 0 events lost"), "{log}");
     let end = "kill -INT $(cat /tmp/publish.pid); while [ -e /proc/$(cat /tmp/publish.pid) ]; do \
         sleep 0.1; done; cat /tmp/publish.log; ls /sys/kernel/tracing/instances; \
         cat /sys/kernel/debug/kvm/$(cat /tmp/other.pid)-*/exits; kill $(cat /tmp/other.pid)";
-    let said = lab.shell(1, end).done().stdout;
-    eprintln!("{said}");
-    assert!(said.contains(" 0 events lost") && !said.contains("hyperscope-"), "{said}");
-    let of_other: u64 = said.trim().lines().last().unwrap().parse().unwrap();
+    let output = lab.shell(1, end).done().stdout;
+    eprintln!("{output}");
+    assert!(output.contains(" 0 events lost") && !output.contains("hyperscope-"), "{output}");
+    let of_other: u64 = output.trim().lines().last().unwrap().parse().unwrap();
     assert!(of_other > 100, "the other VM has not run");
     lab.shell(1, "[ -z \"$(tr -d '\\0' </tmp/other | head -c 1)\" ]").done();
     check_shares(&shown);
@@ -133,7 +134,7 @@ fn report(recorded: &Recorded) {
     lab.run(&["get", "2", "/tmp/steal.dat", steal.to_str().unwrap()]).done();
     let losses = &json(&["exits", "--format", "json", steal.to_str().unwrap()])["losses"];
     assert_eq!(losses["events_lost"], 0, "{losses}");
-    for (vcpu, tid) in own.into_iter().enumerate() {
+    for (vcpu, tid) in vcpu_tids.into_iter().enumerate() {
         check_equal(&exits(&host, tid), &exits(&steal, 1000 + vcpu as u64), vcpu);
     }
 }
@@ -223,16 +224,18 @@ fn check_equal(host: &[Exit], published: &[Exit], vcpu: usize) {
     assert_eq!(found.len(), 1, "vCPU {vcpu}: {of_published:?} is not once in {of_host:?}");
     let same: Vec<(&Exit, &Exit)> = host[found[0]..].iter().zip(published).collect();
     // The clocks' distance: by the first exit alone, one that was late would count against all others.
-    let mut apart_ns: Vec<i64> =
-        same.iter().map(|(host, own)| host.at_ns.wrapping_sub(own.at_ns) as i64).collect();
+    let mut apart_ns: Vec<i64> = same
+        .iter()
+        .map(|(host, published)| host.at_ns.wrapping_sub(published.at_ns) as i64)
+        .collect();
     apart_ns.sort_unstable();
     let apart_ns = apart_ns[apart_ns.len() / 2];
     let at = |(host, published): &(&Exit, &Exit)| {
         host.at_ns.abs_diff(published.at_ns.wrapping_add_signed(apart_ns))
     };
     let took = |(host, published): &(&Exit, &Exit)| host.took_ns.abs_diff(published.took_ns);
-    let median = |of: &dyn Fn(&(&Exit, &Exit)) -> u64| {
-        let mut all: Vec<u64> = same.iter().map(of).collect();
+    let median = |distance: &dyn Fn(&(&Exit, &Exit)) -> u64| {
+        let mut all: Vec<u64> = same.iter().map(distance).collect();
         all.sort_unstable();
         all[all.len() / 2]
     };

@@ -37,12 +37,12 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn up(name: &'static str) -> Self {
-        Self::of(Architecture::X86, name)
+        Self::for_architecture(Architecture::X86, name)
     }
 
     /// The same with machines of this architecture.
-    pub(crate) fn of(architecture: Architecture, name: &'static str) -> Self {
-        Self::with(TestLab::of(architecture, name), 2, &[])
+    pub(crate) fn for_architecture(architecture: Architecture, name: &'static str) -> Self {
+        Self::with(TestLab::for_architecture(architecture, name), 2, &[])
     }
 
     /// The same with a network between the two machines.
@@ -80,8 +80,8 @@ impl Recorded {
             self.lab.run(&["get", "1", &there, here]).done();
             self.lab.run(&["put", "2", here, &there]).done();
         }
-        let keys = |own: &str, other: &str| {
-            format!("tls:10.77.2.2:8823,identity=/tmp/keys/{own}.pem,peers=/tmp/keys/{other}.crt")
+        let keys = |side: &str, other: &str| {
+            format!("tls:10.77.2.2:8823,identity=/tmp/keys/{side}.pem,peers=/tmp/keys/{other}.crt")
         };
         (keys("host", "guest"), keys("guest", "host"))
     }
@@ -114,16 +114,16 @@ impl Recorded {
         self.begin_until(what, "true")
     }
 
-    /// Begins, and waits until the host is recorded and `begun` holds there.
-    fn begin_until(&self, what: &str, begun: &str) -> Child {
+    /// Begins, and waits until the host is recorded and `condition` holds there.
+    fn begin_until(&self, what: &str, condition: &str) -> Child {
         // A command that waits on a pipe waits without waking up.
         self.lab.shell(1, "rm -rf /tmp/r /tmp/end; mkfifo /tmp/end").done();
         let script = format!("hyperscope record {what} -o /tmp/r -- cat /tmp/end");
         let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
         let mut recorder = recorder.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let deadline = Instant::now() + BEGINNING;
-        let begun = format!("pidof cat >/dev/null && {begun}");
-        while self.lab.shell(1, &begun).code != Some(0) {
+        let condition = format!("pidof cat >/dev/null && {condition}");
+        while self.lab.shell(1, &condition).code != Some(0) {
             assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);
             assert!(Instant::now() < deadline, "it does not begin");
             // Each look takes processors from the guest that is waited for.
@@ -172,7 +172,7 @@ impl Recorded {
 }
 
 pub(crate) fn outcome(recorder: Child) -> (bool, String) {
-    let ran = Patient::of(recorder, "hyperscope record".into()).finish(ENDING);
+    let ran = Patient::new(recorder, "hyperscope record".into()).finish(ENDING);
     (ran.code == Some(0), ran.stderr)
 }
 

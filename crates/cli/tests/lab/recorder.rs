@@ -24,7 +24,7 @@ fn one_vm_is_recorded_by_its_name() {
     lab.shell(1, "until pidof cat >/dev/null; do sleep 0.1; done").done();
     lab.shell(2, "hyperscope-labguest exits cpuid=300 hypercall=200 nap=10").done();
     lab.shell(1, "echo > /tmp/end").done();
-    let recorder = Patient::of(recorder, script.into()).finish(WORKING);
+    let recorder = Patient::new(recorder, script.into()).finish(WORKING);
     let messages = recorder.stderr;
     assert_eq!(recorder.code, Some(0), "{messages}");
     assert!(messages.contains("VM l2") && messages.contains("0 events lost"), "{messages}");
@@ -41,8 +41,8 @@ fn one_vm_is_recorded_by_its_name() {
     assert_eq!(leaves["vms"][0]["vm"], "l2");
     assert!(leaves["vms"][0]["pid"].is_u64());
     assert!(leaves["recorder_cost"]["cpu_ns"].is_u64());
-    let left = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events";
-    assert_eq!(lab.shell(1, left).done().stdout, "");
+    let listing = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events";
+    assert_eq!(lab.shell(1, listing).done().stdout, "");
     let wrong = lab.shell(1, "hyperscope record --kprobe tun_get_usr -o /tmp/never");
     assert!(wrong.code == Some(1) && wrong.stderr.contains("tun_get_user"), "{}", wrong.stderr);
 }

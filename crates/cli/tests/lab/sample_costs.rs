@@ -114,15 +114,15 @@ fn recorders(with_perf: bool) -> Vec<Recorder> {
 const NONE: &str = "nothing";
 
 fn exits(lab: &TestLab) -> f64 {
-    let said = lab.shell(1, "cat /sys/kernel/debug/kvm/exits").done().stdout;
-    said.trim().parse().unwrap()
+    let output = lab.shell(1, "cat /sys/kernel/debug/kvm/exits").done().stdout;
+    output.trim().parse().unwrap()
 }
 
 fn load(lab: &TestLab) -> Took {
     let before = exits(lab);
-    let said = lab.shell(2, LOAD).done().stdout;
+    let output = lab.shell(2, LOAD).done().stdout;
     let exits = exits(lab) - before;
-    let looped: Value = serde_json::from_str(&said).unwrap();
+    let looped: Value = serde_json::from_str(&output).unwrap();
     Took { ns: looped["duration_ns"].as_f64().unwrap(), exits }
 }
 
@@ -146,7 +146,7 @@ fn measure(lab: &TestLab, recorder: &Recorder) -> Took {
 fn spread(rounds: &[f64]) -> String {
     let (low, high) = rounds
         .iter()
-        .fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
+        .fold((f64::MAX, f64::MIN), |(low, high), round| (low.min(*round), high.max(*round)));
     let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
     format!("{mean:.2} [{low:.2}, {high:.2}]")
 }
@@ -170,8 +170,8 @@ fn up() -> TestLab {
     let lab = TestLab::new("samplecosts");
     let up = ["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1", "--no-snapshot"];
     lab.run(&up).done();
-    let own = PathBuf::from(env!("CARGO_BIN_EXE_hyperscope"));
-    lab.put_stripped(1, &program("hyperscope", own), "/bin/hyperscope");
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_hyperscope"));
+    lab.put_stripped(1, &program("hyperscope", binary), "/bin/hyperscope");
     lab.put_stripped(2, &program("hyperscope-agent", agent()), "/bin/hyperscope-agent");
     let agent = "(hyperscope-agent virtio-serial >/tmp/agent.log 2>&1 &); \
                  until grep -q waiting /tmp/agent.log; do sleep 0.1; done";
@@ -180,18 +180,18 @@ fn up() -> TestLab {
 }
 
 /// What a sample cost in each round: instructions, and exits.
-fn check_row(name: &str, hz: u32, own: &[Took], without: &[Took]) {
+fn check_row(name: &str, hz: u32, with: &[Took], without: &[Took]) {
     let of_sample = |what: fn(&Took) -> f64| -> Vec<f64> {
-        let pairs = own.iter().zip(without);
+        let pairs = with.iter().zip(without);
         pairs
-            .map(|(one, without)| (what(one) - what(without)) / (one.ns / 1e9 * f64::from(hz)))
+            .map(|(with, without)| (what(with) - what(without)) / (with.ns / 1e9 * f64::from(hz)))
             .collect()
     };
-    let (instructions, exits) = (of_sample(|one| one.ns), of_sample(|one| one.exits));
+    let (instructions, exits) = (of_sample(|took| took.ns), of_sample(|took| took.exits));
     eprintln!("| {name} | {} | {} |", spread(&instructions), spread(&exits));
     // A guest is interrupted once for a sample of its host; its own timer has to be set again, too.
-    assert!(instructions.iter().all(|one| (500.0..100_000.0).contains(one)), "{name}");
-    assert!(exits.iter().all(|one| (0.5..6.0).contains(one)), "{name}");
+    assert!(instructions.iter().all(|cost| (500.0..100_000.0).contains(cost)), "{name}");
+    assert!(exits.iter().all(|cost| (0.5..6.0).contains(cost)), "{name}");
 }
 
 #[test]
@@ -209,9 +209,9 @@ fn a_sample_costs_some_exits_and_instructions() {
             took.push(measure(&lab, recorder));
         }
     }
-    for (recorder, own) in recorders.iter().zip(&took) {
+    for (recorder, rounds) in recorders.iter().zip(&took) {
         let Some((hz, without)) = recorder.samples else { continue };
-        let without = recorders.iter().position(|one| one.name == without);
-        check_row(recorder.name, hz, own, without.map_or(&nothing, |at| &took[at]));
+        let without = recorders.iter().position(|other| other.name == without);
+        check_row(recorder.name, hz, rounds, without.map_or(&nothing, |at| &took[at]));
     }
 }

@@ -40,7 +40,7 @@ fn packets_are_taken_in_by_the_vmm_or_by_vhost() {
     assert!(by_vmm == 0 && by_worker > 50_000_000, "{by_vmm} {by_worker}");
     let diff = json(&["diff", "profile", "--format", "json", &virtio, &vhost]);
     let moved = diff["moved"].as_array().unwrap().iter();
-    let taking = moved.clone().find(|one| one["function"] == "tun_get_user [tun]");
+    let taking = moved.clone().find(|row| row["function"] == "tun_get_user [tun]");
     let taking = taking.unwrap_or_else(|| panic!("{}", diff["moved"]));
     assert_eq!((&taking["a"]["part"], &taking["b"]["part"]), (&"vmm".into(), &"vhost".into()));
 }
@@ -73,8 +73,8 @@ fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
          while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do {LOAD}; done"
     );
     recorded.lab.shell(2, &works).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{channel}: {said}");
+    let (ended_well, log) = recorded.end(recorder);
+    assert!(ended_well, "{channel}: {log}");
     let session = recorded.session_with(&["guest-l2.data", "guest-l2.clock", "guest-l2.kcore"]);
     let stored: Value =
         serde_json::from_str(&std::fs::read_to_string(session.join("session.json")).unwrap())
@@ -127,12 +127,12 @@ fn a_guest_that_connects_by_itself_is_sampled() {
     let session = folder.path().to_str().unwrap();
     let profile = json(&["profile", "--by", "comm", "--format", "json", session]);
     let rows = profile["rows"].as_array().unwrap();
-    let of = |comm: &str| -> u64 {
-        let own = rows.iter().filter(|row| row["comm"] == comm);
-        own.map(|row| row["samples"].as_u64().unwrap()).sum()
+    let samples_of = |comm: &str| -> u64 {
+        let of_comm = rows.iter().filter(|row| row["comm"] == comm);
+        of_comm.map(|row| row["samples"].as_u64().unwrap()).sum()
     };
     // One CPU of two for six seconds, in which it may have had little of its own.
-    assert!(of("burner") > 200, "{profile}");
+    assert!(samples_of("burner") > 200, "{profile}");
     let all = rows.iter().map(|row| row["time_ns"].as_u64().unwrap()).sum::<u64>();
     let busy = rows.iter().filter(|row| row["vm"] == "l2" && row["evidence"] != "none");
     let busy = busy.map(|row| row["time_ns"].as_u64().unwrap()).sum::<u64>();

@@ -31,11 +31,15 @@ fn what_a_guest_program_made_is_what_exits_reports() {
     let truth: Value = serde_json::from_str(&truth).unwrap();
     let truths = truth["truth"].as_array().unwrap();
     assert_eq!(truths.len(), 6);
-    for one in truths.iter().filter(|one| one["key"].is_u64()) {
-        assert_eq!(counted(to, &one["by"], &one["key"]), one["count"].as_u64().unwrap(), "{one}");
+    for expected in truths.iter().filter(|expected| expected["key"].is_u64()) {
+        assert_eq!(
+            counted(to, &expected["by"], &expected["key"]),
+            expected["count"].as_u64().unwrap(),
+            "{expected}"
+        );
     }
-    let taken = lab.run(&["run", "exits", "-o", to]);
-    assert!(taken.code == Some(1) && taken.stderr.contains("-o"), "{}", taken.stderr);
+    let second = lab.run(&["run", "exits", "-o", to]);
+    assert!(second.code == Some(1) && second.stderr.contains("-o"), "{}", second.stderr);
 }
 
 /// Exits with a property, as `hyperscope exits` counts them.

@@ -25,9 +25,9 @@ const OTHER_VM: &str = "hyperscope-labguest vmm 100";
 const OTHER_ROUNDS: u64 = 100;
 
 /// What its vCPU's thread took of a processor.
-fn other_vm_cpu_ns(said: &str) -> u64 {
-    let said: Value = serde_json::from_str(said.trim()).unwrap();
-    said["cpu_ns"].as_u64().unwrap()
+fn other_vm_cpu_ns(output: &str) -> u64 {
+    let result: Value = serde_json::from_str(output.trim()).unwrap();
+    result["cpu_ns"].as_u64().unwrap()
 }
 
 #[test]
@@ -38,43 +38,43 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     let lab = TestLab::new("sensitivity");
     lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
     lab.put_program(1);
-    let asked = |more: &str| {
-        let said =
+    let measure = |more: &str| {
+        let ran =
             lab.shell(1, &format!("hyperscope sensitivity --vm l2 --progress cpuid {more}")).done();
-        eprintln!("{}", said.stdout);
-        said.stdout
+        eprintln!("{}", ran.stdout);
+        ran.stdout
     };
 
     lab.shell(2, LOOP).done();
-    asked("--reason hypercall,cpuid --delays 4us,8us,16us --slice 20ms --for 1s");
-    let found = asked(
+    measure("--reason hypercall,cpuid --delays 4us,8us,16us --slice 20ms --for 1s");
+    let found = measure(
         "--reason hypercall,cpuid,hlt --delays 4us,8us,16us --slice 20ms --for 3s --format json",
     );
     let found: Value = serde_json::from_str(&found).unwrap();
     let reasons = found["reasons"].as_array().unwrap();
     for (reason, exits) in [(0, HYPERCALLS_A_CPUID), (1, 1.0)] {
-        let one = &reasons[reason];
-        let number = |name: &str| one[name].as_f64().unwrap();
+        let row = &reasons[reason];
+        let number = |name: &str| row[name].as_f64().unwrap();
         // What is more than 1 are timers: of each nanosecond that is added they take their share, too.
-        assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{one}");
-        assert!(number("ci_high") - number("ci_low") < 0.25, "{one}");
-        assert!((number("exits_a_unit") - exits).abs() < 0.02, "{one}");
+        assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{row}");
+        assert!(number("ci_high") - number("ci_low") < 0.25, "{row}");
+        assert!((number("exits_a_unit") - exits).abs() < 0.02, "{row}");
     }
     // It never halts.
     assert_eq!(reasons[2]["slope"], Value::Null);
 
     lab.shell(2, &format!("kill $(cat /tmp/loop); {APART}")).done();
     let apart = "--reason io --delays 50us,100us --slice 150ms --format json";
-    let found: Value = serde_json::from_str(&asked(&format!("{apart} --for 4s"))).unwrap();
-    let one = &found["reasons"][0];
-    let (low, high) = (one["ci_low"].as_f64().unwrap(), one["ci_high"].as_f64().unwrap());
-    assert!(low < 0.05 && high < 0.3 && high - low < 0.4, "{one}");
-    assert!(one["points"][2]["delayed"].as_u64().unwrap() > 1000, "{one}");
+    let found: Value = serde_json::from_str(&measure(&format!("{apart} --for 4s"))).unwrap();
+    let row = &found["reasons"][0];
+    let (low, high) = (row["ci_low"].as_f64().unwrap(), row["ci_high"].as_f64().unwrap());
+    assert!(low < 0.05 && high < 0.3 && high - low < 0.4, "{row}");
+    assert!(row["points"][2]["delayed"].as_u64().unwrap() > 1000, "{row}");
 
     // Another VM makes the same kind of exit meanwhile. They are counted, and none takes longer: if two in three did, by 75 us,
     // it would be 10 ms for each 200.
     let alone_ns = other_vm_cpu_ns(&lab.shell(1, OTHER_VM).done().stdout);
-    let found = asked(&format!("{apart} --for 4s & sleep 1; {OTHER_VM} >/tmp/other; wait"));
+    let found = measure(&format!("{apart} --for 4s & sleep 1; {OTHER_VM} >/tmp/other; wait"));
     let found: Value = serde_json::from_str(&found).unwrap();
     let meanwhile_ns = other_vm_cpu_ns(&lab.shell(1, "cat /tmp/other").done().stdout);
     eprintln!("another VM: {alone_ns} ns alone, {meanwhile_ns} ns meanwhile");
@@ -89,18 +89,18 @@ fn what_a_guest_waits_for_is_paid_on_aarch64() {
     if !Architecture::Arm.can_run_all() {
         return;
     }
-    let lab = TestLab::of(Architecture::Arm, "aarch64-sensitivity");
+    let lab = TestLab::for_architecture(Architecture::Arm, "aarch64-sensitivity");
     lab.up(&["--levels", "2", "--cpus", "1", "--instruction-ns", "1"]);
     lab.put_program(1);
     lab.shell(2, READS).done();
-    let asked = "hyperscope sensitivity --vm l2 --reason DABT_LOW --progress DABT_LOW \
+    let command = "hyperscope sensitivity --vm l2 --reason DABT_LOW --progress DABT_LOW \
                  --delays 4us,8us,16us --slice 20ms --for 1s --format json";
-    let found: Value = serde_json::from_str(&lab.shell(1, asked).done().stdout).unwrap();
-    let one = &found["reasons"][0];
-    let number = |name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{one}"));
-    assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{one}");
-    assert!(number("ci_high") - number("ci_low") < 0.25, "{one}");
-    assert!((number("exits_a_unit") - 1.0).abs() < 0.02, "{one}");
+    let found: Value = serde_json::from_str(&lab.shell(1, command).done().stdout).unwrap();
+    let row = &found["reasons"][0];
+    let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{row}"));
+    assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{row}");
+    assert!(number("ci_high") - number("ci_low") < 0.25, "{row}");
+    assert!((number("exits_a_unit") - 1.0).abs() < 0.02, "{row}");
     assert_eq!(found["foreign_exits"], 0, "{found}");
 }
 
@@ -124,18 +124,19 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     let up = ["up", "--levels", "2", "--cpus", "1", "--guest-cpus", "2", "--instruction-ns", "1"];
     lab.run(&[&up[..], &["--guest-net", "virtio"]].concat()).done();
     lab.put_program(1);
-    let asked = |more: &str| -> Value {
+    let measure = |more: &str| -> Value {
         let script = format!("hyperscope sensitivity --vm l2 --format json {more}");
         serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap()
     };
 
     lab.shell(2, ON_TWO_VCPUS).done();
     let found =
-        asked("--reason io --vcpu 1 --progress cpuid --delays 50us,100us --slice 150ms --for 4s");
-    let one = &found["reasons"][0];
-    let number = |one: &Value, name: &str| one[name].as_f64().unwrap_or_else(|| panic!("{one}"));
-    assert!(number(one, "ci_low") < 0.05 && number(one, "ci_high") < 0.2, "{one}");
-    assert!(one["points"][2]["delayed"].as_u64().unwrap() > 1000, "{one}");
+        measure("--reason io --vcpu 1 --progress cpuid --delays 50us,100us --slice 150ms --for 4s");
+    let row = &found["reasons"][0];
+    let number =
+        |object: &Value, name: &str| object[name].as_f64().unwrap_or_else(|| panic!("{object}"));
+    assert!(number(row, "ci_low") < 0.05 && number(row, "ci_high") < 0.2, "{row}");
+    assert!(row["points"][2]["delayed"].as_u64().unwrap() > 1000, "{row}");
 
     lab.shell(2, "kill $(cat /tmp/cpuid) $(cat /tmp/port)").done();
     lab.shell(2, "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up").done();
@@ -144,8 +145,8 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     // What it pays for being busy for as long as its exits are delayed, by its own count and clock.
     let round_trip_us = |busy_us: u64| {
         let script = format!("{ping_pong} 1 cpuid={CPUIDS} busy-us={busy_us}");
-        let said: Value = serde_json::from_str(&lab.shell(2, &script).done().stdout).unwrap();
-        number(&said, "took_ns") / number(&said, "round_trips") / 1000.0
+        let result: Value = serde_json::from_str(&lab.shell(2, &script).done().stdout).unwrap();
+        number(&result, "took_ns") / number(&result, "round_trips") / 1000.0
     };
     let points = [0].iter().chain(&DELAYS_US).map(|us| us * CPUIDS);
     let points: Vec<(f64, f64)> = points.map(|us| (us as f64, round_trip_us(us))).collect();
@@ -153,21 +154,22 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
 
     lab.shell(2, &format!("{ping_pong} 60 cpuid={CPUIDS} >/dev/null 2>&1 &")).done();
     let delays = DELAYS_US.map(|us| format!("{us}us")).join(",");
-    let found = asked(&format!(
+    let found = measure(&format!(
         "--reason cpuid --progress /sys/class/net/tap0/statistics/rx_packets --delays {delays} --slice 20ms --for 2s"
     ));
-    let one = &found["reasons"][0];
-    eprintln!("{points:?} {truth} {one}");
+    let row = &found["reasons"][0];
+    eprintln!("{points:?} {truth} {row}");
     // Network stacks answer otherwise when bytes come later, and never twice the same way: that is in both.
-    let (low, high) = (number(one, "ci_low"), number(one, "ci_high"));
-    assert!(low - 0.1 < truth && truth < high + 0.1 && high - low < 0.3, "{truth} {one}");
-    assert!((number(one, "exits_a_unit") - CPUIDS as f64).abs() < 0.1, "{one}");
+    let (low, high) = (number(row, "ci_low"), number(row, "ci_high"));
+    assert!(low - 0.1 < truth && truth < high + 0.1 && high - low < 0.3, "{truth} {row}");
+    assert!((number(row, "exits_a_unit") - CPUIDS as f64).abs() < 0.1, "{row}");
 }
 
 /// That of the line through points with the least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
-    let mean =
-        |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let mean = |coordinate: fn(&(f64, f64)) -> f64| {
+        points.iter().map(coordinate).sum::<f64>() / points.len() as f64
+    };
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     both / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>()

@@ -24,9 +24,9 @@ fn a_guest_that_stands_still_is_found_within_half_a_minute() {
     let waits = Patient::start(lab.command(&["exec", "2", "--", "sleep", "1000"]));
     lab.shell(2, "until pidof sleep; do sleep 0.1; done").done();
     lab.shell(1, "killall -STOP qemu-system-x86_64").done();
-    let begun = Instant::now();
+    let start = Instant::now();
     let ran = waits.finish(FOUND + SLACK);
-    eprintln!("found after {:.1} s: {}", begun.elapsed().as_secs_f64(), ran.stderr);
+    eprintln!("found after {:.1} s: {}", start.elapsed().as_secs_f64(), ran.stderr);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("level 2 stands still"), "{}", ran.stderr);
     assert!(ran.stderr.contains("stopped by a signal"), "{}", ran.stderr);
@@ -36,8 +36,8 @@ fn a_guest_that_stands_still_is_found_within_half_a_minute() {
 
     // Who begins to wait for it later learns of it as soon.
     lab.run(&["monitor", "2", "stop"]).done();
-    let begun = Instant::now();
+    let start = Instant::now();
     let ran = Patient::start(lab.command(&["exec", "2", "--", "true"])).finish(FOUND + SLACK);
-    eprintln!("found after {:.1} s: {}", begun.elapsed().as_secs_f64(), ran.stderr);
+    eprintln!("found after {:.1} s: {}", start.elapsed().as_secs_f64(), ran.stderr);
     assert!(ran.stderr.contains("its vCPUs don't run"), "{}", ran.stderr);
 }

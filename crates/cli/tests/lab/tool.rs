@@ -61,12 +61,12 @@ pub(crate) fn folder() -> PathBuf {
     let make = || {
         build_programs();
         let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
-        let own = built.join("lab");
+        let lab_folder = built.join("lab");
         // A socket's path has 108 bytes.
-        if own.as_os_str().len() > 60 {
+        if lab_folder.as_os_str().len() > 60 {
             std::env::temp_dir().join("hyperscope-lab-tests")
         } else {
-            own
+            lab_folder
         }
     };
     FOLDER.get_or_init(make).clone()
@@ -97,11 +97,11 @@ impl Ran {
 impl TestLab {
     /// The lab of this name, down.
     pub(crate) fn new(name: &'static str) -> Self {
-        Self::of(Architecture::X86, name)
+        Self::for_architecture(Architecture::X86, name)
     }
 
     /// The same with machines of this architecture, for programs that are put into them and for [`Self::up`].
-    pub(crate) fn of(architecture: Architecture, name: &'static str) -> Self {
+    pub(crate) fn for_architecture(architecture: Architecture, name: &'static str) -> Self {
         let lab = Self { name, architecture };
         lab.run(&["down"]).done();
         lab

@@ -102,7 +102,7 @@ fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
     if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::of(architecture, name);
+    let lab = TestLab::for_architecture(architecture, name);
     let levels = work.level.to_string();
     lab.up(&["--levels", &levels, "--cpus", "1", "--instruction-ns", "1"]);
     lab.put_program(1);
@@ -132,17 +132,17 @@ fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
     assert_eq!(recorded["losses"]["events_lost"], 0);
     let rows = recorded["rows"].as_array().unwrap();
     let made: u64 = rows.iter().map(|row| compare(row, rest)).sum();
-    let counted = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let counted = rest.iter().flat_map(|interval| interval["rows"].as_array().unwrap());
     assert_eq!(counted.map(|row| number(row, "paired")).sum::<u64>(), made);
-    let of = |reason: &str| {
-        let rows = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let count_of = |reason: &str| {
+        let rows = rest.iter().flat_map(|interval| interval["rows"].as_array().unwrap());
         rows.filter(|row| row["reason"] == reason).map(|row| number(row, "count")).sum::<u64>()
     };
-    let levels = rest.iter().flat_map(|one| one["rows"].as_array().unwrap());
+    let levels = rest.iter().flat_map(|interval| interval["rows"].as_array().unwrap());
     let innermost = levels.map(|row| number(row, "level")).max();
     assert_eq!(innermost, Some(u64::from(work.level) - 1), "nested guests have rows of their own");
     assert!(
-        made > work.in_all && work.least.iter().all(|&(name, least)| of(name) >= least),
+        made > work.in_all && work.least.iter().all(|&(name, min)| count_of(name) >= min),
         "{made}"
     );
     let cpu = self::recorded("cpu", &host, first, rest.last().unwrap());
@@ -153,8 +153,8 @@ fn compare_both(architecture: Architecture, name: &'static str, work: &Work) {
     eprintln!("{made} exits in {} intervals", rest.len());
 }
 
-pub(crate) fn number(of: &Value, name: &str) -> u64 {
-    of[name].as_u64().unwrap_or_else(|| panic!("{name} of {of}"))
+pub(crate) fn number(object: &Value, name: &str) -> u64 {
+    object[name].as_u64().unwrap_or_else(|| panic!("{name} of {object}"))
 }
 
 pub(crate) fn check_schema(intervals: &[Value]) {
@@ -197,24 +197,24 @@ fn check_who_ran(cpu: &Value, intervals: &[Value]) {
     let by_top = |thread: u64| {
         let vcpus = intervals.iter().map(|interval| &interval["vcpus"][0]["run_queue"]);
         let all = vcpus.flat_map(|waits| waits["ran_instead"].as_array().unwrap());
-        let own = all.filter(|one| one["thread"] == thread);
-        own.map(|one| (number(one, "time_ns"), one["name"].clone())).collect::<Vec<_>>()
+        let of_thread = all.filter(|entry| entry["thread"] == thread);
+        of_thread.map(|entry| (number(entry, "time_ns"), entry["name"].clone())).collect::<Vec<_>>()
     };
-    let taken = cpu["taken"].as_array().unwrap();
-    assert!(taken.iter().any(|one| one["name"] == "yes"), "{taken:?}");
-    for one in taken.iter().filter(|one| number(one, "time_ns") > 1_000_000) {
-        let by_top = by_top(number(one, "tid"));
+    let takers = cpu["taken"].as_array().unwrap();
+    assert!(takers.iter().any(|taker| taker["name"] == "yes"), "{takers:?}");
+    for taker in takers.iter().filter(|taker| number(taker, "time_ns") > 1_000_000) {
+        let by_top = by_top(number(taker, "tid"));
         let sum: u64 = by_top.iter().map(|(ns, _)| ns).sum();
-        let recorded = number(one, "time_ns");
-        eprintln!("{}: {recorded} ns recorded, {sum} ns by top", one["name"]);
-        assert!(sum.abs_diff(recorded) <= recorded / 50, "{one}: {sum}");
+        let recorded = number(taker, "time_ns");
+        eprintln!("{}: {recorded} ns recorded, {sum} ns by top", taker["name"]);
+        assert!(sum.abs_diff(recorded) <= recorded / 50, "{taker}: {sum}");
     }
 }
 
 /// What a verb says of the recording, from the end of one interval to the end of another.
 fn recorded(verb: &str, file: &Path, from: &Value, to: &Value) -> Value {
-    let seconds = |of: &Value| {
-        let ns = number(of, "ts_ns");
+    let seconds = |interval: &Value| {
+        let ns = number(interval, "ts_ns");
         format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
     };
     let (from, to) = (seconds(from), seconds(to));
@@ -225,14 +225,17 @@ fn recorded(verb: &str, file: &Path, from: &Value, to: &Value) -> Value {
 
 /// One reason in both: the same exits, and times that differ by reads of clocks only. Returns how many.
 fn compare(row: &Value, intervals: &[Value]) -> u64 {
-    let is_same = |one: &&Value| one["level"] == row["level"] && one["code"] == row["code"];
-    let same: Vec<&Value> =
-        intervals.iter().flat_map(|one| one["rows"].as_array().unwrap()).filter(is_same).collect();
-    let sum = |name: &str| same.iter().map(|one| number(one, name)).sum::<u64>();
+    let is_same = |other: &&Value| other["level"] == row["level"] && other["code"] == row["code"];
+    let same: Vec<&Value> = intervals
+        .iter()
+        .flat_map(|interval| interval["rows"].as_array().unwrap())
+        .filter(is_same)
+        .collect();
+    let sum = |name: &str| same.iter().map(|same_row| number(same_row, name)).sum::<u64>();
     let paired = number(row, "paired");
     assert_eq!(sum("paired"), paired, "{row}");
     for name in ["kernel", "user", "l1"] {
-        let counted: u64 = same.iter().map(|one| number(&one["handled"], name)).sum();
+        let counted: u64 = same.iter().map(|same_row| number(&same_row["handled"], name)).sum();
         assert_eq!(counted, number(&row["handled"], name), "{name} of {row}");
     }
     for (live, recorded) in SUMS {

@@ -53,15 +53,15 @@ fn begin(lab: &TestLab, recorder: &str) -> Child {
     let recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = lab.run(&["exec", "1", "--timeout", "90", "--", "cat", "/tmp/began"]);
     if began.code != Some(0) {
-        let said = Patient::of(recorder, script).finish(WORKING);
-        panic!("it did not begin: {}", said.stderr);
+        let ran = Patient::new(recorder, script).finish(WORKING);
+        panic!("it did not begin: {}", ran.stderr);
     }
     recorder
 }
 
 fn end(lab: &TestLab, recorder: Child) -> Ran {
     lab.shell(1, "echo > /tmp/end").done();
-    Patient::of(recorder, "the recorder".into()).finish(WORKING)
+    Patient::new(recorder, "the recorder".into()).finish(WORKING)
 }
 
 fn its_agent_is_recorded(lab: &TestLab) {
@@ -125,8 +125,8 @@ fn copied(lab: &TestLab, there: &str) {
     let report = json(&["calls"], &[&here]);
     let functions = report["sources"][0]["functions"].as_array().unwrap();
     for name in ["vfs_read", "vfs_write"] {
-        let found = functions.iter().find(|one| one["name"] == name);
-        let ours = found.and_then(|one| one["count"].as_u64()).unwrap_or(0);
+        let found = functions.iter().find(|function| function["name"] == name);
+        let ours = found.and_then(|function| function["count"].as_u64()).unwrap_or(0);
         assert!(CALLS_OF_EACH.contains(&ours), "{name}: {ours}");
         let count = format!("trace-cmd report -i {there} | grep -c 'funcgraph_entry.*{name}'");
         let theirs = lab.shell(1, &count).done().stdout;
@@ -195,8 +195,8 @@ fn it_records_our_agent(lab: &TestLab) {
         "{log}"
     );
     // trace-cmd's agent, which was killed, has left something; this one has not.
-    let left = "ls /sys/kernel/tracing/instances | grep hyperscope; true";
-    assert_eq!(lab.shell(2, left).done().stdout, "");
+    let listing = "ls /sys/kernel/tracing/instances | grep hyperscope; true";
+    assert_eq!(lab.shell(2, listing).done().stdout, "");
 }
 
 /// The programs that the guest started, and all events, as trace-cmd counts them and as we do.

@@ -65,7 +65,9 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
         let source = &report["sources"][0];
         assert_eq!(source["tracer"], tracer, "{}", ran.stderr);
         assert!(source["count"].as_u64().unwrap() > 20, "{source}");
-        let named = |one: &Value| one["name"].as_str().is_some_and(|name| name.starts_with("kvm_"));
+        let named = |function: &Value| {
+            function["name"].as_str().is_some_and(|name| name.starts_with("kvm_"))
+        };
         assert!(source["functions"].as_array().unwrap().iter().any(named));
         if script != KILLED {
             assert!(ran.stderr.contains(" calls; what it costs is in all times"), "{}", ran.stderr);
@@ -94,19 +96,19 @@ fn record_calls_of_guest(recorded: &Recorded) {
         let recorder = recorded.begin_with("shm:/run/lab/l2/memory", &what);
         let copy = format!("dd if=/dev/zero of=/dev/null bs=64 count={READS}");
         recorded.lab.shell(2, &copy).done();
-        let (ended_well, said) = recorded.end(recorder);
-        assert!(ended_well, "{said}");
+        let (ended_well, log) = recorded.end(recorder);
+        assert!(ended_well, "{log}");
         let counted = format!("guest l2: {tracer} recorded ");
-        assert!(said.contains(&counted), "{said}");
+        assert!(log.contains(&counted), "{log}");
         let session = recorded.session();
         let file = session.join("guest-l2.dat");
         let report = json(&["calls", "--format", "json", "--top", "0", file.to_str().unwrap()]);
         let source = &report["sources"][0];
         assert_eq!(source["tracer"], tracer, "{report}");
         for name in ["vfs_read", "vfs_write"] {
-            let of = |one: &&Value| one["name"] == name;
-            let found = source["functions"].as_array().unwrap().iter().find(of);
-            let count = found.and_then(|one| one["count"].as_u64()).unwrap_or(0);
+            let is_match = |function: &&Value| function["name"] == name;
+            let found = source["functions"].as_array().unwrap().iter().find(is_match);
+            let count = found.and_then(|function| function["count"].as_u64()).unwrap_or(0);
             // The shell and the agent read and write, too.
             assert!((READS..READS + 500).contains(&count), "{name} {count}: {source}");
         }

@@ -54,10 +54,13 @@ fn goes_and_comes_back(recorded: &Recorded) {
          echo {DEVICE} > $d/bind || exit 3; [ $(cat $p) = sched_switch,irq ] || exit 4; sleep 0.05; done"
     );
     lab.shell(2, &rounds).done();
-    let (ended_well, said) = recorded.end(recorder);
-    assert!(ended_well, "{said}");
+    let (ended_well, messages) = recorded.end(recorder);
+    assert!(ended_well, "{messages}");
     let (_, recorded_events) = events(&recorded.session().join("guest-l2.dat"));
-    assert!(recorded_events > 1000 && said.contains(" 0 events lost"), "{recorded_events}: {said}");
+    assert!(
+        recorded_events > 1000 && messages.contains(" 0 events lost"),
+        "{recorded_events}: {messages}"
+    );
 
     // Unplugged and found again, now that no agent has it open.
     let again = format!(

@@ -39,20 +39,20 @@ fn recorded(lab: &TestLab, folder: &Path, moved: &[(&str, &Moved)]) -> String {
 }
 
 /// The same, with what is asked of the guest.
-fn recorded_with(lab: &TestLab, folder: &Path, asked: &str, moved: &[(&str, &Moved)]) -> String {
+fn recorded_with(lab: &TestLab, folder: &Path, settings: &str, moved: &[(&str, &Moved)]) -> String {
     let [scenario, session] = ["scenario.toml", "session"].map(|name| folder.join(name));
     let text = "summary = 'a guest reads from its disk'\nlevels = 2\n[guest]\ndisk_mib = 64\n\
                 [record]\nevents = ['kvm']\n"
         .to_owned();
-    let steps: String = moved.iter().map(|(way, one)| one.step(way)).collect();
-    fs::write(&scenario, format!("{text}{asked}\n{steps}")).unwrap();
+    let steps: String = moved.iter().map(|(way, transfer)| transfer.step(way)).collect();
+    fs::write(&scenario, format!("{text}{settings}\n{steps}")).unwrap();
     lab.run(&["run", scenario.to_str().unwrap(), "-o", session.to_str().unwrap()]).done();
     session.to_str().unwrap().to_owned()
 }
 
 fn queue_of_disk(report: &Value) -> &Value {
     let queues = report["queues"].as_array().unwrap();
-    queues.iter().find(|one| one["queue"] == "req.0").unwrap_or_else(|| panic!("{report}"))
+    queues.iter().find(|queue| queue["queue"] == "req.0").unwrap_or_else(|| panic!("{report}"))
 }
 
 /// A request's data in pieces all over memory is more than a probe sees of it: the block layer has the bytes.
@@ -117,8 +117,9 @@ fn what_a_disk_wrote_into_buffers_is_what_was_read_from_it() {
     );
     // Of an input the device has more room than it writes: nobody types here, and what it is asked comes in few bytes.
     let queues = report["queues"].as_array().unwrap();
-    let control = queues.iter().filter(|one| one["device"] == "virtio0" && one["in_buffers"] != 0);
-    for queue in control.filter(|one| one["taken"] != 0) {
+    let control =
+        queues.iter().filter(|queue| queue["device"] == "virtio0" && queue["in_buffers"] != 0);
+    for queue in control.filter(|queue| queue["taken"] != 0) {
         assert!(queue["written_bytes"].as_u64() < queue["in_bytes"].as_u64(), "{queue}");
     }
 }
@@ -133,8 +134,8 @@ fn exits_at_a_disks_addresses_have_its_name() {
     lab.run(&["up", "--levels", "2", "--guest-disk", "64"]).done();
     let folder = tempfile::tempdir().unwrap();
     let read = Moved { blocks: 40, block_bytes: 4 << 10 };
-    let asked = "guest_events = ['sched:sched_switch']";
-    let session = recorded_with(&lab, folder.path(), asked, &[(READ, &read)]);
+    let settings = "guest_events = ['sched:sched_switch']";
+    let session = recorded_with(&lab, folder.path(), settings, &[(READ, &read)]);
     let rows = json(&["vmm", "--format", "json", &session])["exits"].take();
     let of_disk = rows.as_array().unwrap().iter().filter(|row| row["of_device"] == "vda");
     let exits: u64 = of_disk.map(|row| row["exits"].as_u64().unwrap()).sum();

@@ -56,23 +56,23 @@ fn bytes_of_packets_of_many_parts_are_those_that_were_sent() {
     lab.run(&["run", scenario.to_str().unwrap(), "-o", session.to_str().unwrap()]).done();
     let guest = session.join("guest-l2.dat");
     let events = |pattern: &str| -> Vec<Value> {
-        let asked = ["events", "--format", "jsonl", "-e", pattern, guest.to_str().unwrap()];
-        let lines = hyperscope(&asked).stdout;
+        let args = ["events", "--format", "jsonl", "-e", pattern, guest.to_str().unwrap()];
+        let lines = hyperscope(&args).stdout;
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     // One for each packet that the driver took, whatever it is made of: this is recorded for this test alone.
     let sent = events("net_dev_xmit");
     let sent: Vec<&Value> = sent
         .iter()
-        .filter(|one| one["fields"]["name"] == "eth0" && number(one, "rc") == 0)
+        .filter(|event| event["fields"]["name"] == "eth0" && number(event, "rc") == 0)
         .collect();
-    let bytes: u64 = sent.iter().map(|one| number(one, "len")).sum();
+    let bytes: u64 = sent.iter().map(|event| number(event, "len")).sum();
     let added = events("virtqueue_add_outbuf");
-    let more_parts = added.iter().filter(|one| number(one, "parts") > 6).count();
+    let more_parts = added.iter().filter(|event| number(event, "parts") > 6).count();
     assert!(bytes > 8 << 20 && more_parts > 20, "{bytes} bytes, {more_parts} of {}", added.len());
     let report = json(&["virtio", "--format", "json", session.to_str().unwrap()]);
     let queues = report["queues"].as_array().unwrap();
-    let output = queues.iter().find(|one| one["queue"] == "output.0").unwrap();
+    let output = queues.iter().find(|queue| queue["queue"] == "output.0").unwrap();
     let packets = sent.len() as u64;
     eprintln!("{bytes} bytes in {packets} packets, {more_parts} of more than six parts: {output}");
     assert_eq!(

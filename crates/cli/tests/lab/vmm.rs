@@ -48,8 +48,8 @@ fn recorded(lab: &TestLab, options: &str, command: &str) -> (Value, String) {
 /// The exits at a place.
 fn at<'v>(found: &'v Value, (about, address): (&str, u64)) -> &'v Value {
     let rows = found["exits"].as_array().unwrap();
-    let is_it = |row: &&Value| row["about"] == about && row["address"] == address;
-    rows.iter().find(is_it).unwrap_or_else(|| panic!("no {about} {address:#x} in {found}"))
+    let is_match = |row: &&Value| row["about"] == about && row["address"] == address;
+    rows.iter().find(is_match).unwrap_or_else(|| panic!("no {about} {address:#x} in {found}"))
 }
 
 /// Running parts add up to `user_ns`, waiting ones to `waited_ns`.
@@ -65,8 +65,8 @@ fn adds_up(row: &Value) {
 /// `part` is what a device took, by its own clock, or less by what lies between the two ways of measuring.
 #[track_caller]
 fn is_near(part: u64, measured: u64, rounds: u64) {
-    let most = rounds * OVERHEAD_NS + measured / 20;
-    assert!(part.abs_diff(measured) < most, "{part} for {measured}, up to {most}");
+    let max = rounds * OVERHEAD_NS + measured / 20;
+    assert!(part.abs_diff(measured) < max, "{part} for {measured}, up to {max}");
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
     if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::of(architecture, name);
+    let lab = TestLab::for_architecture(architecture, name);
     lab.up(&["--levels", "1"]);
     lab.put_program(1);
     lab.shell(1, "hyperscope-labguest host && hyperscope-labguest vmm 3").done();
-    let (found, said) = recorded(&lab, "", "hyperscope-labguest vmm 60");
-    let measured: Value = serde_json::from_str(said.trim()).unwrap();
+    let (found, output) = recorded(&lab, "", "hyperscope-labguest vmm 60");
+    let measured: Value = serde_json::from_str(output.trim()).unwrap();
     let rounds = number(&measured, "rounds");
     let rows: Vec<&Value> =
         (0x81..0x85).map(|device| at(&found, place(architecture, device))).collect();
@@ -100,8 +100,11 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
     let calls = found["calls"].as_array().unwrap();
     let call = |device: u64, name: &str| {
         let (_, address) = place(architecture, device);
-        let is_it = |call: &&Value| call["address"] == address && call["call"] == name;
-        calls.iter().find(is_it).unwrap_or_else(|| panic!("no {name} at {address:#x} in {found}"))
+        let is_match = |call: &&Value| call["address"] == address && call["call"] == name;
+        calls
+            .iter()
+            .find(is_match)
+            .unwrap_or_else(|| panic!("no {name} at {address:#x} in {found}"))
     };
     // What a device neither ran nor slept for, it waited for a CPU.
     let queued = |row| number(row, "run_queue_ns");
@@ -122,7 +125,7 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
     assert_eq!(held["holder"], "holder", "{held}");
     assert!(number(held, "waits") <= rounds && number(held, "waits") > rounds * 9 / 10, "{held}");
     let threads = found["threads"].as_array().unwrap();
-    let holder = threads.iter().find(|one| one["thread"] == "holder").unwrap();
+    let holder = threads.iter().find(|thread| thread["thread"] == "holder").unwrap();
     assert!(number(holder, "call_wait_ns") >= rounds * 2_900_000, "{holder}");
 }
 
@@ -141,7 +144,7 @@ fn split_real_exits(architecture: Architecture, name: &'static str) {
     if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::of(architecture, name);
+    let lab = TestLab::for_architecture(architecture, name);
     lab.up(&["--levels", "2"]);
     lab.put_program(1);
     lab.shell(2, &work(architecture)).done();
@@ -164,7 +167,7 @@ fn split_real_exits(architecture: Architecture, name: &'static str) {
     let of_exits = exits["rows"].as_array().unwrap().iter().map(|row| number(row, "user_ns"));
     assert_eq!(user, of_exits.sum::<u64>());
     let threads = found["threads"].as_array().unwrap();
-    assert!(threads.iter().any(|one| number(one, "idle_ns") > 1_000_000_000), "{threads:?}");
+    assert!(threads.iter().any(|thread| number(thread, "idle_ns") > 1_000_000_000), "{threads:?}");
 }
 
 #[test]
@@ -182,34 +185,34 @@ fn find_code(architecture: Architecture, name: &'static str) {
     if !architecture.can_run_all() {
         return;
     }
-    let lab = TestLab::of(architecture, name);
+    let lab = TestLab::for_architecture(architecture, name);
     lab.up(&["--levels", "1"]);
     lab.put_program(1);
     lab.shell(1, "hyperscope-labguest host && hyperscope-labguest vmm 3").done();
     let (found, _) = recorded(&lab, "--sample 997", "hyperscope-labguest vmm 300");
     let code = found["code"].as_array().unwrap();
-    let of = |device: u64| -> Vec<&Value> {
+    let code_of = |device: u64| -> Vec<&Value> {
         let (_, address) = place(architecture, device);
         let is_its = |row: &&Value| row["address"] == address && row["part"] == "device";
         code.iter().filter(is_its).collect()
     };
     let sum = |rows: &[&Value], name: &str| rows.iter().map(|row| number(row, name)).sum::<u64>();
     for device in 0x81..0x85 {
-        let (row, its) = (at(&found, place(architecture, device)), of(device));
+        let (row, its) = (at(&found, place(architecture, device)), code_of(device));
         let (rounding, time_ns) = (its.len() as u64, sum(&its, "time_ns"));
         assert!(number(row, "device_ns").abs_diff(time_ns) <= rounding, "{row} {its:?}");
     }
-    let spins = of(0x81);
+    let spins = code_of(0x81);
     let is_its_own = |row: &&&Value| {
         let function = row["function"].as_str().unwrap_or_default();
         ["[init]", "[libc.so.6]", "[vdso]"].iter().any(|file| function.ends_with(file))
     };
-    let own: Vec<&Value> = spins.iter().filter(is_its_own).copied().collect();
+    let own_rows: Vec<&Value> = spins.iter().filter(is_its_own).copied().collect();
     assert!(sum(&spins, "samples") > 50, "{spins:?}");
     // The rest are interrupts. Those of Arm's counters don't come while others are masked, as they are where system calls
     // begin: what that takes is charged to where they come on.
-    let least = if architecture == Architecture::Arm { 5 } else { 6 };
-    assert!(sum(&own, "samples") * 10 > sum(&spins, "samples") * least, "{spins:?}");
+    let min = if architecture == Architecture::Arm { 5 } else { 6 };
+    assert!(sum(&own_rows, "samples") * 10 > sum(&spins, "samples") * min, "{spins:?}");
     // The way into the kernel is by itself where it is not part of its caller.
     let waits = |row: &&Value| {
         let function = row["function"].as_str().unwrap_or_default();

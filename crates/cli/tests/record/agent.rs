@@ -22,12 +22,12 @@ impl Agent {
     pub(crate) fn spawn(command: &mut Command) -> Self {
         crate::tool::mark(command);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
+        stderr.read_line(&mut line).unwrap();
         assert!(line.contains("waiting on"), "{line}");
         // It must not wait for somebody who reads what it says.
-        std::thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
         Self(child)
     }
 

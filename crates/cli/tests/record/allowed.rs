@@ -9,19 +9,19 @@ fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
     let folder = tempfile::tempdir().unwrap();
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let (guest, to) = (format!("g={channel}"), folder.path().join("s"));
-    let asked = |probe: &str| {
+    let refusal = |probe: &str| {
         let words = ["record", "-e", "sched_switch", "--guest", &guest, "--guest-kprobe", probe];
         let ran = run(&[&words[..], &["-o", to.to_str().unwrap(), "--for", "100ms"]].concat());
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         ran.stderr
     };
     let agent = Agent::start(&channel);
-    let said = asked("vfs_read x=@jiffies");
-    assert!(said.contains("--allow-kprobes") && said.contains("@virtio"), "{said}");
-    assert!(asked("@nonsense").contains("no such set of probes"));
+    let stderr = refusal("vfs_read x=@jiffies");
+    assert!(stderr.contains("--allow-kprobes") && stderr.contains("@virtio"), "{stderr}");
+    assert!(refusal("@nonsense").contains("no such set of probes"));
     drop(agent);
     let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
-    let said = asked("vfs_read x=%di\n-:theirs/probe");
-    assert!(said.contains("is no probe") && said.contains("one line"), "{said}");
+    let stderr = refusal("vfs_read x=%di\n-:theirs/probe");
+    assert!(stderr.contains("is no probe") && stderr.contains("one line"), "{stderr}");
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

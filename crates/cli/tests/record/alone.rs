@@ -45,17 +45,17 @@ fn a_machine_without_a_host_samples_itself_into_its_folder() {
     let mut busy = Command::new("sh").args(["-c", BUSY]).spawn().unwrap();
     let ran = agent(&["--sample", "997", "--for", "0.7"]);
     busy.wait().unwrap();
-    let said = String::from_utf8(ran.stderr).unwrap();
-    if said.contains("cannot sample") {
-        return testkit::skip!("{said}");
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    if stderr.contains("cannot sample") {
+        return testkit::skip!("{stderr}");
     }
-    let samples = said.split("; ").nth(1).and_then(|words| words.split(' ').next());
+    let samples = stderr.split("; ").nth(1).and_then(|words| words.split(' ').next());
     let samples: u64 =
-        samples.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+        samples.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{stderr}"));
     let file = Path::new(&setup.session()).join("samples.data");
-    let event = if said.contains("by cycles") { "cycles" } else { "cpu-clock" };
+    let event = if stderr.contains("by cycles") { "cycles" } else { "cpu-clock" };
     assert_eq!(counted(&file, event), samples);
-    assert!(perf_counts(&file).is_none_or(|printed| printed == samples), "{said}");
+    assert!(perf_counts(&file).is_none_or(|printed| printed == samples), "{stderr}");
     let read = |verb: &[&str]| {
         let ran = run(&[verb, &["--format", "json", &setup.session()]].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);

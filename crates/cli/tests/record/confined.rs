@@ -63,13 +63,13 @@ fn reads_guests(name: &str) -> bool {
 /// Each thread has given up what it may, and those that read what guests send have filters; how many
 /// those are, by name. What a thread was started with by one that has no right to change it stays in
 /// its bounding set, within `most`; without new privileges that is of no use.
-fn check(threads: &[Shown], of_main: u64, most: u64) -> BTreeMap<String, usize> {
+fn check(threads: &[Shown], of_main: u64, max: u64) -> BTreeMap<String, usize> {
     let mut readers = BTreeMap::new();
     for thread in threads {
         assert_eq!(thread.no_new_privs, "1", "{thread:?}");
         let may_have = if thread.name == "main" { of_main } else { 0 };
         assert_eq!(thread.effective, may_have, "{thread:?}");
-        assert_eq!(thread.bounding & !(may_have | most), 0, "{thread:?}");
+        assert_eq!(thread.bounding & !(may_have | max), 0, "{thread:?}");
         if reads_guests(&thread.name) {
             assert!(thread.filters >= 2, "{thread:?}");
             *readers.entry(thread.name.clone()).or_default() += 1;
@@ -89,7 +89,7 @@ fn settled(pid: u32) -> Vec<Shown> {
 /// Waits until a recorder has begun: a signal before that would stop the start.
 fn wait_until_on(recorder: u32) {
     wait_until("it does not give anything up", || {
-        threads(recorder).iter().any(|one| one.name == "main" && one.no_new_privs == "1")
+        threads(recorder).iter().any(|thread| thread.name == "main" && thread.no_new_privs == "1")
     });
 }
 
@@ -140,7 +140,7 @@ fn an_agent_serves_hosts_without_most_of_its_rights() {
     wait_until("its pumps are not confined", || {
         let threads = threads(agent.pid());
         threads.iter().any(is_pump)
-            && threads.iter().filter(|one| is_pump(one)).all(|one| one.filters == 3)
+            && threads.iter().filter(|thread| is_pump(thread)).all(|thread| thread.filters == 3)
     });
     let threads = threads(agent.pid());
     // What its unit leaves it, too.
@@ -171,11 +171,11 @@ fn the_command_of_a_recording_keeps_all_rights() {
     let mut record = command(&["record", "-e", "sched_process_exec", "-o"]);
     record.arg(&session).args(["--", "sh", "-c", &script]).stderr(Stdio::null());
     assert!(record.status().unwrap().success());
-    let own = shown(&fs::read_to_string("/proc/self/status").unwrap());
+    let ours = shown(&fs::read_to_string("/proc/self/status").unwrap());
     let of_command = shown(&fs::read_to_string(status).unwrap());
     assert_eq!(
         (of_command.effective, of_command.bounding, of_command.no_new_privs, of_command.filters),
-        (own.effective, own.bounding, own.no_new_privs, own.filters)
+        (ours.effective, ours.bounding, ours.no_new_privs, ours.filters)
     );
 }
 
@@ -202,7 +202,10 @@ fn who_listens_for_guests_gives_up_its_rights() {
     let needed = DAC_READ_SEARCH | 1 << 1 | SYS_PTRACE;
     let (makes, others): (Vec<Shown>, Vec<Shown>) =
         threads.into_iter().partition(|thread| thread.effective != 0);
-    assert!(makes.iter().all(|one| one.effective == needed && one.filters > 0), "{makes:?}");
+    assert!(
+        makes.iter().all(|thread| thread.effective == needed && thread.filters > 0),
+        "{makes:?}"
+    );
     let readers = check(&others, 0, needed);
     assert!(readers["arrivals"] == 1 && readers["guest"] == 1, "{readers:?}");
     listens.signal("INT");

@@ -28,8 +28,8 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
         recorder.stderr(Stdio::piped()).spawn().unwrap()
     };
     let child = begin("s", "60s");
-    let begun = folder.path().join("s").join("guest-g.pages/trace_clock");
-    wait_until("it did not begin", || begun.exists());
+    let clock_file = folder.path().join("s").join("guest-g.pages/trace_clock");
+    wait_until("it did not begin", || clock_file.exists());
     start_programs(20);
     // The header stays, most rings go.
     resize(64 << 10);

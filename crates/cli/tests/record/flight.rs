@@ -47,8 +47,8 @@ fn dump_as_json(recorder: &Agent) -> Value {
     document
 }
 
-fn sessions(of: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+fn sessions(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut sessions: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|end| end == "hscope")).collect();
     sessions.sort();
@@ -124,8 +124,8 @@ fn says_why(first: &Path, second: &Path) {
         "{words}"
     );
     let [first, second] = [first, second].map(recorded);
-    let trigger = |of: &Value| {
-        (of["flight"]["trigger"]["kind"].clone(), of["flight"]["trigger"]["text"].clone())
+    let trigger = |session: &Value| {
+        (session["flight"]["trigger"]["kind"].clone(), session["flight"]["trigger"]["text"].clone())
     };
     assert_eq!(trigger(&first), ("command".into(), "slow".into()));
     assert_eq!(trigger(&second), ("signal".into(), Value::Null));
@@ -166,8 +166,8 @@ fn old_events_go_and_the_newest_stay() {
     let last = dump_as_json(&recorder);
     assert_eq!(last["session"].as_str(), sessions(&to).last().and_then(|path| path.to_str()));
     assert!(last["pages_bytes"].as_u64() > Some(4096), "{last}");
-    let left = sessions(&to);
-    assert!(left.len() == 2 && !left.contains(&first), "{left:?}");
+    let remaining = sessions(&to);
+    assert!(remaining.len() == 2 && !remaining.contains(&first), "{remaining:?}");
     end(recorder);
 }
 
@@ -197,9 +197,9 @@ fn no_more_is_kept_than_it_may_be() {
     let is_much = (0..4).any(|_| {
         assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
         session = dump(&recorder, "");
-        let (kept, pages) = (kept_bytes(&to), dumped_bytes(&session));
+        let (on_disk, pages) = (kept_bytes(&to), dumped_bytes(&session));
         // A million events are some 40 MB; those of a few looks may come before the oldest go.
-        assert!(kept <= 8 << 20 && pages <= 8 << 20, "{kept} kept, {pages} dumped");
+        assert!(on_disk <= 8 << 20 && pages <= 8 << 20, "{on_disk} kept, {pages} dumped");
         pages > 1 << 20
     });
     assert!(is_much, "{}", dumped_bytes(&session));
@@ -246,7 +246,7 @@ fn a_session_is_made_while_more_events_come_than_can_be_kept() {
         assert_eq!(info(&session)["damage"], Value::Array(Vec::new()));
     }
     drop(flood);
-    assert!(pages.iter().all(|(kept, dumped)| kept.max(dumped) <= &(16 << 20)), "{pages:?}");
+    assert!(pages.iter().all(|(on_disk, dumped)| on_disk.max(dumped) <= &(16 << 20)), "{pages:?}");
     assert!(pages.iter().any(|(_, dumped)| *dumped > 1 << 20), "{pages:?}");
     end(recorder);
 }
@@ -306,9 +306,9 @@ fn what_one_kept_that_was_killed_is_a_session_of_the_next() {
     let socket = format!("/run/hyperscope/{}.flight", killed.pid());
     let next = start(&to, &arguments);
     assert!(!Path::new(&socket).exists(), "{socket} is left");
-    let left = sessions(&to);
-    assert_eq!(left.len(), 1);
-    assert_eq!(started(&left[0], OWN), 9);
+    let remaining = sessions(&to);
+    assert_eq!(remaining.len(), 1);
+    assert_eq!(started(&remaining[0], OWN), 9);
     let dumped = dump(&next, "");
     assert_eq!(started(&dumped, OWN), 0);
     end(next);
@@ -340,8 +340,8 @@ fn guests_newest_events_are_kept_too() {
     );
     assert_eq!(recorded["guests"][0]["faults"], Value::Array(Vec::new()), "{recorded}");
     assert!(!second.join("guest-g.pages").exists());
-    let kept = fs::read_dir(to.join("guest-g.pages")).unwrap().count();
-    assert!(kept < 60, "{kept} files are kept of the guest");
+    let file_count = fs::read_dir(to.join("guest-g.pages")).unwrap().count();
+    assert!(file_count < 60, "{file_count} files are kept of the guest");
     // It is in sessions as long as what it sent is kept.
     start_programs(2);
     sleep(Duration::from_millis(1200));
@@ -379,8 +379,8 @@ fn an_alert_that_fires_makes_a_session() {
     let arguments = ["--flight", "20s", "-e", "sched_process_exec", "--alerts", "127.0.0.1:0"];
     let mut record = command(&["record", "-o", to.to_str().unwrap()]);
     let mut recorder = Agent(record.args(arguments).stderr(Stdio::piped()).spawn().unwrap());
-    let said = BufReader::new(recorder.0.stderr.take().unwrap());
-    let mut lines = said.lines().map_while(Result::ok);
+    let stderr = BufReader::new(recorder.0.stderr.take().unwrap());
+    let mut lines = stderr.lines().map_while(Result::ok);
     let line = lines.find(|line| line.contains("alerts may be posted")).unwrap();
     let address = line.split("http://").nth(1).unwrap().trim_end_matches("/alert").to_owned();
     std::thread::spawn(move || lines.for_each(drop));
@@ -414,14 +414,14 @@ fn one_that_does_not_run_is_not_asked() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("record --flight"), "{}", ran.stderr);
     let folder = tempfile::tempdir().unwrap();
-    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let [to, other] = ["one", "other"].map(|name| folder.path().join(name));
     let arguments = ["--flight", "1s", "-e", "sched_process_exec"];
-    let recorders = [start(&one, &arguments), start(&other, &arguments)];
+    let recorders = [start(&to, &arguments), start(&other, &arguments)];
     let ran = run(&["flight", "dump"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("--pid"), "{}", ran.stderr);
     let ran = run(&["flight", "dump", "--pid", "1"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("process 1"), "{}", ran.stderr);
-    let ran = run(&["record", "--flight", "1s", "-o", one.to_str().unwrap()]);
+    let ran = run(&["record", "--flight", "1s", "-o", to.to_str().unwrap()]);
     assert!(ran.code == Some(1) && ran.stderr.contains("is recording into"), "{}", ran.stderr);
     let [first, second] = recorders;
     signal(first.pid(), "INT");

@@ -35,15 +35,15 @@ impl Setup {
     }
 
     /// What a side's address says of its keys; both sides' are made when they are not there yet.
-    fn keys(&self, own: &str, other: &str) -> String {
-        for name in [own, other] {
+    fn keys(&self, side: &str, other: &str) -> String {
+        for name in [side, other] {
             if !self.folder.path().join(format!("{name}.pem")).exists() {
                 let made = run(&["keys", "-o", self.folder.path().to_str().unwrap(), name]);
                 assert_eq!(made.code, Some(0), "{}", made.stderr);
             }
         }
         let (identity, peers) =
-            (self.path(&format!("{own}.pem")), self.path(&format!("{other}.crt")));
+            (self.path(&format!("{side}.pem")), self.path(&format!("{other}.crt")));
         format!(",identity={identity},peers={peers}")
     }
 
@@ -74,8 +74,8 @@ impl Setup {
             arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
         // What pages are read with is written once the guest says that it records.
-        let begun = self.folder.path().join("s/guest-g.pages/trace_clock");
-        wait_until("it did not begin", || begun.exists());
+        let clock_file = self.folder.path().join("s/guest-g.pages/trace_clock");
+        wait_until("it did not begin", || clock_file.exists());
         // A signal that came before the recorder has heard of it, too, would stop the start.
         thread::sleep(Duration::from_millis(200));
         child
@@ -185,8 +185,8 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         session_json(Path::new(&session));
         // trace-cmd counts the same, where it is installed.
         if let Some(count) = counted_by_trace_cmd(&Path::new(&session).join("guest-g.dat")) {
-            let own = file_info(&Path::new(&session).join("guest-g.dat"));
-            assert_eq!(own["events"]["sched:sched_process_exec"].as_u64(), Some(count));
+            let info = file_info(&Path::new(&session).join("guest-g.dat"));
+            assert_eq!(info["events"]["sched:sched_process_exec"].as_u64(), Some(count));
         }
     }
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
@@ -430,10 +430,10 @@ fn guests_that_connect_get_sessions_of_their_own() {
     let setup = Setup::new();
     let free = free_address();
     let (at, to) = (format!("tcp-plain:{free}"), setup.path("guests"));
-    let said = fs::File::create(setup.path("said")).unwrap();
+    let log_file = fs::File::create(setup.path("said")).unwrap();
     let arguments = ["listen", &at, "-e", "sched_process_exec", "--guests", "2", "-o", &to];
-    let listener = command(&arguments).stderr(said).spawn().unwrap();
-    let said = || fs::read_to_string(setup.path("said")).unwrap();
+    let listener = command(&arguments).stderr(log_file).spawn().unwrap();
+    let log = || fs::read_to_string(setup.path("said")).unwrap();
     let agents: Vec<Agent> = (0..3).map(|_| Agent::start(&format!("connect:{at}"))).collect();
     let recorded = || {
         let entries = fs::read_dir(&to).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -444,9 +444,9 @@ fn guests_that_connect_get_sessions_of_their_own() {
         entries.filter(is_recorded).count()
     };
     wait_until("guests are not recorded", || recorded() == 2);
-    wait_until("the third is not refused", || said().contains("2 guests are recorded already"));
+    wait_until("the third is not refused", || log().contains("2 guests are recorded already"));
     start_programs(4);
-    assert_eq!(ended(listener).0, Some(0), "{}", said());
+    assert_eq!(ended(listener).0, Some(0), "{}", log());
     for entry in fs::read_dir(&to).unwrap() {
         let folder = entry.unwrap().path();
         let events = run(&["events", "--format", "jsonl", folder.to_str().unwrap()]);

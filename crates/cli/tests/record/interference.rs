@@ -106,11 +106,11 @@ fn the_file_alone_does_not_claim_that_nothing_was_lost() {
     let from = recorder.folder.path().join("s/host.dat");
     let folder = recorder.folder.path().to_owned();
     signal(recorder.child.id(), "INT");
-    let Recorder { child, folder: kept } = recorder;
+    let Recorder { child, folder: temporary } = recorder;
     assert!(child.wait_with_output().unwrap().status.code().is_some(), "{folder:?}");
     let to = copy.path().join("alone.dat");
     fs::copy(&from, &to).unwrap();
-    drop(kept);
+    drop(temporary);
     assert_eq!(file_info(&to)["losses"]["known"], false);
 }
 
@@ -127,8 +127,8 @@ fn pages_that_others_read_are_counted_as_missing() {
     let sum = |key: &str| cpus.iter().map(|cpu| cpu[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!(sum("missing"), missing, "{messages}");
     assert_eq!(sum("overrun") + sum("commit_overrun") + sum("dropped"), lost);
-    let said = format!(" KiB of pages, {} events lost, ", missing + lost);
-    assert!(messages.contains(&said), "{said}: {messages}");
+    let summary = format!(" KiB of pages, {} events lost, ", missing + lost);
+    assert!(messages.contains(&summary), "{summary}: {messages}");
 }
 
 #[test]

@@ -23,8 +23,8 @@ fn begin(channel: &str, session: &Path) -> Child {
     let more = ["sched_process_exec", "-o", session.to_str().unwrap()];
     let child = command(&[&words[..], &more].concat()).stderr(Stdio::null()).spawn().unwrap();
     // What pages are read with is written once the guest says that it records.
-    let begun = session.join("guest-g.pages/trace_clock");
-    wait_until("it did not begin", || begun.exists());
+    let clock_file = session.join("guest-g.pages/trace_clock");
+    wait_until("it did not begin", || clock_file.exists());
     child
 }
 
@@ -76,9 +76,9 @@ fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
     let (agent, session) = (Agent::start(&channel), folder.path().join("s"));
     let recorder = begin(&channel, &session);
     // Few events: they fill no page.
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut marks = Vec::new();
-    while begun.elapsed() < Duration::from_secs(5) {
+    while start.elapsed() < Duration::from_secs(5) {
         let mut mark = Command::new("true").spawn().unwrap();
         marks.push((mark.id(), Instant::now()));
         mark.wait().unwrap();

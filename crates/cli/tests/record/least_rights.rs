@@ -43,14 +43,14 @@ impl Stranger {
         let program = folder.path().join("hyperscope");
         testkit::copy_program(env!("CARGO_BIN_EXE_hyperscope"), &program);
         fs::set_permissions(&program, everybody()).unwrap();
-        let own = folder.path().join("own");
-        fs::create_dir(&own).unwrap();
+        let user_folder = folder.path().join("own");
+        fs::create_dir(&user_folder).unwrap();
         let nobody = Some(USER.parse().unwrap());
-        std::os::unix::fs::chown(&own, nobody, nobody).unwrap();
+        std::os::unix::fs::chown(&user_folder, nobody, nobody).unwrap();
         Some(Self { folder, program })
     }
 
-    fn own(&self, name: &str) -> PathBuf {
+    fn own_path(&self, name: &str) -> PathBuf {
         self.folder.path().join("own").join(name)
     }
 
@@ -71,7 +71,7 @@ impl Stranger {
     }
 }
 
-fn said(ran: &Output) -> String {
+fn output_of(ran: &Output) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr)
 }
 
@@ -79,21 +79,29 @@ fn said(ran: &Output) -> String {
 fn live_figures_take_the_capabilities_of_the_exporters_unit() {
     let Some(_lock) = lock_tracing() else { return };
     let Some(stranger) = Stranger::new() else { return };
-    let asked = ["top", "--for", "300ms", "--interval", "100ms", "--format", "jsonl"];
-    let as_root = run(&asked);
+    let args = ["top", "--for", "300ms", "--interval", "100ms", "--format", "jsonl"];
+    let as_root = run(&args);
     if as_root.code != Some(0) {
         testkit::skip!("{}", as_root.stderr);
         return;
     }
     let with = of_unit(SERVE);
-    let ran = stranger.run(&with, &asked);
-    assert!(ran.status.success() && said(&ran).contains("hyperscope.top/1"), "{}", said(&ran));
+    let ran = stranger.run(&with, &args);
+    assert!(
+        ran.status.success() && output_of(&ran).contains("hyperscope.top/1"),
+        "{}",
+        output_of(&ran)
+    );
     let ran = stranger.run(&with, &["serve", "--once", "--interval", "100ms"]);
-    assert!(said(&ran).contains("\nhyperscope_self_intervals_total "), "{}", said(&ran));
+    assert!(output_of(&ran).contains("\nhyperscope_self_intervals_total "), "{}", output_of(&ran));
     for missing in &with {
         let fewer: Vec<&str> = with.iter().copied().filter(|name| name != missing).collect();
-        let ran = stranger.run(&fewer, &asked);
-        assert!(!ran.status.success() && said(&ran).contains("CAP_"), "{missing}: {}", said(&ran));
+        let ran = stranger.run(&fewer, &args);
+        assert!(
+            !ran.status.success() && output_of(&ran).contains("CAP_"),
+            "{missing}: {}",
+            output_of(&ran)
+        );
     }
 }
 
@@ -102,33 +110,33 @@ fn recording_takes_one_capability_and_samples_another() {
     let Some(_lock) = lock_tracing() else { return };
     let Some(stranger) = Stranger::new() else { return };
     let record = |capabilities: &[&str], name: &str, more: &[&str]| {
-        let to = stranger.own(name);
+        let to = stranger.own_path(name);
         let words = ["record", "-e", "sched_switch", "--for", "200ms", "-o", to.to_str().unwrap()];
         let ran = stranger.run(capabilities, &[&words[..], more].concat());
-        (ran.status.success() && to.join("host.dat").exists(), said(&ran))
+        (ran.status.success() && to.join("host.dat").exists(), output_of(&ran))
     };
-    let (is_recorded, said) = record(&["CAP_DAC_OVERRIDE"], "one", &[]);
-    assert!(is_recorded, "{said}");
-    let (is_recorded, said) = record(&["CAP_DAC_READ_SEARCH"], "none", &[]);
-    assert!(!is_recorded && said.contains("root"), "{said}");
+    let (is_recorded, output) = record(&["CAP_DAC_OVERRIDE"], "one", &[]);
+    assert!(is_recorded, "{output}");
+    let (is_recorded, output) = record(&["CAP_DAC_READ_SEARCH"], "none", &[]);
+    assert!(!is_recorded && output.contains("root"), "{output}");
     let samples = ["--sample", "99"];
-    let (is_recorded, said) = record(&["CAP_DAC_OVERRIDE"], "few", &samples);
-    assert!(!is_recorded && said.contains("CAP_PERFMON"), "{said}");
-    let (is_recorded, said) = record(&["CAP_DAC_OVERRIDE", "CAP_PERFMON"], "two", &samples);
-    assert!(is_recorded && stranger.own("two").join("host.data").exists(), "{said}");
+    let (is_recorded, output) = record(&["CAP_DAC_OVERRIDE"], "few", &samples);
+    assert!(!is_recorded && output.contains("CAP_PERFMON"), "{output}");
+    let (is_recorded, output) = record(&["CAP_DAC_OVERRIDE", "CAP_PERFMON"], "two", &samples);
+    assert!(is_recorded && stranger.own_path("two").join("host.data").exists(), "{output}");
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
 /// Where the sockets of that user's recorders are.
-fn socket(of: &Agent) -> String {
-    format!("/run/hyperscope-{USER}/{}.flight", of.pid())
+fn socket(agent: &Agent) -> String {
+    format!("/run/hyperscope-{USER}/{}.flight", agent.pid())
 }
 
 #[test]
 fn a_flight_recorder_takes_the_capabilities_of_its_unit_and_root_finds_it() {
     let Some(_lock) = lock_tracing() else { return };
     let Some(stranger) = Stranger::new() else { return };
-    let to = stranger.own("flight");
+    let to = stranger.own_path("flight");
     let words = ["record", "--flight", "1s", "-e", "sched_switch", "-o", to.to_str().unwrap()];
     let with = of_unit(FLIGHT);
     let mut recorder =
@@ -137,7 +145,7 @@ fn a_flight_recorder_takes_the_capabilities_of_its_unit_and_root_finds_it() {
     // By its own user, and by root, which says which one it means.
     let pid = recorder.pid().to_string();
     let ran = stranger.run(&["CAP_DAC_OVERRIDE"], &["flight", "dump", "--pid", &pid]);
-    assert!(ran.status.success(), "{}", said(&ran));
+    assert!(ran.status.success(), "{}", output_of(&ran));
     let ran = run(&["flight", "dump", "--pid", &pid]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let session = PathBuf::from(ran.stdout.trim_end());

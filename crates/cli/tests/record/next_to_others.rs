@@ -47,9 +47,9 @@ fn recorders_of_others_and_load_fail_none_of_these_tests() {
     }
     let this = std::env::current_exe().unwrap();
     let ran = Command::new(this).arg("--exact").args(TESTS).output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(said.contains("3 passed"), "{said}");
+    let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{stdout}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(stdout.contains("3 passed"), "{stdout}");
     // The other recorder records on.
     assert!(others.0[0].try_wait().unwrap().is_none());
     assert!(std::path::Path::new(&instance).exists());

@@ -104,9 +104,9 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
     assert_eq!(recorded["losses"]["events_lost"].as_u64(), Some(lost), "{recorded}");
     assert!(ran.stderr.contains(&format!("{lost} events lost")), "{}", ran.stderr);
     // 300,000 reads and as many writes, an event when each begins and one when it ends.
-    let kept: u64 =
+    let event_count: u64 =
         recorded["events"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
-    assert!(kept + lost >= 1_200_000, "{kept} kept, {lost} lost");
+    assert!(event_count + lost >= 1_200_000, "{event_count} kept, {lost} lost");
 }
 
 #[test]

@@ -93,13 +93,13 @@ fn a_recorder_that_is_killed_leaves_the_samples() {
     // What was there before, and then samples.
     let is_sampled = has_grown(0) && has_grown(len());
     recorder.kill().unwrap();
-    let said = recorder.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&said.stderr);
-    if said.contains("can't be sampled") {
-        testkit::skip!("{said}");
+    let output = recorder.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("can't be sampled") {
+        testkit::skip!("{stderr}");
         return;
     }
-    assert!(is_sampled, "{said}");
+    assert!(is_sampled, "{stderr}");
     let samples = counted(&file, "cpu-clock");
     assert!(samples > 0);
     if let Some(printed) = perf_counts(&file) {

@@ -63,8 +63,8 @@ fn a_command_that_cannot_be_run_leaves_nothing() {
 fn an_address_that_is_taken_leaves_nothing_of_a_flight_recorder() {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     let ran = record_in(folder.path(), &["--flight", "1s", "--alerts", &address]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert_eq!(names_in(folder.path()), Vec::<String>::new());
@@ -115,10 +115,10 @@ fn a_mark_is_in_each_recording_of_this_machine_and_says_so() {
     }
     for name in ["a", "b"] {
         let session = folder.path().join(name);
-        let said = ran
+        let is_reported = ran
             .stderr
             .contains(&format!("marked the recording of this machine in {}", session.display()));
-        assert!(said, "{}", ran.stderr);
+        assert!(is_reported, "{}", ran.stderr);
         let events = run(&["events", session.to_str().unwrap()]).stdout;
         assert!(events.contains("half time") && !events.contains("too early"), "{events}");
     }

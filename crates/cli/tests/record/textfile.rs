@@ -29,9 +29,9 @@ fn the_file_goes_on_and_is_gone_at_the_end() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     command.args(["serve", "--interval", "50ms", "--textfile"]).arg(&file).stdin(Stdio::null());
     let mut serve = command.spawn().unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     while intervals(&file) < Some(3) {
-        assert!(serve.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60));
+        assert!(serve.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60));
         // Whoever reads it sees a whole page.
         assert!(!file.exists() || intervals(&file).is_some());
         std::thread::sleep(Duration::from_millis(5));

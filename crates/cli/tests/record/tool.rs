@@ -83,7 +83,8 @@ fn is_others(pid: u32) -> bool {
     let Ok(variables) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     let mark = format!("{MARK}={}", std::process::id());
     // One that has ended and was not waited for has none.
-    !variables.is_empty() && variables.split(|byte| *byte == 0).all(|one| one != mark.as_bytes())
+    !variables.is_empty()
+        && variables.split(|byte| *byte == 0).all(|variable| variable != mark.as_bytes())
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Ran {
@@ -94,9 +95,9 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
 /// record this machine meanwhile, is none of theirs.
 pub(crate) fn left_in_tracefs() -> Vec<String> {
     let before = BEFORE.lock().clone();
-    let mut left = all_in_tracefs();
-    left.retain(|name| !owner(name).is_some_and(is_others) && !before.contains(name));
-    left
+    let mut leftovers = all_in_tracefs();
+    leftovers.retain(|name| !owner(name).is_some_and(is_others) && !before.contains(name));
+    leftovers
 }
 
 /// What was there when these tests had leave to record: others', whether they still run or not.
@@ -106,10 +107,10 @@ static BEFORE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 fn all_in_tracefs() -> Vec<String> {
     let entries = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut left: Vec<String> = names.filter(|name| name.starts_with("hyperscope-")).collect();
+    let mut leftovers: Vec<String> = names.filter(|name| name.starts_with("hyperscope-")).collect();
     let probes = fs::read_to_string(Path::new(TRACEFS).join("kprobe_events")).unwrap_or_default();
-    left.extend(probes.lines().filter(|line| line.contains("hyperscope_")).map(str::to_owned));
-    left
+    leftovers.extend(probes.lines().filter(|line| line.contains("hyperscope_")).map(str::to_owned));
+    leftovers
 }
 
 /// The process whose an instance or a probe is, by its name.

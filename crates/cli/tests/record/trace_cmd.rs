@@ -18,7 +18,7 @@ use crate::tool::{
 
 /// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
 /// machine that does other things, too.
-const MOST_SHIFT_NS: u64 = 1_000_000;
+const MAX_SHIFT_NS: u64 = 1_000_000;
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
@@ -77,7 +77,7 @@ fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
     let in_guest = if both.is_empty() { started(&[&guest], "guest", &program) } else { both };
     assert_eq!(in_guest.keys().collect::<Vec<_>>(), on_host.keys().collect::<Vec<_>>());
     for (pid, time_ns) in &in_guest {
-        assert!(time_ns.abs_diff(on_host[pid]) < MOST_SHIFT_NS, "{in_guest:?} {on_host:?}");
+        assert!(time_ns.abs_diff(on_host[pid]) < MAX_SHIFT_NS, "{in_guest:?} {on_host:?}");
     }
     let text = fs::read_to_string(session.join("session.json")).unwrap();
     let stored: Value = serde_json::from_str(&text).unwrap();
@@ -109,9 +109,9 @@ fn what_an_agent_sent_before_it_was_killed_is_kept() {
     std::thread::sleep(Duration::from_millis(300));
     signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("guest g: its recording ended early"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("guest g: its recording ended early"), "{stderr}");
     let info = file_info(&session.join("guest-g.dat"));
     assert!(info["events"].as_object().unwrap().keys().any(|name| name.starts_with("sched:")));
     assert!(session.join("host.dat").exists());
@@ -167,9 +167,9 @@ fn recorded_by_trace_cmd() -> Result<(), String> {
         .unwrap();
     // What it leaves itself, when its children still use it.
     let _ = fs::remove_dir(Path::new(TRACEFS).join("instances/clock_synch-0"));
-    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{said}");
-    assert!(said.contains("Negotiated ptp time sync protocol"), "{said}");
+    let output = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{output}");
+    assert!(output.contains("Negotiated ptp time sync protocol"), "{output}");
     let file: PathBuf = folder.path().join("host-127.0.0.1.dat");
     let report = Command::new("trace-cmd").arg("report").arg("-i").arg(&file).output().unwrap();
     let lines = String::from_utf8_lossy(&report.stdout);

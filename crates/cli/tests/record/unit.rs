@@ -31,9 +31,10 @@ fn is_there(tool: &str) -> bool {
 
 /// The units' capabilities as `setpriv` takes them.
 fn bounding_set() -> String {
-    let kept = setting("CapabilityBoundingSet");
-    let kept = kept.iter().map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase());
-    kept.fold("--bounding-set=-all".into(), |set, name| format!("{set},+{name}"))
+    let capabilities = setting("CapabilityBoundingSet");
+    let capabilities =
+        capabilities.iter().map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase());
+    capabilities.fold("--bounding-set=-all".into(), |set, name| format!("{set},+{name}"))
 }
 
 /// Records an agent that this command starts on a channel; whether it has what was started meanwhile.
@@ -70,8 +71,8 @@ fn knows_this_program(samples: &Path) -> bool {
     let perf = PerfData::parse(&bytes).unwrap();
     let program = std::env::current_exe().unwrap();
     perf.records(&bytes).flatten().any(|record| match perf.events.body(&record) {
-        Ok(Body::Mapping(one)) if one.path == program.as_os_str().as_bytes() => {
-            one.pid == std::process::id() && one.build_id.is_some()
+        Ok(Body::Mapping(mapping)) if mapping.path == program.as_os_str().as_bytes() => {
+            mapping.pid == std::process::id() && mapping.build_id.is_some()
         }
         _ => false,
     })

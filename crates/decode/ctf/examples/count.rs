@@ -44,9 +44,10 @@ fn main() -> Result<(), Failed> {
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| gone())).collect()
     });
     let mut all: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for one in counts {
-        for (stream, events) in one?.into_iter().enumerate() {
-            for (event, number) in events.into_iter().enumerate().filter(|(_, one)| *one > 0) {
+    for result in counts {
+        for (stream, events) in result?.into_iter().enumerate() {
+            for (event, number) in events.into_iter().enumerate().filter(|(_, number)| *number > 0)
+            {
                 *all.entry((stream, event)).or_default() += number;
             }
         }
@@ -69,8 +70,8 @@ fn count<'s>(
     let (mut buffer, mut packets) = (Vec::new(), Vec::new());
     for stream in streams.take(number) {
         loop {
-            let taken = stream.lock().take(layout, &mut buffer, &mut packets);
-            let window = taken?;
+            let result = stream.lock().take(layout, &mut buffer, &mut packets);
+            let window = result?;
             if packets.is_empty() {
                 break;
             }
@@ -118,24 +119,25 @@ impl StreamFile {
     ) -> Result<&'b [u8], Failed> {
         let mut wanted = self.window;
         loop {
-            let left = self.len.saturating_sub(self.at);
-            let len = usize::try_from(wanted.min(left))?;
+            let remaining = self.len.saturating_sub(self.at);
+            let len = usize::try_from(wanted.min(remaining))?;
             let begin = self.read(len, buffer)?;
             let window = buffer.get(begin..begin + len).unwrap_or(&[]);
             for packet in Packets::new(layout, window) {
                 // The next window begins with what this one cuts, or might: packets need not say their sizes.
-                let is_last = len as u64 == left;
+                let is_last = len as u64 == remaining;
                 match packet {
                     Ok(packet) if !is_last && packet.offset + packet.len >= len as u64 => break,
                     Err(_) if !is_last => break,
                     packet => packets.push(packet?),
                 }
             }
-            let taken = packets.last().map_or(0, |packet| packet.offset + packet.len);
-            if taken > 0 || len as u64 == left {
-                self.at += taken;
+            let packets_end = packets.last().map_or(0, |packet| packet.offset + packet.len);
+            if packets_end > 0 || len as u64 == remaining {
+                self.at += packets_end;
                 // Where packets are of one length, whole ones are read, and a byte to see that they end there.
-                self.window = if taken > WINDOW_BYTES / 2 { taken + 1 } else { WINDOW_BYTES };
+                self.window =
+                    if packets_end > WINDOW_BYTES / 2 { packets_end + 1 } else { WINDOW_BYTES };
                 return Ok(buffer.get(begin..begin + len).unwrap_or(&[]));
             }
             wanted = wanted.saturating_mul(2);

@@ -30,7 +30,7 @@ impl<'a> Cursor<'a> {
 
     /// How many bits of content follow.
     #[must_use]
-    pub fn left(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
 
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
     /// When there is none.
     #[inline]
     pub fn take_text(&mut self) -> Result<&'a [u8], Short> {
-        let len = self.left() / 8;
+        let len = self.remaining() / 8;
         let rest = bytes_at(self.bytes, self.at, len).ok_or_else(|| self.short())?;
         // It looks for the NUL by whole words.
         let text = CStr::from_bytes_until_nul(rest);
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_cursor_stays_within_the_content() {
         let mut cursor = Cursor::new(&[1, 2, 0, 3], 0, 100);
-        assert_eq!(cursor.left(), 32);
+        assert_eq!(cursor.remaining(), 32);
         assert_eq!(cursor.take(3), Ok(0));
         assert!(cursor.take_bytes(1).is_err());
         cursor.align(8).unwrap();

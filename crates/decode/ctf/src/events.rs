@@ -115,7 +115,7 @@ impl<'a> Events<'a> {
     #[inline]
     fn event(&mut self) -> Result<Option<Event<'a>>, Short> {
         self.pass()?;
-        if self.cursor.left() == 0 {
+        if self.cursor.remaining() == 0 {
             return Ok(None);
         }
         let at = self.cursor.at();
@@ -250,13 +250,13 @@ impl<'a> Events<'a> {
     #[inline]
     pub fn take(&mut self, mut take: impl FnMut(usize, &Step, Taken<'a, '_>)) -> Result<(), Short> {
         let Some(class) = self.pending.take() else { return Ok(()) };
-        let taken = class.steps.iter().enumerate().try_for_each(|(index, step)| {
-            let taken = self.step(step)?;
-            take(index, step, taken);
+        let result = class.steps.iter().enumerate().try_for_each(|(index, step)| {
+            let value = self.step(step)?;
+            take(index, step, value);
             Ok(())
         });
-        self.is_at_end |= taken.is_err();
-        taken.and_then(|()| self.took_bits())
+        self.is_at_end |= result.is_err();
+        result.and_then(|()| self.took_bits())
     }
 
     /// The bytes of all that the last event has behind its head, where these are one run of fields. None: they
@@ -290,11 +290,11 @@ impl<'a> Events<'a> {
     #[inline]
     fn step(&mut self, step: &Step) -> Result<Taken<'a, '_>, Short> {
         match step {
-            Step::Fixed { align, bits, kept, .. } => {
+            Step::Fixed { align, bits, slot_fields, .. } => {
                 self.cursor.align(*align)?;
                 let at = self.cursor.take((*bits).into())?;
                 let mut walker = Walker { cursor: self.cursor, slots: &mut self.slots };
-                walker.keep_all(at, kept);
+                walker.keep_all(at, slot_fields);
                 Ok(Taken::Fixed(self.cursor, at))
             }
             Step::Text { .. } => {
@@ -307,10 +307,10 @@ impl<'a> Events<'a> {
                 let len = walker.count(*slot).saturating_mul(u64::from(element.bits / 8));
                 Ok(Taken::Bytes(self.cursor.take_bytes(len)?))
             }
-            Step::Other { of, .. } => {
+            Step::Other { field_type, .. } => {
                 self.printed.text.clear();
                 let mut walker = Walker { cursor: self.cursor, slots: &mut self.slots };
-                walker.field("", of, &mut self.printed)?;
+                walker.field("", field_type, &mut self.printed)?;
                 self.cursor = walker.cursor;
                 Ok(Taken::Printed(&self.printed.text))
             }

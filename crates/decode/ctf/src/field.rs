@@ -163,7 +163,7 @@ pub struct Field {
     /// Its name, without what the language of CTF 1.8 puts before it.
     pub name: String,
     /// Its type.
-    pub of: FieldType,
+    pub field_type: FieldType,
 }
 
 /// The same field many times.
@@ -218,7 +218,7 @@ pub struct Choice {
     /// Values of the tag for which it is taken.
     pub ranges: Vec<(i128, i128)>,
     /// Its type.
-    pub of: FieldType,
+    pub field_type: FieldType,
 }
 
 impl FieldType {
@@ -226,11 +226,11 @@ impl FieldType {
     #[must_use]
     pub fn align(&self) -> u32 {
         match self {
-            Self::Integer(one) => one.align,
-            Self::Float(one) => one.align,
+            Self::Integer(integer) => integer.align,
+            Self::Float(float) => float.align,
             Self::VarInteger(_) | Self::Text(_) => 8,
-            Self::Struct(one) => one.align,
-            Self::Array(one) => one.align,
+            Self::Struct(structure) => structure.align,
+            Self::Array(array) => array.align,
             Self::Variant(_) => 1,
         }
     }
@@ -238,9 +238,13 @@ impl FieldType {
     /// How many types it is made of, itself included.
     pub(crate) fn nodes(&self) -> usize {
         let below: usize = match self {
-            Self::Struct(one) => one.fields.iter().map(|field| field.of.nodes()).sum(),
-            Self::Array(one) => one.element.nodes(),
-            Self::Variant(one) => one.choices.iter().map(|choice| choice.of.nodes()).sum(),
+            Self::Struct(structure) => {
+                structure.fields.iter().map(|field| field.field_type.nodes()).sum()
+            }
+            Self::Array(array) => array.element.nodes(),
+            Self::Variant(variant) => {
+                variant.choices.iter().map(|choice| choice.field_type.nodes()).sum()
+            }
             _ => 0,
         };
         below.saturating_add(1)
@@ -249,9 +253,13 @@ impl FieldType {
     /// How deep types lie in it.
     pub(crate) fn depth(&self) -> usize {
         let below = match self {
-            Self::Struct(one) => one.fields.iter().map(|field| field.of.depth()).max(),
-            Self::Array(one) => Some(one.element.depth()),
-            Self::Variant(one) => one.choices.iter().map(|choice| choice.of.depth()).max(),
+            Self::Struct(structure) => {
+                structure.fields.iter().map(|field| field.field_type.depth()).max()
+            }
+            Self::Array(array) => Some(array.element.depth()),
+            Self::Variant(variant) => {
+                variant.choices.iter().map(|choice| choice.field_type.depth()).max()
+            }
             _ => None,
         };
         below.unwrap_or(0).saturating_add(1)
@@ -260,14 +268,15 @@ impl FieldType {
 
 impl Struct {
     pub(crate) fn new(fields: Vec<Field>, at_least: u32) -> Self {
-        let of_fields = fields.iter().map(|field| field.of.align()).max().unwrap_or(1);
+        let of_fields = fields.iter().map(|field| field.field_type.align()).max().unwrap_or(1);
         Self { align: of_fields.max(at_least).max(1), fields }
     }
 }
 
 impl Array {
     pub(crate) fn new(length: Length, element: FieldType) -> Self {
-        let is_text = matches!(&element, FieldType::Integer(one) if one.is_text && one.bits == 8);
+        let is_text =
+            matches!(&element, FieldType::Integer(integer) if integer.is_text && integer.bits == 8);
         Self { length, align: element.align(), element: Box::new(element), is_text }
     }
 }

@@ -49,15 +49,19 @@ impl HeaderPlan {
 
     fn tagged(header: &Struct) -> Option<Self> {
         let [tag, choices] = header.fields.as_slice() else { return None };
-        let (FieldType::Integer(tag), FieldType::Variant(variant)) = (&tag.of, &choices.of) else {
+        let (FieldType::Integer(tag), FieldType::Variant(variant)) =
+            (&tag.field_type, &choices.field_type)
+        else {
             return None;
         };
         let Source::Slot(slot) = variant.tag else { return None };
         if tag.role != Some(Role::EventId) || tag.slot != Some(slot) {
             return None;
         }
-        let head = |choice: &crate::field::Choice| match &choice.of {
-            FieldType::Struct(one) => Some((choice.ranges.clone(), FixedHead::new(one)?)),
+        let head = |choice: &crate::field::Choice| match &choice.field_type {
+            FieldType::Struct(structure) => {
+                Some((choice.ranges.clone(), FixedHead::new(structure)?))
+            }
             _ => None,
         };
         let heads = variant.choices.iter().map(head).collect::<Option<_>>()?;
@@ -92,12 +96,12 @@ impl HeaderPlan {
 
 impl FixedHead {
     /// None: fields have lengths of their own, or others depend on them.
-    fn new(one: &Struct) -> Option<Self> {
-        let steps = steps::of_struct(one);
+    fn new(structure: &Struct) -> Option<Self> {
+        let steps = steps::of_struct(structure);
         let [Step::Fixed { align, bits, fields, .. }] = steps.as_slice() else { return None };
         let mut head = Self { align: *align, bits: *bits, id: None, time: None };
         for field in fields {
-            let FixedType::Integer(integer) = &field.of else { continue };
+            let FixedType::Integer(integer) = &field.field_type else { continue };
             if integer.slot.is_some() {
                 return None;
             }
@@ -141,12 +145,12 @@ struct Found {
 }
 
 impl Visit for Found {
-    fn integer(&mut self, _: &str, value: i128, of: Option<&Integer>, _: Option<&[Label]>) {
-        let Some(of) = of else { return };
+    fn integer(&mut self, _: &str, value: i128, integer: Option<&Integer>, _: Option<&[Label]>) {
+        let Some(integer) = integer else { return };
         let value = value as u64;
-        match of.role {
+        match integer.role {
             Some(Role::EventId) => self.head.id = value,
-            Some(Role::Timestamp) => self.head.time = Some((value, mask(of.bits))),
+            Some(Role::Timestamp) => self.head.time = Some((value, mask(integer.bits))),
             _ => {}
         }
     }

@@ -134,8 +134,8 @@ impl Layout {
     /// What the tracer says under a name, as text.
     #[must_use]
     pub fn env(&self, name: &str) -> Option<&str> {
-        self.env.iter().find_map(|(one, value)| match value {
-            EnvValue::Text(text) if one == name => Some(text.as_str()),
+        self.env.iter().find_map(|(key, value)| match value {
+            EnvValue::Text(text) if key == name => Some(text.as_str()),
             _ => None,
         })
     }
@@ -155,7 +155,9 @@ impl StreamClass {
     pub fn event_index(&self, id: u64) -> Option<usize> {
         // Most tracers number them without gaps.
         let here = usize::try_from(id).ok();
-        if let Some(here) = here.filter(|&at| self.events.get(at).is_some_and(|one| one.id == id)) {
+        if let Some(here) =
+            here.filter(|&at| self.events.get(at).is_some_and(|event| event.id == id))
+        {
             return Some(here);
         }
         self.events.binary_search_by_key(&id, |event| event.id).ok()

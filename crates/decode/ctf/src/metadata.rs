@@ -48,7 +48,7 @@ fn is_json(text: &[u8]) -> bool {
 /// The comment that should come first is missing in what some tracers wrote.
 fn is_text(file: &[u8]) -> bool {
     let first = file.get(..4096).unwrap_or(file);
-    let is_text = first.iter().all(|&one| one >= b' ' || one.is_ascii_whitespace());
+    let is_text = first.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
     is_text && (is_metadata(file) || first.windows(7).any(|word| word == b"trace {"))
 }
 

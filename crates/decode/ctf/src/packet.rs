@@ -141,10 +141,10 @@ struct Roles {
 }
 
 impl Visit for Roles {
-    fn integer(&mut self, name: &str, value: i128, of: Option<&Integer>, _: Option<&[Label]>) {
+    fn integer(&mut self, name: &str, value: i128, integer: Option<&Integer>, _: Option<&[Label]>) {
         let value = value as u64;
         let packet = &mut self.packet;
-        match of.and_then(|of| of.role) {
+        match integer.and_then(|integer| integer.role) {
             Some(Role::Magic) => self.magic = Some(value),
             Some(Role::StreamId) => self.stream = value,
             Some(Role::StreamInstance) => packet.instance = Some(value),
@@ -155,7 +155,7 @@ impl Visit for Roles {
             Some(Role::End) => packet.end = Some(value),
             Some(Role::Discarded) => {
                 packet.discarded = Some(value);
-                packet.discarded_bits = of.map_or(64, |of| of.bits);
+                packet.discarded_bits = integer.map_or(64, |integer| integer.bits);
             }
             Some(Role::Sequence) => packet.sequence = Some(value),
             Some(Role::Cpu) => packet.cpu = Some(value),

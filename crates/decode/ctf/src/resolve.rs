@@ -8,7 +8,7 @@ use crate::skim::Skim;
 use crate::{CtfError, steps};
 
 /// Places where values are kept that others depend on, at most.
-const MOST_SLOTS: usize = 1 << 16;
+const MAX_SLOTS: usize = 1 << 16;
 
 /// Names of the scopes, in the order in which they are recorded.
 const SCOPES: [&[&str]; 6] = [
@@ -66,7 +66,7 @@ impl Layout {
             stream.clock = clock_of(&self, stream)?;
             stream.header = HeaderPlan::new(stream.event_header.as_ref());
             for event in &mut events {
-                event.steps = steps::of(stream, event);
+                event.steps = steps::of_event(stream, event);
             }
             stream.skim = Skim::new(&stream.header, &events);
             stream.events = events;
@@ -136,8 +136,8 @@ fn connect(
             let Some((slot, labels)) = target.and_then(|target| keep(target, slots)) else {
                 return broken(format!("{} is no integer", names.join(".")));
             };
-            if *slots > MOST_SLOTS {
-                return Err(CtfError::TooMany { most: MOST_SLOTS });
+            if *slots > MAX_SLOTS {
+                return Err(CtfError::TooMany { most: MAX_SLOTS });
             }
             let scope = scopes.get_mut(at).and_then(Option::as_deref_mut);
             if let Some(user) = scope.and_then(|scope| node_mut(scope, &user)) {
@@ -148,32 +148,32 @@ fn connect(
     Ok(())
 }
 
-fn of_struct(one: &Struct, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
-    for (at, field) in one.fields.iter().enumerate() {
+fn of_struct(structure: &Struct, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
+    for (at, field) in structure.fields.iter().enumerate() {
         path.push(at);
-        of_type(&field.of, path, needs);
+        of_type(&field.field_type, path, needs);
         path.pop();
     }
 }
 
-fn of_type(of: &FieldType, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
-    match of {
-        FieldType::Struct(one) => of_struct(one, path, needs),
-        FieldType::Array(one) => {
-            if let Length::Of(Source::Named(names)) = &one.length {
+fn of_type(field_type: &FieldType, path: &mut Vec<usize>, needs: &mut Vec<Need>) {
+    match field_type {
+        FieldType::Struct(structure) => of_struct(structure, path, needs),
+        FieldType::Array(array) => {
+            if let Length::Of(Source::Named(names)) = &array.length {
                 needs.push(Need { user: path.clone(), names: names.clone() });
             }
             path.push(0);
-            of_type(&one.element, path, needs);
+            of_type(&array.element, path, needs);
             path.pop();
         }
-        FieldType::Variant(one) => {
-            if let Source::Named(names) = &one.tag {
+        FieldType::Variant(variant) => {
+            if let Source::Named(names) = &variant.tag {
                 needs.push(Need { user: path.clone(), names: names.clone() });
             }
-            for (at, choice) in one.choices.iter().enumerate() {
+            for (at, choice) in variant.choices.iter().enumerate() {
                 path.push(at);
-                of_type(&choice.of, path, needs);
+                of_type(&choice.field_type, path, needs);
                 path.pop();
             }
         }
@@ -189,10 +189,10 @@ fn find(
     user: &[usize],
     names: &[String],
 ) -> Option<(usize, Vec<usize>)> {
-    let own = scopes.get(at)?.as_deref()?;
+    let own_scope = scopes.get(at)?.as_deref()?;
     for depth in (0..user.len()).rev() {
         let (around, before) = (user.get(..depth)?, *user.get(depth)?);
-        let Some(parent) = struct_at(own, around) else { continue };
+        let Some(parent) = struct_at(own_scope, around) else { continue };
         if let Some(path) = below(parent, names, before) {
             return Some((at, [around, &path].concat()));
         }
@@ -204,7 +204,8 @@ fn find(
             continue;
         }
         let before = if scope == at { *user.first()? } else { usize::MAX };
-        let found = scopes.get(scope)?.as_deref().and_then(|one| below(one, rest, before));
+        let found =
+            scopes.get(scope)?.as_deref().and_then(|structure| below(structure, rest, before));
         if let Some(path) = found {
             return Some((scope, path));
         }
@@ -218,17 +219,17 @@ fn find(
 /// The structure at a path; none: something else is there.
 fn struct_at<'s>(scope: &'s Struct, path: &[usize]) -> Option<&'s Struct> {
     let Some((&first, rest)) = path.split_first() else { return Some(scope) };
-    let mut of = &scope.fields.get(first)?.of;
+    let mut field_type = &scope.fields.get(first)?.field_type;
     for &step in rest {
-        of = match of {
-            FieldType::Struct(one) => &one.fields.get(step)?.of,
-            FieldType::Array(one) => &one.element,
-            FieldType::Variant(one) => &one.choices.get(step)?.of,
+        field_type = match field_type {
+            FieldType::Struct(structure) => &structure.fields.get(step)?.field_type,
+            FieldType::Array(array) => &array.element,
+            FieldType::Variant(variant) => &variant.choices.get(step)?.field_type,
             _ => return None,
         };
     }
-    match of {
-        FieldType::Struct(one) => Some(one),
+    match field_type {
+        FieldType::Struct(structure) => Some(structure),
         _ => None,
     }
 }
@@ -238,44 +239,44 @@ fn below(parent: &Struct, names: &[String], before: usize) -> Option<Vec<usize>>
     let (first, rest) = names.split_first()?;
     let at = parent.fields.iter().take(before).rposition(|field| field.name == *first)?;
     let mut path = vec![at];
-    let mut of = &parent.fields.get(at)?.of;
+    let mut field_type = &parent.fields.get(at)?.field_type;
     for name in rest {
-        let (at, next) = match of {
-            FieldType::Struct(one) => {
-                let at = one.fields.iter().position(|field| field.name == *name)?;
-                (at, &one.fields.get(at)?.of)
+        let (at, next) = match field_type {
+            FieldType::Struct(structure) => {
+                let at = structure.fields.iter().position(|field| field.name == *name)?;
+                (at, &structure.fields.get(at)?.field_type)
             }
-            FieldType::Variant(one) => {
-                let at = one.choices.iter().position(|choice| choice.name == *name)?;
-                (at, &one.choices.get(at)?.of)
+            FieldType::Variant(variant) => {
+                let at = variant.choices.iter().position(|choice| choice.name == *name)?;
+                (at, &variant.choices.get(at)?.field_type)
             }
             _ => return None,
         };
         path.push(at);
-        of = next;
+        field_type = next;
     }
     Some(path)
 }
 
 fn node_mut<'s>(scope: &'s mut Struct, path: &[usize]) -> Option<&'s mut FieldType> {
     let (&first, rest) = path.split_first()?;
-    let mut of = &mut scope.fields.get_mut(first)?.of;
+    let mut field_type = &mut scope.fields.get_mut(first)?.field_type;
     for &step in rest {
-        of = match of {
-            FieldType::Struct(one) => &mut one.fields.get_mut(step)?.of,
-            FieldType::Array(one) => &mut one.element,
-            FieldType::Variant(one) => &mut one.choices.get_mut(step)?.of,
+        field_type = match field_type {
+            FieldType::Struct(structure) => &mut structure.fields.get_mut(step)?.field_type,
+            FieldType::Array(array) => &mut array.element,
+            FieldType::Variant(variant) => &mut variant.choices.get_mut(step)?.field_type,
             _ => return None,
         };
     }
-    Some(of)
+    Some(field_type)
 }
 
 /// Has a field's value kept; gives the place, and names of values.
 fn keep(target: &mut FieldType, slots: &mut usize) -> Option<(u16, Vec<Label>)> {
     let (slot, labels) = match target {
-        FieldType::Integer(one) => (&mut one.slot, &one.labels),
-        FieldType::VarInteger(one) => (&mut one.slot, &one.labels),
+        FieldType::Integer(integer) => (&mut integer.slot, &integer.labels),
+        FieldType::VarInteger(integer) => (&mut integer.slot, &integer.labels),
         _ => return None,
     };
     let labels = labels.as_ref().map(|labels| labels.to_vec()).unwrap_or_default();
@@ -290,10 +291,10 @@ fn keep(target: &mut FieldType, slots: &mut usize) -> Option<(u16, Vec<Label>)> 
 
 fn set(user: &mut FieldType, slot: u16, labels: &[Label]) {
     match user {
-        FieldType::Array(one) => one.length = Length::Of(Source::Slot(slot)),
-        FieldType::Variant(one) => {
-            one.tag = Source::Slot(slot);
-            one.choices.iter_mut().for_each(|choice| choice.by_label(labels));
+        FieldType::Array(array) => array.length = Length::Of(Source::Slot(slot)),
+        FieldType::Variant(variant) => {
+            variant.tag = Source::Slot(slot);
+            variant.choices.iter_mut().for_each(|choice| choice.by_label(labels));
         }
         _ => {}
     }
@@ -345,14 +346,14 @@ fn roles_by_name(layout: &mut Layout) {
     }
 }
 
-fn give_roles(one: &mut Struct, role: &dyn Fn(&str) -> Option<Role>) {
-    for field in &mut one.fields {
-        match &mut field.of {
+fn give_roles(structure: &mut Struct, role: &dyn Fn(&str) -> Option<Role>) {
+    for field in &mut structure.fields {
+        match &mut field.field_type {
             FieldType::Integer(integer) => integer.role = role(&field.name),
             FieldType::Variant(variant) => {
                 for choice in &mut variant.choices {
-                    if let FieldType::Struct(one) = &mut choice.of {
-                        give_roles(one, role);
+                    if let FieldType::Struct(inner) = &mut choice.field_type {
+                        give_roles(inner, role);
                     }
                 }
             }
@@ -376,16 +377,16 @@ fn clock_of(layout: &Layout, stream: &StreamClass) -> Result<Option<usize>, CtfE
     }
 }
 
-fn first_clock<'s>(one: &'s Struct, found: &mut Option<&'s str>) {
-    for field in &one.fields {
-        match &field.of {
+fn first_clock<'s>(structure: &'s Struct, found: &mut Option<&'s str>) {
+    for field in &structure.fields {
+        match &field.field_type {
             FieldType::Integer(Integer { clock: Some(name), .. }) => {
                 found.get_or_insert(name);
             }
             FieldType::Variant(variant) => {
                 for choice in &variant.choices {
-                    if let FieldType::Struct(one) = &choice.of {
-                        first_clock(one, found);
+                    if let FieldType::Struct(inner) = &choice.field_type {
+                        first_clock(inner, found);
                     }
                 }
             }

@@ -14,9 +14,9 @@ use crate::steps::Step;
 use crate::walk::{Nothing, Walker};
 
 /// Ids without an event in the table of events, at most.
-const MOST_GAPS: usize = 1 << 10;
+const MAX_GAPS: usize = 1 << 10;
 /// Bits that a head is aligned to, or is long, at most; those of tracers have 128.
-const MOST_HEAD_BITS: u32 = 1 << 12;
+const MAX_HEAD_BITS: u32 = 1 << 12;
 
 /// How the events of a class of streams are passed over.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +79,7 @@ pub(crate) struct EventSkim {
 /// How a part of an event is passed over.
 #[derive(Clone, Debug)]
 pub(crate) enum Move {
-    Run { align: u32, bits: u64, kept: Vec<(u32, Integer)> },
+    Run { align: u32, bits: u64, slot_fields: Vec<(u32, Integer)> },
     Text,
     Sequence { slot: u16, align: u32, element_bytes: u64 },
     Other(FieldType),
@@ -89,7 +89,7 @@ impl Skim {
     pub(crate) fn new(header: &HeaderPlan, events: &[EventClass]) -> Self {
         let head = HeadSkim::new(header);
         let ids = || events.iter().filter_map(|event| usize::try_from(event.id).ok());
-        let fits = |id: &usize| *id < events.len().saturating_add(MOST_GAPS);
+        let fits = |id: &usize| *id < events.len().saturating_add(MAX_GAPS);
         let len = ids().filter(fits).max().map_or(0, |id| id + 1);
         let mut all = vec![None; len];
         for (index, event) in events.iter().enumerate() {
@@ -111,8 +111,8 @@ impl EventSkim {
     fn new(index: usize, steps: &[Step]) -> Self {
         let mut rest: Vec<Move> = steps.iter().map(Move::new).collect();
         let (mut below, mut bits) = (0, 0);
-        if let Some(Move::Run { align, bits: first, kept }) = rest.first()
-            && kept.is_empty()
+        if let Some(Move::Run { align, bits: first, slot_fields }) = rest.first()
+            && slot_fields.is_empty()
         {
             (below, bits) = (u64::from((*align).max(1)) - 1, *first);
             rest.remove(0);
@@ -130,15 +130,15 @@ impl EventSkim {
 
     /// Passes over what stands behind its first run.
     pub(crate) fn pass_rest(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
-        self.rest.iter().try_for_each(|one| one.pass(walker))
+        self.rest.iter().try_for_each(|part| part.pass(walker))
     }
 }
 
 impl Move {
     fn new(step: &Step) -> Self {
         match step {
-            Step::Fixed { align, bits, kept, .. } => {
-                Self::Run { align: *align, bits: (*bits).into(), kept: kept.clone() }
+            Step::Fixed { align, bits, slot_fields, .. } => {
+                Self::Run { align: *align, bits: (*bits).into(), slot_fields: slot_fields.clone() }
             }
             Step::Text { .. } => Self::Text,
             Step::Sequence { slot, element, .. } => Self::Sequence {
@@ -146,17 +146,17 @@ impl Move {
                 align: element.align,
                 element_bytes: (element.bits / 8).into(),
             },
-            Step::Other { of, .. } => Self::Other(of.clone()),
+            Step::Other { field_type, .. } => Self::Other(field_type.clone()),
         }
     }
 
     /// Passes over the part, and keeps what later ones depend on.
     pub(crate) fn pass(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
         match self {
-            Self::Run { align, bits, kept } => {
+            Self::Run { align, bits, slot_fields } => {
                 walker.cursor.align(*align)?;
                 let at = walker.cursor.take(*bits)?;
-                walker.keep_all(at, kept);
+                walker.keep_all(at, slot_fields);
             }
             Self::Text => {
                 walker.cursor.align(8)?;
@@ -167,7 +167,7 @@ impl Move {
                 let len = walker.count(*slot).saturating_mul(*element_bytes);
                 walker.cursor.take_bytes(len)?;
             }
-            Self::Other(of) => walker.field("", of, &mut Nothing)?,
+            Self::Other(field_type) => walker.field("", field_type, &mut Nothing)?,
         }
         Ok(())
     }
@@ -185,10 +185,10 @@ impl HeadSkim {
                 let (below, order) = (byte_aligned(tag.align)?, tag.order);
                 let mut places = Vec::new();
                 for (ranges, head) in heads {
-                    let of = HeadPlaces::new(head, tag.bits, tag.align, order)?;
+                    let head_places = HeadPlaces::new(head, tag.bits, tag.align, order)?;
                     for &(from, to) in ranges.iter().filter(|(from, to)| from <= to) {
                         let to = u64::try_from(to).unwrap_or(u64::MAX);
-                        places.push((u64::try_from(from).ok()?, to, of));
+                        places.push((u64::try_from(from).ok()?, to, head_places));
                     }
                 }
                 let load = Load::new(0, tag, order)?;
@@ -234,7 +234,7 @@ impl HeadSkim {
 
 /// What is below an alignment that begins whole bytes.
 fn byte_aligned(align: u32) -> Option<u64> {
-    let is_known = align.is_power_of_two() && (8..=MOST_HEAD_BITS).contains(&align);
+    let is_known = align.is_power_of_two() && (8..=MAX_HEAD_BITS).contains(&align);
     is_known.then(|| u64::from(align) - 1)
 }
 
@@ -242,12 +242,12 @@ impl HeadPlaces {
     /// Of a head behind `before` bits of a place that is aligned to `align`.
     fn new(head: &FixedHead, before: u32, align: u32, order: ByteOrder) -> Option<Self> {
         let is_known = head.align.is_power_of_two() && head.align <= align;
-        if !is_known || head.bits > MOST_HEAD_BITS || before > MOST_HEAD_BITS {
+        if !is_known || head.bits > MAX_HEAD_BITS || before > MAX_HEAD_BITS {
             return None;
         }
         let from = before.next_multiple_of(head.align);
         let load = |place: &Option<(u32, Integer)>| match place {
-            Some((at, one)) => Load::new(from + at, one, order).map(Some),
+            Some((at, integer)) => Load::new(from + at, integer, order).map(Some),
             None => Some(None),
         };
         let (id, time) = (load(&head.id)?, load(&head.time)?);
@@ -258,11 +258,11 @@ impl HeadPlaces {
 
 impl Load {
     /// Of a number at a bit; none: it lies in more than eight bytes, or has another byte order.
-    fn new(at: u32, one: &Integer, order: ByteOrder) -> Option<Self> {
+    fn new(at: u32, integer: &Integer, order: ByteOrder) -> Option<Self> {
         let skip = at % 8;
-        let above = 64_u32.checked_sub(skip)?.checked_sub(one.bits)?;
+        let above = 64_u32.checked_sub(skip)?.checked_sub(integer.bits)?;
         let shift = if order == ByteOrder::Little { skip } else { above };
-        (one.order == order).then_some(Self { byte: at / 8, shift, mask: mask(one.bits) })
+        (integer.order == order).then_some(Self { byte: at / 8, shift, mask: mask(integer.bits) })
     }
 
     /// Of a head that begins with `first`.

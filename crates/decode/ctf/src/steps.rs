@@ -5,9 +5,9 @@ use crate::field::{Array, FieldType, Float, Integer, Length, Source, Struct};
 use crate::layout::{EventClass, StreamClass};
 
 /// Bits of a run, at most; what is longer is several.
-const MOST_BITS: u32 = 1 << 24;
+const MAX_BITS: u32 = 1 << 24;
 /// Elements of an array in a run, at most.
-const MOST_ELEMENTS: u64 = 1 << 16;
+const MAX_ELEMENTS: u64 = 1 << 16;
 
 /// Which part of an event a field is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Step {
         /// Its fields.
         fields: Vec<FixedField>,
         /// Those of them that others depend on: where they are, and what.
-        kept: Vec<(u32, Integer)>,
+        slot_fields: Vec<(u32, Integer)>,
     },
     /// Bytes up to a NUL.
     Text {
@@ -61,7 +61,7 @@ pub enum Step {
         /// Where it is.
         scope: Scope,
         /// Its type.
-        of: FieldType,
+        field_type: FieldType,
     },
 }
 
@@ -77,7 +77,7 @@ pub struct FixedField {
     /// How many there are, of an array.
     pub count: Option<u32>,
     /// Its type, or its elements'.
-    pub of: FixedType,
+    pub field_type: FixedType,
 }
 
 /// The type of a field of a run.
@@ -94,8 +94,8 @@ impl FixedType {
     #[must_use]
     pub fn bits(&self) -> u32 {
         match self {
-            Self::Integer(one) => one.bits,
-            Self::Float(one) => one.bits,
+            Self::Integer(integer) => integer.bits,
+            Self::Float(float) => float.bits,
         }
     }
 
@@ -103,21 +103,21 @@ impl FixedType {
     #[must_use]
     pub fn order(&self) -> crate::ByteOrder {
         match self {
-            Self::Integer(one) => one.order,
-            Self::Float(one) => one.order,
+            Self::Integer(integer) => integer.order,
+            Self::Float(float) => float.order,
         }
     }
 
     fn align(&self) -> u32 {
         match self {
-            Self::Integer(one) => one.align,
-            Self::Float(one) => one.align,
+            Self::Integer(integer) => integer.align,
+            Self::Float(float) => float.align,
         }
     }
 }
 
 /// The steps of all that an event has behind its head.
-pub(crate) fn of(stream: &StreamClass, event: &EventClass) -> Vec<Step> {
+pub(crate) fn of_event(stream: &StreamClass, event: &EventClass) -> Vec<Step> {
     let scopes = [
         (Scope::StreamContext, &stream.event_context),
         (Scope::EventContext, &event.context),
@@ -134,9 +134,9 @@ pub(crate) fn of(stream: &StreamClass, event: &EventClass) -> Vec<Step> {
 }
 
 /// The steps of a structure alone.
-pub(crate) fn of_struct(one: &Struct) -> Vec<Step> {
+pub(crate) fn of_struct(structure: &Struct) -> Vec<Step> {
     let mut builder = Builder::default();
-    builder.fields("", one, Scope::Payload);
+    builder.fields("", structure, Scope::Payload);
     builder.flush();
     builder.steps
 }
@@ -156,19 +156,21 @@ struct Run {
 impl Builder {
     fn flush(&mut self) {
         if let Some(Run { align, bits, fields }) = self.run.take() {
-            let kept = fields.iter().filter_map(|field| match &field.of {
-                FixedType::Integer(one) if one.slot.is_some() => Some((field.at, one.clone())),
+            let slot_fields = fields.iter().filter_map(|field| match &field.field_type {
+                FixedType::Integer(integer) if integer.slot.is_some() => {
+                    Some((field.at, integer.clone()))
+                }
                 _ => None,
             });
-            let kept = kept.collect();
-            self.steps.push(Step::Fixed { align, bits, fields, kept });
+            let slot_fields = slot_fields.collect();
+            self.steps.push(Step::Fixed { align, bits, fields, slot_fields });
         }
     }
 
     /// Aligns what comes next.
     fn align(&mut self, to: u32) {
         match &mut self.run {
-            Some(run) if to <= run.align && run.bits < MOST_BITS => {
+            Some(run) if to <= run.align && run.bits < MAX_BITS => {
                 run.bits = run.bits.next_multiple_of(to.max(1));
             }
             // Nothing that an alignment of a run's beginning would not have done lies before it.
@@ -180,66 +182,69 @@ impl Builder {
         }
     }
 
-    fn fields(&mut self, around: &str, one: &Struct, scope: Scope) {
-        self.align(one.align);
-        for field in &one.fields {
+    fn fields(&mut self, around: &str, structure: &Struct, scope: Scope) {
+        self.align(structure.align);
+        for field in &structure.fields {
             let name = match around {
                 "" => field.name.clone(),
                 _ => format!("{around}.{}", field.name),
             };
-            self.field(name, &field.of, scope);
+            self.field(name, &field.field_type, scope);
         }
     }
 
-    fn field(&mut self, name: String, of: &FieldType, scope: Scope) {
-        match of {
-            FieldType::Integer(one) => {
-                self.fixed(name, None, FixedType::Integer(one.clone()), scope)
+    fn field(&mut self, name: String, field_type: &FieldType, scope: Scope) {
+        match field_type {
+            FieldType::Integer(integer) => {
+                self.fixed(name, None, FixedType::Integer(integer.clone()), scope)
             }
-            FieldType::Float(one) => self.fixed(name, None, FixedType::Float(one.clone()), scope),
-            FieldType::Struct(one) => self.fields(&name, one, scope),
-            FieldType::Array(one) => self.array(name, one, of, scope),
+            FieldType::Float(float) => {
+                self.fixed(name, None, FixedType::Float(float.clone()), scope)
+            }
+            FieldType::Struct(structure) => self.fields(&name, structure, scope),
+            FieldType::Array(array) => self.array(name, array, field_type, scope),
             FieldType::Text(_) => {
                 self.flush();
                 self.steps.push(Step::Text { name, scope });
             }
-            FieldType::VarInteger(_) | FieldType::Variant(_) => self.other(name, of, scope),
+            FieldType::VarInteger(_) | FieldType::Variant(_) => self.other(name, field_type, scope),
         }
     }
 
-    fn other(&mut self, name: String, of: &FieldType, scope: Scope) {
+    fn other(&mut self, name: String, field_type: &FieldType, scope: Scope) {
         self.flush();
-        self.steps.push(Step::Other { name, scope, of: of.clone() });
+        self.steps.push(Step::Other { name, scope, field_type: field_type.clone() });
     }
 
-    fn fixed(&mut self, name: String, count: Option<u32>, of: FixedType, scope: Scope) {
-        self.align(of.align());
+    fn fixed(&mut self, name: String, count: Option<u32>, field_type: FixedType, scope: Scope) {
+        self.align(field_type.align());
         if let Some(run) = &mut self.run {
             let at = run.bits;
-            run.bits = run.bits.saturating_add(of.bits().saturating_mul(count.unwrap_or(1)));
-            run.fields.push(FixedField { name, scope, at, count, of });
+            run.bits =
+                run.bits.saturating_add(field_type.bits().saturating_mul(count.unwrap_or(1)));
+            run.fields.push(FixedField { name, scope, at, count, field_type });
         }
     }
 
-    fn array(&mut self, name: String, one: &Array, of: &FieldType, scope: Scope) {
-        let element = match &*one.element {
+    fn array(&mut self, name: String, array: &Array, field_type: &FieldType, scope: Scope) {
+        let element = match &*array.element {
             FieldType::Integer(element) => FixedType::Integer(element.clone()),
             FieldType::Float(element) => FixedType::Float(element.clone()),
-            _ => return self.other(name, of, scope),
+            _ => return self.other(name, field_type, scope),
         };
         let is_dense = element.bits() % element.align().max(1) == 0;
-        match (&one.length, element) {
-            (Length::Fixed(count), element) if is_dense && *count <= MOST_ELEMENTS => {
+        match (&array.length, element) {
+            (Length::Fixed(count), element) if is_dense && *count <= MAX_ELEMENTS => {
                 self.fixed(name, u32::try_from(*count).ok(), element, scope);
             }
             (Length::Of(Source::Slot(slot)), FixedType::Integer(element))
                 if is_dense && element.align >= 8 && matches!(element.bits, 8 | 16 | 32 | 64) =>
             {
                 self.flush();
-                let (slot, is_text) = (*slot, one.is_text);
+                let (slot, is_text) = (*slot, array.is_text);
                 self.steps.push(Step::Sequence { name, scope, slot, element, is_text });
             }
-            _ => self.other(name, of, scope),
+            _ => self.other(name, field_type, scope),
         }
     }
 }

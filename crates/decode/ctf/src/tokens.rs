@@ -48,23 +48,23 @@ impl<'t> Lexer<'t> {
 
     /// The next `len` bytes, which are passed over.
     fn take(&mut self, len: usize) -> &'t [u8] {
-        let (taken, rest) = self.rest.split_at(len.min(self.rest.len()));
+        let (head, rest) = self.rest.split_at(len.min(self.rest.len()));
         self.rest = rest;
-        self.line += taken.iter().filter(|&&one| one == b'\n').count();
-        taken
+        self.line += head.iter().filter(|&&byte| byte == b'\n').count();
+        head
     }
 
     fn take_while(&mut self, is_in: impl Fn(u8) -> bool) -> &'t [u8] {
-        let len = self.rest.iter().position(|&one| !is_in(one)).unwrap_or(self.rest.len());
+        let len = self.rest.iter().position(|&byte| !is_in(byte)).unwrap_or(self.rest.len());
         self.take(len)
     }
 
     /// Passes over blanks and comments. NULs fill what LTTng has not written yet.
     fn skip(&mut self) -> Result<(), CtfError> {
         loop {
-            self.take_while(|one| one.is_ascii_whitespace() || one == 0);
+            self.take_while(|byte| byte.is_ascii_whitespace() || byte == 0);
             if self.rest.starts_with(b"//") {
-                self.take_while(|one| one != b'\n');
+                self.take_while(|byte| byte != b'\n');
             } else if self.rest.starts_with(b"/*") {
                 match self.rest.windows(2).position(|two| two == b"*/") {
                     Some(end) => drop(self.take(end + 2)),
@@ -82,7 +82,7 @@ impl<'t> Lexer<'t> {
             return self.number();
         }
         if first == b'_' || first.is_ascii_alphabetic() {
-            let word = self.take_while(|one| one == b'_' || one.is_ascii_alphanumeric());
+            let word = self.take_while(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
             if word == b"L" && matches!(self.rest.first(), Some(b'"' | b'\'')) {
                 return self.token();
             }
@@ -101,7 +101,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn number(&mut self) -> Result<Token, CtfError> {
-        let digits = self.take_while(|one| one.is_ascii_alphanumeric());
+        let digits = self.take_while(|byte| byte.is_ascii_alphanumeric());
         let text = String::from_utf8_lossy(digits).to_ascii_lowercase();
         let is_hex = text.starts_with("0x");
         // Suffixes of C: none of them is a digit.
@@ -127,7 +127,7 @@ impl<'t> Lexer<'t> {
         loop {
             match self.rest.first() {
                 None => return self.fail("a text has no end"),
-                Some(&one) if one == quote => {
+                Some(&byte) if byte == quote => {
                     self.take(1);
                     return Ok(Token::Text(String::from_utf8_lossy(&text).into_owned()));
                 }
@@ -135,9 +135,9 @@ impl<'t> Lexer<'t> {
                     self.take(1);
                     text.extend(self.escaped());
                 }
-                Some(&one) => {
+                Some(&byte) => {
                     self.take(1);
-                    text.push(one);
+                    text.push(byte);
                 }
             }
         }
@@ -145,20 +145,21 @@ impl<'t> Lexer<'t> {
 
     /// What stands for a character behind a backslash.
     fn escaped(&mut self) -> Option<u8> {
-        let octal = self.rest.iter().take(3).take_while(|one| (b'0'..=b'7').contains(one)).count();
+        let octal =
+            self.rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
         if octal > 0 {
             let digits = self.take(octal);
             return Some(digits.iter().fold(0, |sum: u8, digit| {
                 sum.wrapping_mul(8).wrapping_add(digit.wrapping_sub(b'0'))
             }));
         }
-        let one = *self.take(1).first()?;
-        Some(match one {
+        let byte = *self.take(1).first()?;
+        Some(match byte {
             b'n' => b'\n',
             b't' => b'\t',
             b'r' => b'\r',
             b'x' => {
-                let digits = self.take_while(|one| one.is_ascii_hexdigit());
+                let digits = self.take_while(|digit| digit.is_ascii_hexdigit());
                 let digits = std::str::from_utf8(digits).unwrap_or("");
                 return u8::from_str_radix(digits, 16).ok();
             }
@@ -175,7 +176,7 @@ mod tests {
     fn a_text_is_taken_apart() {
         let text =
             br#"/* CTF 1.8 */ enum : uint5_t { a = 0 ... 0x1E, "b\"\n" = 017u } x[4]; // end"#;
-        let all: Vec<Token> = tokens(text).unwrap().into_iter().map(|one| one.token).collect();
+        let all: Vec<Token> = tokens(text).unwrap().into_iter().map(|token| token.token).collect();
         let word = |text: &str| Token::Word(text.to_owned());
         assert_eq!(all.first(), Some(&word("enum")));
         assert!(all.contains(&Token::Number(30)) && all.contains(&Token::Number(15)));

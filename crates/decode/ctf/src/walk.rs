@@ -6,9 +6,15 @@ use crate::{Cursor, Short};
 /// Is given the values of fields, in the order in which they are recorded.
 pub trait Visit {
     /// An integer, and how it is recorded; none: in as many bytes as it takes.
-    fn integer(&mut self, name: &str, value: i128, of: Option<&Integer>, labels: Option<&[Label]>);
+    fn integer(
+        &mut self,
+        name: &str,
+        value: i128,
+        integer: Option<&Integer>,
+        labels: Option<&[Label]>,
+    );
     /// A floating-point number.
-    fn float(&mut self, name: &str, value: f64, of: &Float);
+    fn float(&mut self, name: &str, value: f64, float: &Float);
     /// A text, as its bytes.
     fn text(&mut self, name: &str, bytes: &[u8]);
     /// Fields of a structure, or elements of an array, follow.
@@ -33,9 +39,12 @@ impl Walker<'_, '_> {
     ///
     /// # Errors
     /// When the content ends within it.
-    pub fn fields(&mut self, one: &Struct, visit: &mut dyn Visit) -> Result<(), Short> {
-        self.cursor.align(one.align)?;
-        one.fields.iter().try_for_each(|field| self.field(&field.name, &field.of, visit))
+    pub fn fields(&mut self, structure: &Struct, visit: &mut dyn Visit) -> Result<(), Short> {
+        self.cursor.align(structure.align)?;
+        structure
+            .fields
+            .iter()
+            .try_for_each(|field| self.field(&field.name, &field.field_type, visit))
     }
 
     /// Visits a field.
@@ -45,34 +54,34 @@ impl Walker<'_, '_> {
     pub fn field(
         &mut self,
         name: &str,
-        of: &FieldType,
+        field_type: &FieldType,
         visit: &mut dyn Visit,
     ) -> Result<(), Short> {
-        match of {
-            FieldType::Integer(one) => {
-                let value = self.integer(one)?;
-                visit.integer(name, value, Some(one), one.labels.as_deref());
+        match field_type {
+            FieldType::Integer(integer) => {
+                let value = self.integer(integer)?;
+                visit.integer(name, value, Some(integer), integer.labels.as_deref());
             }
-            FieldType::VarInteger(one) => {
-                let value = self.var_integer(one.signed)?;
-                self.keep(one.slot, value);
-                visit.integer(name, value, None, one.labels.as_deref());
+            FieldType::VarInteger(integer) => {
+                let value = self.var_integer(integer.signed)?;
+                self.keep(integer.slot, value);
+                visit.integer(name, value, None, integer.labels.as_deref());
             }
-            FieldType::Float(one) => {
-                let value = self.float(one)?;
-                visit.float(name, value, one);
+            FieldType::Float(float) => {
+                let value = self.float(float)?;
+                visit.float(name, value, float);
             }
             FieldType::Text(_) => {
                 self.cursor.align(8)?;
                 visit.text(name, self.cursor.take_text()?);
             }
-            FieldType::Struct(one) => {
+            FieldType::Struct(structure) => {
                 visit.begin(name, false);
-                self.fields(one, visit)?;
+                self.fields(structure, visit)?;
                 visit.end(false);
             }
-            FieldType::Array(one) => self.array(name, one, visit)?,
-            FieldType::Variant(one) => self.variant(name, one, visit)?,
+            FieldType::Array(array) => self.array(name, array, visit)?,
+            FieldType::Variant(variant) => self.variant(name, variant, visit)?,
         }
         Ok(())
     }
@@ -82,12 +91,12 @@ impl Walker<'_, '_> {
     /// # Errors
     /// When the content ends within it.
     #[inline]
-    pub fn integer(&mut self, one: &Integer) -> Result<i128, Short> {
-        self.cursor.align(one.align)?;
-        let at = self.cursor.take(one.bits.into())?;
-        let raw = self.cursor.unsigned_at(at, one.bits, one.order);
-        let value = one.value(raw.ok_or(Short { at, what: "the packet is cut" })?);
-        self.keep(one.slot, value);
+    pub fn integer(&mut self, integer: &Integer) -> Result<i128, Short> {
+        self.cursor.align(integer.align)?;
+        let at = self.cursor.take(integer.bits.into())?;
+        let raw = self.cursor.unsigned_at(at, integer.bits, integer.order);
+        let value = integer.value(raw.ok_or(Short { at, what: "the packet is cut" })?);
+        self.keep(integer.slot, value);
         Ok(value)
     }
 
@@ -99,11 +108,11 @@ impl Walker<'_, '_> {
 
     /// Keeps values of a run that begins at a bit.
     #[inline]
-    pub(crate) fn keep_all(&mut self, at: u64, kept: &[(u32, Integer)]) {
-        for (from, one) in kept {
+    pub(crate) fn keep_all(&mut self, at: u64, slot_fields: &[(u32, Integer)]) {
+        for (from, integer) in slot_fields {
             let at = at.saturating_add((*from).into());
-            if let Some(raw) = self.cursor.unsigned_at(at, one.bits, one.order) {
-                self.keep(one.slot, one.value(raw));
+            if let Some(raw) = self.cursor.unsigned_at(at, integer.bits, integer.order) {
+                self.keep(integer.slot, integer.value(raw));
             }
         }
     }
@@ -116,7 +125,7 @@ impl Walker<'_, '_> {
     }
 
     /// The value of a field that another depends on.
-    fn kept(&self, source: &Source) -> i128 {
+    fn value_of(&self, source: &Source) -> i128 {
         match source {
             Source::Slot(slot) => self.slots.get(usize::from(*slot)).copied().unwrap_or(0),
             Source::Named(_) => 0,
@@ -143,50 +152,55 @@ impl Walker<'_, '_> {
         Ok(if is_signed { signed } else { value.cast_signed() })
     }
 
-    fn float(&mut self, one: &Float) -> Result<f64, Short> {
-        self.cursor.align(one.align)?;
-        let at = self.cursor.take(one.bits.into())?;
-        let raw = self.cursor.unsigned_at(at, one.bits, one.order);
+    fn float(&mut self, float: &Float) -> Result<f64, Short> {
+        self.cursor.align(float.align)?;
+        let at = self.cursor.take(float.bits.into())?;
+        let raw = self.cursor.unsigned_at(at, float.bits, float.order);
         let raw = raw.ok_or(Short { at, what: "the packet is cut" })?;
-        Ok(one.value(raw))
+        Ok(float.value(raw))
     }
 
     /// How many elements an array has; those that take room have it.
-    fn length(&self, one: &Array) -> Result<u64, Short> {
-        let length = match &one.length {
+    fn length(&self, array: &Array) -> Result<u64, Short> {
+        let length = match &array.length {
             Length::Fixed(length) => *length,
-            Length::Of(source) => u64::try_from(self.kept(source)).unwrap_or(u64::MAX),
+            Length::Of(source) => u64::try_from(self.value_of(source)).unwrap_or(u64::MAX),
         };
         // An element without any bits has no value: more of them than there are bits are none.
-        if length > self.cursor.left() {
+        if length > self.cursor.remaining() {
             let what = "an array is longer than the packet's content";
             return Err(Short { at: self.cursor.at(), what });
         }
         Ok(length)
     }
 
-    fn array(&mut self, name: &str, one: &Array, visit: &mut dyn Visit) -> Result<(), Short> {
-        self.cursor.align(one.align)?;
-        let length = self.length(one)?;
-        if one.is_text {
+    fn array(&mut self, name: &str, array: &Array, visit: &mut dyn Visit) -> Result<(), Short> {
+        self.cursor.align(array.align)?;
+        let length = self.length(array)?;
+        if array.is_text {
             let bytes = self.cursor.take_bytes(length)?;
             visit.text(name, until_nul(bytes));
             return Ok(());
         }
         visit.begin(name, true);
         for _ in 0..length {
-            self.field("", &one.element, visit)?;
+            self.field("", &array.element, visit)?;
         }
         visit.end(true);
         Ok(())
     }
 
-    fn variant(&mut self, name: &str, one: &Variant, visit: &mut dyn Visit) -> Result<(), Short> {
-        let tag = self.kept(&one.tag);
+    fn variant(
+        &mut self,
+        name: &str,
+        variant: &Variant,
+        visit: &mut dyn Visit,
+    ) -> Result<(), Short> {
+        let tag = self.value_of(&variant.tag);
         let is_in = |ranges: &[(i128, i128)]| ranges.iter().any(|&(a, b)| a <= tag && tag <= b);
-        match one.choices.iter().find(|choice| is_in(&choice.ranges)) {
-            Some(choice) => self.field(name, &choice.of, visit),
-            None if one.is_optional => {
+        match variant.choices.iter().find(|choice| is_in(&choice.ranges)) {
+            Some(choice) => self.field(name, &choice.field_type, visit),
+            None if variant.is_optional => {
                 visit.nothing(name);
                 Ok(())
             }

@@ -11,5 +11,5 @@ mod reader;
 
 pub use clock::Conversion;
 pub use entry::{Begin, ClockPair, Counts, Entry, VERSION};
-pub use hypercall::{HEAD_BYTES, Hypercall, MOST_WORDS, Words};
+pub use hypercall::{HEAD_BYTES, Hypercall, MAX_WORDS, Words};
 pub use reader::Entries;

@@ -71,7 +71,8 @@ impl GuestTime {
             let at_latest = last_ns.is_none();
             return Stamped { host_ns: last_ns.unwrap_or(host_ns), at_latest, late_ns: None };
         };
-        let Some(late_ns) = self.lateness.of(clock.ns(last.saturating_add(age)), host_ns) else {
+        let Some(late_ns) = self.lateness.measure(clock.ns(last.saturating_add(age)), host_ns)
+        else {
             return Stamped { at_latest: true, ..as_stamped };
         };
         let host_ns = host_ns.saturating_sub(late_ns);
@@ -139,8 +140,8 @@ impl Decoder {
             first if self.stream.is_none() && !matches!(first, Some(Record::Hello(_))) => {
                 count(&mut self.losses.frames_early, 1);
             }
-            _ if !frame.whole => self.damaged(),
-            _ => self.whole(frame, base, events),
+            _ if !frame.is_whole => self.damaged(),
+            _ => self.decode_frame(frame, base, events),
         }
     }
 
@@ -172,7 +173,7 @@ impl Decoder {
         }
     }
 
-    fn whole(&mut self, frame: &Frame, base: &Base<'_>, events: &mut Vec<Event>) {
+    fn decode_frame(&mut self, frame: &Frame, base: &Base<'_>, events: &mut Vec<Event>) {
         if let Some(Record::Hello(hello)) = frame.records.first() {
             self.greet(hello, frame.number);
         }
@@ -186,9 +187,9 @@ impl Decoder {
             stream.forget();
         }
         stream.next_number = frame.number.wrapping_add(1);
-        let begun = events.len();
+        let first_new = events.len();
         let mut units = stream.apply(frame, &mut self.losses, events);
-        let new = events.get_mut(begun..).unwrap_or_default();
+        let new = events.get_mut(first_new..).unwrap_or_default();
         let last = units.last().copied().unwrap_or(0);
         let (mut base, mut late_ns) = (*base, None);
         let mut at_latest = false;
@@ -347,7 +348,7 @@ impl Stream {
             Raw::Syscall { number, what } => Kind::Syscall { number, what },
             Raw::Call { slot, what } => {
                 let address = self.tables.function(slot);
-                Kind::Call { address, name: self.names.of(address), what }
+                Kind::Call { address, name: self.names.get(address), what }
             }
         };
         let after_loss = std::mem::take(&mut self.is_missing);

@@ -75,7 +75,7 @@ pub(crate) struct Frame {
     /// Units from the last event to the hypercall; `None`: more than could be said.
     pub(crate) age: Option<u64>,
     /// Whether it ends as it should. If not, what was read up to there is in `records`.
-    pub(crate) whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 /// The versions that this program reads: 2 has names of functions.
@@ -89,19 +89,19 @@ impl Frame {
     /// Reads a frame of a stream in this version, unless it says another one itself; never fails, see
     /// [`Frame::whole`].
     pub(crate) fn read(words: &[u64], version: u8) -> Self {
-        Self::of(Bits::new(words), version, false)
+        Self::from_bits(Bits::new(words), version, false)
     }
 
     /// Reads one that was stored, perhaps not to its end.
     pub(crate) fn stored(frame: &FrameWords, version: u8) -> Self {
         let bits = Bits::new(frame.used()).up_to(frame.used_bits());
-        Self::of(bits, version, !frame.is_whole)
+        Self::from_bits(bits, version, !frame.is_whole)
     }
 
-    fn of(mut bits: Bits<'_>, version: u8, is_open: bool) -> Self {
+    fn from_bits(mut bits: Bits<'_>, version: u8, is_open: bool) -> Self {
         let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
         // Each turn takes bits, so there is an end.
-        frame.whole = frame.records(&mut bits, version, is_open).is_some();
+        frame.is_whole = frame.records(&mut bits, version, is_open).is_some();
         frame
     }
 

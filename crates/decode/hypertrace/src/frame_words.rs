@@ -1,18 +1,18 @@
 //! A frame as a guest stored it in shared memory: words, and how much of them is there.
 
-use crate::MOST_WORDS;
+use crate::MAX_WORDS;
 
 /// Bits below the time in the word that says how much is there.
 const FILLED_BITS: u32 = 10;
 /// Bits of the TSC that this word leaves out.
 const FILLED_SHIFT: u32 = 4;
 /// Bits of the longest frame; fits the bits of its length.
-const MOST_BITS: u64 = 64 * MOST_WORDS as u64;
+const MAX_BITS: u64 = 64 * MAX_WORDS as u64;
 
 /// A frame with the time of its last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameWords {
-    words: [u64; MOST_WORDS],
+    words: [u64; MAX_WORDS],
     used_bits: u16,
     /// The guest's TSC at the last event, to 2^4 cycles; what it was before, if there is none.
     pub last_tsc: u64,
@@ -24,15 +24,15 @@ impl FrameWords {
     /// A frame out of the word that says what is there, and its words; those that it doesn't
     /// speak of are left out.
     pub fn new(filled: u64, words: impl IntoIterator<Item = u64>, is_whole: bool) -> Self {
-        let used = (filled & ((1 << FILLED_BITS) - 1)).min(MOST_BITS);
-        let mut own = [0; MOST_WORDS];
+        let used = (filled & ((1 << FILLED_BITS) - 1)).min(MAX_BITS);
+        let mut buffer = [0; MAX_WORDS];
         let count = usize::try_from(used.div_ceil(64)).unwrap_or(0);
-        for (to, from) in own.iter_mut().take(count).zip(words) {
+        for (to, from) in buffer.iter_mut().take(count).zip(words) {
             *to = from;
         }
         let used_bits = u16::try_from(used).unwrap_or(0);
         let last_tsc = filled >> FILLED_BITS << FILLED_SHIFT;
-        Self { words: own, used_bits, last_tsc, is_whole }
+        Self { words: buffer, used_bits, last_tsc, is_whole }
     }
 
     /// Whether nothing of it is there.

@@ -17,7 +17,7 @@ const SLEW: i128 = 2000;
 
 /// More than this is no hypercall that was late, but a counter that jumped, as far as a reader can know: events
 /// that are put right by more would come after others that are put in order.
-const MOST_LATE_NS: u64 = 400_000_000;
+const MAX_LATE_NS: u64 = 400_000_000;
 
 /// What is known of a stream's hypercalls.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Default for Lateness {
 impl Lateness {
     /// How late the host's stamp of a hypercall is that the guest made at `guest_ns` of its counter; `None`: more
     /// than can be.
-    pub(crate) fn of(&mut self, guest_ns: u64, host_ns: u64) -> Option<u64> {
+    pub(crate) fn measure(&mut self, guest_ns: u64, host_ns: u64) -> Option<u64> {
         if self.frames == FRAMES {
             self.earlier = mem::replace(&mut self.current, i128::MAX);
             self.frames = 0;
@@ -48,7 +48,7 @@ impl Lateness {
         let level = distance.saturating_sub(slewed_by(guest_ns));
         self.current = self.current.min(level);
         let late = u64::try_from(level.saturating_sub(self.least())).ok()?;
-        (late <= MOST_LATE_NS).then_some(late)
+        (late <= MAX_LATE_NS).then_some(late)
     }
 
     /// The host's time, no later than `host_ns`, of what was at `guest_ns`, as fast hypercalls have it; `None`: there
@@ -57,7 +57,7 @@ impl Lateness {
         let guest_ns = i128::from(guest_ns);
         let distance = self.least().saturating_add(slewed_by(guest_ns));
         let found_ns = u64::try_from(guest_ns.checked_add(distance)?).ok()?.min(host_ns);
-        (host_ns.saturating_sub(found_ns) <= MOST_LATE_NS).then_some(found_ns)
+        (host_ns.saturating_sub(found_ns) <= MAX_LATE_NS).then_some(found_ns)
     }
 
     fn least(&self) -> i128 {
@@ -83,7 +83,7 @@ mod tests {
                 let guest_ns = 7_000_000_000 + at * 10_000_000;
                 let drift = i64::try_from(guest_ns).unwrap() / 1_000_000 * ppm;
                 let host_ns = (90_000_000_000 + guest_ns).saturating_add_signed(drift);
-                lateness.of(guest_ns, host_ns + late(at))
+                lateness.measure(guest_ns, host_ns + late(at))
             })
             .collect()
     }
@@ -117,7 +117,7 @@ mod tests {
     fn numbers_of_a_guest_that_means_harm_do_none() {
         let mut lateness = Lateness::default();
         for (guest_ns, host_ns) in [(0, u64::MAX), (u64::MAX, 0), (0, 0), (u64::MAX, u64::MAX)] {
-            lateness.of(guest_ns, host_ns);
+            lateness.measure(guest_ns, host_ns);
         }
     }
 }

@@ -48,7 +48,7 @@ pub const NUMBER: u64 = 0x4853_0000;
 pub const MARK_NUMBER: u64 = 0x4853_0001;
 
 /// Words of the shortest frames: the arguments that every host sees.
-pub const LEAST_WORDS: usize = 4;
+pub const MIN_WORDS: usize = 4;
 
 /// Words of the longest frames.
-pub const MOST_WORDS: usize = 13;
+pub const MAX_WORDS: usize = 13;

@@ -3,12 +3,12 @@
 /// Bytes of text in one hypercall.
 const PIECE_BYTES: usize = 28;
 /// Pieces of the longest text.
-const MOST_PIECES: usize = 16;
+const MAX_PIECES: usize = 16;
 /// Texts of which some piece is missing; more than a few are of a guest that plays tricks.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 
 /// Bytes of the longest text; of longer ones the end is left out.
-pub const MARK_BYTES: usize = PIECE_BYTES * MOST_PIECES;
+pub const MARK_BYTES: usize = PIECE_BYTES * MAX_PIECES;
 
 /// A text, as a guest's program put it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Marks {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let [low, high, index, count, text @ ..] = bytes.as_slice() else { return None };
         let key = (guest, u16::from_le_bytes([*low, *high]));
-        if *count == 0 || usize::from(*count) > MOST_PIECES || index >= count {
+        if *count == 0 || usize::from(*count) > MAX_PIECES || index >= count {
             self.damaged = self.damaged.saturating_add(1);
             return None;
         }
@@ -93,7 +93,7 @@ impl Marks {
     fn begin(&mut self, key: (u64, u16), count: u8, stamp_ns: u64) {
         let before = self.open.len();
         self.open.retain(|open| open.key != key);
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN {
             self.open.remove(0);
         }
         let given_up = u64::try_from(before.saturating_sub(self.open.len())).unwrap_or(0);
@@ -116,17 +116,17 @@ mod tests {
     #[test]
     fn texts_come_back_whole_also_when_their_pieces_mix() {
         let long = "a text that needs more than one hypercall, and then some";
-        let one = mark_words(1, long);
+        let long_words = mark_words(1, long);
         let other = mark_words(2, "short");
-        assert_eq!((one.len(), other.len()), (2, 1));
+        assert_eq!((long_words.len(), other.len()), (2, 1));
         let mut marks = Marks::default();
-        assert_eq!(marks.piece(9, one[0], 100), None);
+        assert_eq!(marks.piece(9, long_words[0], 100), None);
         let short = Mark { stamp_ns: 150, text: "short".into() };
         assert_eq!(marks.piece(9, other[0], 150), Some(short));
         // Another guest's piece with the same number is another text's.
-        assert_eq!(marks.piece(8, one[1], 160), None);
+        assert_eq!(marks.piece(8, long_words[1], 160), None);
         let text = long.to_owned();
-        assert_eq!(marks.piece(9, one[1], 200), Some(Mark { stamp_ns: 100, text }));
+        assert_eq!(marks.piece(9, long_words[1], 200), Some(Mark { stamp_ns: 100, text }));
         assert_eq!(marks.damaged(), 1);
     }
 
@@ -134,8 +134,8 @@ mod tests {
     fn the_longest_text_is_cut_and_the_shortest_is_empty() {
         let long = "x".repeat(1000);
         let mut marks = Marks::default();
-        let whole = mark_words(3, &long).iter().find_map(|words| marks.piece(0, *words, 0));
-        assert_eq!(whole.unwrap().text.len(), MARK_BYTES);
+        let mark = mark_words(3, &long).iter().find_map(|words| marks.piece(0, *words, 0));
+        assert_eq!(mark.unwrap().text.len(), MARK_BYTES);
         let empty = mark_words(3, "");
         assert_eq!(marks.piece(0, empty[0], 7).unwrap().text, "");
     }
@@ -146,7 +146,7 @@ mod tests {
         for id in 0..1000_u32 {
             marks.piece(0, [u64::from(id) | 2 << 24, 0, 0, 0], 0);
         }
-        assert_eq!(marks.open.len(), MOST_OPEN);
+        assert_eq!(marks.open.len(), MAX_OPEN);
         assert_eq!(marks.damaged(), 1000);
     }
 }

@@ -12,7 +12,7 @@ const VERSION: u64 = 1;
 /// Bytes of the file's head.
 const HEAD_BYTES: usize = 16;
 /// Most words that a record has after its first.
-const MOST_RECORD_WORDS: usize = 255;
+const MAX_RECORD_WORDS: usize = 255;
 
 /// Kinds of records.
 mod kind {
@@ -66,7 +66,7 @@ impl StoredWriter {
     }
 
     fn record<'w>(&mut self, kind: u64, cpu: u16, words: impl IntoIterator<Item = &'w u64>) {
-        let words: Vec<u64> = words.into_iter().take(MOST_RECORD_WORDS).copied().collect();
+        let words: Vec<u64> = words.into_iter().take(MAX_RECORD_WORDS).copied().collect();
         let len = u64::try_from(words.len()).unwrap_or(0);
         let first = kind | len << 8 | u64::from(cpu) << 16;
         for word in std::iter::once(first).chain(words) {
@@ -126,14 +126,14 @@ impl<'b> Stored<'b> {
     }
 
     fn record(&mut self, kind: u64, cpu: u16, bytes: &'b [u8]) {
-        let least = match kind {
+        let min = match kind {
             kind::WHOLE | kind::OPEN => 16,
             kind::RELATION => 24,
             kind::DAMAGE => 8,
             // Of a later version, which need not be known.
             _ => return,
         };
-        if bytes.len() < least {
+        if bytes.len() < min {
             count(&mut self.damaged, true);
             return;
         }
@@ -179,8 +179,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-fn count(sum: &mut u64, one: bool) {
-    *sum = sum.saturating_add(one.into());
+fn count(sum: &mut u64, condition: bool) {
+    *sum = sum.saturating_add(condition.into());
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const IDLE_PRIO: i16 = 120;
 /// Bytes of the longest name; more pieces than that are of a guest that plays tricks.
 const NAME_BYTES: usize = 120;
 /// Functions whose names are kept.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Names of functions by their addresses, for as long as a stream goes on.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Names {
         self.open.extend_from_slice(piece);
         self.open.truncate(NAME_BYTES);
         if !more {
-            if self.known.len() < MOST_NAMES {
+            if self.known.len() < MAX_NAMES {
                 self.known.insert(address, String::from_utf8_lossy(&self.open).into());
             }
             self.forget_pieces();
@@ -47,7 +47,7 @@ impl Names {
         self.open_for = None;
     }
 
-    pub(crate) fn of(&self, address: Option<u64>) -> Option<Arc<str>> {
+    pub(crate) fn get(&self, address: Option<u64>) -> Option<Arc<str>> {
         self.known.get(&address?).cloned()
     }
 }

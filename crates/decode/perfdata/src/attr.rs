@@ -139,7 +139,7 @@ impl Flags {
 
     /// Those with the bits of [`flag`] set.
     #[must_use]
-    pub fn of(bits: &[u32]) -> Self {
+    pub fn with_bits(bits: &[u32]) -> Self {
         Self(bits.iter().fold(0, |word, &bit| word | 1_u64.wrapping_shl(bit)))
     }
 
@@ -225,7 +225,7 @@ pub struct Attr {
 
 /// Bytes of the first version of the structure (`PERF_ATTR_SIZE_VER0`), and of the one that is written here,
 /// which has all its fields (`PERF_ATTR_SIZE_VER5`: Linux 4.1).
-const LEAST_BYTES: usize = 64;
+const MIN_BYTES: usize = 64;
 const WRITTEN_BYTES: usize = 112;
 
 impl Attr {
@@ -251,7 +251,7 @@ impl Attr {
     /// # Errors
     /// When the fields of the first version are not there.
     pub(crate) fn parse(bytes: &[u8], order: ByteOrder, offset: u64) -> Result<Self, Truncated> {
-        Cursor::new(bytes, order, offset).take(LEAST_BYTES as u64)?;
+        Cursor::new(bytes, order, offset).take(MIN_BYTES as u64)?;
         let u32_at = |at| order.u32_at(bytes, at).unwrap_or(0);
         let u64_at = |at| order.u64_at(bytes, at).unwrap_or(0);
         Ok(Self {
@@ -298,7 +298,7 @@ impl Attr {
     pub(crate) fn size(bytes: &[u8], order: ByteOrder) -> u64 {
         // The first perf wrote 0 there.
         match order.u32_at(bytes, 4) {
-            None | Some(0) => LEAST_BYTES as u64,
+            None | Some(0) => MIN_BYTES as u64,
             Some(size) => size.into(),
         }
     }
@@ -336,7 +336,7 @@ mod tests {
             sample_period: 2,
             sample_type: sample_type::IP,
             read_format: read_format::LOST,
-            flags: Flags::of(&[flag::FREQ, flag::USE_CLOCK_ID, flag::BUILD_ID]),
+            flags: Flags::with_bits(&[flag::FREQ, flag::USE_CLOCK_ID, flag::BUILD_ID]),
             wakeup: 3,
             branch_sample_type: 4,
             sample_regs_user: 5,

@@ -47,7 +47,7 @@ impl CpuMode {
 
     /// That of a record's `misc`.
     #[must_use]
-    pub const fn of(misc: u16) -> Self {
+    pub const fn from_misc(misc: u16) -> Self {
         match misc & 7 {
             1 => Self::HostKernel,
             2 => Self::HostUser,

@@ -10,7 +10,7 @@ use crate::sample_id::IdPlace;
 use crate::{Body, Record, SampleId, kind, names};
 
 /// Events kept, at most: `perf record -e '*:*'` has some two thousand.
-const MOST_EVENTS: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ impl Events {
         // Those of perf's own say the same whatever the events.
         static NONE: Attr = Attr::none();
         let event = self.index_of(record).and_then(|at| self.list.get(at));
-        let own = record.kind >= kind::USER_START;
-        event.map(|event| &event.attr).or(own.then_some(&NONE)).ok_or(Truncated {
+        let is_of_perf = record.kind >= kind::USER_START;
+        event.map(|event| &event.attr).or(is_of_perf.then_some(&NONE)).ok_or(Truncated {
             offset: record.offset,
             wanted: 0,
             have: record.bytes.len() as u64,
@@ -114,8 +114,8 @@ impl Events {
     }
 
     pub(crate) fn add(&mut self, attr: Attr, offset: u64, damages: &mut Damages) -> Option<usize> {
-        if self.list.len() >= MOST_EVENTS {
-            damages.note(offset, format!("more than {MOST_EVENTS} events; the rest is left out"));
+        if self.list.len() >= MAX_EVENTS {
+            damages.note(offset, format!("more than {MAX_EVENTS} events; the rest is left out"));
             return None;
         }
         self.list.push(Event { attr, ids: Vec::new(), given: None });
@@ -144,15 +144,15 @@ impl Events {
 
     /// Finds what all events have in common; to be called when all are known.
     pub(crate) fn finish(&mut self, damages: &mut Damages) {
-        let mut places = self.list.iter().map(|event| IdPlace::of(&event.attr));
+        let mut places = self.list.iter().map(|event| IdPlace::for_attr(&event.attr));
         let first = places.next().flatten();
         self.place = first.filter(|_| places.all(|place| place == first));
         let layout = |event: &Event| {
             let attr = &event.attr;
             (attr.sample_type, attr.read_format, attr.sample_regs_user, attr.sample_regs_intr)
         };
-        let one = self.list.first().map(layout);
-        self.alike = self.list.iter().all(|event| Some(layout(event)) == one);
+        let first_layout = self.list.first().map(layout);
+        self.alike = self.list.iter().all(|event| Some(layout(event)) == first_layout);
         if self.place.is_none() && !self.alike {
             let what =
                 "events whose samples differ and don't say which is whose; samples are not read";

@@ -41,9 +41,9 @@ pub mod feature {
 }
 
 /// Build ids kept, at most.
-const MOST_BUILD_IDS: usize = 1 << 16;
+const MAX_BUILD_IDS: usize = 1 << 16;
 /// Arguments of the command line that are kept, at most.
-const MOST_ARGUMENTS: u32 = 1 << 12;
+const MAX_ARGUMENTS: u32 = 1 << 12;
 
 /// What a recording says of the machine and the recorder; what it doesn't is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,11 +101,11 @@ impl Reader<'_> {
     /// Reads the feature of that number, which is at `offset` of the file.
     pub(crate) fn read(&mut self, number: u32, bytes: &[u8], offset: u64) {
         let mut cursor = Cursor::new(bytes, self.order, offset);
-        let read = self.one(number, &mut cursor);
+        let read = self.read_feature(number, &mut cursor);
         self.damages.keep(read.map_err(|cut| Damage::short("a feature", cut)));
     }
 
-    fn one(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
+    fn read_feature(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
         let features = &mut *self.features;
         match number {
             feature::TRACING_DATA => {
@@ -123,7 +123,7 @@ impl Reader<'_> {
             }
             feature::CMDLINE => {
                 features.command.clear();
-                for _ in 0..cursor.u32()?.min(MOST_ARGUMENTS) {
+                for _ in 0..cursor.u32()?.min(MAX_ARGUMENTS) {
                     features.command.push(sized_text(cursor)?);
                 }
             }
@@ -157,7 +157,7 @@ impl Reader<'_> {
     /// A build id, without its head: process of a virtual machine, 20 bytes, their number, the file.
     pub(crate) fn build_id(&mut self, misc: u16, body: &[u8]) {
         let list = &mut self.features.build_ids;
-        if body.len() < 28 || list.len() >= MOST_BUILD_IDS {
+        if body.len() < 28 || list.len() >= MAX_BUILD_IDS {
             return;
         }
         let sized = misc & misc::BUILD_ID_SIZE != 0;

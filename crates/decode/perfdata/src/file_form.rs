@@ -20,7 +20,7 @@ pub(crate) fn read_events(
     damages: &mut Damages,
 ) {
     let Range { offset, size } = sections.attrs;
-    let mut cursor = Cursor::new(sections.attrs.of(file), order, offset);
+    let mut cursor = Cursor::new(sections.attrs.bytes_in(file), order, offset);
     let have = cursor.rest().len() as u64;
     if size > have {
         damages.add(Damage::short("events", Truncated { offset, wanted: size, have }));
@@ -41,28 +41,28 @@ pub(crate) fn read_events(
             return;
         };
         let Some(index) = events.add(attr, at, damages) else { return };
-        events.add_ids(index, Words::new(ids.of(file), order).iter());
+        events.add_ids(index, Words::new(ids.bytes_in(file), order).iter());
     }
 }
 
 /// Where the records are: up to the end where the recorder was killed before it wrote how many there are.
 pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> Range {
     let Range { offset, size } = sections.data;
-    let left = (file.len() as u64).saturating_sub(offset);
-    if size == 0 && left > 0 {
+    let available = (file.len() as u64).saturating_sub(offset);
+    if size == 0 && available > 0 {
         damages.note(
             offset,
             "its recorder was stopped before it wrote how much there is: all that follows is read",
         );
-        return Range { offset, size: left };
+        return Range { offset, size: available };
     }
-    if size > left {
+    if size > available {
         let what = "the file ends before what its header says that it has";
-        let what = format!("{what}: {left} of {} of records; copy it again", bytes(size));
-        let cut = Truncated { offset, wanted: size, have: left };
+        let what = format!("{what}: {available} of {} of records; copy it again", bytes(size));
+        let cut = Truncated { offset, wanted: size, have: available };
         damages.add(Damage::new(offset, what).of_cut(cut));
     }
-    Range { offset, size: size.min(left) }
+    Range { offset, size: size.min(available) }
 }
 
 /// Reads the sections of features, whose places follow the records.
@@ -73,12 +73,12 @@ pub(crate) fn read_features(file: &[u8], sections: &Sections, reader: &mut Reade
     }
     let offset = sections.data.end();
     let table = Range { offset, size: u64::MAX };
-    let mut cursor = Cursor::new(table.of(file), reader.order, offset);
+    let mut cursor = Cursor::new(table.bytes_in(file), reader.order, offset);
     for number in sections.features() {
         let section = Range::read(&mut cursor);
         let section = section.map_err(|cut| Damage::short("a feature's place", cut));
         let Some(section) = reader.damages.keep(section) else { return };
-        let bytes = section.of(file);
+        let bytes = section.bytes_in(file);
         if section.size > bytes.len() as u64 {
             let cut = Truncated {
                 offset: section.offset,

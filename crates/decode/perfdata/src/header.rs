@@ -29,7 +29,7 @@ pub struct Range {
 impl Range {
     /// Its bytes, less what lies past the end of the file.
     #[must_use]
-    pub fn of<'f>(&self, file: &'f [u8]) -> &'f [u8] {
+    pub fn bytes_in<'f>(&self, file: &'f [u8]) -> &'f [u8] {
         slice::range(file, self.offset, self.size)
     }
 

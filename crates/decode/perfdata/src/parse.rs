@@ -37,8 +37,8 @@ impl PerfData {
         let mut damages = Damages::default();
         let mut events = Events::new(order, file.len());
         let mut features = Features::default();
-        let left = (file.len() as u64).saturating_sub(header.size);
-        let mut data = Range { offset: header.size, size: left };
+        let remaining = (file.len() as u64).saturating_sub(header.size);
+        let mut data = Range { offset: header.size, size: remaining };
         if let Some(sections) = &header.sections {
             file_form::read_events(file, sections, order, &mut events, &mut damages);
             data = file_form::data(file, sections, &mut damages);
@@ -51,7 +51,7 @@ impl PerfData {
         };
         match &header.sections {
             Some(sections) => file_form::read_features(file, sections, reader),
-            None => pipe_form::read(Records::new(data.of(file), order, data.offset), reader),
+            None => pipe_form::read(Records::new(data.bytes_in(file), order, data.offset), reader),
         }
         if features.folder {
             return Err(PerfDataError::Folder);
@@ -64,7 +64,7 @@ impl PerfData {
     /// Its records as they lie in `file`: compressed ones are not unpacked.
     #[must_use]
     pub fn records<'f>(&self, file: &'f [u8]) -> Records<'f> {
-        Records::new(self.data.of(file), self.order, self.data.offset)
+        Records::new(self.data.bytes_in(file), self.order, self.data.offset)
     }
 
     /// Its records as they were before some of them were compressed, one after the other, as bytes for

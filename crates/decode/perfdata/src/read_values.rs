@@ -39,7 +39,7 @@ enum Counts<'f> {
 impl<'f> ReadValues<'f> {
     /// The count of each event.
     pub fn counts(&self) -> impl Iterator<Item = Count> + use<'f> {
-        let (one, words, format) = match self.counts {
+        let (single, words, format) = match self.counts {
             Counts::One(count) => (Some(count), Words::default(), 0),
             Counts::Group { words, format } => (None, words, format),
         };
@@ -48,7 +48,7 @@ impl<'f> ReadValues<'f> {
             let mut fields = words.from(at);
             count(format, &mut fields)
         });
-        one.into_iter().chain(of_group)
+        single.into_iter().chain(of_group)
     }
 
     pub(crate) fn read(format: u64, fields: &mut Fields<'f>) -> Result<Self, Truncated> {

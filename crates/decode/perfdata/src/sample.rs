@@ -118,7 +118,7 @@ impl<'f> Sample<'f> {
     pub fn parse(record: &Record<'f>, attr: &Attr) -> Result<Self, Truncated> {
         let mut fields = Fields::new(record.cursor(), record.order);
         let mut sample = Self {
-            cpu_mode: CpuMode::of(record.misc),
+            cpu_mode: CpuMode::from_misc(record.misc),
             exact_ip: record.misc & misc::EXACT_IP != 0,
             ..Self::default()
         };

@@ -81,7 +81,7 @@ pub(crate) struct IdPlace {
 
 impl IdPlace {
     /// Where records of an event with those attributes have it; `None`: nowhere.
-    pub(crate) fn of(attr: &Attr) -> Option<Self> {
+    pub(crate) fn for_attr(attr: &Attr) -> Option<Self> {
         let count = |bits: u64| u64::from((attr.sample_type & bits).count_ones());
         if attr.samples(sample_type::IDENTIFIER) {
             return Some(Self { in_samples: 0, in_others: 1 });

@@ -13,7 +13,7 @@ use crate::{Damage, Record, Records, kind};
 
 /// What the stream may ask for, as a power of two: 128 MiB that unpacking holds in memory. perf has it use
 /// 8 MiB at most.
-const MOST_WINDOW_LOG: u32 = 27;
+const MAX_WINDOW_LOG: u32 = 27;
 /// Bytes that are unpacked at a time.
 const STEP_BYTES: usize = 64 << 10;
 /// Unpacked bytes between two places that are kept.
@@ -39,7 +39,7 @@ pub struct Unpacked<'f> {
     /// Where that record begins.
     input_at: u64,
     /// Unpacked bytes of a record whose end is still to come.
-    begun: Vec<u8>,
+    partial_record: Vec<u8>,
     /// Whole records that are still to be read, and how far they were.
     out: Vec<u8>,
     out_at: usize,
@@ -62,14 +62,14 @@ impl std::fmt::Debug for Unpacked<'_> {
 impl<'f> Unpacked<'f> {
     pub(crate) fn new(records: Records<'f>, order: ByteOrder) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
-        decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG))?;
+        decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))?;
         Ok(Self {
             records,
             order,
             decoder,
             input: &[],
             input_at: 0,
-            begun: Vec::new(),
+            partial_record: Vec::new(),
             out: Vec::new(),
             out_at: 0,
             scratch: vec![0; STEP_BYTES],
@@ -130,7 +130,8 @@ impl<'f> Unpacked<'f> {
             Err(error) => return self.lose(&format!("the compressed bytes are damaged: {error}")),
         };
         self.input = self.input.get(status.bytes_read..).unwrap_or_default();
-        self.begun.extend_from_slice(self.scratch.get(..status.bytes_written).unwrap_or_default());
+        self.partial_record
+            .extend_from_slice(self.scratch.get(..status.bytes_written).unwrap_or_default());
         // A full step may leave more in the decompressor than was read of the input.
         if self.input.is_empty() && status.bytes_written == self.scratch.len() {
             self.drain();
@@ -142,7 +143,7 @@ impl<'f> Unpacked<'f> {
     fn drain(&mut self) {
         while let Ok(status) = self.decoder.run_on_buffers(&[], &mut self.scratch) {
             let bytes = self.scratch.get(..status.bytes_written).unwrap_or_default();
-            self.begun.extend_from_slice(bytes);
+            self.partial_record.extend_from_slice(bytes);
             self.take_whole();
             if status.bytes_written < self.scratch.len() || self.lost.is_some() {
                 return;
@@ -154,20 +155,20 @@ impl<'f> Unpacked<'f> {
     fn take_whole(&mut self) {
         self.place(self.input_at);
         let mut at = 0_usize;
-        while let Some(size) = self.order.u16_at(&self.begun, at.saturating_add(6)) {
+        while let Some(size) = self.order.u16_at(&self.partial_record, at.saturating_add(6)) {
             if size < 8 {
-                self.begun.drain(..at);
+                self.partial_record.drain(..at);
                 return self.lose(&format!(
                     "an unpacked record claims {}, fewer than its head has",
                     bytes(size)
                 ));
             }
             let end = at.saturating_add(size.into());
-            let Some(record) = self.begun.get(at..end) else { break };
+            let Some(record) = self.partial_record.get(at..end) else { break };
             self.out.extend_from_slice(record);
             at = end;
         }
-        self.begun.drain(..at);
+        self.partial_record.drain(..at);
     }
 
     /// Notes where what comes next is from, if it is far enough from the place before.
@@ -181,11 +182,11 @@ impl<'f> Unpacked<'f> {
     }
 
     fn lose(&mut self, what: &str) {
-        let bytes = (self.input.len() as u64).saturating_add(self.begun.len() as u64);
+        let bytes = (self.input.len() as u64).saturating_add(self.partial_record.len() as u64);
         self.damage.push(Damage::new(self.input_at, what));
         self.lost = Some((self.input_at, 1, bytes));
         self.input = &[];
-        self.begun = Vec::new();
+        self.partial_record = Vec::new();
     }
 
     fn end(&mut self) {
@@ -195,8 +196,9 @@ impl<'f> Unpacked<'f> {
             let are = if records == 1 { "is" } else { "are" };
             let what = format!("{records_lost} ({}) {are} lost", raw_bytes::bytes(bytes));
             self.damage.push(Damage::new(offset, what));
-        } else if !self.begun.is_empty() {
-            let what = format!("the last record is cut: unpacked {}", bytes(self.begun.len()));
+        } else if !self.partial_record.is_empty() {
+            let what =
+                format!("the last record is cut: unpacked {}", bytes(self.partial_record.len()));
             self.damage.push(Damage::new(self.input_at, what));
         }
     }

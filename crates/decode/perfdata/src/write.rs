@@ -10,9 +10,9 @@ const MAGIC: u64 = 0x3245_4c49_4652_4550;
 /// Bytes of a pipe's header.
 const HEADER_BYTES: u64 = 16;
 /// Ids in a record: each takes 32 bytes.
-const MOST_INDEXED: usize = 1024;
+const MAX_INDEXED: usize = 1024;
 /// A record's size has 16 bits.
-const MOST_RECORD_BYTES: usize = (1 << 16) - 8;
+const MAX_RECORD_BYTES: usize = (1 << 16) - 8;
 
 /// A mapping that was there before recording began.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl<'o> PipeWriter<'o> {
         body.extend(events.iter().flat_map(|event| event.id.to_ne_bytes()));
         self.record(kind::HEADER_ATTR, 0, &body);
         let places: Vec<(u64, &CpuEvent)> = (0..).zip(events).collect();
-        for some in places.chunks(MOST_INDEXED) {
+        for some in places.chunks(MAX_INDEXED) {
             // Ids, their places, CPUs, and no thread: -1.
             let entries = some
                 .iter()
@@ -161,7 +161,7 @@ impl<'o> PipeWriter<'o> {
     /// A record; one that is too long is left out.
     fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
         debug_assert!(body.len().is_multiple_of(8), "{kind}: {} bytes", body.len());
-        if body.len() > MOST_RECORD_BYTES {
+        if body.len() > MAX_RECORD_BYTES {
             return;
         }
         let size = u16::try_from(body.len().saturating_add(8)).unwrap_or(0);

@@ -16,7 +16,7 @@ pub struct Damage {
 }
 
 /// A length that damaged bytes claim is believed up to here: no recording is longer.
-const MOST_CLAIMED: u64 = 1 << 48;
+const MAX_CLAIMED: u64 = 1 << 48;
 
 /// The length of a file by what it says of its parts, where it ends earlier: the greatest that one of its
 /// damages shows. None: nothing shows that bytes are missing at its end.
@@ -26,7 +26,7 @@ pub fn claimed_len<'d>(damages: impl IntoIterator<Item = &'d Damage>, len: u64) 
         // Offsets in what was unpacked are others: those bytes do not end where the file does.
         let is_at_end = cut.offset >= len || cut.offset.saturating_add(cut.have) == len;
         let end = cut.offset.saturating_add(cut.wanted);
-        (is_at_end && end > len && end <= MOST_CLAIMED).then_some(end)
+        (is_at_end && end > len && end <= MAX_CLAIMED).then_some(end)
     };
     damages.into_iter().filter_map(|damage| claim(damage.cut?)).max()
 }
@@ -52,20 +52,20 @@ impl Damage {
 }
 
 /// Damages past this many are counted, not kept: a hostile file must not fill memory with them.
-const MOST_KEPT: usize = 1000;
+const MAX_KEPT: usize = 1000;
 
 /// The damages of one file, in the order they were found.
 #[derive(Clone, Debug, Default)]
 pub struct Damages {
-    kept: Vec<Damage>,
+    list: Vec<Damage>,
     more: u64,
 }
 
 impl Damages {
     /// Takes one more.
     pub fn add(&mut self, damage: Damage) {
-        if self.kept.len() < MOST_KEPT {
-            self.kept.push(damage);
+        if self.list.len() < MAX_KEPT {
+            self.list.push(damage);
         } else {
             self.more = self.more.saturating_add(1);
         }
@@ -85,11 +85,11 @@ impl Damages {
     #[must_use]
     pub fn into_vec(mut self) -> Vec<Damage> {
         if self.more > 0 {
-            let last = self.kept.last().map_or(0, |damage| damage.offset);
+            let last = self.list.last().map_or(0, |damage| damage.offset);
             let more = counted(self.more, "further damage", "further damages");
-            self.kept.push(Damage::new(last, more + " not listed"));
+            self.list.push(Damage::new(last, more + " not listed"));
         }
-        self.kept
+        self.list
     }
 }
 

@@ -56,8 +56,8 @@ pub fn put_after_some(out: &mut Vec<u8>, before: [u8; 8], count: usize, value: u
     match short(value) {
         Some((bytes, used)) if count <= 8 => {
             let shift = (count as u32).wrapping_mul(8);
-            let kept = u64::MAX.checked_shr(64u32.saturating_sub(shift)).unwrap_or(0);
-            let before = u64::from_le_bytes(before) & kept;
+            let mask = u64::MAX.checked_shr(64u32.saturating_sub(shift)).unwrap_or(0);
+            let before = u64::from_le_bytes(before) & mask;
             let all = u128::from(bytes) << shift | u128::from(before);
             append_first(out, all.to_le_bytes(), count.saturating_add(used));
         }

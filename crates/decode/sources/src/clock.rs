@@ -16,7 +16,7 @@ impl Clock {
     }
 
     /// That of a buffer.
-    pub(crate) fn of(&self, buffer: usize) -> &Correction {
+    pub(crate) fn correction(&self, buffer: usize) -> &Correction {
         self.corrections.get(buffer).unwrap_or(&IDENTITY)
     }
 
@@ -28,12 +28,12 @@ impl Clock {
 
     pub(crate) fn set_own(&mut self) {
         for correction in &mut self.corrections {
-            *correction = correction.own();
+            *correction = correction.on_own_clock();
         }
     }
 
     pub(crate) fn is_nanoseconds(&self) -> bool {
-        self.corrections.iter().all(|one| one.unit() == TimeUnit::Nanoseconds)
+        self.corrections.iter().all(|correction| correction.unit() == TimeUnit::Nanoseconds)
     }
 
     pub(crate) fn peer(&self) -> Option<u64> {

@@ -34,7 +34,7 @@ impl Collected {
     ///
     /// # Errors
     /// When it can't be read, or belongs to another recording, or is of a later version.
-    pub fn of(recording: &Recording) -> Result<Option<Self>, OpenError> {
+    pub fn for_recording(recording: &Recording) -> Result<Option<Self>, OpenError> {
         let path = recording.path();
         let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
         let path = path.with_file_name(NAME);
@@ -42,8 +42,8 @@ impl Collected {
             return Ok(None);
         }
         let collected = Self::read(&path, FileMap::open(&path)?)?;
-        let (own, its) = (recording.trace_id(), collected.begin.trace_id);
-        if own.is_some_and(|own| own != its) {
+        let (trace_id, its) = (recording.trace_id(), collected.begin.trace_id);
+        if trace_id.is_some_and(|trace_id| trace_id != its) {
             let what =
                 format!("it belongs to another recording than {}", recording.path().display());
             return Err(OpenError { path, fault: OpenFault::Refused(what) });

@@ -3,7 +3,7 @@
 use tracedat::{CpuStat, Formats, Header, RawOption, TraceDat};
 
 use crate::perf_data::PerfDataParts;
-use crate::recording::{BufferInfo, MOST_CPUS, RecordingInfo};
+use crate::recording::{BufferInfo, MAX_CPUS, RecordingInfo};
 
 /// What a recording was read from. What others ask of it is in [`RecordingInfo`].
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Container {
             clock: dat.clock().map(str::to_owned),
             buffers: dat.buffers.iter().map(buffer).collect(),
             uname: metadata.uname.clone(),
-            cpu_count: metadata.cpu_count.max(listed.filter(|&cpus| u64::from(cpus) <= MOST_CPUS)),
+            cpu_count: metadata.cpu_count.max(listed.filter(|&cpus| u64::from(cpus) <= MAX_CPUS)),
             trace_id: metadata.trace_id,
             guests: metadata.guests.clone(),
             time_shifts: metadata.time_shifts.clone(),

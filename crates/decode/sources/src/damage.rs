@@ -44,21 +44,21 @@ impl fmt::Display for Damage {
 }
 
 /// Damages kept with their text.
-const MOST_KEPT: usize = 100;
+const MAX_KEPT: usize = 100;
 
 /// Damages of a recording. The first are kept, the rest are counted: a file of rubbish costs no
 /// memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
-    kept: Vec<Damage>,
+    list: Vec<Damage>,
     more: u64,
 }
 
 impl Damages {
     /// Those that are kept.
     #[must_use]
-    pub fn kept(&self) -> &[Damage] {
-        &self.kept
+    pub fn as_slice(&self) -> &[Damage] {
+        &self.list
     }
 
     /// How many there were beyond those.
@@ -70,15 +70,15 @@ impl Damages {
     /// How many there were.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.kept.len() as u64 + self.more
+        self.list.len() as u64 + self.more
     }
 }
 
 impl Extend<Damage> for Damages {
     fn extend<I: IntoIterator<Item = Damage>>(&mut self, damages: I) {
         for damage in damages {
-            if self.kept.len() < MOST_KEPT {
-                self.kept.push(damage);
+            if self.list.len() < MAX_KEPT {
+                self.list.push(damage);
             } else {
                 self.more += 1;
             }
@@ -94,7 +94,7 @@ mod tests {
     fn damages_beyond_the_first_are_counted() {
         let mut damages = Damages::default();
         damages.extend((0..250).map(|offset| Damage::at(offset, "bad".to_owned())));
-        assert_eq!((damages.kept().len(), damages.more(), damages.count()), (100, 150, 250));
-        assert_eq!(damages.kept().last().map(|damage| damage.offset), Some(99));
+        assert_eq!((damages.as_slice().len(), damages.more(), damages.count()), (100, 150, 250));
+        assert_eq!(damages.as_slice().last().map(|damage| damage.offset), Some(99));
     }
 }

@@ -6,7 +6,7 @@ use crate::Recording;
 
 /// A recording whose formats are of more systems has those of the whole kernel, not those of the events
 /// that were enabled: kernels have 60 systems and more, and nobody names that many.
-const MOST_CHOSEN_SYSTEMS: usize = 16;
+const MAX_CHOSEN_SYSTEMS: usize = 16;
 
 impl Recording {
     /// Whether events with a format were on, though none may have come. Recorders store the formats of
@@ -14,6 +14,6 @@ impl Recording {
     #[must_use]
     pub fn formats_say_what_was_on(&self) -> bool {
         let systems = self.formats().iter().map(|(_, format)| format.system());
-        systems.collect::<BTreeSet<_>>().len() <= MOST_CHOSEN_SYSTEMS
+        systems.collect::<BTreeSet<_>>().len() <= MAX_CHOSEN_SYSTEMS
     }
 }

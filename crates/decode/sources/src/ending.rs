@@ -25,7 +25,7 @@ pub struct KernelCount {
     pub lost: u64,
     /// Events that it kept: those that were read from its buffer, and those left there. None: not
     /// recorded.
-    pub kept: Option<u64>,
+    pub events_kept: Option<u64>,
 }
 
 /// Why it is not known how much a recording has lost.
@@ -93,19 +93,19 @@ pub struct Ending {
 
 impl Ending {
     /// Reads what a container, and the session that it is in, say.
-    pub(crate) fn of(
+    pub(crate) fn read(
         path: &Path,
         container: &Container,
         streams: &[Stream],
         buffers: &[BufferInfo],
     ) -> Self {
-        let member = SessionMember::of(path);
+        let member = SessionMember::from_path(path);
         let session = member.as_ref().and_then(|member| Session::read(path, member));
         let counts = match container.cpu_stats() {
-            Some(stats) => stats.iter().filter_map(KernelCount::of).collect(),
+            Some(stats) => stats.iter().filter_map(KernelCount::from_stat).collect(),
             None => {
                 let of_folder = folder_counts(path, streams);
-                let of_session = || session.as_ref().map(|one| one.counts.clone());
+                let of_session = || session.as_ref().map(|session| session.counts.clone());
                 if of_folder.is_empty() { of_session().unwrap_or_default() } else { of_folder }
             }
         };
@@ -114,7 +114,7 @@ impl Ending {
         let doubt = session.as_ref().and_then(Session::doubt).or_else(|| {
             let is_counted = |stream: &Stream| {
                 let buffer = buffers.get(stream.buffer()).map_or("", |buffer| buffer.name.as_str());
-                counts.iter().any(|one| one.cpu == stream.cpu() && one.buffer == buffer)
+                counts.iter().any(|count| count.cpu == stream.cpu() && count.buffer == buffer)
             };
             let all = !counts.is_empty() && streams.iter().all(is_counted);
             let why = if is_unfinished { Doubt::Unfinished } else { Doubt::NoCounts };
@@ -126,37 +126,37 @@ impl Ending {
     /// Events that the kernel dropped, by its counts.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.counts.iter().map(|one| one.lost).fold(self.lost_anywhere, u64::saturating_add)
+        self.counts.iter().map(|count| count.lost).fold(self.lost_anywhere, u64::saturating_add)
     }
 
     /// The count of a CPU in a buffer.
     #[must_use]
     pub fn of_cpu(&self, cpu: u32, buffer: &str) -> Option<&KernelCount> {
-        self.counts.iter().find(|one| one.cpu == cpu && one.buffer == buffer)
+        self.counts.iter().find(|count| count.cpu == cpu && count.buffer == buffer)
     }
 }
 
 impl KernelCount {
     /// A CPU's statistics, where they count what was lost.
-    fn of(stat: &CpuStat) -> Option<Self> {
-        let kept = stat.entries.zip(stat.read_events);
+    fn from_stat(stat: &CpuStat) -> Option<Self> {
+        let counts = stat.entries.zip(stat.read_events);
         Some(Self {
             buffer: stat.buffer.to_string(),
             cpu: stat.cpu,
             lost: stat.lost()?,
-            kept: kept.map(|(left, read)| left.saturating_add(read)),
+            events_kept: counts.map(|(in_buffer, read)| in_buffer.saturating_add(read)),
         })
     }
 }
 
 /// Counts in a folder of pages, as tracefs has them: `per_cpu/cpuN/stats`.
 fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
-    let of = |stream: &Stream| {
+    let count_of = |stream: &Stream| {
         let path = folder.join(format!("per_cpu/cpu{}/stats", stream.cpu()));
         let text = read_text(&path, MAX_TEXT_BYTES)?;
-        KernelCount::of(&CpuStat::of_cpu(stream.cpu(), &String::from_utf8_lossy(&text)))
+        KernelCount::from_stat(&CpuStat::of_cpu(stream.cpu(), &String::from_utf8_lossy(&text)))
     };
-    streams.iter().filter_map(of).collect()
+    streams.iter().filter_map(count_of).collect()
 }
 
 /// What `session.json` says of one recording.
@@ -171,10 +171,10 @@ impl Session {
     /// None without the file, or where no recorder wrote it.
     fn read(recording: &Path, member: &SessionMember<'_>) -> Option<Self> {
         let session = session_json::Session::read(recording.parent()?).ok()?;
-        Self::of(&session.recorded?, member)
+        Self::for_member(&session.recorded?, member)
     }
 
-    fn of(recorded: &Recorded, member: &SessionMember<'_>) -> Option<Self> {
+    fn for_member(recorded: &Recorded, member: &SessionMember<'_>) -> Option<Self> {
         let SessionMember::Guest(name) = member else {
             return Some(Self {
                 counts: recorded.cpus.iter().map(host_count).collect(),
@@ -200,12 +200,12 @@ impl Session {
 }
 
 fn host_count(cpu: &CpuLosses) -> KernelCount {
-    KernelCount { buffer: String::new(), cpu: cpu.cpu, lost: cpu.refused(), kept: cpu.kept }
+    KernelCount { buffer: String::new(), cpu: cpu.cpu, lost: cpu.refused(), events_kept: cpu.kept }
 }
 
 fn guest_count(cpu: &GuestCpu) -> Option<KernelCount> {
     let lost = cpu.events_lost?;
-    Some(KernelCount { buffer: String::new(), cpu: cpu.cpu, lost, kept: cpu.kept })
+    Some(KernelCount { buffer: String::new(), cpu: cpu.cpu, lost, events_kept: cpu.kept })
 }
 
 #[cfg(test)]
@@ -224,14 +224,14 @@ mod tests {
                 {"name": "b", "cpus": [{"cpu": 0, "events_lost": null}], "faults": ["it went away"]},
             ],
         })).unwrap();
-        let host = Session::of(&recorded, &SessionMember::Host).unwrap();
-        let counted = KernelCount { buffer: String::new(), cpu: 1, lost: 9, kept: Some(5) };
+        let host = Session::for_member(&recorded, &SessionMember::Host).unwrap();
+        let counted = KernelCount { buffer: String::new(), cpu: 1, lost: 9, events_kept: Some(5) };
         assert_eq!((host.counts.as_slice(), host.doubt()), (&[counted][..], None));
-        let a = Session::of(&recorded, &SessionMember::Guest("a")).unwrap();
+        let a = Session::for_member(&recorded, &SessionMember::Guest("a")).unwrap();
         let lost = a.counts.first().map(|count| count.lost);
         assert_eq!((lost, a.doubt()), (Some(7), Some(Doubt::PagesMissing(4096))));
-        let b = Session::of(&recorded, &SessionMember::Guest("b")).unwrap();
+        let b = Session::for_member(&recorded, &SessionMember::Guest("b")).unwrap();
         assert_eq!((b.counts.len(), b.doubt()), (0, Some(Doubt::Faults(1))));
-        assert!(Session::of(&recorded, &SessionMember::Guest("c")).is_none());
+        assert!(Session::for_member(&recorded, &SessionMember::Guest("c")).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 /// A name of nothing but letters, digits and underscores.
 pub(crate) fn identifier(name: &str) -> String {
-    let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
     match name.chars().next() {
         None => "unnamed".to_owned(),

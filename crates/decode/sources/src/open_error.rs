@@ -82,11 +82,11 @@ impl OpenError {
     /// it is in.
     #[must_use]
     pub fn after(&self, named: &Path) -> String {
-        let said = self.fault.said(&self.path);
+        let message = self.fault.describe(&self.path);
         match self.path.strip_prefix(named) {
-            Ok(inside) if inside.as_os_str().is_empty() => said.without_path(self.source()),
+            Ok(inside) if inside.as_os_str().is_empty() => message.without_path(self.source()),
             inside => {
-                let text = said.with_path(inside.unwrap_or(&self.path));
+                let text = message.with_path(inside.unwrap_or(&self.path));
                 match self.source() {
                     Some(cause) => format!("{text}: {cause}"),
                     None => text,
@@ -97,10 +97,10 @@ impl OpenError {
 }
 
 impl OpenFault {
-    fn said(&self, path: &Path) -> SaidOfFile {
+    fn describe(&self, path: &Path) -> SaidOfFile {
         let is = |what: &str| SaidOfFile::Is(what.to_owned());
         match self {
-            Self::File(fault) => fault.said(),
+            Self::File(fault) => fault.describe(),
             Self::TraceDat(_) | Self::PerfData(_) => SaidOfFile::Cause,
             Self::Refused(what) => SaidOfFile::Says(what.clone()),
             Self::Empty => is("is empty; was the recording stopped before it wrote anything?"),
@@ -144,7 +144,7 @@ const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fault.said(&self.path).with_path(&self.path))
+        f.write_str(&self.fault.describe(&self.path).with_path(&self.path))
     }
 }
 

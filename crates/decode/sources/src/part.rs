@@ -45,16 +45,16 @@ pub(crate) struct RecordingPart {
     times: TimeRange,
     /// The clocks by which the range was set.
     clock: Clock,
-    left_out: Option<LeftOut>,
+    left_out: Option<ExcludedVcpus>,
 }
 
 /// Events of some threads that are not read.
 #[derive(Debug)]
-struct LeftOut {
+struct ExcludedVcpus {
     threads: BTreeSet<u32>,
     /// Of the vCPUs whose events are read, by thread, the VM's name and the number: both as they were found
     /// when all vCPUs were read.
-    kept: BTreeMap<u32, (String, u32)>,
+    kept_vcpus: BTreeMap<u32, (String, u32)>,
     /// Ids of the events.
     events: BTreeSet<u16>,
     order: ByteOrder,
@@ -62,7 +62,7 @@ struct LeftOut {
     pid_at: NumberAt,
 }
 
-impl LeftOut {
+impl ExcludedVcpus {
     fn has(&self, payload: &[u8]) -> bool {
         let number = |at: NumberAt| at.read(payload, self.order);
         let is_one = |id: u64| u16::try_from(id).is_ok_and(|id| self.events.contains(&id));
@@ -73,7 +73,7 @@ impl LeftOut {
 
 impl RecordingPart {
     pub(crate) fn of_stream(&self, stream: &Stream) -> StreamPart<'_> {
-        let correction = self.clock.of(stream.buffer());
+        let correction = self.clock.correction(stream.buffer());
         let (times, left_out) = (self.times, self.left_out.as_ref());
         StreamPart { times, correction, cpu: stream.cpu(), left_out }
     }
@@ -85,7 +85,7 @@ pub(crate) struct StreamPart<'a> {
     times: TimeRange,
     correction: &'a Correction,
     cpu: u32,
-    left_out: Option<&'a LeftOut>,
+    left_out: Option<&'a ExcludedVcpus>,
 }
 
 impl<'a> StreamPart<'a> {
@@ -108,7 +108,7 @@ impl<'a> StreamPart<'a> {
     }
 
     /// A packet but for what is left out of it, whatever its times.
-    fn whole(&self, packet: Packet<'a>) -> Packet<'a> {
+    fn at_all_times(&self, packet: Packet<'a>) -> Packet<'a> {
         match self.left_out {
             None => packet,
             Some(_) => packet.within(Self { times: TimeRange::ALL, ..*self }),
@@ -130,7 +130,9 @@ impl<'a> StreamPart<'a> {
         };
         if runs_back(last_ns, Some(begin_ns)) || runs_back(Some(begin_ns), next_ns) {
             // Which of the stamps is wrong is for the reader to find.
-            return self.may_hold(last_ns, Some(begin_ns), next_ns).then(|| self.whole(packet));
+            return self
+                .may_hold(last_ns, Some(begin_ns), next_ns)
+                .then(|| self.at_all_times(packet));
         }
         // The kernel writes pages in order; the records of a text may run back within a packet.
         if packet.is_page() {
@@ -138,7 +140,7 @@ impl<'a> StreamPart<'a> {
                 return None;
             }
             if begin_ns >= from_ns && next_ns.is_some_and(|ns| ns < to_ns) {
-                return Some(self.whole(packet));
+                return Some(self.at_all_times(packet));
             }
         }
         let mut part = packet.within(*self);
@@ -235,13 +237,17 @@ impl Recording {
         }
     }
 
-    /// Reads no more of what these threads did as vCPUs, KVM's events and calls of functions: to who reads
-    /// on, they run no vCPUs. Of the others, `kept` has the VMs' names and the numbers of vCPUs.
-    pub fn leave_out_vcpus(&mut self, threads: BTreeSet<u32>, kept: BTreeMap<u32, (String, u32)>) {
+    /// Leaves out what these threads did as vCPUs: KVM's events and calls of functions. `kept_vcpus` has the VM's
+    /// name and the number of each vCPU that stays, by thread.
+    pub fn exclude_vcpus(
+        &mut self,
+        threads: BTreeSet<u32>,
+        kept_vcpus: BTreeMap<u32, (String, u32)>,
+    ) {
         let of_vcpus = self.formats.iter().filter(|(_, format)| is_of_vcpu(format));
-        let left_out = LeftOut {
+        let left_out = ExcludedVcpus {
             threads,
-            kept,
+            kept_vcpus,
             events: of_vcpus.map(|(id, _)| id).collect(),
             order: self.abi.order,
             type_at: self.formats.type_at(),
@@ -269,8 +275,8 @@ impl Recording {
     /// Threads of vCPUs that were named when others were left out: name of the VM, number of the vCPU.
     pub(crate) fn kept_vcpus(&self) -> impl Iterator<Item = (u32, (&str, u32))> {
         let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
-        let kept = left_out.into_iter().flat_map(|left_out| &left_out.kept);
-        kept.map(|(thread, (vm, vcpu))| (*thread, (&**vm, *vcpu)))
+        let vcpus = left_out.into_iter().flat_map(|left_out| &left_out.kept_vcpus);
+        vcpus.map(|(thread, (vm, vcpu))| (*thread, (&**vm, *vcpu)))
     }
 
     /// From when to when it is read: from its first record to its last, or as much of that as lies in the range
@@ -301,7 +307,7 @@ impl Recording {
                 found = Some((so_far.0.min(first), so_far.1.max(last)));
             }
         }
-        found.or_else(|| Samples::of(self).ok()??.first_and_last_ns())
+        found.or_else(|| Samples::for_recording(self).ok()??.first_and_last_ns())
     }
 
     /// The stamps of the first and last record of a block.
@@ -330,9 +336,8 @@ impl Recording {
 /// of order with the next: nothing beyond it is left out, and of what comes after the range one more is read.
 fn blocks_within(firsts_ns: &[u64], times: TimeRange) -> Range<usize> {
     let is_before =
-        |pair: &&[u64]| matches!(pair, [one, next] if one <= next && *next < times.from_ns);
-    let is_after =
-        |pair: &&[u64]| matches!(pair, [one, next] if one <= next && *one >= times.to_ns);
+        |pair: &&[u64]| matches!(pair, [current, next] if current <= next && *next < times.from_ns);
+    let is_after = |pair: &&[u64]| matches!(pair, [current, next] if current <= next && *current >= times.to_ns);
     let begin = firsts_ns.windows(2).take_while(is_before).count();
     let after = firsts_ns.windows(2).rev().take_while(is_after).count();
     begin..firsts_ns.len().saturating_sub(after).max(begin)

@@ -56,7 +56,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     let formats = formats(&events, &mut damage);
     let pages = page_files(dir);
     // A recorder that was killed early leaves what pages are read with, and none yet.
-    if pages.is_empty() && SessionMember::of(dir).is_none() {
+    if pages.is_empty() && SessionMember::from_path(dir).is_none() {
         return Err(folder("no pages: no file has cpu and a number in its name"));
     }
     let long = header.as_ref().map_or(LongSize::Eight, |page| page.long);
@@ -65,7 +65,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     for (_, path) in &pages {
         files.push(FileMap::open(path)?);
     }
-    if files.iter().all(|file| file.is_empty()) && SessionMember::of(dir).is_none() {
+    if files.iter().all(|file| file.is_empty()) && SessionMember::from_path(dir).is_none() {
         return Err(folder(
             "all its files of pages are empty; was the recording stopped before it wrote anything?",
         ));
@@ -83,7 +83,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         let text = String::from_utf8_lossy(&text).into_owned();
         Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
     });
-    let text = |name, most| read_text(&dir.join(name), most).unwrap_or_default();
+    let text = |name, max| read_text(&dir.join(name), max).unwrap_or_default();
     let names = Names::new(
         Cmdlines::parse(&text("saved_cmdlines", MAX_TEXT_BYTES)),
         Text::Here(text("kallsyms", MAX_KALLSYMS_BYTES)),
@@ -100,7 +100,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         cpu_count: pages.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
         ..RecordingInfo::default()
     };
-    let ending = Ending::of(dir, &container, &streams, &info.buffers);
+    let ending = Ending::read(dir, &container, &streams, &info.buffers);
     Ok(Recording {
         path: dir.to_owned(),
         files,
@@ -126,9 +126,9 @@ fn page_size(header: &HeaderPage) -> usize {
 }
 
 /// A small file's bytes; `None` when it is missing or too long to be what it should be.
-pub(crate) fn read_text(path: &Path, most: u64) -> Option<Vec<u8>> {
+pub(crate) fn read_text(path: &Path, max: u64) -> Option<Vec<u8>> {
     let metadata = fs::metadata(path).ok()?;
-    (metadata.is_file() && metadata.len() <= most).then(|| fs::read(path).ok()).flatten()
+    (metadata.is_file() && metadata.len() <= max).then(|| fs::read(path).ok()).flatten()
 }
 
 fn formats(events: &Path, damage: &mut Vec<Damage>) -> FormatTable {
@@ -178,7 +178,7 @@ fn page_files(dir: &Path) -> Vec<(u32, PathBuf)> {
 fn cpu_number(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let (_, from) = name.rsplit_once("cpu")?;
-    let end = from.find(|one: char| !one.is_ascii_digit()).unwrap_or(from.len());
+    let end = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
     from.get(..end)?.parse().ok()
 }
 

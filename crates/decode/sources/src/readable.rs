@@ -16,7 +16,7 @@ pub struct CutFile {
 
 impl CutFile {
     /// A file with this many bytes and damages; `None` if the damages do not show that it was longer.
-    pub(crate) fn of<'d>(
+    pub(crate) fn from_damages<'d>(
         damages: impl IntoIterator<Item = &'d raw_bytes::Damage>,
         has_bytes: usize,
     ) -> Option<Self> {

@@ -91,7 +91,7 @@ pub struct BufferInfo {
 }
 
 /// More CPUs than a kernel has are none: the number was damaged.
-pub(crate) const MOST_CPUS: u64 = 1 << 16;
+pub(crate) const MAX_CPUS: u64 = 1 << 16;
 
 /// A recording of one machine.
 #[derive(Debug)]
@@ -121,9 +121,9 @@ impl Recording {
 
     /// What it is called in a file of several.
     pub(crate) fn name_in(&self, file: &Path) -> String {
-        let (own, file) = (self.path.to_string_lossy(), file.to_string_lossy());
-        let name = own.strip_prefix(&*file).and_then(|rest| rest.strip_prefix(':'));
-        name.map_or_else(|| own.to_string(), str::to_owned)
+        let (path, file) = (self.path.to_string_lossy(), file.to_string_lossy());
+        let name = path.strip_prefix(&*file).and_then(|rest| rest.strip_prefix(':'));
+        name.map_or_else(|| path.to_string(), str::to_owned)
     }
 
     /// What is known of it besides its events.
@@ -161,7 +161,7 @@ impl Recording {
     #[must_use]
     pub fn cpus(&self) -> u64 {
         let seen = self.streams.iter().map(|stream| u64::from(stream.cpu()) + 1);
-        let seen = seen.filter(|&cpus| cpus <= MOST_CPUS).max();
+        let seen = seen.filter(|&cpus| cpus <= MAX_CPUS).max();
         self.info.cpu_count.map_or(0, u64::from).max(seen.unwrap_or(0))
     }
 
@@ -174,7 +174,7 @@ impl Recording {
     /// Turns the recorded stamps of a stream into times.
     #[must_use]
     pub fn correction(&self, stream: &Stream) -> &Correction {
-        self.clock.of(stream.buffer)
+        self.clock.correction(stream.buffer)
     }
 
     /// The time of a stamp of its trace clock that is in none of its streams.
@@ -186,7 +186,7 @@ impl Recording {
     /// The same of a CPU, which clocks of guests can differ by.
     #[must_use]
     pub fn time_of_cpu_ns(&self, trace: u64, cpu: u32) -> u64 {
-        self.clock.of(0).ns(trace, cpu)
+        self.clock.correction(0).ns(trace, cpu)
     }
 
     /// Brings its times to another machine's clock by what was worked out from events, in place of
@@ -285,8 +285,8 @@ impl Recording {
 
     /// What a VM is called that has this name by the recording.
     #[must_use]
-    pub fn vm_name<'n>(&'n self, own: &'n str) -> &'n str {
-        self.names.vms.get(own).map_or(own, String::as_str)
+    pub fn vm_name<'n>(&'n self, name: &'n str) -> &'n str {
+        self.names.vms.get(name).map_or(name, String::as_str)
     }
 
     /// All threads of guests that the recording names, with their guests' names.
@@ -369,7 +369,8 @@ impl Recording {
     /// read since it was opened.
     #[must_use]
     pub fn may_lack_events(&self) -> bool {
-        let is_counted = self.ending.counts.iter().any(|one| one.lost > 0 || one.kept.is_some());
+        let is_counted =
+            self.ending.counts.iter().any(|count| count.lost > 0 || count.events_kept.is_some());
         let is_doubted = self.ending.doubt.as_ref().is_some_and(|doubt| *doubt != Doubt::NoCounts);
         is_counted || is_doubted || !self.damage.is_empty() || self.lacks_events.load(Relaxed)
     }

@@ -258,11 +258,11 @@ mod tests {
         list.missed(Missed::Unknown, 9, 180);
         let packets: Vec<_> = ListedPackets::new(&list).collect();
         let heads: Vec<_> =
-            packets.iter().map(|(offset, one)| (*offset, one.stamp, one.missed)).collect();
+            packets.iter().map(|(offset, packet)| (*offset, packet.stamp, packet.missed)).collect();
         let expected =
             [(100, 5, Missed::Nothing), (140, 9, Missed::Events(4)), (180, 9, Missed::Unknown)];
         assert_eq!(heads, expected);
-        let records: Vec<_> = packets.iter().map(|(_, one)| stamps(one)).collect();
+        let records: Vec<_> = packets.iter().map(|(_, packet)| stamps(packet)).collect();
         let expected = [
             (vec![(5, vec![1]), (7, vec![2, 3])], true),
             (vec![(9, vec![4])], true),

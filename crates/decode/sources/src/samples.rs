@@ -79,14 +79,14 @@ impl Samples {
     /// # Errors
     /// When they can't be read, belong to another recording, or nothing says how their clock goes with the
     /// recording's.
-    pub fn of(recording: &Recording) -> Result<Option<Self>, OpenError> {
-        if let Container::PerfData(own) = &recording.container {
+    pub fn for_recording(recording: &Recording) -> Result<Option<Self>, OpenError> {
+        if let Container::PerfData(parts) = &recording.container {
             if recording.info().samples.is_empty() {
                 return Ok(None);
             }
-            let (bytes, events) = (Arc::clone(&own.bytes), own.events.clone());
+            let (bytes, events) = (Arc::clone(&parts.bytes), parts.events.clone());
             let path = recording.path();
-            let own_ids = Arc::clone(&own.build_ids);
+            let own_ids = Arc::clone(&parts.build_ids);
             let samples = Self::new(recording, path, (bytes, By::Thread), events, None);
             return Ok(Some(Self { build_ids: own_ids, ..samples }));
         }
@@ -151,7 +151,7 @@ impl Samples {
                 *count += 1;
             }
             let Some((thread, time)) = sample.tid.zip(sample.time) else { continue };
-            let stamp = conversion.as_ref().map_or(Some(time), |one| one.trace(time));
+            let stamp = conversion.as_ref().map_or(Some(time), |conversion| conversion.trace(time));
             let key = match by {
                 By::Thread => Some(thread).filter(|&thread| thread != 0),
                 By::Cpu => sample.cpu,
@@ -170,7 +170,7 @@ impl Samples {
             .zip(by_event)
             .filter(|(_, counts)| *counts != [0; CpuMode::ALL.len()]);
         let counts = counted.map(|(event, counts)| (event.name(), counts)).collect();
-        let bound_ns = conversion.map_or(0, |one| one.bound_ns());
+        let bound_ns = conversion.map_or(0, |conversion| conversion.bound_ns());
         let build_ids = Arc::default();
         let path = path.to_owned();
         Self { path, bytes, events, by, found, processes, counts, bound_ns, build_ids }
@@ -277,7 +277,7 @@ pub fn kernel_code_file(recording: &Path) -> Option<PathBuf> {
 /// are found by: files next to it where it is one of a session, else those in its own folder, which an agent
 /// wrote that records its machine without a host.
 fn name_of_files(recording: &Path) -> Option<(PathBuf, By)> {
-    let by = match SessionMember::of(recording) {
+    let by = match SessionMember::from_path(recording) {
         None => None,
         Some(SessionMember::Host) => Some(By::Thread),
         Some(SessionMember::Guest(_)) => Some(By::Cpu),
@@ -289,7 +289,7 @@ fn name_of_files(recording: &Path) -> Option<(PathBuf, By)> {
 }
 
 fn position(mode: CpuMode) -> Option<usize> {
-    CpuMode::ALL.iter().position(|&one| one == mode)
+    CpuMode::ALL.iter().position(|&candidate| candidate == mode)
 }
 
 /// A sample that is no tracepoint, with the index of its event.
@@ -322,7 +322,7 @@ fn conversion(
         )));
     }
     let clock = ClockFile::open(clock)?;
-    if recording.trace_id().is_some_and(|own| own != clock.trace_id()) {
+    if recording.trace_id().is_some_and(|trace_id| trace_id != clock.trace_id()) {
         let other = recording.path().display();
         return Err(refused(format!("it belongs to another recording than {other}")));
     }

@@ -18,9 +18,9 @@ pub(crate) enum SessionMember<'p> {
 
 impl<'p> SessionMember<'p> {
     /// `host.dat`, `guest-NAME.dat`, or the folders of pages in their places.
-    pub(crate) fn of(path: &'p Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &'p Path) -> Option<Self> {
         let kind = path.extension()?;
-        if !RECORDINGS.iter().any(|one| kind == *one) {
+        if !RECORDINGS.iter().any(|extension| kind == *extension) {
             return None;
         }
         let is_host = || path.file_stem().is_some_and(|name| name == HOST);
@@ -40,12 +40,12 @@ mod tests {
 
     #[test]
     fn recordings_of_a_session_are_known_by_their_names() {
-        let of = |path| SessionMember::of(Path::new(path));
-        assert_eq!(of("s/guest-web.1.dat"), Some(SessionMember::Guest("web.1")));
-        assert_eq!(of("host.dat"), Some(SessionMember::Host));
-        assert_eq!(of("s/guest-web.pages"), Some(SessionMember::Guest("web")));
+        let member = |path| SessionMember::from_path(Path::new(path));
+        assert_eq!(member("s/guest-web.1.dat"), Some(SessionMember::Guest("web.1")));
+        assert_eq!(member("host.dat"), Some(SessionMember::Host));
+        assert_eq!(member("s/guest-web.pages"), Some(SessionMember::Guest("web")));
         for other in ["s/guest.dat", "s/A.dat", "s/guest-web.data", "host", "s"] {
-            assert_eq!(of(other), None, "{other}");
+            assert_eq!(member(other), None, "{other}");
         }
         assert_eq!(guest_named(Path::new("s/guest-web.data")), Some("web"));
     }

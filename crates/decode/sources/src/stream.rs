@@ -288,11 +288,11 @@ impl Stream {
     }
 
     /// Leaves out all blocks but these. A cut after the last is none of a stream that ends before it.
-    pub(crate) fn keep_blocks(&mut self, kept: Range<usize>) {
+    pub(crate) fn keep_blocks(&mut self, blocks: Range<usize>) {
         if let StreamRecords::Pages(pages) = &mut self.records {
-            self.cut &= kept.end >= pages.chunks.len();
-            pages.chunks.truncate(kept.end);
-            pages.chunks.drain(..kept.start.min(kept.end));
+            self.cut &= blocks.end >= pages.chunks.len();
+            pages.chunks.truncate(blocks.end);
+            pages.chunks.drain(..blocks.start.min(blocks.end));
         }
     }
 

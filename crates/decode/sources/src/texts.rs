@@ -26,8 +26,8 @@ impl Recording {
     /// Its texts; what is missing or can't be read is empty.
     #[must_use]
     pub fn texts(&self) -> Texts {
-        let own = self.container.formats().cloned();
-        let mut formats = own.unwrap_or_else(|| of_folder(&self.path.join("events")));
+        let formats = self.container.formats().cloned();
+        let mut formats = formats.unwrap_or_else(|| of_folder(&self.path.join("events")));
         // Folders of pages rarely have a copy of it, and readers of a trace.dat want it.
         if formats.header_event.is_empty() {
             HEADER_EVENT.clone_into(&mut formats.header_event);

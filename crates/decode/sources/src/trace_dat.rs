@@ -36,14 +36,14 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
     });
     damage.extend(symbols_damage(&file, &dat));
     let mut info = Container::info(&dat);
-    info.cut = CutFile::of(&dat.damage, file.len());
+    info.cut = CutFile::from_damages(&dat.damage, file.len());
     let names = Names::new(
         cmdlines.unwrap_or_default(),
         Text::in_file(dat.kallsyms.as_ref()),
         Text::in_file(dat.printk.as_ref()),
     );
     let container = Container::TraceDat(Box::new(dat));
-    let ending = Ending::of(path, &container, &streams, &info.buffers);
+    let ending = Ending::read(path, &container, &streams, &info.buffers);
     Recording {
         path: path.to_owned(),
         files: vec![file],

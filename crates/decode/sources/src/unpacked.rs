@@ -11,7 +11,7 @@ use crate::open_error::{OpenError, OpenFault};
 
 /// What a frame of zstd may ask for, as a power of two: the window of `zstd --ultra -22`, 128 MiB, which
 /// unpacking holds in memory.
-const MOST_ZSTD_WINDOW_LOG: u32 = 27;
+const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
 /// How a file begins that is compressed with what can't be read here, and the program for it.
 const OTHERS: [(&[u8], &str); 2] = [(b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
@@ -25,7 +25,7 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
-    fn whole(file: FileMap) -> Self {
+    fn without_fault(file: FileMap) -> Self {
         Self { file, fault: None }
     }
 }
@@ -40,7 +40,7 @@ pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| file.starts_with(magic)) {
         return Err(refused(program));
     }
-    let Some(packed) = kind(&file) else { return Ok(Unpacked::whole(file)) };
+    let Some(packed) = kind(&file) else { return Ok(Unpacked::without_fault(file)) };
     let program = packed.program();
     let (unpacked, is_whole) = match packed {
         Kind::Gzip => spooled(MultiGzDecoder::new(&file[..]), path)?,
@@ -102,7 +102,7 @@ fn kind(file: &[u8]) -> Option<Kind> {
 
 fn zstd<'f>(file: &'f [u8], path: &Path) -> Result<impl Read + use<'f>, OpenError> {
     let made = zstd::stream::read::Decoder::with_buffer(file).and_then(|mut decoder| {
-        decoder.window_log_max(MOST_ZSTD_WINDOW_LOG)?;
+        decoder.window_log_max(MAX_ZSTD_WINDOW_LOG)?;
         Ok(decoder)
     });
     Ok(made.map_err(sys::OpenError::io(path))?)

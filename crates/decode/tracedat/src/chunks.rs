@@ -43,7 +43,7 @@ impl CpuData {
 
 /// Largest chunk taken for real; trace-cmd writes chunks of ten pages, which are 64 KiB at most on all
 /// architectures unless the buffer's own were made larger.
-const MOST_IN_CHUNK: u32 = 8 << 20;
+const MAX_IN_CHUNK: u32 = 8 << 20;
 /// Size of the chunks that uncompressed data are parted into, unless pages are larger.
 const STORED_CHUNK: u32 = 256 << 10;
 
@@ -75,8 +75,8 @@ impl DataRange {
         let pieces = self.len.div_ceil(step.into());
         let piece = |index: u64| {
             let start = index.saturating_mul(step.into());
-            let left = self.len.saturating_sub(start);
-            let size = u32::try_from(left).unwrap_or(u32::MAX).min(step);
+            let remaining = self.len.saturating_sub(start);
+            let size = u32::try_from(remaining).unwrap_or(u32::MAX).min(step);
             let offset = self.offset.saturating_add(start);
             Chunk { offset, stored: size, size, compression: Compression::None }
         };
@@ -110,7 +110,7 @@ impl DataRange {
             cursor.take(stored.into()).map_err(cut)?;
             // An implausible size keeps its place in the list: reading it fails, and what it held
             // counts as lost between its neighbours.
-            if size > MOST_IN_CHUNK {
+            if size > MAX_IN_CHUNK {
                 chunks.note(offset, format!("a chunk of {} is not plausible", bytes(size)));
             } else if !size.is_multiple_of(self.page_size.max(1)) {
                 chunks.note(offset, format!("a chunk of {}, no whole pages", bytes(size)));
@@ -118,20 +118,20 @@ impl DataRange {
             let compression = self.compression.clone();
             chunks.list.push(Chunk { offset, stored, size, compression });
         }
-        let left = cursor.rest().len() as u64;
-        if left > LENGTH_SHORT {
-            chunks.note(cursor.offset(), bytes(left) + " after the last chunk");
+        let remaining = cursor.rest().len() as u64;
+        if remaining > LENGTH_SHORT {
+            chunks.note(cursor.offset(), bytes(remaining) + " after the last chunk");
         }
         Ok(())
     }
 }
 
 /// Damages kept per CPU; a hostile file could have one for every eight bytes.
-const MOST_DAMAGE: usize = 100;
+const MAX_DAMAGE: usize = 100;
 
 impl Chunks {
     fn note(&mut self, offset: u64, what: String) {
-        if self.damage.len() < MOST_DAMAGE {
+        if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage::new(offset, what));
         }
     }
@@ -139,7 +139,7 @@ impl Chunks {
     /// Bytes all chunks of plausible size hold together.
     #[must_use]
     pub fn size(&self) -> u64 {
-        let plausible = self.list.iter().filter(|chunk| chunk.size <= MOST_IN_CHUNK);
+        let plausible = self.list.iter().filter(|chunk| chunk.size <= MAX_IN_CHUNK);
         plausible.map(|chunk| u64::from(chunk.size)).sum()
     }
 }
@@ -202,7 +202,7 @@ impl ChunkReader {
 
 impl Chunk {
     fn inflate(&self, file: &[u8], inflate: &mut Inflate, out: &mut Vec<u8>) -> Result<(), Damage> {
-        if self.size > MOST_IN_CHUNK {
+        if self.size > MAX_IN_CHUNK {
             let what = format!("a chunk of {} is not plausible", bytes(self.size));
             return Err(Damage::new(self.offset, what));
         }

@@ -63,9 +63,11 @@ impl Correction {
     #[must_use]
     pub fn new(recording: &TraceDat, buffer: &Buffer, align: Align) -> Self {
         let metadata = &recording.metadata;
-        let own = recording.clock();
-        let clock = buffer.clock.as_deref().or(own);
-        let applies = own.is_none_or(|own| clock.is_some_and(|clock| same_clock(clock, own)));
+        let recording_clock = recording.clock();
+        let clock = buffer.clock.as_deref().or(recording_clock);
+        let applies = recording_clock.is_none_or(|recording_clock| {
+            clock.is_some_and(|clock| same_clock(clock, recording_clock))
+        });
         let shifts = metadata.time_shifts.iter().rev().filter(|_| applies);
         let shift = match align {
             Align::Own => None,
@@ -73,7 +75,7 @@ impl Correction {
             Align::ToAnyPeer => shifts.into_iter().next(),
         };
         let tsc = metadata.tsc2nsec.filter(|tsc| applies && tsc.mult != 0 && tsc.shift < u64::BITS);
-        let unit = if tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::of(clock) };
+        let unit = if tsc.is_some() { TimeUnit::Nanoseconds } else { TimeUnit::for_clock(clock) };
         let shift = shift.filter(|shift| !shift.cpus.iter().all(Vec::is_empty)).cloned();
         let added = metadata.added_ns();
         Self { shift, tsc, added, unit, on_recording_clock: applies, pieces: None }
@@ -95,7 +97,7 @@ impl Correction {
     /// A correction that changes nothing, of times of the clock so called.
     #[must_use]
     pub fn of_clock(clock: Option<&str>) -> Self {
-        Self { unit: TimeUnit::of(clock), ..Self::identity() }
+        Self { unit: TimeUnit::for_clock(clock), ..Self::identity() }
     }
 
     /// The corrected time of a raw one, recorded on `cpu`: in nanoseconds, where
@@ -121,7 +123,7 @@ impl Correction {
 
     /// The same without TIME_SHIFT and pieces: on the recording's own clock.
     #[must_use]
-    pub fn own(&self) -> Self {
+    pub fn on_own_clock(&self) -> Self {
         Self { shift: None, pieces: None, ..self.clone() }
     }
 
@@ -132,7 +134,7 @@ impl Correction {
         if !self.on_recording_clock {
             return self.clone();
         }
-        Self { pieces: Some(pieces.clone()), ..self.own() }
+        Self { pieces: Some(pieces.clone()), ..self.on_own_clock() }
     }
 
     /// Whether the buffer runs on the clock of the recording's top buffer.
@@ -162,7 +164,7 @@ impl Correction {
 
 impl TimeUnit {
     /// What a clock counts; nanoseconds, as most do, where its name is not known.
-    fn of(clock: Option<&str>) -> Self {
+    fn for_clock(clock: Option<&str>) -> Self {
         let in_ns = clock.is_none_or(|clock| NANOSECOND_CLOCKS.contains(&clock));
         if in_ns { Self::Nanoseconds } else { Self::Ticks }
     }
@@ -170,9 +172,9 @@ impl TimeUnit {
 
 /// trace-cmd records `x86-tsc` in TRACECLOCK and calls it `tsc2nsec` in the buffer option when it
 /// wrote TSC2NSEC too.
-fn same_clock(one: &str, other: &str) -> bool {
+fn same_clock(first: &str, other: &str) -> bool {
     let name = |clock| if clock == "tsc2nsec" { "x86-tsc" } else { clock };
-    name(one) == name(other)
+    name(first) == name(other)
 }
 
 /// `time * factor >> bits`, exactly; the highest time when that is more than 64 bits.

@@ -21,7 +21,7 @@ pub enum Compression {
 }
 
 /// Bytes of an unknown compressor's name that are kept.
-const MOST_NAME: usize = 32;
+const MAX_NAME: usize = 32;
 
 impl Compression {
     pub(crate) fn from_name(name: &[u8]) -> Self {
@@ -31,7 +31,7 @@ impl Compression {
             b"zstd" => Self::Zstd,
             other => {
                 // The name is cloned with every chunk, and a hostile one has no end.
-                let start = other.get(..MOST_NAME).unwrap_or(other);
+                let start = other.get(..MAX_NAME).unwrap_or(other);
                 Self::Other(String::from_utf8_lossy(start).into_owned())
             }
         }
@@ -92,8 +92,8 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
     loop {
         give_room(out, room);
         let place = |total: u64| usize::try_from(total).unwrap_or(usize::MAX);
-        let (taken, given) = (place(inflate.total_in()), place(inflate.total_out()));
-        let rest = input.get(taken..).unwrap_or_default();
+        let (input_used, given) = (place(inflate.total_in()), place(inflate.total_out()));
+        let rest = input.get(input_used..).unwrap_or_default();
         let space = out.get_mut(given..).unwrap_or_default();
         // `Finish` would have to give all at once: a second call with more room fails.
         let status = inflate.decompress(rest, space, FlushDecompress::None);
@@ -120,7 +120,7 @@ pub(crate) fn inflate_section(
     declared: u32,
     at: u64,
 ) -> Result<Vec<u8>, Damage> {
-    if declared > MOST_IN_SECTION {
+    if declared > MAX_IN_SECTION {
         return Err(Damage::new(at, format!("a section of {} is not plausible", bytes(declared))));
     }
     let mut out = Vec::new();
@@ -130,4 +130,4 @@ pub(crate) fn inflate_section(
 }
 
 /// Largest section taken for real; kallsyms of big kernels with all modules stay under 32 MiB.
-const MOST_IN_SECTION: u32 = 256 << 20;
+const MAX_IN_SECTION: u32 = 256 << 20;

@@ -43,16 +43,13 @@ fn sized(cursor: &mut Cursor<'_>) -> Result<String, Truncated> {
 }
 
 /// Formats kept at most: records name their event by a 16-bit id.
-const MOST_FORMATS: usize = 1 << 16;
+const MAX_FORMATS: usize = 1 << 16;
 
 fn check_count(so_far: usize, offset: u64) -> Result<(), Damage> {
-    if so_far < MOST_FORMATS {
+    if so_far < MAX_FORMATS {
         return Ok(());
     }
-    Err(Damage::new(
-        offset,
-        format!("more than {MOST_FORMATS} event formats; the rest is left out"),
-    ))
+    Err(Damage::new(offset, format!("more than {MAX_FORMATS} event formats; the rest is left out")))
 }
 
 impl Formats {

@@ -46,7 +46,7 @@ pub struct Header {
 }
 
 /// The page size taken when the file's is absurd.
-const USUAL_PAGE_SIZE: u32 = 4096;
+const DEFAULT_PAGE_SIZE: u32 = 4096;
 
 impl Header {
     /// Reads the start of the file; what follows is left in the cursor that is returned.
@@ -68,7 +68,7 @@ impl Header {
         let user_long = user_long(cursor.u8().map_err(&short)?, cursor.offset(), damages);
         let at = cursor.offset();
         let page_size = cursor.u32().map_err(&short)?;
-        let page_size = sane_page_size(page_size, USUAL_PAGE_SIZE, at, damages);
+        let page_size = sane_page_size(page_size, DEFAULT_PAGE_SIZE, at, damages);
         let (compression, compression_version) = match version {
             Version::V6 => (Compression::None, String::new()),
             Version::V7 => {

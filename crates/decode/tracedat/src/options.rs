@@ -89,7 +89,7 @@ impl RawOption {
 /// Option memory per byte of file: an option of no data takes 6 bytes there and 40 here.
 const MEMORY_PER_BYTE: u64 = 8;
 /// Option memory any file may take, in bytes.
-const MOST_MEMORY: u64 = 64 << 20;
+const MAX_MEMORY: u64 = 64 << 20;
 
 /// Reads option lists into one `Vec`, stopping where data repeat themselves.
 pub(crate) struct OptionReader<'a> {
@@ -102,7 +102,7 @@ pub(crate) struct OptionReader<'a> {
 
 impl<'a> OptionReader<'a> {
     pub(crate) fn new(file: &'a [u8], order: ByteOrder, compression: &'a Compression) -> Self {
-        let budget = (file.len() as u64).saturating_mul(MEMORY_PER_BYTE).min(MOST_MEMORY);
+        let budget = (file.len() as u64).saturating_mul(MEMORY_PER_BYTE).min(MAX_MEMORY);
         Self { file, order, compression, budget, options: Vec::new() }
     }
 
@@ -135,7 +135,7 @@ impl<'a> OptionReader<'a> {
         }
         let mut cursor = Cursor::new(&bytes, self.order, header.data);
         loop {
-            let option = self.one(&mut cursor, section.compression != Compression::None)?;
+            let option = self.read_option(&mut cursor, section.compression != Compression::None)?;
             if option.id == id::DONE {
                 return option
                     .cursor(self.order)
@@ -154,12 +154,16 @@ impl<'a> OptionReader<'a> {
                 *cursor = ahead;
                 return Ok(());
             }
-            let option = self.one(cursor, false)?;
+            let option = self.read_option(cursor, false)?;
             self.options.push(option);
         }
     }
 
-    fn one(&mut self, cursor: &mut Cursor<'_>, inflated: bool) -> Result<RawOption, Damage> {
+    fn read_option(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        inflated: bool,
+    ) -> Result<RawOption, Damage> {
         let list = cursor.offset();
         let short = |cut| Damage::short("option list", cut);
         let id = cursor.u16().map_err(short)?;

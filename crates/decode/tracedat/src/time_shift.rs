@@ -29,7 +29,7 @@ pub struct ShiftSample {
 }
 
 /// CPUs a recording has at most; Linux stops at 8192.
-const MOST_CPUS: u32 = 1 << 16;
+const MAX_CPUS: u32 = 1 << 16;
 
 impl TimeShift {
     /// Whether offsets between two samples lie on a line; else each holds until the next.
@@ -82,7 +82,7 @@ impl TimeShift {
     fn head(cursor: &mut Cursor<'_>) -> Result<(Self, u32), Truncated> {
         let (peer, flags) = (cursor.u64()?, cursor.u32()?);
         let cpus = cursor.u32()?;
-        Ok((Self { peer, flags, cpus: Vec::new() }, cpus.min(MOST_CPUS)))
+        Ok((Self { peer, flags, cpus: Vec::new() }, cpus.min(MAX_CPUS)))
     }
 
     fn is_ordered(&self) -> bool {

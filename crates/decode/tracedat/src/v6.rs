@@ -83,7 +83,7 @@ fn tag<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Damage> {
 }
 
 /// A clock line of more bytes is damage; real ones have under a hundred.
-const MOST_CLOCK: u64 = 256;
+const MAX_CLOCK: u64 = 256;
 
 /// Reads the tables that say where the pages are: one per buffer.
 struct Tables<'a> {
@@ -118,7 +118,7 @@ impl Tables<'_> {
     }
 
     fn clock(&self, cursor: &mut Cursor<'_>) -> Option<String> {
-        let len = cursor.u64().ok().filter(|&len| self.clock_follows && len <= MOST_CLOCK)?;
+        let len = cursor.u64().ok().filter(|&len| self.clock_follows && len <= MAX_CLOCK)?;
         selected(&slice::text(cursor.take(len).ok()?)).map(str::to_owned)
     }
 

@@ -31,13 +31,13 @@ mod built {
             };
             // zstd's codes are not reachable through its crate: "too small" and "corrupt" are told
             // apart by trying again with more room, which must not go on to whatever a lie declares.
-            let most = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
-            let mut room = first_room(input.len(), most);
+            let max = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
+            let mut room = first_room(input.len(), max);
             loop {
                 give_room(out, room);
                 match context.decompress_to_buffer(input, out.as_mut_slice()) {
                     Ok(size) => return Ok(size),
-                    Err(_) if room < most => room = room.saturating_mul(2).min(most),
+                    Err(_) if room < max => room = room.saturating_mul(2).min(max),
                     Err(error) => return Err(format!("zstd: {error}")),
                 }
             }

@@ -9,18 +9,18 @@ const FRAME: u32 = 0xfd2f_b528;
 /// Frames to be skipped have any of sixteen numbers.
 const SKIPPABLE: u32 = 0x184d_2a50;
 /// No block unpacks to more.
-const MOST_IN_BLOCK: u64 = 128 << 10;
+const MAX_IN_BLOCK: u64 = 128 << 10;
 
 /// Bytes that `input` unpacks to at most; those of the blocks that are whole.
 pub(crate) fn most_unpacked(input: &[u8]) -> u64 {
     let mut cursor = Cursor::new(input, ByteOrder::Little, 0);
-    let mut most = 0;
-    while let Ok(()) = frame(&mut cursor, &mut most) {}
-    most
+    let mut max = 0;
+    while let Ok(()) = frame(&mut cursor, &mut max) {}
+    max
 }
 
 /// Walks one frame; what it can give is added to `most`, also when it is cut short.
-fn frame(cursor: &mut Cursor<'_>, most: &mut u64) -> Result<(), Truncated> {
+fn frame(cursor: &mut Cursor<'_>, max: &mut u64) -> Result<(), Truncated> {
     match cursor.u32()? {
         FRAME => {}
         magic if magic & !0xf == SKIPPABLE => {
@@ -43,23 +43,23 @@ fn frame(cursor: &mut Cursor<'_>, most: &mut u64) -> Result<(), Truncated> {
         _ => 8,
     };
     cursor.take(window.saturating_add(dictionary).saturating_add(content_size))?;
-    while block(cursor, most)? {}
+    while block(cursor, max)? {}
     let checksum = if descriptor & 4 != 0 { 4 } else { 0 };
     cursor.take(checksum).map(|_| ())
 }
 
 /// Walks one block; false after the last.
-fn block(cursor: &mut Cursor<'_>, most: &mut u64) -> Result<bool, Truncated> {
+fn block(cursor: &mut Cursor<'_>, max: &mut u64) -> Result<bool, Truncated> {
     let (low, high) = (u32::from(cursor.u16()?), u32::from(cursor.u8()?));
     let head = high << 16 | low;
     let size = u64::from(head >> 3);
     let (stored, unpacked) = match head >> 1 & 3 {
         0 => (size, size),
         1 => (1, size),
-        _ => (size, MOST_IN_BLOCK),
+        _ => (size, MAX_IN_BLOCK),
     };
     cursor.take(stored)?;
-    *most = most.saturating_add(unpacked.min(MOST_IN_BLOCK));
+    *max = max.saturating_add(unpacked.min(MAX_IN_BLOCK));
     Ok(head & 1 == 0)
 }
 
@@ -80,12 +80,12 @@ mod tests {
                 let packed = zstd::bulk::compress(&input, level).unwrap();
                 let streamed = zstd::stream::encode_all(&input[..], level).unwrap();
                 for packed in [&packed, &streamed, &[&packed[..], &streamed[..]].concat()] {
-                    let most = most_unpacked(packed);
-                    assert!(most >= input.len() as u64, "{most} of {}", input.len());
+                    let max = most_unpacked(packed);
+                    assert!(max >= input.len() as u64, "{max} of {}", input.len());
                 }
                 // A block takes three bytes at least, however small the compressor makes them.
                 let most_blocks = packed.len() as u64 / 3;
-                assert!(most_unpacked(&packed) <= most_blocks * MOST_IN_BLOCK);
+                assert!(most_unpacked(&packed) <= most_blocks * MAX_IN_BLOCK);
             }
         }
     }

@@ -14,13 +14,13 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 /// Bytes that a command may print where its output is read.
-pub const MOST_OUTPUT: u64 = 16 << 20;
+pub const MAX_OUTPUT: u64 = 16 << 20;
 
 /// How often limits are looked at while a command runs.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The last bytes of what a command said, for messages.
-const MOST_SAID: usize = 400;
+const MAX_SAID: usize = 400;
 
 /// What ends a command that doesn't end by itself.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub enum CommandError {
     #[error("{0} took longer than {1:?} and was ended: --timeout allows more")]
     TimedOut(String, Duration),
     /// It printed too much.
-    #[error("{0} printed more than {MOST_OUTPUT} bytes and was ended")]
+    #[error("{0} printed more than {MAX_OUTPUT} bytes and was ended")]
     TooLong(String),
     /// A signal came.
     #[error("interrupted")]
@@ -68,16 +68,16 @@ pub(crate) struct Done {
 impl Done {
     /// Why it failed, if it did.
     pub(crate) fn failure(&self) -> Option<CommandError> {
-        let said = || self.said();
-        let failed = || CommandError::Failed(self.name.clone(), self.status, said());
+        let output_end = || self.output_end();
+        let failed = || CommandError::Failed(self.name.clone(), self.status, output_end());
         (!self.status.success()).then(failed)
     }
 
     /// The end of what it printed, for messages: empty if that is nothing.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn output_end(&self) -> String {
         let ends = [&self.output, &self.errors].map(|text| end(text));
-        let said: Vec<&str> = ends.into_iter().filter(|end| !end.is_empty()).collect();
-        if said.is_empty() { String::new() } else { format!(": {}", said.join("\n")) }
+        let ends: Vec<&str> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+        if ends.is_empty() { String::new() } else { format!(": {}", ends.join("\n")) }
     }
 }
 
@@ -102,10 +102,10 @@ pub(crate) fn run(
     });
     command.stderr(errors.try_clone().map_err(not_started)?);
     let before = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut group = Group::spawn(command).map_err(not_started)?;
-    let ended = group.wait(begun, limits, [&output, &errors]).map_err(not_started)?;
-    let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let ended = group.wait(start, limits, [&output, &errors]).map_err(not_started)?;
+    let wall_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let status = match ended {
         Ended::Itself(status) => status,
         Ended::TimedOut => return Err(CommandError::TimedOut(name, limits.timeout)),
@@ -113,8 +113,8 @@ pub(crate) fn run(
         Ended::Interrupted => return Err(CommandError::Interrupted),
     };
     let after = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
-    let spent = |of: fn(&Usage) -> i64| match (&before, &after) {
-        (Some(before), Some(after)) => u64::try_from(of(after) - of(before)).unwrap_or(0),
+    let spent = |time: fn(&Usage) -> i64| match (&before, &after) {
+        (Some(before), Some(after)) => u64::try_from(time(after) - time(before)).unwrap_or(0),
         _ => 0,
     };
     let user_ns = spent(|usage| usage.user_time().num_nanoseconds());
@@ -147,14 +147,14 @@ fn memory_file() -> io::Result<File> {
 fn text(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
+    file.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The end of a text, for messages.
 fn end(text: &str) -> &str {
     let text = text.trim_end();
-    let mut from = text.len().saturating_sub(MOST_SAID);
+    let mut from = text.len().saturating_sub(MAX_SAID);
     while !text.is_char_boundary(from) {
         from += 1;
     }
@@ -200,7 +200,7 @@ impl Group {
         raw.ok_or_else(|| io::Error::other("a process without a number"))
     }
 
-    fn wait(&mut self, begun: Instant, limits: Limits<'_>, files: [&File; 2]) -> io::Result<Ended> {
+    fn wait(&mut self, start: Instant, limits: Limits<'_>, files: [&File; 2]) -> io::Result<Ended> {
         let end = match self.pid().and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?)) {
             Ok(end) => end,
             Err(error) => {
@@ -209,10 +209,10 @@ impl Group {
             }
         };
         loop {
-            let left = limits.timeout.saturating_sub(begun.elapsed()).min(LOOK);
-            let left = Timespec::try_from(left).ok();
+            let remaining = limits.timeout.saturating_sub(start.elapsed()).min(LOOK);
+            let remaining = Timespec::try_from(remaining).ok();
             let mut fds = [PollFd::new(&end, PollFlags::IN)];
-            match poll(&mut fds, left.as_ref()) {
+            match poll(&mut fds, remaining.as_ref()) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(Ended::Itself(self.0.wait()?)),
                 Err(error) => {
@@ -220,10 +220,11 @@ impl Group {
                     return Err(error.into());
                 }
             }
-            let is_long = |file: &&File| file.metadata().is_ok_and(|one| one.len() > MOST_OUTPUT);
+            let is_long =
+                |file: &&File| file.metadata().is_ok_and(|metadata| metadata.len() > MAX_OUTPUT);
             let ended = match () {
                 () if limits.stop.load(Ordering::Relaxed) => Ended::Interrupted,
-                () if begun.elapsed() >= limits.timeout => Ended::TimedOut,
+                () if start.elapsed() >= limits.timeout => Ended::TimedOut,
                 () if files.iter().any(is_long) => Ended::TooLong,
                 () => continue,
             };

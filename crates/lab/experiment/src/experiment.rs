@@ -11,10 +11,10 @@ use crate::metric::{Metric, MetricError};
 use crate::watch::{RunOf, Watch, Watched, all_metrics};
 
 /// Blocks before an interval is trusted to be narrow.
-const LEAST_BLOCKS: usize = 6;
+const MIN_BLOCKS: usize = 6;
 
 /// Blocks of one experiment.
-const MOST_BLOCKS: usize = 10_000;
+const MAX_BLOCKS: usize = 10_000;
 
 /// One of the configurations.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub enum Stop {
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// A, and those that are compared with it: [`analyses::ab::MOST_SIDES`] of all at most.
+    /// A, and those that are compared with it: [`analyses::ab::MAX_SIDES`] of all at most.
     pub configurations: Vec<Configuration>,
     /// A line for the shell before each run, after the setup; not timed.
     pub prepare: Option<String>,
@@ -148,14 +148,14 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Ab, ExperimentError> {
     let mut blocks = Blocks::new(experiment);
-    let begun = Instant::now();
-    let most = match experiment.stop {
-        Stop::Blocks(blocks) => blocks.min(MOST_BLOCKS),
-        Stop::Width(_) => MOST_BLOCKS,
+    let start = Instant::now();
+    let max = match experiment.stop {
+        Stop::Blocks(blocks) => blocks.min(MAX_BLOCKS),
+        Stop::Width(_) => MAX_BLOCKS,
     };
-    for block in 0..experiment.warmup + most {
+    for block in 0..experiment.warmup + max {
         let counted = (block + 1).saturating_sub(experiment.warmup);
-        if counted > 1 && experiment.budget.is_some_and(|budget| begun.elapsed() >= budget) {
+        if counted > 1 && experiment.budget.is_some_and(|budget| start.elapsed() >= budget) {
             break;
         }
         begins(Progress { block: counted });
@@ -165,7 +165,7 @@ pub fn run(
             }
             return Ok(blocks.ended_by(&error));
         }
-        if counted >= LEAST_BLOCKS
+        if counted >= MIN_BLOCKS
             && let Stop::Width(width) = experiment.stop
             && is_narrow(&blocks.found(), experiment.metrics.len(), width)
         {
@@ -183,19 +183,19 @@ struct Blocks<'e> {
     runs: Vec<Watched>,
     failures: Vec<AbFailure>,
     /// Runs that were begun: those that warm up, and all others.
-    begun: [usize; 2],
+    runs_started: [usize; 2],
 }
 
 impl<'e> Blocks<'e> {
     fn new(experiment: &'e Experiment) -> Self {
         let chance = Chance::new(experiment.seed);
-        Self { experiment, chance, runs: Vec::new(), failures: Vec::new(), begun: [0; 2] }
+        Self { experiment, chance, runs: Vec::new(), failures: Vec::new(), runs_started: [0; 2] }
     }
 
     fn found(&self) -> Ab {
         let names = OWN_METRICS.map(str::to_owned).into_iter();
         let metrics = self.experiment.metrics.iter();
-        let names: Vec<String> = names.chain(metrics.map(|one| one.name.clone())).collect();
+        let names: Vec<String> = names.chain(metrics.map(|metric| metric.name.clone())).collect();
         let (names, runs) = all_metrics(&names, &self.runs);
         let found = ab(&names, runs, self.experiment.configurations.len());
         Ab { failures: self.failures.clone(), ..found }
@@ -228,10 +228,10 @@ impl<'e> Blocks<'e> {
         self.chance.shuffle(&mut order);
         let mut runs = Vec::with_capacity(sides);
         for side in order {
-            let [warm, counted] = &mut self.begun;
-            let begun = if block == 0 { warm } else { counted };
-            *begun += 1;
-            let place = RunPlace { side, block, run: *begun };
+            let [warm, counted] = &mut self.runs_started;
+            let count = if block == 0 { warm } else { counted };
+            *count += 1;
+            let place = RunPlace { side, block, run: *count };
             match one_run(self.experiment, limits, place, watch) {
                 Ok(done) => {
                     self.failures.extend(done.failure.map(|text| failure(place, text)));
@@ -256,8 +256,8 @@ fn failure(place: RunPlace, text: String) -> AbFailure {
 }
 
 /// Whether all intervals of the workload's first own metric, or of its time, are narrow enough.
-fn is_narrow(found: &Ab, own: usize, width: f64) -> bool {
-    let first = if own > 0 { OWN_METRICS.len() } else { 0 };
+fn is_narrow(found: &Ab, metric_count: usize, width: f64) -> bool {
+    let first = if metric_count > 0 { OWN_METRICS.len() } else { 0 };
     found.comparisons(first).all(|metric| {
         let change = metric.change.as_ref();
         change.is_some_and(|change| (change.high / change.low).sqrt() - 1.0 <= width)
@@ -295,8 +295,8 @@ fn one_run(
         step("prepare", experiment.prepare.as_deref().unwrap_or(""), limits)?;
         let reads = !experiment.metrics.is_empty();
         watch.begin(RunOf { side, block }).map_err(ExperimentError::Watch)?;
-        let own = configuration.and_then(|configuration| configuration.workload.as_ref());
-        let workload = own.unwrap_or(&experiment.workload);
+        let side_workload = configuration.and_then(|configuration| configuration.workload.as_ref());
+        let workload = side_workload.unwrap_or(&experiment.workload);
         let done = command::run(workload, &variables, limits, reads);
         counts = watch.end().map_err(ExperimentError::Watch)?;
         done.map_err(|error| ExperimentError::Command(WORKLOAD, error))
@@ -313,11 +313,11 @@ fn one_run(
         Some(error) if !experiment.ignores_failures => return Err(error),
         failure => failure.map(|error| error.to_string()),
     };
-    let own = [done.wall_ns, done.user_ns, done.sys_ns].map(|ns| ns as f64);
-    let mut values = own.to_vec();
+    let times_ns = [done.wall_ns, done.user_ns, done.sys_ns].map(|ns| ns as f64);
+    let mut values = times_ns.to_vec();
     for metric in &experiment.metrics {
         let found = metric.find(&done.output);
-        values.push(found.map_err(|error| ExperimentError::Metric(error, done.said()))?);
+        values.push(found.map_err(|error| ExperimentError::Metric(error, done.output_end()))?);
     }
     Ok(Ran { watched: Watched { run: AbRun { side, block, values }, counts }, failure })
 }

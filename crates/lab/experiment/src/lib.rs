@@ -10,7 +10,7 @@ mod experiment;
 mod metric;
 mod watch;
 
-pub use command::{CommandError, Group, Limits, MOST_OUTPUT};
+pub use command::{CommandError, Group, Limits, MAX_OUTPUT};
 pub use experiment::{
     Configuration, Experiment, ExperimentError, OWN_METRICS, Progress, RunPlace, Stop, run,
 };

@@ -4,7 +4,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 /// Bytes that a compiled pattern may take.
-const MOST_PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// A number in a workload's output.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Metric {
     pub fn parse(text: &str) -> Result<Self, MetricError> {
         let form = || MetricError::Form(text.to_owned());
         let (name, wanted) = text.split_once('=').ok_or_else(form)?;
-        let is_name = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-');
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || wanted.is_empty() || !name.chars().all(is_name) {
             return Err(form());
         }
@@ -55,7 +55,7 @@ impl Metric {
             None => {
                 let pattern = RegexBuilder::new(wanted)
                     .multi_line(true)
-                    .size_limit(MOST_PATTERN_BYTES)
+                    .size_limit(MAX_PATTERN_BYTES)
                     .build();
                 Wanted::Pattern(pattern.map_err(|error| MetricError::Pattern(error.to_string()))?)
             }

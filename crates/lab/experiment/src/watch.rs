@@ -6,7 +6,7 @@ use std::io;
 use analyses::ab::{AbRun, AbSide};
 
 /// Names of one kind that are told apart, those first that have most; the rest is left out.
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 /// Which run of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,20 +65,20 @@ pub(crate) struct Watched {
 }
 
 /// Names of all metrics, and each run with a value for each.
-pub(crate) fn all_metrics(own: &[String], runs: &[Watched]) -> (Vec<String>, Vec<AbRun>) {
+pub(crate) fn all_metrics(metric_names: &[String], runs: &[Watched]) -> (Vec<String>, Vec<AbRun>) {
     let names = shown(runs);
     let values = |watched: &Watched| {
-        let of = |name: &String| {
+        let count_of = |name: &String| {
             // Of several VMs there are several.
-            let own = watched.counts.iter().filter(|count| count.name == *name);
-            own.map(|count| count.value).sum::<f64>()
+            let counts = watched.counts.iter().filter(|count| count.name == *name);
+            counts.map(|count| count.value).sum::<f64>()
         };
         let mut run = watched.run.clone();
-        run.values.extend(names.iter().map(of));
+        run.values.extend(names.iter().map(count_of));
         run
     };
     let runs = runs.iter().map(values).collect();
-    (own.iter().chain(&names).cloned().collect(), runs)
+    (metric_names.iter().chain(&names).cloned().collect(), runs)
 }
 
 /// Names in the order in which they are shown.
@@ -97,7 +97,7 @@ fn shown(runs: &[Watched]) -> Vec<String> {
     for names in sums.into_values() {
         let mut names: Vec<(&str, f64)> = names.into_iter().collect();
         names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-        always.extend(names.into_iter().take(MOST_NAMES).map(|(name, _)| name.to_owned()));
+        always.extend(names.into_iter().take(MAX_NAMES).map(|(name, _)| name.to_owned()));
     }
     always
 }
@@ -145,7 +145,7 @@ mod tests {
             .map(|(name, at)| (&**name, Some("exits"), f64::from(at)))
             .collect();
         let (names, _) = all_metrics(&[], &[run(&counts)]);
-        assert_eq!(names.len(), MOST_NAMES);
+        assert_eq!(names.len(), MAX_NAMES);
         assert_eq!(names[0], "exits_39");
     }
 }

@@ -108,10 +108,10 @@ fn what_hangs_is_ended_with_its_group() {
         teardown: Some(format!("touch {}", after.display())),
         ..experiment("", "", &format!("sleep 1000 & echo $! > {}; wait", pid.display()))
     };
-    let begun = Instant::now();
+    let start = Instant::now();
     let error = done(&hangs, Duration::from_millis(700)).unwrap_err();
     assert!(error.to_string().contains("took longer"), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(start.elapsed() < Duration::from_secs(30));
     assert!(after.exists());
     let child = std::fs::read_to_string(pid).unwrap();
     let status = format!("/proc/{}/status", child.trim());
@@ -129,18 +129,18 @@ fn what_hangs_is_ended_with_its_group() {
 
 #[test]
 fn failures_say_what_failed() {
-    let said = |experiment: Experiment| done(&experiment, MINUTE).unwrap_err().to_string();
-    let workload = said(experiment("", "", "echo broken pipe >&2; exit 3"));
+    let failure_of = |experiment: Experiment| done(&experiment, MINUTE).unwrap_err().to_string();
+    let workload = failure_of(experiment("", "", "echo broken pipe >&2; exit 3"));
     assert!(workload.contains("workload") && workload.contains("exit status: 3"), "{workload}");
     assert!(workload.contains("broken pipe"), "{workload}");
-    let setup = said(experiment("exit 1", "exit 1", "true"));
+    let setup = failure_of(experiment("exit 1", "exit 1", "true"));
     let names = ["warm-up run 1 (A): setup: ", "warm-up run 1 (B): setup: "];
     assert!(names.iter().any(|name| setup.starts_with(name)), "{setup}");
     let metrics = vec![Metric::parse("rate=rate=([0-9]+)").unwrap()];
-    let missing = said(Experiment { metrics, ..experiment("", "", "echo none") });
+    let missing = failure_of(Experiment { metrics, ..experiment("", "", "echo none") });
     assert!(missing.contains("for the metric rate: none"), "{missing}");
     let program = vec!["/nonexistent/program".to_owned(), "x".to_owned()];
-    let none = said(Experiment { workload: program, ..experiment("", "", "") });
+    let none = failure_of(Experiment { workload: program, ..experiment("", "", "") });
     assert!(none.contains("/nonexistent/program"), "{none}");
 }
 
@@ -153,8 +153,8 @@ fn a_failure_keeps_whole_blocks() {
     let all = Experiment { warmup: 0, stop: Stop::Blocks(10), ..experiment("", "", &line) };
     let found = done(&all, MINUTE).unwrap();
     assert_eq!((found.blocks(), found.is_interrupted), (3, false));
-    let said = found.ended_by.unwrap();
-    assert!(said.starts_with("run 8 (") && said.contains(", block 4): workload: "), "{said}");
+    let reason = found.ended_by.unwrap();
+    assert!(reason.starts_with("run 8 (") && reason.contains(", block 4): workload: "), "{reason}");
 }
 
 /// A signal ends the run that is under way, not what was measured before.
@@ -198,8 +198,8 @@ fn made_up(seed: u64, blocks: usize, effect: f64) -> Ab {
         for side in sides {
             let noise: f64 = (0..12).map(|_| unit()).sum::<f64>() - 6.0;
             let disturbed = if unit() < 0.02 { 1.3 } else { 1.0 };
-            let own = if side == AbSide::B { effect } else { 1.0 };
-            let value = 1e9 * busy * own * disturbed * (0.03 * noise).exp();
+            let factor = if side == AbSide::B { effect } else { 1.0 };
+            let value = 1e9 * busy * factor * disturbed * (0.03 * noise).exp();
             runs.push(AbRun { side, block, values: vec![value] });
         }
     }

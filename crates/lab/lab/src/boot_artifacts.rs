@@ -74,8 +74,11 @@ impl BootArtifacts {
             if let Err(error) = tool.check_built() {
                 return Some((tool, error));
             }
-            let of = (&root, &kernel);
-            Some((tool, tool_files(tool, cache, wanted, options, of, &progress).err()?))
+            let root_and_kernel = (&root, &kernel);
+            Some((
+                tool,
+                tool_files(tool, cache, wanted, options, root_and_kernel, &progress).err()?,
+            ))
         };
         Ok(wanted.guest.tools.iter().filter_map(why).collect())
     }
@@ -87,8 +90,8 @@ impl BootArtifacts {
         options: &UpOptions,
         report: ProgressFn<'_>,
     ) -> Result<String> {
-        let said = |text: &str| report(Step { text: text.to_owned(), usual: None });
-        let (_, root) = roots(cache, wanted, options, &said)?;
+        let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
+        let (_, root) = roots(cache, wanted, options, &progress)?;
         let (_, kernel) = kernels(wanted, &root)?;
         Ok(release(&kernel))
     }
@@ -195,12 +198,13 @@ impl BootArtifacts {
 
 /// The kernels of the first machine and of guests.
 fn kernels(wanted: &Description, root: &Root) -> Result<(Kernel, Kernel)> {
-    let own = |(image, modules): &(PathBuf, PathBuf)| Kernel {
+    let to_kernel = |(image, modules): &(PathBuf, PathBuf)| Kernel {
         image: image.clone(),
         modules: modules.clone(),
     };
-    let kernel = wanted.kernel.as_ref().map_or_else(|| root.kernel(), |named| Ok(own(named)))?;
-    let guests = wanted.guest_kernel.as_ref().map_or_else(|| kernel.clone(), own);
+    let kernel =
+        wanted.kernel.as_ref().map_or_else(|| root.kernel(), |named| Ok(to_kernel(named)))?;
+    let guests = wanted.guest_kernel.as_ref().map_or_else(|| kernel.clone(), to_kernel);
     Ok((kernel, guests))
 }
 
@@ -210,11 +214,11 @@ fn tool_files(
     cache: &Cache,
     wanted: &Description,
     options: &UpOptions,
-    (own, kernel): (&Root, &Kernel),
+    (machine_root, kernel): (&Root, &Kernel),
     progress: &dyn Fn(&str),
 ) -> Result<Vec<ToolFile>> {
     let root = if wanted.root.is_some() {
-        own.clone()
+        machine_root.clone()
     } else {
         let set = PackageSet { architecture: wanted.arch.debian(), names: vec![tool.package()] };
         Root::new(set.unpacked(cache, options.offline, progress)?, wanted.arch)
@@ -247,8 +251,8 @@ fn roots(
     if let Some(path) = &wanted.root {
         let inside = Root::new(path.clone(), arch);
         let serves = arch == Arch::native() && inside.program(arch.qemu()).is_ok();
-        let own = || Root::new(PathBuf::from("/"), Arch::native());
-        return Ok((if serves { inside.clone() } else { own() }, inside));
+        let system_root = || Root::new(PathBuf::from("/"), Arch::native());
+        return Ok((if serves { inside.clone() } else { system_root() }, inside));
     }
     let mut names = vec!["busybox-static", "trace-cmd", "iperf3", arch.qemu_package()];
     if wanted.kernel.is_none() {

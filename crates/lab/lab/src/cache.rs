@@ -194,8 +194,8 @@ mod tests {
         fs::create_dir(folder.path().join("unfinished")).unwrap();
         used(&folder.path().join("a/state"));
         keep_newest(folder.path(), "state", 2).unwrap();
-        let left = ["a", "b", "c", "unfinished"].map(|name| folder.path().join(name).exists());
-        assert_eq!(left, [true, true, false, true]);
+        let present = ["a", "b", "c", "unfinished"].map(|name| folder.path().join(name).exists());
+        assert_eq!(present, [true, true, false, true]);
     }
 
     #[test]
@@ -206,9 +206,9 @@ mod tests {
         fs::write(folder.path().join("accelerator-x86_64"), "x").unwrap();
         fs::write(folder.path().join("thesis.tex"), "x").unwrap();
         cache.clear().unwrap();
-        let left: Vec<_> =
+        let remaining: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["thesis.tex"]);
+        assert_eq!(remaining, ["thesis.tex"]);
         fs::remove_file(folder.path().join("thesis.tex")).unwrap();
         cache.clear().unwrap();
         assert!(!folder.path().exists());

@@ -81,7 +81,7 @@ impl Channel {
 
     /// The stream that a session carries, after its machine has connected to a socket.
     pub(crate) fn through(outer: Self) -> Self {
-        let reader = Unwrap { outer: outer.reader, rest: Vec::new(), taken: 0 };
+        let reader = Unwrap { outer: outer.reader, rest: Vec::new(), position: 0 };
         let writer = Wrap { outer: outer.writer };
         Self {
             reader: Box::new(reader),
@@ -107,14 +107,14 @@ struct Patient {
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             match self.socket.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.patience.is_over() {
                         return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
                     }
-                    self.watched.check(begun.elapsed())?;
+                    self.watched.check(start.elapsed())?;
                 }
                 other => return other,
             }
@@ -126,13 +126,13 @@ impl Read for Patient {
 struct Unwrap {
     outer: Box<dyn Read + Send>,
     rest: Vec<u8>,
-    taken: usize,
+    position: usize,
 }
 
 impl Read for Unwrap {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.taken == self.rest.len() {
-            self.taken = 0;
+        while self.position == self.rest.len() {
+            self.position = 0;
             self.rest = match labguest::wire::read(&mut self.outer) {
                 Ok(Message::Data(bytes)) => bytes,
                 Ok(_) | Err(FrameError::Closed) => return Ok(0),
@@ -140,12 +140,12 @@ impl Read for Unwrap {
                 Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
             };
         }
-        let rest = self.rest.get(self.taken..).unwrap_or_default();
+        let rest = self.rest.get(self.position..).unwrap_or_default();
         let count = rest.len().min(buffer.len());
         for (to, from) in buffer.iter_mut().zip(rest) {
             *to = *from;
         }
-        self.taken += count;
+        self.position += count;
         Ok(count)
     }
 }

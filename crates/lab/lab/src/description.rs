@@ -13,7 +13,7 @@ use crate::tool::Tool;
 /// The schema of the file in a running lab's folder.
 const SCHEMA: &str = "hyperscope.lab/1";
 /// The longest that QEMU lets an instruction take: `MAX_ICOUNT_SHIFT` of its `softmmu/icount.c`.
-const MOST_INSTRUCTION_NS: u32 = 1 << 10;
+const MAX_INSTRUCTION_NS: u32 = 1 << 10;
 
 /// A lab's machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +180,7 @@ impl Description {
                 "level 3 on aarch64 needs nested virtualization, which no QEMU emulates KVM with: --levels 2",
             );
         }
-        let known = |ns: u32| ns.is_power_of_two() && ns <= MOST_INSTRUCTION_NS;
+        let known = |ns: u32| ns.is_power_of_two() && ns <= MAX_INSTRUCTION_NS;
         if self.instruction_ns.is_some_and(|ns| !known(ns)) {
             return refuse("an instruction takes 1, 2, 4, ... or 1024 ns");
         }

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn instructions_that_do_harm_do_nothing_and_all_others_stay() {
         let code = [&[0x90; 7][..], &RACE_CODE, &[0xc3; 5], &TWICE_CODE, &[0xc3]].concat();
-        let (count, left) = left_out(&code);
+        let (count, patched_code) = left_out(&code);
         assert_eq!(count, 0);
         let harmless = [
             &[0x90; 7][..],
@@ -124,9 +124,9 @@ mod tests {
             &[0xc3],
         ]
         .concat();
-        assert_eq!(left, harmless);
+        assert_eq!(patched_code, harmless);
         // And once is enough.
-        assert_eq!(left_out(&left), (2, left.clone()));
+        assert_eq!(left_out(&patched_code), (2, patched_code.clone()));
     }
 
     #[test]

@@ -41,12 +41,12 @@ pub enum LabError {
         mend: &'static str,
     },
     /// A program the lab runs failed.
-    #[error("`{command}` failed{}", tail(said))]
+    #[error("`{command}` failed{}", tail(output))]
     Command {
         /// The program and its arguments.
         command: String,
         /// The end of what it said.
-        said: String,
+        output: String,
     },
     /// A machine did not come up, or stopped answering.
     #[error("level {level} {what}{}", tail(console))]

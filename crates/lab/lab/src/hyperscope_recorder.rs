@@ -51,7 +51,7 @@ const ASKED: Duration = Duration::from_secs(30);
 /// A running recording.
 pub(crate) struct HyperscopeRecording {
     session: Session,
-    said: String,
+    output: String,
     has_guest: bool,
     has_module: bool,
     has_hypercalls: bool,
@@ -65,7 +65,8 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || machine_programs::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == PROBES);
-    let Some(program) = machine_programs::own(arch).filter(|_| has_agent && !names_probes) else {
+    let Some(program) = machine_programs::own_program(arch).filter(|_| has_agent && !names_probes)
+    else {
         return Ok(false);
     };
     let mut session = lab.session(1)?;
@@ -94,7 +95,7 @@ impl HyperscopeRecording {
         let (has_hypercalls, has_samples) = (record.hypercalls, record.sample_hz.is_some());
         let mut recording = Self {
             session,
-            said: String::new(),
+            output: String::new(),
             has_guest,
             has_module,
             has_hypercalls,
@@ -115,7 +116,7 @@ impl HyperscopeRecording {
     /// Waits until it says something.
     fn wait_for(&mut self, word: &str, lab: &Lab) -> Result<()> {
         self.session.limit();
-        while !self.said.contains(word) {
+        while !self.output.contains(word) {
             match self.attend() {
                 Ok(Some(ended)) => return Err(self.failed(ended)),
                 Ok(None) => {}
@@ -145,7 +146,7 @@ impl HyperscopeRecording {
             }
         };
         // A guest that a scenario shuts down is recorded to its end.
-        let went_down = self.has_guest && self.said.contains(WENT_DOWN);
+        let went_down = self.has_guest && self.output.contains(WENT_DOWN);
         if ended != Ended::Exit(0) && !went_down {
             return Err(self.failed(ended));
         }
@@ -160,35 +161,35 @@ impl HyperscopeRecording {
         let guest_samples = ["guest-l2.data", "guest-l2.clock", "guest-l2.kcore"].into_iter();
         let guest_samples = guest_samples.filter(|_| self.has_guest_samples).map(file);
         let always = [file("host.dat"), file("session.json")];
-        let asked =
+        let requested_files =
             guest.into_iter().chain(module).chain(hypercalls).chain(samples).chain(guest_samples);
-        Ok(always.into_iter().chain(asked).collect())
+        Ok(always.into_iter().chain(requested_files).collect())
     }
 
     fn attend(&mut self) -> Result<Option<Ended>> {
-        let Self { session, said, .. } = self;
+        let Self { session, output, .. } = self;
         let mut outputs = Outputs {
             stdout: &mut |_| {},
-            stderr: &mut |bytes| said.push_str(&String::from_utf8_lossy(bytes)),
+            stderr: &mut |bytes| output.push_str(&String::from_utf8_lossy(bytes)),
         };
         session.attend(&mut outputs)
     }
 
     /// What it has printed so far, and where in the kernel it and its guests' vCPUs are.
     fn stands_still(&self, how: &str, lab: &Lab) -> LabError {
-        let asked =
+        let answer =
             lab.session(1).and_then(|mut session| session.check(&["sh", "-c", WHERE], ASKED));
-        let threads = asked.unwrap_or_else(|error| error.to_string());
+        let threads = answer.unwrap_or_else(|error| error.to_string());
         LabError::Command {
             command: format!("hyperscope record ({how})"),
-            said: format!("{}\n{threads}", last_lines(&self.said, 8)),
+            output: format!("{}\n{threads}", last_lines(&self.output, 8)),
         }
     }
 
     fn failed(&self, ended: Ended) -> LabError {
         LabError::Command {
             command: format!("hyperscope record ({ended:?})"),
-            said: last_lines(&self.said, 8),
+            output: last_lines(&self.output, 8),
         }
     }
 }
@@ -209,7 +210,7 @@ fn start_agent(lab: &Lab) -> Result<()> {
     let channel = if memory(lab)?.is_some() { "shm" } else { "vsock" };
     let mut exec = command(&[AGENT, channel], PATIENCE);
     exec.detach_to = Some("/tmp/agent.log".into());
-    session.said(&exec)?;
+    session.output(&exec)?;
     session.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE).map(drop)
 }
 

@@ -92,10 +92,10 @@ impl Ingredients {
         for name in PROGRAMS {
             self.add_program(&mut content, name)?;
         }
-        for one in self.tools.iter().filter(|_| level > 1) {
-            content.copy(&one.place, &one.file, one.libraries.is_some());
-            if let Some(root) = &one.libraries {
-                add_libraries(&mut content, root, &one.file)?;
+        for tool in self.tools.iter().filter(|_| level > 1) {
+            content.copy(&tool.place, &tool.file, tool.libraries.is_some());
+            if let Some(root) = &tool.libraries {
+                add_libraries(&mut content, root, &tool.file)?;
             }
         }
         // glibc opens it when a thread ends, by its name.
@@ -140,14 +140,14 @@ impl Ingredients {
             names.extend(self.arch.guest_modules());
         }
         let all = KernelModules::list(&self.kernel_of(level).modules)?;
-        let own = all.in_order(&names)?;
+        let module_files = all.in_order(&names)?;
         // At hand where no guest is hosted, if the kernel has them.
         let can_be = |name: &&str| hosts || all.in_order(&[*name]).is_ok();
         let host_names: Vec<&str> =
             HOST_MODULES.iter().chain(kvm).chain(kvm_one_of).copied().filter(can_be).collect();
         let mut for_hosts = all.in_order(&host_names)?;
-        for_hosts.retain(|file| !own.contains(file));
-        for file in own.iter().chain(&for_hosts) {
+        for_hosts.retain(|file| !module_files.contains(file));
+        for file in module_files.iter().chain(&for_hosts) {
             content.copy(&place(file), file, false);
         }
         let is_one_of = |place: &String| {
@@ -156,7 +156,8 @@ impl Ingredients {
         };
         let places = |files: &[PathBuf]| files.iter().map(|file| place(file)).collect::<Vec<_>>();
         let (one_of, for_hosts) = places(&for_hosts).into_iter().partition(is_one_of);
-        let config = GuestConfig { level, modules: places(&own), hosts, for_hosts, one_of };
+        let config =
+            GuestConfig { level, modules: places(&module_files), hosts, for_hosts, one_of };
         let text = serde_json::to_string_pretty(&config)
             .map_err(|error| LabError::Usage(error.to_string()))?;
         content.text(labguest::wire::CONFIG_PATH, text);

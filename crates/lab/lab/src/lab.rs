@@ -306,8 +306,8 @@ impl Lab {
     pub(crate) fn end(&self) -> Result<()> {
         let pids = processes::of_run(&self.run);
         if !pids.is_empty() {
-            let asked = self.monitor(1).and_then(|mut monitor| monitor.quit());
-            processes::end(&pids, if asked.is_ok() { QUITTING } else { Duration::ZERO });
+            let quit = self.monitor(1).and_then(|mut monitor| monitor.quit());
+            processes::end(&pids, if quit.is_ok() { QUITTING } else { Duration::ZERO });
         }
         match fs::remove_dir_all(&self.run) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -21,9 +21,9 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
     }
-    let own =
+    let program =
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
-    next_to(&own, NAME, arch).ok_or_else(|| {
+    next_to(&program, NAME, arch).ok_or_else(|| {
         let mend = format!(
             "`make labguest` builds it; {VARIABLE} names it when it is not next to this program"
         );
@@ -32,9 +32,9 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
 }
 
 /// This program for an architecture, if it was built.
-pub(crate) fn own(arch: Arch) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    if arch == Arch::native() { Some(own) } else { next_to(&own, OWN, arch) }
+pub(crate) fn own_program(arch: Arch) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    if arch == Arch::native() { Some(program) } else { next_to(&program, OWN, arch) }
 }
 
 /// The agent for an architecture, if it was built.
@@ -51,49 +51,49 @@ pub(crate) fn kernel_module(release: &str) -> Result<PathBuf> {
 }
 
 fn built_module(release: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let program = std::env::current_exe().ok()?;
     let file = format!("kmod/{release}/{MODULE}");
     let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
-    folders(&own).flat_map(places).find(|path| path.is_file())
+    folders(&program).flat_map(places).find(|path| path.is_file())
 }
 
 /// LTTng's modules for a kernel, if they were built: what belongs in its folder of modules.
 pub(crate) fn lttng_modules(release: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let program = std::env::current_exe().ok()?;
     let file = format!("kmod/{release}/lttng/lib/modules/{release}");
-    folders(&own).map(|folder| folder.join(&file)).find(|path| path.is_dir())
+    folders(&program).map(|folder| folder.join(&file)).find(|path| path.is_dir())
 }
 
 /// Whether they were built for any kernel.
 pub(crate) fn has_lttng_modules() -> bool {
-    let Ok(own) = std::env::current_exe() else { return false };
-    let releases = folders(&own).filter_map(|folder| folder.join("kmod").read_dir().ok());
+    let Ok(program) = std::env::current_exe() else { return false };
+    let releases = folders(&program).filter_map(|folder| folder.join("kmod").read_dir().ok());
     let mut releases =
         releases.flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     releases.any(|release| lttng_modules(&release).is_some())
 }
 
-fn next_to(own: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
-    let found = installed(own, name, arch).into_iter().find(|path| path.is_file());
-    found.or_else(|| newest(built(own, name, arch)))
+fn next_to(program: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
+    let found = installed(program, name, arch).into_iter().find(|path| path.is_file());
+    found.or_else(|| newest(built(program, name, arch)))
 }
 
 /// The program's folder, and the one above it: tests are one folder down in a build.
-fn folders(own: &Path) -> impl Iterator<Item = &Path> {
-    own.ancestors().skip(1).take(2)
+fn folders(program: &Path) -> impl Iterator<Item = &Path> {
+    program.ancestors().skip(1).take(2)
 }
 
 /// Where it is installed, the best first.
-fn installed(own: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
+fn installed(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let file = format!("{name}-{arch}");
     let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
-    folders(own).flat_map(places).collect()
+    folders(program).flat_map(places).collect()
 }
 
 /// Where cargo puts it: with --target, each target and profile has a folder of its own.
-fn built(own: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
+fn built(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    for folder in folders(own) {
+    for folder in folders(program) {
         for profile in ["labguest", "release", "debug"] {
             paths.push(folder.join(format!("../{arch}-unknown-linux-musl/{profile}/{name}")));
         }

@@ -118,7 +118,7 @@ pub(crate) fn run(command: &mut Command, mend: &str) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => LabError::missing(&name, mend),
-        _ => LabError::Command { command: name.clone(), said: error.to_string() },
+        _ => LabError::Command { command: name.clone(), output: error.to_string() },
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -127,7 +127,7 @@ pub(crate) fn run(command: &mut Command, mend: &str) -> Result<String> {
         command.get_args().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>();
     Err(LabError::Command {
         command: format!("{name} {}", arguments.join(" ")),
-        said: last_lines(&String::from_utf8_lossy(&output.stderr), 8),
+        output: last_lines(&String::from_utf8_lossy(&output.stderr), 8),
     })
 }
 

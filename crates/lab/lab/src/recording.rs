@@ -11,7 +11,7 @@ use crate::scenario::Record;
 /// A recording that runs.
 pub struct LabRecording {
     lab: Lab,
-    of: HyperscopeRecording,
+    recording: HyperscopeRecording,
 }
 
 impl Lab {
@@ -33,8 +33,8 @@ impl Lab {
     /// # Errors
     /// When it doesn't begin.
     pub fn begin_recording(&self) -> Result<LabRecording> {
-        let of = HyperscopeRecording::begin(self, &Record::of_host())?;
-        Ok(LabRecording { lab: self.clone(), of })
+        let recording = HyperscopeRecording::begin(self, &Record::of_host())?;
+        Ok(LabRecording { lab: self.clone(), recording })
     }
 }
 
@@ -44,7 +44,7 @@ impl LabRecording {
     /// # Errors
     /// When the recorder fails, or a file can't be written.
     pub fn end(self, to: &Path) -> Result<()> {
-        let files = self.of.end(&self.lab)?;
+        let files = self.recording.end(&self.lab)?;
         fs::create_dir(to).map_err(LabError::io("cannot make", to))?;
         self.lab.bring_out(&files, to)
     }

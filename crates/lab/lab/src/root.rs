@@ -154,9 +154,9 @@ fn read_needs(path: &Path) -> Result<Needs> {
     elf::needs(path, &bytes)
 }
 
-fn folders(needs: &Needs, of: &Path) -> Vec<PathBuf> {
-    let own = of.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    needs.folders.iter().map(|folder| PathBuf::from(folder.replace("$ORIGIN", &own))).collect()
+fn folders(needs: &Needs, file: &Path) -> Vec<PathBuf> {
+    let origin = file.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    needs.folders.iter().map(|folder| PathBuf::from(folder.replace("$ORIGIN", &origin))).collect()
 }
 
 /// A kernel and its modules.

@@ -70,8 +70,8 @@ impl Lab {
     /// When it was not built for the guest's kernel, or the guest doesn't answer.
     pub fn put_module(&self, level: u8) -> Result<()> {
         let mut session = self.session(level)?;
-        let said = session.said(&command(&["uname", "-r"], COMMAND))?;
-        let release = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        let output = session.output(&command(&["uname", "-r"], COMMAND))?;
+        let release = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let path = machine_programs::kernel_module(&release)?;
         let mut file = File::open(&path).map_err(LabError::io("cannot read", &path))?;
         session.put(&Put { path: MODULE.into(), mode: 0o644 }, &mut file)
@@ -112,13 +112,13 @@ impl Lab {
     fn run_step(&self, run: &RunStep) -> Result<Vec<Truth>> {
         let words: Vec<&str> = run.argv.iter().map(String::as_str).collect();
         let mut session = self.session(run.level)?;
-        let said = session.said(&command(&words, COMMAND))?;
-        if said.ended != Ended::Exit(0) {
-            let all = [said.stdout, said.stderr].concat();
+        let output = session.output(&command(&words, COMMAND))?;
+        if output.ended != Ended::Exit(0) {
+            let all = [output.stdout, output.stderr].concat();
             let text = format!(
                 "`{}`: {:?}: {}",
                 words.join(" "),
-                said.ended,
+                output.ended,
                 String::from_utf8_lossy(&all).trim_end()
             );
             return Err(LabError::Refused { level: run.level, text });
@@ -126,7 +126,7 @@ impl Lab {
         if !run.truth {
             return Ok(Vec::new());
         }
-        let lines = String::from_utf8_lossy(&said.stdout).into_owned();
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
         let not_json =
             |error| LabError::Usage(format!("`{}` printed no truth: {error}", words.join(" ")));
         lines.lines().map(|line| serde_json::from_str(line).map_err(not_json)).collect()
@@ -167,7 +167,7 @@ impl Lab {
     fn shut_down(&self, level: u8) -> Result<()> {
         let mut exec = command(&["sh", "-c", "sync; reboot -f"], SHUT_DOWN);
         exec.detach_to = Some("/tmp/shut-down.log".into());
-        self.session(level)?.said(&exec)?;
+        self.session(level)?.output(&exec)?;
         let ended = format!(
             "until ! pidof {} >/dev/null; do sleep 0.05; done",
             self.description()?.arch.qemu()

@@ -167,7 +167,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::exec`].
-    pub fn said(&mut self, exec: &Exec) -> Result<Said> {
+    pub fn output(&mut self, exec: &Exec) -> Result<Said> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut outputs = Outputs {
             stdout: &mut |bytes| stdout.extend_from_slice(bytes),
@@ -182,12 +182,13 @@ impl Session {
     /// # Errors
     /// As [`Session::exec`], and when the command fails.
     pub fn check(&mut self, argv: &[&str], timeout: Duration) -> Result<String> {
-        let said = self.said(&command(argv, timeout))?;
-        if said.ended == Ended::Exit(0) {
-            return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+        let output = self.output(&command(argv, timeout))?;
+        if output.ended == Ended::Exit(0) {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let text = String::from_utf8_lossy(&said.stderr);
-        let text = format!("`{}` ended with {:?}: {}", argv.join(" "), said.ended, text.trim_end());
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text =
+            format!("`{}` ended with {:?}: {}", argv.join(" "), output.ended, text.trim_end());
         Err(LabError::Refused { level: self.level, text })
     }
 
@@ -215,17 +216,17 @@ impl Session {
     /// When reading or writing fails.
     pub fn get(&mut self, path: &str, to: &mut impl Write) -> Result<()> {
         self.send(&Message::Get(path.to_owned()))?;
-        let mut kept = Ok(());
+        let mut result = Ok(());
         loop {
             self.patience.set(Some(ANSWER));
             match self.receive()? {
-                Message::Data(bytes) => kept = kept.and_then(|()| to.write_all(&bytes)),
+                Message::Data(bytes) => result = result.and_then(|()| to.write_all(&bytes)),
                 Message::End => break,
                 _ => {}
             }
         }
         self.patience.set(None);
-        kept.map_err(|error| self.local(&error))
+        result.map_err(|error| self.local(&error))
     }
 
     /// Turns the session into a stream to a Unix socket of its machine.

@@ -46,8 +46,11 @@ pub(crate) fn serve(lab: &Lab, host: &Root, folder: &Path) -> Result<()> {
     let deadline = Instant::now() + BEGINNING;
     while !Path::new(&socket).exists() {
         if child.try_wait().ok().flatten().is_some() || Instant::now() > deadline {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            return Err(LabError::Command { command: PROGRAM.into(), said: last_lines(&said, 8) });
+            let log_text = std::fs::read_to_string(&log).unwrap_or_default();
+            return Err(LabError::Command {
+                command: PROGRAM.into(),
+                output: last_lines(&log_text, 8),
+            });
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -22,11 +22,11 @@ use crate::monitor::Monitor;
 const LOOKS: usize = 10;
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Looks that find a processor at one address before that is read again.
-const LEAST: usize = 2;
+const MIN_SIGHTINGS: usize = 2;
 /// How long QEMU's debugger may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Bytes of an answer that are read at most.
-const MOST_ANSWER: usize = 256;
+const MAX_ANSWER: usize = 256;
 
 /// What a processor is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn circles(monitor: &mut Monitor, cpus: u32) -> Result<Vec<(u32, u64)>> {
             *seen.entry(at.address).or_insert(0) += 1;
             std::thread::sleep(BETWEEN);
         }
-        let often = seen.into_iter().filter(|(_, times)| stays && *times >= LEAST);
+        let often = seen.into_iter().filter(|(_, times)| stays && *times >= MIN_SIGHTINGS);
         found.extend(often.map(|(address, _)| (cpu, address)));
     }
     Ok(found)
@@ -149,7 +149,7 @@ impl Debugger {
         let mut answer = Vec::new();
         let mut byte = [0];
         // `+`, `$`, the text, `#`, and two digits of its sum.
-        while !matches!(answer.as_slice(), [.., b'#', _, _]) && answer.len() < MOST_ANSWER {
+        while !matches!(answer.as_slice(), [.., b'#', _, _]) && answer.len() < MAX_ANSWER {
             self.0.read_exact(&mut byte)?;
             answer.extend_from_slice(&byte);
         }
@@ -188,22 +188,22 @@ mod tests {
     fn the_byte_is_written_as_it_was_read() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let answers = std::thread::spawn(move || {
-            let mut heard = String::new();
+            let mut received = String::new();
             for answer in ["+$OK#9a", "+$e9#9e", "+$OK#9a"] {
                 let mut byte = [0];
-                while !matches!(heard.as_bytes(), [.., b'#', _, _]) {
+                while !matches!(received.as_bytes(), [.., b'#', _, _]) {
                     theirs.read_exact(&mut byte).unwrap();
-                    heard.push(char::from(byte[0]));
+                    received.push(char::from(byte[0]));
                 }
-                heard.push(' ');
+                received.push(' ');
                 theirs.write_all(answer.as_bytes()).unwrap();
             }
             // The last answer is acknowledged, too.
             theirs.read_exact(&mut [0]).unwrap();
-            heard
+            received
         });
         Debugger(ours).renew(0, 0xffff_ffff_8941_0cac).unwrap();
-        let heard = answers.join().unwrap();
-        assert_eq!(heard, "$Hg1#e0 +$mffffffff89410cac,1#27 +$Mffffffff89410cac,1:e9#df ");
+        let received = answers.join().unwrap();
+        assert_eq!(received, "$Hg1#e0 +$mffffffff89410cac,1#27 +$Mffffffff89410cac,1:e9#df ");
     }
 }

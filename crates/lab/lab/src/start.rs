@@ -57,9 +57,9 @@ impl Lab {
         while !last.exists() {
             let ended = child.try_wait().ok().flatten();
             if ended.is_some() || Instant::now() > deadline {
-                let said =
+                let output =
                     fs::read_to_string(self.run_folder().join("qemu.log")).unwrap_or_default();
-                return Err(LabError::Command { command: "qemu".into(), said });
+                return Err(LabError::Command { command: "qemu".into(), output });
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -75,7 +75,7 @@ impl Lab {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut exec = command(&words, SHORT);
         exec.detach_to = Some(format!("{}/qemu.log", guest.run));
-        below.said(&exec)?;
+        below.output(&exec)?;
         wait_for_guest(&mut below, &guest)?;
         if guest.net.is_some() {
             connect(&mut below, level)?;
@@ -96,8 +96,8 @@ impl Lab {
     fn has_ended(&self, guest: &LabMachine) -> bool {
         let looked = self
             .open_session(guest.level - 1, SHORT)
-            .and_then(|mut below| below.said(&command(&["pidof", guest.arch.qemu()], SHORT)));
-        looked.is_ok_and(|said| said.ended == Ended::Exit(1))
+            .and_then(|mut below| below.output(&command(&["pidof", guest.arch.qemu()], SHORT)));
+        looked.is_ok_and(|output| output.ended == Ended::Exit(1))
     }
 }
 

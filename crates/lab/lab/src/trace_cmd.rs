@@ -27,7 +27,7 @@ const SHORT: Duration = Duration::from_secs(30);
 pub(crate) struct TraceCmd {
     session: Session,
     /// All that trace-cmd said, for an error.
-    said: Vec<u8>,
+    output: Vec<u8>,
     has_guest: bool,
 }
 
@@ -45,7 +45,7 @@ impl TraceCmd {
         let mut exec = command(&words, PATIENCE);
         exec.timeout_ms = None;
         session.start(&exec)?;
-        let mut recording = Self { session, said: Vec::new(), has_guest };
+        let mut recording = Self { session, output: Vec::new(), has_guest };
         // Until the command that trace-cmd runs says that it was started.
         let mut other = lab.session(1)?;
         let began = other.check(&["timeout", "60", "cat", &format!("{FOLDER}/began")], PATIENCE);
@@ -76,21 +76,21 @@ impl TraceCmd {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let Self { session, said, .. } = self;
+        let Self { session, output, .. } = self;
         let mut also = Vec::new();
         let mut outputs = Outputs {
-            stdout: &mut |bytes| said.extend_from_slice(bytes),
+            stdout: &mut |bytes| output.extend_from_slice(bytes),
             stderr: &mut |bytes| also.extend_from_slice(bytes),
         };
         let ended = session.follow(&mut outputs)?;
-        self.said.extend(also);
+        self.output.extend(also);
         if ended == Ended::Exit(0) { Ok(()) } else { Err(self.failed(&format!("{ended:?}"))) }
     }
 
     fn failed(&self, what: &str) -> LabError {
-        let said = String::from_utf8_lossy(&self.said);
-        let said = crate::error::last_lines(&said, 8);
-        LabError::Command { command: format!("trace-cmd record ({what})"), said }
+        let output = String::from_utf8_lossy(&self.output);
+        let output = crate::error::last_lines(&output, 8);
+        LabError::Command { command: format!("trace-cmd record ({what})"), output }
     }
 }
 
@@ -100,10 +100,10 @@ fn start_agent(lab: &Lab) -> Result<()> {
     exec.detach_to = Some("/tmp/agent.log".into());
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", "killall trace-cmd 2>/dev/null; true"], SHORT)?;
-    let ended = session.said(&exec)?.ended;
+    let ended = session.output(&exec)?.ended;
     let Ended::Detached(pid) = ended else {
-        let said = format!("it ended with {ended:?}");
-        return Err(LabError::Command { command: "trace-cmd agent".into(), said });
+        let output = format!("it ended with {ended:?}");
+        return Err(LabError::Command { command: "trace-cmd agent".into(), output });
     };
     session.check(&["sh", "-c", &until_it_accepts(pid)], SHORT).map(drop)
 }

@@ -146,10 +146,10 @@ impl Lab {
         let file = self.cache().folder("times")?.join(text.replace(' ', "-"));
         let usual = fs::read_to_string(&file).ok().and_then(|ms| ms.trim().parse().ok());
         report(Step { text: text.to_owned(), usual: usual.map(Duration::from_millis) });
-        let begun = Instant::now();
+        let start = Instant::now();
         let done = work()?;
         // Only a progress bar wants to know.
-        let _ = fs::write(&file, begun.elapsed().as_millis().to_string());
+        let _ = fs::write(&file, start.elapsed().as_millis().to_string());
         Ok(done)
     }
 }

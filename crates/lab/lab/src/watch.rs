@@ -216,9 +216,9 @@ mod tests {
 
     fn after(readings: impl IntoIterator<Item = Reading>) -> Option<String> {
         let mut same = None;
-        for one in readings {
-            if !goes_on(&mut same, one.clone()) {
-                return still(same.as_ref().unwrap(), &one);
+        for reading in readings {
+            if !goes_on(&mut same, reading.clone()) {
+                return still(same.as_ref().unwrap(), &reading);
             }
         }
         None

@@ -20,7 +20,7 @@ const FOLDER: &str = "/tmp/build";
 const FILES: u64 = 40;
 const JOBS: u64 = 2;
 /// The most of both.
-const MOST: u64 = 10_000;
+const MAX_COUNT: u64 = 10_000;
 /// Functions in each file.
 const FUNCTIONS: u64 = 60;
 
@@ -28,10 +28,12 @@ const FUNCTIONS: u64 = 60;
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut files, mut jobs) = (FILES, JOBS);
     for argument in arguments {
-        match Some(asked::number(&argument)?).filter(|&(_, n)| (1..=MOST).contains(&n)) {
+        match Some(number_argument::number(&argument)?)
+            .filter(|&(_, n)| (1..=MAX_COUNT).contains(&n))
+        {
             Some(("files", n)) => files = n,
             Some(("jobs", n)) => jobs = n,
-            _ => return Err(asked::refused(&argument)),
+            _ => return Err(number_argument::refused(&argument)),
         }
     }
     let folder = Path::new(FOLDER);
@@ -39,9 +41,9 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     for file in 0..files {
         fs::write(folder.join(format!("{file}.c")), source(file))?;
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     compile(folder, files, jobs as usize)?;
-    let built = json!({ "files": files, "build_ns": nanoseconds(begun.elapsed()) });
+    let built = json!({ "files": files, "build_ns": nanoseconds(start.elapsed()) });
     fs::remove_dir_all(folder)?;
     println!("{built}");
     Ok(())

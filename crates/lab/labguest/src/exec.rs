@@ -171,15 +171,16 @@ impl Running {
             places[2] = Some(fds.len());
             fds.push(PollFd::new(stdin, PollFlags::OUT));
         }
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut fds, left.as_ref()) {
+        let remaining =
+            self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let remaining = remaining.and_then(|remaining| Timespec::try_from(remaining).ok());
+        match poll(&mut fds, remaining.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let happened = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         let [stdout, stderr, stdin] = places.map(|place| place.is_some_and(happened));
-        let port = PortState::of(fds.first().map_or(PollFlags::empty(), PollFd::revents));
+        let port = PortState::from_flags(fds.first().map_or(PollFlags::empty(), PollFd::revents));
         Ok(Events { port, stdout, stderr, stdin, ended: happened(1) })
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
 
 /// Makes exits as asked for by `KIND=COUNT`.
 pub(crate) fn make_asked(text: &str) -> io::Result<Truth> {
-    let (kind, count) = asked::number(text)?;
+    let (kind, count) = number_argument::number(text)?;
     make(kind, count)
 }
 

@@ -12,7 +12,7 @@ use crate::exits;
 use crate::measure::nanoseconds;
 
 /// The most of anything that is asked for.
-const MOST: u64 = 1_000_000;
+const MAX_ARGUMENT: u64 = 1_000_000;
 
 /// A tick of /proc/stat (`USER_HZ`, 100 on x86 and Arm).
 const TICK: Duration = Duration::from_millis(10);
@@ -31,12 +31,12 @@ struct Answer {
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut rounds, mut answer) = (1, Answer::default());
     for argument in arguments {
-        match Some(asked::number(&argument)?).filter(|&(_, n)| n <= MOST) {
+        match Some(number_argument::number(&argument)?).filter(|&(_, n)| n <= MAX_ARGUMENT) {
             Some(("rounds", n)) => rounds = n,
             Some(("busy-us", us)) => answer.busy = Duration::from_micros(us),
             Some(("nap-us", us)) => answer.nap = Duration::from_micros(us),
             Some(_) => answer.exits.push(argument),
-            None => return Err(asked::refused(&argument)),
+            None => return Err(number_argument::refused(&argument)),
         }
     }
     println!("{}", handoff(rounds, answer)?);
@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
 }
 
 fn handoff(rounds: u64, answer: Answer) -> io::Result<serde_json::Value> {
-    let (asked, ask) = io::pipe()?;
+    let (ask_reader, ask) = io::pipe()?;
     let (answered, answers) = io::pipe()?;
     let named = |name: &str| thread::Builder::new().name(name.to_owned());
-    let answerer = named("answerer").spawn(move || respond(&answer, asked, answers))?;
+    let answerer = named("answerer").spawn(move || respond(&answer, ask_reader, answers))?;
     let asker = named("asker").spawn(move || wait(rounds, ask, answered))?;
     let ended = |_| io::Error::other("a thread panicked");
     let (waited, stolen) = asker.join().map_err(ended)??;
@@ -68,44 +68,44 @@ fn wait(
     mut ask: PipeWriter,
     mut answered: PipeReader,
 ) -> io::Result<(Duration, Duration)> {
-    let (begun, before) = (Instant::now(), steal()?);
+    let (start, before) = (Instant::now(), steal()?);
     for _ in 0..rounds {
         ask.write_all(&[0])?;
         answered.read_exact(&mut [0])?;
     }
-    Ok((begun.elapsed(), steal()?.saturating_sub(before)))
+    Ok((start.elapsed(), steal()?.saturating_sub(before)))
 }
 
 /// The first processor's steal time since it booted, in steps of the kernel's ticks.
 fn steal() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu0 ")).unwrap_or_default();
-    let ticks: u32 = line.split_whitespace().nth(7).and_then(|one| one.parse().ok()).unwrap_or(0);
+    let ticks: u32 = line.split_whitespace().nth(7).and_then(|word| word.parse().ok()).unwrap_or(0);
     Ok(TICK.saturating_mul(ticks))
 }
 
 /// Answers until nobody asks any more; how long it was busy, napped, and made exits.
 fn respond(
     answer: &Answer,
-    mut asked: PipeReader,
+    mut ask_reader: PipeReader,
     mut answers: PipeWriter,
 ) -> io::Result<[Duration; 3]> {
     let mut took = [Duration::ZERO; 3];
     let [busy, napped, in_exits] = &mut took;
-    while asked.read(&mut [0])? > 0 {
-        let begun = Instant::now();
-        while begun.elapsed() < answer.busy {}
-        *busy += begun.elapsed();
-        let begun = Instant::now();
+    while ask_reader.read(&mut [0])? > 0 {
+        let start = Instant::now();
+        while start.elapsed() < answer.busy {}
+        *busy += start.elapsed();
+        let start = Instant::now();
         if !answer.nap.is_zero() {
             thread::sleep(answer.nap);
         }
-        *napped += begun.elapsed();
-        let begun = Instant::now();
+        *napped += start.elapsed();
+        let start = Instant::now();
         for exits in &answer.exits {
             exits::make_asked(exits)?;
         }
-        *in_exits += begun.elapsed();
+        *in_exits += start.elapsed();
         answers.write_all(&[0])?;
     }
     Ok(took)
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn the_wait_is_as_long_as_what_was_done_meanwhile() {
         let [busy, nap] = [2, 3].map(Duration::from_millis);
-        let said = handoff(4, Answer { busy, nap, exits: Vec::new() }).unwrap();
-        let ns = |name: &str| said[name].as_u64().unwrap();
-        assert!(ns("busy_ns") >= 8_000_000 && ns("napped_ns") >= 12_000_000, "{said}");
-        assert!(ns("waited_ns") >= ns("busy_ns") + ns("napped_ns") + ns("exits_ns"), "{said}");
+        let report = handoff(4, Answer { busy, nap, exits: Vec::new() }).unwrap();
+        let ns = |name: &str| report[name].as_u64().unwrap();
+        assert!(ns("busy_ns") >= 8_000_000 && ns("napped_ns") >= 12_000_000, "{report}");
+        assert!(ns("waited_ns") >= ns("busy_ns") + ns("napped_ns") + ns("exits_ns"), "{report}");
     }
 }

@@ -14,7 +14,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// Time between two bursts.
 const BURST: Duration = Duration::from_millis(10);
 /// How long a burst may last before the time is checked.
-const MOST_ROUNDS: u64 = 64;
+const MAX_ROUNDS: u64 = 64;
 
 /// What came of the load.
 pub(crate) struct Loaded {
@@ -28,9 +28,9 @@ pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> i
     let (from_there, to_here) = io::pipe()?;
     let other = other_thread(processor, from_here, to_here)?;
     prepare(processor)?;
-    let asked = lead(switches_a_second / 2, time, from_there, to_there);
+    let lead_result = lead(switches_a_second / 2, time, from_there, to_there);
     let answered = other.join().map_err(|_| io::Error::other("the other thread panicked"))?;
-    asked?;
+    lead_result?;
     Ok(Loaded { switches: own_switches()? + answered? })
 }
 
@@ -46,9 +46,9 @@ pub(crate) fn other_thread(
 
 /// Stays on one processor, ahead of all who don't ask for more.
 pub(crate) fn prepare(processor: usize) -> io::Result<()> {
-    let mut one = CpuSet::new();
-    one.set(processor);
-    sched_setaffinity(None, &one)?;
+    let mut cpus = CpuSet::new();
+    cpus.set(processor);
+    sched_setaffinity(None, &cpus)?;
     Ok(setpriority_process(None, -20)?)
 }
 
@@ -59,15 +59,15 @@ fn lead(
     mut from: PipeReader,
     mut to: PipeWriter,
 ) -> io::Result<()> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut done = 0;
-    while begun.elapsed() < time {
-        let due = rounds_due(rounds_a_second, begun.elapsed());
+    while start.elapsed() < time {
+        let due = rounds_due(rounds_a_second, start.elapsed());
         if due <= done {
             thread::sleep(BURST);
             continue;
         }
-        let burst = (due - done).min(MOST_ROUNDS);
+        let burst = (due - done).min(MAX_ROUNDS);
         pass(burst, &mut from, &mut to)?;
         done += burst;
     }

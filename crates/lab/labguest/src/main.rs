@@ -4,7 +4,6 @@
 
 use std::process::ExitCode;
 
-mod asked;
 mod compile;
 mod drain;
 mod exec;
@@ -18,6 +17,7 @@ mod load;
 mod mark;
 mod measure;
 mod modules;
+mod number_argument;
 mod ping_pong;
 mod ports;
 mod relay;

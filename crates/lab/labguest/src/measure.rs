@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use labguest::wire::Measured;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::asked::{number, refused};
+use crate::number_argument::{number, refused};
 use crate::{load, score, usage};
 
 /// What is asked for.
@@ -22,51 +22,51 @@ struct Asked {
 
 /// Runs it as `ms=TIME`, `switches=A_SECOND` and `score=1` say, and prints what it did as JSON.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
-    let mut asked = Asked::default();
+    let mut options = Asked::default();
     for argument in arguments {
         match number(&argument)? {
-            ("ms", time) => asked.time = Duration::from_millis(time),
-            ("switches", count) => asked.switches_a_second = count,
-            ("score", yes) => asked.with_score = yes == 1,
+            ("ms", time) => options.time = Duration::from_millis(time),
+            ("switches", count) => options.switches_a_second = count,
+            ("score", yes) => options.with_score = yes == 1,
             _ => return Err(refused(&argument)),
         }
     }
-    println!("{}", serde_json::to_string(&measure(&asked)?)?);
+    println!("{}", serde_json::to_string(&measure(&options)?)?);
     Ok(())
 }
 
-fn measure(asked: &Asked) -> io::Result<Measured> {
+fn measure(options: &Asked) -> io::Result<Measured> {
     let processors = processors()?;
     let last = processors.last().copied().unwrap_or(0);
     let before = usage::now()?;
     let over = AtomicBool::new(false);
     println!("{}", labguest::wire::MEASURE_BEGIN);
-    let begun = Instant::now();
+    let start = Instant::now();
     let (iterations, switches) = thread::scope(|scope| -> io::Result<(u64, u64)> {
         let load = thread::Builder::new().name(format!("{}-a", labguest::wire::LOAD_THREAD));
         let load = load.spawn_scoped(scope, || {
-            let some = asked.switches_a_second > 0;
-            some.then(|| load::run(last, asked.switches_a_second, asked.time)).transpose()
+            let some = options.switches_a_second > 0;
+            some.then(|| load::run(last, options.switches_a_second, options.time)).transpose()
         })?;
-        let (over, scored) = (&over, processors.iter().filter(|_| asked.with_score));
+        let (over, scored) = (&over, processors.iter().filter(|_| options.with_score));
         let scores: Vec<_> = scored.map(|&at| scope.spawn(move || score_on(at, over))).collect();
-        thread::sleep(asked.time.saturating_sub(begun.elapsed()));
+        thread::sleep(options.time.saturating_sub(start.elapsed()));
         over.store(true, Ordering::Relaxed);
-        let iterations = scores.into_iter().map(|one| joined(one.join()));
+        let iterations = scores.into_iter().map(|handle| joined(handle.join()));
         let iterations: u64 = iterations.sum::<io::Result<u64>>()?;
         Ok((iterations, joined(load.join())?.map_or(0, |loaded| loaded.switches)))
     })?;
-    let duration_ns = nanoseconds(begun.elapsed());
+    let duration_ns = nanoseconds(start.elapsed());
     println!("{}", labguest::wire::MEASURE_END);
-    let millis = u64::try_from(asked.time.as_millis()).unwrap_or(u64::MAX);
-    let switches_asked = asked.switches_a_second.saturating_mul(millis) / 1000;
+    let millis = u64::try_from(options.time.as_millis()).unwrap_or(u64::MAX);
+    let switches_asked = options.switches_a_second.saturating_mul(millis) / 1000;
     Ok(Measured { duration_ns, iterations, switches, switches_asked, before, after: usage::now()? })
 }
 
 fn score_on(processor: usize, over: &AtomicBool) -> io::Result<u64> {
-    let mut one = CpuSet::new();
-    one.set(processor);
-    sched_setaffinity(None, &one)?;
+    let mut cpus = CpuSet::new();
+    cpus.set(processor);
+    sched_setaffinity(None, &cpus)?;
     Ok(score::run(over))
 }
 

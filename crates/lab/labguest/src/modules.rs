@@ -50,8 +50,8 @@ fn load_one(path: &str) -> io::Result<()> {
 fn parameters(path: &str, line: &str) -> CString {
     let file = path.rsplit('/').next().unwrap_or_default();
     let module = file.trim_end_matches(".ko").replace('-', "_");
-    let own = |word: &str| Some(word.strip_prefix(&module)?.strip_prefix('.')?.to_owned());
-    let words: Vec<String> = line.split_whitespace().filter_map(own).collect();
+    let parameter = |word: &str| Some(word.strip_prefix(&module)?.strip_prefix('.')?.to_owned());
+    let words: Vec<String> = line.split_whitespace().filter_map(parameter).collect();
     CString::new(words.join(" ")).unwrap_or_default()
 }
 

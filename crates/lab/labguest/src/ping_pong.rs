@@ -33,10 +33,10 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()>
     let seconds = arguments.next().and_then(|word| word.parse().ok()).ok_or_else(usage)?;
     let before: Vec<Before> = arguments.map(Before::read).collect::<io::Result<_>>()?;
     let before_each = || before.iter().try_for_each(Before::happen);
-    let begun = Instant::now();
+    let start = Instant::now();
     let to = SocketAddr::new(address, PORT);
     let round_trips = send(to, Duration::from_secs(seconds), before_each)?;
-    println!("{}", json!({ "round_trips": round_trips, "took_ns": nanoseconds(begun.elapsed()) }));
+    println!("{}", json!({ "round_trips": round_trips, "took_ns": nanoseconds(start.elapsed()) }));
     Ok(())
 }
 
@@ -50,7 +50,7 @@ enum Before {
 
 impl Before {
     fn read(text: String) -> io::Result<Self> {
-        Ok(match asked::number(&text)? {
+        Ok(match number_argument::number(&text)? {
             ("busy-us", us) => Self::Busy(Duration::from_micros(us)),
             _ => Self::Exits(text),
         })
@@ -58,10 +58,10 @@ impl Before {
 
     fn happen(&self) -> io::Result<()> {
         match self {
-            Self::Exits(asked) => exits::make_asked(asked).map(drop),
+            Self::Exits(request) => exits::make_asked(request).map(drop),
             Self::Busy(time) => {
-                let begun = Instant::now();
-                while begun.elapsed() < *time {}
+                let start = Instant::now();
+                while start.elapsed() < *time {}
                 Ok(())
             }
         }
@@ -93,8 +93,8 @@ fn send(
 ) -> io::Result<u64> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     prepare(&stream)?;
-    let (begun, mut round_trips, mut byte) = (Instant::now(), 0, [0]);
-    while begun.elapsed() < time {
+    let (start, mut round_trips, mut byte) = (Instant::now(), 0, [0]);
+    while start.elapsed() < time {
         before_each()?;
         stream.write_all(&byte)?;
         stream.read_exact(&mut byte)?;

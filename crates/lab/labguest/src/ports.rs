@@ -50,7 +50,7 @@ pub(crate) enum PortState {
 
 impl PortState {
     /// The state that a poll returned.
-    pub(crate) fn of(flags: PollFlags) -> Self {
+    pub(crate) fn from_flags(flags: PollFlags) -> Self {
         if flags.contains(PollFlags::HUP) {
             Self::Left
         } else if flags.contains(PollFlags::IN) {
@@ -91,7 +91,7 @@ impl Port {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fd, at_once.then_some(&now))?;
         let [fd] = fd;
-        Ok(PortState::of(fd.revents()))
+        Ok(PortState::from_flags(fd.revents()))
     }
 
     /// Repeats what would wait, until it is done or nobody is there for it.

@@ -46,7 +46,7 @@ fn wait(port: &Port, socket: &UnixStream) -> Result<(PortState, bool), Failure> 
         Err(error) => return Err(Failure::channel(error.into())),
     }
     let [port, socket] = both.map(|fd| fd.revents());
-    Ok((PortState::of(port), !socket.is_empty()))
+    Ok((PortState::from_flags(port), !socket.is_empty()))
 }
 
 /// Sends on what the socket has to say; false when it is closed.

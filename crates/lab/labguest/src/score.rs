@@ -68,7 +68,7 @@ fn pass(state: &mut State) {
     for step in 0..RECORDS {
         let Some(record) = state.records.get(at).copied() else { return };
         let changed = match record.kind {
-            Kind::Whole => whole(record, step, &mut state.numbers),
+            Kind::Whole => whole_number(record, step, &mut state.numbers),
             Kind::Letter => letter(record),
             Kind::Text => text(record, step),
         };
@@ -81,7 +81,7 @@ fn pass(state: &mut State) {
 }
 
 #[inline(never)]
-fn whole(mut record: Record, step: usize, numbers: &mut [i64; NUMBERS]) -> Record {
+fn whole_number(mut record: Record, step: usize, numbers: &mut [i64; NUMBERS]) -> Record {
     let place = step.wrapping_mul(7) % NUMBERS;
     let before = numbers.get(place).copied().unwrap_or(0);
     let divisor = (before & 15) + 3;

@@ -19,10 +19,10 @@ const WARM_UP: u64 = 10;
 /// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints what it did as JSON.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let argument = arguments.next().unwrap_or_default();
-    let looped = match asked::number(&argument)? {
+    let looped = match number_argument::number(&argument)? {
         ("syscalls", count) => syscalls(count)?,
         ("switches", rounds) => switches(rounds)?,
-        _ => return Err(asked::refused(&argument)),
+        _ => return Err(number_argument::refused(&argument)),
     };
     println!("{}", serde_json::to_string(&looped)?);
     Ok(())
@@ -38,9 +38,9 @@ fn syscalls(count: u64) -> io::Result<Looped> {
     };
     let warm_up = count / WARM_UP;
     call(warm_up);
-    let begun = Instant::now();
+    let start = Instant::now();
     call(count);
-    let duration_ns = nanoseconds(begun.elapsed());
+    let duration_ns = nanoseconds(start.elapsed());
     // Each is entered and left.
     Ok(Looped {
         duration_ns,
@@ -60,9 +60,9 @@ fn switches(rounds: u64) -> io::Result<Looped> {
         prepare(0)?;
         pass(rounds / WARM_UP, &mut from_there, &mut to_there)?;
         let before = all_switches()?;
-        let begun = Instant::now();
+        let start = Instant::now();
         pass(rounds, &mut from_there, &mut to_there)?;
-        let duration_ns = nanoseconds(begun.elapsed());
+        let duration_ns = nanoseconds(start.elapsed());
         let after = all_switches()?;
         drop(to_there);
         other.join().map_err(|_| io::Error::other("the other thread panicked"))??;

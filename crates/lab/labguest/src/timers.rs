@@ -17,9 +17,9 @@ const PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
 pub(crate) fn rearm() -> io::Result<()> {
     let all = sched_getaffinity(None)?;
     for processor in (0..CpuSet::MAX_CPU).filter(|&processor| all.is_set(processor)) {
-        let mut one = CpuSet::new();
-        one.set(processor);
-        sched_setaffinity(None, &one)?;
+        let mut cpus = CpuSet::new();
+        cpus.set(processor);
+        sched_setaffinity(None, &cpus)?;
         clock_nanosleep_absolute(ClockId::Monotonic, &PAST)?;
     }
     Ok(())

@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn this_very_thread_is_among_the_threads() {
         let tid = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
-        let is_it = |thread: &ThreadUsage| thread.tid == tid && thread.cpu_ns > 0;
+        let is_this_thread = |thread: &ThreadUsage| thread.tid == tid && thread.cpu_ns > 0;
         // The kernel adds a thread's time up when it switches or its clock ticks: not at once.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !now().unwrap().threads.iter().any(is_it) {
+        while !now().unwrap().threads.iter().any(is_this_thread) {
             assert!(std::time::Instant::now() < deadline, "thread {tid} used no time");
         }
     }

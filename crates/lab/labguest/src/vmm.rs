@@ -31,7 +31,7 @@ const NAP: Duration = Duration::from_millis(2);
 const HOLD: Duration = Duration::from_millis(3);
 
 /// How long the guest may take between two exits.
-const MOST: Duration = Duration::from_secs(20);
+const MAX_RUN: Duration = Duration::from_secs(20);
 
 /// What a thread holds while the vCPU wants it.
 #[derive(Debug, Default)]
@@ -44,10 +44,10 @@ struct Held {
 pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
     let rounds: u16 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(50);
     let held = Arc::new(Held::default());
-    let (asks, asked) = channel::<()>();
+    let (asks, requests) = channel::<()>();
     let of_holder = Arc::clone(&held);
     let holder = Builder::new().name("holder".to_owned()).spawn(move || {
-        for () in asked {
+        for () in requests {
             let mut lock = of_holder.lock.lock();
             of_holder.is_taken.store(true, Ordering::Release);
             sleep(HOLD);
@@ -67,7 +67,7 @@ fn vcpu(rounds: u16, held: &Held, asks: &Sender<()>) -> io::Result<Value> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
     let mut took = [Duration::ZERO; 4];
     loop {
-        let exit = vm.run(MOST).map_err(io::Error::other)?;
+        let exit = vm.run(MAX_RUN).map_err(io::Error::other)?;
         let Some(port) = device_of(exit) else {
             return Err(io::Error::other(format!("the guest stopped: {exit:?}")));
         };
@@ -105,13 +105,13 @@ fn device(port: u8, held: &Held, asks: &Sender<()>, bell: &OwnedFd) -> io::Resul
             std::thread::yield_now();
         }
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     match port {
-        SPINS => while begun.elapsed() < SPIN {},
+        SPINS => while start.elapsed() < SPIN {},
         SLEEPS => sleep(NAP),
         LOCKS => drop(held.lock.lock()),
         RINGS => drop(rustix::io::write(bell, &1_u64.to_ne_bytes())?),
         _ => {}
     }
-    Ok(begun.elapsed())
+    Ok(start.elapsed())
 }

@@ -17,20 +17,22 @@ const WORKERS: usize = 4;
 /// How long it runs where nothing is asked for.
 const SECONDS: u64 = 2;
 /// The most of both.
-const MOST: u64 = 600;
+const MAX_COUNT: u64 = 600;
 /// What a worker does once it runs: rounds of an empty loop.
 const WORK: u64 = 2_000;
 /// Wake-ups that are kept; later ones are left out, so that memory has a bound.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Runs with `workers=N seconds=N`, and prints percentiles of the time from a wake-up to the first instruction as JSON.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut workers, mut seconds) = (WORKERS, SECONDS);
     for argument in arguments {
-        match Some(asked::number(&argument)?).filter(|&(_, n)| (1..=MOST).contains(&n)) {
+        match Some(number_argument::number(&argument)?)
+            .filter(|&(_, n)| (1..=MAX_COUNT).contains(&n))
+        {
             Some(("workers", n)) => workers = n as usize,
             Some(("seconds", n)) => seconds = n,
-            _ => return Err(asked::refused(&argument)),
+            _ => return Err(number_argument::refused(&argument)),
         }
     }
     let mut waits_ns = wakeups(workers, Duration::from_secs(seconds))?;
@@ -51,7 +53,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
 
 /// Waits of all wake-ups.
 fn wakeups(workers: usize, time: Duration) -> io::Result<Vec<u64>> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let (answers, mut answered) = {
         let (from, to) = io::pipe()?;
         (to, from)
@@ -65,36 +67,40 @@ fn wakeups(workers: usize, time: Duration) -> io::Result<Vec<u64>> {
         threads.push(
             thread::Builder::new()
                 .name("wakeups-w".into())
-                .spawn(move || worker(begun, from, answers))?,
+                .spawn(move || worker(start, from, answers))?,
         );
     }
     drop(answers);
-    while begun.elapsed() < time {
+    while start.elapsed() < time {
         for ask in &mut asks {
-            ask.write_all(&nanoseconds(begun.elapsed()).to_ne_bytes())?;
+            ask.write_all(&nanoseconds(start.elapsed()).to_ne_bytes())?;
         }
         answered.read_exact(&mut vec![0; workers])?;
     }
     drop(asks);
     let mut waits_ns = Vec::new();
     for thread in threads {
-        let own = thread.join().map_err(|_| io::Error::other("a worker panicked"))?;
-        waits_ns.extend(own?);
+        let thread_waits = thread.join().map_err(|_| io::Error::other("a worker panicked"))?;
+        waits_ns.extend(thread_waits?);
     }
     Ok(waits_ns)
 }
 
 /// Waits of this worker's wake-ups, until nobody asks any more.
-fn worker(begun: Instant, mut asked: PipeReader, mut answer: PipeWriter) -> io::Result<Vec<u64>> {
+fn worker(
+    start: Instant,
+    mut ask_reader: PipeReader,
+    mut answer: PipeWriter,
+) -> io::Result<Vec<u64>> {
     let mut waits_ns = Vec::new();
     let mut sent_ns = [0; 8];
     loop {
-        match asked.read_exact(&mut sent_ns) {
+        match ask_reader.read_exact(&mut sent_ns) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(waits_ns),
             read => read?,
         }
-        let waited_ns = nanoseconds(begun.elapsed()).saturating_sub(u64::from_ne_bytes(sent_ns));
-        if waits_ns.len() < MOST_KEPT {
+        let waited_ns = nanoseconds(start.elapsed()).saturating_sub(u64::from_ne_bytes(sent_ns));
+        if waits_ns.len() < MAX_KEPT {
             waits_ns.push(waited_ns);
         }
         (0..WORK).for_each(|round| {

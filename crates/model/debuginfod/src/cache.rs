@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// How long a file that no server had is not asked for again, where nobody has set that.
-const USUAL_MISS: Duration = Duration::from_secs(600);
+const DEFAULT_MISS: Duration = Duration::from_secs(600);
 
 /// What is known of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Cache {
         let read = File::open(self.folder.join("cache_miss_s"))
             .and_then(|file| file.take(32).read_to_string(&mut text));
         let seconds = read.ok().and_then(|_| text.trim().parse().ok());
-        seconds.map_or(USUAL_MISS, Duration::from_secs)
+        seconds.map_or(DEFAULT_MISS, Duration::from_secs)
     }
 
     /// A file that is to become one of the cache's: until it is kept it has another name, and is removed when

@@ -16,7 +16,7 @@ use crate::download::{self, Bounds, Failure, download};
 use crate::settings::Settings;
 
 /// Files that servers are asked for: what guests ran is in recordings as they say it.
-const MOST_ASKED: usize = 1024;
+const MAX_ASKED: usize = 1024;
 
 /// What servers call them.
 const DEBUG_FILE: &str = "debuginfo";
@@ -42,7 +42,7 @@ pub trait Watch: Send {
     /// It is here, or nothing more comes of it.
     fn over(&mut self);
     /// Something went wrong, as a line for people; it may have text of a server's.
-    fn said(&mut self, line: &str);
+    fn warn(&mut self, line: &str);
 }
 
 /// A server.
@@ -62,9 +62,9 @@ pub struct Debuginfod {
     watch: Box<dyn Watch>,
     /// What was asked for and isn't to be had, in this run.
     missed: HashSet<(BuildId, &'static str)>,
-    asked: usize,
+    request_count: usize,
     /// When the first was asked.
-    begun: Option<Instant>,
+    start: Option<Instant>,
     is_over: bool,
 }
 
@@ -99,8 +99,8 @@ impl Debuginfod {
             agent: None,
             watch,
             missed: HashSet::new(),
-            asked: 0,
-            begun: None,
+            request_count: 0,
+            start: None,
             is_over: false,
         }
     }
@@ -115,7 +115,7 @@ impl Debuginfod {
             Cached::Missed => None,
             Cached::Unknown => self.ask_all(name, build_id, kind),
         };
-        if found.is_none() && self.missed.len() < MOST_ASKED {
+        if found.is_none() && self.missed.len() < MAX_ASKED {
             self.missed.insert((*build_id, kind));
         }
         found
@@ -125,11 +125,11 @@ impl Debuginfod {
         if self.is_over {
             return None;
         }
-        if self.asked >= MOST_ASKED {
-            self.end(&format!("{MOST_ASKED} files were asked for, which is as many as may be"));
+        if self.request_count >= MAX_ASKED {
+            self.end(&format!("{MAX_ASKED} files were asked for, which is as many as may be"));
             return None;
         }
-        self.asked = self.asked.saturating_add(1);
+        self.request_count = self.request_count.saturating_add(1);
         let mut is_nowhere = true;
         for at in 0..self.servers.len() {
             let Some(server) = self.servers.get(at) else { break };
@@ -180,15 +180,15 @@ impl Debuginfod {
         self.watch.over();
         got?;
         file.flush().map_err(here)?;
-        is_it(&file, build_id)?;
+        check_build_id(&file, build_id)?;
         self.cache.keep(file, &hex, kind).map_err(here)
     }
 
     fn bounds(&mut self) -> Bounds {
         let Settings { timeout, most_file_time, most_time, most_file_bytes, .. } = self.settings;
-        let begun = *self.begun.get_or_insert_with(Instant::now);
-        let left = most_time.saturating_sub(begun.elapsed());
-        Bounds { timeout, time: most_file_time.min(left), bytes: most_file_bytes }
+        let start = *self.start.get_or_insert_with(Instant::now);
+        let remaining = most_time.saturating_sub(start.elapsed());
+        Bounds { timeout, time: most_file_time.min(remaining), bytes: most_file_bytes }
     }
 
     /// Says why a server gave nothing, and asks it no more where it is of no use.
@@ -197,8 +197,8 @@ impl Debuginfod {
         let line = match failure {
             Failure::NotThere => return,
             Failure::TooLarge => {
-                let most = self.settings.most_file_bytes;
-                format!("{server}: the debug file of {name} has more than {most} bytes")
+                let max = self.settings.most_file_bytes;
+                format!("{server}: the debug file of {name} has more than {max} bytes")
             }
             // A server that had what was left of the time to answer in is not at fault.
             Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
@@ -219,8 +219,8 @@ impl Debuginfod {
                 format!("{server} is not asked any more: {why}")
             }
         };
-        self.watch.said(&line);
-        if self.servers.iter().all(|one| one.is_dropped) {
+        self.watch.warn(&line);
+        if self.servers.iter().all(|server| server.is_dropped) {
             self.is_over = true;
         }
     }
@@ -228,12 +228,12 @@ impl Debuginfod {
     /// Nobody is asked any more; what is in the cache is used.
     fn end(&mut self, why: &str) {
         self.is_over = true;
-        self.watch.said(&format!("nothing more is downloaded: {why}"));
+        self.watch.warn(&format!("nothing more is downloaded: {why}"));
     }
 }
 
 /// Whether it is what was asked for.
-fn is_it(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failure> {
+fn check_build_id(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failure> {
     let map = FileMap::open(file.path());
     let found = map.ok().and_then(|map| ElfFunctions::build_id_of(&map));
     match found {

@@ -11,9 +11,9 @@ use ureq::{Agent, Body};
 /// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
 const STEP_BYTES: u64 = 100 << 10;
 /// How long a connection may take to come about.
-const MOST_CONNECT_TIME: Duration = Duration::from_secs(15);
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(15);
 /// Addresses that a server sends us on to, one after the other.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Bytes that are read at once.
 const PART_BYTES: usize = 64 << 10;
 
@@ -45,7 +45,10 @@ pub(crate) enum Failure {
 /// A client for all downloads: by HTTP and HTTPS, with the certificates that this system trusts.
 pub(crate) fn agent() -> Agent {
     let found = rustls_native_certs::load_native_certs();
-    let roots = found.certs.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned());
+    let roots = found
+        .certs
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate.as_ref()).to_owned());
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::from(roots))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -69,9 +72,9 @@ pub(crate) fn download(
     to: &mut impl Write,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(), Failure> {
-    let begun = Instant::now();
-    let failed = |error: ureq::Error| failure(&error, begun, bounds);
-    let response = answer(agent, url, bounds, begun).map_err(failed)??;
+    let start = Instant::now();
+    let failed = |error: ureq::Error| failure(&error, start, bounds);
+    let response = answer(agent, url, bounds, start).map_err(failed)??;
     match response.status().as_u16() {
         200 => {}
         404 => return Err(Failure::NotThere),
@@ -84,20 +87,20 @@ pub(crate) fn download(
     if total.is_some_and(|total| total > bounds.bytes) {
         return Err(Failure::TooLarge);
     }
-    let mut pace = Pace { since: begun, bytes: 0, timeout: bounds.timeout };
+    let mut pace = Pace { since: start, bytes: 0, timeout: bounds.timeout };
     let (mut body, mut part, mut received) = (body.into_reader(), vec![0; PART_BYTES], 0_u64);
     loop {
         let len = match body.read(&mut part) {
             Ok(0) => return Ok(()),
             Ok(len) => len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(failure(&error.into(), begun, bounds)),
+            Err(error) => return Err(failure(&error.into(), start, bounds)),
         };
         received = received.saturating_add(len as u64);
         if received > bounds.bytes {
             return Err(Failure::TooLarge);
         }
-        if begun.elapsed() >= bounds.time {
+        if start.elapsed() >= bounds.time {
             return Err(Failure::TooLong);
         }
         pace.check(received)?;
@@ -112,15 +115,15 @@ fn answer(
     agent: &Agent,
     url: &str,
     bounds: &Bounds,
-    begun: Instant,
+    start: Instant,
 ) -> Result<Result<Response<Body>, Failure>, ureq::Error> {
     let mut url = url.to_owned();
-    for _ in 0..=MOST_REDIRECTS {
-        let connect = bounds.timeout.min(MOST_CONNECT_TIME);
+    for _ in 0..=MAX_REDIRECTS {
+        let connect = bounds.timeout.min(MAX_CONNECT_TIME);
         let request = agent
             .get(&url)
             .config()
-            .timeout_global(Some(bounds.time.saturating_sub(begun.elapsed())))
+            .timeout_global(Some(bounds.time.saturating_sub(start.elapsed())))
             .timeout_resolve(Some(connect))
             .timeout_connect(Some(connect))
             .timeout_recv_response(Some(bounds.timeout))
@@ -140,7 +143,7 @@ fn answer(
             }
         }
     }
-    let text = format!("it sends on to more than {MOST_REDIRECTS} addresses");
+    let text = format!("it sends on to more than {MAX_REDIRECTS} addresses");
     Ok(Err(Failure::Server(text)))
 }
 
@@ -172,13 +175,13 @@ fn origin(url: &str) -> Option<(String, String)> {
     Some((scheme, port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))))
 }
 
-fn failure(error: &ureq::Error, begun: Instant, bounds: &Bounds) -> Failure {
+fn failure(error: &ureq::Error, start: Instant, bounds: &Bounds) -> Failure {
     let timed_out = match error {
         ureq::Error::Timeout(_) => true,
         ureq::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
         _ => false,
     };
-    if timed_out && begun.elapsed() >= bounds.time {
+    if timed_out && start.elapsed() >= bounds.time {
         return Failure::TooLong;
     }
     Failure::Server(error.to_string())
@@ -212,11 +215,11 @@ mod tests {
     #[test]
     fn servers_send_on_to_addresses_of_their_own_alone() {
         let from = "http://user:secret@a.example:8002/x";
-        let own = [
+        let same_server = [
             ("/y?z", "http://user:secret@a.example:8002/y?z"),
             ("http://A.example:8002/y", "http://A.example:8002/y"),
         ];
-        for (to, expected) in own {
+        for (to, expected) in same_server {
             assert_eq!(of_same_server(from, to).as_deref(), Some(expected), "{to}");
         }
         let others = [

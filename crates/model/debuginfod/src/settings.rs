@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Servers that are asked.
-const MOST_SERVERS: usize = 16;
+const MAX_SERVERS: usize = 16;
 /// Bytes of a file; QEMU's debug file has 100 MB, a browser's a few GB.
-const MOST_FILE_BYTES: u64 = 4 << 30;
+const MAX_FILE_BYTES: u64 = 4 << 30;
 /// How long all downloads of a command may take together.
-const MOST_TIME: Duration = Duration::from_secs(4 * 60);
+const MAX_TIME: Duration = Duration::from_secs(4 * 60);
 /// How long a server may take for 100 KiB, where the environment doesn't say.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is asked of whom, and where it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +41,12 @@ impl Settings {
     /// # Errors
     /// When it names some, and no folder for what they send.
     pub fn of_environment() -> Result<Option<Self>, NoCache> {
-        Self::of(|name| std::env::var_os(name))
+        Self::from_variables(|name| std::env::var_os(name))
     }
 
-    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, NoCache> {
+    fn from_variables(
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<Self>, NoCache> {
         let text = |name| variable(name)?.into_string().ok();
         let number = |name| text(name)?.trim().parse::<i64>().ok();
         let servers = servers(&text("DEBUGINFOD_URLS").unwrap_or_default());
@@ -52,21 +54,22 @@ impl Settings {
             return Ok(None);
         }
         // Zero is no bound there; ours stay.
-        let positive =
-            |name| number(name).and_then(|it| u64::try_from(it).ok()).filter(|it| *it > 0);
-        let timeout = match number("DEBUGINFOD_TIMEOUT") {
-            None => USUAL_TIMEOUT,
-            Some(_) => positive("DEBUGINFOD_TIMEOUT").map_or(MOST_TIME, Duration::from_secs),
+        let positive = |name| {
+            number(name).and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0)
         };
-        let most_file_time = positive("DEBUGINFOD_MAXTIME").map_or(MOST_TIME, Duration::from_secs);
-        let most_file_bytes = positive("DEBUGINFOD_MAXSIZE").unwrap_or(MOST_FILE_BYTES);
+        let timeout = match number("DEBUGINFOD_TIMEOUT") {
+            None => DEFAULT_TIMEOUT,
+            Some(_) => positive("DEBUGINFOD_TIMEOUT").map_or(MAX_TIME, Duration::from_secs),
+        };
+        let most_file_time = positive("DEBUGINFOD_MAXTIME").map_or(MAX_TIME, Duration::from_secs);
+        let most_file_bytes = positive("DEBUGINFOD_MAXSIZE").unwrap_or(MAX_FILE_BYTES);
         Ok(Some(Self {
             servers,
             cache: cache(|name| variable(name).filter(|value| !value.is_empty())).ok_or(NoCache)?,
-            timeout: timeout.min(MOST_TIME),
-            most_file_time: most_file_time.min(MOST_TIME),
-            most_time: MOST_TIME,
-            most_file_bytes: most_file_bytes.min(MOST_FILE_BYTES),
+            timeout: timeout.min(MAX_TIME),
+            most_file_time: most_file_time.min(MAX_TIME),
+            most_time: MAX_TIME,
+            most_file_bytes: most_file_bytes.min(MAX_FILE_BYTES),
         }))
     }
 }
@@ -77,7 +80,7 @@ fn servers(urls: &str) -> Vec<String> {
     let mut servers: Vec<String> = Vec::new();
     for url in urls.split_ascii_whitespace().filter(is_server) {
         let url = url.trim_end_matches('/').to_owned();
-        if servers.len() < MOST_SERVERS && !servers.contains(&url) {
+        if servers.len() < MAX_SERVERS && !servers.contains(&url) {
             servers.push(url);
         }
     }
@@ -96,35 +99,40 @@ fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> Result<Option<Settings>, NoCache> {
+    fn settings_of(variables: &[(&str, &str)]) -> Result<Option<Settings>, NoCache> {
         let value = |name: &str| {
-            let found = variables.iter().find(|(one, _)| *one == name);
+            let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        Settings::of(value)
+        Settings::from_variables(value)
     }
 
     #[test]
     fn without_servers_nothing_is_set() {
         for urls in ["", "  ", "ima:enforcing", "file:///srv ftp://a"] {
-            assert_eq!(of(&[("DEBUGINFOD_URLS", urls), ("HOME", "/h")]), Ok(None), "{urls:?}");
+            assert_eq!(
+                settings_of(&[("DEBUGINFOD_URLS", urls), ("HOME", "/h")]),
+                Ok(None),
+                "{urls:?}"
+            );
         }
-        assert_eq!(of(&[("HOME", "/h")]), Ok(None));
+        assert_eq!(settings_of(&[("HOME", "/h")]), Ok(None));
     }
 
     #[test]
     fn servers_are_asked_in_their_order_and_once() {
         let urls = "http://a:8002/ ima:ignore https://b/x//  http://a:8002";
-        let found = of(&[("DEBUGINFOD_URLS", urls), ("HOME", "/h")]).unwrap().unwrap();
+        let found = settings_of(&[("DEBUGINFOD_URLS", urls), ("HOME", "/h")]).unwrap().unwrap();
         assert_eq!(found.servers, ["http://a:8002", "https://b/x"]);
-        assert_eq!((found.timeout, found.most_file_bytes), (USUAL_TIMEOUT, MOST_FILE_BYTES));
+        assert_eq!((found.timeout, found.most_file_bytes), (DEFAULT_TIMEOUT, MAX_FILE_BYTES));
     }
 
     #[test]
     fn the_cache_is_where_elfutils_has_it() {
         let urls = ("DEBUGINFOD_URLS", "http://a");
         let folder = |more: &[(&str, &str)]| {
-            of(&[&[urls], more].concat()).map(|found| found.unwrap().cache.display().to_string())
+            settings_of(&[&[urls], more].concat())
+                .map(|found| found.unwrap().cache.display().to_string())
         };
         let (home, xdg) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"));
         assert_eq!(folder(&[home]).unwrap(), "/h/.cache/debuginfod_client");
@@ -138,15 +146,15 @@ mod tests {
     fn bounds_are_the_environments_within_our_own() {
         let with = |name, value| {
             let variables = [("DEBUGINFOD_URLS", "http://a"), ("HOME", "/h"), (name, value)];
-            of(&variables).unwrap().unwrap()
+            settings_of(&variables).unwrap().unwrap()
         };
         assert_eq!(with("DEBUGINFOD_TIMEOUT", "3").timeout, Duration::from_secs(3));
-        assert_eq!(with("DEBUGINFOD_TIMEOUT", "0").timeout, MOST_TIME);
-        assert_eq!(with("DEBUGINFOD_TIMEOUT", "-1").timeout, MOST_TIME);
-        assert_eq!(with("DEBUGINFOD_TIMEOUT", "often").timeout, USUAL_TIMEOUT);
+        assert_eq!(with("DEBUGINFOD_TIMEOUT", "0").timeout, MAX_TIME);
+        assert_eq!(with("DEBUGINFOD_TIMEOUT", "-1").timeout, MAX_TIME);
+        assert_eq!(with("DEBUGINFOD_TIMEOUT", "often").timeout, DEFAULT_TIMEOUT);
         assert_eq!(with("DEBUGINFOD_MAXTIME", "7").most_file_time, Duration::from_secs(7));
-        assert_eq!(with("DEBUGINFOD_MAXTIME", "9999999").most_file_time, MOST_TIME);
+        assert_eq!(with("DEBUGINFOD_MAXTIME", "9999999").most_file_time, MAX_TIME);
         assert_eq!(with("DEBUGINFOD_MAXSIZE", "1000").most_file_bytes, 1000);
-        assert_eq!(with("DEBUGINFOD_MAXSIZE", "0").most_file_bytes, MOST_FILE_BYTES);
+        assert_eq!(with("DEBUGINFOD_MAXSIZE", "0").most_file_bytes, MAX_FILE_BYTES);
     }
 }

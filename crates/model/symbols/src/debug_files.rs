@@ -76,17 +76,20 @@ impl DebugFiles {
     pub(crate) fn find(&mut self, file: &MappedFile, is_here: bool) -> Found {
         let Some(build_id) = &file.build_id else { return Found::default() };
         let path = Path::new(OsStr::from_bytes(&file.path));
-        let own =
+        let original =
             (is_here && path.is_absolute()).then(|| ElfOnDisk::open(path, build_id)).flatten();
-        if own.as_ref().is_some_and(|own| own.functions.is_whole && !own.functions.is_empty()) {
-            return Found { own, debug: None };
+        if original
+            .as_ref()
+            .is_some_and(|original| original.functions.is_whole && !original.functions.is_empty())
+        {
+            return Found { original, debug: None };
         }
         let debug = self.in_folders(build_id).or_else(|| {
-            let wanted = if own.is_some() { Wanted::DebugFile } else { Wanted::Either };
+            let wanted = if original.is_some() { Wanted::DebugFile } else { Wanted::Either };
             let path = self.fetch.as_mut()?.fetch(&file.name(), build_id, wanted)?;
             ElfOnDisk::open(&path, build_id)
         });
-        Found { own, debug }
+        Found { original, debug }
     }
 
     fn in_folders(&self, build_id: &BuildId) -> Option<ElfOnDisk> {
@@ -101,7 +104,7 @@ impl DebugFiles {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The file itself.
-    pub(crate) own: Option<ElfOnDisk>,
+    pub(crate) original: Option<ElfOnDisk>,
     /// Its debug file.
     pub(crate) debug: Option<ElfOnDisk>,
 }
@@ -109,14 +112,14 @@ pub(crate) struct Found {
 impl Found {
     /// What has the functions, and the address that an offset of the file has in it.
     pub(crate) fn functions(&self) -> Option<&ElfOnDisk> {
-        let has_some = |one: &&ElfOnDisk| !one.functions.is_empty();
-        self.debug.as_ref().filter(has_some).or_else(|| self.own.as_ref().filter(has_some))
+        let has_some = |file: &&ElfOnDisk| !file.functions.is_empty();
+        self.debug.as_ref().filter(has_some).or_else(|| self.original.as_ref().filter(has_some))
     }
 
     /// The file's own address of an offset in it.
     pub(crate) fn address_of(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
-        match (&self.own, &self.debug) {
-            (Some(own), _) => own.functions.address_of(offset),
+        match (&self.original, &self.debug) {
+            (Some(original), _) => original.functions.address_of(offset),
             (None, Some(debug)) => debug.functions.address_of_mapped(offset, mapped),
             (None, None) => None,
         }

@@ -7,16 +7,16 @@ use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// Bytes of a name that is looked into, and of one that comes of it: of templates it can be far longer than
 /// what it is made of.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// How deep names are nested: what takes them apart calls itself.
-const MOST_DEPTH: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// The name of a function in Rust or C++ as its source has it, without hash, parameters and return type; any
 /// other as it is.
 #[must_use]
 pub fn demangle(name: &str) -> Cow<'_, str> {
-    if name.len() > MOST_BYTES {
+    if name.len() > MAX_BYTES {
         return Cow::Borrowed(name);
     }
     let found = rust(name).or_else(|| cpp(name));
@@ -34,9 +34,9 @@ fn cpp(name: &str) -> Option<String> {
     if !name.starts_with("_Z") {
         return None;
     }
-    let options = ParseOptions::default().recursion_limit(MOST_DEPTH);
+    let options = ParseOptions::default().recursion_limit(MAX_DEPTH);
     let symbol = Symbol::new_with_options(name, &options).ok()?;
-    let options = DemangleOptions::new().recursion_limit(MOST_DEPTH).no_params().no_return_type();
+    let options = DemangleOptions::new().recursion_limit(MAX_DEPTH).no_params().no_return_type();
     let mut text = Bounded::default();
     symbol.structured_demangle(&mut text, &options).ok()?;
     Some(text.text)
@@ -50,7 +50,7 @@ struct Bounded {
 
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        if self.text.len().saturating_add(part.len()) > MOST_BYTES {
+        if self.text.len().saturating_add(part.len()) > MAX_BYTES {
             return Err(fmt::Error);
         }
         self.text.push_str(part);
@@ -89,8 +89,8 @@ mod tests {
             name += &format!("1BIS{back}_S{back}_E");
         }
         name += "EvT_";
-        assert!(demangle(&name).len() <= MOST_BYTES);
+        assert!(demangle(&name).len() <= MAX_BYTES);
         let deep = format!("_Z1f{}i", "P".repeat(4000));
-        assert!(demangle(&deep).len() <= MOST_BYTES);
+        assert!(demangle(&deep).len() <= MAX_BYTES);
     }
 }

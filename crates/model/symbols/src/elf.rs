@@ -11,16 +11,16 @@ use object::{FileKind, Object};
 use perfdata::BuildId;
 
 /// Functions of a file: the largest browsers have a million.
-const MOST_FUNCTIONS: usize = 1 << 21;
+const MAX_FUNCTIONS: usize = 1 << 21;
 
 /// Parts of a file that are mapped.
-const MOST_SEGMENTS: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 
 /// Functions before an address that are looked at: those in front of it may be inside a larger one.
-const MOST_CANDIDATES: usize = 16;
+const MAX_CANDIDATES: usize = 16;
 
 /// Bytes of a name.
-const MOST_NAME_BYTES: usize = 1 << 14;
+const MAX_NAME_BYTES: usize = 1 << 14;
 
 /// Why a file has no functions to give.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,13 +84,13 @@ impl ElfFunctions {
     /// When it is no ELF file, or its tables are not where it says.
     pub fn parse(file: &[u8]) -> Result<Self, ElfError> {
         match FileKind::parse(file) {
-            Ok(FileKind::Elf64) => Self::of::<FileHeader64<object::Endianness>>(file),
-            Ok(FileKind::Elf32) => Self::of::<FileHeader32<object::Endianness>>(file),
+            Ok(FileKind::Elf64) => Self::parse_as::<FileHeader64<object::Endianness>>(file),
+            Ok(FileKind::Elf32) => Self::parse_as::<FileHeader32<object::Endianness>>(file),
             _ => Err(ElfError::NotElf),
         }
     }
 
-    fn of<H: FileHeader<Endian = object::Endianness>>(file: &[u8]) -> Result<Self, ElfError> {
+    fn parse_as<H: FileHeader<Endian = object::Endianness>>(file: &[u8]) -> Result<Self, ElfError> {
         let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
         let elf = ElfFile::<H>::parse(file).map_err(damaged)?;
         let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty());
@@ -113,13 +113,15 @@ impl ElfFunctions {
     /// The build id of a file, without its tables.
     #[must_use]
     pub fn build_id_of(file: &[u8]) -> Option<BuildId> {
-        fn of<H: FileHeader<Endian = object::Endianness>>(file: &[u8]) -> Option<BuildId> {
+        fn read_build_id<H: FileHeader<Endian = object::Endianness>>(
+            file: &[u8],
+        ) -> Option<BuildId> {
             let elf = ElfFile::<'_, H>::parse(file).ok()?;
             elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(BuildId::new)
         }
         match FileKind::parse(file) {
-            Ok(FileKind::Elf64) => of::<FileHeader64<object::Endianness>>(file),
-            Ok(FileKind::Elf32) => of::<FileHeader32<object::Endianness>>(file),
+            Ok(FileKind::Elf64) => read_build_id::<FileHeader64<object::Endianness>>(file),
+            Ok(FileKind::Elf32) => read_build_id::<FileHeader32<object::Endianness>>(file),
             _ => None,
         }
     }
@@ -140,7 +142,7 @@ impl ElfFunctions {
         for (index, symbol) in table.enumerate() {
             let is_code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
             let name = u64::from(symbol.st_name(endian));
-            if !is_code || name == 0 || ranked.len() >= MOST_FUNCTIONS {
+            if !is_code || name == 0 || ranked.len() >= MAX_FUNCTIONS {
                 continue;
             }
             let Ok(Some(index)) = table.symbol_section(endian, symbol, index) else { continue };
@@ -157,7 +159,7 @@ impl ElfFunctions {
             let end = if size == 0 { section_end } else { address.saturating_add(size) };
             let entry =
                 Entry { address, end: end.min(section_end), name: names_at.saturating_add(name) };
-            let rank = Rank::of(size, symbol.st_bind(), self.name(file, &entry));
+            let rank = Rank::new(size, symbol.st_bind(), self.name(file, &entry));
             ranked.push((entry, rank));
         }
         self.entries = best(ranked);
@@ -179,12 +181,12 @@ impl ElfFunctions {
 
     fn entry_at(&self, address: u64) -> Option<(usize, &Entry)> {
         let after = self.entries.partition_point(|entry| entry.address <= address);
-        let before = self.entries.iter().enumerate().take(after).rev().take(MOST_CANDIDATES);
+        let before = self.entries.iter().enumerate().take(after).rev().take(MAX_CANDIDATES);
         before.into_iter().find(|(_, entry)| address < entry.end)
     }
 
     fn name<'f>(&self, file: &'f [u8], entry: &Entry) -> &'f [u8] {
-        let end = self.names.1.min(entry.name.saturating_add(MOST_NAME_BYTES as u64));
+        let end = self.names.1.min(entry.name.saturating_add(MAX_NAME_BYTES as u64));
         let range = usize::try_from(entry.name).ok().zip(usize::try_from(end).ok());
         let text = range.and_then(|(from, to)| file.get(from..to.min(file.len())));
         text.and_then(|text| text.split(|&byte| byte == 0).next()).unwrap_or_default()
@@ -205,10 +207,10 @@ impl ElfFunctions {
     /// The file's own address of an offset in it.
     #[must_use]
     pub fn address_of(&self, offset: u64) -> Option<u64> {
-        let into = |one: &Segment| offset.checked_sub(one.file_offset);
-        let inside = |one: &&Segment| into(one).is_some_and(|into| into < one.file_len);
-        let one = self.segments.iter().find(inside)?;
-        one.address.checked_add(into(one)?)
+        let into = |segment: &Segment| offset.checked_sub(segment.file_offset);
+        let inside = |segment: &&Segment| into(segment).is_some_and(|into| into < segment.file_len);
+        let segment = self.segments.iter().find(inside)?;
+        segment.address.checked_add(into(segment)?)
     }
 
     /// The same of a file with nothing but what debuggers want, for an offset in the file that was mapped.
@@ -218,13 +220,13 @@ impl ElfFunctions {
     /// pages, it is that code.
     #[must_use]
     pub fn address_of_mapped(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
-        if self.segments.iter().all(|one| one.file_len == one.len) {
+        if self.segments.iter().all(|segment| segment.file_len == segment.len) {
             return self.address_of(offset);
         }
-        let [one] = self.segments.as_slice() else { return None };
+        let [segment] = self.segments.as_slice() else { return None };
         let into = offset.checked_sub(mapped.0).filter(|into| *into < mapped.1)?;
-        let begin = one.address.checked_sub(one.address.checked_rem(PAGE)?)?;
-        let end = one.address.checked_add(one.len)?.checked_next_multiple_of(PAGE)?;
+        let begin = segment.address.checked_sub(segment.address.checked_rem(PAGE)?)?;
+        let end = segment.address.checked_add(segment.len)?.checked_next_multiple_of(PAGE)?;
         (end.checked_sub(begin) == Some(mapped.1)).then_some(())?;
         begin.checked_add(into)
     }
@@ -235,15 +237,15 @@ const PAGE: u64 = 4096;
 
 fn segments<H: FileHeader<Endian = object::Endianness>>(elf: &ElfFile<'_, H>) -> Vec<Segment> {
     let endian = elf.endian();
-    let is_code = |one: &&H::ProgramHeader| {
-        one.p_type(endian) == PT_LOAD && one.p_flags(endian).contains(PF_X)
+    let is_code = |header: &&H::ProgramHeader| {
+        header.p_type(endian) == PT_LOAD && header.p_flags(endian).contains(PF_X)
     };
-    let code = elf.elf_program_headers().iter().filter(is_code).take(MOST_SEGMENTS);
-    code.map(|one| Segment {
-        file_offset: one.p_offset(endian).into(),
-        file_len: one.p_filesz(endian).into(),
-        address: one.p_vaddr(endian).into(),
-        len: one.p_memsz(endian).into(),
+    let code = elf.elf_program_headers().iter().filter(is_code).take(MAX_SEGMENTS);
+    code.map(|header| Segment {
+        file_offset: header.p_offset(endian).into(),
+        file_len: header.p_filesz(endian).into(),
+        address: header.p_vaddr(endian).into(),
+        len: header.p_memsz(endian).into(),
     })
     .collect()
 }
@@ -259,7 +261,7 @@ struct Rank {
 }
 
 impl Rank {
-    fn of(size: u64, bind: SymbolBind, name: &[u8]) -> Self {
+    fn new(size: u64, bind: SymbolBind, name: &[u8]) -> Self {
         Self {
             without_size: size == 0,
             weak: bind == STB_WEAK,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use perfdata::BuildId;
 
 /// Files of a machine that are kept apart.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// Bytes of their paths.
-const MOST_PATH_BYTES: usize = 16 << 20;
+const MAX_PATH_BYTES: usize = 16 << 20;
 
 /// A file that was mapped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ impl Files {
             return Some(number);
         }
         let path_bytes = self.path_bytes.saturating_add(path.len());
-        if self.list.len() >= MOST_FILES || path_bytes > MOST_PATH_BYTES {
+        if self.list.len() >= MAX_FILES || path_bytes > MAX_PATH_BYTES {
             return None;
         }
         self.path_bytes = path_bytes;

@@ -6,7 +6,7 @@
 //! // push %rbp; mov %rsp,%rbp; ret
 //! let function = [0x55, 0x48, 0x89, 0xe5, 0xc3];
 //! let found = instructions_to(CodeIsa::X86_64, &function, 0x1000, 1, 5);
-//! let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+//! let texts: Vec<&str> = found.iter().map(|instruction| instruction.text.as_str()).collect();
 //! assert_eq!(texts, ["push %rbp", "mov %rsp,%rbp"]);
 //! ```
 //!
@@ -28,7 +28,7 @@ const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 
 /// Bytes of a function that are gone through to the instruction wanted, at most.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// An architecture whose instructions can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub fn instructions_to(
     into: u64,
     before: usize,
 ) -> Vec<Instruction> {
-    let into = usize::try_from(into).ok().filter(|&into| into < code.len().min(MOST_BYTES));
+    let into = usize::try_from(into).ok().filter(|&into| into < code.len().min(MAX_BYTES));
     let found = into.and_then(|into| match isa {
         CodeIsa::X86_64 => x86_64::instructions_to(code, begin, into, before),
         CodeIsa::Arm64 => arm64::instructions_to(code, into, before),

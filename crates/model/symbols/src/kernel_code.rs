@@ -11,7 +11,7 @@ use sys::FileMap;
 use crate::elf::ElfError;
 
 /// Runs of pages in a file: a recorder keeps some thousands of pages.
-const MOST_RUNS: usize = 1 << 16;
+const MAX_RUNS: usize = 1 << 16;
 
 /// Where `e_machine` is in the head of an ELF file.
 const MACHINE_AT: usize = 18;
@@ -58,14 +58,15 @@ impl KernelCode {
         let damaged = |error: object::Error| ElfError::Damaged(error.to_string());
         let elf = ElfFile::<FileHeader64<object::Endianness>>::parse(&*file).map_err(damaged)?;
         let endian = elf.endian();
-        let loads = elf.elf_program_headers().iter().filter(|one| one.p_type(endian) == PT_LOAD);
-        let run = |one: &object::elf::ProgramHeader64<_>| Run {
-            address: one.p_vaddr(endian),
-            file_offset: one.p_offset(endian),
-            len: one.p_filesz(endian),
+        let loads =
+            elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_LOAD);
+        let run = |header: &object::elf::ProgramHeader64<_>| Run {
+            address: header.p_vaddr(endian),
+            file_offset: header.p_offset(endian),
+            len: header.p_filesz(endian),
         };
-        let mut runs: Vec<Run> = loads.take(MOST_RUNS).map(run).collect();
-        runs.sort_unstable_by_key(|one| one.address);
+        let mut runs: Vec<Run> = loads.take(MAX_RUNS).map(run).collect();
+        runs.sort_unstable_by_key(|run| run.address);
         let machine = elf_machine(&file).unwrap_or(0);
         Ok(Self { file, machine, runs })
     }
@@ -78,13 +79,13 @@ impl KernelCode {
 
     /// Bytes from an address on, `most` of them or those up to the end of the run; none: they were not kept.
     #[must_use]
-    pub fn from(&self, address: u64, most: usize) -> &[u8] {
-        let next = self.runs.partition_point(|one| one.address <= address);
+    pub fn from(&self, address: u64, max: usize) -> &[u8] {
+        let next = self.runs.partition_point(|run| run.address <= address);
         let bytes = next.checked_sub(1).and_then(|at| self.runs.get(at)).and_then(|run| {
             let into = address.checked_sub(run.address)?;
-            let left = usize::try_from(run.len.checked_sub(into)?).ok()?;
+            let available = usize::try_from(run.len.checked_sub(into)?).ok()?;
             let at = usize::try_from(run.file_offset.checked_add(into)?).ok()?;
-            self.file.get(at..at.checked_add(left.min(most))?)
+            self.file.get(at..at.checked_add(available.min(max))?)
         });
         bytes.unwrap_or_default()
     }

@@ -13,10 +13,10 @@ use crate::kernel_code::elf_machine;
 use crate::machine::{Machine, Place};
 
 /// Functions of all files that are kept in memory; beyond it files are read again.
-const MOST_FUNCTIONS: usize = 1 << 22;
+const MAX_FUNCTIONS: usize = 1 << 22;
 
 /// Files that are kept open.
-const MOST_OPEN: usize = 1024;
+const MAX_OPEN: usize = 1024;
 
 /// What a place is called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,16 +106,16 @@ impl Names {
         machine: &Machine<'_>,
         place: Place,
         into: u64,
-        most: usize,
+        max: usize,
     ) -> Option<FileCode<'_>> {
         let Place::File { offset, .. } = place else { return None };
         let file = machine.file(place)?;
-        let own = self.table(file, machine.is_here)?.found.own.as_ref()?;
+        let original = self.table(file, machine.is_here)?.found.original.as_ref()?;
         let begin_offset = offset.checked_sub(into)?;
-        let begin = own.functions.address_of(begin_offset)?;
-        let rest = own.file.get(usize::try_from(begin_offset).ok()?..)?;
-        let bytes = rest.get(..most).unwrap_or(rest);
-        Some(FileCode { elf_machine: elf_machine(&own.file)?, begin, bytes })
+        let begin = original.functions.address_of(begin_offset)?;
+        let rest = original.file.get(usize::try_from(begin_offset).ok()?..)?;
+        let bytes = rest.get(..max).unwrap_or(rest);
+        Some(FileCode { elf_machine: elf_machine(&original.file)?, begin, bytes })
     }
 
     fn in_file(&mut self, file: &MappedFile, is_here: bool, offset: u64) -> Name {
@@ -152,9 +152,9 @@ impl Names {
         let key = (file.build_id?, is_here.then(|| Arc::clone(&file.path)));
         if !self.tables.contains_key(&key) {
             let found = self.files.find(file, is_here);
-            let size = found.functions().map_or(0, |one| one.functions.len());
+            let size = found.functions().map_or(0, |elf| elf.functions.len());
             self.functions = self.functions.saturating_add(size);
-            if self.functions > MOST_FUNCTIONS || self.tables.len() >= MOST_OPEN {
+            if self.functions > MAX_FUNCTIONS || self.tables.len() >= MAX_OPEN {
                 self.tables.clear();
                 self.functions = size;
             }

@@ -8,10 +8,10 @@ use crate::files::Files;
 use crate::processes::{Change, Event, Processes, Replay};
 
 /// Events that are kept: a host under load starts a thousand programs a second, each with ten mappings.
-const MOST_EVENTS: usize = 1 << 21;
+const MAX_EVENTS: usize = 1 << 21;
 
 /// Build ids by path that are kept.
-const MOST_BUILD_IDS: usize = 1 << 16;
+const MAX_BUILD_IDS: usize = 1 << 16;
 
 /// `pid` of the kernel's own mappings.
 const KERNEL: u32 = u32::MAX;
@@ -28,7 +28,7 @@ pub struct ProcessLog {
 impl ProcessLog {
     /// Notes the build id of a file by its path, where mappings don't have it: to be called before they come.
     pub fn build_id(&mut self, path: &[u8], build_id: BuildId) {
-        if self.build_ids.len() < MOST_BUILD_IDS {
+        if self.build_ids.len() < MAX_BUILD_IDS {
             self.build_ids.insert(path.to_vec(), build_id);
         }
     }
@@ -89,7 +89,7 @@ impl ProcessLog {
     }
 
     fn push(&mut self, event: Event) {
-        if self.events.len() < MOST_EVENTS {
+        if self.events.len() < MAX_EVENTS {
             self.events.push(event);
         } else {
             self.dropped = self.dropped.saturating_add(1);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use crate::files::Files;
 
 /// Parents that are looked through for what a process had when it was forked off.
-const MOST_PARENTS: usize = 64;
+const MAX_PARENTS: usize = 64;
 
 /// Mappings that are looked at for one address. Only those that lie over each other need more than one.
-const MOST_CANDIDATES: usize = 1024;
+const MAX_CANDIDATES: usize = 1024;
 
 /// A mapping of a file.
 #[derive(Clone, Copy, Debug)]
@@ -35,24 +35,26 @@ struct Program {
 
 impl Program {
     fn finish(&mut self) {
-        self.mapped.sort_by_key(|one| one.start);
+        self.mapped.sort_by_key(|mapping| mapping.start);
         let mut reach = 0;
         self.reach.clear();
-        for one in &self.mapped {
-            reach = one.last.max(reach);
+        for mapping in &self.mapped {
+            reach = mapping.last.max(reach);
             self.reach.push(reach);
         }
     }
 
     /// The newest mapping at `address` at a time.
     fn at(&self, time_ns: u64, address: u64) -> Option<&Mapped> {
-        let after = self.mapped.partition_point(|one| one.start <= address);
+        let after = self.mapped.partition_point(|mapping| mapping.start <= address);
         let below = self.mapped.iter().zip(&self.reach).take(after).rev();
-        let near = below.take(MOST_CANDIDATES).take_while(|(_, reach)| **reach >= address);
-        let hits = near.map(|(one, _)| one);
-        let hits = hits.filter(|one| one.last >= address && one.from_ns <= time_ns);
+        let near = below.take(MAX_CANDIDATES).take_while(|(_, reach)| **reach >= address);
+        let hits = near.map(|(mapping, _)| mapping);
+        let hits = hits.filter(|mapping| mapping.last >= address && mapping.from_ns <= time_ns);
         // Of those of one time the last recorded, which comes first here.
-        hits.reduce(|newest, one| if one.from_ns > newest.from_ns { one } else { newest })
+        hits.reduce(
+            |newest, mapping| if mapping.from_ns > newest.from_ns { mapping } else { newest },
+        )
     }
 }
 
@@ -73,14 +75,14 @@ impl Processes {
     pub fn find(&self, pid: u32, time_ns: u64, address: u64) -> Option<(u32, u64)> {
         let all = self.by_pid.get(&pid)?;
         let mut programs = all.iter().rev().filter_map(|&at| Some((at, self.programs.get(at)?)));
-        let now = programs.clone().find(|(_, one)| one.from_ns <= time_ns);
+        let now = programs.clone().find(|(_, program)| program.from_ns <= time_ns);
         let (at, _) = now.or_else(|| programs.next_back())?;
         let (mut at, mut time_ns) = (at, time_ns);
-        for _ in 0..MOST_PARENTS {
+        for _ in 0..MAX_PARENTS {
             let program = self.programs.get(at)?;
-            if let Some(one) = program.at(time_ns, address) {
-                let into = address.wrapping_sub(one.start);
-                return Some((one.file, one.file_offset.wrapping_add(into)));
+            if let Some(mapping) = program.at(time_ns, address) {
+                let into = address.wrapping_sub(mapping.start);
+                return Some((mapping.file, mapping.file_offset.wrapping_add(into)));
             }
             (at, time_ns) = program.parent?;
         }

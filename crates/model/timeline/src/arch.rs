@@ -223,13 +223,13 @@ impl Isa {
     #[must_use]
     pub fn flags_without_table(self, code: u64) -> String {
         let Some(codes) = self.codes() else { return String::new() };
-        let mut left = code & codes.flag_bits;
+        let mut remaining = code & codes.flag_bits;
         let mut names = Vec::new();
         for (flag, name) in codes.flags.iter().filter(|(flag, _)| code & flag != 0) {
             names.push((*name).to_owned());
-            left &= !flag;
+            remaining &= !flag;
         }
-        names.extend((left != 0).then(|| format!("{left:#x}")));
+        names.extend((remaining != 0).then(|| format!("{remaining:#x}")));
         names.join(" ")
     }
 
@@ -237,7 +237,7 @@ impl Isa {
     #[must_use]
     pub fn name_without_symbol(self, code: u64) -> Option<&'static str> {
         let names = self.codes()?.names;
-        names.iter().find(|(one, _)| *one == code).map(|(_, name)| *name)
+        names.iter().find(|(candidate, _)| *candidate == code).map(|(_, name)| *name)
     }
 }
 
@@ -251,21 +251,21 @@ impl Arch {
 }
 
 /// Rules that one table may have: a rule's tag is its table's number times this, plus its place.
-const MOST_RULES: usize = 24;
+const MAX_RULES: usize = 24;
 
 /// Tags of rules are below this.
-pub(crate) const RULE_TAGS: u16 = (ALL.len() * MOST_RULES) as u16;
+pub(crate) const RULE_TAGS: u16 = (ALL.len() * MAX_RULES) as u16;
 
 const _: () = {
     let mut table = 0;
     while table < ALL.len() {
-        assert!(ALL[table].rules.len() <= MOST_RULES);
+        assert!(ALL[table].rules.len() <= MAX_RULES);
         table += 1;
     }
 };
 
 fn rules() -> impl Iterator<Item = (u16, &'static Arch, &'static Rule)> {
-    (0u16..).step_by(MOST_RULES).zip(ALL).flat_map(|(first, arch)| {
+    (0u16..).step_by(MAX_RULES).zip(ALL).flat_map(|(first, arch)| {
         (first..).zip(arch.rules).map(move |(tag, rule)| (tag, *arch, rule))
     })
 }
@@ -281,7 +281,7 @@ pub fn rule_for(format: &EventFormat) -> Option<(u16, &'static Rule)> {
 #[must_use]
 pub fn rule(tag: u16) -> Option<&'static Rule> {
     let tag = usize::from(tag);
-    ALL.get(tag / MOST_RULES)?.rules.get(tag % MOST_RULES)
+    ALL.get(tag / MAX_RULES)?.rules.get(tag % MAX_RULES)
 }
 
 /// What events of this format say of an exit besides its reason.

@@ -90,8 +90,8 @@ impl Buffers {
         let first_ns = events.first().map_or(0, |event| event.stamp_ns);
         let sources = self.threads.entry(thread).or_insert_with(|| {
             let mut sources = EventSources::default();
-            let begun = open.iter().filter(|loss| loss.stamp_ns < first_ns);
-            let with_origin = begun.filter_map(|loss| Some((origin_of(loss)?, *loss)));
+            let earlier_losses = open.iter().filter(|loss| loss.stamp_ns < first_ns);
+            let with_origin = earlier_losses.filter_map(|loss| Some((origin_of(loss)?, *loss)));
             with_origin.for_each(|(origin, loss)| sources.keep(origin, loss));
             sources
         });
@@ -175,9 +175,9 @@ impl EventSources {
     }
 
     fn keep(&mut self, origin: StreamOrigin, loss: ThreadEvent) {
-        let same = |one: &&mut (StreamOrigin, ThreadEvent)| one.0 == origin;
+        let same = |pending: &&mut (StreamOrigin, ThreadEvent)| pending.0 == origin;
         match self.not_yet.iter_mut().find(same) {
-            Some((_, kept)) => kept.value = kept.value.max(loss.value),
+            Some((_, pending_loss)) => pending_loss.value = pending_loss.value.max(loss.value),
             None => self.not_yet.push((origin, loss)),
         }
     }

@@ -117,7 +117,7 @@ impl VcpuCycles {
     /// the host's work: give only those of which [`is_host_work`] says so.
     #[inline]
     pub fn event(&mut self, trace_event: &TraceEvent, sink: &mut impl CycleSink) {
-        for event in events::of(trace_event).into_iter().flatten() {
+        for event in events::thread_events(trace_event).into_iter().flatten() {
             self.seen.insert(event.kind);
             self.feed(event.thread, std::slice::from_ref(&event), |_| trace_event.cpu, sink);
         }
@@ -182,8 +182,8 @@ impl VcpuCycles {
     ) {
         let mut rest = events;
         while !rest.is_empty() {
-            let taken = self.follow(thread, rest, &cpu_of, sink);
-            rest = rest.get(taken..).unwrap_or_default();
+            let count = self.follow(thread, rest, &cpu_of, sink);
+            rest = rest.get(count..).unwrap_or_default();
             if let Some((event, later)) = rest.split_first() {
                 self.begin_or_end(event, cpu_of(event), sink);
                 rest = later;

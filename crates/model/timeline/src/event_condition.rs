@@ -169,13 +169,14 @@ impl Condition {
 
     /// The field, and what is shown of events where that is needed.
     fn field_of(&self, format: &EventFormat, abi: Abi) -> Result<(Field, Vec<ShownValue>), Unfit> {
-        let own = format.field(&self.field).cloned();
+        let own_field = format.field(&self.field).cloned();
         // The kernel's texts are compiled where a number alone does not say what is meant.
-        let needs_texts =
-            own.as_ref().is_none_or(|field| field.number().is_some() && self.number.is_none());
+        let needs_texts = own_field
+            .as_ref()
+            .is_none_or(|field| field.number().is_some() && self.number.is_none());
         let shown = if needs_texts { shown(format, abi) } else { Vec::new() };
-        let labelled = || shown.iter().find(|one| one.label == self.field);
-        let field = own.or_else(|| format.field(&labelled()?.field).cloned());
+        let labelled = || shown.iter().find(|value| value.label == self.field);
+        let field = own_field.or_else(|| format.field(&labelled()?.field).cloned());
         let field = field.ok_or_else(|| Unfit::NoField(self.field.clone()))?;
         Ok((field, shown))
     }
@@ -196,16 +197,16 @@ impl Condition {
 
     /// The names by which a number is printed, where one of them is wanted.
     fn named(&self, field: &Field, shown: &[ShownValue]) -> Result<Vec<NamedValue>, Unfit> {
-        let of_field = shown.iter().filter(|one| one.field == field.name);
-        let all: Vec<NamedValue> = of_field.filter_map(|one| one.named.clone()).collect();
+        let of_field = shown.iter().filter(|value| value.field == field.name);
+        let all: Vec<NamedValue> = of_field.filter_map(|value| value.named.clone()).collect();
         if all.is_empty() {
             let (field, wanted) = (self.field.clone(), self.wanted.clone());
             return Err(Unfit::NotANumber { field, wanted });
         }
-        if all.iter().any(|one| self.may_be(one)) {
+        if all.iter().any(|value| self.may_be(value)) {
             return Ok(all);
         }
-        let names = all.iter().flat_map(|one| one.names().iter().cloned()).collect();
+        let names = all.iter().flat_map(|value| value.names().iter().cloned()).collect();
         let (field, wanted) = (self.field.clone(), self.wanted.clone());
         Err(Unfit::NoSuchName { field, wanted, names })
     }
@@ -227,7 +228,7 @@ impl Condition {
 /// What is shown of events: by their kernel, and by trace-cmd.
 fn shown(format: &EventFormat, abi: Abi) -> Vec<ShownValue> {
     let kernels = PrintProgram::compile(format, abi).ok();
-    let trace_cmds = TraceCmdForm::of(format, abi);
+    let trace_cmds = TraceCmdForm::for_event(format, abi);
     let programs = [kernels.as_ref(), trace_cmds.as_ref().map(TraceCmdForm::program)];
     programs.into_iter().flatten().flat_map(|program| program.shown_values(format)).collect()
 }
@@ -289,7 +290,8 @@ impl CompiledCondition {
                 _ => false,
             },
             Test::Named(all, wanted) => {
-                let texts: Vec<String> = all.iter().filter_map(|one| one.text(record)).collect();
+                let texts: Vec<String> =
+                    all.iter().filter_map(|value| value.text(record)).collect();
                 let is_so = texts.iter().any(|text| self.compare.names(wanted, text));
                 !texts.is_empty() && is_so != (self.compare == Compare::NotEqual)
             }

@@ -78,7 +78,9 @@ impl Filter {
     pub fn compile(&self, format: &EventFormat, abi: Abi) -> Option<Vec<CompiledCondition>> {
         let by_name =
             self.events.is_empty() || self.events.iter().any(|pattern| format.is_named(pattern));
-        let compiled = || self.conditions.iter().map(|one| one.compile(format, abi).ok()).collect();
+        let compiled = || {
+            self.conditions.iter().map(|condition| condition.compile(format, abi).ok()).collect()
+        };
         if by_name { compiled() } else { None }
     }
 

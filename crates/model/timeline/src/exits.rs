@@ -82,24 +82,24 @@ pub fn each_exit<S: ExitSink + Send>(
     recording: &Recording,
     details: bool,
     sink: S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> ExitPass<S> {
     let extractor = Extractor::new(recording, details);
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, ExitFollower::new(sink), Losses::of_container(recording));
-    rounds::run(&inputs, &extractor, &mut lanes, tick);
+    rounds::run(&inputs, &extractor, &mut lanes, progress);
     finish(lanes, recording)
 }
 
 /// The vCPU threads of `recording` that [`each_exit`] finds, in a fraction of its time.
-pub fn find_vcpus(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Vec<VcpuInfo> {
-    vcpus_of_every(1, recording, tick)
+pub fn find_vcpus(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Vec<VcpuInfo> {
+    vcpus_of_every(1, recording, progress)
 }
 
 /// Of this many blocks, the one that is read for a guess.
 const GUESS_STEP: usize = 16;
 /// Blocks that a guess is made of at least: where there are fewer, all vCPUs are found soon.
-const LEAST_GUESSED: usize = 16;
+const MIN_GUESSED: usize = 16;
 
 /// The vCPU threads that a part of `recording` has, spread over all of it: most likely, all of those that [`find_vcpus`]
 /// finds. `None` where there is no clock for all of its streams, or not enough to be worth a guess.
@@ -108,7 +108,7 @@ pub fn guess_vcpus(recording: &Recording) -> Option<Vec<VcpuInfo>> {
     let inputs = Input::all_of(recording);
     let blocks: usize = inputs.iter().map(|input| input.stream.block_count()).sum();
     let on_clock = Input::on_clock_of(recording).len();
-    let is_worth_it = blocks / GUESS_STEP >= LEAST_GUESSED && on_clock == inputs.len();
+    let is_worth_it = blocks / GUESS_STEP >= MIN_GUESSED && on_clock == inputs.len();
     is_worth_it.then(|| vcpus_of_every(GUESS_STEP, recording, &|_| ()))
 }
 
@@ -116,12 +116,12 @@ pub fn guess_vcpus(recording: &Recording) -> Option<Vec<VcpuInfo>> {
 fn vcpus_of_every(
     step: usize,
     recording: &Recording,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<VcpuInfo> {
     let extractor = OnlyVcpus(Extractor::of_vcpus(recording));
     let inputs = Input::all_of(recording);
     let mut lanes = Lanes::new(&inputs, ExitFollower::new(()), Losses::of_container(recording));
-    rounds::run_every(step, &inputs, &extractor, &mut lanes, tick);
+    rounds::run_every(step, &inputs, &extractor, &mut lanes, progress);
     finish(lanes, recording).vcpus
 }
 
@@ -175,7 +175,8 @@ impl<'r> VcpuFinder<'r> {
 /// Whether `recording` has events with this detail of exits.
 #[must_use]
 pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
-    let is_of = |format| arch::detail_for(format).is_some_and(|(of, _)| of == detail);
+    let is_of =
+        |format| arch::detail_for(format).is_some_and(|(event_detail, _)| event_detail == detail);
     recording.formats().iter().any(|(_, format)| is_of(format))
 }
 
@@ -187,11 +188,12 @@ mod tests {
     fn some_blocks_show_the_vcpus_that_all_show() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures/x86-svm/nested.dat");
         let recording = sources::open(path.as_ref()).unwrap();
-        let threads = |found: Vec<VcpuInfo>| found.iter().map(|one| one.thread).collect::<Vec<_>>();
+        let threads =
+            |found: Vec<VcpuInfo>| found.iter().map(|vcpu| vcpu.thread).collect::<Vec<_>>();
         let bytes_of = |step| {
             let read = std::sync::atomic::AtomicU64::new(0);
-            let tick = |bytes| _ = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
-            let found = threads(vcpus_of_every(step, &recording, &tick));
+            let progress = |bytes| _ = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+            let found = threads(vcpus_of_every(step, &recording, &progress));
             (found, read.into_inner())
         };
         let (all, (some, of_some)) = (bytes_of(1), bytes_of(8));

@@ -34,7 +34,7 @@ pub(crate) struct Extractor {
 }
 
 /// Of the rules' events there are some thirty; host work has many names but one shape per kernel.
-const MOST_ACTIONS: usize = IGNORE as usize;
+const MAX_ACTIONS: usize = IGNORE as usize;
 
 impl Extractor {
     /// Compiles the rules against the formats of `recording`; details are read if `details`.
@@ -51,7 +51,7 @@ impl Extractor {
             }
             let known = host_work.filter(|_| action.kind() == Kind::HostWork);
             let index = known.unwrap_or(actions.len());
-            if index == MOST_ACTIONS {
+            if index == MAX_ACTIONS {
                 break;
             }
             by_id[usize::from(id)] = index as u8;

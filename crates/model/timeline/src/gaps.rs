@@ -65,10 +65,10 @@ impl Gaps {
         events: impl Iterator<Item = &'e ThreadEvent> + Clone,
         out: &mut Vec<Run>,
     ) {
-        let most = FEW.max(4 * events.clone().count());
+        let max = FEW.max(4 * events.clone().count());
         for stream in &self.streams {
             let runs = stream.runs.as_slice();
-            if runs.len() <= most || stream.unordered {
+            if runs.len() <= max || stream.unordered {
                 out.extend_from_slice(runs);
                 continue;
             }
@@ -80,8 +80,8 @@ impl Gaps {
                 out.extend_from_slice(runs.get(before.saturating_sub(1)..with).unwrap_or(&[]));
             }
             out.extend(runs.last());
-            if let Some(own) = out.get_mut(begin..) {
-                own.sort_unstable_by_key(|run| (run.batch, run.from));
+            if let Some(stream_runs) = out.get_mut(begin..) {
+                stream_runs.sort_unstable_by_key(|run| (run.batch, run.from));
             }
         }
         out.dedup();
@@ -113,12 +113,12 @@ mod tests {
     /// Feeds a thread as `Lanes` does.
     fn spans(rounds: &[(Vec<Run>, Vec<ThreadEvent>)], lanes: &[Vec<ThreadEvent>]) -> Vec<String> {
         let (mut vcpus, mut sink) = (Vcpus::default(), Spans::default());
-        for (runs, own) in rounds {
+        for (runs, thread_events) in rounds {
             let mut runs = runs.clone();
             runs.sort_by_key(|run| (run.lane, run.batch, run.from));
             let mut events: Vec<ThreadEvent> =
                 runs.iter().flat_map(|run| &lanes[run.lane][run.from..run.to]).copied().collect();
-            events.extend(own);
+            events.extend(thread_events);
             events.sort_by_key(|event| event.stamp_ns);
             vcpus.feed(THREAD, &events, &mut sink);
         }
@@ -150,12 +150,13 @@ mod tests {
             let mut lanes = vec![Vec::new(); STREAMS];
             let (mut all, mut needed, mut now_ns) = (Vec::new(), Vec::new(), 0);
             for _ in 0..4 {
-                let (mut gaps, mut own, mut runs) = (Gaps::default(), Vec::new(), Vec::new());
+                let (mut gaps, mut thread_events, mut runs) =
+                    (Gaps::default(), Vec::new(), Vec::new());
                 let often = 2 + random.below(60);
                 for _ in 0..400 {
                     now_ns += random.below(3);
                     if random.below(often) == 0 {
-                        own.push(own_event(&mut random, now_ns));
+                        thread_events.push(own_event(&mut random, now_ns));
                     } else {
                         let lane = random.below(STREAMS as u64) as usize;
                         let last_ns = lanes[lane].last().map_or(0, |gap: &ThreadEvent| gap.value);
@@ -170,10 +171,10 @@ mod tests {
                     }
                 }
                 let mut some = Vec::new();
-                gaps.needed_with(own.iter(), &mut some);
+                gaps.needed_with(thread_events.iter(), &mut some);
                 left_out += runs.len() - some.len();
-                all.push((runs, own.clone()));
-                needed.push((some, own));
+                all.push((runs, thread_events.clone()));
+                needed.push((some, thread_events));
             }
             assert_eq!(spans(&all, &lanes), spans(&needed, &lanes));
         }

@@ -109,7 +109,7 @@ impl ThreadRuns {
 
     /// The runs noted of a thread, if it is a vCPU's.
     #[inline]
-    fn of(&mut self, thread: u32) -> Option<&mut Vec<Run>> {
+    fn vcpu_runs(&mut self, thread: u32) -> Option<&mut Vec<Run>> {
         if !self.some[usize::from(thread as u8)] {
             return None;
         }
@@ -179,7 +179,7 @@ impl<F: Follow> Lanes<F> {
                     if first.kind == Kind::Lost {
                         self.follower.vcpus().note_gaps(events);
                         self.gaps.push(run, events);
-                    } else if let Some(runs) = self.runs.of(first.thread) {
+                    } else if let Some(runs) = self.runs.vcpu_runs(first.thread) {
                         runs.push(run);
                     }
                 }
@@ -220,8 +220,8 @@ impl<F: Follow> Lanes<F> {
         }
         self.merged.clear();
         self.merging.clear();
-        let own = runs.iter().flat_map(|run| events_of(&self.lanes, run));
-        self.gaps.needed_with(own, &mut self.merging);
+        let events = runs.iter().flat_map(|run| events_of(&self.lanes, run));
+        self.gaps.needed_with(events, &mut self.merging);
         self.merging.extend(runs);
         // Of one moment, events of one stream stay in their order: a loss has a before and an after.
         self.merging.sort_by_key(|run| (run.lane, run.batch, run.from));

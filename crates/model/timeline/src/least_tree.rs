@@ -21,16 +21,16 @@ impl LeastTree {
         while at > 1 {
             at /= 2;
             let child = |at: usize| self.least.get(at).copied().unwrap_or(u32::MAX);
-            let least = child(2 * at).min(child(2 * at + 1));
+            let min = child(2 * at).min(child(2 * at + 1));
             if let Some(node) = self.least.get_mut(at) {
-                *node = least;
+                *node = min;
             }
         }
     }
 
     /// The last place whose number is below `bound`.
     pub(crate) fn last_below(&self, bound: u32) -> Option<usize> {
-        let is_below = |at: usize| self.least.get(at).is_some_and(|least| *least < bound);
+        let is_below = |at: usize| self.least.get(at).is_some_and(|min| *min < bound);
         let mut at = 1;
         if !is_below(at) {
             return None;

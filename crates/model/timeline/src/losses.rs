@@ -27,7 +27,7 @@ pub struct Losses {
     /// Events the kernel dropped by its counts of whole CPUs.
     counted_at_end: u64,
     /// Events that it kept, by CPU and buffer, and those found.
-    kept: Vec<Kept>,
+    kept_counts: Vec<Kept>,
 }
 
 /// Events of one CPU in one buffer.
@@ -42,20 +42,20 @@ struct Kept {
 
 impl Kept {
     /// The counts of all CPUs whose streams are read; none where a part of the recording is.
-    fn of(recording: &Recording) -> Vec<Self> {
+    fn for_recording(recording: &Recording) -> Vec<Self> {
         let buffers = &recording.info().buffers;
         let is_elsewhere = |cpu, buffer| {
             let mut streams = recording.streams().iter();
-            let stream = streams.find(|one| one.cpu() == cpu && one.buffer() == buffer);
-            stream.is_some_and(|one| !recording.correction(one).is_on_recording_clock())
+            let stream = streams.find(|stream| stream.cpu() == cpu && stream.buffer() == buffer);
+            stream.is_some_and(|stream| !recording.correction(stream).is_on_recording_clock())
         };
         let counts = recording.ending().counts.iter().filter(|_| recording.is_whole());
-        let kept = counts.filter_map(|count| {
+        let kept_counts = counts.filter_map(|count| {
             let buffer = buffers.iter().position(|buffer| buffer.name == count.buffer)?;
-            let (cpu, counted) = (count.cpu, count.kept?);
+            let (cpu, counted) = (count.cpu, count.events_kept?);
             (!is_elsewhere(cpu, buffer)).then_some(Self { cpu, buffer, counted, found: 0 })
         });
-        kept.collect()
+        kept_counts.collect()
     }
 }
 
@@ -70,7 +70,7 @@ impl Losses {
             resolution_ns: info.resolution_ns,
             tracer: info.tracer,
             notes: info.notes.clone(),
-            kept: Kept::of(recording),
+            kept_counts: Kept::for_recording(recording),
             ..Self::default()
         };
         losses.damage.extend(recording.damage().iter().cloned());
@@ -81,7 +81,8 @@ impl Losses {
     /// kernel's counts of whole CPUs have those, too.
     pub(crate) fn finish(&mut self) {
         self.events_lost = self.events_lost.max(self.counted_at_end);
-        let missing = self.kept.iter().map(|one| one.counted.saturating_sub(one.found));
+        let missing =
+            self.kept_counts.iter().map(|count| count.counted.saturating_sub(count.found));
         self.events_missing = missing.fold(0, u64::saturating_add);
     }
 
@@ -101,9 +102,9 @@ impl Losses {
 
     /// Adds the losses of a block of this CPU and buffer.
     pub(crate) fn merge(&mut self, batch: BatchLosses, cpu: u32, buffer: usize) {
-        let mut kept = self.kept.iter_mut();
-        if let Some(kept) = kept.find(|one| one.cpu == cpu && one.buffer == buffer) {
-            kept.found = kept.found.saturating_add(batch.records);
+        let mut counts = self.kept_counts.iter_mut();
+        if let Some(count) = counts.find(|count| count.cpu == cpu && count.buffer == buffer) {
+            count.found = count.found.saturating_add(batch.records);
         }
         self.events_lost = self.events_lost.saturating_add(batch.events_lost);
         self.uncounted_losses += batch.uncounted_losses;

@@ -12,9 +12,9 @@ use crate::load::Load;
 use crate::rounds::{Batch, Consume, Decode, Input};
 
 /// Numbers of a recording that are given a name: more than a kernel has interrupts.
-const MOST_NUMBERS: usize = 1 << 16;
+const MAX_NUMBERS: usize = 1 << 16;
 /// Bytes of a name that are kept.
-const MOST_BYTES: usize = 128;
+const MAX_BYTES: usize = 128;
 
 /// Which event carries names, and in which fields.
 #[derive(Clone, Copy, Debug)]
@@ -48,22 +48,33 @@ struct Reader {
 }
 
 impl<'r> NameDecoder<'r> {
-    pub(crate) fn new(recordings: &[Recording], owners: &'r [u16], of: NamedNumber) -> Self {
-        Self { readers: recordings.iter().map(|one| Reader::new(one, of)).collect(), owners }
+    pub(crate) fn new(
+        recordings: &[Recording],
+        owners: &'r [u16],
+        named_number: NamedNumber,
+    ) -> Self {
+        Self {
+            readers: recordings
+                .iter()
+                .map(|recording| Reader::new(recording, named_number))
+                .collect(),
+            owners,
+        }
     }
 }
 
 impl Reader {
-    fn new(recording: &Recording, of: NamedNumber) -> Option<Self> {
+    fn new(recording: &Recording, named_number: NamedNumber) -> Option<Self> {
         let formats = recording.formats();
-        let (id, format) = formats.iter().find(|(_, format)| format.full_name() == of.event)?;
+        let (id, format) =
+            formats.iter().find(|(_, format)| format.full_name() == named_number.event)?;
         let field = |name| format.field(name).cloned();
         Some(Self {
             order: recording.abi().order,
             type_at: Load::new(formats.type_at()),
             id,
-            number: field(of.number)?,
-            name: field(of.name)?,
+            number: field(named_number.number)?,
+            name: field(named_number.name)?,
         })
     }
 
@@ -72,12 +83,12 @@ impl Reader {
             return;
         }
         let Some(number) = self.number.unsigned(payload, self.order) else { return };
-        if batch.names.contains_key(&number) || batch.names.len() >= MOST_NUMBERS {
+        if batch.names.contains_key(&number) || batch.names.len() >= MAX_NUMBERS {
             return;
         }
         if let Some(Value::Text(name)) = self.name.value(payload, self.order) {
-            let kept = name.get(..MOST_BYTES).unwrap_or(name);
-            batch.names.insert(number, String::from_utf8_lossy(kept).into_owned());
+            let prefix = name.get(..MAX_BYTES).unwrap_or(name);
+            batch.names.insert(number, String::from_utf8_lossy(prefix).into_owned());
         }
     }
 }
@@ -139,7 +150,7 @@ impl Consume<NameBatch> for NameGatherer<'_> {
     fn take(&mut self, input: usize, batch: NameBatch) {
         let Some(&owner) = self.owners.get(input) else { return };
         for (number, name) in batch.names {
-            if self.names.len() < MOST_NUMBERS {
+            if self.names.len() < MAX_NUMBERS {
                 self.names.entry((owner.into(), number)).or_insert(name);
             }
         }

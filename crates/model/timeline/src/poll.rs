@@ -33,7 +33,8 @@ impl KernelIntervals {
     /// disagree, `from_ns` can lie after the switch that ended the polling. Being preempted ends
     /// no polling.
     pub(crate) fn fell_asleep(&self, from_ns: u64) -> Option<u64> {
-        let mut ends = self.intervals.iter().filter(|one| one.slept).map(|one| one.to_ns);
+        let mut ends =
+            self.intervals.iter().filter(|interval| interval.slept).map(|interval| interval.to_ns);
         ends.clone().find(|&to_ns| to_ns >= from_ns).or_else(|| ends.next_back())
     }
 
@@ -41,7 +42,7 @@ impl KernelIntervals {
     pub(crate) fn within(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.intervals
             .iter()
-            .map(|one| one.to_ns.min(to_ns).saturating_sub(one.from_ns.max(from_ns)))
+            .map(|interval| interval.to_ns.min(to_ns).saturating_sub(interval.from_ns.max(from_ns)))
             .sum()
     }
 }

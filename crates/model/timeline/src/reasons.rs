@@ -114,17 +114,20 @@ impl ReasonNames {
         if let Some(name) = self.known.get(&(isa, code)) {
             return name.clone();
         }
-        let of = self.isa(isa);
+        let instruction_set = self.isa(isa);
         let symbol = self.symbol(isa, code).map(|symbol| {
-            let flags = if of.has_flags(code) { self.flags(isa, code) } else { String::new() };
+            let flags =
+                if instruction_set.has_flags(code) { self.flags(isa, code) } else { String::new() };
             let space = if flags.is_empty() { "" } else { " " };
-            symbol + space + &flags + of.suffix(code)
+            symbol + space + &flags + instruction_set.suffix(code)
         });
-        let own = || of.name_without_symbol(code).map(str::to_owned);
-        let name = symbol.or_else(own).unwrap_or_else(|| match Code::new(of, code) {
-            Code::Number(code) => format!("{code:#x}"),
-            pair @ Code::Pair(..) => pair.to_string(),
-            Code::NotRecorded => "not readable".to_owned(),
+        let builtin_name = || instruction_set.name_without_symbol(code).map(str::to_owned);
+        let name = symbol.or_else(builtin_name).unwrap_or_else(|| {
+            match Code::new(instruction_set, code) {
+                Code::Number(code) => format!("{code:#x}"),
+                pair @ Code::Pair(..) => pair.to_string(),
+                Code::NotRecorded => "not readable".to_owned(),
+            }
         });
         self.known.insert((isa, code), name.clone());
         name

@@ -44,11 +44,11 @@ const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
 static ROUND_BYTES: AtomicU64 = AtomicU64::new(8 << 20);
 
 /// Bytes that a round decodes at least, however little memory there is.
-const LEAST_ROUND_BYTES: u64 = 1 << 20;
+const MIN_ROUND_BYTES: u64 = 1 << 20;
 
 /// Lets this process take so much memory: less is read ahead if that is little, more if it is much.
 pub fn fit_into_memory(bytes: u64) {
-    ROUND_BYTES.store((bytes / 32).max(LEAST_ROUND_BYTES), Relaxed);
+    ROUND_BYTES.store((bytes / 32).max(MIN_ROUND_BYTES), Relaxed);
 }
 
 /// Bytes of pages that a round decodes at most, by the memory that this process may take.
@@ -76,7 +76,7 @@ impl<'r> Input<'r> {
     /// Those streams whose times are on the recording's own clock: others can't be compared with them.
     #[must_use]
     pub fn on_clock_of(recording: &'r Recording) -> Vec<Self> {
-        let is_on_it = |one: &Self| recording.correction(one.stream).is_on_recording_clock();
+        let is_on_it = |input: &Self| recording.correction(input.stream).is_on_recording_clock();
         Self::all_of(recording).into_iter().filter(is_on_it).collect()
     }
 }
@@ -147,12 +147,16 @@ impl Progress {
 }
 
 /// Reads all of `inputs`; `tick` gets the bytes of them that each round took.
-pub fn run<D, C>(inputs: &[Input<'_>], decoder: &D, consumer: &mut C, tick: &(dyn Fn(u64) + Sync))
-where
+pub fn run<D, C>(
+    inputs: &[Input<'_>],
+    decoder: &D,
+    consumer: &mut C,
+    on_progress: &(dyn Fn(u64) + Sync),
+) where
     D: Decode,
     C: Consume<D::Batch>,
 {
-    run_every(1, inputs, decoder, consumer, tick);
+    run_every(1, inputs, decoder, consumer, on_progress);
 }
 
 /// [`run`] over the first block of each `step`.
@@ -161,7 +165,7 @@ pub(crate) fn run_every<D, C>(
     inputs: &[Input<'_>],
     decoder: &D,
     consumer: &mut C,
-    tick: &(dyn Fn(u64) + Sync),
+    on_progress: &(dyn Fn(u64) + Sync),
 ) where
     D: Decode,
     C: Consume<D::Batch>,
@@ -171,7 +175,7 @@ pub(crate) fn run_every<D, C>(
     let mut current = rounds.decode_next(decoder, &mut spent);
     while let Some(round) = current {
         let horizon_ns = rounds.note(&round);
-        tick(round.bytes);
+        on_progress(round.bytes);
         let mut fresh = std::mem::take(&mut spent);
         let (next, flow) = rayon::join(
             || rounds.decode_next(decoder, &mut fresh),
@@ -242,12 +246,12 @@ impl<'r> Rounds<'r> {
     /// until the budget is used up. CPUs differ in how many events they have: a block of an idle
     /// one spans seconds, and reading it early only costs memory.
     fn plan(&mut self) -> Vec<(usize, usize)> {
-        let unread = self.progress.iter().enumerate().filter(|(_, one)| !one.is_done());
+        let unread = self.progress.iter().enumerate().filter(|(_, progress)| !progress.is_done());
         let mut behind: BinaryHeap<_> =
-            unread.map(|(at, one)| Reverse((one.reached_ns.unwrap_or(0), at))).collect();
-        let (mut plan, mut left) = (Vec::new(), self.budget);
+            unread.map(|(at, progress)| Reverse((progress.reached_ns.unwrap_or(0), at))).collect();
+        let (mut plan, mut remaining) = (Vec::new(), self.budget);
         let mut left_unpacked = self.round_bytes;
-        while left > 0 && left_unpacked > 0 {
+        while remaining > 0 && left_unpacked > 0 {
             let Some(Reverse((expected_ns, at))) = behind.pop() else { break };
             let (Some(progress), Some(input)) = (self.progress.get_mut(at), self.inputs.get(at))
             else {
@@ -255,7 +259,7 @@ impl<'r> Rounds<'r> {
             };
             plan.push((at, progress.next_block));
             let stream = input.stream;
-            left = left.saturating_sub(stream.block_len(progress.next_block).max(1));
+            remaining = remaining.saturating_sub(stream.block_len(progress.next_block).max(1));
             let unpacked = stream.unpacked_len(progress.next_block);
             left_unpacked = left_unpacked.saturating_sub(unpacked);
             progress.next_block = progress.next_block.saturating_add(self.step);
@@ -325,7 +329,7 @@ impl<'r> Rounds<'r> {
                 progress.note(reached_ns);
             }
         }
-        let unread = self.progress.iter().filter(|one| !one.is_done());
-        unread.map(|one| one.reached_ns.unwrap_or(0)).min().unwrap_or(u64::MAX)
+        let unread = self.progress.iter().filter(|progress| !progress.is_done());
+        unread.map(|progress| progress.reached_ns.unwrap_or(0)).min().unwrap_or(u64::MAX)
     }
 }

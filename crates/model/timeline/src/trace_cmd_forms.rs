@@ -25,7 +25,7 @@ pub struct TraceCmdForm {
 impl TraceCmdForm {
     /// The form of an event; none where trace-cmd prints it as its kernel does.
     #[must_use]
-    pub fn of(format: &EventFormat, abi: Abi) -> Option<Self> {
+    pub fn for_event(format: &EventFormat, abi: Abi) -> Option<Self> {
         let has = |fields: &[&str]| fields.iter().all(|name| format.field(name).is_some());
         let (print_fmt, reason) = match &*format.full_name() {
             "kvm:kvm_exit" if has(&["isa", "exit_reason", "guest_rip"]) => {
@@ -111,8 +111,13 @@ fn reason_by_name(field: &str) -> String {
     let table = |names: &[Reason]| -> String {
         names.iter().map(|(code, name)| format!(", {{{code:#x}, \"{name}\"}}")).collect()
     };
-    let of = |names: &[Reason]| format!("__print_symbolic(REC->{field}{})", table(names));
-    format!("(REC->isa == {VMX}) ? {} : {}", of(&VMX_REASONS), of(&SVM_REASONS))
+    let print_symbolic =
+        |names: &[Reason]| format!("__print_symbolic(REC->{field}{})", table(names));
+    format!(
+        "(REC->isa == {VMX}) ? {} : {}",
+        print_symbolic(&VMX_REASONS),
+        print_symbolic(&SVM_REASONS)
+    )
 }
 
 #[rustfmt::skip]

@@ -29,7 +29,7 @@ pub use live::LiveTraceEvents;
 pub use names::ThreadNames;
 
 /// Fields that one event has room for.
-pub const MOST_FIELDS: usize = 5;
+pub const MAX_FIELDS: usize = 5;
 
 /// An event that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Wanted {
     pub tag: u16,
     /// Fields whose numbers are wanted; `"exit_reason|ret"` takes the first of the two that the event has,
     /// `"args[1]"` an element of an array. Those
-    /// after the first [`MOST_FIELDS`] come as events of their own right after it, with the tags that follow.
+    /// after the first [`MAX_FIELDS`] come as events of their own right after it, with the tags that follow.
     pub fields: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ pub struct TraceEvent {
     has: u8,
     /// A bit for each field that its format has and the record is too short for.
     cut: u8,
-    values: [u64; MOST_FIELDS],
+    values: [u64; MAX_FIELDS],
 }
 
 const _: () = assert!(size_of::<TraceEvent>() == 64);

@@ -121,7 +121,7 @@ impl Vcpus {
         let mut rest = events;
         while !rest.is_empty() {
             match self.feed_live(thread, rest, sink) {
-                Some(left) => rest = left,
+                Some(remaining) => rest = remaining,
                 None if self.begin(thread, &mut rest) => {}
                 None => return,
             }
@@ -176,7 +176,7 @@ impl Vcpus {
                 self.end(thread);
                 let gone = event.kind == Kind::ThreadGone;
                 if gone {
-                    self.by_id.retain(|(of, _), _| *of != thread);
+                    self.by_id.retain(|(vcpu_thread, _), _| *vcpu_thread != thread);
                 }
                 return events.get(at + usize::from(gone)..);
             }

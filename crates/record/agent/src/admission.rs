@@ -29,7 +29,7 @@ pub(crate) fn may_connect(peer: &Peer) -> bool {
 
 impl Admission {
     /// For a connection to a listener that demands keys, or not.
-    pub(crate) fn of(arrival: &Arrival, demands_keys: bool, allowed: Allowed) -> Self {
+    pub(crate) fn of_arrival(arrival: &Arrival, demands_keys: bool, allowed: Allowed) -> Self {
         Self::of_peer(&arrival.peer, demands_keys || arrival.is_privileged, allowed)
     }
 
@@ -55,25 +55,25 @@ mod tests {
 
     #[test]
     fn over_vsock_only_the_hosts_root_commands() {
-        let of = |peer, is_proven| Admission::of_peer(&peer, is_proven, USUAL);
-        assert_eq!(of(Peer::Vsock(CID_HOST), true), Admission::Command);
-        assert_eq!(of(Peer::Vsock(CID_HOST), false), Admission::PagesOnly);
+        let admission = |peer, is_proven| Admission::of_peer(&peer, is_proven, USUAL);
+        assert_eq!(admission(Peer::Vsock(CID_HOST), true), Admission::Command);
+        assert_eq!(admission(Peer::Vsock(CID_HOST), false), Admission::PagesOnly);
         for other in [0, 1, 3, u32::MAX] {
             assert!(!may_connect(&Peer::Vsock(other)));
-            assert_eq!(of(Peer::Vsock(other), true), Admission::Nothing);
-            assert_eq!(of(Peer::Vsock(other), false), Admission::Nothing);
+            assert_eq!(admission(Peer::Vsock(other), true), Admission::Nothing);
+            assert_eq!(admission(Peer::Vsock(other), false), Admission::Nothing);
         }
         for peer in [Peer::Unix, Peer::Tcp([127, 0, 0, 1].into())] {
             assert!(may_connect(&peer));
-            assert_eq!(of(peer, false), Admission::Command);
+            assert_eq!(admission(peer, false), Admission::Command);
         }
     }
 
     #[test]
     fn the_owner_may_let_older_hosts_in() {
         let allowed = Allowed { unprivileged_port: true, ..USUAL };
-        let of = |cid| Admission::of_peer(&Peer::Vsock(cid), false, allowed);
-        assert_eq!((of(CID_HOST), of(1), of(3)), {
+        let admission = |cid| Admission::of_peer(&Peer::Vsock(cid), false, allowed);
+        assert_eq!((admission(CID_HOST), admission(1), admission(3)), {
             use Admission::{Command, Nothing};
             (Command, Nothing, Nothing)
         });

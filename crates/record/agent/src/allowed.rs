@@ -51,18 +51,18 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let keys =
             KeyFiles { identity: folder.join("identity.pem"), peers: folder.join("peers.pem") };
-        let said = |address: &str| {
+        let refusal = |address: &str| {
             let checked = check_keys_are_used(&address.parse().unwrap(), &keys);
             checked.map_err(|error| error.to_string()).err()
         };
-        assert_eq!(said("vsock"), None);
+        assert_eq!(refusal("vsock"), None);
         fs::write(&keys.identity, "").unwrap();
-        assert_eq!(said("vsock"), None);
+        assert_eq!(refusal("vsock"), None);
         fs::write(&keys.peers, "").unwrap();
-        assert!(said("vsock:7").unwrap().contains("use tls-vsock:7"));
-        assert!(said("connect:vsock:7").unwrap().contains("use connect:tls-vsock:7"));
+        assert!(refusal("vsock:7").unwrap().contains("use tls-vsock:7"));
+        assert!(refusal("connect:vsock:7").unwrap().contains("use connect:tls-vsock:7"));
         for other in ["tls-vsock", "connect:tls-vsock", "shm", "virtio-serial", "unix:/s"] {
-            assert_eq!(said(other), None, "{other}");
+            assert_eq!(refusal(other), None, "{other}");
         }
         fs::remove_dir_all(folder).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use channel::Heard;
+use channel::Received;
 use channel::wire::{CodeRequest, GuestHello, Message, SampleRequest, Start, Status, TextKind};
 use os::confine::Unconfined;
 use os::waits::Signal;
@@ -38,7 +38,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
     let hello = hello(link)?;
     let (busy, leave) = (Busy::default(), Signal::new()?);
     leave_at_signals(&busy, &leave)?;
-    while !leave.is_given() {
+    while !leave.is_set() {
         let mut host = match link.host(&hello, &leave) {
             Ok(host) => host,
             // A port that is unplugged may come back.
@@ -50,7 +50,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
             Err(error) => return Err(error),
         };
         busy.set(true);
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut session = Session {
             host: &mut host,
             hello: &hello,
@@ -72,7 +72,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
         // One that sends everybody away is not asked all the time. Of those that connect here the next may
         // wait already, and whoever is gone again at once is not to keep it waiting.
         if !is_caller {
-            std::thread::sleep(BETWEEN_HOSTS.saturating_sub(begun.elapsed()));
+            std::thread::sleep(BETWEEN_HOSTS.saturating_sub(start.elapsed()));
         }
     }
     Ok(())
@@ -119,47 +119,48 @@ struct GoesOn {
     samples: Option<Samples>,
     every: Option<Duration>,
     next: Instant,
-    heard: Instant,
+    last_heard: Instant,
 }
 
 impl Session<'_, '_> {
     /// Answers until the host is gone.
     fn run(&mut self) -> Result<()> {
         loop {
-            let heard = self.host.receive(self.patience())?;
+            let received = self.host.receive(self.patience())?;
             if self.host.is_to_leave() {
                 return self.stop(false);
             }
-            match heard {
-                Heard::End => return Ok(()),
-                Heard::Nothing => self.look()?,
-                Heard::Message(number, Message::HostHello) => {
+            match received {
+                Received::Closed => return Ok(()),
+                Received::Timeout => self.look()?,
+                Received::Message(number, Message::HostHello) => {
                     (self.goes_on, self.sample, self.keep_code) = (None, None, None);
                     self.number = number;
                     self.host.begin_session(number);
                     self.guard.note(number);
                     self.host.send(number, &Message::GuestHello(self.hello.clone()))?;
                 }
-                Heard::Message(number, message) if number == self.number => {
+                Received::Message(number, message) if number == self.number => {
                     self.answer(message)?;
                     self.look()?;
                 }
                 // What a host that is gone has left unread.
-                Heard::Message(..) => {}
+                Received::Message(..) => {}
             }
         }
     }
 
     fn patience(&self) -> Duration {
-        let due = self.goes_on.as_ref().and_then(|one| one.every.map(|_| one.next));
-        let is_sampled = self.goes_on.as_ref().is_some_and(|one| one.samples.is_some());
+        let due =
+            self.goes_on.as_ref().and_then(|recording| recording.every.map(|_| recording.next));
+        let is_sampled = self.goes_on.as_ref().is_some_and(|recording| recording.samples.is_some());
         let idle = if is_sampled { samples::EVERY } else { IDLE };
         due.map_or(idle, |due| due.saturating_duration_since(Instant::now()).min(idle))
     }
 
     fn answer(&mut self, message: Message) -> Result<()> {
         if let Some(goes_on) = &mut self.goes_on {
-            goes_on.heard = Instant::now();
+            goes_on.last_heard = Instant::now();
         }
         let result = match message {
             Message::Start(start) => self.start(&start),
@@ -220,7 +221,7 @@ impl Session<'_, '_> {
         let every = (start.status_ms > 0).then(|| Duration::from_millis(start.status_ms.into()));
         let now = Instant::now();
         let next = now + every.unwrap_or(IDLE);
-        self.goes_on = Some(GoesOn { recording, samples, every, next, heard: now });
+        self.goes_on = Some(GoesOn { recording, samples, every, next, last_heard: now });
         Ok(())
     }
 
@@ -246,7 +247,7 @@ impl Session<'_, '_> {
     fn look(&mut self) -> Result<()> {
         let now = Instant::now();
         let Some(goes_on) = &mut self.goes_on else { return Ok(()) };
-        if now.duration_since(goes_on.heard) > SILENCE {
+        if now.duration_since(goes_on.last_heard) > SILENCE {
             self.goes_on = None;
             return Err(AgentError::Refused("the host is silent: its recording is over".into()));
         }

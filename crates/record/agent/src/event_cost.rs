@@ -25,7 +25,7 @@ const REPEATS: u32 = 10;
 /// Size of the buffer: events of all rounds take two thirds of it, so that none makes room for another.
 const BUFFER_KIB: &str = "256";
 /// How long it may take: the host waits for the end of its recording meanwhile.
-const MOST: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// Measures it with the clock that was recorded with. Fewer rounds come of a machine that is slow.
 pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
@@ -34,12 +34,12 @@ pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
     instance.set("buffer_size_kb", BUFFER_KIB)?;
     instance.set("tracing_on", "1")?;
     let own_name = name().map_err(std::io::Error::from)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut rounds = Vec::new();
     // What the first times bring into caches is no part of what an event costs.
     let warm = half(&instance, &own_name, "0").and_then(|_| half(&instance, &own_name, "1"));
     let mut failed = warm.err();
-    while failed.is_none() && rounds.len() < ROUNDS && begun.elapsed() < MOST {
+    while failed.is_none() && rounds.len() < ROUNDS && start.elapsed() < MAX_TIME {
         let round = half(&instance, &own_name, "0")
             .and_then(|off_ns| Ok(CostRound { off_ns, on_ns: half(&instance, &own_name, "1")? }));
         match round {
@@ -55,11 +55,11 @@ fn half(instance: &Instance, own_name: &CString, on: &str) -> Result<u64> {
     instance.set(&format!("events/{}/enable", EVENT.replacen(':', "/", 1)), on)?;
     let mut intervals_ns = Vec::with_capacity(INTERVALS);
     for _ in 0..INTERVALS {
-        let begun = Instant::now();
+        let start = Instant::now();
         for _ in 0..REPEATS {
             set_name(own_name).map_err(std::io::Error::from)?;
         }
-        intervals_ns.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        intervals_ns.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     intervals_ns.sort_unstable();
     Ok(intervals_ns.get(INTERVALS / 2).copied().unwrap_or_default())

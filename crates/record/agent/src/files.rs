@@ -84,8 +84,8 @@ fn begin_samples(
     let code = sampler::shows_kernel_code().then(|| new_file(to, CODE)).transpose()?;
     let files =
         SampleFiles { samples: new_file(to, SAMPLES)?, clocks: new_file(to, CLOCKS)?, code };
-    let begun = opened.begin(files).and_then(Sampler::after_head);
-    Ok(Some(begun.map_err(not_sampled)?))
+    let sampler = opened.begin(files).and_then(Sampler::wait_until_ready);
+    Ok(Some(sampler.map_err(not_sampled)?))
 }
 
 /// Ends it; what came of it, as text.

@@ -29,7 +29,7 @@ pub(crate) fn leave_at_signals(busy: &Busy, leave: &Signal) -> Result<()> {
     let (busy, leave) = (busy.clone(), leave.clone());
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if signals.forever().next().is_some() && busy.0.load(Ordering::Relaxed) {
-            leave.give();
+            leave.set();
             std::thread::sleep(LEAVING);
         }
         std::process::exit(0);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use channel::wire::{DeviceRange, GuestHello, Message};
 use channel::{
-    Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, Heard, HostAddress,
-    KeyFiles, Listener, PageRing, PageSink, Peer, Stream, StreamSink,
+    Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, HostAddress, KeyFiles,
+    Listener, PageRing, PageSink, Peer, Received, Stream, StreamSink,
 };
 use os::waits::{Deadline, Signal, Wait};
 use parking_lot::Mutex;
@@ -70,7 +70,7 @@ impl Link {
                 Kind::Memory(GuestMemory::open(at.as_deref()).map_err(failed)?)
             }
             GuestAddress::Connect(to) => Kind::Connect(to.clone()),
-            listening => match Listener::of(listening).map_err(failed)? {
+            listening => match Listener::for_address(listening).map_err(failed)? {
                 Some(listener) => {
                     let arrivals = Arrivals::new(listener, may_connect).map_err(failed)?;
                     Kind::Listener(RefCell::new(arrivals))
@@ -130,7 +130,7 @@ impl Link {
             leave,
             control,
             session: 0,
-            heard: VecDeque::new(),
+            pending: VecDeque::new(),
             caller,
             attached: BTreeMap::new(),
             rings,
@@ -140,10 +140,10 @@ impl Link {
     /// The first connection that begins as that of a host which may command this machine. Others are
     /// closed, and get the reason. When it is time to leave, there is none.
     fn accept(&self, arrivals: &mut Arrivals, leave: &Signal) -> Result<(Control, Caller)> {
-        while !leave.is_given() {
+        while !leave.is_set() {
             let stop = [leave.fd()];
             let Some(arrival) = arrivals.next(Wait::at_most(CONNECT).or(&stop))? else { continue };
-            let admission = Admission::of(&arrival, arrivals.demands_keys(), self.allowed);
+            let admission = Admission::of_arrival(&arrival, arrivals.demands_keys(), self.allowed);
             let Arrival { control, first: (session, message), peer, .. } = arrival;
             match (admission, message) {
                 (Admission::Command, Message::HostHello) => {
@@ -203,7 +203,7 @@ pub(crate) struct Host<'l> {
     /// The session that page streams may belong to: its number, which others can't know.
     session: u64,
     /// What was heard and not given to whoever answers yet.
-    heard: VecDeque<Heard>,
+    pending: VecDeque<Received>,
     /// Who it is, where hosts connect.
     caller: Option<Caller>,
     /// Connections that are page streams, by session and number.
@@ -213,22 +213,22 @@ pub(crate) struct Host<'l> {
 }
 
 /// Connections that may wait to be used.
-const MOST_ATTACHED: usize = 1024;
+const MAX_ATTACHED: usize = 1024;
 /// Messages that may wait: the rest stays in the channel.
-const MOST_HEARD: usize = 256;
+const MAX_HEARD: usize = 256;
 
 impl Host<'_> {
     /// Whether the agent got a signal to end.
     pub(crate) fn is_to_leave(&self) -> bool {
-        self.leave.is_given()
+        self.leave.is_set()
     }
 
     /// The probes that the host asks for, as far as it may.
-    pub(crate) fn probes(&self, asked: &[String]) -> Result<Vec<String>> {
-        if asked.is_empty() {
+    pub(crate) fn probes(&self, requested: &[String]) -> Result<Vec<String>> {
+        if requested.is_empty() {
             return Ok(Vec::new());
         }
-        probe_sets::chosen(asked, Tracefs::find()?.root(), self.link.allowed)
+        probe_sets::chosen(requested, Tracefs::find()?.root(), self.link.allowed)
     }
 
     /// Addresses of the device that the channel goes through.
@@ -247,65 +247,66 @@ impl Host<'_> {
     }
 
     /// Waits for a message, for at most this time.
-    pub(crate) fn receive(&mut self, most: Duration) -> Result<Heard> {
+    pub(crate) fn receive(&mut self, timeout: Duration) -> Result<Received> {
         if let Some(session) = self.caller.as_mut().and_then(|caller| caller.greeting.take()) {
-            self.keep(Heard::Message(session, Message::HostHello));
+            self.keep(Received::Message(session, Message::HostHello));
         }
-        let end = Instant::now() + most;
+        let end = Instant::now() + timeout;
         loop {
             self.look()?;
-            if let Some(heard) = self.heard.pop_front() {
-                self.note(&heard);
-                return Ok(heard);
+            if let Some(received) = self.pending.pop_front() {
+                self.note(&received);
+                return Ok(received);
             }
             if self.is_late() {
                 return Err(AgentError::Refused("a host connected and asked for nothing".into()));
             }
-            let left = end.saturating_duration_since(Instant::now());
-            let heard = self.listen(left)?;
-            let is_over = Instant::now() >= end || self.leave.is_given();
-            if heard == Heard::Nothing && is_over {
-                return Ok(heard);
+            let remaining = end.saturating_duration_since(Instant::now());
+            let received = self.listen(remaining)?;
+            let is_over = Instant::now() >= end || self.leave.is_set();
+            if received == Received::Timeout && is_over {
+                return Ok(received);
             }
-            self.keep(heard);
+            self.keep(received);
             self.admit();
         }
     }
 
     /// Hears all that has come, without waiting: of a host that is gone nothing is begun any more.
     fn look(&mut self) -> Result<()> {
-        while self.heard.len() < MOST_HEARD && self.heard.back() != Some(&Heard::End) {
-            let Some(heard) = self.control.look()? else { break };
-            self.keep(heard);
+        while self.pending.len() < MAX_HEARD && self.pending.back() != Some(&Received::Closed) {
+            let Some(received) = self.control.look()? else { break };
+            self.keep(received);
         }
         Ok(())
     }
 
     /// Keeps what was heard. A host that has closed its end, or after which another one greets, wants
     /// nothing any more that it asked for before.
-    fn keep(&mut self, heard: Heard) {
-        match heard {
-            Heard::Nothing => return,
-            Heard::End | Heard::Message(_, Message::HostHello) => self.heard.clear(),
-            Heard::Message(..) => {}
+    fn keep(&mut self, received: Received) {
+        match received {
+            Received::Timeout => return,
+            Received::Closed | Received::Message(_, Message::HostHello) => self.pending.clear(),
+            Received::Message(..) => {}
         }
-        self.heard.push_back(heard);
+        self.pending.push_back(received);
     }
 
     /// Waits for a message, or until somebody connects.
-    fn listen(&mut self, most: Duration) -> Result<Heard> {
+    fn listen(&mut self, timeout: Duration) -> Result<Received> {
         let arrivals = match &self.link.kind {
             Kind::Listener(arrivals) => Some(arrivals.borrow()),
             Kind::Ports(_) | Kind::Memory(_) | Kind::Connect(_) => None,
         };
         let of_arrivals = arrivals.iter().flat_map(|arrivals| arrivals.fds());
         let stop: Vec<_> = std::iter::once(self.leave.fd()).chain(of_arrivals).collect();
-        Ok(self.control.receive(Wait::at_most(most).or(&stop))?)
+        Ok(self.control.receive(Wait::at_most(timeout).or(&stop))?)
     }
 
     /// Notes what the host has asked for.
-    fn note(&mut self, heard: &Heard) {
-        let (Some(caller), Heard::Message(session, message)) = (&mut self.caller, heard) else {
+    fn note(&mut self, received: &Received) {
+        let (Some(caller), Received::Message(session, message)) = (&mut self.caller, received)
+        else {
             return;
         };
         match message {
@@ -336,14 +337,15 @@ impl Host<'_> {
         };
         let mut arrivals = arrivals.borrow_mut();
         while let Some(arrival) = arrivals.look() {
-            let admission = Admission::of(&arrival, arrivals.demands_keys(), self.link.allowed);
+            let admission =
+                Admission::of_arrival(&arrival, arrivals.demands_keys(), self.link.allowed);
             let Arrival { control, first: (session, message), peer, .. } = arrival;
             match (admission, message) {
                 (Admission::Nothing, _) => {}
                 (_, Message::Attach(number))
                     if session == self.session
                         && peer == caller.peer
-                        && self.attached.len() < MOST_ATTACHED =>
+                        && self.attached.len() < MAX_ATTACHED =>
                 {
                     let stream = control.into_stream().map(|stream| ((session, number), stream));
                     self.attached.extend(stream);
@@ -403,19 +405,20 @@ impl Host<'_> {
                 return Ok(stream);
             }
             self.look()?;
-            let is_gone =
-                |heard: &Heard| matches!(heard, Heard::End | Heard::Message(_, Message::HostHello));
-            if self.heard.iter().any(is_gone) {
+            let is_gone = |received: &Received| {
+                matches!(received, Received::Closed | Received::Message(_, Message::HostHello))
+            };
+            if self.pending.iter().any(is_gone) {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            let is_over = Instant::now() >= end || self.heard.len() >= MOST_HEARD;
-            if is_over || self.leave.is_given() {
+            let is_over = Instant::now() >= end || self.pending.len() >= MAX_HEARD;
+            if is_over || self.leave.is_set() {
                 let text =
                     format!("{}: page stream {at} was not attached in time", self.link.address);
                 return Err(AgentError::Refused(text));
             }
-            let heard = self.listen(LOOK)?;
-            self.keep(heard);
+            let received = self.listen(LOOK)?;
+            self.keep(received);
         }
     }
 }

@@ -197,7 +197,7 @@ fn arguments() -> Result<Asked, String> {
             other => return Err(other.unexpected().to_string()),
         }
     }
-    asked(arguments)
+    interpret(arguments)
 }
 
 fn value<T: FromStr>(parser: &mut lexopt::Parser) -> Result<T, String> {
@@ -211,7 +211,7 @@ fn time(parser: &mut lexopt::Parser) -> Result<Duration, String> {
     times::time(&text.to_string_lossy())
 }
 
-fn asked(arguments: Arguments) -> Result<Asked, String> {
+fn interpret(arguments: Arguments) -> Result<Asked, String> {
     let Arguments {
         address,
         for_trace_cmd,

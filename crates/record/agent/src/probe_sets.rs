@@ -44,17 +44,21 @@ const SETS: [&str; 2] = [VIRTIO, "kvm-guest"];
 ///
 /// # Errors
 /// When it asks for a probe of its own and may not, or for a set that there is none of here.
-pub(crate) fn chosen(asked: &[String], tracefs: &Path, allowed: Allowed) -> Result<Vec<String>> {
+pub(crate) fn chosen(
+    requested: &[String],
+    tracefs: &Path,
+    allowed: Allowed,
+) -> Result<Vec<String>> {
     let kernel = KernelProbes {
         can_probe: &|function| Probes::can_probe(tracefs, function),
         have_arguments_at_return: Probes::have_arguments_at_return(tracefs),
     };
-    chosen_by(asked, &kernel, allowed)
+    chosen_by(requested, &kernel, allowed)
 }
 
 /// Events that belong to the sets among those probes.
-pub(crate) fn events(asked: &[String]) -> &'static [FilteredEvent] {
-    let has_virtio = asked.iter().any(|one| one.strip_prefix(MARK) == Some(VIRTIO));
+pub(crate) fn events(requested: &[String]) -> &'static [FilteredEvent] {
+    let has_virtio = requested.iter().any(|probe| probe.strip_prefix(MARK) == Some(VIRTIO));
     if has_virtio { VIRTIO_EVENTS } else { &[] }
 }
 
@@ -65,9 +69,13 @@ pub(crate) struct KernelProbes<'k> {
     pub(crate) have_arguments_at_return: bool,
 }
 
-fn chosen_by(asked: &[String], kernel: &KernelProbes<'_>, allowed: Allowed) -> Result<Vec<String>> {
+fn chosen_by(
+    requested: &[String],
+    kernel: &KernelProbes<'_>,
+    allowed: Allowed,
+) -> Result<Vec<String>> {
     let mut probes = Vec::new();
-    for probe in asked {
+    for probe in requested {
         match probe.strip_prefix(MARK) {
             Some(name) => probes.extend(set(name, kernel)?),
             None if allowed.kprobes => probes.push(probe.clone()),
@@ -81,8 +89,8 @@ fn set(name: &str, kernel: &KernelProbes<'_>) -> Result<Vec<String>> {
     let there: Vec<String> = match SETS.iter().find(|known| **known == name) {
         Some(&VIRTIO) => virtio::probes(&virtio::layouts(), kernel),
         Some(_) => {
-            let found = KVM_GUEST.iter().filter(|one| (kernel.can_probe)(one));
-            found.map(|&one| one.to_owned()).collect()
+            let found = KVM_GUEST.iter().filter(|function| (kernel.can_probe)(function));
+            found.map(|&function| function.to_owned()).collect()
         }
         None => {
             let text = format!("this agent has no such set of probes: it has {}", names());
@@ -113,34 +121,34 @@ fn names() -> String {
 mod tests {
     use super::*;
 
-    const USUAL: Allowed = Allowed { unprivileged_port: false, kprobes: false };
+    const DEFAULT: Allowed = Allowed { unprivileged_port: false, kprobes: false };
 
-    fn chosen(asked: &[&str], allowed: Allowed) -> std::result::Result<Vec<String>, String> {
-        let asked: Vec<String> = asked.iter().map(|&one| one.to_owned()).collect();
+    fn chosen(requested: &[&str], allowed: Allowed) -> std::result::Result<Vec<String>, String> {
+        let requested: Vec<String> = requested.iter().map(|&probe| probe.to_owned()).collect();
         let can_probe = |function: &str| function.starts_with("virtqueue_");
         let kernel = KernelProbes { can_probe: &can_probe, have_arguments_at_return: false };
-        chosen_by(&asked, &kernel, allowed).map_err(|error| error.to_string())
+        chosen_by(&requested, &kernel, allowed).map_err(|error| error.to_string())
     }
 
     #[test]
     fn probes_of_the_hosts_own_need_the_owners_leave() {
-        for asked in ["vfs_read", "vfs_read x=@jiffies"] {
-            let why = chosen(&["@virtio", asked], USUAL).unwrap_err();
+        for probe in ["vfs_read", "vfs_read x=@jiffies"] {
+            let why = chosen(&["@virtio", probe], DEFAULT).unwrap_err();
             assert!(why.contains("--allow-kprobes") && why.contains("@virtio"), "{why}");
-            let allowed = Allowed { kprobes: true, ..USUAL };
-            assert_eq!(chosen(&[asked], allowed).unwrap(), [asked]);
+            let allowed = Allowed { kprobes: true, ..DEFAULT };
+            assert_eq!(chosen(&[probe], allowed).unwrap(), [probe]);
         }
-        assert_eq!(chosen(&[], USUAL).unwrap(), [""; 0]);
+        assert_eq!(chosen(&[], DEFAULT).unwrap(), [""; 0]);
     }
 
     #[test]
     fn sets_have_the_functions_that_this_kernel_has() {
-        let probes = chosen(&["@virtio"], USUAL).unwrap();
+        let probes = chosen(&["@virtio"], DEFAULT).unwrap();
         assert!(probes.len() > 3, "{probes:?}");
         assert!(!probes.iter().any(|probe| probe.starts_with("vring_interrupt")), "{probes:?}");
-        assert!(chosen(&["@kvm-guest"], USUAL).unwrap_err().contains("none of the functions"));
+        assert!(chosen(&["@kvm-guest"], DEFAULT).unwrap_err().contains("none of the functions"));
         assert_eq!(events(&["@kvm-guest".into(), "virtio".into()]), []);
         assert_eq!(events(&["@virtio".into()]), VIRTIO_EVENTS);
-        assert!(chosen(&["@virtio\n"], USUAL).unwrap_err().contains("no such set"));
+        assert!(chosen(&["@virtio\n"], DEFAULT).unwrap_err().contains("no such set"));
     }
 }

@@ -117,8 +117,8 @@ impl Mover {
         let mut flushed = Instant::now();
         loop {
             // From one flush to the next, however often full pages wake this thread in between.
-            let left = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
-            let woken = self.from.wait(self.signals.stop.fd(), left)?;
+            let remaining = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
+            let woken = self.from.wait(self.signals.stop.fd(), remaining)?;
             self.counts.wakeups.fetch_add(1, Ordering::Relaxed);
             while self.send()? {}
             if woken.other {

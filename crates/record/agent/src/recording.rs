@@ -212,13 +212,13 @@ impl Recording {
     /// Ends it and sends the rest of its pages.
     pub(crate) fn end(mut self) -> Result<Ended> {
         let mut interference = self.prepared.session.off()?.map(|why| why.to_string());
-        self.signals.stop.give();
+        self.signals.stop.set();
         let end = Instant::now() + REST;
         while Instant::now() < end && !self.pumps.iter().all(Pump::is_finished) {
             std::thread::sleep(Duration::from_millis(5));
         }
         let status = self.status();
-        self.signals.abort.give();
+        self.signals.abort.set();
         let pumped = self.pumps.drain(..).map(Pump::join).collect::<Vec<_>>();
         let mut of_cpu = |pumped: Pumped| {
             let stats = self.prepared.session.stats(pumped.cpu);
@@ -244,8 +244,8 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         // Pumps hold files of the instance, which could not go before them.
-        self.signals.abort.give();
-        self.signals.stop.give();
+        self.signals.abort.set();
+        self.signals.stop.set();
         for pump in self.pumps.drain(..) {
             pump.join();
         }
@@ -253,7 +253,7 @@ impl Drop for Recording {
 }
 
 /// The tracer that a host asks for.
-fn function_tracer(asked: &TracedFunctions) -> FunctionTracer {
-    let TracedFunctions { returns, functions, except, within, depth } = asked.clone();
+fn function_tracer(requested: &TracedFunctions) -> FunctionTracer {
+    let TracedFunctions { returns, functions, except, within, depth } = requested.clone();
     FunctionTracer { returns, functions, except, within, depth }
 }

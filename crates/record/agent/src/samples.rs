@@ -20,7 +20,7 @@ use crate::link::Host;
 /// Bytes of a part, and a bit: its head is part of a message's payload.
 const PART_BYTES: usize = MAX_PAYLOAD_BYTES - 64;
 /// Parts that wait: what comes in a second of 50,000 samples of 150 bytes.
-const MOST_PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 /// How often the queue is emptied at least.
 pub(crate) const EVERY: Duration = Duration::from_millis(250);
 /// How long the rest may take to come.
@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Bytes of the kernel's code that are sent at most, whatever the host asks for.
-const MOST_CODE_BYTES: u32 = 4 << 20;
+const MAX_REQUESTED_BYTES: u32 = 4 << 20;
 
 enum Part {
     File(SampleFile, Vec<u8>),
@@ -64,19 +64,19 @@ impl SampleSink for Queue {
     }
 
     fn most_code_bytes(&self) -> Option<u64> {
-        self.code.map(|asked| asked.bytes.min(MOST_CODE_BYTES).into())
+        self.code.map(|request| request.bytes.min(MAX_REQUESTED_BYTES).into())
     }
 
     fn code(&mut self, code: &KeptCode) -> sampler::Result<u64> {
-        let most = self.code.map_or(0, |asked| asked.pieces);
+        let max = self.code.map_or(0, |request| request.pieces);
         // Samples are whole without it, so a host that takes no more of it makes no fault.
-        let _ = pieces(code, most).try_for_each(|piece| self.send(Part::Code(piece)));
+        let _ = pieces(code, max).try_for_each(|piece| self.send(Part::Code(piece)));
         Ok(code.bytes())
     }
 }
 
 /// The code in pieces, as many as are wanted, and the one that ends it.
-fn pieces(code: &KeptCode, most: u32) -> impl Iterator<Item = CodePiece> {
+fn pieces(code: &KeptCode, max: u32) -> impl Iterator<Item = CodePiece> {
     let elf_machine = code.elf_machine();
     let of_run = |(address, run): (u64, &[u8])| {
         let piece = move |(at, bytes): (usize, &[u8])| {
@@ -84,7 +84,7 @@ fn pieces(code: &KeptCode, most: u32) -> impl Iterator<Item = CodePiece> {
         };
         run.chunks(MAX_CODE_BYTES).enumerate().map(piece).collect::<Vec<_>>()
     };
-    let all = code.runs().flat_map(of_run).take(usize::try_from(most).unwrap_or(usize::MAX));
+    let all = code.runs().flat_map(of_run).take(usize::try_from(max).unwrap_or(usize::MAX));
     (0..).zip(all.chain([(0, Vec::new())])).map(move |(before, (address, bytes))| CodePiece {
         before,
         elf_machine,
@@ -160,11 +160,11 @@ impl Samples {
         };
         let clock = clock.to_owned();
         let plan = SamplerPlan { hz: request.hz, event, clock, trace_id, only: None };
-        let (to, queue) = mpsc::sync_channel(MOST_PARTS);
+        let (to, queue) = mpsc::sync_channel(MAX_PARTS);
         let cpus = cpus.to_vec();
-        let begun = starter.run(move || Opened::open(plan, &cpus)?.begin(Queue { to, code }));
-        let sampler = match begun {
-            Ok(begun) => begun.map_err(|error| with_causes(&error)),
+        let outcome = starter.run(move || Opened::open(plan, &cpus)?.begin(Queue { to, code }));
+        let sampler = match outcome {
+            Ok(sampler) => sampler.map_err(|error| with_causes(&error)),
             Err(error) => Err(error.to_string()),
         };
         Self { sampler, parts: Parts { queue, sample_bytes: 0, clock_bytes: 0 } }
@@ -185,7 +185,7 @@ impl Samples {
         let Parts { queue, sample_bytes, .. } = parts;
         // A thread that is not done finds that nobody takes more.
         drop(queue);
-        let ended = sampler.and_then(|one| one.end().map_err(|error| with_causes(&error)));
+        let ended = sampler.and_then(|sampler| sampler.end().map_err(|error| with_causes(&error)));
         let end = match ended {
             Ok(sampled) => SamplesEnd {
                 event: sampled.event.name().to_owned(),
@@ -215,19 +215,19 @@ mod tests {
     #[test]
     fn code_goes_in_pieces_and_an_end() {
         let pieces: Vec<CodePiece> = pieces(&code(), 100).collect();
-        let shape = pieces.iter().map(|one| (one.before, one.address, one.bytes.len()));
+        let shape = pieces.iter().map(|piece| (piece.before, piece.address, piece.bytes.len()));
         let second = 0x1000 + MAX_CODE_BYTES as u64;
         let expected = [(0, 0x1000, MAX_CODE_BYTES), (1, second, 3), (2, 0xf_0000, 5), (3, 0, 0)];
         assert_eq!(shape.collect::<Vec<_>>(), expected);
-        let mut taken = KeptCode::new(62, raw_bytes::ByteOrder::Little);
-        pieces.iter().for_each(|one| taken.push(one.address, &one.bytes).unwrap());
-        assert_eq!(taken, code());
+        let mut received = KeptCode::new(62, raw_bytes::ByteOrder::Little);
+        pieces.iter().for_each(|piece| received.push(piece.address, &piece.bytes).unwrap());
+        assert_eq!(received, code());
     }
 
     #[test]
     fn no_more_pieces_than_are_wanted() {
-        for most in 0..4 {
-            assert_eq!(pieces(&code(), most).count(), 1 + usize::try_from(most).unwrap().min(3));
+        for max in 0..4 {
+            assert_eq!(pieces(&code(), max).count(), 1 + usize::try_from(max).unwrap().min(3));
         }
     }
 }

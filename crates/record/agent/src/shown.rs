@@ -16,6 +16,6 @@ pub fn show_steal(options: &Options) -> Result<()> {
     let (busy, leave) = (Busy::default(), Signal::new()?);
     busy.set(true);
     leave_at_signals(&busy, &leave)?;
-    let mut wait = |most: Duration| leave.wait(most);
+    let mut wait = |timeout: Duration| leave.wait(timeout);
     Ok(watch(options, &mut std::io::stdout().lock(), &mut wait)?)
 }

@@ -11,7 +11,7 @@ use raw_bytes::{ByteOrder, Cursor, slice};
 /// Where kernels show their types.
 const FOLDER: &str = "/sys/kernel/btf";
 /// What a file may have at most: the kernel's own are some 5 MB.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 const ORDER: ByteOrder =
@@ -31,7 +31,7 @@ impl StructLayouts {
         let read = |name: &str| {
             let path = Path::new(FOLDER).join(name);
             let size = fs::metadata(&path).ok()?.len();
-            if size <= MOST_BYTES { fs::read(path).ok() } else { None }
+            if size <= MAX_BYTES { fs::read(path).ok() } else { None }
         };
         let Some(kernel) = read("vmlinux") else { return types };
         let base = types.add(&kernel, &[], wanted);
@@ -44,31 +44,32 @@ impl StructLayouts {
     }
 
     #[cfg(test)]
-    pub(crate) fn made(members: &[(&str, u32)], of: &str, size: u32) -> Self {
-        let member = |&(name, at): &(&str, u32)| ((of.to_owned(), name.to_owned()), at);
-        let sizes = [(of.to_owned(), size)].into();
+    pub(crate) fn made(members: &[(&str, u32)], structure: &str, size: u32) -> Self {
+        let member = |&(name, at): &(&str, u32)| ((structure.to_owned(), name.to_owned()), at);
+        let sizes = [(structure.to_owned(), size)].into();
         Self { members: members.iter().map(member).collect(), sizes }
     }
 
     /// The place of a member in its structure, in bytes.
-    pub(crate) fn member(&self, of: &str, name: &str) -> Option<u32> {
-        self.members.get(&(of.to_owned(), name.to_owned())).copied()
+    pub(crate) fn member(&self, structure: &str, name: &str) -> Option<u32> {
+        self.members.get(&(structure.to_owned(), name.to_owned())).copied()
     }
 
     /// The size of a structure, in bytes.
-    pub(crate) fn size(&self, of: &str) -> Option<u32> {
-        self.sizes.get(of).copied()
+    pub(crate) fn size(&self, structure: &str) -> Option<u32> {
+        self.sizes.get(structure).copied()
     }
 
     /// Adds the structures of a file; `base` are the names that come before its own. Its names.
     fn add<'b>(&mut self, file: &'b [u8], base: &[u8], wanted: &[&str]) -> Option<&'b [u8]> {
-        let (types, own) = sections(file)?;
-        let name = |offset: u32| name_at(base, own, offset);
+        let (types, own_names) = sections(file)?;
+        let name = |offset: u32| name_at(base, own_names, offset);
         let mut at = Cursor::new(types, ORDER, 0);
         while let (Ok(name_at), Ok(info), Ok(size)) = (at.u32(), at.u32(), at.u32()) {
             let (kind, count) = (info >> 24 & 0x1f, info & 0xffff);
-            let of = name(name_at).filter(|one| kind == STRUCT && wanted.contains(one));
-            let Some(of) = of else {
+            let structure =
+                name(name_at).filter(|structure| kind == STRUCT && wanted.contains(structure));
+            let Some(structure) = structure else {
                 at.take(bytes_after(kind, count)?.into()).ok()?;
                 continue;
             };
@@ -77,12 +78,12 @@ impl StructLayouts {
             for _ in 0..count {
                 let (member, _, bit) = (at.u32().ok()?, at.u32().ok()?, at.u32().ok()? & mask);
                 if let Some(member) = name(member).filter(|_| bit % 8 == 0) {
-                    self.members.insert((of.to_owned(), member.to_owned()), bit / 8);
+                    self.members.insert((structure.to_owned(), member.to_owned()), bit / 8);
                 }
             }
-            self.sizes.insert(of.to_owned(), size);
+            self.sizes.insert(structure.to_owned(), size);
         }
-        Some(own)
+        Some(own_names)
     }
 }
 
@@ -100,11 +101,11 @@ fn sections(file: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// A name among those of the kernel and, after them, a module's own; nothing has the empty one.
-fn name_at<'b>(base: &'b [u8], own: &'b [u8], offset: u32) -> Option<&'b str> {
+fn name_at<'b>(base: &'b [u8], own_names: &'b [u8], offset: u32) -> Option<&'b str> {
     let offset = usize::try_from(offset).ok()?;
     let bytes = match offset.checked_sub(base.len()) {
         None => base.get(offset..)?,
-        Some(offset) => own.get(offset..)?,
+        Some(offset) => own_names.get(offset..)?,
     };
     std::str::from_utf8(slice::until_nul(bytes)).ok().filter(|name| !name.is_empty())
 }
@@ -164,10 +165,10 @@ mod tests {
 
     #[test]
     fn damaged_files_say_nothing() {
-        let whole = file(&[1, 4 << 24 | 1, 48, 7, 1, 192], NAMES);
-        for len in 0..whole.len() {
+        let bytes = file(&[1, 4 << 24 | 1, 48, 7, 1, 192], NAMES);
+        for len in 0..bytes.len() {
             let mut types = StructLayouts::default();
-            assert_eq!(types.add(&whole[..len], &[], &["queue"]), None, "{len}");
+            assert_eq!(types.add(&bytes[..len], &[], &["queue"]), None, "{len}");
         }
         let mut types = StructLayouts::default();
         assert_eq!(types.add(&file(&[1, 31 << 24, 0], NAMES), &[], &["queue"]), None);

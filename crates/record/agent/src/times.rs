@@ -16,7 +16,7 @@ const UNITS: [(&str, f64); 8] = [
 
 /// Reads a time: `8`, `8s`, `500ms`, `2m`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|one: char| one.is_ascii_alphabetic());
+    let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
     let number: f64 =
         digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;

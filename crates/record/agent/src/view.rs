@@ -42,7 +42,7 @@ impl Before {
         let before = std::mem::replace(self, Self::now()?);
         let span = self.at.duration_since(before.at);
         let cpus: BTreeMap<u32, CpuUse> = self.cpus.since(&before.cpus);
-        let all_cpus = cpus.values().fold(CpuUse::default(), |sum, one| cpus::sum(&sum, one));
+        let all_cpus = cpus.values().fold(CpuUse::default(), |sum, cpu| cpus::sum(&sum, cpu));
         let ran = self.tasks.since(&before.tasks);
         let listed = ran.tasks.iter().take(most_tasks.min(MAX_VIEW_TASKS)).cloned();
         Ok(GuestView {
@@ -70,18 +70,18 @@ mod tests {
     #[test]
     fn what_runs_here_is_seen_and_parts_of_cpus_add_up_to_the_time() {
         let mut before = Before::now().unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut spins = 0_u64;
-        while begun.elapsed() < Duration::from_millis(400) {
+        while start.elapsed() < Duration::from_millis(400) {
             spins = std::hint::black_box(spins.wrapping_add(1));
         }
         let view = before.view(MAX_VIEW_TASKS).unwrap();
-        let own = view.tasks.iter().find(|task| task.pid == std::process::id());
-        let own = own.unwrap_or_else(|| panic!("{view:?}"));
+        let own_task = view.tasks.iter().find(|task| task.pid == std::process::id());
+        let own_task = own_task.unwrap_or_else(|| panic!("{view:?}"));
         // It had a CPU, or waited for one.
-        let busy_ns = own.run_ns + own.waited_ns;
-        assert!(busy_ns > 300_000_000 && own.run_ns > 0, "{own:?}");
-        assert!(view.tasks_run_ns >= own.run_ns && !own.name.is_empty(), "{view:?}");
+        let busy_ns = own_task.run_ns + own_task.waited_ns;
+        assert!(busy_ns > 300_000_000 && own_task.run_ns > 0, "{own_task:?}");
+        assert!(view.tasks_run_ns >= own_task.run_ns && !own_task.name.is_empty(), "{view:?}");
         assert!(view.cpu_count > 0 && view.cpus.len() == view.cpu_count as usize);
         let CpuUse { user_ns, system_ns, irq_ns, steal_ns, idle_ns, .. } = view.all_cpus;
         let sum = user_ns + system_ns + irq_ns + steal_ns + idle_ns;

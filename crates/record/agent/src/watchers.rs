@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::wire::{GuestView, Message};
-use channel::{Control, Heard};
+use channel::{Control, Received};
 use os::confine::Confined;
 use os::waits::Wait;
 
 use crate::view::Before;
 
 /// Hosts that look at a time.
-const MOST: usize = 4;
+const MAX_WATCHERS: usize = 4;
 /// How long one may ask for nothing.
 const SILENCE: Duration = Duration::from_secs(120);
 /// How soon after one view the next is taken, at the soonest: each looks at all threads of this machine.
@@ -28,11 +28,11 @@ impl Watchers {
     /// asks; gives the connection back where there is no room. The first answer has no figures: it is counted from
     /// there.
     pub(crate) fn begin(&self, control: Control, session: u64) -> Result<(), Control> {
-        if Arc::strong_count(&self.0) > MOST {
+        if Arc::strong_count(&self.0) > MAX_WATCHERS {
             return Err(control);
         }
         let is_there = Arc::clone(&self.0);
-        let begun = std::thread::Builder::new().name("watcher".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || {
             // What it reads is open to everybody.
             Confined::WORKER.enter();
             // One that is gone has seen enough.
@@ -40,7 +40,7 @@ impl Watchers {
             drop(is_there);
         });
         // Without a thread the connection is closed, which its host sees.
-        drop(begun);
+        drop(thread);
         Ok(())
     }
 }
@@ -52,12 +52,14 @@ fn answer(mut control: Control, session: u64) -> io::Result<()> {
     loop {
         std::thread::sleep(BETWEEN);
         match control.receive(Wait::at_most(SILENCE))? {
-            Heard::Message(of, Message::AskView(request)) if of == session => {
+            Received::Message(message_session, Message::AskView(request))
+                if message_session == session =>
+            {
                 let view = before.view(request.tasks.into())?;
                 control.send(session, &Message::View(Box::new(view)))?;
             }
-            Heard::Message(..) => {}
-            Heard::Nothing | Heard::End => return Ok(()),
+            Received::Message(..) => {}
+            Received::Timeout | Received::Closed => return Ok(()),
         }
     }
 }

@@ -135,7 +135,7 @@ impl Collector {
     /// # Errors
     /// When something could not be written. What was is readable.
     pub fn end(self) -> Result<Collected> {
-        self.stop.give();
+        self.stop.set();
         self.thread.join().unwrap_or(Err(CollectError::Panicked))
     }
 }
@@ -178,11 +178,11 @@ impl Mover {
 
     /// Waits until the ring is so full that it has to be emptied, or the turn is over; whether all is.
     fn wait(&self, interval: Duration) -> Result<bool> {
-        let most = Timespec::try_from(interval).ok();
+        let timeout = Timespec::try_from(interval).ok();
         let ring = self.programs.ring();
         let stop = self.stop.fd();
         let mut fds = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
-        match poll(&mut fds, most.as_ref()) {
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(CollectError::Wait(errno.into())),
         }

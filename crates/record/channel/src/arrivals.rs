@@ -88,13 +88,14 @@ impl<O: Opening> Arrivals<O> {
 
     /// What can be read when somebody connects or speaks.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let of_waiting = self.waiting.iter().filter_map(|one| Some(one.control.stream()?.as_fd()));
+        let of_waiting =
+            self.waiting.iter().filter_map(|connection| Some(connection.control.stream()?.as_fd()));
         std::iter::once(self.listener.as_fd()).chain(of_waiting)
     }
 
     /// How long it takes until a connection has waited too long.
     fn next_end(&self) -> Option<Duration> {
-        Some(self.waiting.first()?.end.left())
+        Some(self.waiting.first()?.end.remaining())
     }
 
     /// Waits for a connection that says what it wants; None when there was none.
@@ -106,18 +107,20 @@ impl<O: Opening> Arrivals<O> {
             if let Some(arrival) = self.look() {
                 return Ok(Some(arrival));
             }
-            let left = wait.left();
-            if left.is_zero() || self.wait(left.min(self.next_end().unwrap_or(left)), wait)? {
+            let remaining = wait.remaining();
+            if remaining.is_zero()
+                || self.wait(remaining.min(self.next_end().unwrap_or(remaining)), wait)?
+            {
                 return Ok(None);
             }
         }
     }
 
     /// True when one is to stop.
-    fn wait(&self, most: Duration, wait: Wait<'_>) -> io::Result<bool> {
+    fn wait(&self, timeout: Duration, wait: Wait<'_>) -> io::Result<bool> {
         let all = wait.stop().iter().copied().chain(self.fds());
         let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        match poll(&mut fds, Timespec::try_from(most).ok().as_ref()) {
+        match poll(&mut fds, Timespec::try_from(timeout).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -126,7 +129,7 @@ impl<O: Opening> Arrivals<O> {
 
     /// Takes what has happened, without waiting.
     pub fn look(&mut self) -> Option<Arrival<O>> {
-        self.waiting.retain(|one| !one.end.has_passed());
+        self.waiting.retain(|connection| !connection.end.has_passed());
         for at in (0..self.waiting.len()).rev() {
             if let Some(arrival) = self.hear(at) {
                 return Some(arrival);
@@ -147,14 +150,14 @@ impl<O: Opening> Arrivals<O> {
 
     /// What one that waits has said; it waits no more then, nor when it is gone.
     fn hear(&mut self, at: usize) -> Option<Arrival<O>> {
-        let one = self.waiting.get_mut(at)?;
-        let heard = match one.control.hear_first() {
+        let connection = self.waiting.get_mut(at)?;
+        let first = match connection.control.hear_first() {
             Ok(None) => return None,
             Ok(Some(first)) => Some(first),
             Err(_) => None,
         };
         let Waiting { control, peer, .. } = self.waiting.remove(at);
-        let first = heard?;
+        let first = first?;
         let stream = control.stream();
         let is_privileged = stream.is_some_and(Stream::is_from_privileged_port);
         // Over vsock the kernel says which machine it is, keys or not.
@@ -191,10 +194,12 @@ impl<O: Opening> Arrivals<O> {
     /// Closes the oldest connection of a peer that has more than its share, or of the one with the
     /// most when there is no place left.
     fn make_room(&mut self) {
-        let Some(newest) = self.waiting.last().map(|one| one.peer.party()) else { return };
+        let Some(newest) = self.waiting.last().map(|connection| connection.peer.party()) else {
+            return;
+        };
         let mut counts = HashMap::<Peer, usize>::new();
-        for one in &self.waiting {
-            *counts.entry(one.peer.party()).or_default() += 1;
+        for connection in &self.waiting {
+            *counts.entry(connection.peer.party()).or_default() += 1;
         }
         let whose = if counts.get(&newest).is_some_and(|count| *count > PLACES_OF_ONE) {
             Some(newest)
@@ -203,7 +208,7 @@ impl<O: Opening> Arrivals<O> {
         } else {
             None
         };
-        let is_theirs = |one: &Waiting<O>| Some(one.peer.party()) == whose;
+        let is_theirs = |connection: &Waiting<O>| Some(connection.peer.party()) == whose;
         if let Some(at) = self.waiting.iter().position(is_theirs) {
             self.waiting.remove(at);
         }

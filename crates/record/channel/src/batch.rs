@@ -20,9 +20,9 @@ const PAGES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Batch {
     pages: (OwnedFd, OwnedFd),
-    whole: (OwnedFd, OwnedFd),
+    outgoing: (OwnedFd, OwnedFd),
     /// Bytes that are to be sent.
-    left: usize,
+    remaining: usize,
     /// For streams that take no splice: bytes taken out of the pipe, and which are to be written.
     room: Box<[u8; 4096]>,
     copied: Range<usize>,
@@ -31,11 +31,11 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn new(page_size: usize) -> io::Result<Self> {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
-        let (pages, whole) = (pipe_with(flags)?, pipe_with(flags)?);
+        let (pages, outgoing) = (pipe_with(flags)?, pipe_with(flags)?);
         // A pipe has a place for each page and one for the head; the kernel counts in its own pages.
         let _ = fcntl_setpipe_size(&pages.1, PAGES * page_size);
-        let _ = fcntl_setpipe_size(&whole.1, 2 * PAGES * page_size);
-        Ok(Self { pages, whole, left: 0, room: Box::new([0; 4096]), copied: 0..0 })
+        let _ = fcntl_setpipe_size(&outgoing.1, 2 * PAGES * page_size);
+        Ok(Self { pages, outgoing, remaining: 0, room: Box::new([0; 4096]), copied: 0..0 })
     }
 
     /// Takes the pages that are full now; the bytes of them, 0 when there is none.
@@ -45,37 +45,39 @@ impl Batch {
 
     /// Puts the head before the pages that were taken.
     pub(crate) fn lead(&mut self, head: &[u8], mut bytes: usize) -> io::Result<()> {
-        self.left = rustix::io::write(&self.whole.1, head)?;
+        self.remaining = rustix::io::write(&self.outgoing.1, head)?;
         while bytes > 0 {
-            let moved = splice(&self.pages.0, None, &self.whole.1, None, bytes, SpliceFlags::MOVE)?;
+            let moved =
+                splice(&self.pages.0, None, &self.outgoing.1, None, bytes, SpliceFlags::MOVE)?;
             if moved == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            (bytes, self.left) = (bytes - moved, self.left + moved);
+            (bytes, self.remaining) = (bytes - moved, self.remaining + moved);
         }
         Ok(())
     }
 
     /// Bytes that are still to be sent.
-    pub(crate) fn left(&self) -> usize {
-        self.left
+    pub(crate) fn remaining(&self) -> usize {
+        self.remaining
     }
 
     /// Moves what the stream takes now; how many bytes.
     pub(crate) fn send_to(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
-        let moved = match splice(&self.whole.0, None, to, None, self.left, SpliceFlags::NONBLOCK) {
-            // What can't be spliced to is written to.
-            Err(rustix::io::Errno::INVAL) => self.write_to(to)?,
-            other => other?,
-        };
-        self.left -= moved.min(self.left);
+        let moved =
+            match splice(&self.outgoing.0, None, to, None, self.remaining, SpliceFlags::NONBLOCK) {
+                // What can't be spliced to is written to.
+                Err(rustix::io::Errno::INVAL) => self.write_to(to)?,
+                other => other?,
+            };
+        self.remaining -= moved.min(self.remaining);
         Ok(moved)
     }
 
     fn write_to(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
         if self.copied.is_empty() {
             let Self { copied, room, .. } = self;
-            let read = rustix::io::read(&self.whole.0, room.as_mut_slice())?;
+            let read = rustix::io::read(&self.outgoing.0, room.as_mut_slice())?;
             *copied = 0..read;
         }
         let written =
@@ -87,9 +89,9 @@ impl Batch {
     /// Forgets what was not sent.
     pub(crate) fn drop_rest(&mut self) {
         let mut bytes = [0; 4096];
-        for pipe in [&self.pages.0, &self.whole.0] {
+        for pipe in [&self.pages.0, &self.outgoing.0] {
             while rustix::io::read(pipe, &mut bytes).is_ok_and(|read| read > 0) {}
         }
-        (self.left, self.copied) = (0, 0..0);
+        (self.remaining, self.copied) = (0, 0..0);
     }
 }

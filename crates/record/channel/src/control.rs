@@ -17,17 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads of one look: whoever sends bytes without end is not listened to without end.
 const READS_A_LOOK: usize = 16;
 /// Bytes that may come before the first message is whole: twice the longest.
-const MOST_FIRST_BYTES: usize = 64 << 10;
+const MAX_FIRST_BYTES: usize = 64 << 10;
 
 /// What came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// A message of a session.
     Message(u64, Message),
     /// Nothing, for as long as one was to wait.
-    Nothing,
+    Timeout,
     /// The other side is gone.
-    End,
+    Closed,
 }
 
 /// What carries a control stream.
@@ -91,33 +91,36 @@ impl Control {
         }
     }
 
-    /// Asks an agent, and waits for its answer: the first message of the session that `of` takes. `closed` says why it
-    /// may have closed the channel in place of that.
+    /// Sends a request to an agent and waits for the answer: the session's first message from which `extract` gets a
+    /// value. `closed` is the error text for a channel that the agent closes instead.
     ///
     /// # Errors
-    /// When it refuses, in its words; when it says nothing in time, or is gone.
+    /// With the agent's own reason when it refuses; when it does not answer in time, or closes the channel.
     pub fn ask<T>(
         &mut self,
         session: u64,
         message: &Message,
         wait: Wait<'_>,
         closed: &str,
-        of: impl Fn(Message) -> Option<T>,
+        extract: impl Fn(Message) -> Option<T>,
     ) -> io::Result<T> {
         self.send_within(session, message, wait)?;
         loop {
             match self.receive(wait)? {
-                Heard::Message(own, Message::Refused(why)) if own == session => {
+                Received::Message(message_session, Message::Refused(why))
+                    if message_session == session =>
+                {
                     return Err(io::Error::other(why));
                 }
-                Heard::Message(own, message) => {
-                    let answer = Some(message).filter(|_| own == session).and_then(&of);
+                Received::Message(message_session, message) => {
+                    let answer =
+                        Some(message).filter(|_| message_session == session).and_then(&extract);
                     if let Some(answer) = answer {
                         return Ok(answer);
                     }
                 }
-                Heard::End => return Err(io::Error::other(closed)),
-                Heard::Nothing => return Err(nobody_answers()),
+                Received::Closed => return Err(io::Error::other(closed)),
+                Received::Timeout => return Err(nobody_answers()),
             }
             // What a host that was here before has left unread.
             if wait.is_over() {
@@ -130,21 +133,21 @@ impl Control {
     ///
     /// # Errors
     /// When the stream fails.
-    pub fn receive(&mut self, wait: Wait<'_>) -> io::Result<Heard> {
+    pub fn receive(&mut self, wait: Wait<'_>) -> io::Result<Received> {
         let mut any = false;
         loop {
             if let Some((session, message)) = self.decoder.next() {
-                return Ok(Heard::Message(session, message));
+                return Ok(Received::Message(session, message));
             }
             if any && wait.is_over() {
-                return Ok(Heard::Nothing);
+                return Ok(Received::Timeout);
             }
             let read = match &mut self.carrier {
                 Carrier::Stream(stream) => stream.read(&mut *self.buffer, wait),
                 Carrier::Rings(rings) => rings.read(&mut *self.buffer, wait),
             };
             match read {
-                Ok(0) => return Ok(Heard::End),
+                Ok(0) => return Ok(Received::Closed),
                 Ok(read) => {
                     any = true;
                     self.decoder.push(self.buffer.get(..read).unwrap_or_default());
@@ -153,9 +156,9 @@ impl Control {
                 // stops waiting has not waited for the rest of it.
                 Err(error)
                     if error.kind() == io::ErrorKind::TimedOut
-                        && (any || !wait.left().is_zero()) =>
+                        && (any || !wait.remaining().is_zero()) =>
                 {
-                    return Ok(Heard::Nothing);
+                    return Ok(Received::Timeout);
                 }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Ok(self.after_silence());
@@ -169,18 +172,18 @@ impl Control {
     ///
     /// # Errors
     /// When the stream fails.
-    pub fn look(&mut self) -> io::Result<Option<Heard>> {
+    pub fn look(&mut self) -> io::Result<Option<Received>> {
         let at_once = Wait::at_most(Duration::ZERO);
         for _ in 0..READS_A_LOOK {
             if let Some((session, message)) = self.decoder.next() {
-                return Ok(Some(Heard::Message(session, message)));
+                return Ok(Some(Received::Message(session, message)));
             }
             let read = match &mut self.carrier {
                 Carrier::Stream(stream) => stream.read(&mut *self.buffer, at_once),
                 Carrier::Rings(rings) => rings.read(&mut *self.buffer, at_once),
             };
             match read {
-                Ok(0) => return Ok(Some(Heard::End)),
+                Ok(0) => return Ok(Some(Received::Closed)),
                 Ok(read) => self.decoder.push(self.buffer.get(..read).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => break,
                 Err(error) => return Err(error),
@@ -190,11 +193,11 @@ impl Control {
     }
 
     /// The rest of a message that does not come was somebody's who is gone.
-    fn after_silence(&mut self) -> Heard {
+    fn after_silence(&mut self) -> Received {
         self.decoder.give_up();
         match self.decoder.next() {
-            Some((session, message)) => Heard::Message(session, message),
-            None => Heard::Nothing,
+            Some((session, message)) => Received::Message(session, message),
+            None => Received::Timeout,
         }
     }
 
@@ -229,7 +232,7 @@ impl Opening for Control {
             if let Some(first) = self.decoder.next() {
                 return Ok(Some(first));
             }
-            if self.first_bytes > MOST_FIRST_BYTES {
+            if self.first_bytes > MAX_FIRST_BYTES {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             match stream.read(&mut *self.buffer, Wait::at_most(Duration::ZERO)) {
@@ -279,10 +282,10 @@ mod tests {
             [(&b"x"[..], Duration::from_millis(20)), (&[b'x'; 4096], Duration::ZERO)]
         {
             let mut control = spoken_to(bytes, pause);
-            let begun = Instant::now();
-            let heard = control.receive(Wait::at_most(Duration::from_millis(300))).unwrap();
-            assert_eq!(heard, Heard::Nothing);
-            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+            let start = Instant::now();
+            let received = control.receive(Wait::at_most(Duration::from_millis(300))).unwrap();
+            assert_eq!(received, Received::Timeout);
+            assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         }
     }
 
@@ -290,10 +293,10 @@ mod tests {
     fn a_flood_of_bytes_hides_no_signal() {
         let mut control = spoken_to(&[b'x'; 4096], Duration::ZERO);
         let stop = Signal::new().unwrap();
-        stop.give();
+        stop.set();
         let wait = Duration::from_secs(60);
-        let heard = control.receive(Wait::at_most(wait).or(&[stop.fd()])).unwrap();
-        assert_eq!(heard, Heard::Nothing);
+        let received = control.receive(Wait::at_most(wait).or(&[stop.fd()])).unwrap();
+        assert_eq!(received, Received::Timeout);
     }
 
     #[test]
@@ -306,8 +309,8 @@ mod tests {
         assert_eq!(control.look().unwrap(), None);
         there.write_all(&bytes[5..]).unwrap();
         drop(there);
-        assert_eq!(control.look().unwrap(), Some(Heard::Message(7, message)));
-        assert_eq!(control.look().unwrap(), Some(Heard::End));
+        assert_eq!(control.look().unwrap(), Some(Received::Message(7, message)));
+        assert_eq!(control.look().unwrap(), Some(Received::Closed));
         let mut flooded = spoken_to(&[b'x'; 4096], Duration::ZERO);
         assert_eq!(flooded.look().unwrap(), None);
     }
@@ -320,9 +323,9 @@ mod tests {
         let bytes = encode(7, &message).unwrap();
         for byte in bytes {
             there.write_all(&[byte]).unwrap();
-            let heard = control.receive(Wait::at_most(Duration::from_millis(1))).unwrap();
-            if heard != Heard::Nothing {
-                return assert_eq!(heard, Heard::Message(7, message));
+            let received = control.receive(Wait::at_most(Duration::from_millis(1))).unwrap();
+            if received != Received::Timeout {
+                return assert_eq!(received, Received::Message(7, message));
             }
         }
         panic!("it did not come");

@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
 pub use arrivals::{Arrival, Arrivals};
-pub use control::{Control, Heard};
+pub use control::{Control, Received};
 pub use device::device_ranges;
 pub use listener::Listener;
 pub use memory::{ControlRings, GuestMemory, HostMemory, PageRing, has_shared_memory};

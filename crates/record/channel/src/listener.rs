@@ -77,7 +77,7 @@ impl Listener {
     ///
     /// # Errors
     /// As the functions above.
-    pub fn of(address: &GuestAddress) -> io::Result<Option<Self>> {
+    pub fn for_address(address: &GuestAddress) -> io::Result<Option<Self>> {
         Ok(Some(match address {
             GuestAddress::Vsock { port } => Self::vsock(*port)?,
             GuestAddress::TlsVsock { port, keys } => {
@@ -200,11 +200,11 @@ fn connect_tcp(to: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let end = Instant::now() + timeout;
     for address in to.to_socket_addrs()? {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = end.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             break;
         }
-        match TcpStream::connect_timeout(&address, left) {
+        match TcpStream::connect_timeout(&address, remaining) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 return Ok(socket);

@@ -87,13 +87,13 @@ fn check(wait: Wait<'_>) -> io::Result<()> {
 
 /// Sleeps until the next look.
 fn pause(looks: Duration, wait: Wait<'_>) -> io::Result<()> {
-    let left = wait.left();
-    if left.is_zero() {
+    let remaining = wait.remaining();
+    if remaining.is_zero() {
         return Err(io::ErrorKind::TimedOut.into());
     }
     let mut fds: Vec<_> =
         wait.stop().iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)).collect();
-    match poll(&mut fds, Timespec::try_from(left.min(looks)).ok().as_ref()) {
+    match poll(&mut fds, Timespec::try_from(remaining.min(looks)).ok().as_ref()) {
         Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
         Ok(_) => Err(io::ErrorKind::TimedOut.into()),
         Err(error) => Err(error.into()),
@@ -174,7 +174,7 @@ fn device(address: Option<&str>) -> io::Result<PathBuf> {
 /// The device of that address, or the first that there is.
 fn find(address: Option<&str>) -> io::Result<SharedMemoryDevice> {
     let devices = shared_memory_devices(Path::new(PCI_DEVICES))?;
-    let is_meant = |one: &_| address.is_none_or(|address| named(one) == address);
+    let is_meant = |device: &_| address.is_none_or(|address| named(device) == address);
     devices.into_iter().find(is_meant).ok_or_else(|| {
         let text = "this machine has no such ivshmem device";
         io::Error::new(io::ErrorKind::NotFound, text)

@@ -22,8 +22,8 @@ pub fn named_devices() -> Vec<NamedDevice> {
 fn named_in(folder: &Path, iomem: &str) -> Vec<NamedDevice> {
     let mut devices: Vec<NamedDevice> =
         virtio_devices(folder).iter().filter_map(|device| named(device, iomem)).collect();
-    devices.sort_by(|one, other| {
-        one.name.len().cmp(&other.name.len()).then(one.name.cmp(&other.name))
+    devices.sort_by(|device, other| {
+        device.name.len().cmp(&other.name.len()).then(device.name.cmp(&other.name))
     });
     devices.truncate(MAX_NAMED_DEVICES);
     devices
@@ -78,19 +78,19 @@ mod tests {
         resource(&disk, 0xfe00_0000);
         resource(&network, 0xfe00_1000);
         resource(&random, 0xfe00_2000);
-        let of = |name: &str, called: Option<&str>, first: u64| NamedDevice {
+        let named_device = |name: &str, called: Option<&str>, first: u64| NamedDevice {
             name: name.to_owned(),
             called: called.map(str::to_owned),
             ranges: vec![DeviceRange { ports: false, first, last: first + 0xfff }],
         };
         let all = [
-            of("virtio2", None, 0xfe00_2000),
-            of("virtio3", Some("vda"), 0xfe00_0000),
-            of("virtio10", Some("eth0"), 0xfe00_1000),
+            named_device("virtio2", None, 0xfe00_2000),
+            named_device("virtio3", Some("vda"), 0xfe00_0000),
+            named_device("virtio10", Some("eth0"), 0xfe00_1000),
         ];
         assert_eq!(named_in(&bus, ""), all, "virtio1 is at no address that is known");
         fs::create_dir(network.join("net/eth1")).unwrap();
-        assert_eq!(named_in(&bus, "")[2], of("virtio10", None, 0xfe00_1000));
+        assert_eq!(named_in(&bus, "")[2], named_device("virtio10", None, 0xfe00_1000));
         assert_eq!(named_in(&root.path().join("none"), ""), []);
     }
 }

@@ -131,14 +131,14 @@ impl StreamSink {
         if !self.is_open(wait) {
             return Ok(false);
         }
-        let taken = self.batch.take(from)?;
-        if taken == 0 {
+        let bytes = self.batch.take(from)?;
+        if bytes == 0 {
             return Ok(false);
         }
-        self.batch.lead(&self.head(cpu, sent, taken), taken)?;
-        sent.bytes += taken as u64;
+        self.batch.lead(&self.head(cpu, sent, bytes), bytes)?;
+        sent.bytes += bytes as u64;
         let result = self.send_batch(wait);
-        self.conclude(result, taken, sent)?;
+        self.conclude(result, bytes, sent)?;
         Ok(true)
     }
 
@@ -170,7 +170,7 @@ impl StreamSink {
 
     fn send_batch(&mut self, wait: Wait<'_>) -> io::Result<()> {
         let Self { stream: Some(stream), batch, .. } = self else { return Ok(()) };
-        while batch.left() > 0 {
+        while batch.remaining() > 0 {
             if stream.write_by(wait, |to| batch.send_to(to))? == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -203,7 +203,7 @@ impl StreamSink {
         {
             self.stream = reopen().ok();
             if self.stream.is_none() {
-                std::thread::sleep(BEFORE_NEXT_TRY.min(wait.left()));
+                std::thread::sleep(BEFORE_NEXT_TRY.min(wait.remaining()));
             }
         }
         self.stream.is_some()

@@ -175,21 +175,21 @@ impl Stream {
         let flags = if what == For::Bytes { PollFlags::IN } else { PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.fd, flags)];
         fds.extend(wait.stop().iter().map(|stop| PollFd::from_borrowed_fd(*stop, PollFlags::IN)));
-        let left = wait.left();
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+        let remaining = wait.remaining();
+        match poll(&mut fds, Timespec::try_from(remaining).ok().as_ref()) {
             Ok(0) => return Ok(Waited::Over),
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Waited::Ready),
             Err(error) => return Err(error.into()),
         }
         let mut revents = fds.iter().map(PollFd::revents);
-        let own = revents.next().unwrap_or(PollFlags::empty());
+        let stream_events = revents.next().unwrap_or(PollFlags::empty());
         if revents.any(|stop| !stop.is_empty()) {
             return Ok(Waited::Over);
         }
-        if !own.contains(flags) && own.contains(PollFlags::HUP) {
+        if !stream_events.contains(flags) && stream_events.contains(PollFlags::HUP) {
             // A port without a client; a socket that has ended says so at the next operation.
-            std::thread::sleep(AGAIN.min(left));
+            std::thread::sleep(AGAIN.min(remaining));
         }
         Ok(Waited::Ready)
     }

@@ -126,22 +126,22 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    fn remaining(&self) -> io::Result<Option<Duration>> {
+        let remaining = self.end.saturating_duration_since(Instant::now());
+        if remaining.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(remaining)) }
     }
 }
 
 impl Read for Timed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.tcp.set_read_timeout(self.left()?)?;
+        self.tcp.set_read_timeout(self.remaining()?)?;
         self.tcp.read(buffer)
     }
 }
 
 impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.tcp.set_write_timeout(self.left()?)?;
+        self.tcp.set_write_timeout(self.remaining()?)?;
         self.tcp.write(bytes)
     }
 
@@ -297,6 +297,6 @@ mod tests {
         let (with, without) = (order(true), order(false));
         assert_ne!(with.first(), Some(&CipherSuite::TLS13_CHACHA20_POLY1305_SHA256));
         assert_eq!(without.first(), Some(&CipherSuite::TLS13_CHACHA20_POLY1305_SHA256));
-        assert!(without.len() == with.len() && with.iter().all(|one| without.contains(one)));
+        assert!(without.len() == with.len() && with.iter().all(|suite| without.contains(suite)));
     }
 }

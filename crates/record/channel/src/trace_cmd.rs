@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::wire::trace_cmd::{MOST_BYTES, Message, ReadError, decode, encode};
+use crate::wire::trace_cmd::{MAX_BYTES, Message, ReadError, decode, encode};
 use rustix::net::sockopt::set_tcp_quickack;
 
 use crate::opening::Opening;
@@ -20,7 +20,7 @@ pub struct TraceCmd {
     stream: Stream,
     /// What was read and is no whole message yet: a message at most.
     bytes: Vec<u8>,
-    room: Box<[u8; MOST_BYTES]>,
+    room: Box<[u8; MAX_BYTES]>,
     /// See [`TraceCmd::prompt`].
     is_prompt: bool,
     patience: Duration,
@@ -30,7 +30,7 @@ impl TraceCmd {
     /// The messages that a stream carries.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
-        let room = Box::new([0; MOST_BYTES]);
+        let room = Box::new([0; MAX_BYTES]);
         Self { stream, bytes: Vec::new(), room, is_prompt: false, patience: PATIENCE }
     }
 
@@ -69,8 +69,8 @@ impl TraceCmd {
     pub fn receive(&mut self, wait: Wait<'_>) -> Result<Option<Message>, ReadError> {
         let mut any = false;
         loop {
-            if let Some((message, taken)) = decode(&self.bytes)? {
-                self.bytes.drain(..taken);
+            if let Some((message, length)) = decode(&self.bytes)? {
+                self.bytes.drain(..length);
                 return Ok(Some(message));
             }
             if any && wait.is_over() {
@@ -141,7 +141,7 @@ mod tests {
         let messages = [
             Message::Request(request),
             Message::TimeSync(TimeSync::probe(1)),
-            Message::Data(vec![7; crate::wire::trace_cmd::MOST_DATA_BYTES]),
+            Message::Data(vec![7; crate::wire::trace_cmd::MAX_DATA_BYTES]),
             Message::Close,
         ];
         let all: Vec<u8> = messages.iter().flat_map(|message| encode(message).unwrap()).collect();

@@ -11,9 +11,9 @@ use crate::states::States;
 use crate::sums::Sums;
 
 /// Exits of a reason that a quantile takes at least: one slow exit of two is no 99th percentile.
-const LEAST_EXITS: u64 = 20;
+const MIN_EXITS: u64 = 20;
 /// Characters of a condition, at most.
-const MOST_CHARS: usize = 256;
+const MAX_CHARS: usize = 256;
 
 /// A condition on one interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,21 +66,21 @@ impl FromStr for Condition {
     type Err = NoCondition;
 
     fn from_str(text: &str) -> Result<Self, NoCondition> {
-        let wrong = || NoCondition(text.chars().take(MOST_CHARS).collect());
-        let (left, above, right) = match (text.split_once('>'), text.split_once('<')) {
-            (Some((left, right)), None) => (left, true, right),
-            (None, Some((left, right))) => (left, false, right),
+        let wrong = || NoCondition(text.chars().take(MAX_CHARS).collect());
+        let (subject, above, right) = match (text.split_once('>'), text.split_once('<')) {
+            (Some((subject, right)), None) => (subject, true, right),
+            (None, Some((subject, right))) => (subject, false, right),
             _ => return Err(wrong()),
         };
         // A VM's name may have colons in it.
-        let (vm, figure) = match left.trim().rsplit_once(':') {
+        let (vm, figure) = match subject.trim().rsplit_once(':') {
             Some((vm, figure)) => (Some(vm.trim().to_owned()), figure.trim()),
-            None => (None, left.trim()),
+            None => (None, subject.trim()),
         };
         let figure = Figure::parse(figure).ok_or_else(wrong)?;
         let limit = figure.limit(right.trim()).filter(|limit| limit.is_finite() && *limit >= 0.0);
         let limit = limit.ok_or_else(wrong)?;
-        if text.chars().count() > MOST_CHARS || vm.as_ref().is_some_and(String::is_empty) {
+        if text.chars().count() > MAX_CHARS || vm.as_ref().is_some_and(String::is_empty) {
             return Err(wrong());
         }
         Ok(Self { text: text.trim().to_owned(), vm, figure, above, limit })
@@ -100,18 +100,18 @@ impl Condition {
         let figures = match &self.figure {
             Figure::RunQueue => run_queue(interval),
             Figure::Quantile(quantile, reason) => {
-                let of = |sums: &Sums| {
+                let quantile_of = |sums: &Sums| {
                     let value = sums.times.quantile_ns(*quantile)?;
-                    (sums.times.count() >= LEAST_EXITS).then_some(value as f64)
+                    (sums.times.count() >= MIN_EXITS).then_some(value as f64)
                 };
-                exits(interval, reason.as_deref(), of)
+                exits(interval, reason.as_deref(), quantile_of)
             }
             Figure::Rate(reason) => {
                 let seconds = interval.interval_ns() as f64 / 1e9;
                 exits(interval, reason.as_deref(), |sums| Some(sums.count as f64 / seconds))
             }
         };
-        let is_its = |vm: &str| self.vm.as_deref().is_none_or(|own| own == vm);
+        let is_its = |vm: &str| self.vm.as_deref().is_none_or(|own_vm| own_vm == vm);
         let holds = |value: f64| if self.above { value > self.limit } else { value < self.limit };
         let (vm, value) = figures.into_iter().find(|(vm, value)| is_its(vm) && holds(*value))?;
         Some(Held { condition: self.text.clone(), vm, value: self.figure.shown(value) })
@@ -139,7 +139,8 @@ impl Figure {
     }
 
     fn limit(&self, text: &str) -> Option<f64> {
-        let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
+        let end =
+            text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at_checked(end)?;
         let number: f64 = number.parse().ok()?;
         Some(match (self, unit.trim()) {
@@ -166,7 +167,7 @@ impl Figure {
 fn exits(
     interval: &Interval,
     reason: Option<&str>,
-    of: impl Fn(&Sums) -> Option<f64>,
+    figure_of: impl Fn(&Sums) -> Option<f64>,
 ) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::<String, Sums>::new();
     let is_meant = |row: &&Row| match reason {
@@ -178,7 +179,7 @@ fn exits(
             sums.entry(vm.clone()).or_default().add(&row.sums);
         }
     }
-    sums.into_iter().filter_map(|(vm, sums)| Some((vm, of(&sums)?))).collect()
+    sums.into_iter().filter_map(|(vm, sums)| Some((vm, figure_of(&sums)?))).collect()
 }
 
 /// The share of the time of each VM's vCPUs in which they waited for a CPU.
@@ -188,7 +189,8 @@ pub(crate) fn run_queue(interval: &Interval) -> BTreeMap<String, f64> {
         states.entry(vcpu.vm.clone()).or_default().add(&vcpu.states);
     }
     let share = |(vm, states): (String, States)| {
-        let waited_ns = states.of(VcpuActivity::Preempted) + states.of(VcpuActivity::Waiting);
+        let waited_ns =
+            states.time_ns(VcpuActivity::Preempted) + states.time_ns(VcpuActivity::Waiting);
         let all_ns = states.total_ns();
         (all_ns > 0).then(|| (vm, waited_ns as f64 / all_ns as f64))
     };

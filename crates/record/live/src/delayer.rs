@@ -12,7 +12,7 @@ mod slices;
 
 pub use codes::{CodeTable, NoSuchReason};
 pub use error::{DelayError, Result};
-pub use programs::{DelayPlan, DelayedThread, Delayer, MOST_DELAY, SliceNumber};
+pub use programs::{DelayPlan, DelayedThread, Delayer, MAX_DELAY, SliceNumber};
 pub use slices::{Progress, SlicePlan, run};
 
 /// Codes of exits that there is room for.

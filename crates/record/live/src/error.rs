@@ -28,7 +28,7 @@ pub enum LiveError {
     Cpus(#[source] io::Error),
     /// A fault of this program.
     #[error("the state of vCPU thread {0} can't be read: it changes each time")]
-    Restless(u32),
+    StateUnstable(u32),
 }
 
 /// The crate's results.

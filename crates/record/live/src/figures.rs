@@ -7,7 +7,7 @@ use crate::interval::Interval;
 use crate::sums::Sums;
 
 /// Intervals that are remembered, with their sums: some hundred bytes for each reason of a VM.
-const MOST_INTERVALS: usize = 120;
+const MAX_INTERVALS: usize = 120;
 
 /// A VM, the level of its exits, and their reason.
 pub type ReasonOf = (String, u8, String);
@@ -55,7 +55,7 @@ impl History {
     /// Remembers an interval, and forgets those that are old.
     pub fn remember(&mut self, interval: Interval) {
         self.0.push_back(interval);
-        while self.0.len() > MOST_INTERVALS {
+        while self.0.len() > MAX_INTERVALS {
             self.0.pop_front();
         }
     }
@@ -64,8 +64,10 @@ impl History {
     #[must_use]
     pub fn changes(&self, at: usize) -> Option<Changes> {
         let split = self.0.len().checked_sub(at.max(1)).filter(|split| *split > 0)?;
-        let (before, at) =
-            (Totals::of(self.0.iter().take(split)), Totals::of(self.0.iter().skip(split)));
+        let (before, at) = (
+            Totals::from_intervals(self.0.iter().take(split)),
+            Totals::from_intervals(self.0.iter().skip(split)),
+        );
         let mut changes =
             Changes { before_ns: before.took_ns, at_ns: at.took_ns, ..Changes::default() };
         let keys = before.exits.keys().chain(at.exits.keys());
@@ -95,26 +97,26 @@ struct Totals {
 }
 
 impl Totals {
-    fn of<'i>(intervals: impl Iterator<Item = &'i Interval>) -> Self {
-        let mut own = Self::default();
+    fn from_intervals<'i>(intervals: impl Iterator<Item = &'i Interval>) -> Self {
+        let mut totals = Self::default();
         for interval in intervals {
-            own.took_ns += interval.interval_ns();
+            totals.took_ns += interval.interval_ns();
             for row in interval.rows.iter().filter(|row| !row.waiting) {
                 let Some(vm) = &row.vm else { continue };
                 let key = (vm.clone(), row.level, row.reason.clone());
-                own.exits.entry(key).or_default().add(&row.sums);
+                totals.exits.entry(key).or_default().add(&row.sums);
             }
             for (vm, share) in run_queue(interval) {
-                let (sum, count) = own.run_queue.entry(vm).or_default();
+                let (sum, count) = totals.run_queue.entry(vm).or_default();
                 *sum += share;
                 *count += 1;
             }
         }
-        own
+        totals
     }
 
-    fn figures(&self, of: &ReasonOf) -> Option<ExitFigures> {
-        let sums = self.exits.get(of)?;
+    fn figures(&self, key: &ReasonOf) -> Option<ExitFigures> {
+        let sums = self.exits.get(key)?;
         let seconds = self.took_ns as f64 / 1e9;
         Some(ExitFigures {
             per_s: sums.count as f64 / seconds,
@@ -129,13 +131,16 @@ impl Changes {
     /// The exits whose cost has grown most, of a VM or of all.
     #[must_use]
     pub fn most_grown(&self, vm: Option<&str>) -> Option<(&ReasonOf, &Change<ExitFigures>)> {
-        let is_its = |of: &str| vm.is_none_or(|vm| vm == of);
+        let is_its = |name: &str| vm.is_none_or(|vm| vm == name);
         let grown = |change: &Change<ExitFigures>| {
-            let cost = |of: &Option<ExitFigures>| of.as_ref().map_or(0.0, |one| one.cost_ns_per_s);
+            let cost = |figures: &Option<ExitFigures>| {
+                figures.as_ref().map_or(0.0, |figures| figures.cost_ns_per_s)
+            };
             cost(&change.at) - cost(&change.before)
         };
-        let own = self.exits.iter().filter(|((of, ..), change)| is_its(of) && grown(change) > 0.0);
-        own.max_by(|(_, a), (_, b)| grown(a).total_cmp(&grown(b)))
+        let candidates =
+            self.exits.iter().filter(|((name, ..), change)| is_its(name) && grown(change) > 0.0);
+        candidates.max_by(|(_, a), (_, b)| grown(a).total_cmp(&grown(b)))
     }
 }
 
@@ -203,7 +208,7 @@ pub(crate) mod tests {
         assert_eq!((changes.before_ns, changes.at_ns), (4_000_000_000, 1_000_000_000));
         let (key, change) = changes.most_grown(None).unwrap();
         assert_eq!((&*key.0, key.1, &*key.2), ("web", 1, "npf"));
-        let [before, at] = [&change.before, &change.at].map(|one| one.clone().unwrap());
+        let [before, at] = [&change.before, &change.at].map(|figures| figures.clone().unwrap());
         assert_eq!((before.per_s, before.cost_ns_per_s), (10.0, 30_000.0));
         assert_eq!((at.per_s, at.cost_ns_per_s), (10.0, 9_000_000.0));
         assert!(before.p99_ns < Some(4_000) && at.p99_ns > Some(700_000));
@@ -230,7 +235,7 @@ pub(crate) mod tests {
         (0..500).for_each(|at| history.remember(second(at, Vec::new(), Vec::new())));
         assert_eq!(
             history.changes(1).unwrap().before_ns,
-            (MOST_INTERVALS as u64 - 1) * 1_000_000_000
+            (MAX_INTERVALS as u64 - 1) * 1_000_000_000
         );
     }
 }

@@ -21,7 +21,7 @@ use self::question::Question;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenGuest {
     /// What it was asked for as: a VM's name, or `[NAME=]CHANNEL`.
-    pub asked: String,
+    pub requested_name: String,
     /// What it is called here.
     pub name: String,
     /// How its agent is reached.
@@ -65,10 +65,10 @@ impl GuestViews {
     ///
     /// # Errors
     /// When it is not known which guest one means, or it can't be asked while it is recorded.
-    pub fn begin(asked: &[String], most_tasks: u16) -> Result<Self, ViewError> {
-        let vms = if asked.is_empty() { Vec::new() } else { vms::running() };
+    pub fn begin(names: &[String], most_tasks: u16) -> Result<Self, ViewError> {
+        let vms = if names.is_empty() { Vec::new() } else { vms::running() };
         let mut guests = Vec::new();
-        for name in asked {
+        for name in names {
             let address = GuestAddress::find_by(name, &vms, channel::HostAddress::takes_several)?;
             if !address.channel.takes_several() {
                 let GuestAddress { name, channel, .. } = address;
@@ -82,8 +82,8 @@ impl GuestViews {
     }
 
     /// Waits until each guest has answered for the first time, or can't be asked; at most so long.
-    pub fn wait_until_ready(&self, most: Duration) {
-        let end = Instant::now() + most;
+    pub fn wait_until_ready(&self, timeout: Duration) {
+        let end = Instant::now() + timeout;
         self.guests.iter().for_each(|guest| guest.wait_until_ready(end));
     }
 
@@ -94,8 +94,8 @@ impl GuestViews {
 
     /// What they answered, waiting for that at most so long; what comes later is shown with the next interval.
     #[must_use]
-    pub fn answers(&self, most: Duration) -> Vec<SeenGuest> {
-        let end = Instant::now() + most;
+    pub fn answers(&self, timeout: Duration) -> Vec<SeenGuest> {
+        let end = Instant::now() + timeout;
         self.guests.iter().map(|guest| guest.answer(end)).collect()
     }
 }

@@ -27,13 +27,13 @@ impl Histogram {
     /// Of counts as the kernel has them, of this many times in all: those in no bucket are longer.
     #[must_use]
     pub fn new(counts: impl IntoIterator<Item = u64>, all: u64) -> Self {
-        let mut own = Self::default();
-        for (to, count) in own.counts.iter_mut().zip(counts) {
+        let mut histogram = Self::default();
+        for (to, count) in histogram.counts.iter_mut().zip(counts) {
             *to = count;
         }
-        let inside = own.counts.iter().copied().fold(0, u64::saturating_add);
-        own.longer = all.saturating_sub(inside);
-        own
+        let inside = histogram.counts.iter().copied().fold(0, u64::saturating_add);
+        histogram.longer = all.saturating_sub(inside);
+        histogram
     }
 
     /// Adds another's counts.
@@ -98,7 +98,7 @@ mod tests {
         (0..BUCKETS).find(|&bucket| seconds <= Histogram::end_s(bucket)).unwrap()
     }
 
-    fn of(times: &[u64]) -> Histogram {
+    fn histogram_of(times: &[u64]) -> Histogram {
         let mut counts = [0; BUCKETS];
         for &time in times {
             counts[bucket_of(time)] += 1;
@@ -126,7 +126,7 @@ mod tests {
             mut times in proptest::collection::vec(100u64..15_000_000_000, 1..200),
             quantile in 0.01f64..1.0,
         ) {
-            let found = of(&times).quantile_ns(quantile).unwrap();
+            let found = histogram_of(&times).quantile_ns(quantile).unwrap();
             times.sort_unstable();
             let rank = ((quantile * times.len() as f64).ceil() as usize).max(1);
             let exact = times[rank - 1] as f64;
@@ -136,12 +136,12 @@ mod tests {
 
         #[test]
         fn merged_is_as_counted_together(
-            one in proptest::collection::vec(1u64..15_000_000_000, 0..50),
+            times in proptest::collection::vec(1u64..15_000_000_000, 0..50),
             other in proptest::collection::vec(1u64..15_000_000_000, 0..50),
         ) {
-            let mut merged = of(&one);
-            merged.add(&of(&other));
-            prop_assert_eq!(merged, of(&[one, other].concat()));
+            let mut merged = histogram_of(&times);
+            merged.add(&histogram_of(&other));
+            prop_assert_eq!(merged, histogram_of(&[times, other].concat()));
         }
     }
 }

@@ -161,7 +161,7 @@ pub(crate) struct Before {
 
 impl LeftOut {
     /// Since the beginning.
-    fn of(snapshot: &Snapshot) -> Self {
+    fn from_snapshot(snapshot: &Snapshot) -> Self {
         Self {
             without_state: snapshot.without_state,
             pieces: snapshot.pieces_left_out,
@@ -191,7 +191,7 @@ impl Before {
         by: By,
         names: &mut impl Names,
     ) -> Interval {
-        let all = LeftOut::of(snapshot);
+        let all = LeftOut::from_snapshot(snapshot);
         let left_out = all.since(&self.left_out);
         self.left_out = all;
         let rows = rows(snapshot, by, names);
@@ -282,15 +282,15 @@ fn rows(snapshot: &Snapshot, by: By, names: &mut impl Names) -> Vec<Row> {
     let mut rows: Vec<Row> = groups
         .into_iter()
         .map(|((vm, vcpu, level, isa, code), sums)| {
-            let of = names.isa(isa);
+            let architecture = names.isa(isa);
             Row {
                 vm,
                 vcpu,
                 level,
-                isa: of,
-                code: Some(Code::new(of, code)),
+                isa: architecture,
+                code: Some(Code::new(architecture, code)),
                 reason: names.reason(isa, code),
-                waiting: of.waits(code),
+                waiting: architecture.waits(code),
                 sums,
             }
         })

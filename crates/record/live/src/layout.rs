@@ -162,9 +162,12 @@ mod tests {
         for (at, word) in words {
             put(&mut bytes, at, word);
         }
-        let whole = state(&bytes).unwrap();
-        assert_eq!((whole.did.nested_ns(), whole.saved.nested_ns()), (20, 0));
-        assert_eq!((whole.did.of(VcpuActivity::Guest), whole.now), (50, VcpuActivity::Unknown));
+        let vcpu_state = state(&bytes).unwrap();
+        assert_eq!((vcpu_state.did.nested_ns(), vcpu_state.saved.nested_ns()), (20, 0));
+        assert_eq!(
+            (vcpu_state.did.time_ns(VcpuActivity::Guest), vcpu_state.now),
+            (50, VcpuActivity::Unknown)
+        );
         put(&mut bytes, STATE_BYTES - 8, 8);
         assert_eq!(state(&bytes), None);
     }

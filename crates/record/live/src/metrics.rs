@@ -24,4 +24,4 @@ pub use accept::accepted;
 pub use exposition::Format;
 pub use page::page;
 pub use status::status;
-pub use totals::{LEAST_SERIES, Totals};
+pub use totals::{MIN_SERIES, Totals};

@@ -90,7 +90,7 @@ const THREADS: std::ops::RangeInclusive<usize> = 1024..=65536;
 const READS_AT_ONCE: usize = 100;
 const BETWEEN_READS: Duration = Duration::from_micros(200);
 /// No CPU is away for that long.
-const MOST_READING: Duration = Duration::from_secs(5);
+const MAX_READING: Duration = Duration::from_secs(5);
 
 /// How much the kernel keeps: memory that is taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +201,11 @@ impl Programs {
         for key in keys {
             let sums = layout::sums(&rows.get(&key, 0)?);
             rows.remove(&key)?;
-            let of = layout::key(&key);
-            if of.level == 0 {
-                snapshot.waits.push((of.thread, sums));
+            let row_key = layout::key(&key);
+            if row_key.level == 0 {
+                snapshot.waits.push((row_key.thread, sums));
             } else {
-                snapshot.rows.push((of, sums));
+                snapshot.rows.push((row_key, sums));
             }
         }
         Ok(())
@@ -250,25 +250,25 @@ impl Programs {
         Ok(())
     }
 
-    fn state(&self, of: u32) -> Result<VcpuState> {
-        let begun = Instant::now();
+    fn state(&self, thread: u32) -> Result<VcpuState> {
+        let start = Instant::now();
         for read in 0_usize.. {
-            if let Some(state) = layout::state(&self.vcpus.get(&of, 0)?) {
+            if let Some(state) = layout::state(&self.vcpus.get(&thread, 0)?) {
                 return Ok(state);
             }
             if read >= READS_AT_ONCE {
-                if begun.elapsed() > MOST_READING {
+                if start.elapsed() > MAX_READING {
                     break;
                 }
                 thread::sleep(BETWEEN_READS);
             }
         }
-        Err(LiveError::Restless(of))
+        Err(LiveError::StateUnstable(thread))
     }
 
     /// How long they have run, where the kernel counts that.
     pub(crate) fn run_time_ns(&mut self, run_times: &RunTimes) -> Option<u64> {
-        run_times.of(&mut self.object, &LOADED)
+        run_times.total_ns(&mut self.object, &LOADED)
     }
 }
 

@@ -159,9 +159,12 @@ mod tests {
     fn time_until_the_end_is_what_the_thread_still_does() {
         let state = blocked(1000, None);
         let done = state.done_by(1500);
-        assert_eq!((done.of(VcpuActivity::Blocked), done.total_ns()), (500, 1400));
+        assert_eq!((done.time_ns(VcpuActivity::Blocked), done.total_ns()), (500, 1400));
         let done = blocked(1000, Some(1200)).done_by(1500);
-        assert_eq!((done.of(VcpuActivity::Blocked), done.of(VcpuActivity::Waiting)), (200, 300));
+        assert_eq!(
+            (done.time_ns(VcpuActivity::Blocked), done.time_ns(VcpuActivity::Waiting)),
+            (200, 300)
+        );
         assert_eq!(VcpuState { gone: true, ..state }.done_by(1500).total_ns(), 900);
     }
 
@@ -171,7 +174,7 @@ mod tests {
             |in_nested| VcpuState { now: VcpuActivity::Guest, in_nested, ..blocked(1000, None) };
         let (guest, nested) = (runs(false).done_by(1500), runs(true).done_by(1500));
         assert_eq!((guest.nested_ns(), nested.nested_ns()), (0, 500));
-        assert_eq!((nested.of(VcpuActivity::Guest), nested.total_ns()), (1400, 1400));
+        assert_eq!((nested.time_ns(VcpuActivity::Guest), nested.total_ns()), (1400, 1400));
     }
 
     #[test]

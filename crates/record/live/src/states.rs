@@ -49,7 +49,7 @@ impl States {
 
     /// The time of one.
     #[must_use]
-    pub fn of(&self, activity: VcpuActivity) -> u64 {
+    pub fn time_ns(&self, activity: VcpuActivity) -> u64 {
         self.times_ns[activity as usize]
     }
 
@@ -77,17 +77,17 @@ impl States {
     /// kernel's, and is taken from the polling of now, so that the sum stays that of the time.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let mut own = *self;
+        let mut difference = *self;
         let kernel = VcpuActivity::Kernel as usize;
-        let shown_ns = before.times_ns[kernel].saturating_sub(own.times_ns[kernel]);
-        own.times_ns[kernel] += shown_ns;
-        let poll = &mut own.times_ns[VcpuActivity::HaltPoll as usize];
+        let shown_ns = before.times_ns[kernel].saturating_sub(difference.times_ns[kernel]);
+        difference.times_ns[kernel] += shown_ns;
+        let poll = &mut difference.times_ns[VcpuActivity::HaltPoll as usize];
         *poll = poll.saturating_sub(shown_ns);
-        for (to, before) in own.times_ns.iter_mut().zip(before.times_ns) {
+        for (to, before) in difference.times_ns.iter_mut().zip(before.times_ns) {
             *to = to.saturating_sub(before);
         }
-        own.nested_ns = own.nested_ns.saturating_sub(before.nested_ns);
-        own
+        difference.nested_ns = difference.nested_ns.saturating_sub(before.nested_ns);
+        difference
     }
 }
 
@@ -108,7 +108,10 @@ mod tests {
         let after = States::new([0, 0, 70, 0, 300, 0, 0, 0, 0]);
         let since = after.since(&before);
         assert_eq!(since.total_ns(), after.total_ns() - before.total_ns());
-        assert_eq!((since.of(VcpuActivity::Kernel), since.of(VcpuActivity::HaltPoll)), (0, 70));
+        assert_eq!(
+            (since.time_ns(VcpuActivity::Kernel), since.time_ns(VcpuActivity::HaltPoll)),
+            (0, 70)
+        );
     }
 
     proptest! {
@@ -120,7 +123,7 @@ mod tests {
         ) {
             let mut after = States::new(before);
             after.add(&States::new(more));
-            let polled = polled.min(after.of(VcpuActivity::Kernel));
+            let polled = polled.min(after.time_ns(VcpuActivity::Kernel));
             after.times_ns[VcpuActivity::Kernel as usize] -= polled;
             after.times_ns[VcpuActivity::HaltPoll as usize] += polled;
             let before = States::new(before);

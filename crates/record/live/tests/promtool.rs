@@ -26,8 +26,8 @@ fn promtool() -> Option<Command> {
 /// Accepts, and has nothing to say against it.
 fn accepted(mut command: Command) {
     let done = command.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{output}");
 }
 
 /// Two VMs, one with a name that needs escapes.
@@ -89,8 +89,8 @@ fn metrics_are_read_without_a_remark() {
     }
     let text = String::from_utf8(page(&totals(), Format::Text)).unwrap();
     let done = checked(&text);
-    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && said.is_empty(), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && output.is_empty(), "{output}");
     // It would say so.
     assert!(!checked(&text.replacen("vm=\"web\"", "vm=web", 1)).status.success());
 }
@@ -109,10 +109,10 @@ fn rules_are_read_and_fire() {
 /// How many metrics a text names; each must be on the page.
 fn metrics_asked_for(text: &str) -> usize {
     let page = String::from_utf8(page(&totals(), Format::Text)).unwrap();
-    let mut asked = 0;
+    let mut count = 0;
     for word in text.split(|char: char| !char.is_ascii_alphanumeric() && !"_:".contains(char)) {
         if word.starts_with("hyperscope_") {
-            asked += 1;
+            count += 1;
             let is_there = page.lines().any(|line| {
                 // A native histogram has the family's name.
                 let rest = line.strip_prefix(word);
@@ -122,7 +122,7 @@ fn metrics_asked_for(text: &str) -> usize {
             assert!(is_there, "{word}");
         }
     }
-    asked
+    count
 }
 
 #[test]
@@ -141,25 +141,25 @@ fn panels() -> Vec<Value> {
 
 /// What a panel asks for, as Grafana sends it where no VM is chosen.
 fn queries(panel: &Value) -> Vec<String> {
-    let of = |target: &Value| {
+    let query = |target: &Value| {
         let expression = target["expr"].as_str().unwrap();
         let range = expression.replace("$__rate_interval", "1m").replace("$__range", "1h");
         range.replace("$instance", ".*").replace("$vm", ".*")
     };
-    panel["targets"].as_array().unwrap().iter().map(of).collect()
+    panel["targets"].as_array().unwrap().iter().map(query).collect()
 }
 
 #[test]
 fn panels_of_the_dashboard_ask_for_what_there_is_and_none_lies_over_another() {
     let panels = panels();
-    let mut taken = BTreeSet::new();
+    let mut cells = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for panel in &panels {
         assert!(ids.insert(panel["id"].as_u64().unwrap()), "{panel}");
         let at = |name: &str| panel["gridPos"][name].as_u64().unwrap();
         assert!(at("x") + at("w") <= 24, "{panel}");
         for place in (0..at("w")).flat_map(|x| (0..at("h")).map(move |y| (x, y))) {
-            assert!(taken.insert((at("x") + place.0, at("y") + place.1)), "{panel}");
+            assert!(cells.insert((at("x") + place.0, at("y") + place.1)), "{panel}");
         }
         for query in queries(panel) {
             assert!(metrics_asked_for(&query) > 0 && !query.contains('$'), "{query}");

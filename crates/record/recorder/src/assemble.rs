@@ -94,9 +94,9 @@ pub(crate) fn write(
     about: About<'_>,
     from: &Folder,
     to: (&Folder, &str),
-    tick: Tick<'_>,
+    progress: Tick<'_>,
 ) -> Result<Held> {
-    write_from(texts, about, From::Folder(from), to, tick)
+    write_from(texts, about, From::Folder(from), to, progress)
 }
 
 /// The same, from pages wherever they are.
@@ -105,10 +105,10 @@ pub(crate) fn write_from(
     about: About<'_>,
     from: From<'_>,
     (to, name): (&Folder, &str),
-    tick: Tick<'_>,
+    progress: Tick<'_>,
 ) -> Result<Held> {
     let unfinished = format!("{name}.new");
-    let written = write_new(texts, about, from, (to, &unfinished), tick).and_then(|held| {
+    let written = write_new(texts, about, from, (to, &unfinished), progress).and_then(|held| {
         let renamed = to.rename(&unfinished, name);
         renamed.map_err(RecordError::io("write", &to.path().join(name)))?;
         Ok(held)
@@ -127,7 +127,7 @@ fn write_new(
     about: About<'_>,
     from: From<'_>,
     (to, unfinished): (&Folder, &str),
-    tick: Tick<'_>,
+    progress: Tick<'_>,
 ) -> Result<Held> {
     let path = to.path().join(unfinished);
     let failed = || RecordError::io("write", &path);
@@ -136,10 +136,10 @@ fn write_new(
     let (read, bytes_read) = mpsc::sync_channel(REPORTS);
     let write = || {
         let read = read;
-        let tick: Tick<'_> = &|bytes| read.send(bytes).map_err(|_| ended());
-        Ok(write_into(file, &path, texts, about, (from, &opener), tick))
+        let progress: Tick<'_> = &|bytes| read.send(bytes).map_err(|_| ended());
+        Ok(write_into(file, &path, texts, about, (from, &opener), progress))
     };
-    let report = || bytes_read.into_iter().try_for_each(tick);
+    let report = || bytes_read.into_iter().try_for_each(progress);
     let (written, reported) = apart_while(Confined::Reader, "assembles", write, report);
     reported.map_err(failed())?;
     written.map_err(failed())?
@@ -156,7 +156,7 @@ fn write_into(
     texts: Texts,
     mut about: About<'_>,
     (from, opener): (From<'_>, &Unconfined),
-    tick: Tick<'_>,
+    progress: Tick<'_>,
 ) -> Result<Held> {
     let out = BufWriter::with_capacity(1 << 20, file);
     let failed = || RecordError::io("write", path);
@@ -166,18 +166,18 @@ fn write_into(
     match from {
         From::Folder(from) => {
             for cpu in &about.cpus {
-                let (of, name) = (from.clone(), pages(*cpu));
+                let (folder, name) = (from.clone(), pages(*cpu));
                 let path = from.path().join(&name);
-                let file = opener.run(move || of.read(&name)).and_then(|opened| opened);
+                let file = opener.run(move || folder.read(&name)).and_then(|opened| opened);
                 let pages = file.map_err(RecordError::io("read", &path))?;
-                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick };
+                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick: progress };
                 writer.write_cpu("", *cpu, &mut pages).map_err(failed())?;
                 held.push((*cpu, pages.events.events()));
             }
         }
         From::Open(cpus) => {
             for (cpu, pages) in cpus {
-                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick };
+                let mut pages = Ticking { pages, events: PageEvents::new(&header), tick: progress };
                 writer.write_cpu("", cpu, &mut pages).map_err(failed())?;
                 held.push((cpu, pages.events.events()));
             }
@@ -317,12 +317,12 @@ mod tests {
         let (at, folder, openings) = prepared();
         let read = std::cell::Cell::new(0);
         let caller = std::thread::current().id();
-        let tick: Tick<'_> = &|bytes| {
+        let progress: Tick<'_> = &|bytes| {
             assert_eq!(std::thread::current().id(), caller);
             read.set(read.get() + bytes);
             Ok(())
         };
-        write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick).unwrap();
+        write(Texts::default(), about(), &folder, (&folder, "g.dat"), progress).unwrap();
         assert_eq!(read.get(), 2 * 8192);
         let openings = openings.0.lock();
         assert!(!openings.is_empty() && openings.iter().all(|opened| !opened), "{openings:?}");
@@ -332,12 +332,12 @@ mod tests {
     #[test]
     fn whoever_is_reported_to_ends_the_writing() {
         let (at, folder, _) = prepared();
-        let tick: Tick<'_> = &|_| Err(io::Error::other("enough"));
-        let written = write(Texts::default(), about(), &folder, (&folder, "g.dat"), tick);
+        let progress: Tick<'_> = &|_| Err(io::Error::other("enough"));
+        let written = write(Texts::default(), about(), &folder, (&folder, "g.dat"), progress);
         let error = printable::with_causes(&written.unwrap_err());
         assert!(error.contains("enough"), "{error}");
         let mut names: Vec<_> =
-            fs::read_dir(at.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+            fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["cpu0", "cpu1"]);
     }

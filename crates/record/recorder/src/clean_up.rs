@@ -28,7 +28,7 @@ pub struct Finished {
 }
 
 /// Folders of one recorder's rest, at most.
-const MOST_FOLDERS: u32 = 100;
+const MAX_FOLDERS: u32 = 100;
 /// The number that the first process id namespace has in all kernels (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
@@ -40,8 +40,11 @@ const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// When this system does not let this user trace.
 pub fn finish_left_overs(fallback: &Path) -> Result<Vec<Finished>> {
     let tracefs = Tracefs::find()?;
-    let left = LeftOver::all(&tracefs)?;
-    Ok(left.into_iter().filter_map(|left| finish(&tracefs, left, Some(fallback))).collect())
+    let left_overs = LeftOver::all(&tracefs)?;
+    Ok(left_overs
+        .into_iter()
+        .filter_map(|left_over| finish(&tracefs, left_over, Some(fallback)))
+        .collect())
 }
 
 /// Finishes what the recorder with this process id left, once it is gone: this waits for that.
@@ -51,36 +54,37 @@ pub fn finish_left_overs(fallback: &Path) -> Result<Vec<Finished>> {
 /// next.
 pub fn clean_up(pid: u32) -> Result<()> {
     let tracefs = Tracefs::find()?;
-    let finished = LeftOver::of(pid)?.and_then(|left| finish(&tracefs, left, None));
+    let finished = LeftOver::wait_for(pid)?.and_then(|left_over| finish(&tracefs, left_over, None));
     finished.map_or(Ok(()), |finished| finished.result.map(drop))
 }
 
-fn finish(tracefs: &Tracefs, left: LeftOver, fallback: Option<&Path>) -> Option<Finished> {
-    if !left.is_noted() && (left.is_in_use() || !is_first_namespace()) {
+fn finish(tracefs: &Tracefs, left_over: LeftOver, fallback: Option<&Path>) -> Option<Finished> {
+    if !left_over.is_noted() && (left_over.is_in_use() || !is_first_namespace()) {
         // An earlier version's, or one of another namespace that may well live.
         return None;
     }
-    let pid = left.pid();
-    let own = left.session().and_then(|note| Some((note, SessionFolder::take_over(note).ok()?)));
-    let instance = left.instance(tracefs);
+    let pid = left_over.pid();
+    let own_session =
+        left_over.session().and_then(|note| Some((note, SessionFolder::take_over(note).ok()?)));
+    let instance = left_over.instance(tracefs);
     let finished = instance.and_then(|instance| {
         let rest = Rest { tracefs, instance, pid };
-        match &own {
+        match &own_session {
             Some((_, session)) => rest.save_in(session),
-            None if left.session().is_none() && left.is_noted() => None,
+            None if left_over.session().is_none() && left_over.is_noted() => None,
             None => {
-                let above = left.session().and_then(|note| note.path.parent());
+                let above = left_over.session().and_then(|note| note.path.parent());
                 rest.save_in_new([above, fallback].into_iter().flatten())
             }
         }
     });
-    if let Some((note, session)) = own {
+    if let Some((note, session)) = own_session {
         session.give_back();
         // Who can't have it asks root.
         let _ = note.owner.map(|(user, group)| session.give_to(user, group));
     }
     if finished.as_ref().is_none_or(|finished| finished.result.is_ok()) {
-        left.remove(tracefs);
+        left_over.remove(tracefs);
     }
     finished
 }
@@ -104,7 +108,8 @@ impl Rest<'_> {
         let folder = session.existing_subfolder(PAGES_FOLDER).ok()?;
         // A recorder that is killed while it makes that folder has left nothing to read pages with, and
         // has recorded nothing.
-        let has_texts = folder.existing_subfolder("events").is_ok_and(|it| it.holds("header_page"));
+        let has_texts =
+            folder.existing_subfolder("events").is_ok_and(|events| events.holds("header_page"));
         if !has_texts && !self.holds_events() {
             return None;
         }
@@ -176,7 +181,7 @@ fn new_folder(place: &Path, name: &str) -> io::Result<Folder> {
         let end = if number == 1 { String::new() } else { format!("-{number}") };
         let made = Folder::make(&place.join(format!("{name}{end}.hscope")), Modes::default());
         match made {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_FOLDERS => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_FOLDERS => {
                 number += 1;
             }
             made => return made,
@@ -189,7 +194,7 @@ fn new_folder(place: &Path, name: &str) -> io::Result<Folder> {
 fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
     instance.set("tracing_on", "0")?;
     let stop = stop_signal()?;
-    stop.give();
+    stop.set();
     let header = folder.existing_subfolder("events").and_then(|events| events.read("header_page"));
     let header = header.and_then(io::read_to_string);
     let header =

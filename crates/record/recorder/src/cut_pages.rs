@@ -53,9 +53,10 @@ impl CutPages {
         window: Window,
     ) -> io::Result<Self> {
         let page_bytes = layout.page_size.max(1) as u64;
-        let whole = |bytes: u64| bytes - bytes % page_bytes;
-        let of = |(file, bytes): (File, u64)| Piece::Of { file, at: 0, end: whole(bytes) };
-        let mut cut = Self { pieces: files.into_iter().map(of).collect(), ..Self::default() };
+        let whole_pages = |bytes: u64| bytes - bytes % page_bytes;
+        let to_piece =
+            |(file, bytes): (File, u64)| Piece::Of { file, at: 0, end: whole_pages(bytes) };
+        let mut cut = Self { pieces: files.into_iter().map(to_piece).collect(), ..Self::default() };
         cut.shorten(layout, window, End::First)?;
         cut.shorten(layout, window, End::Last)?;
         cut.bytes = cut.pieces.iter().map(Piece::bytes).sum();
@@ -74,15 +75,15 @@ impl CutPages {
             let page_bytes = page.len() as u64;
             let begin = if at == End::First { *from } else { *end - page_bytes };
             file.read_exact_at(&mut page, begin)?;
-            let left = left_of(&page, layout, window);
-            if matches!(left, Left::All) {
+            let remainder = left_of(&page, layout, window);
+            if matches!(remainder, Left::All) {
                 break;
             }
             match at {
                 End::First => *from += page_bytes,
                 End::Last => *end -= page_bytes,
             }
-            match left {
+            match remainder {
                 Left::All => break,
                 Left::Nothing(events) => self.events_cut += events,
                 Left::Some { page, cut } => {
@@ -138,7 +139,7 @@ impl End {
 /// A page that can't be read stays: whoever reads the session says what is wrong with it.
 fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> Left {
     let Ok(page) = Page::parse(bytes, layout) else { return Left::All };
-    let (mut early, mut late, mut kept) = (0, 0, 0_u64);
+    let (mut early, mut late, mut inside) = (0, 0, 0_u64);
     let mut written = Vec::new();
     let mut writer = PageWriter::new(*layout);
     let read = page.for_each(|record| {
@@ -147,15 +148,15 @@ fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> Left {
         } else if window.end.is_some_and(|end| record.stamp > end) {
             late += 1;
         } else {
-            if kept == 0 && early == 0 && page.missed != Missed::Nothing {
+            if inside == 0 && early == 0 && page.missed != Missed::Nothing {
                 writer.missed(page.missed);
             }
-            kept += 1;
+            inside += 1;
             // What came out of a page fits one.
             let _ = writer.push(record.stamp, record.payload, &mut written);
         }
     });
-    match (read, early + late, kept) {
+    match (read, early + late, inside) {
         (Err(_), ..) | (Ok(()), 0, 1..) => Left::All,
         (Ok(()), cut, 0) => Left::Nothing(cut),
         (Ok(()), cut, _) => {
@@ -171,10 +172,10 @@ impl Read for CutPages {
             let read = match piece {
                 Piece::Written(bytes) => bytes.read(buffer)?,
                 Piece::Of { file, at, end } => {
-                    let most = usize::try_from(*end - *at).unwrap_or(usize::MAX).min(buffer.len());
-                    let read = file.read_at(buffer.get_mut(..most).unwrap_or_default(), *at)?;
+                    let max = usize::try_from(*end - *at).unwrap_or(usize::MAX).min(buffer.len());
+                    let read = file.read_at(buffer.get_mut(..max).unwrap_or_default(), *at)?;
                     *at += read as u64;
-                    if read == 0 && most > 0 {
+                    if read == 0 && max > 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                     read

@@ -31,8 +31,8 @@ pub(crate) fn stop_signal() -> Result<Signal> {
 #[derive(Clone, Debug)]
 pub struct Stop {
     end: Signal,
-    hurry: Signal,
-    leave: Signal,
+    cancel_wait: Signal,
+    abandon: Signal,
     interrupts: Arc<AtomicU32>,
 }
 
@@ -43,12 +43,12 @@ impl Stop {
     /// When the process has no more descriptors.
     pub fn new() -> Result<Self> {
         let (end, hurry, leave) = (stop_signal()?, stop_signal()?, stop_signal()?);
-        Ok(Self { end, hurry, leave, interrupts: Arc::default() })
+        Ok(Self { end, cancel_wait: hurry, abandon: leave, interrupts: Arc::default() })
     }
 
     /// Ends the recording in order: its time is over, or its command has ended.
     pub fn end(&self) {
-        self.end.give();
+        self.end.set();
     }
 
     /// Somebody wants it to end: the first time in order, and where it ends already, without waiting
@@ -56,20 +56,20 @@ impl Stop {
     /// often that was asked for by now.
     pub fn interrupt(&self) -> u32 {
         let before = self.interrupts.fetch_add(1, Ordering::Relaxed);
-        if before > 0 || self.end.is_given() {
-            self.hurry.give();
+        if before > 0 || self.end.is_set() {
+            self.cancel_wait.set();
         }
         if before > 0 {
-            self.leave.give();
+            self.abandon.set();
         }
-        self.end.give();
+        self.end.set();
         before.saturating_add(1)
     }
 
     /// Waits until the recording is to end, for at most this time; returns whether it is.
     #[must_use]
-    pub fn wait(&self, most: Duration) -> bool {
-        self.end.wait(most)
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.end.wait(timeout)
     }
 
     /// What can be read once the recording is to end.
@@ -79,19 +79,19 @@ impl Stop {
 
     /// Whether the recording is to be left as it is.
     pub(crate) fn leaves(&self) -> bool {
-        self.leave.is_given()
+        self.abandon.is_set()
     }
 
     /// An end that this one hurries.
     pub(crate) fn ending(&self) -> Result<Ending> {
-        Ending::new(self.hurry.clone())
+        Ending::new(self.cancel_wait.clone())
     }
 }
 
 /// The end of guests' recordings, as all their threads see it. All copies are the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
-    begun: Signal,
+    begin_signal: Signal,
     /// Nobody waits for guests any longer.
     cut: Signal,
     until: Arc<OnceLock<Deadline>>,
@@ -101,7 +101,12 @@ pub(crate) struct Ending {
 
 impl Ending {
     fn new(cut: Signal) -> Result<Self> {
-        Ok(Self { begun: stop_signal()?, cut, until: Arc::default(), put_away: Arc::default() })
+        Ok(Self {
+            begin_signal: stop_signal()?,
+            cut,
+            until: Arc::default(),
+            put_away: Arc::default(),
+        })
     }
 
     /// The end of one guest, which nobody hurries.
@@ -112,12 +117,12 @@ impl Ending {
     /// Begins it: guests are waited for until then. The first deadline is the one that counts.
     pub(crate) fn begin(&self, until: Deadline) {
         let _ = self.until.set(until);
-        self.begun.give();
+        self.begin_signal.set();
     }
 
     /// Can be read once it has begun.
-    pub(crate) fn begun(&self) -> &Signal {
-        &self.begun
+    pub(crate) fn begin_signal(&self) -> &Signal {
+        &self.begin_signal
     }
 
     /// Can be read once nobody waits any longer.
@@ -132,7 +137,7 @@ impl Ending {
 
     /// Whether nobody waits for guests any longer.
     pub(crate) fn is_over(&self) -> bool {
-        self.until().is_some_and(|until| until.has_passed() || self.cut.is_given())
+        self.until().is_some_and(|until| until.has_passed() || self.cut.is_set())
     }
 
     /// Until when threads that listen to guests have ended, whatever those do: the same for all.
@@ -183,7 +188,7 @@ mod tests {
         assert!(!ending.is_over(), "guests are still waited for");
         assert_eq!(stop.interrupt(), 2);
         assert!(stop.leaves() && ending.is_over());
-        assert!(ending.threads_until().left() <= PUT_AWAY);
+        assert!(ending.threads_until().remaining() <= PUT_AWAY);
     }
 
     #[test]
@@ -203,6 +208,6 @@ mod tests {
         assert!(ending.until().is_none() && !ending.is_over());
         ending.begin(Deadline::after(Duration::ZERO));
         ending.begin(Deadline::after(Duration::from_secs(600)));
-        assert!(ending.is_over() && ending.begun().is_given());
+        assert!(ending.is_over() && ending.begin_signal().is_set());
     }
 }

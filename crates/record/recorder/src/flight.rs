@@ -15,11 +15,11 @@
 //! them, at either end of a dump, is cut off its pages (`cut_pages`): a session that began at another time
 //! for each CPU would show threads that move between them where they were not.
 
-mod begun;
 mod control;
 mod dump;
 mod generation;
 mod growing;
+mod recorder;
 mod roller;
 mod rolling;
 mod task_names;
@@ -28,9 +28,9 @@ pub use session_json::{FlightSummary, Trigger, TriggerKind};
 
 pub use crate::flight_plan::{Answer, Ask, Asked, FlightPlan};
 
-pub use self::begun::Flight;
 pub use self::control::{Control, answer_of, ask, running};
 pub use self::dump::{DumpJob, Dumped};
+pub use self::recorder::Flight;
 pub(crate) use self::rolling::Rolling;
 
 /// A trigger of now.

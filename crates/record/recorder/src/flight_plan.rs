@@ -22,7 +22,7 @@ pub struct FlightPlan {
     /// Bytes of all sessions, at most.
     pub most_session_bytes: u64,
     /// Is sent to when there is something to do for whoever calls `Flight::tick`.
-    pub asked: Sender<Asked>,
+    pub asks: Sender<Asked>,
 }
 
 impl FlightPlan {

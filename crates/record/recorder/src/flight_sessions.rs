@@ -26,7 +26,7 @@ pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
 
 /// Makes room for one more session of this size: the oldest go. What a user wants to keep gets another
 /// name.
-pub(crate) fn make_room(folder: &Folder, most: u32, most_bytes: u64, new_bytes: u64) -> Result<()> {
+pub(crate) fn make_room(folder: &Folder, max: u32, most_bytes: u64, new_bytes: u64) -> Result<()> {
     let failed = |what| RecordError::io(what, folder.path());
     if new_bytes > most_bytes {
         return Err(RecordError::Usage(format!(
@@ -46,12 +46,12 @@ pub(crate) fn make_room(folder: &Folder, most: u32, most_bytes: u64, new_bytes: 
     sessions.sort();
     let mut bytes: u64 = sessions.iter().map(|(_, bytes)| bytes).sum();
     let mut count = sessions.len();
-    for (name, own) in sessions {
-        if count < most as usize && bytes.saturating_add(new_bytes) <= most_bytes {
+    for (name, session_bytes) in sessions {
+        if count < max as usize && bytes.saturating_add(new_bytes) <= most_bytes {
             break;
         }
         folder.remove_all(&name).map_err(failed("remove a session in"))?;
-        (count, bytes) = (count - 1, bytes - own);
+        (count, bytes) = (count - 1, bytes - session_bytes);
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ struct Stops(Signal);
 
 impl Drop for Stops {
     fn drop(&mut self) {
-        self.0.give();
+        self.0.set();
     }
 }
 
@@ -99,7 +99,7 @@ impl Flusher {
         let stop = Signal::new()?;
         let of_thread = stop.clone();
         let run = move || {
-            let is_over = || of_thread.is_given();
+            let is_over = || of_thread.is_set();
             // What is synced with the folder need not be synced again.
             let mut growing = files.take().growing;
             // What pages are read with comes first: without it they are of no use.

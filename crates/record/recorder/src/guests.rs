@@ -157,7 +157,7 @@ impl Connecting {
             task.is_over(Wait::at_most(LET_GO));
         }
         let why = match task.end(Wait::at_most(Duration::ZERO)) {
-            _ if limit.stop.is_given() => return Err(RecordError::Interrupted),
+            _ if limit.stop.is_set() => return Err(RecordError::Interrupted),
             Outcome::Done(ready) => return ready,
             Outcome::Panicked => "the thread that connects panicked",
             Outcome::StillBusy => "it could not be connected to in time",
@@ -297,16 +297,24 @@ impl Guests {
     }
 
     /// What is kept of each; or its name, and why that can't be had. All are asked at once.
-    pub(crate) fn kept(&self, wait: Duration) -> Vec<std::result::Result<(Parts, Kept), String>> {
+    pub(crate) fn open_segments(
+        &self,
+        wait: Duration,
+    ) -> Vec<std::result::Result<(Parts, Kept), String>> {
         let until = Deadline::after(wait);
-        let asked: Vec<_> = self.recorded.iter().map(|guest| (guest, guest.snapshot())).collect();
-        let kept = |(guest, snapshot): (&GuestRecording, io::Result<Receiver<AgentReport>>)| {
-            let report = snapshot
-                .and_then(|snapshot| snapshot.recv_timeout(until.left()).map_err(io::Error::other));
-            let kept = report.and_then(|report| guest.kept(report));
-            kept.map_err(|error| format!("guest {}: nothing of it is here: {error}", guest.name()))
-        };
-        asked.into_iter().map(kept).collect()
+        let snapshots: Vec<_> =
+            self.recorded.iter().map(|guest| (guest, guest.snapshot())).collect();
+        let segments_of =
+            |(guest, snapshot): (&GuestRecording, io::Result<Receiver<AgentReport>>)| {
+                let report = snapshot.and_then(|snapshot| {
+                    snapshot.recv_timeout(until.remaining()).map_err(io::Error::other)
+                });
+                let result = report.and_then(|report| guest.open_segments(report));
+                result.map_err(|error| {
+                    format!("guest {}: nothing of it is here: {error}", guest.name())
+                })
+            };
+        snapshots.into_iter().map(segments_of).collect()
     }
 
     /// How each is going.
@@ -340,14 +348,14 @@ pub(crate) fn write(
     guest: &mut GuestRecorded,
     host: &HostClock,
     to: &Folder,
-    tick: Tick<'_>,
+    progress: Tick<'_>,
 ) -> Result<()> {
     let pages = guest::pages_folder(&guest.summary().name);
     if guest.summary().sampler.as_ref().is_some_and(|sampler| sampler.code.is_none()) {
         hyperscope_agent::forget_code(to, &guest.summary().name);
     }
     if guest.is_readable() {
-        guest.write(host, to, tick)?;
+        guest.write(host, to, progress)?;
         let removed = to.remove_all(&pages);
         return removed.map_err(RecordError::io("remove", &to.path().join(pages)));
     }

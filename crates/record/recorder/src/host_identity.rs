@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 const PURPOSE: &str = "hyperscope host id/1:";
 
 /// Bytes of files that are looked at: the first CPU is at the beginning.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// That of this host.
 pub(crate) fn here() -> HostIdentity {
@@ -31,7 +31,7 @@ pub(crate) fn here() -> HostIdentity {
 
 fn read(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -55,7 +55,7 @@ fn cpu_model(cpus: &str) -> Option<String> {
 /// The first value of a key in /proc/cpuinfo.
 fn value(cpus: &str, key: &str) -> Option<String> {
     let pairs = cpus.lines().filter_map(|line| line.split_once(':'));
-    let mut values = pairs.filter(|(own, _)| own.trim() == key).map(|(_, value)| value.trim());
+    let mut values = pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim());
     values.next().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 

@@ -322,12 +322,12 @@ fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<
         })?;
         return Ok((Control::in_memory(memory.control), memory.pages));
     }
-    let timeout = limit.at_most(CONNECT).until.left();
+    let timeout = limit.at_most(CONNECT).until.remaining();
     Ok((Control::new(channel.connect_control(timeout)?), Vec::new()))
 }
 
 fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
-    channel.connect(limit.at_most(CONNECT).until.left())
+    channel.connect(limit.at_most(CONNECT).until.remaining())
 }
 
 /// Asks an agent who it is. What a host that was here before has left unread is left out.

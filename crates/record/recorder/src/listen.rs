@@ -120,7 +120,7 @@ impl Listening {
         let mut listeners = Vec::new();
         for address in &plan.at {
             let failed = |source| RecordError::Listen { address: address.to_string(), source };
-            let listener = Listener::of(address).map_err(failed)?;
+            let listener = Listener::for_address(address).map_err(failed)?;
             let cannot = || failed(std::io::Error::other("one can't listen there"));
             let listener = listener.ok_or_else(cannot)?;
             listeners.push(Arrivals::new(listener, |_| true).map_err(failed)?);
@@ -175,7 +175,7 @@ impl Listening {
 
     /// Ends all recordings; their results are sent before this returns.
     pub fn end(self) {
-        self.shared.stop.give();
+        self.shared.stop.set();
         for acceptor in self.acceptors {
             let _ = acceptor.join();
         }
@@ -229,23 +229,23 @@ impl Shared {
         self.slots.lock().begin_session(party)?;
         let quota = self.plan.in_guests.quota();
         let shared = self.slots.lock().quota(party);
-        let left = shared.unwrap_or_else(|| {
-            let left = quota.saturating_sub(held_bytes(&self.plan.to, party));
-            self.slots.lock().share(party, left)
+        let remaining = shared.unwrap_or_else(|| {
+            let remaining_bytes = quota.saturating_sub(held_bytes(&self.plan.to, party));
+            self.slots.lock().share(party, remaining_bytes)
         });
-        if left.is_used_up() {
+        if remaining.is_used_up() {
             return Err(format!(
                 "its sessions in {} hold all of its quota, {quota} bytes: remove some, or raise --quota",
                 self.plan.to.display()
             ));
         }
-        Ok(left)
+        Ok(remaining)
     }
 
     fn try_record(&self, control: Control, peer: &Peer) -> Result<()> {
         let number = session_number::random()?;
         let limit = StartLimit::within(ANSWER, &self.stop);
-        let Identity { party, address, doubt } = Identity::of(peer, &vms::running());
+        let Identity { party, address, doubt } = Identity::for_peer(peer, &vms::running());
         let name = address.name.clone();
         let ready = Ready::joined(address, control, number, &limit)?;
         let quota = self.quota(&party).map_err(RecordError::Usage)?;
@@ -271,15 +271,15 @@ impl Shared {
         joined: impl FnOnce(String) -> ListenEvent,
     ) -> Result<GuestSummary> {
         let (label, what) = (ready.label(), &self.plan.in_guests);
-        let (begun, begun_unix_ns) = (Instant::now(), unix_ns());
+        let (start, begun_unix_ns) = (Instant::now(), unix_ns());
         let key = (peer.clone(), number);
-        let (ending, most) = (Ending::of_one()?, what.begins_within(BEGIN_TIMEOUT));
-        let limit = StartLimit::within(most, &self.stop);
+        let (ending, timeout) = (Ending::of_one()?, what.begins_within(BEGIN_TIMEOUT));
+        let limit = StartLimit::within(timeout, &self.stop);
         let recorded = ready.begin_with(what, None, folder, &limit, &ending, |receivers| {
             self.takers.lock().insert(key.clone(), Arc::clone(receivers));
         })?;
         self.publish(joined(label));
-        while recorded.status().over.is_none() && !self.stop.is_given() {
+        while recorded.status().over.is_none() && !self.stop.is_set() {
             thread::sleep(LOOK);
         }
         self.takers.lock().remove(&key);
@@ -288,7 +288,7 @@ impl Shared {
         guests::write(&mut guest, &no_clock, folder, &|_| Ok(()))?;
         let mut summary = guest.summary().clone();
         summary.identity = Some(peer.to_string());
-        let duration_ns = nanoseconds(begun.elapsed());
+        let duration_ns = nanoseconds(start.elapsed());
         let recorded = Recorded {
             clock: summary.clock.clone().unwrap_or_default(),
             begun_unix_ns,

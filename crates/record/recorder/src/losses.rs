@@ -8,10 +8,10 @@ use session_json::CpuLosses;
 use tracefs::CpuStats;
 
 /// The kernel's counts of a CPU, with the bytes that were written.
-pub(crate) fn of(stats: &CpuStats, bytes: u64) -> CpuLosses {
+pub(crate) fn from_stats(stats: &CpuStats, bytes: u64) -> CpuLosses {
     let CpuStats { cpu, overrun, commit_overrun, dropped, .. } = *stats;
-    let kept = Some(stats.kept());
-    CpuLosses { cpu, overrun, commit_overrun, dropped, bytes, kept, missing: None }
+    let kept_events = Some(stats.kept_events());
+    CpuLosses { cpu, overrun, commit_overrun, dropped, bytes, kept: kept_events, missing: None }
 }
 
 /// Notes how many events a recording holds of each CPU; the fault, where the kernel's counts can't be true.
@@ -20,10 +20,10 @@ pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String
     let mut reset = Vec::new();
     for cpu in cpus {
         let held = held.get(&cpu.cpu).copied().unwrap_or(0);
-        let kept = cpu.kept.unwrap_or(0);
-        cpu.missing = Some(kept.saturating_sub(held));
+        let kept_events = cpu.kept.unwrap_or(0);
+        cpu.missing = Some(kept_events.saturating_sub(held));
         // It counts from 0 when another program has cleared its buffer.
-        if held > kept {
+        if held > kept_events {
             reset.push(cpu.cpu.to_string());
         }
     }

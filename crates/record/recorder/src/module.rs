@@ -23,7 +23,7 @@ use crate::task::{Outcome, Task};
 /// memory in half a second.
 const LOOKS: Duration = Duration::from_millis(10);
 /// Frames that are taken from one CPU before it is the next one's turn: 8 MiB.
-const MOST_AT_ONCE: usize = 1 << 16;
+const MAX_AT_ONCE: usize = 1 << 16;
 /// Frames from before the recording that are taken, too: among this many is one that says how to
 /// read the others (`HT_KEY_FRAMES` of the module).
 const EARLIER_FRAMES: u64 = 1024;
@@ -40,15 +40,15 @@ pub(crate) struct Module {
 ///
 /// # Errors
 /// When one means no memory, or that can't be mapped, or two have one name.
-pub(crate) fn find_all(asked: &[String]) -> Result<Vec<Module>> {
-    if asked.is_empty() {
+pub(crate) fn find_all(specs: &[String]) -> Result<Vec<Module>> {
+    if specs.is_empty() {
         return Ok(Vec::new());
     }
     let vms = vms::running();
     let mut found = Vec::<Module>::new();
-    for asked in asked {
-        let module = Module::find(asked, &vms)?;
-        if found.iter().any(|one| one.address.name == module.address.name) {
+    for spec in specs {
+        let module = Module::find(spec, &vms)?;
+        if found.iter().any(|other| other.address.name == module.address.name) {
             return Err(same_name(&module.address.name));
         }
         found.push(module);
@@ -61,8 +61,8 @@ impl Module {
     ///
     /// # Errors
     /// When it means no memory, or that can't be mapped.
-    fn find(asked: &str, vms: &[Vm]) -> Result<Self> {
-        let address = GuestAddress::find(asked, vms)?;
+    fn find(spec: &str, vms: &[Vm]) -> Result<Self> {
+        let address = GuestAddress::find(spec, vms)?;
         let HostAddress::SharedMemory { path } = &address.channel else {
             let text = format!(
                 "the guest {} shares no memory with this host, as its module needs: an \
@@ -99,7 +99,7 @@ impl Module {
             counts: Arc::clone(&counts),
         };
         // What is known of its TSC stands in the file from the start, if nothing else ever does.
-        taker.relate(address.vm.as_ref().map_or(&[], |vm| &vm.vcpus));
+        taker.assign_vcpus(address.vm.as_ref().map_or(&[], |vm| &vm.vcpus));
         taker.write().map_err(RecordError::io("write", &to))?;
         let stop = stop.clone();
         let pid = address.vm.as_ref().map(|vm| vm.pid);
@@ -139,7 +139,7 @@ impl Recorded {
     pub(crate) fn end(self, until: Deadline) -> ModuleSummary {
         let ended = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.and_then(|(why, mut taker)| {
-                taker.relate(&self.pid.and_then(vms::vm_of).unwrap_or_default());
+                taker.assign_vcpus(&self.pid.and_then(vms::vm_of).unwrap_or_default());
                 taker.write()?;
                 Ok(why)
             }),
@@ -153,7 +153,7 @@ impl Recorded {
             Ok(Some(why)) => Some(why.to_string()),
             Err(error) => Some(format!("its events were not written to the end: {error}")),
         };
-        let count = |one: &AtomicU64| one.load(Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counts { cpus, frames, missed, damage, bytes } = &*self.counts;
         ModuleSummary {
             name: self.name,
@@ -224,7 +224,7 @@ impl Taker {
             // Asked and written for each: the guest says how many CPUs there are.
             let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
             // A guest that never pauses is read again soon enough.
-            for frame in std::iter::from_fn(|| ring.take()).take(MOST_AT_ONCE) {
+            for frame in std::iter::from_fn(|| ring.take()).take(MAX_AT_ONCE) {
                 if is_full {
                     self.counts.missed.fetch_add(1, Ordering::Relaxed);
                 } else {
@@ -255,7 +255,7 @@ impl Taker {
     }
 
     /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM says.
-    fn relate(&mut self, vcpus: &[Vcpu]) {
+    fn assign_vcpus(&mut self, vcpus: &[Vcpu]) {
         for vcpu in vcpus {
             let (Ok(cpu), Some(sample)) = (u16::try_from(vcpu.vcpu), to_host(vcpu, 0)) else {
                 continue;
@@ -297,11 +297,11 @@ mod tests {
             counts,
             task: task.unwrap(),
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         let summary = recorded.end(Deadline::after(Duration::from_millis(50)));
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(60));
         assert_eq!(summary.frames, 7);
         assert!(summary.faults[0].contains("did not end in time"), "{:?}", summary.faults);
-        busy.give();
+        busy.set();
     }
 }

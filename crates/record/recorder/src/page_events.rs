@@ -5,7 +5,7 @@ use ftrace::ringbuf::{Page, PageLayout};
 use tracedat::Header;
 
 /// A page is no larger: the kernel's have 4 to 64 KiB, and a guest may claim anything.
-const MOST_PAGE_BYTES: usize = 1 << 20;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// Events of one CPU.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl PageEvents {
 
     /// The next bytes of the pages.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
-        let page_size = self.layout.page_size.clamp(1, MOST_PAGE_BYTES);
+        let page_size = self.layout.page_size.clamp(1, MAX_PAGE_BYTES);
         while !bytes.is_empty() {
             let room = page_size.saturating_sub(self.page.len()).min(bytes.len());
             let (part, rest) = bytes.split_at(room);

@@ -113,7 +113,7 @@ impl PendingGuests {
     /// Stops waiting for guests, until then; those that are recorded still are. Why others are not, as far as that
     /// is known by then.
     pub(crate) fn end(self, until: Deadline) -> Vec<String> {
-        self.stop.give();
+        self.stop.set();
         let mut faults = Vec::new();
         for (requested, task) in self.tasks {
             match task.end(Wait::until(until)) {
@@ -158,23 +158,23 @@ impl Pending {
         if self.around.guests.lock().reserve(&name).is_none() {
             return vec![same_name(&name).to_string()];
         }
-        let (began, begun) = self.begin(guest, &self.around.ending);
+        let (began, guests) = self.begin(guest, &self.around.ending);
         // One that failed to begin has said why, and may have sent something all the same.
-        self.around.guests.lock().add_reserved(begun, &name);
+        self.around.guests.lock().add_reserved(guests, &name);
         began.err().map(|error| with_causes(&error)).into_iter().collect()
     }
 
     /// Has the guest recorded whenever it answers.
     fn run_in(self, mut flight: FlightGuest) -> Vec<String> {
-        while !self.stop.is_given() {
+        while !self.stop.is_set() {
             let name = self.try_once();
-            self.tried.give();
+            self.tried.set();
             match name {
                 Ok(name) => {
                     flight.say(format!("guest {} is recorded", label(&name)));
                     self.follow(name, &mut flight);
                 }
-                Err(error) if self.stop.is_given() => drop(error),
+                Err(error) if self.stop.is_set() => drop(error),
                 Err(error) => flight.say_why(&self.requested, with_causes(&error)),
             }
             let next = Instant::now() + BETWEEN_TRIES;
@@ -192,11 +192,11 @@ impl Pending {
             return Err(same_name(guest.name()));
         };
         guest.rename(name.clone());
-        let (began, begun) = self.begin(guest, &self.around.outside.ending()?);
+        let (began, guests) = self.begin(guest, &self.around.outside.ending()?);
         match began {
-            Ok(()) => self.around.guests.lock().add_reserved(begun, &name),
+            Ok(()) => self.around.guests.lock().add_reserved(guests, &name),
             Err(error) => {
-                self.remove(begun, &name);
+                self.remove(guests, &name);
                 return Err(error);
             }
         }
@@ -214,10 +214,10 @@ impl Pending {
     /// Has it record; what came of that may have sent something even where it failed.
     fn begin(&self, guest: Box<dyn ReadyGuest>, ending: &Ending) -> (Result<()>, Guests) {
         let Surroundings { plan, folder, host_clock, .. } = &self.around;
-        let mut begun = Guests::default();
+        let mut guests = Guests::default();
         let ready = vec![guest];
-        let began = begun.begin(ready, &plan.in_guests, host_clock, folder, &self.stop, ending);
-        (began, begun)
+        let began = guests.begin(ready, &plan.in_guests, host_clock, folder, &self.stop, ending);
+        (began, guests)
     }
 
     /// Waits until it is gone, or nobody records any more.
@@ -239,14 +239,14 @@ impl Pending {
     /// Removes what is not kept any more of recordings that are over.
     fn forget_old(&self, flight: &mut FlightGuest) {
         while let Some(name) = flight.too_old() {
-            let taken = self.around.guests.lock().take(&name);
-            self.remove(taken, &name);
+            let guests = self.around.guests.lock().take(&name);
+            self.remove(guests, &name);
         }
     }
 
-    fn remove(&self, mut taken: Guests, name: &str) {
-        taken.begin_end(Deadline::after(STOP_MESSAGE));
-        drop(taken.end());
+    fn remove(&self, mut guests: Guests, name: &str) {
+        guests.begin_end(Deadline::after(STOP_MESSAGE));
+        drop(guests.end());
         guests::forget(&[name.to_owned()], &self.around.folder);
         self.around.guests.lock().release(name);
     }
@@ -264,8 +264,8 @@ struct FlightGuest {
 
 impl FlightGuest {
     fn new(plan: &FlightPlan) -> Self {
-        let FlightPlan { asked, window, .. } = plan;
-        Self { messages: asked.clone(), window: *window, gone: VecDeque::new(), last_why: None }
+        let FlightPlan { asks, window, .. } = plan;
+        Self { messages: asks.clone(), window: *window, gone: VecDeque::new(), last_why: None }
     }
 
     /// Takes out a recording that is not kept any more.

@@ -115,8 +115,8 @@ impl Mover {
         let mut flushed = Instant::now();
         loop {
             // From one flush to the next, however often full pages wake this thread in between.
-            let left = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
-            let is_over = self.from.wait(stop.fd(), left)?.other;
+            let remaining = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
+            let is_over = self.from.wait(stop.fd(), remaining)?.other;
             while self.splice(stop)? {}
             if is_over {
                 while self.copy(&mut page)? {}
@@ -136,10 +136,10 @@ impl Mover {
             stop.wait(Duration::MAX);
             return Ok(false);
         }
-        let taken = self.from.splice_to(&self.pipe.1, SPLICE_BYTES);
-        let unused = SPLICE_BYTES.saturating_sub(*taken.as_ref().unwrap_or(&0));
+        let moved = self.from.splice_to(&self.pipe.1, SPLICE_BYTES);
+        let unused = SPLICE_BYTES.saturating_sub(*moved.as_ref().unwrap_or(&0));
         self.quota.give_back(unused as u64);
-        let mut moved = taken?;
+        let mut moved = moved?;
         let any = moved > 0;
         while moved > 0 {
             let written = self.to.splice_from(&self.pipe.0, moved)?;

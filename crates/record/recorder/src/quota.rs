@@ -13,7 +13,7 @@ pub(crate) struct Quota(Option<Arc<Inner>>);
 #[derive(Debug)]
 struct Inner {
     most_bytes: u64,
-    left: AtomicU64,
+    remaining: AtomicU64,
     reached: AtomicBool,
     unwritten: AtomicU64,
     /// What ends when it is used up.
@@ -26,7 +26,7 @@ impl Quota {
         Self(most_bytes.map(|most_bytes| {
             Arc::new(Inner {
                 most_bytes,
-                left: AtomicU64::new(most_bytes),
+                remaining: AtomicU64::new(most_bytes),
                 reached: AtomicBool::new(false),
                 unwritten: AtomicU64::new(0),
                 ends: ends.clone(),
@@ -38,8 +38,8 @@ impl Quota {
     /// the recording.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let Some(inner) = &self.0 else { return true };
-        let take = |left: u64| left.checked_sub(bytes);
-        let has = inner.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        let take = |remaining: u64| remaining.checked_sub(bytes);
+        let has = inner.remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
         if !has {
             inner.reached.store(true, Ordering::Relaxed);
             inner.ends.end();
@@ -50,7 +50,7 @@ impl Quota {
     /// Gives back what was taken and not used.
     pub(crate) fn give_back(&self, bytes: u64) {
         if let Some(inner) = &self.0 {
-            inner.left.fetch_add(bytes, Ordering::Relaxed);
+            inner.remaining.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 

@@ -53,7 +53,7 @@ pub struct Recording {
     /// Only the threads of one VM are recorded.
     of_vm: bool,
     to: SessionFolder,
-    begun: Begun,
+    start: Begun,
     /// The number by which files of guests name this recording.
     trace_id: u64,
     /// Says what this recorder has, until all of it is gone.
@@ -112,7 +112,7 @@ impl Recording {
     fn set_up(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
-        let owner = to.own()?;
+        let owner = to.claim()?;
         let request = TraceRequest {
             events: &plan.events,
             optional: plan.profile.map(Profile::patterns).unwrap_or_default(),
@@ -128,7 +128,7 @@ impl Recording {
         };
         let session = TraceSession::set_up(tracefs, &request)?;
         let quota = Quota::new(plan.quota_bytes, outside);
-        let begun = Begun::now(session.clock());
+        let start = Begun::now(session.clock());
         Ok(Self {
             pages: HostPages::new(quota, plan.flush.unwrap_or(flusher::FLUSH))?,
             session,
@@ -138,7 +138,7 @@ impl Recording {
             vms,
             of_vm: plan.vm.is_some(),
             to: to.clone(),
-            begun,
+            start,
             trace_id: session_number::random()?,
             _owner: owner,
         })
@@ -161,7 +161,7 @@ impl Recording {
             self.session.only_threads(&threads(&self.vms))?;
         }
         self.session.enable_events()?;
-        self.begun = Begun { unix_ns: self.begun.unix_ns, ..Begun::now(self.session.clock()) };
+        self.start = Begun { unix_ns: self.start.unix_ns, ..Begun::now(self.session.clock()) };
         self.session.on()?;
         self.streams.begin(loaded, &self.to)?;
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);
@@ -183,7 +183,7 @@ impl Recording {
     /// want. `names` are those of its guests.
     fn abandon(mut self, names: &[String]) {
         let to = self.to.clone();
-        self.pages.stop().give();
+        self.pages.stop().set();
         self.streams.abandon();
         let until = Deadline::after(STOP_MESSAGE);
         for module in self.guest_side.end_modules(until) {
@@ -201,7 +201,7 @@ impl Recording {
     /// Guests that are to be recorded.
     #[must_use]
     pub fn guests_asked(&self) -> usize {
-        self.guest_side.asked
+        self.guest_side.guest_count
     }
 
     /// Names of the guests that are recorded, or were.
@@ -263,15 +263,15 @@ impl Recording {
 pub(crate) const FOLDER: &str = PAGES_FOLDER;
 
 /// All VMs, or the one that is named.
-fn chosen_vms(asked: Option<&str>) -> Result<Vec<Vm>> {
+fn chosen_vms(name: Option<&str>) -> Result<Vec<Vm>> {
     let vms = vms::running();
-    let Some(asked) = asked else { return Ok(vms) };
-    match vms::called(&vms, asked)? {
+    let Some(name) = name else { return Ok(vms) };
+    match vms::called(&vms, name)? {
         Some(vm) => Ok(vec![vm.clone()]),
         None => {
             let shown = |vm: &Vm| format!("{} (process {})", printable::label(&vm.name), vm.pid);
             let vms = vms.iter().map(shown).collect();
-            Err(RecordError::NoSuchVm { name: asked.to_owned(), vms })
+            Err(RecordError::NoSuchVm { name: name.to_owned(), vms })
         }
     }
 }

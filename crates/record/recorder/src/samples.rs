@@ -59,7 +59,7 @@ pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sa
     };
     let code = sampler::shows_kernel_code().then(|| file(CODE_FILE)).transpose()?;
     let files = SampleFiles { samples: file(FILE)?, clocks: file(CLOCK_FILE)?, code };
-    Ok(opened.begin(files)?.after_head()?)
+    Ok(opened.begin(files)?.wait_until_ready()?)
 }
 
 /// Removes what was written, of a recording that did not begin.

@@ -24,8 +24,8 @@ const ROOM: &str = ".room";
 
 /// Takes the room that the file will need, in a session's folder.
 pub(crate) fn take_room(folder: &Folder) -> Result<()> {
-    let taken = folder.write_new(ROOM, &vec![0; ROOM_BYTES]);
-    taken.map_err(RecordError::io("write", &folder.path().join(ROOM)))
+    let result = folder.write_new(ROOM, &vec![0; ROOM_BYTES]);
+    result.map_err(RecordError::io("write", &folder.path().join(ROOM)))
 }
 
 /// Gives that room back.

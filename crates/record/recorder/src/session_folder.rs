@@ -53,9 +53,9 @@ impl SessionFolder {
     /// When something of that name is there, or it can't be made.
     pub(crate) fn make(path: &Path, modes: Modes) -> Result<Self> {
         let folder = Folder::make(path, modes).map_err(RecordError::io("make", path))?;
-        let taken = Self::lock(folder, Made::New, invoking_user())?;
-        taken.name_holder()?;
-        Ok(taken)
+        let session = Self::lock(folder, Made::New, invoking_user())?;
+        session.name_holder()?;
+        Ok(session)
     }
 
     /// Makes a folder for a session that nobody named: `STEM.hscope`, or where that is taken `STEM-1.hscope`, or
@@ -107,10 +107,10 @@ impl SessionFolder {
         }
         // What was there before belongs to whoever made it.
         let owner = invoking_user().filter(|_| made == Made::New);
-        let taken = Self::lock(folder, made, owner)?;
-        refuse_recording(&taken)?;
-        taken.name_holder()?;
-        Ok(taken)
+        let session = Self::lock(folder, made, owner)?;
+        refuse_recording(&session)?;
+        session.name_holder()?;
+        Ok(session)
     }
 
     /// Takes a folder for sessions that a flight recorder dumps, and makes it where there is none. What an
@@ -126,22 +126,23 @@ impl SessionFolder {
             return Err(RecordError::HoldsRecording { path: path.into(), file });
         }
         let owner = invoking_user().filter(|_| made == Made::New);
-        let taken = Self::lock(folder, made, owner)?;
-        let left = taken.holds(PAGES_FOLDER).then(|| taken.keep_left()).transpose()?;
-        taken.name_holder()?;
-        Ok((taken, left))
+        let session = Self::lock(folder, made, owner)?;
+        let earlier_session =
+            session.holds(PAGES_FOLDER).then(|| session.keep_left()).transpose()?;
+        session.name_holder()?;
+        Ok((session, earlier_session))
     }
 
     /// Makes a session of pages that are left here.
     fn keep_left(&self) -> Result<PathBuf> {
         let name = flight_sessions::name(self, unix_ns());
         let path = self.path().join(&name);
-        let kept = self.subfolder(&name).and_then(|session| {
+        let result = self.subfolder(&name).and_then(|session| {
             let is_left = |name: &String| name == PAGES_FOLDER || is_guests_pages(name);
-            let mut left = self.names()?.into_iter().filter(is_left);
-            left.try_for_each(|name| self.move_to(&name, &session))
+            let mut names = self.names()?.into_iter().filter(is_left);
+            names.try_for_each(|name| self.move_to(&name, &session))
         });
-        kept.map_err(RecordError::io("keep what is left in", &path))?;
+        result.map_err(RecordError::io("keep what is left in", &path))?;
         Ok(path)
     }
 
@@ -163,7 +164,7 @@ impl SessionFolder {
                 Err(RecordError::SessionTaken { .. }) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(10));
                 }
-                taken => return taken,
+                result => return result,
             }
         }
     }
@@ -233,7 +234,7 @@ impl SessionFolder {
     ///
     /// # Errors
     /// When it can't be noted.
-    pub fn own(&self) -> Result<Arc<Owner>> {
+    pub fn claim(&self) -> Result<Arc<Owner>> {
         Ok(Owner::of_session(self.note()?)?)
     }
 

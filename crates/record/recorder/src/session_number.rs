@@ -20,7 +20,7 @@ mod tests {
     use std::time::Duration;
 
     use channel::wire::Message;
-    use channel::{Control, Heard, Stream};
+    use channel::{Control, Received, Stream};
     use os::waits::Wait;
 
     use crate::guests::{self, HostTrace};
@@ -33,12 +33,14 @@ mod tests {
         let listener = UnixListener::bind(path).unwrap();
         thread::spawn(move || {
             let mut control = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
-            let heard = control.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
-            let Heard::Message(session, Message::HostHello) = heard else { panic!("{heard:?}") };
+            let received = control.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
+            let Received::Message(session, Message::HostHello) = received else {
+                panic!("{received:?}")
+            };
             control.send(session, &Message::GuestHello(hello())).unwrap();
             let mut pages = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
             let attached = pages.receive(Wait::at_most(Duration::from_secs(20))).unwrap();
-            assert_eq!(attached, Heard::Message(session, Message::Attach(0)));
+            assert_eq!(attached, Received::Message(session, Message::Attach(0)));
             session
         })
     }
@@ -48,17 +50,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name));
         let agents = paths.clone().map(agent);
-        let asked: Vec<String> =
+        let addresses: Vec<String> =
             paths.iter().map(|path| format!("unix:{}", path.display())).collect();
         let before = unix_ns();
         let stop = os::waits::Signal::new().unwrap();
         let host = HostTrace { clock: "mono", trace_id: 7 };
-        let ready = guests::connect(&asked, &InGuests::default(), host, &stop).unwrap();
+        let ready = guests::connect(&addresses, &InGuests::default(), host, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());
         // A time of these years, or a number near another, is as good as impossible by chance.
-        for (one, other) in [(a, b), (a, before), (b, before), (a, 7), (b, 7)] {
-            assert!(one.abs_diff(other) > 1 << 24, "{a:#x} {b:#x} at {before:#x}");
+        for (number, other) in [(a, b), (a, before), (b, before), (a, 7), (b, 7)] {
+            assert!(number.abs_diff(other) > 1 << 24, "{a:#x} {b:#x} at {before:#x}");
         }
     }
 }

@@ -19,7 +19,7 @@ struct Done(Signal);
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.0.give();
+        self.0.set();
     }
 }
 
@@ -105,25 +105,25 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_thread_that_does_not_end() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let (busy, stop) = (Signal::new().unwrap(), Signal::new().unwrap());
         let held = busy.clone();
         let task = Task::spawn("held".into(), Confined::Reader, move || {
             held.wait(Duration::from_secs(600))
         })
         .unwrap();
-        stop.give();
+        stop.set();
         let long = Wait::at_most(Duration::from_secs(300));
         assert!(!task.is_over(long.or(&[stop.fd()])));
         let outcome = task.end(Wait::at_most(Duration::from_millis(10)));
         assert!(matches!(outcome, Outcome::StillBusy));
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        busy.give();
+        assert!(start.elapsed() < Duration::from_secs(60));
+        busy.set();
     }
 
     #[test]
     fn nobody_waits_for_what_does_not_end_next_to_a_recording() {
-        let (begun, busy) = (Instant::now(), Signal::new().unwrap());
+        let (start, busy) = (Instant::now(), Signal::new().unwrap());
         let held = busy.clone();
         let ending = EndingTask::<()>::begin("held", move || {
             held.wait(Duration::from_secs(600));
@@ -133,9 +133,9 @@ mod tests {
         assert!(!ending.is_over(soon));
         let mut faults = Vec::new();
         assert_eq!(ending.end(soon, "not collected", &mut faults), None);
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(60));
         assert!(faults[0].starts_with("not collected: its thread did not end"), "{faults:?}");
-        busy.give();
+        busy.set();
     }
 
     #[test]

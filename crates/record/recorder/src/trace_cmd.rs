@@ -95,7 +95,7 @@ impl Ready {
     ) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let offered = Offered::new(host_clock, address.vm.as_ref());
-        let stream = address.channel.connect(limit.at_most(CONNECT).until.left());
+        let stream = address.channel.connect(limit.at_most(CONNECT).until.remaining());
         let stream = stream.map_err(|e| nobody(&address.channel, &e)).map_err(failed)?;
         let mut agent = TraceCmd::new(stream);
         let request = Request {
@@ -241,7 +241,7 @@ impl Agent for TraceCmdAgent {
         let report = self.control_loop.end(ending.threads_until());
         let mut faults = self.faults;
         faults.extend(report.faults);
-        self.stop_pages.give();
+        self.stop_pages.set();
         let mut cpus = Vec::new();
         for stream in self.streams {
             let (cpu, ended) = stream.end(ending.threads_until());
@@ -275,7 +275,7 @@ fn connect_to_port(
         }
         other => other.clone(),
     };
-    address.connect(limit.at_most(CONNECT).until.left())
+    address.connect(limit.at_most(CONNECT).until.remaining())
 }
 
 /// What to do when nobody listens.

@@ -29,7 +29,7 @@ pub(crate) fn for_trace_cmd(tracer: &FunctionTracer) -> Vec<String> {
     let mut arguments = vec!["-p".to_owned(), tracer.name().to_owned()];
     let lists = [("-l", &tracer.functions), ("-n", &tracer.except), ("-g", &tracer.within)];
     for (option, patterns) in lists {
-        arguments.extend(patterns.iter().flat_map(|one| [option.to_owned(), one.clone()]));
+        arguments.extend(patterns.iter().flat_map(|pattern| [option.to_owned(), pattern.clone()]));
     }
     if tracer.depth > 0 {
         arguments.extend(["--max-graph-depth".to_owned(), tracer.depth.to_string()]);

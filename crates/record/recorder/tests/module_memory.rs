@@ -138,11 +138,11 @@ fn a_full_ring_holds_the_last_and_counts_the_rest() {
     let (events, losses, _) = memory.read_back();
     // How they are to be read stands in one of those that are gone: it comes again after 1024.
     assert_eq!((events.len(), losses.frames_early), (0, SLOTS));
-    let taken = std::iter::from_fn(|| early.take()).collect::<Vec<_>>();
+    let frames = std::iter::from_fn(|| early.take()).collect::<Vec<_>>();
     // The one that is not ended took the oldest one's slot.
-    assert_eq!(taken.len() as u64, SLOTS - 1);
-    assert_eq!(early.missed() + SLOTS - 1, taken.last().unwrap().position + 1);
-    assert!(taken.windows(2).all(|pair| pair[0].position + 1 == pair[1].position));
+    assert_eq!(frames.len() as u64, SLOTS - 1);
+    assert_eq!(early.missed() + SLOTS - 1, frames.last().unwrap().position + 1);
+    assert!(frames.windows(2).all(|pair| pair[0].position + 1 == pair[1].position));
 }
 
 #[test]
@@ -186,13 +186,13 @@ proptest! {
             let at = HEADER + 4096 + 128 * (SLOTS + 1);
             memory.file().write_all_at(&head.to_le_bytes(), at).unwrap();
             let (mut decoder, mut events) = (Decoder::default(), Vec::new());
-            let mut taken = 0;
+            let count = 0;
             while let Some(frame) = ring.take().or_else(|| ring.take_open()) {
-                taken += 1;
+                count += 1;
                 let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
                 decoder.stored(&words, None, &mut events);
             }
-            prop_assert!(taken <= 2 * SLOTS, "{taken}");
+            prop_assert!(count <= 2 * SLOTS, "{count}");
         }
     }
 }

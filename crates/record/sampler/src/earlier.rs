@@ -13,7 +13,7 @@ use perfdata::{EarlierMapping, PipeWriter};
 use crate::mapped_files::MappedFiles;
 
 /// Mappings of a process that are looked at, at most: the kernel's own limit is 65,530.
-const MOST_MAPPINGS: usize = 1 << 17;
+const MAX_MAPPINGS: usize = 1 << 17;
 
 /// The name by which perf finds the kernel's own symbols, and the one that addresses are counted from.
 const KERNEL: &[u8] = b"[kernel.kallsyms]_text";
@@ -89,7 +89,7 @@ pub(crate) fn process(pid: u32, files: &mut MappedFiles, writer: &mut PipeWriter
         }
     }
     let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return };
-    for line in BufReader::new(maps).split(b'\n').take(MOST_MAPPINGS).map_while(Result::ok) {
+    for line in BufReader::new(maps).split(b'\n').take(MAX_MAPPINGS).map_while(Result::ok) {
         if let Some(mut mapping) = mapping(pid, &line) {
             if mapping.inode != 0 {
                 let end = mapping.addr.saturating_add(mapping.len);

@@ -7,9 +7,9 @@ use perfdata::BuildId;
 use raw_bytes::ByteOrder;
 
 /// Parts of a file that its header lists and that are looked at; programs have a dozen.
-const MOST_PARTS: u16 = 128;
+const MAX_PARTS: u16 = 128;
 /// Bytes of a file's notes that are looked through.
-const MOST_NOTE_BYTES: u64 = 16 << 10;
+const MAX_NOTE_BYTES: u64 = 16 << 10;
 
 /// Bytes of the larger of both headers.
 const HEAD_BYTES: u64 = 64;
@@ -18,11 +18,11 @@ const NOTE: u32 = 4;
 /// The build id of an ELF file, by `read`, which fills bytes from an offset on as far as there are some.
 pub fn elf_build_id(read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Option<BuildId> {
     let head = bytes(&read, 0, HEAD_BYTES);
-    let shape = Shape::of(&head)?;
+    let shape = Shape::parse(&head)?;
     let (at, count) = shape.parts(&head)?;
     let part_bytes = shape.part_bytes();
-    let parts = bytes(&read, at, part_bytes.saturating_mul(count.min(MOST_PARTS).into()));
-    let mut room = MOST_NOTE_BYTES;
+    let parts = bytes(&read, at, part_bytes.saturating_mul(count.min(MAX_PARTS).into()));
+    let mut room = MAX_NOTE_BYTES;
     for part in parts.chunks_exact(usize::try_from(part_bytes).ok()?) {
         let Some(notes) = shape.notes(part) else { continue };
         let text = bytes(&read, notes.at, notes.len.min(room));
@@ -68,7 +68,7 @@ struct Notes {
 }
 
 impl Shape {
-    fn of(head: &[u8]) -> Option<Self> {
+    fn parse(head: &[u8]) -> Option<Self> {
         let rest = head.strip_prefix(b"\x7fELF")?;
         let is_64 = match rest.first()? {
             1 => false,
@@ -95,8 +95,11 @@ impl Shape {
     /// Where the file's parts are listed, and how many.
     fn parts(self, head: &[u8]) -> Option<(u64, u16)> {
         let (size, count) = if self.is_64 { (54, 56) } else { (42, 44) };
-        let is_known =
-            self.order.u16_at(head, size).map(u64::from).is_some_and(|it| it == self.part_bytes());
+        let is_known = self
+            .order
+            .u16_at(head, size)
+            .map(u64::from)
+            .is_some_and(|bytes| bytes == self.part_bytes());
         is_known.then_some(())?;
         Some((self.wide(head, (28, 32))?, self.order.u16_at(head, count)?))
     }
@@ -144,7 +147,7 @@ mod tests {
         let mut note = Vec::new();
         [owner.len() as u64, text.len() as u64, kind]
             .into_iter()
-            .for_each(|one| put(&mut note, order, one, 4));
+            .for_each(|value| put(&mut note, order, value, 4));
         for part in [owner, text] {
             note.extend(part);
             note.resize(note.len().next_multiple_of(step), 0);
@@ -169,7 +172,7 @@ mod tests {
         file.resize(if is_64 { 32 } else { 28 }, 0);
         put(&mut file, order, head, wide);
         file.resize(if is_64 { 54 } else { 42 }, 0);
-        [part, 3].into_iter().for_each(|one| put(&mut file, order, one, 2));
+        [part, 3].into_iter().for_each(|value| put(&mut file, order, value, 2));
         file.resize(head as usize, 0);
         for kind in [1, 6, 4] {
             let at = file.len();
@@ -295,10 +298,10 @@ mod tests {
                 file[at] = byte;
             }
             let (_, read) = found(&file);
-            let most = HEAD_BYTES + u64::from(MOST_PARTS) * (56 + 56) + MOST_NOTE_BYTES;
-            prop_assert!(read <= most, "{read}");
+            let max = HEAD_BYTES + u64::from(MAX_PARTS) * (56 + 56) + MAX_NOTE_BYTES;
+            prop_assert!(read <= max, "{read}");
             file.truncate(len);
-            prop_assert!(found(&file).1 <= most);
+            prop_assert!(found(&file).1 <= max);
         }
     }
 }

@@ -68,13 +68,13 @@ pub(crate) struct CpuEvents {
 
 impl CpuEvents {
     /// Opens the event that is asked for, else the best there is.
-    pub(crate) fn open(asked: Option<SampledEvent>, hz: u32, cpus: &[u32]) -> Result<Self> {
+    pub(crate) fn open(event: Option<SampledEvent>, hz: u32, cpus: &[u32]) -> Result<Self> {
         let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
-        let most = most.ok().and_then(|text| text.trim().parse().ok());
-        if let Some(most) = most.filter(|&most: &u32| hz > most) {
-            return Err(SampleError::TooOften { hz, most });
+        let max = most.ok().and_then(|text| text.trim().parse().ok());
+        if let Some(max) = max.filter(|&max: &u32| hz > max) {
+            return Err(SampleError::TooOften { hz, most: max });
         }
-        match asked {
+        match event {
             Some(event) => Self::open_event(event, hz, cpus),
             None => match Self::open_event(SampledEvent::Cycles, hz, cpus) {
                 Err(SampleError::NoEvent { .. }) => {
@@ -220,7 +220,7 @@ fn attr(event: SampledEvent, hz: u32, age: Age) -> Attr {
             | sample_type::PERIOD
             | sample_type::CALLCHAIN,
         read_format: if age.lost { read_format::LOST } else { 0 },
-        flags: Flags::of(&flags),
+        flags: Flags::with_bits(&flags),
         wakeup: WATERMARK_BYTES,
         branch_sample_type: 0,
         sample_regs_user: 0,

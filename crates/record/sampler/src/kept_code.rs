@@ -9,7 +9,7 @@ pub(crate) const PART: usize = 56;
 /// Where the head has `e_machine`.
 pub(crate) const MACHINE: usize = 18;
 /// Runs at most: `e_phnum` has 16 bits, and its highest value means something else.
-const MOST_RUNS: usize = 1 << 15;
+const MAX_RUNS: usize = 1 << 15;
 /// `ET_CORE`, `EV_CURRENT`; `PT_LOAD`, `PF_R | PF_X`.
 const CORE: u16 = 4;
 const CURRENT: u32 = 1;
@@ -84,7 +84,7 @@ impl KeptCode {
         match (end, self.runs.last_mut()) {
             (Some(end), _) if address < end => return Err(PieceError::Order),
             (Some(end), Some((_, run))) if address == end => run.extend(bytes),
-            _ if count >= MOST_RUNS => return Err(PieceError::Many),
+            _ if count >= MAX_RUNS => return Err(PieceError::Many),
             _ => self.runs.push((address, bytes.to_vec())),
         }
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
@@ -104,15 +104,17 @@ impl KeptCode {
         file.extend([half(CORE), half(self.elf_machine)].concat());
         file.extend(word(CURRENT));
         // No entry; the list of parts follows the head; no sections, no flags.
-        [0, HEAD as u64, 0].iter().for_each(|&one| file.extend(long(one)));
+        [0, HEAD as u64, 0].iter().for_each(|&value| file.extend(long(value)));
         file.extend(word(0));
         let count = u16::try_from(self.runs.len()).unwrap_or(u16::MAX);
-        [HEAD as u16, PART as u16, count, 0, 0, 0].iter().for_each(|&one| file.extend(half(one)));
+        [HEAD as u16, PART as u16, count, 0, 0, 0]
+            .iter()
+            .for_each(|&value| file.extend(half(value)));
         let mut offset = (HEAD + PART * self.runs.len()) as u64;
         for (address, bytes) in self.runs() {
             let len = bytes.len() as u64;
             file.extend([word(LOAD), word(READ_EXECUTE)].concat());
-            [offset, address, 0, len, len, 1].iter().for_each(|&one| file.extend(long(one)));
+            [offset, address, 0, len, len, 1].iter().for_each(|&value| file.extend(long(value)));
             offset += len;
         }
         self.runs().for_each(|(_, bytes)| file.extend(bytes));
@@ -126,7 +128,7 @@ mod tests {
 
     const X86_64: u16 = 62;
 
-    fn taken(pieces: &[(u64, &[u8])]) -> (KeptCode, Vec<PieceError>) {
+    fn push_all(pieces: &[(u64, &[u8])]) -> (KeptCode, Vec<PieceError>) {
         let mut code = KeptCode::new(X86_64, ByteOrder::Little);
         let wrong = pieces.iter().filter_map(|(address, bytes)| code.push(*address, bytes).err());
         let wrong = wrong.collect();
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn pieces_that_follow_each_other_are_one_run() {
-        let (code, wrong) = taken(&[(16, b"abc"), (19, b"de"), (21, b""), (32, b"f")]);
+        let (code, wrong) = push_all(&[(16, b"abc"), (19, b"de"), (21, b""), (32, b"f")]);
         let runs: Vec<_> = code.runs().collect();
         assert_eq!(runs, [(16, &b"abcde"[..]), (32, b"f")]);
         assert_eq!((code.bytes(), wrong), (6, vec![]));
@@ -146,17 +148,17 @@ mod tests {
         let last = u64::MAX - 1;
         let pieces: [(u64, &[u8]); 5] =
             [(16, b"ab"), (17, b"c"), (0, b"d"), (last, b"xy"), (18, b"e")];
-        let (code, wrong) = taken(&pieces);
+        let (code, wrong) = push_all(&pieces);
         assert_eq!(wrong, [PieceError::Order, PieceError::Order, PieceError::End]);
-        assert_eq!(code, taken(&[(16, b"abe")]).0);
+        assert_eq!(code, push_all(&[(16, b"abe")]).0);
     }
 
     #[test]
     fn there_is_an_end_to_how_many_there_may_be() {
         let mut code = KeptCode::new(X86_64, ByteOrder::Little);
         let all = (0..).map(|at| code.push(at * 2, b"x"));
-        let taken = all.take_while(Result::is_ok).count();
-        assert_eq!(taken, MOST_RUNS);
+        let count = all.take_while(Result::is_ok).count();
+        assert_eq!(count, MAX_RUNS);
         assert_eq!(code.push(u64::MAX / 2, b"x"), Err(PieceError::Many));
     }
 
@@ -164,17 +166,17 @@ mod tests {
     #[test]
     fn objdump_finds_each_run_where_it_is() {
         let (code, _) =
-            taken(&[(0xffff_ffff_8100_0000, b"\x90\xc3"), (0xffff_ffff_c000_0000, b"\xcc")]);
+            push_all(&[(0xffff_ffff_8100_0000, b"\x90\xc3"), (0xffff_ffff_c000_0000, b"\xcc")]);
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), code.to_elf()).unwrap();
         let objdump =
             std::process::Command::new("objdump").args(["-s", "-h"]).arg(file.path()).output();
         let Ok(output) = objdump else { return testkit::skip!("objdump is missing") };
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        if !said.contains("elf64-x86-64") {
-            return testkit::skip!("objdump is of another machine: {said}");
+        let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !listing.contains("elf64-x86-64") {
+            return testkit::skip!("objdump is of another machine: {listing}");
         }
-        assert!(said.contains("ffffffff81000000 90c3"), "{said}");
-        assert!(said.contains("ffffffffc0000000 cc"), "{said}");
+        assert!(listing.contains("ffffffff81000000 90c3"), "{listing}");
+        assert!(listing.contains("ffffffffc0000000 cc"), "{listing}");
     }
 }

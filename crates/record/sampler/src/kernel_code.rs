@@ -18,9 +18,9 @@ const KCORE: &str = "/proc/kcore";
 /// Pages that samples are looked for in.
 const PAGE: u64 = 4096;
 /// Pages with samples that are counted: those that come first, with their neighbours 24 MiB.
-const MOST_PAGES: usize = 2048;
+const MAX_PAGES: usize = 2048;
 /// Parts of memory that the kernel lists: some dozens.
-const MOST_PARTS: u16 = 512;
+const MAX_PARTS: u16 = 512;
 
 /// Where the head of an ELF file has `e_phoff` and `e_phnum`.
 const PHOFF: usize = 32;
@@ -68,18 +68,18 @@ impl KernelCode {
 
     /// Opens it, which takes CAP_SYS_RAWIO; reading does not.
     pub(crate) fn open() -> Option<Self> {
-        Self::of(File::open(KCORE).ok()?)
+        Self::read(File::open(KCORE).ok()?)
     }
 }
 
 impl<R: ReadAt> KernelCode<R> {
-    fn of(from: R) -> Option<Self> {
+    fn read(from: R) -> Option<Self> {
         let mut head = vec![0; HEAD];
         from.read_exact_at(&mut head, 0).ok()?;
         let is_elf64 = head.starts_with(b"\x7fELF\x02");
         let at = ORDER.u64_at(&head, PHOFF).filter(|_| is_elf64)?;
         let elf_machine = ORDER.u16_at(&head, MACHINE)?;
-        let count = ORDER.u16_at(&head, PHNUM)?.min(MOST_PARTS);
+        let count = ORDER.u16_at(&head, PHNUM)?.min(MAX_PARTS);
         let mut list = vec![0; PART * usize::from(count)];
         from.read_exact_at(&mut list, at).ok()?;
         let part = |bytes: &[u8]| {
@@ -96,7 +96,7 @@ impl<R: ReadAt> KernelCode<R> {
         for record in Records::new(records, ORDER, 0).flatten() {
             let is_kernels = record.kind == kind::SAMPLE && record.misc & MODE == KERNEL;
             let Some(ip) = ORDER.u64_at(record.body(), IP).filter(|_| is_kernels) else { continue };
-            let (page, is_full) = (ip / PAGE, self.pages.len() >= MOST_PAGES);
+            let (page, is_full) = (ip / PAGE, self.pages.len() >= MAX_PAGES);
             if !is_full || self.pages.contains_key(&page) {
                 *self.pages.entry(page).or_default() += 1;
             }
@@ -105,7 +105,7 @@ impl<R: ReadAt> KernelCode<R> {
 
     /// What is kept of it: pages with samples and their neighbours, this many bytes of them at most. Functions that
     /// begin in one page go on in the next.
-    pub(crate) fn kept(&self, most_bytes: u64) -> KeptCode {
+    pub(crate) fn extract(&self, most_bytes: u64) -> KeptCode {
         let mut code = KeptCode::new(self.elf_machine, ORDER);
         for page in self.wanted(most_bytes / PAGE) {
             if let Some(bytes) = self.page(page)
@@ -118,14 +118,14 @@ impl<R: ReadAt> KernelCode<R> {
     }
 
     /// Those with most samples first, where there are too many.
-    fn wanted(&self, most: u64) -> BTreeSet<u64> {
+    fn wanted(&self, max: u64) -> BTreeSet<u64> {
         let mut pages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, count)| (*page, *count)).collect();
         pages.sort_by_key(|&(_, count)| Reverse(count));
         let around = |page: u64| [page, page.saturating_sub(1), page.saturating_add(1)];
         let mut wanted = BTreeSet::new();
         for page in pages.into_iter().flat_map(|(page, _)| around(page)) {
-            if wanted.len() as u64 >= most {
+            if wanted.len() as u64 >= max {
                 break;
             }
             wanted.insert(page);
@@ -184,12 +184,12 @@ mod tests {
 
     #[test]
     fn pages_with_samples_of_the_hosts_kernel_are_kept_with_their_neighbours() {
-        let mut code = KernelCode::of(memory(9)).unwrap();
+        let mut code = KernelCode::read(memory(9)).unwrap();
         // In page 1 of the host's kernel, in page 6 of a guest's, outside of all.
         let samples = [sample(1, BASE + PAGE + 5), sample(4, BASE + 6 * PAGE), sample(1, 77)];
         code.note(&samples.concat());
-        let kept = code.kept(1 << 20);
-        let read = KernelCode::of(Memory(kept.to_elf())).unwrap();
+        let kept_code = code.extract(1 << 20);
+        let read = KernelCode::read(Memory(kept_code.to_elf())).unwrap();
         let [part] = read.parts[..] else { panic!("{:?}", read.parts) };
         assert_eq!((part.address, part.len, read.elf_machine), (BASE, 3 * PAGE, 62));
         assert_eq!(read.page(BASE / PAGE + 2), Some(vec![3; PAGE as usize]));
@@ -198,25 +198,26 @@ mod tests {
 
     #[test]
     fn where_not_all_may_be_kept_those_with_most_samples_are() {
-        let mut code = KernelCode::of(memory(9)).unwrap();
+        let mut code = KernelCode::read(memory(9)).unwrap();
         let samples = [2, 6, 6, 8].map(|page| sample(1, BASE + page * PAGE));
         code.note(&samples.concat());
-        let kept = |pages: u64| {
-            let kept = code.kept(pages * PAGE + 1);
-            kept.runs()
+        let kept_runs = |pages: u64| {
+            let kept_code = code.extract(pages * PAGE + 1);
+            kept_code
+                .runs()
                 .map(|(address, run)| ((address - BASE) / PAGE, run.len() as u64 / PAGE))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(kept(1), [(6, 1)]);
-        assert_eq!(kept(3), [(5, 3)]);
-        assert_eq!(kept(4), [(2, 1), (5, 3)]);
-        assert_eq!(kept(99), [(1, 3), (5, 4)]);
-        assert_eq!(kept(0), []);
+        assert_eq!(kept_runs(1), [(6, 1)]);
+        assert_eq!(kept_runs(3), [(5, 3)]);
+        assert_eq!(kept_runs(4), [(2, 1), (5, 3)]);
+        assert_eq!(kept_runs(99), [(1, 3), (5, 4)]);
+        assert_eq!(kept_runs(0), []);
     }
 
     #[test]
     fn no_samples_keep_no_code() {
-        assert!(KernelCode::of(memory(2)).unwrap().kept(u64::MAX).is_empty());
-        assert!(KernelCode::of(Memory(b"\x7fELF\x02".to_vec())).is_none());
+        assert!(KernelCode::read(memory(2)).unwrap().extract(u64::MAX).is_empty());
+        assert!(KernelCode::read(Memory(b"\x7fELF\x02".to_vec())).is_none());
     }
 }

@@ -118,7 +118,7 @@ impl Opened {
             rounds.run()
         });
         let thread = thread.map_err(SampleError::events("start a thread for"))?;
-        Ok(Sampler { event, stop, bytes, is_headed, thread })
+        Ok(Sampler { event, stop, bytes, ready: is_headed, thread })
     }
 }
 
@@ -128,7 +128,7 @@ pub struct Sampler {
     event: SampledEvent,
     stop: Signal,
     bytes: Arc<AtomicU64>,
-    is_headed: Receiver<()>,
+    ready: Receiver<()>,
     thread: JoinHandle<Result<Sampled>>,
 }
 
@@ -138,8 +138,8 @@ impl Sampler {
     ///
     /// # Errors
     /// When it could not be written.
-    pub fn after_head(self) -> Result<Self> {
-        match self.is_headed.recv() {
+    pub fn wait_until_ready(self) -> Result<Self> {
+        match self.ready.recv() {
             Ok(()) => Ok(self),
             // It has ended, and says why.
             Err(_) => Err(self.end().err().unwrap_or(SampleError::Panicked)),
@@ -166,7 +166,7 @@ impl Sampler {
 
     /// Has it end, without waiting for that.
     pub fn stop(&self) {
-        self.stop.give();
+        self.stop.set();
     }
 
     /// Ends it; the files are complete then.
@@ -174,7 +174,7 @@ impl Sampler {
     /// # Errors
     /// When something could not be written. What was is readable.
     pub fn end(self) -> Result<Sampled> {
-        self.stop.give();
+        self.stop.set();
         self.thread.join().unwrap_or(Err(SampleError::Panicked))
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         let file = |name| folder.create_new(name).unwrap();
         let (samples, clocks) = (file("host.data"), file("host.clock"));
         let files = SampleFiles { samples, clocks, code: None };
-        let sampler = opened.begin(files).unwrap().after_head().unwrap();
+        let sampler = opened.begin(files).unwrap().wait_until_ready().unwrap();
         let until = Instant::now() + busy;
         while Instant::now() < until {
             std::hint::black_box(0);
@@ -228,23 +228,26 @@ mod tests {
         let periods = (sys::process_cpu_ns() - begun_ns) * 997 / 1_000_000_000;
         let perf = PerfData::parse(&bytes).unwrap();
         assert_eq!((perf.form, perf.damage.as_slice()), (Form::Pipe, &[][..]));
-        let (mut own, mut all, mut names, mut kernels) = (0_u64, 0_u64, 0, 0);
+        let (mut own_samples, mut all, mut names, mut kernels) = (0_u64, 0_u64, 0, 0);
         for record in perf.records(&bytes) {
             match perf.events.body(&record.unwrap()).unwrap() {
                 Body::Sample(sample) => {
                     all += 1;
-                    own += u64::from(sample.pid == Some(std::process::id()));
+                    own_samples += u64::from(sample.pid == Some(std::process::id()));
                     assert!(sample.callchain.is_some() && sample.time.is_some_and(|ns| ns > 0));
                 }
                 Body::Comm(comm) => names += u64::from(comm.pid == std::process::id()),
-                Body::Mapping(one) => kernels += u64::from(one.pid == u32::MAX),
+                Body::Mapping(mapping) => kernels += u64::from(mapping.pid == u32::MAX),
                 _ => {}
             }
         }
         assert_eq!(all, sampled.samples);
         // Other tests run in this process, too, a little longer or shorter than it was sampled; and a timer that
         // comes late skips some.
-        assert!(own * 3 >= periods && own <= periods * 2 + 100, "{own} samples of {periods}");
+        assert!(
+            own_samples * 3 >= periods && own_samples <= periods * 2 + 100,
+            "{own_samples} samples of {periods}"
+        );
         assert!(names > 0 && kernels > 0, "{names} names, {kernels} mappings of the kernel");
         assert_eq!(sampled.lost.unwrap_or(0), 0);
     }
@@ -259,7 +262,7 @@ mod tests {
             Command::new("perf").args(fields).arg(path).output().ok()
         };
         let path = to.path().join("host.data");
-        let Some(whole) = script(&path) else {
+        let Some(output) = script(&path) else {
             testkit::skip!("perf is missing");
             return;
         };
@@ -269,10 +272,10 @@ mod tests {
             text.lines().filter(|line| line.ends_with(": ")).count() as u64
         };
         assert_eq!(
-            count(&whole.stdout),
+            count(&output.stdout),
             sampled.samples,
             "{}",
-            String::from_utf8_lossy(&whole.stderr)
+            String::from_utf8_lossy(&output.stderr)
         );
         fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
         let cut = count(&script(&path).unwrap().stdout);

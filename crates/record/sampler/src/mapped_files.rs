@@ -17,9 +17,9 @@ use crate::elf_notes::elf_build_id;
 use crate::mounts::LocalMounts;
 
 /// Files that are read: hosts with hundreds of programs have a few thousand.
-const MOST_FILES: usize = 1 << 14;
+const MAX_FILES: usize = 1 << 14;
 /// How long all of it may take.
-const MOST_TIME: Duration = Duration::from_secs(2);
+const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// What became of mappings of files that were there before sampling began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl MappedFiles {
         Self {
             mounts: LocalMounts::find(),
             known: HashMap::new(),
-            until: Deadline::after(MOST_TIME),
+            until: Deadline::after(MAX_TIME),
             counts: EarlierMappings::default(),
         }
     }
@@ -78,7 +78,7 @@ impl MappedFiles {
         if let Some(known) = self.known.get(&number) {
             return *known;
         }
-        if self.known.len() >= MOST_FILES {
+        if self.known.len() >= MAX_FILES {
             self.counts.left_out = self.counts.left_out.saturating_add(1);
             return None;
         }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 /// Bytes of the list of mounts that are read.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Kinds that are of this machine alone. What lies below an overlay that root mounted, root chose.
 const LOCAL: &[&str] = &[
@@ -31,7 +31,7 @@ impl LocalMounts {
     pub(crate) fn find() -> Self {
         let list = ["/proc/1/mountinfo", "/proc/self/mountinfo"].map(File::open);
         let list = list.into_iter().flatten().next();
-        list.map_or_else(Self::default, |list| Self::parse(list.take(MOST_BYTES)))
+        list.map_or_else(Self::default, |list| Self::parse(list.take(MAX_BYTES)))
     }
 
     /// Lines as `id parent major:minor root place options [tags …] - kind source options`.

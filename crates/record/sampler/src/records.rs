@@ -77,7 +77,7 @@ mod tests {
         bytes
     }
 
-    fn of(pid: u32) -> u64 {
+    fn pid_word(pid: u32) -> u64 {
         let mut word = [0; 8];
         word[..4].copy_from_slice(&pid.to_ne_bytes());
         u64::from_ne_bytes(word)
@@ -85,13 +85,16 @@ mod tests {
 
     #[test]
     fn only_what_is_of_the_processes_asked_for_is_kept() {
-        let own = [record(kind::SAMPLE, &[1, 2, of(7), 0]), record(kind::COMM, &[of(7), 0])];
-        let others = [record(kind::SAMPLE, &[1, 2, of(8), 0]), record(kind::COMM, &[of(8), 0])];
-        let of_all = [record(kind::LOST, &[1, 5]), record(kind::MMAP, &[of(u32::MAX), 0, 0, 0])];
-        let ring = [own.concat(), others.concat(), of_all.concat()].concat();
-        let (mut kept, mut counts) = (Vec::new(), Counts::default());
-        counts.take(&ring, Some(&BTreeSet::from([7])), &mut kept);
-        assert_eq!(kept, [own.concat(), of_all.concat()].concat());
+        let ours =
+            [record(kind::SAMPLE, &[1, 2, pid_word(7), 0]), record(kind::COMM, &[pid_word(7), 0])];
+        let others =
+            [record(kind::SAMPLE, &[1, 2, pid_word(8), 0]), record(kind::COMM, &[pid_word(8), 0])];
+        let of_all =
+            [record(kind::LOST, &[1, 5]), record(kind::MMAP, &[pid_word(u32::MAX), 0, 0, 0])];
+        let ring = [ours.concat(), others.concat(), of_all.concat()].concat();
+        let (mut output, mut counts) = (Vec::new(), Counts::default());
+        counts.take(&ring, Some(&BTreeSet::from([7])), &mut output);
+        assert_eq!(output, [ours.concat(), of_all.concat()].concat());
         assert_eq!(counts, Counts { samples: 1, lost: 5, throttled: 0 });
         let (mut all, mut counts) = (Vec::new(), Counts::default());
         counts.take(&ring, None, &mut all);

@@ -39,8 +39,8 @@ impl Counting {
 
     /// Takes the kernel's code, where it is wanted; its bytes.
     fn code(&mut self, code: &KernelCode) -> Result<u64> {
-        let Some(most) = self.to.most_code_bytes() else { return Ok(0) };
-        self.to.code(&code.kept(most))
+        let Some(max) = self.to.most_code_bytes() else { return Ok(0) };
+        self.to.code(&code.extract(max))
     }
 
     /// Takes whole records, which are forgotten then.
@@ -190,12 +190,12 @@ impl Rounds {
 
     /// Waits until a ring is so full that it has to be emptied, or the time is over; whether all is.
     fn wait(&mut self, interval: Duration) -> Result<bool> {
-        let most = Timespec::try_from(interval).ok();
+        let timeout = Timespec::try_from(interval).ok();
         let stop = self.stop.fd();
         let mut fds = vec![PollFd::new(&stop, PollFlags::IN)];
         let polled = self.events.fds().zip(&self.is_over).filter(|(_, is_over)| !**is_over);
         fds.extend(polled.map(|(ring, _)| PollFd::new(ring, PollFlags::IN)));
-        match poll(&mut fds, most.as_ref()) {
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(SampleError::events("wait for")(errno.into())),
         }

@@ -8,7 +8,7 @@ use crate::error::{Result, SampleError};
 use crate::kept_code::KeptCode;
 
 /// Bytes of the kernel's code that files keep: all that is looked at, three times 8 MiB.
-const MOST_CODE_BYTES: u64 = 24 << 20;
+const MAX_CODE_BYTES: u64 = 24 << 20;
 
 /// Takes what is sampled.
 pub trait SampleSink: Send {
@@ -59,7 +59,7 @@ impl SampleSink for SampleFiles {
     }
 
     fn most_code_bytes(&self) -> Option<u64> {
-        self.code.as_ref().map(|_| MOST_CODE_BYTES)
+        self.code.as_ref().map(|_| MAX_CODE_BYTES)
     }
 
     fn code(&mut self, code: &KeptCode) -> Result<u64> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use shmring::{Access, Change, HostSide, PageConsumer, Poller, Received, SharedMap, Written};
 
 /// Formats of a guest are text of a few megabytes; one that sends more is not listened to.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT: usize = 64 << 20;
 
 fn main() -> io::Result<()> {
     let mut words = std::env::args_os().skip(1).map(PathBuf::from);
@@ -78,7 +78,7 @@ fn drain(host: &mut HostSide, files: &[File]) -> io::Result<bool> {
 fn hear(host: &mut HostSide, text: &mut Vec<u8>) -> bool {
     let mut bytes = [0; 4096];
     match host.from_guest.read(&mut bytes) {
-        Received::Bytes(len) if text.len() < MOST_TEXT => {
+        Received::Bytes(len) if text.len() < MAX_TEXT => {
             text.extend(bytes.get(..len).unwrap_or_default());
             len > 0
         }

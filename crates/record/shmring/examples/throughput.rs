@@ -81,11 +81,11 @@ fn alone(mode: Mode) -> io::Result<()> {
         }
     }
     let pages = rounds * SLOTS as u64;
-    let [empty, copied, read, taken, written] = costs;
+    let [empty, copied, read, copied_out, written] = costs;
     print_rate(&format!("{mode:?}: fill, nothing copied"), pages, empty);
     print_rate(&format!("{mode:?}: fill by a copy"), pages, copied);
     print_rate(&format!("{mode:?}: fill by read(2) of /dev/zero"), pages, read);
-    print_rate(&format!("{mode:?}: take by a copy"), pages, taken);
+    print_rate(&format!("{mode:?}: take by a copy"), pages, copied_out);
     print_rate(&format!("{mode:?}: take by write(2) to a file in memory"), pages, written);
     Ok(())
 }
@@ -107,11 +107,11 @@ fn together() -> io::Result<()> {
             }
             Ok(())
         });
-        let (mut taken, mut page) = (0, vec![0; PAGE_BYTES]);
+        let (mut count, mut page) = (0, vec![0; PAGE_BYTES]);
         let Some(consumer) = host.pages.first_mut() else { return };
-        while taken < PAGES {
+        while count < PAGES {
             match consumer.next_into(&mut page) {
-                Some(_) => taken += 1,
+                Some(_) => count += 1,
                 None => std::hint::spin_loop(),
             }
         }

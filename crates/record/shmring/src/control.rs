@@ -103,8 +103,8 @@ impl ByteProducer {
         let len = bytes.len().min(usize::try_from(room).unwrap_or(0));
         let [(at, first), (again_at, _)] = self.ring.pieces(self.head, len);
         let bytes = bytes.get(..len).unwrap_or_default();
-        let (one, other) = bytes.split_at_checked(first).unwrap_or_default();
-        self.map.bytes_in(at, one);
+        let (front, other) = bytes.split_at_checked(first).unwrap_or_default();
+        self.map.bytes_in(at, front);
         self.map.bytes_in(again_at, other);
         SharedMap::publish();
         self.head = self.head.wrapping_add(len as u64);
@@ -168,11 +168,11 @@ impl ByteConsumer {
             head
         } else {
             let start = self.map.load(self.ring.word(control::START));
-            let left = start.wrapping_sub(self.tail);
+            let remaining = start.wrapping_sub(self.tail);
             // What is left of our stream ends where the next one starts; after a stream that was
             // begun and left unseen nobody knows where ours ended.
             let is_next = stream == self.stream.wrapping_add(1);
-            if !(self.is_ours && is_next && (1..=self.ring.len_bytes as u64).contains(&left)) {
+            if !(self.is_ours && is_next && (1..=self.ring.len_bytes as u64).contains(&remaining)) {
                 return self.change(stream);
             }
             start
@@ -190,8 +190,8 @@ impl ByteConsumer {
         let len = into.len().min(usize::try_from(have).unwrap_or(0));
         let [(at, first), (again_at, _)] = self.ring.pieces(self.tail, len);
         let into = into.get_mut(..len).unwrap_or_default();
-        let (one, other) = into.split_at_mut_checked(first).unwrap_or_default();
-        self.map.bytes_out(at, one);
+        let (front, other) = into.split_at_mut_checked(first).unwrap_or_default();
+        self.map.bytes_out(at, front);
         self.map.bytes_out(again_at, other);
         SharedMap::settle();
         self.go_to(self.tail.wrapping_add(len as u64));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sys::SharedMap;
 
 use crate::parts::frames_at;
-use crate::slots::{MOST_POSITION, complete, filling};
+use crate::slots::{MAX_POSITION, complete, filling};
 
 /// `HSCTRACE` as a little-endian word.
 const MAGIC: u64 = u64::from_le_bytes(*b"HSCTRACE");
@@ -22,9 +22,9 @@ const SLOT_BYTES: usize = 8 * SLOT_WORDS;
 /// Words of a slot after its sequence number: what is filled, and the frame's.
 const CONTENT_WORDS: usize = SLOT_WORDS - 1;
 /// CPUs that a guest may have.
-const MOST_CPUS: u64 = 8192;
+const MAX_CPUS: u64 = 8192;
 /// Slots of a CPU.
-const MOST_SLOTS: u64 = 1 << 28;
+const MAX_SLOTS: u64 = 1 << 28;
 
 /// Offsets of words of the header.
 mod header {
@@ -111,7 +111,7 @@ pub fn frame_rings(map: &Arc<SharedMap>, from: TakeFrom) -> Result<Vec<FrameRing
         return Err(NoFrames::Version(version));
     }
     let wrong = NoFrames::Sizes { cpus, slots, bytes };
-    let are_counts = (1..=MOST_CPUS).contains(&cpus) && (2..=MOST_SLOTS).contains(&slots);
+    let are_counts = (1..=MAX_CPUS).contains(&cpus) && (2..=MAX_SLOTS).contains(&slots);
     if !are_counts || !slots.is_power_of_two() {
         return Err(wrong);
     }
@@ -128,7 +128,7 @@ pub fn frame_rings(map: &Arc<SharedMap>, from: TakeFrom) -> Result<Vec<FrameRing
 
 impl FrameRing {
     fn new(map: Arc<SharedMap>, at: usize, slots: u64, from: TakeFrom) -> Self {
-        let head = map.load(at).min(MOST_POSITION);
+        let head = map.load(at).min(MAX_POSITION);
         let back = match from {
             // The slot that is filled next, perhaps already, held the one before these.
             TakeFrom::Oldest => slots - 1,
@@ -145,10 +145,10 @@ impl FrameRing {
             return None;
         }
         let head = self.map.load(self.at);
-        if head < self.seen_head || head >= MOST_POSITION {
+        if head < self.seen_head || head >= MAX_POSITION {
             // No position that a writer can have after the last one.
             self.damage += 1;
-            (self.next, self.seen_head) = (head.min(MOST_POSITION), head.min(MOST_POSITION));
+            (self.next, self.seen_head) = (head.min(MAX_POSITION), head.min(MAX_POSITION));
             return None;
         }
         self.seen_head = head;
@@ -206,9 +206,9 @@ impl FrameRing {
     fn look(&self) -> SlotRead {
         // The remainder is less than the slots, which fit the memory.
         let slot = self.at + (1 + (self.next % self.slots) as usize) * SLOT_BYTES;
-        let (open, whole) = (filling(self.next), complete(self.next));
+        let (open, closed) = (filling(self.next), complete(self.next));
         let sequence = self.map.load(slot);
-        if sequence > whole {
+        if sequence > closed {
             return SlotRead::Overwritten;
         }
         if sequence < open {
@@ -225,7 +225,7 @@ impl FrameRing {
         let (words, _) = bytes.as_chunks::<8>();
         let words =
             std::array::from_fn(|at| words.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes)));
-        SlotRead::Frame(Frame { position: self.next, is_whole: sequence == whole, filled, words })
+        SlotRead::Frame(Frame { position: self.next, is_whole: sequence == closed, filled, words })
     }
 }
 

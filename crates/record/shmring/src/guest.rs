@@ -35,7 +35,7 @@ impl GuestSide {
         plan: &RegionPlan,
         boot_id: [u8; 16],
     ) -> Result<Self, RegionPlanError> {
-        let layout = Layout::of(plan)?.within(map.len_bytes())?;
+        let layout = Layout::for_plan(plan)?.within(map.len_bytes())?;
         if !can_go_on(&map, &layout) {
             lay_out(&map, &layout);
         }

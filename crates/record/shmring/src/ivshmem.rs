@@ -51,7 +51,7 @@ pub fn shared_memory_devices(folder: &Path) -> io::Result<Vec<SharedMemoryDevice
     for entry in fs::read_dir(folder)? {
         devices.extend(device(entry?.path()));
     }
-    devices.sort_by(|one, other| one.address.cmp(&other.address));
+    devices.sort_by(|device, other| device.address.cmp(&other.address));
     Ok(devices)
 }
 

@@ -13,9 +13,9 @@ pub(crate) const VERSION: u64 = 1;
 pub(crate) const ALIGN: usize = 4096;
 
 /// Most CPUs of a region.
-pub const MOST_CPUS: usize = 4096;
+pub const MAX_CPUS: usize = 4096;
 /// Most slots of a CPU.
-pub const MOST_SLOTS: usize = 1 << 24;
+pub const MAX_SLOTS: usize = 1 << 24;
 /// Sizes a slot's page may have; powers of two only.
 pub const PAGE_BYTES: std::ops::RangeInclusive<usize> = 4096..=65536;
 /// Sizes the ring of a control stream may have; powers of two only.
@@ -133,12 +133,12 @@ impl RegionPlan {
     /// When there is no room for two slots a CPU, or a number is out of its bounds.
     pub fn filling(mut self, memory_bytes: usize) -> Result<Self, RegionPlanError> {
         self.slots_per_cpu = 2;
-        let smallest = Layout::of(&self)?;
+        let smallest = Layout::for_plan(&self)?;
         let room = memory_bytes.saturating_sub(smallest.page_rings_at) / self.cpus;
         // A slot takes its page and its head; the heads are rounded up to whole pages.
         let slots = room.saturating_sub(ALIGN + pages::SLOTS) / (self.page_bytes + slot::BYTES);
-        self.slots_per_cpu = slots.clamp(2, MOST_SLOTS);
-        Layout::of(&self)?.within(memory_bytes).map(|layout| layout.plan)
+        self.slots_per_cpu = slots.clamp(2, MAX_SLOTS);
+        Layout::for_plan(&self)?.within(memory_bytes).map(|layout| layout.plan)
     }
 }
 
@@ -158,16 +158,16 @@ pub(crate) struct Layout {
 const LAYOUT_WORDS: usize = 11;
 
 impl Layout {
-    pub(crate) fn of(plan: &RegionPlan) -> Result<Self, RegionPlanError> {
+    pub(crate) fn for_plan(plan: &RegionPlan) -> Result<Self, RegionPlanError> {
         let check = |fine: bool, what, value| {
             if fine { Ok(()) } else { Err(RegionPlanError::OutOfBounds { what, value }) }
         };
         let RegionPlan { cpus, page_bytes, slots_per_cpu, control_bytes, .. } = *plan;
         let page = page_bytes.is_power_of_two() && PAGE_BYTES.contains(&page_bytes);
         let control = control_bytes.is_power_of_two() && CONTROL_BYTES.contains(&control_bytes);
-        check((1..=MOST_CPUS).contains(&cpus), "CPUs", cpus)?;
+        check((1..=MAX_CPUS).contains(&cpus), "CPUs", cpus)?;
         check(page, "bytes a page", page_bytes)?;
-        check((2..=MOST_SLOTS).contains(&slots_per_cpu), "slots a CPU", slots_per_cpu)?;
+        check((2..=MAX_SLOTS).contains(&slots_per_cpu), "slots a CPU", slots_per_cpu)?;
         check(control, "bytes a control stream", control_bytes)?;
         let to_host_at = ALIGN;
         let to_guest_at = to_host_at + control::DATA + control_bytes;
@@ -235,7 +235,7 @@ impl Layout {
             mode: Mode::of_code(mode).ok_or(LayoutError::Mode(mode))?,
             control_bytes: size(control_bytes),
         };
-        let layout = Self::of(&plan)?.within(map.len_bytes())?;
+        let layout = Self::for_plan(&plan)?.within(map.len_bytes())?;
         if layout.words() != words {
             return Err(LayoutError::Offsets);
         }
@@ -280,10 +280,10 @@ mod tests {
         fn memory_is_filled(cpus in 1..64_usize, shift in 12..17_u32, memory in 0..64_usize << 20) {
             let wanted = plan(cpus, 1 << shift, 8192);
             let Ok(fits) = wanted.filling(memory) else {
-                prop_assert!(Layout::of(&wanted).unwrap().region_bytes > memory);
+                prop_assert!(Layout::for_plan(&wanted).unwrap().region_bytes > memory);
                 return Ok(());
             };
-            let used = Layout::of(&fits).unwrap().region_bytes;
+            let used = Layout::for_plan(&fits).unwrap().region_bytes;
             let slot_bytes = cpus * (fits.page_bytes + slot::BYTES);
             prop_assert!(used <= memory);
             prop_assert!(memory - used < 2 * slot_bytes + cpus * ALIGN, "{used} of {memory}");
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_was_stored_is_loaded() {
-        let layout = Layout::of(&plan(2, 4096, 4096)).unwrap();
+        let layout = Layout::for_plan(&plan(2, 4096, 4096)).unwrap();
         let map = SharedMap::of_bytes(&vec![0; layout.region_bytes]).unwrap();
         layout.store(&map);
         assert_eq!(Layout::load(&map), Ok(layout));
@@ -321,14 +321,14 @@ mod tests {
 
     #[test]
     fn plans_are_checked() {
-        for wrong in [plan(0, 4096, 4096), plan(MOST_CPUS + 1, 4096, 4096), plan(1, 2048, 4096)] {
-            assert!(Layout::of(&wrong).is_err(), "{wrong:?}");
+        for wrong in [plan(0, 4096, 4096), plan(MAX_CPUS + 1, 4096, 4096), plan(1, 2048, 4096)] {
+            assert!(Layout::for_plan(&wrong).is_err(), "{wrong:?}");
         }
         for wrong in [plan(1, 1 << 17, 4096), plan(1, 12288, 4096), plan(1, 4096, 1 << 21)] {
-            assert!(Layout::of(&wrong).is_err(), "{wrong:?}");
+            assert!(Layout::for_plan(&wrong).is_err(), "{wrong:?}");
         }
         let largest =
-            RegionPlan { slots_per_cpu: MOST_SLOTS, ..plan(MOST_CPUS, *PAGE_BYTES.end(), 1 << 20) };
-        assert!(Layout::of(&largest).unwrap().region_bytes < 1 << 54);
+            RegionPlan { slots_per_cpu: MAX_SLOTS, ..plan(MAX_CPUS, *PAGE_BYTES.end(), 1 << 20) };
+        assert!(Layout::for_plan(&largest).unwrap().region_bytes < 1 << 54);
     }
 }

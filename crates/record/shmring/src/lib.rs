@@ -39,8 +39,7 @@ pub use guest::{GuestSide, Pulse};
 pub use host::{Agent, AttachError, Change, HostSide, Watch};
 pub use ivshmem::{PCI_DEVICES, SharedMemoryDevice, shared_memory_devices};
 pub use layout::{
-    CONTROL_BYTES, LayoutError, MOST_CPUS, MOST_SLOTS, Mode, PAGE_BYTES, RegionPlan,
-    RegionPlanError,
+    CONTROL_BYTES, LayoutError, MAX_CPUS, MAX_SLOTS, Mode, PAGE_BYTES, RegionPlan, RegionPlanError,
 };
 pub use page_consumer::{PageConsumer, ProducerLosses, TakenPage, Totals, Written};
 pub use page_producer::{Filled, PageProducer, Slot};

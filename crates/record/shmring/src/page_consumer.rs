@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sys::SharedMap;
 
 use crate::layout::{Layout, Mode, header, pages, slot};
-use crate::slots::{MOST_POSITION, Slots, complete};
+use crate::slots::{MAX_POSITION, Slots, complete};
 
 /// Slots looked at in one call, when one after the other is overwritten or damaged meanwhile.
 const ATTEMPTS: u64 = 8;
@@ -196,8 +196,8 @@ impl PageConsumer {
             if let Some(into) = into.get_mut(..len_bytes) {
                 self.map.copy_out(self.slots.page(self.tail), into);
             }
-            if let Some(taken) = self.take(found) {
-                return Some(taken);
+            if let Some(taken_page) = self.take(found) {
+                return Some(taken_page);
             }
         }
         None
@@ -249,7 +249,7 @@ impl PageConsumer {
     /// A producer's position is one that it can have reached: not before what was seen, and further
     /// than the ring is long only where pages are overwritten and the newest slot agrees.
     fn is_plausible(&self, head: u64) -> bool {
-        if head < self.seen_head || head >= MOST_POSITION {
+        if head < self.seen_head || head >= MAX_POSITION {
             return false;
         }
         let newest = head.wrapping_sub(1);
@@ -292,7 +292,7 @@ impl PageConsumer {
             self.miss(1);
             return None;
         }
-        let taken = TakenPage {
+        let taken_page = TakenPage {
             position: self.tail,
             epoch: found.epoch,
             len_bytes: found.len_bytes,
@@ -301,7 +301,7 @@ impl PageConsumer {
         };
         self.totals.taken_pages += 1;
         self.advance();
-        Some(taken)
+        Some(taken_page)
     }
 
     /// Whether all that was loaded since the sequence number was the right one belongs to it.

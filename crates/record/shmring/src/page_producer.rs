@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sys::SharedMap;
 
 use crate::layout::{Layout, Mode, pages, slot};
-use crate::slots::{MOST_POSITION, Slots, complete, filling};
+use crate::slots::{MAX_POSITION, Slots, complete, filling};
 
 /// What came of filling a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl PageProducer {
 
     /// Whether the positions that a former producer left can be gone on from.
     pub(crate) fn can_go_on(map: &SharedMap, layout: &Layout, cpu: usize) -> bool {
-        map.load(Slots::new(layout, cpu).ring(pages::HEAD)) < MOST_POSITION
+        map.load(Slots::new(layout, cpu).ring(pages::HEAD)) < MAX_POSITION
     }
 
     /// The CPU whose ring this is.

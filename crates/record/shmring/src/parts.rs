@@ -21,11 +21,11 @@ pub fn agent_bytes(memory_bytes: usize) -> usize {
 /// Where spans of vCPUs are, and how many bytes are theirs; `None`: the memory is too small for any.
 #[must_use]
 pub fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
-    let (least, most) = SPANS_BYTES;
-    if memory_bytes / SPANS_PART < least {
+    let (min, max) = SPANS_BYTES;
+    if memory_bytes / SPANS_PART < min {
         return None;
     }
-    let bytes = (memory_bytes / SPANS_PART).min(most) & !(ALIGN - 1);
+    let bytes = (memory_bytes / SPANS_PART).min(max) & !(ALIGN - 1);
     let at = frames_at(memory_bytes).checked_sub(bytes)? & !(ALIGN - 1);
     Some((at, bytes))
 }

@@ -7,7 +7,7 @@ use crate::layout::{Layout, pages, slot, slot_pages_at};
 
 /// Positions stay below this, so that sequence numbers fit a word. At a page a nanosecond it takes
 /// over a hundred years.
-pub(crate) const MOST_POSITION: u64 = 1 << 62;
+pub(crate) const MAX_POSITION: u64 = 1 << 62;
 
 /// Sequence number of a slot while the page at a position is put in.
 pub(crate) fn filling(position: u64) -> u64 {

@@ -14,7 +14,7 @@ mod writer;
 mod tests;
 
 pub use crate::parts::spans_part;
-pub use area::{MOST_VCPUS, SpansError};
+pub use area::{MAX_VCPUS, SpansError};
 pub use reader::{News, SpanReader};
 pub use span::{Activity, By, Span};
 pub use writer::{Coverage, SpanWriter};

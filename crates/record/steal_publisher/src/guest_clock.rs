@@ -12,7 +12,7 @@ pub(crate) struct GuestClock {
 
 impl GuestClock {
     /// The clock of a vCPU; none where the kernel doesn't give its offset.
-    pub(crate) fn of(vcpu: &Vcpu) -> Option<Self> {
+    pub(crate) fn for_vcpu(vcpu: &Vcpu) -> Option<Self> {
         let scaling = vcpu.tsc_scaling_ratio.zip(vcpu.tsc_scaling_bits);
         let scaling = scaling.filter(|(ratio, bits)| {
             *bits < 64 && *ratio != 0 && 1_u64.checked_shl(*bits) != Some(*ratio)
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     fn clock(offset: i64, ratio: Option<u64>, bits: Option<u32>) -> Option<GuestClock> {
-        GuestClock::of(&Vcpu {
+        GuestClock::for_vcpu(&Vcpu {
             vcpu: 0,
             tid: 1,
             tsc_offset: Some(offset),
@@ -63,6 +63,6 @@ mod tests {
             tsc_scaling_ratio: None,
             tsc_scaling_bits: None,
         };
-        assert_eq!(GuestClock::of(&unknown), None);
+        assert_eq!(GuestClock::for_vcpu(&unknown), None);
     }
 }

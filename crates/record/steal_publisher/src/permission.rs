@@ -18,8 +18,8 @@ pub(crate) struct Permitted {
 ///
 /// # Errors
 /// When there is no such VM, or the memory is not that one's alone.
-pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Permitted> {
-    let permitted = named(asked, vms)?;
+pub(crate) fn find(spec: &str, vms: &[Vm]) -> Result<Permitted> {
+    let permitted = named(spec, vms)?;
     let Permitted { vm, memory } = &permitted;
     let (name, path) = (vm.name.clone(), memory.clone());
     if !maps(vm.pid, memory) {
@@ -32,17 +32,17 @@ pub(crate) fn find(asked: &str, vms: &[Vm]) -> Result<Permitted> {
     }
 }
 
-fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
-    if let Some(vm) = called(asked, vms)? {
+fn named(spec: &str, vms: &[Vm]) -> Result<Permitted> {
+    if let Some(vm) = called(spec, vms)? {
         let memory = vm.channels.iter().find_map(|channel| channel.strip_prefix("shm:"));
         let memory = memory.ok_or_else(|| PublishError::NoMemory(vm.name.clone()))?.into();
         return Ok(Permitted { vm, memory });
     }
-    let (name, channel) = match asked.split_once('=') {
+    let (name, channel) = match spec.split_once('=') {
         Some((name, channel)) if !name.contains(':') => (Some(name), channel),
-        _ => (None, asked),
+        _ => (None, spec),
     };
-    let no_vm = || PublishError::NoVm(name.unwrap_or(asked).to_owned());
+    let no_vm = || PublishError::NoVm(name.unwrap_or(spec).to_owned());
     let Ok(HostAddress::SharedMemory { path: memory }) = channel.parse::<HostAddress>() else {
         if name.is_none() && !channel.contains(':') {
             return Err(no_vm());
@@ -58,8 +58,8 @@ fn named(asked: &str, vms: &[Vm]) -> Result<Permitted> {
 }
 
 /// The VM that is called so, or has that process id.
-fn called(asked: &str, vms: &[Vm]) -> Result<Option<Vm>> {
-    let found = vms::called(vms, asked);
+fn called(name: &str, vms: &[Vm]) -> Result<Option<Vm>> {
+    let found = vms::called(vms, name);
     Ok(found.map_err(|error| PublishError::Usage(error.to_string()))?.cloned())
 }
 
@@ -87,28 +87,28 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let path = file.path();
-        let asked = |name: &str| format!("{name}=shm:{}", path.display());
-        let own = std::process::id();
-        let vms = [vm("web", own, Some(path)), vm("db", 1, None)];
+        let spec_for = |name: &str| format!("{name}=shm:{}", path.display());
+        let own_pid = std::process::id();
+        let vms = [vm("web", own_pid, Some(path)), vm("db", 1, None)];
         let not_its = find("web", &vms);
         assert!(matches!(not_its, Err(PublishError::NotItsMemory { .. })), "{not_its:?}");
         let map = shmring::SharedMap::open(path, shmring::Access::ReadWrite).unwrap();
-        if !maps(own, path) {
+        if !maps(own_pid, path) {
             testkit::skip!("this user may not look at map_files");
             return;
         }
-        for asked in ["web".to_owned(), asked("web"), format!("shm:{}", path.display())] {
-            let found = find(&asked, &vms).unwrap();
+        for spec in ["web".to_owned(), spec_for("web"), format!("shm:{}", path.display())] {
+            let found = find(&spec, &vms).unwrap();
             assert_eq!((found.vm.name.as_str(), found.memory.as_path()), ("web", path));
         }
-        assert!(matches!(find(&asked("db"), &vms), Err(PublishError::NotItsMemory { .. })));
+        assert!(matches!(find(&spec_for("db"), &vms), Err(PublishError::NotItsMemory { .. })));
         assert!(matches!(find("db", &vms), Err(PublishError::NoMemory(_))));
         for wrong in ["cache", "cache=shm:/x"] {
             assert!(matches!(find(wrong, &vms), Err(PublishError::NoVm(_))), "{wrong}");
         }
         assert!(matches!(find("web=vsock:3", &vms), Err(PublishError::Usage(_))));
         drop(map);
-        assert!(!maps(own, path));
+        assert!(!maps(own_pid, path));
     }
 
     #[test]
@@ -116,16 +116,16 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let _map = shmring::SharedMap::open(file.path(), shmring::Access::ReadWrite).unwrap();
-        let own = std::process::id();
-        if !maps(own, file.path()) {
+        let own_pid = std::process::id();
+        if !maps(own_pid, file.path()) {
             testkit::skip!("this user may not look at map_files");
             return;
         }
         // The process is the same under another number: its thread group's, by way of /proc/thread-self.
         let thread = fs::read_link("/proc/thread-self").unwrap();
         let tid: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        if tid != own {
-            let vms = [vm("web", own, Some(file.path())), vm("spy", tid, None)];
+        if tid != own_pid {
+            let vms = [vm("web", own_pid, Some(file.path())), vm("spy", tid, None)];
             let refused = find("web", &vms);
             let is_shared = matches!(&refused, Err(PublishError::SharedWithOthers { other, .. })
                 if other == "spy");

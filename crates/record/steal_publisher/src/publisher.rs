@@ -68,17 +68,17 @@ impl Publisher {
     /// When a guest can't be served, or this system can't be traced.
     pub fn begin(options: &PublishOptions) -> Result<Self> {
         let vms = vms::running();
-        let asked = options.guests.iter().map(|asked| permission::find(asked, &vms));
-        let permitted: Vec<Permitted> = asked.collect::<Result<_>>()?;
+        let lookups = options.guests.iter().map(|guest| permission::find(guest, &vms));
+        let permitted: Vec<Permitted> = lookups.collect::<Result<_>>()?;
         let stop = Signal::new().map_err(PublishError::Pages)?;
         let interval = options.interval.max(SHORTEST);
         let mut guests = Vec::<Guest>::new();
-        for one in permitted {
-            if guests.iter().any(|other| other.vm.pid == one.vm.pid) {
-                let text = format!("{} is named twice", one.vm.name);
+        for permit in permitted {
+            if guests.iter().any(|other| other.vm.pid == permit.vm.pid) {
+                let text = format!("{} is named twice", permit.vm.name);
                 return Err(PublishError::Usage(text));
             }
-            guests.push(Guest::begin(one, interval, guests.is_empty())?);
+            guests.push(Guest::begin(permit, interval, guests.is_empty())?);
         }
         let start = |guest: Guest| {
             let (name, stop) = (guest.vm.name.clone(), stop.clone());
@@ -104,7 +104,7 @@ impl Publisher {
     /// # Errors
     /// When the trace of one of them could not be read.
     pub fn end(self) -> Result<Vec<Summary>> {
-        self.stop.give();
+        self.stop.set();
         let join = |(_, thread): (String, JoinHandle<Result<Summary>>)| {
             let broken = || PublishError::Pages(std::io::Error::other("a thread has ended"));
             thread.join().unwrap_or_else(|_| Err(broken()))
@@ -123,8 +123,8 @@ struct Guest {
 }
 
 impl Guest {
-    fn begin(one: Permitted, interval: Duration, is_first: bool) -> Result<Self> {
-        let Permitted { vm, memory } = one;
+    fn begin(permit: Permitted, interval: Duration, is_first: bool) -> Result<Self> {
+        let Permitted { vm, memory } = permit;
         let clocks = clocks(&vm)?;
         let (trace, names) = Trace::begin(&vm, is_first)?;
         let of_host = trace.ticks_per_second().unwrap_or(0);
@@ -181,8 +181,8 @@ impl Guest {
     fn look_at_clocks(&mut self) -> Option<&'static str> {
         let Some(now) = vms::vm_of(self.vm.pid) else { return Some("it has ended") };
         for (index, vcpu) in self.vm.vcpus.iter().enumerate() {
-            let same = now.iter().find(|one| one.tid == vcpu.tid);
-            if let Some(clock) = same.and_then(GuestClock::of) {
+            let same = now.iter().find(|other| other.tid == vcpu.tid);
+            if let Some(clock) = same.and_then(GuestClock::for_vcpu) {
                 self.spans.set_clock(index, clock);
             }
         }
@@ -195,6 +195,6 @@ fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
     if vm.vcpus.is_empty() {
         return Err(why("it has no vCPU threads that can be told apart by their names"));
     }
-    let clocks = vm.vcpus.iter().map(GuestClock::of);
+    let clocks = vm.vcpus.iter().map(GuestClock::for_vcpu);
     clocks.collect::<Option<_>>().ok_or_else(|| why("KVM's debugfs has no TSC offset"))
 }

@@ -16,9 +16,9 @@ use crate::names::Names;
 mod tests;
 
 /// Switches of a vCPU that are remembered: those between two points up to which all is published.
-const MOST_SWITCHES: usize = 1 << 16;
+const MAX_SWITCHES: usize = 1 << 16;
 /// Threads whose owners are remembered; ids come again, so not for ever.
-const MOST_THREADS: usize = 4096;
+const MAX_THREADS: usize = 4096;
 
 /// A vCPU that is published.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl SpanSender {
             _ if self.owners.is_own(comes) => By::OwnVmm,
             _ => By::Others,
         };
-        if vcpu.switched.len() >= MOST_SWITCHES {
+        if vcpu.switched.len() >= MAX_SWITCHES {
             vcpu.switched.pop_front();
         }
         vcpu.switched.push_back((host_tsc, by));
@@ -216,7 +216,7 @@ impl Owners {
     }
 
     fn is_own(&mut self, tid: u32) -> bool {
-        if self.known.len() >= MOST_THREADS {
+        if self.known.len() >= MAX_THREADS {
             self.known.clear();
         }
         let look = || self.tasks.join(tid.to_string()).exists();

@@ -82,9 +82,9 @@ impl Trace {
     pub(crate) fn take(&mut self, until: u64, sink: &mut impl TraceEventSink) -> Result<()> {
         for (index, (cpu, pages)) in self.pages.iter_mut().enumerate() {
             // A buffer that is filled as fast as it is read ends here all the same.
-            let most = 2 * (BUFFER_KIB as usize * 1024) / self.page.len().max(1);
+            let max = 2 * (BUFFER_KIB as usize * 1024) / self.page.len().max(1);
             let cpu = u16::try_from(*cpu).unwrap_or(u16::MAX);
-            for _ in 0..most {
+            for _ in 0..max {
                 if !pages.read_page(&mut self.page).map_err(PublishError::Pages)? {
                     break;
                 }
@@ -110,9 +110,9 @@ impl Trace {
 
     /// Ticks of the host's TSC in a second.
     pub(crate) fn ticks_per_second(&self) -> Option<u64> {
-        let of = self.session.clock().tsc_conversion?;
-        let per_second = 1_000_000_000_u128.checked_shl(of.shift)?;
-        u64::try_from(per_second.checked_div(of.mult.into())?).ok()
+        let conversion = self.session.clock().tsc_conversion?;
+        let per_second = 1_000_000_000_u128.checked_shl(conversion.shift)?;
+        u64::try_from(per_second.checked_div(conversion.mult.into())?).ok()
     }
 }
 

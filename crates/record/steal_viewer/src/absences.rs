@@ -42,7 +42,10 @@ impl Absence {
     /// been time in the guest.
     #[must_use]
     pub fn missed(&self) -> u64 {
-        let idle = self.parts.of(Activity::Asleep).saturating_add(self.parts.of(Activity::Unknown));
+        let idle = self
+            .parts
+            .ticks_of(Activity::Asleep)
+            .saturating_add(self.parts.ticks_of(Activity::Unknown));
         self.parts.total().saturating_sub(idle)
     }
 }
@@ -83,6 +86,6 @@ impl Absences {
 
 /// Leaves the longest few, in that order.
 pub(crate) fn keep_longest(longest: &mut Vec<Absence>) {
-    longest.sort_by_key(|one| (std::cmp::Reverse(one.missed()), one.start_tsc));
+    longest.sort_by_key(|absence| (std::cmp::Reverse(absence.missed()), absence.start_tsc));
     longest.truncate(MOST);
 }

@@ -18,7 +18,7 @@ pub struct Exits {
 impl Exits {
     /// Ticks of one kind.
     #[must_use]
-    pub fn of(&self, activity: Activity) -> u64 {
+    pub fn ticks_of(&self, activity: Activity) -> u64 {
         place(activity).map_or(0, |at| self.ticks.get(at).copied().unwrap_or(0))
     }
 

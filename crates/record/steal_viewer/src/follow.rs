@@ -6,7 +6,7 @@ use crate::absences::{Absence, Absences, keep_longest};
 use crate::shares::{Interval, VcpuShares};
 
 /// Spans that may wait until all of them is published. A host has no more than those of an interval.
-const MOST_WAITING: usize = 1 << 18;
+const MAX_WAITING: usize = 1 << 18;
 
 /// One vCPU.
 #[derive(Debug, Default)]
@@ -50,16 +50,16 @@ impl Follower {
 
     /// Numbers of the vCPUs, and up to when all is known of each; 0 where nothing is.
     pub fn known(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.vcpus.iter().map(|one| (one.shares.vcpu, one.known_to))
+        self.vcpus.iter().map(|followed_vcpu| (followed_vcpu.shares.vcpu, followed_vcpu.known_to))
     }
 
     /// What was added up since the last time; it starts from zero.
     pub fn interval(&mut self) -> Interval {
-        let next = |one: &mut FollowedVcpu| {
-            let (vcpu, known_to) = (one.shares.vcpu, one.known_to);
+        let next = |followed_vcpu: &mut FollowedVcpu| {
+            let (vcpu, known_to) = (followed_vcpu.shares.vcpu, followed_vcpu.known_to);
             let fresh =
                 VcpuShares { vcpu, from_tsc: known_to, to_tsc: known_to, ..VcpuShares::default() };
-            std::mem::replace(&mut one.shares, fresh)
+            std::mem::replace(&mut followed_vcpu.shares, fresh)
         };
         let vcpus = self.vcpus.iter_mut().map(next).collect();
         let mut longest = std::mem::take(&mut self.longest);
@@ -75,7 +75,7 @@ impl FollowedVcpu {
             self.begin(&news);
             return;
         }
-        if self.waiting.len() > MOST_WAITING {
+        if self.waiting.len() > MAX_WAITING {
             self.shares.damage += 1;
             self.waiting.clear();
         }
@@ -192,9 +192,9 @@ mod tests {
             news(vec![span(190, 5, Activity::Kernel, true)], 200),
         ]);
         assert_eq!((shares.from_tsc, shares.to_tsc, shares.running()), (100, 200, 45));
-        assert_eq!((shares.away.of(Activity::Preempted), shares.stolen()), (40, 40));
+        assert_eq!((shares.away.ticks_of(Activity::Preempted), shares.stolen()), (40, 40));
         assert_eq!(shares.preempted_by, [0, 0, 0, 40]);
-        assert_eq!((shares.away.count, shares.away.of(Activity::Kernel)), (2, 15));
+        assert_eq!((shares.away.count, shares.away.ticks_of(Activity::Kernel)), (2, 15));
         assert_eq!(seen.len(), 4, "{seen:?}");
         // The cut does not make two absences of one.
         assert_eq!((longest[0].start_tsc, longest[0].end_tsc, longest.len()), (120, 170, 2));
@@ -206,13 +206,13 @@ mod tests {
         gap.missed = 3;
         let (shares, ..) = follow(vec![news(vec![], 100), gap]);
         assert_eq!(
-            (shares.missed, shares.away.of(Activity::Unknown), shares.running()),
+            (shares.missed, shares.away.ticks_of(Activity::Unknown), shares.running()),
             (3, 80, 15)
         );
         let mut bad = news(vec![span(180, 5, Activity::Kernel, true)], 200);
         bad.damage = 1;
         let (shares, ..) = follow(vec![news(vec![], 100), bad]);
-        assert_eq!((shares.away.of(Activity::Unknown), shares.running()), (100, 0));
+        assert_eq!((shares.away.ticks_of(Activity::Unknown), shares.running()), (100, 0));
     }
 
     proptest! {

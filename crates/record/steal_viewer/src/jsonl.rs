@@ -13,9 +13,9 @@ use crate::table::{TableContext, reason};
 /// The line, without its end.
 pub(crate) fn line(interval: &Interval, context: &TableContext<'_>) -> String {
     let mut out = String::from("{\"schema\":\"hyperscope.steal/1\",\"vcpus\":[");
-    joined(&mut out, &interval.vcpus, |out, one| vcpu(out, one, context));
+    joined(&mut out, &interval.vcpus, |out, shares| vcpu(out, shares, context));
     out.push_str("],\"longest\":[");
-    joined(&mut out, &interval.longest, |out, one| absence(out, one, context));
+    joined(&mut out, &interval.longest, |out, entry| absence(out, entry, context));
     out.push_str("],\"warning\":");
     match context.warning {
         Some(warning) => {
@@ -26,48 +26,53 @@ pub(crate) fn line(interval: &Interval, context: &TableContext<'_>) -> String {
     out
 }
 
-fn joined<T>(out: &mut String, all: &[T], one: impl Fn(&mut String, &T)) {
+fn joined<T>(out: &mut String, all: &[T], write_entry: impl Fn(&mut String, &T)) {
     for (index, item) in all.iter().enumerate() {
         if index > 0 {
             out.push(',');
         }
-        one(out, item);
+        write_entry(out, item);
     }
 }
 
 /// The parts of some time; they and the time in the guest add up to the interval, as those of ticks do.
 fn parts(out: &mut String, exits: &Exits, context: &TableContext<'_>) {
     for activity in Activity::ALL {
-        let _ = write!(out, "\"{}_ns\":{},", activity.name(), context.rate.ns(exits.of(activity)));
+        let _ = write!(
+            out,
+            "\"{}_ns\":{},",
+            activity.name(),
+            context.rate.ns(exits.ticks_of(activity))
+        );
     }
 }
 
-fn vcpu(out: &mut String, one: &VcpuShares, context: &TableContext<'_>) {
+fn vcpu(out: &mut String, shares: &VcpuShares, context: &TableContext<'_>) {
     let ns = |ticks| context.rate.ns(ticks);
     let _ = write!(
         out,
         "{{\"vcpu\":{},\"from_tsc\":{},\"to_tsc\":{},\"span_ns\":{},\"running_ns\":{},",
-        one.vcpu,
-        one.from_tsc,
-        one.to_tsc,
-        ns(one.ticks()),
-        ns(one.running()),
+        shares.vcpu,
+        shares.from_tsc,
+        shares.to_tsc,
+        ns(shares.ticks()),
+        ns(shares.running()),
     );
-    parts(out, &one.away, context);
+    parts(out, &shares.away, context);
     out.push_str("\"preempted_by\":{");
     joined(out, &By::ALL, |out, by| {
-        let ticks = one.preempted_by.get(*by as usize).copied().unwrap_or(0);
+        let ticks = shares.preempted_by.get(*by as usize).copied().unwrap_or(0);
         let _ = write!(out, "\"{}_ns\":{}", by.name(), ns(ticks));
     });
-    let own = context.own_steal_ns.get(&one.vcpu);
-    let own = own.map_or("null".to_owned(), u64::to_string);
+    let own_steal = context.own_steal_ns.get(&shares.vcpu);
+    let own_steal = own_steal.map_or("null".to_owned(), u64::to_string);
     let _ = write!(
         out,
-        "}},\"kernel_steal_ns\":{own},\"events_lost\":{},\"spans_missed\":{},\"exits\":[",
-        one.lost_events,
-        one.missed.saturating_add(one.damage),
+        "}},\"kernel_steal_ns\":{own_steal},\"events_lost\":{},\"spans_missed\":{},\"exits\":[",
+        shares.lost_events,
+        shares.missed.saturating_add(shares.damage),
     );
-    let exits: Vec<_> = one.exits.iter().collect();
+    let exits: Vec<_> = shares.exits.iter().collect();
     joined(out, &exits, |out, (key, exits)| {
         let (level, isa, code) = **key;
         let name = context.names.get(&(isa, code)).filter(|name| !name.is_empty());
@@ -84,17 +89,17 @@ fn vcpu(out: &mut String, one: &VcpuShares, context: &TableContext<'_>) {
     out.push_str("]}");
 }
 
-fn absence(out: &mut String, one: &Absence, context: &TableContext<'_>) {
+fn absence(out: &mut String, entry: &Absence, context: &TableContext<'_>) {
     let ns = |ticks| context.rate.ns(ticks);
     let _ = write!(
         out,
         "{{\"vcpu\":{},\"start_tsc\":{},\"start_ns\":{},\"length_ns\":{},",
-        one.vcpu,
-        one.start_tsc,
-        ns(one.start_tsc),
-        ns(one.parts.total()),
+        entry.vcpu,
+        entry.start_tsc,
+        ns(entry.start_tsc),
+        ns(entry.parts.total()),
     );
-    parts(out, &one.parts, context);
-    let name = one.exit.map(|exit| format!("\"{}\"", reason(context.names, Some(exit))));
+    parts(out, &entry.parts, context);
+    let name = entry.exit.map(|exit| format!("\"{}\"", reason(context.names, Some(exit))));
     let _ = write!(out, "\"reason\":{}}}", name.unwrap_or_else(|| "null".into()));
 }

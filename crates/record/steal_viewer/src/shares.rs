@@ -49,7 +49,7 @@ impl VcpuShares {
         Activity::ALL
             .into_iter()
             .filter(|activity| activity.is_stolen())
-            .map(|activity| self.away.of(activity))
+            .map(|activity| self.away.ticks_of(activity))
             .sum()
     }
 

@@ -15,7 +15,7 @@ use crate::shares::{Interval, VcpuShares};
 pub(crate) type Names = BTreeMap<(u8, u32), String>;
 
 /// Reasons that a table has room for.
-const MOST_REASONS: usize = 12;
+const MAX_REASONS: usize = 12;
 
 /// The kernel's name of an exit, else its code; none for time away that no exit began.
 pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
@@ -40,41 +40,45 @@ pub(crate) struct TableContext<'a> {
 pub(crate) fn lines(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(context.warning.map(str::to_owned));
-    let seconds = interval.vcpus.iter().map(|one| context.rate.ns(one.ticks())).max().unwrap_or(0);
+    let seconds =
+        interval.vcpus.iter().map(|shares| context.rate.ns(shares.ticks())).max().unwrap_or(0);
     lines.push(format!("last {} on this machine's clock, by its host", time(seconds)));
     lines.push(String::new());
     lines.push(
         "vCPU  running  stolen  kernel    user  asleep  unknown    exits/s  this kernel's steal"
             .to_owned(),
     );
-    lines.extend(interval.vcpus.iter().map(|one| vcpu(one, context)));
+    lines.extend(interval.vcpus.iter().map(|shares| vcpu(shares, context)));
     lines.extend(reasons(interval, context));
     lines.extend(replaced(interval, context));
     lines.extend(longest(interval, context));
     lines
 }
 
-fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
-    let ticks = one.ticks();
+fn vcpu(shares: &VcpuShares, context: &TableContext<'_>) -> String {
+    let ticks = shares.ticks();
     if ticks == 0 {
-        return format!("{:>4}  not published by the host", one.vcpu);
+        return format!("{:>4}  not published by the host", shares.vcpu);
     }
     let share = |part: u64| percent(part, ticks);
-    let of = |activity| share(one.away.of(activity));
+    let share_of = |activity| share(shares.away.ticks_of(activity));
     let ns = context.rate.ns(ticks);
-    let own = context.own_steal_ns.get(&one.vcpu).map_or("-".into(), |own| percent(*own, ns));
+    let own_steal = context
+        .own_steal_ns
+        .get(&shares.vcpu)
+        .map_or("-".into(), |steal_ns| percent(*steal_ns, ns));
     let mut line = format!(
-        "{:>4}  {:>7} {:>7} {:>7} {:>7} {:>7}  {:>7} {:>10}  {own:>19}",
-        one.vcpu,
-        share(one.running()),
-        share(one.stolen()),
-        of(Activity::Kernel),
-        of(Activity::User),
-        of(Activity::Asleep),
-        of(Activity::Unknown),
-        per_second(one.away.count, ns),
+        "{:>4}  {:>7} {:>7} {:>7} {:>7} {:>7}  {:>7} {:>10}  {own_steal:>19}",
+        shares.vcpu,
+        share(shares.running()),
+        share(shares.stolen()),
+        share_of(Activity::Kernel),
+        share_of(Activity::User),
+        share_of(Activity::Asleep),
+        share_of(Activity::Unknown),
+        per_second(shares.away.count, ns),
     );
-    let (lost, missed) = (one.lost_events, one.missed.saturating_add(one.damage));
+    let (lost, missed) = (shares.lost_events, shares.missed.saturating_add(shares.damage));
     if lost > 0 || missed > 0 {
         let (lost, missed) = (counted(lost, "event", "events"), counted(missed, "span", "spans"));
         let _ = write!(line, "  {lost} lost by the host, {missed} missed");
@@ -85,7 +89,7 @@ fn vcpu(one: &VcpuShares, context: &TableContext<'_>) -> String {
 /// All vCPUs' exits by reason, those first that took most besides sleep.
 fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut all: BTreeMap<ExitKey, Exits> = BTreeMap::new();
-    for (key, exits) in interval.vcpus.iter().flat_map(|one| &one.exits) {
+    for (key, exits) in interval.vcpus.iter().flat_map(|shares| &shares.exits) {
         let sum = all.entry(*key).or_default();
         sum.count = sum.count.saturating_add(exits.count);
         for (to, from) in sum.ticks.iter_mut().zip(exits.ticks) {
@@ -94,7 +98,7 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     }
     let mut all: Vec<(ExitKey, Exits)> = all.into_iter().collect();
     all.sort_by_key(|(key, exits)| {
-        (std::cmp::Reverse(exits.total().saturating_sub(exits.of(Activity::Asleep))), *key)
+        (std::cmp::Reverse(exits.total().saturating_sub(exits.ticks_of(Activity::Asleep))), *key)
     });
     if all.is_empty() {
         return Vec::new();
@@ -102,21 +106,22 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let longest = interval.vcpus.iter().map(VcpuShares::ticks).max().unwrap_or(0);
     let ns = context.rate.ns(longest);
     let row = |(key, exits): &(ExitKey, Exits)| {
-        let stolen = exits.of(Activity::Preempted).saturating_add(exits.of(Activity::Waiting));
+        let stolen =
+            exits.ticks_of(Activity::Preempted).saturating_add(exits.ticks_of(Activity::Waiting));
         format!(
             "{:<24} {:>9} {:>10} {:>10} {:>10} {:>10}",
             reason(context.names, Some(*key)),
             per_second(exits.count, ns),
-            time(context.rate.ns(exits.of(Activity::Kernel))),
-            time(context.rate.ns(exits.of(Activity::User))),
+            time(context.rate.ns(exits.ticks_of(Activity::Kernel))),
+            time(context.rate.ns(exits.ticks_of(Activity::User))),
             time(context.rate.ns(stolen)),
-            time(context.rate.ns(exits.of(Activity::Asleep))),
+            time(context.rate.ns(exits.ticks_of(Activity::Asleep))),
         )
     };
     let head = "exit                       count/s     kernel       user     stolen     asleep";
     let mut lines = vec![String::new(), head.to_owned()];
-    lines.extend(all.iter().take(MOST_REASONS).map(row));
-    let more = all.len().saturating_sub(MOST_REASONS);
+    lines.extend(all.iter().take(MAX_REASONS).map(row));
+    let more = all.len().saturating_sub(MAX_REASONS);
     if more > 0 {
         lines.push("and ".to_owned() + &counted(more, "more reason", "more reasons"));
     }
@@ -126,7 +131,7 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
 /// Who ran in place of vCPUs, in one line.
 fn replaced(interval: &Interval, context: &TableContext<'_>) -> Option<String> {
     let sum = |by: By| -> u64 {
-        let ticks = interval.vcpus.iter().filter_map(|one| one.preempted_by.get(by as usize));
+        let ticks = interval.vcpus.iter().filter_map(|shares| shares.preempted_by.get(by as usize));
         ticks.fold(0, |sum, ticks| sum.saturating_add(*ticks))
     };
     let parts =
@@ -142,17 +147,19 @@ fn replaced(interval: &Interval, context: &TableContext<'_>) -> Option<String> {
 
 fn longest(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let ns = |ticks| context.rate.ns(ticks);
-    let worth = interval.longest.iter().filter(|one| one.missed() > 0);
-    let row = |one: &Absence| {
-        let stolen =
-            one.parts.of(Activity::Preempted).saturating_add(one.parts.of(Activity::Waiting));
+    let worth = interval.longest.iter().filter(|absence| absence.missed() > 0);
+    let row = |absence: &Absence| {
+        let stolen = absence
+            .parts
+            .ticks_of(Activity::Preempted)
+            .saturating_add(absence.parts.ticks_of(Activity::Waiting));
         format!(
             "vCPU {:<3} {:>10} away, {:>9} of it stolen  {:<22} from {:.6} s",
-            one.vcpu,
-            time(ns(one.parts.total())),
+            absence.vcpu,
+            time(ns(absence.parts.total())),
             time(ns(stolen)),
-            reason(context.names, one.exit),
-            seconds(ns(one.start_tsc)),
+            reason(context.names, absence.exit),
+            seconds(ns(absence.start_tsc)),
         )
     };
     let rows: Vec<String> = worth.map(row).collect();
@@ -168,11 +175,11 @@ fn seconds(ns: u64) -> f64 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
-fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
+fn percent(part: u64, total: u64) -> String {
+    if total == 0 {
         return "-".into();
     }
-    format!("{:.1}%", 100.0 * part as f64 / whole as f64)
+    format!("{:.1}%", 100.0 * part as f64 / total as f64)
 }
 
 fn per_second(count: u64, ns: u64) -> String {

@@ -91,8 +91,12 @@ fn open(at: Option<&str>) -> Result<Arc<SharedMap>> {
 
 fn device(at: Option<&str>) -> Result<PathBuf> {
     let devices = shared_memory_devices(Path::new(PCI_DEVICES)).unwrap_or_default();
-    let is_it = |address: &str| at.is_none_or(|at| address.trim_start_matches("0000:") == at);
-    let device = devices.into_iter().find(|one| is_it(&one.address)).ok_or(StealError::NoMemory)?;
+    let matches_address =
+        |address: &str| at.is_none_or(|at| address.trim_start_matches("0000:") == at);
+    let device = devices
+        .into_iter()
+        .find(|device| matches_address(&device.address))
+        .ok_or(StealError::NoMemory)?;
     device.enable().map_err(StealError::Memory)?;
     Ok(device.memory_combining.unwrap_or(device.memory))
 }

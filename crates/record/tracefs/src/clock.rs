@@ -47,11 +47,11 @@ impl Clock {
     ///
     /// # Errors
     /// When there is none of that name, or the kernel refuses it.
-    pub fn select(instance: &Instance, asked: Option<&str>) -> Result<Self> {
+    pub fn select(instance: &Instance, requested_name: Option<&str>) -> Result<Self> {
         let line = instance.get("trace_clock")?;
         let available: Vec<&str> =
             line.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
-        let name = match asked {
+        let name = match requested_name {
             Some(name) if available.contains(&name) => name,
             Some(name) => {
                 let (name, available) = (name.to_owned(), available.join(", "));
@@ -72,7 +72,8 @@ impl Clock {
 fn best<'a>(available: &[&'a str]) -> &'a str {
     let has_tsc = available.contains(&TSC) && tsc_conversion().is_some();
     let wanted = has_tsc.then_some(TSC).into_iter().chain(COMMON);
-    let mut found = wanted.filter_map(|name| available.iter().copied().find(|&one| one == name));
+    let mut found =
+        wanted.filter_map(|name| available.iter().copied().find(|&candidate| candidate == name));
     found.next().or(available.first().copied()).unwrap_or("local")
 }
 

@@ -121,8 +121,9 @@ impl Available {
         chosen: &[String],
         filtered: &[FilteredEvent],
     ) -> Vec<FilteredEvent> {
-        let is_more = |one: &&FilteredEvent| {
-            self.0.contains(one.event) && !chosen.iter().any(|of| of == one.event)
+        let is_more = |filtered_event: &&FilteredEvent| {
+            self.0.contains(filtered_event.event)
+                && !chosen.iter().any(|name| name == filtered_event.event)
         };
         filtered.iter().filter(is_more).copied().collect()
     }
@@ -167,9 +168,9 @@ fn glob(pattern: &str, text: &str) -> bool {
             }
             Some(&c) if c == '?' || Some(&c) == text.get(t) => (p, t) = (p + 1, t + 1),
             _ => match &mut star {
-                Some((at, taken)) => {
-                    *taken += 1;
-                    (p, t) = (*at + 1, *taken);
+                Some((at, end)) => {
+                    *end += 1;
+                    (p, t) = (*at + 1, *end);
                 }
                 None => return false,
             },

@@ -45,23 +45,24 @@ pub(crate) fn remove(path: &Path) -> bool {
 
 /// Removes an instance of this process, later if somebody uses it.
 pub(crate) fn remove_own(path: &Path) {
-    let mut left = IN_USE.lock();
+    let mut in_use = IN_USE.lock();
     if remove(path) {
         return;
     }
-    left.paths.push(path.to_owned());
-    if !left.has_thread {
+    in_use.paths.push(path.to_owned());
+    if !in_use.has_thread {
         // Without a thread it goes with the next recording.
-        left.has_thread = thread::Builder::new().name("instances".into()).spawn(remove_all).is_ok();
+        in_use.has_thread =
+            thread::Builder::new().name("instances".into()).spawn(remove_all).is_ok();
     }
 }
 
 /// Makes the folder of an instance, under another name if the last one of this name is still in use;
 /// returns which.
 pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Result<PathBuf> {
-    let mut left = IN_USE.lock();
-    left.remove();
-    let path = if left.paths.contains(&path) { another() } else { path };
+    let mut in_use = IN_USE.lock();
+    in_use.remove();
+    let path = if in_use.paths.contains(&path) { another() } else { path };
     fs::create_dir(&path).map(|()| path)
 }
 
@@ -79,9 +80,9 @@ fn remove_all() {
     let end = Instant::now() + REMOVING;
     loop {
         thread::sleep(BEFORE_NEXT_TRY);
-        let mut left = IN_USE.lock();
-        if left.remove() || Instant::now() > end {
-            left.has_thread = false;
+        let mut in_use = IN_USE.lock();
+        if in_use.remove() || Instant::now() > end {
+            in_use.has_thread = false;
             return;
         }
     }

@@ -22,8 +22,8 @@ const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
 /// Size of each CPU's buffer, when nobody says otherwise.
 #[must_use]
 pub fn usual_buffer_kib(cpus: usize) -> u64 {
-    let (least, most) = BUFFER_KIB;
-    (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(least, most)
+    let (min, max) = BUFFER_KIB;
+    (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(min, max)
 }
 
 /// An instance.
@@ -79,7 +79,7 @@ impl Instance {
 
     /// The instance of a recorder that is gone, if it left one.
     #[must_use]
-    pub fn of(tracefs: &Tracefs, pid: u32) -> Option<Self> {
+    pub fn left_by(tracefs: &Tracefs, pid: u32) -> Option<Self> {
         if top_level::is_taken_by(pid) {
             return Some(Self::top(tracefs).borrowed(pid));
         }
@@ -222,8 +222,8 @@ pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
     }
     let folder = tracefs.root().join("instances");
     let names = mounted::folders(&folder).unwrap_or_default();
-    let left = names.iter().filter(|name| owner(name) == Some(pid));
-    left.fold(true, |all, name| {
+    let leftovers = names.iter().filter(|name| owner(name) == Some(pid));
+    leftovers.fold(true, |all, name| {
         let path = folder.join(name);
         in_use::remove(&path) && all
     })

@@ -26,7 +26,7 @@ const HARMLESS: [&str; 9] = [
     "saved_cmdlines_size",
 ];
 /// Events whose folders are watched; of more, the folders of their systems and of all events.
-const MOST_EVENTS: usize = 512;
+const MAX_EVENTS: usize = 512;
 /// Files that are named; of more it is known that there are some.
 const MAX_NAMED: usize = 8;
 /// Bytes of reports that are read at once.
@@ -39,7 +39,7 @@ pub(crate) struct Watch {
     inotify: Option<OwnedFd>,
     /// Names of the watched folders, by what reports call them.
     folders: HashMap<i32, String>,
-    begun: State,
+    initial_state: State,
     /// When it was last noted that others had written each: they did not do it later.
     written: BTreeMap<String, Instant>,
 }
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl State {
-    fn of(instance: &Instance) -> Self {
+    fn read(instance: &Instance) -> Self {
         Self {
             clock: instance.get("trace_clock").ok(),
             cpus: instance.get("tracing_cpumask").ok(),
@@ -79,7 +79,7 @@ impl Watch {
         let mut watch = Self {
             inotify,
             folders: HashMap::new(),
-            begun: State::of(instance),
+            initial_state: State::read(instance),
             written: BTreeMap::new(),
         };
         for folder in folders(cpus, events) {
@@ -119,7 +119,7 @@ impl Watch {
 
     /// What is not as it was at the beginning.
     fn differs(&self, instance: &Instance) -> Vec<String> {
-        let differs = self.begun.differs(&State::of(instance));
+        let differs = self.initial_state.differs(&State::read(instance));
         let is_off = instance.get("tracing_on").is_ok_and(|on| on.trim() == "0");
         let off = is_off.then_some("tracing_on");
         differs.into_iter().chain(off).map(str::to_owned).collect()
@@ -171,7 +171,7 @@ fn folders(cpus: &[u32], events: &[String]) -> BTreeSet<String> {
     for (number, event) in events.iter().enumerate() {
         let Some((system, name)) = event.split_once(':') else { continue };
         folders.insert(format!("events/{system}"));
-        if number < MOST_EVENTS {
+        if number < MAX_EVENTS {
             folders.insert(format!("events/{system}/{name}"));
         }
     }
@@ -220,7 +220,7 @@ mod tests {
             std::fs::write(instance.file(file), there).unwrap();
             std::fs::write(instance.file(file), back).unwrap();
             let found = watch.end(&instance);
-            assert!(found.iter().any(|one| one == file), "{file}: {found:?}");
+            assert!(found.iter().any(|name| name == file), "{file}: {found:?}");
         }
         // What is harmless, or this program's own.
         let mut watch = begin();

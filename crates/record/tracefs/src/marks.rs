@@ -128,17 +128,17 @@ mod tests {
         for number in [7, 5, u32::MAX] {
             marks.make_mark(number).unwrap();
         }
-        let taken = marks.take().unwrap();
-        let numbers: Vec<u32> = taken.iter().map(|mark| mark.number).collect();
+        let batch = marks.take().unwrap();
+        let numbers: Vec<u32> = batch.iter().map(|mark| mark.number).collect();
         assert_eq!(numbers, [7, 5, u32::MAX]);
-        assert!(taken.iter().all(|mark| mark.time > 0));
-        assert!(taken.is_sorted_by(|a, b| a.time < b.time), "{taken:?}");
+        assert!(batch.iter().all(|mark| mark.time > 0));
+        assert!(batch.is_sorted_by(|a, b| a.time < b.time), "{batch:?}");
         assert_eq!(marks.take().unwrap(), []);
         (0..1000).for_each(|number| marks.make_mark(number).unwrap());
         assert_eq!(marks.take().unwrap().len(), 1000);
-        let own = marks._instance.file("trace_marker");
-        assert!(own.exists());
+        let marker = marks._instance.file("trace_marker");
+        assert!(marker.exists());
         drop(marks);
-        assert!(!own.exists(), "{} is left", own.display());
+        assert!(!marker.exists(), "{} is left", marker.display());
     }
 }

@@ -12,7 +12,7 @@ use crate::owner::{self, run_folder};
 use crate::{in_use, instance, probes};
 
 /// Where tracefs is mounted on most systems.
-const USUAL: &str = "/sys/kernel/tracing";
+const DEFAULT_PLACE: &str = "/sys/kernel/tracing";
 
 /// A mounted tracefs. One that was mounted for this recording goes when this is dropped.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Tracefs {
     /// # Errors
     /// When there is none, or this user may not use it.
     pub fn find() -> Result<Self> {
-        let usual = Path::new(USUAL);
+        let usual = Path::new(DEFAULT_PLACE);
         if let Some(root) = mounted() {
             fs::read_dir(&root).map_err(not_allowed(&root))?;
             return Ok(Self { root, own_mount: false });

@@ -51,12 +51,12 @@ impl Owner {
     /// # Errors
     /// When its file can't be made or locked.
     pub fn this_process() -> Result<Arc<Self>> {
-        let mut own = OWN.lock();
-        if let Some(owner) = own.upgrade() {
+        let mut current = OWN.lock();
+        if let Some(owner) = current.upgrade() {
             return Ok(owner);
         }
         let owner = Arc::new(Self::lock(&run_folder()?, std::process::id())?);
-        *own = Arc::downgrade(&owner);
+        *current = Arc::downgrade(&owner);
         Ok(owner)
     }
 
@@ -136,7 +136,7 @@ pub(crate) fn session_of(pid: u32) -> Option<SessionNote> {
     }
     let mut bytes = Vec::new();
     let file = run_folder().ok()?.read(&pid.to_string()).ok()?;
-    file.take(note::MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(note::MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Note::parse(&bytes).session
 }
 
@@ -179,7 +179,7 @@ fn look(folder: &Folder, name: &str, how: FlockOperation) -> Look {
         Ok(()) if folder.is_still(name, &file) => {
             let mut bytes = Vec::new();
             // What can't be read says nothing.
-            let _ = (&mut file).take(note::MOST_BYTES).read_to_end(&mut bytes);
+            let _ = (&mut file).take(note::MAX_BYTES).read_to_end(&mut bytes);
             Look::Gone(file, Note::parse(&bytes))
         }
         Ok(()) => Look::Unknown,

@@ -68,7 +68,7 @@ impl Probes {
 
     /// Removes the probes of a recorder that is gone.
     pub fn remove_of(tracefs: &Path, pid: u32) {
-        remove_where(tracefs, |of| of == pid);
+        remove_where(tracefs, |owner| owner == pid);
     }
 
     /// Hits of these probes that the kernel does not record. Where it does not count any, there are none.
@@ -164,11 +164,11 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let definitions = folder.join(DEFINITIONS);
         fs::write(&definitions, "").unwrap();
-        let asked = ["vfs_read x=%di".to_owned(), "vfs_write\n-:theirs/probe".to_owned()];
-        let error = Probes::set(&folder, &asked).unwrap_err();
+        let probes = ["vfs_read x=%di".to_owned(), "vfs_write\n-:theirs/probe".to_owned()];
+        let error = Probes::set(&folder, &probes).unwrap_err();
         assert!(matches!(error, TracefsError::NotAProbe { .. }), "{error}");
         assert_eq!(fs::read_to_string(&definitions).unwrap(), "");
-        drop(Probes::set(&folder, &asked[..1]).unwrap());
+        drop(Probes::set(&folder, &probes[..1]).unwrap());
         let group = group();
         let written = format!("p:{group}/vfs_read vfs_read x=%di\n-:{group}/vfs_read\n");
         assert_eq!(fs::read_to_string(&definitions).unwrap(), written);

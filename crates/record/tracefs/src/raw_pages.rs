@@ -58,30 +58,31 @@ impl RawPages {
     ///
     /// # Errors
     /// When the kernel can't wait for them.
-    pub fn wait(&self, other_fd: BorrowedFd<'_>, most: Option<Duration>) -> io::Result<Woken> {
-        let most = most.and_then(|most| Timespec::try_from(most).ok());
+    pub fn wait(&self, other_fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<Woken> {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds = [
             PollFd::new(&self.file, PollFlags::IN),
             PollFd::from_borrowed_fd(other_fd, PollFlags::IN),
         ];
-        match poll(&mut fds, most.as_ref()) {
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Woken { pages: false, other: false }),
             Err(error) => return Err(error.into()),
         }
-        let [own, other] = fds.map(|fd| fd.revents());
-        if other.is_empty() && !own.is_empty() && !own.contains(PollFlags::IN) {
+        let [page_events, other] = fds.map(|fd| fd.revents());
+        if other.is_empty() && !page_events.is_empty() && !page_events.contains(PollFlags::IN) {
             // The CPU is not there: a poll returns at once until it is plugged in.
-            return Self::wait_for_cpu(other_fd, most);
+            return Self::wait_for_cpu(other_fd, timeout);
         }
-        Ok(Woken { pages: own.contains(PollFlags::IN), other: !other.is_empty() })
+        Ok(Woken { pages: page_events.contains(PollFlags::IN), other: !other.is_empty() })
     }
 
-    fn wait_for_cpu(other: BorrowedFd<'_>, most: Option<Timespec>) -> io::Result<Woken> {
+    fn wait_for_cpu(other: BorrowedFd<'_>, timeout: Option<Timespec>) -> io::Result<Woken> {
         let look = Timespec { tv_sec: 1, tv_nsec: 0 };
-        let most = most.filter(|most| (most.tv_sec, most.tv_nsec) < (look.tv_sec, 0));
+        let timeout =
+            timeout.filter(|timeout| (timeout.tv_sec, timeout.tv_nsec) < (look.tv_sec, 0));
         let mut fds = [PollFd::from_borrowed_fd(other, PollFlags::IN)];
-        match poll(&mut fds, Some(&most.unwrap_or(look))) {
+        match poll(&mut fds, Some(&timeout.unwrap_or(look))) {
             Ok(ready) => Ok(Woken { pages: false, other: ready > 0 }),
             Err(rustix::io::Errno::INTR) => Ok(Woken { pages: false, other: false }),
             Err(error) => Err(error.into()),

@@ -93,7 +93,7 @@ mod tests {
         };
         let is_listed = || {
             let all = RecordedBuffer::all(&tracefs).unwrap();
-            all.iter().any(|one| one.marker == instance.file("trace_marker"))
+            all.iter().any(|buffer| buffer.marker == instance.file("trace_marker"))
         };
         instance.set("tracing_on", "1").unwrap();
         assert!(!is_listed());

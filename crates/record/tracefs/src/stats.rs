@@ -31,7 +31,7 @@ pub struct CpuStats {
 /// What the kernel calls events that were refused.
 const DROPPED: &str = "dropped events";
 /// Bytes of the kernel's text, at most.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// A CPU's counts, from a file that stays open: for a thread that reads them again and again.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl StatsFile {
     /// # Errors
     /// When the kernel does not say.
     pub fn now(&self) -> io::Result<CpuStats> {
-        let mut text = [0; MOST_BYTES];
+        let mut text = [0; MAX_BYTES];
         // The kernel counts again for each read from the beginning.
         let read = self.file.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
@@ -81,7 +81,7 @@ impl CpuStats {
 
     /// All events that the kernel kept, read by now or not.
     #[must_use]
-    pub fn kept(&self) -> u64 {
+    pub fn kept_events(&self) -> u64 {
         self.read.saturating_add(self.entries)
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         let losses = CpuStats::parse(4, text);
         assert_eq!((losses.overrun, losses.commit_overrun, losses.dropped), (3, 2, 7));
         assert_eq!((losses.cpu, losses.events()), (4, 12));
-        assert_eq!((losses.read, losses.kept()), (11, 16));
+        assert_eq!((losses.read, losses.kept_events()), (11, 16));
         let (more, changed) = losses.clone().and_dropped(5, text.to_owned());
         assert_eq!((more.dropped, CpuStats::parse(4, &changed)), (12, more.clone()));
         assert_eq!(changed.lines().count(), text.lines().count());

@@ -42,9 +42,10 @@ impl Texts {
     /// When one of the events is not there.
     pub fn read(tracefs: &Path, instance: &Instance, events: &[String]) -> Result<Self> {
         let folder = instance.file("events");
-        let own = tracefs.join("events/ftrace");
+        let ftrace_folder = tracefs.join("events/ftrace");
         let format = |path: PathBuf| read(&path.join("format"));
-        let ftrace = folders(&own)?.into_iter().map(|event| format(own.join(event)));
+        let ftrace =
+            folders(&ftrace_folder)?.into_iter().map(|event| format(ftrace_folder.join(event)));
         let event = |event: &String| {
             let (system, name) = event.split_once(':').unwrap_or(("", event));
             let text = format(folder.join(system).join(name))?;

@@ -137,13 +137,13 @@ fn set(path: &Path, name: &str, text: &str) -> Result<()> {
         // One of several, in brackets.
         "trace_clock" => {
             let chosen =
-                text.split_whitespace().find_map(|one| one.strip_prefix('[')?.strip_suffix(']'));
+                text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
             mounted::write(path, chosen.unwrap_or("local"))
         }
         // Kernels show what a buffer that was never used would have: "7 (expanded: 1408)". With
         // sizes of their own CPUs show X, which can't be set at once.
         "buffer_size_kb" => {
-            let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|one| !one.is_empty());
+            let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
             digits.map_or(Ok(()), |kib| mounted::write(path, kib))
         }
         "current_tracer" | "max_graph_depth" | "tracing_on" => mounted::write(path, text.trim()),

@@ -136,10 +136,10 @@ mod tests {
                     continue;
                 }
             };
-            let (one, other) = (clock.pair().unwrap(), clock.pair().unwrap());
-            assert!(one.mono_before_ns <= one.mono_after_ns, "{name}");
-            assert!(one.mono_after_ns <= other.mono_before_ns, "{name}");
-            assert!(one.trace < other.trace, "{name}");
+            let (first, other) = (clock.pair().unwrap(), clock.pair().unwrap());
+            assert!(first.mono_before_ns <= first.mono_after_ns, "{name}");
+            assert!(first.mono_after_ns <= other.mono_before_ns, "{name}");
+            assert!(first.trace < other.trace, "{name}");
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct Interference {
 
 impl Interference {
     /// Of files that others wrote; where the instance is gone, nothing is known of them.
-    fn of(files: Vec<String>, instance: &Instance) -> Option<Self> {
+    fn from_files(files: Vec<String>, instance: &Instance) -> Option<Self> {
         let gone = (!instance.is_there()).then(|| instance.file(""));
         (gone.is_some() || !files.is_empty()).then_some(Self { files, gone })
     }
@@ -101,39 +101,39 @@ impl TraceSession {
     ///
     /// # Errors
     /// When the kernel does not have it, or this user may not trace.
-    pub fn set_up(tracefs: Tracefs, asked: &TraceRequest<'_>) -> Result<Self> {
-        let instance = match asked.tracer {
+    pub fn set_up(tracefs: Tracefs, request: &TraceRequest<'_>) -> Result<Self> {
+        let instance = match request.tracer {
             Some(tracer) => tracer.instance(&tracefs)?,
-            None if asked.is_another => Instance::make_another(&tracefs)?,
+            None if request.is_another => Instance::make_another(&tracefs)?,
             None => Instance::make(&tracefs)?,
         };
-        let probes = Probes::set(tracefs.root(), asked.probes)?;
+        let probes = Probes::set(tracefs.root(), request.probes)?;
         let available = Available::list(&instance.file("events"))?;
-        let mut events = available.choose(&asked.optional, asked.events)?;
-        let filtered = available.besides(&events, asked.filtered);
+        let mut events = available.choose(&request.optional, request.events)?;
+        let filtered = available.besides(&events, request.filtered);
         for FilteredEvent { event, filter } in &filtered {
             let _ = instance.set_filter(event, filter);
         }
-        events.extend(filtered.iter().map(|one| one.event.to_owned()));
+        events.extend(filtered.iter().map(|filtered_event| filtered_event.event.to_owned()));
         events.extend(probes.events());
-        if events.is_empty() && asked.tracer.is_none() && !asked.may_be_empty {
+        if events.is_empty() && request.tracer.is_none() && !request.may_be_empty {
             return Err(TracefsError::NothingChosen);
         }
-        let clock = Clock::select(&instance, asked.clock)?;
+        let clock = Clock::select(&instance, request.clock)?;
         let usual = || Ok(usual_buffer_kib(instance.cpus()?.len()));
-        let buffer_kib = asked.buffer_kib.map_or_else(usual, Ok)?;
+        let buffer_kib = request.buffer_kib.map_or_else(usual, Ok)?;
         instance.set("buffer_size_kb", &buffer_kib.to_string())?;
-        let tracer = asked.tracer.cloned();
-        let traced = tracer.as_ref().and_then(|one| one.traced(&tracefs, &instance));
+        let tracer = request.tracer.cloned();
+        let traced = tracer.as_ref().and_then(|tracer| tracer.traced(&tracefs, &instance));
         Ok(Self {
             tracer,
             traced,
-            ..Self::of(tracefs, (instance, probes), clock, events, buffer_kib)?
+            ..Self::from_parts(tracefs, (instance, probes), clock, events, buffer_kib)?
         })
     }
 
     /// A session without a tracer of functions, of what is set up.
-    fn of(
+    fn from_parts(
         tracefs: Tracefs,
         (instance, probes): (Instance, Probes),
         clock: Clock,
@@ -176,7 +176,7 @@ impl TraceSession {
         let buffer_kib =
             kib.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
         let probes = Probes::set(tracefs.root(), &[])?;
-        Ok((Self::of(tracefs, (instance, probes), clock, events, buffer_kib)?, without))
+        Ok((Self::from_parts(tracefs, (instance, probes), clock, events, buffer_kib)?, without))
     }
 
     /// Puts the tracer's call into functions, if one was asked for. The kernel changes no tracer while
@@ -226,7 +226,7 @@ impl TraceSession {
         let watch = self.watch.lock().take();
         let files = watch.map_or_else(Vec::new, |watch| watch.end(&self.instance));
         self.instance.set("tracing_on", "0")?;
-        Ok(Interference::of(files, &self.instance))
+        Ok(Interference::from_files(files, &self.instance))
     }
 
     /// What others may have done to it since a moment that may have cost events which nobody counted.
@@ -234,7 +234,7 @@ impl TraceSession {
     pub fn interference_since(&self, begin: Instant) -> Option<Interference> {
         let files =
             self.watch.lock().as_mut().map(|watch| watch.changed_since(begin, &self.instance))?;
-        Interference::of(files, &self.instance)
+        Interference::from_files(files, &self.instance)
     }
 
     /// Changes something about a session that may be on; by its own hand nothing is lost.

@@ -50,15 +50,15 @@ impl FunctionTracer {
         if !known.split_whitespace().any(|name| name == self.name()) {
             return Err(TracefsError::NoSuchTracer { name: self.name() });
         }
-        let own = Instance::make(tracefs)?;
-        if self.can_be_in(&own) {
-            self.choose(&own)?;
+        let instance = Instance::make(tracefs)?;
+        if self.can_be_in(&instance) {
+            self.choose(&instance)?;
             // Kernels before 6.12 refuse function_graph here.
-            if !self.returns || self.begin(&own).and_then(|()| self.off(&own)).is_ok() {
-                return Ok(own);
+            if !self.returns || self.begin(&instance).and_then(|()| self.off(&instance)).is_ok() {
+                return Ok(instance);
             }
         }
-        drop(own);
+        drop(instance);
         let top = top_level::take(tracefs)?;
         self.choose(&top)?;
         Ok(top)

@@ -22,7 +22,7 @@ impl UnixPair {
     pub fn now(clock: &Clock) -> Option<Self> {
         let trace = TraceClock::readable(&clock.name)?;
         let readings = (0..READINGS).map(|_| Self::reading(clock, &trace));
-        readings.collect::<Option<Vec<_>>>()?.into_iter().min_by_key(|one| one.error_ns)
+        readings.collect::<Option<Vec<_>>>()?.into_iter().min_by_key(|pair| pair.error_ns)
     }
 
     fn reading(clock: &Clock, trace: &TraceClock) -> Option<Self> {
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn both_clocks_go_on_together() {
-        let [one, other] = [0, 20].map(|ms| {
+        let [first, other] = [0, 20].map(|ms| {
             std::thread::sleep(std::time::Duration::from_millis(ms));
             UnixPair::now(&clock("mono")).unwrap()
         });
-        let (trace_ns, unix_ns) = (other.trace_ns - one.trace_ns, other.unix_ns - one.unix_ns);
+        let (trace_ns, unix_ns) = (other.trace_ns - first.trace_ns, other.unix_ns - first.unix_ns);
         // Clocks that are set or slewed meanwhile go apart by no more than this.
         let apart_ns = trace_ns.abs_diff(unix_ns);
-        assert!(trace_ns >= 20_000_000 && apart_ns < 10_000_000 + one.error_ns + other.error_ns);
+        assert!(trace_ns >= 20_000_000 && apart_ns < 10_000_000 + first.error_ns + other.error_ns);
     }
 
     #[test]

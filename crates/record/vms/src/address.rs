@@ -41,8 +41,8 @@ impl GuestAddress {
     ///
     /// # Errors
     /// When it is neither, or the VM has no channel that can be seen from here.
-    pub fn find(asked: &str, vms: &[Vm]) -> Result<Self, NoGuest> {
-        Self::find_by(asked, vms, |_| true)
+    pub fn find(spec: &str, vms: &[Vm]) -> Result<Self, NoGuest> {
+        Self::find_by(spec, vms, |_| true)
     }
 
     /// The same, with the other channels of a VM that is named without one: an agent may wait on any of them. Those
@@ -50,9 +50,9 @@ impl GuestAddress {
     ///
     /// # Errors
     /// As [`GuestAddress::find`].
-    pub fn find_all(asked: &str, vms: &[Vm]) -> Result<(Self, Vec<HostAddress>), NoGuest> {
-        let found = Self::find(asked, vms)?;
-        let Some(vm) = called(vms, asked)? else { return Ok((found, Vec::new())) };
+    pub fn find_all(spec: &str, vms: &[Vm]) -> Result<(Self, Vec<HostAddress>), NoGuest> {
+        let found = Self::find(spec, vms)?;
+        let Some(vm) = called(vms, spec)? else { return Ok((found, Vec::new())) };
         let is_slow = |channel: &HostAddress| matches!(channel, HostAddress::VirtioSerial { .. });
         let channels = vm.channels.iter().filter_map(|channel| channel.parse().ok());
         let mut channels: Vec<HostAddress> = channels
@@ -72,11 +72,11 @@ impl GuestAddress {
     /// # Errors
     /// As [`GuestAddress::find`].
     pub fn find_by(
-        asked: &str,
+        spec: &str,
         vms: &[Vm],
         fits: impl Fn(&HostAddress) -> bool,
     ) -> Result<Self, NoGuest> {
-        if let Some(vm) = called(vms, asked)? {
+        if let Some(vm) = called(vms, spec)? {
             let channels = vm.channels.iter().map(|channel| channel.parse());
             let channels = channels.collect::<Result<Vec<HostAddress>, _>>()?;
             let Some(best) = channels.first() else {
@@ -88,9 +88,9 @@ impl GuestAddress {
             let channel = channel.clone();
             return Ok(Self { name: file_name(&vm.name), channel, vm: Some(vm.clone()) });
         }
-        let (name, channel) = match asked.split_once('=') {
+        let (name, channel) = match spec.split_once('=') {
             Some((name, channel)) if !name.contains(':') => (Some(name), channel),
-            _ => (None, asked),
+            _ => (None, spec),
         };
         let channel: HostAddress = channel.parse()?;
         let named = name.map(|name| called(vms, name)).transpose()?.flatten();
@@ -132,9 +132,9 @@ mod tests {
         }
     }
 
-    fn found(asked: &str) -> Result<(String, String, bool), NoGuest> {
+    fn found(spec: &str) -> Result<(String, String, bool), NoGuest> {
         let vms = [vm("web", Some(3)), vm("db", None)];
-        let found = GuestAddress::find(asked, &vms)?;
+        let found = GuestAddress::find(spec, &vms)?;
         Ok((found.name, found.channel.to_string(), found.vm.is_some()))
     }
 
@@ -144,8 +144,8 @@ mod tests {
         web.channels =
             ["virtio-serial:/run/web", "shm:/dev/shm/web", "vsock:3"].map(str::to_owned).to_vec();
         let vms = [web];
-        let all = |asked: &str| {
-            let (first, others) = GuestAddress::find_all(asked, &vms).unwrap();
+        let all = |spec: &str| {
+            let (first, others) = GuestAddress::find_all(spec, &vms).unwrap();
             let others = others.iter().map(ToString::to_string);
             std::iter::once(first.channel.to_string()).chain(others).collect::<Vec<_>>()
         };
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn vms_are_found_by_name_process_and_channel() {
         let web = |name: &str| (name.to_owned(), "vsock:3:8823".to_owned(), true);
-        for asked in ["web", "vsock:3"] {
-            assert_eq!(found(asked).unwrap(), web("web"), "{asked}");
+        for spec in ["web", "vsock:3"] {
+            assert_eq!(found(spec).unwrap(), web("web"), "{spec}");
         }
         assert_eq!(found("a/b=vsock:3").unwrap(), web("a-b"));
         let other = ("virtio-serial--run-x".into(), "virtio-serial:/run/x".into(), false);
@@ -166,11 +166,11 @@ mod tests {
         // Two processes claim a name, or a number for vsock: the process id says which is meant.
         let mut vms = [vm("web", Some(3)), vm("db", Some(3))];
         vms[1].pid = 78;
-        for asked in ["web", "vsock:3", "g=vsock:3", "78"] {
-            let error = GuestAddress::find(asked, &vms).unwrap_err().to_string();
+        for spec in ["web", "vsock:3", "g=vsock:3", "78"] {
+            let error = GuestAddress::find(spec, &vms).unwrap_err().to_string();
             assert!(error.contains("process 77") && error.contains("process 78"), "{error}");
         }
-        let found_pid = |asked: &str| GuestAddress::find(asked, &vms).unwrap().vm.unwrap().pid;
+        let found_pid = |spec: &str| GuestAddress::find(spec, &vms).unwrap().vm.unwrap().pid;
         assert_eq!(found_pid("78=vsock:3"), 78);
         assert_eq!(found_pid("web=vsock:3"), 77);
         assert!(found("db").unwrap_err().to_string().contains("no channel"));

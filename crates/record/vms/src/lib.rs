@@ -19,7 +19,7 @@ pub use self::memory::{is_mapped_by, open_memory};
 pub use session_json::{Vcpu, Vm, VmmThread};
 
 /// Threads of a VMM that are listed: one with more has workers without end.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 
 /// All VMs of this system, by process id.
 #[must_use]
@@ -132,7 +132,7 @@ pub fn vcpus(pid: u32) -> Vec<Vcpu> {
 fn threads(pid: u32) -> Vec<VmmThread> {
     let named = tids(pid).map(|tid| VmmThread { tid, name: thread_name(pid, tid) });
     let others = named.filter(|thread| vcpu_number(&thread.name).is_none());
-    let mut threads: Vec<VmmThread> = others.take(MOST_THREADS).collect();
+    let mut threads: Vec<VmmThread> = others.take(MAX_THREADS).collect();
     threads.sort_by_key(|thread| thread.tid);
     threads
 }
@@ -157,10 +157,10 @@ fn vcpu_number(thread: &str) -> Option<u32> {
 /// A file of KVM's debugfs about a vCPU: its folder is named after the process and one of its files.
 fn debugfs(pid: u32, vcpu: u32, file: &str) -> Option<String> {
     let entries = fs::read_dir(Path::new("/sys/kernel/debug/kvm")).ok()?;
-    let own = format!("{pid}-");
+    let prefix = format!("{pid}-");
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let folder = folders.find(|path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
     })?;
     let text = fs::read_to_string(folder.join(format!("vcpu{vcpu}")).join(file)).ok()?;
     Some(text.trim().to_owned())
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn threads_that_run_no_vcpu() {
-        let own = std::process::id();
+        let own_pid = std::process::id();
         let named = std::thread::Builder::new().name("IO iothread1".to_owned());
         let vcpu = std::thread::Builder::new().name("CPU 0/KVM".to_owned());
         let is_over = std::sync::Arc::new(std::sync::Barrier::new(3));
@@ -213,13 +213,14 @@ mod tests {
         };
         let waiting = [named.spawn(wait()).unwrap(), vcpu.spawn(wait()).unwrap()];
         // A thread gives itself its name when it begins.
-        let has = |name: &str| threads(own).iter().any(|thread| thread.name == name);
-        let begun = std::time::Instant::now();
-        while (!has("IO iothread1") || vcpus(own).is_empty()) && begun.elapsed().as_secs() < 10 {
+        let has = |name: &str| threads(own_pid).iter().any(|thread| thread.name == name);
+        let start = std::time::Instant::now();
+        while (!has("IO iothread1") || vcpus(own_pid).is_empty()) && start.elapsed().as_secs() < 10
+        {
             std::thread::yield_now();
         }
         assert!(has("IO iothread1") && !has("CPU 0/KVM"));
-        assert!(threads(own).iter().any(|thread| thread.tid == own));
+        assert!(threads(own_pid).iter().any(|thread| thread.tid == own_pid));
         is_over.wait();
         waiting.into_iter().for_each(|thread| assert!(thread.join().is_ok()));
     }

@@ -24,12 +24,12 @@ fn with_channel(what: &str) -> String {
 ///
 /// # Errors
 /// When two have the name.
-pub fn called<'v>(vms: &'v [Vm], asked: &str) -> Result<Option<&'v Vm>, Ambiguous> {
-    if let Some(vm) = vms.iter().find(|vm| vm.pid.to_string() == asked) {
+pub fn called<'v>(vms: &'v [Vm], name: &str) -> Result<Option<&'v Vm>, Ambiguous> {
+    if let Some(vm) = vms.iter().find(|vm| vm.pid.to_string() == name) {
         return Ok(Some(vm));
     }
-    only_one(vms.iter().filter(|vm| vm.name == asked), || {
-        format!("the name {}", printable::label(asked))
+    only_one(vms.iter().filter(|vm| vm.name == name), || {
+        format!("the name {}", printable::label(name))
     })
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::Vm;
 
 /// The most that is mapped of one VM: a device for recording has some MiB.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Lengths of mappings are multiples of this.
 const PAGE_BYTES: u64 = 4096;
 /// Of a file's mode: its owner may write it.
@@ -35,10 +35,10 @@ pub fn open_memory(path: &Path, vm: Option<&Vm>, writes: bool) -> io::Result<Fil
     if about.mode() & OWNER_WRITES == 0 {
         return Err(refused("its owner may not write it, as a VM has to"));
     }
-    if about.len() > MOST_BYTES {
-        let most = MOST_BYTES >> 20;
+    if about.len() > MAX_BYTES {
+        let max = MAX_BYTES >> 20;
         return Err(refused(&format!(
-            "it is longer than {most} MiB, which no device for recording is"
+            "it is longer than {max} MiB, which no device for recording is"
         )));
     }
     if let Some(vm) = vm {
@@ -126,21 +126,26 @@ mod tests {
     fn memory_is_opened_only_if_it_is_the_vms() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        let (path, own) = (file.path(), vm(std::process::id()));
-        assert!(refusal(path, Some(&own)).contains("not memory of the VM"));
+        let (path, own_vm) = (file.path(), vm(std::process::id()));
+        assert!(refusal(path, Some(&own_vm)).contains("not memory of the VM"));
         let only_read = SharedMap::open(path, Access::Read).unwrap();
-        assert!(!is_mapped_by(own.pid, path));
-        assert!(refusal(path, Some(&own)).contains("not memory of the VM"));
+        assert!(!is_mapped_by(own_vm.pid, path));
+        assert!(refusal(path, Some(&own_vm)).contains("not memory of the VM"));
         drop(only_read);
         let _map = SharedMap::open(path, Access::ReadWrite).unwrap();
-        if !is_mapped_by(own.pid, path) {
+        if !is_mapped_by(own_vm.pid, path) {
             return testkit::skip!("this user may not look at map_files");
         }
-        assert_eq!(open_memory(path, Some(&own), true).unwrap().metadata().unwrap().len(), 1 << 20);
+        assert_eq!(
+            open_memory(path, Some(&own_vm), true).unwrap().metadata().unwrap().len(),
+            1 << 20
+        );
         assert!(refusal(path, Some(&vm(1))).contains("process 1"));
         // It may be longer by now than what the guest has.
         file.as_file().set_len(2 << 20).unwrap();
-        assert!(refusal(path, Some(&own)).contains("2097152 bytes, and the VM's device 1048576"));
+        assert!(
+            refusal(path, Some(&own_vm)).contains("2097152 bytes, and the VM's device 1048576")
+        );
     }
 
     #[test]

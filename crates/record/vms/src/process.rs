@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn files_with_the_name_of_a_vm_are_none() {
-        let own = std::process::id();
+        let own_pid = std::process::id();
         // A test of this process that makes a VM would be one: there is none.
-        assert!(!has_vm(own));
+        assert!(!has_vm(own_pid));
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join(LINK);
         fs::create_dir(&inside).unwrap();
@@ -63,7 +63,7 @@ mod tests {
             links.map(|fd| link(fd).to_string_lossy().contains("kvm-vm")),
             [true, true, false]
         );
-        assert!(!has_vm(own));
+        assert!(!has_vm(own_pid));
         drop((files, file, memory, event));
     }
 }

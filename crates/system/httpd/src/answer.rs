@@ -42,7 +42,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// What a client may have sent beyond its request, and how long that is waited for: a connection closed before
 /// that was read would be reset, and the answer lost with it.
-const MOST_LEFT_BYTES: usize = 64 << 10;
+const MAX_LEFT_BYTES: usize = 64 << 10;
 const LEFT_WITHIN: Duration = Duration::from_millis(500);
 
 impl Answer {
@@ -98,11 +98,11 @@ impl Answer {
                 let mut piece = vec![0u8; PIECE_BYTES];
                 let mut at = 0;
                 while at < *len {
-                    let most = usize::try_from(len - at).unwrap_or(usize::MAX).min(PIECE_BYTES);
-                    let piece = piece.get_mut(..most).unwrap_or_default();
+                    let max = usize::try_from(len - at).unwrap_or(usize::MAX).min(PIECE_BYTES);
+                    let piece = piece.get_mut(..max).unwrap_or_default();
                     file.read_exact_at(piece, at)?;
                     write_until(stream, piece, until)?;
-                    at += most as u64;
+                    at += max as u64;
                 }
             }
         }
@@ -129,7 +129,7 @@ fn read_rest(stream: &mut Connection) -> io::Result<()> {
     stream.end_by(Instant::now() + LEFT_WITHIN);
     let mut piece = [0u8; 4096];
     let mut read = 0;
-    while read < MOST_LEFT_BYTES {
+    while read < MAX_LEFT_BYTES {
         match stream.read(&mut piece)? {
             0 => return Ok(()),
             more => read += more,

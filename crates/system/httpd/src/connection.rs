@@ -84,9 +84,11 @@ impl Write for Connection {
 }
 
 impl Timed {
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.until.checked_duration_since(Instant::now());
-        left.filter(|left| !left.is_zero()).ok_or_else(|| io::ErrorKind::TimedOut.into())
+    fn remaining(&self) -> io::Result<Duration> {
+        let remaining = self.until.checked_duration_since(Instant::now());
+        remaining
+            .filter(|remaining| !remaining.is_zero())
+            .ok_or_else(|| io::ErrorKind::TimedOut.into())
     }
 }
 
@@ -100,14 +102,14 @@ fn timed_out(error: io::Error) -> io::Error {
 
 impl Read for Timed {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(Some(self.left()?))?;
+        self.socket.set_read_timeout(Some(self.remaining()?))?;
         self.socket.read(room).map_err(timed_out)
     }
 }
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(Some(self.left()?))?;
+        self.socket.set_write_timeout(Some(self.remaining()?))?;
         self.socket.write(bytes).map_err(timed_out)
     }
 

@@ -14,9 +14,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Characters that a token has at least: 128 bits where they are hexadecimal digits that nobody guesses.
-const LEAST_TOKEN: usize = 32;
+const MIN_TOKEN: usize = 32;
 /// Bytes of a file with a token, a key or certificates.
-const MOST_FILE_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What a client must know, and how it speaks.
 #[derive(Clone, Debug, Default)]
@@ -51,9 +51,9 @@ impl Token {
         let text = String::from_utf8_lossy(&bytes);
         let token = text.lines().next().unwrap_or_default().trim();
         let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
-        if token.len() < LEAST_TOKEN || !is_plain {
+        if token.len() < MIN_TOKEN || !is_plain {
             return Err(invalid(format!(
-                "{} has no token: a line of {LEAST_TOKEN} or more letters, digits and signs, such as that of \
+                "{} has no token: a line of {MIN_TOKEN} or more letters, digits and signs, such as that of \
                  \"openssl rand -hex 32\"",
                 path.display()
             )));
@@ -72,15 +72,16 @@ impl Tls {
     /// # Errors
     /// When a file can't be read, others can read the key, or the two don't belong together.
     pub fn read(certificates: &Path, key: &Path) -> io::Result<Self> {
-        let of = |path: &Path, what: &str| invalid(format!("{} has no {what}", path.display()));
+        let missing =
+            |path: &Path, what: &str| invalid(format!("{} has no {what}", path.display()));
         let text = bounded(open(certificates)?)?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-        let chain = chain.map_err(|_| of(certificates, "certificates in PEM"))?;
+        let chain = chain.map_err(|_| missing(certificates, "certificates in PEM"))?;
         if chain.is_empty() {
-            return Err(of(certificates, "certificate in PEM"));
+            return Err(missing(certificates, "certificate in PEM"));
         }
         let secret = PrivateKeyDer::from_pem_slice(&secret(key)?);
-        let secret = secret.map_err(|_| of(key, "private key in PEM"))?;
+        let secret = secret.map_err(|_| missing(key, "private key in PEM"))?;
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
@@ -130,7 +131,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn bounded(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(MOST_FILE_BYTES).read_to_end(&mut bytes)?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -126,7 +126,7 @@ impl Server {
                 // Without a thread the place is free again, and the connection closed.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                     // The client has gone, or was too slow: nobody is left to hear of it.
-                    let _ = self.one(stream, handler);
+                    let _ = self.serve_connection(stream, handler);
                     drop(place);
                 });
             }
@@ -142,7 +142,7 @@ impl Server {
         }
     }
 
-    fn one(
+    fn serve_connection(
         &self,
         socket: TcpStream,
         handler: &(dyn Fn(&Query) -> Answer + Sync),
@@ -150,8 +150,8 @@ impl Server {
         let until = Instant::now() + self.bounds.request_within;
         let mut stream = Connection::new(socket, self.guard.tls.as_ref().map(|tls| &tls.0))?;
         let answer = match request::read(&mut stream, until)? {
-            Ok((head, begun)) => match head.query(&self.rules()) {
-                Ok(mut query) => match request::body(&mut stream, &head, begun, until)? {
+            Ok((head, body_start)) => match head.query(&self.rules()) {
+                Ok(mut query) => match request::body(&mut stream, &head, body_start, until)? {
                     Ok(body) => {
                         query.body = body;
                         handler(&query)

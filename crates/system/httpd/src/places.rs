@@ -21,7 +21,7 @@ pub(crate) struct Places {
 
 #[derive(Debug, Default)]
 struct State {
-    taken: usize,
+    in_use: usize,
     /// When one became free last.
     freed: Option<Instant>,
 }
@@ -31,19 +31,19 @@ struct State {
 pub(crate) struct Place<'p>(&'p Places);
 
 impl Places {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, state: Mutex::default(), is_free: Condvar::new() }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { most: max, state: Mutex::default(), is_free: Condvar::new() }
     }
 
     /// A place, as soon as there is one; none where none is to be had soon.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
         let mut state = self.state.lock();
-        while state.taken >= self.most {
+        while state.in_use >= self.most {
             let since = state.freed?.elapsed();
-            let left = TURNOVER.checked_sub(since).filter(|left| !left.is_zero())?;
-            self.is_free.wait_for(&mut state, left);
+            let remaining = TURNOVER.checked_sub(since).filter(|remaining| !remaining.is_zero())?;
+            self.is_free.wait_for(&mut state, remaining);
         }
-        state.taken += 1;
+        state.in_use += 1;
         Some(Place(self))
     }
 }
@@ -51,7 +51,7 @@ impl Places {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        (state.taken, state.freed) = (state.taken.saturating_sub(1), Some(Instant::now()));
+        (state.in_use, state.freed) = (state.in_use.saturating_sub(1), Some(Instant::now()));
         self.0.is_free.notify_one();
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     fn one_waits_where_places_become_free_and_nowhere_else() {
         let places = Places::new(2);
         let (first, second) = (places.take().unwrap(), places.take().unwrap());
-        let begun = Instant::now();
+        let start = Instant::now();
         assert!(places.take().is_none());
         drop(first);
         let again = places.take().unwrap();
@@ -73,6 +73,6 @@ mod tests {
             assert!(places.take().is_some());
         });
         drop(again);
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
 }

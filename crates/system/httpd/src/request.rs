@@ -9,10 +9,10 @@ use crate::connection::Connection;
 use crate::guard::{Token, is_same};
 
 /// Bytes of a request: its line and its headers.
-const MOST_BYTES: usize = 8 << 10;
+const MAX_BYTES: usize = 8 << 10;
 
 /// Headers of a request; browsers send some fifteen.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 /// What was asked for: a name below the address, and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub(crate) fn read(
     stream: &mut Connection,
     until: Instant,
 ) -> io::Result<Result<(Head, Vec<u8>), Refusal>> {
-    let mut bytes = [0u8; MOST_BYTES];
+    let mut bytes = [0u8; MAX_BYTES];
     let mut filled = 0;
     loop {
         match read_some(stream, bytes.get_mut(filled..).unwrap_or_default(), until)? {
@@ -132,7 +132,7 @@ pub(crate) fn read(
             Ok(Some((head, end))) => {
                 return Ok(Ok((head, bytes.get(end..filled).unwrap_or_default().to_vec())));
             }
-            Ok(None) if filled == MOST_BYTES => return Ok(Err(Refusal::TooLong)),
+            Ok(None) if filled == MAX_BYTES => return Ok(Err(Refusal::TooLong)),
             Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
         }
@@ -147,10 +147,10 @@ pub(crate) fn body(
     until: Instant,
 ) -> io::Result<Result<Option<Vec<u8>>, Refusal>> {
     let Some(bytes) = head.body_bytes.filter(|_| head.is_post()) else { return Ok(Ok(None)) };
-    let mut part = [0u8; MOST_BYTES];
+    let mut part = [0u8; MAX_BYTES];
     while body.len() < bytes {
-        let most = (bytes - body.len()).min(part.len());
-        match read_some(stream, part.get_mut(..most).unwrap_or_default(), until)? {
+        let max = (bytes - body.len()).min(part.len());
+        match read_some(stream, part.get_mut(..max).unwrap_or_default(), until)? {
             Ok(read) => body.extend_from_slice(part.get(..read).unwrap_or_default()),
             Err(refusal) => return Ok(Err(refusal)),
         }
@@ -183,7 +183,7 @@ fn read_some(
 impl Head {
     /// `None`: there is more to come.
     fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Refusal> {
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         let end = match request.parse(bytes) {
             Ok(httparse::Status::Partial) => return Ok(None),
@@ -194,32 +194,35 @@ impl Head {
         let (Some(method), Some(target)) = (request.method, request.path) else {
             return Err(Refusal::Malformed);
         };
-        let of = |name: &str| {
-            let is_it = move |one: &&httparse::Header<'_>| one.name.eq_ignore_ascii_case(name);
-            request.headers.iter().filter(is_it).collect::<Vec<_>>()
+        let headers_named = |name: &str| {
+            let has_name =
+                move |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case(name);
+            request.headers.iter().filter(has_name).collect::<Vec<_>>()
         };
-        let hosts = of("host");
+        let hosts = headers_named("host");
         if hosts.len() > 1 {
             return Err(Refusal::Malformed);
         }
-        let host = hosts.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
-        let lengths = of("content-length");
+        let host = hosts.first().map(|header| String::from_utf8_lossy(header.value).into_owned());
+        let lengths = headers_named("content-length");
         let body_bytes = match *lengths {
-            [one] if of("transfer-encoding").is_empty() => {
-                std::str::from_utf8(one.value).ok().and_then(|text| text.trim().parse().ok())
+            [header] if headers_named("transfer-encoding").is_empty() => {
+                std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok())
             }
             _ => None,
         };
-        let types = of("content-type");
-        let content_type = types.first().map(|one| String::from_utf8_lossy(one.value).into_owned());
+        let types = headers_named("content-type");
+        let content_type =
+            types.first().map(|header| String::from_utf8_lossy(header.value).into_owned());
         let content_type = content_type.unwrap_or_default();
-        let has_length = of("content-length").iter().any(|one| one.value != b"0");
-        let has_body = has_length || !of("transfer-encoding").is_empty();
-        let accepted = of("accept").into_iter().map(|one| String::from_utf8_lossy(one.value));
+        let has_length = headers_named("content-length").iter().any(|header| header.value != b"0");
+        let has_body = has_length || !headers_named("transfer-encoding").is_empty();
+        let accepted =
+            headers_named("accept").into_iter().map(|header| String::from_utf8_lossy(header.value));
         let accept = accepted.collect::<Vec<_>>().join(",");
-        let credentials = of("authorization");
+        let credentials = headers_named("authorization");
         let authorization = match *credentials {
-            [one] => std::str::from_utf8(one.value).ok().map(str::to_owned),
+            [header] => std::str::from_utf8(header.value).ok().map(str::to_owned),
             _ => None,
         };
         let (method, target) = (method.to_owned(), target.to_owned());
@@ -240,8 +243,8 @@ impl Head {
 
     /// Whether it was sent to this address by its own name.
     fn names(&self, at: SocketAddr) -> bool {
-        let own = [at.to_string(), format!("localhost:{}", at.port())];
-        self.host.as_ref().is_some_and(|host| own.contains(host))
+        let own_hosts = [at.to_string(), format!("localhost:{}", at.port())];
+        self.host.as_ref().is_some_and(|host| own_hosts.contains(host))
     }
 
     fn has_token(&self, token: &Token) -> bool {
@@ -335,7 +338,7 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(request: &str) -> Result<Query, Refusal> {
+    fn ask(request: &str) -> Result<Query, Refusal> {
         asked_at("127.0.0.1:80", Some("secret"), request)
     }
 
@@ -384,7 +387,7 @@ mod tests {
     #[test]
     fn parameters_come_as_they_were_written() {
         let request = "GET /secret/events?from=5&words=MSR+0x80b%20%2B&none&from=6 HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n";
-        let query = asked(request).unwrap();
+        let query = ask(request).unwrap();
         assert_eq!(query.name, "events");
         assert_eq!(query.number("from"), Some(5));
         assert_eq!(query.get("words"), Some("MSR 0x80b +"));
@@ -393,23 +396,23 @@ mod tests {
 
     #[test]
     fn only_whom_the_address_was_given_is_answered() {
-        let with = |line: &str, more: &str| asked(&format!("{line} HTTP/1.1\r\n{more}\r\n"));
-        let own = "Host: localhost:80\r\n";
-        assert!(with("GET /secret/", own).is_ok());
+        let with = |line: &str, more: &str| ask(&format!("{line} HTTP/1.1\r\n{more}\r\n"));
+        let own_host = "Host: localhost:80\r\n";
+        assert!(with("GET /secret/", own_host).is_ok());
         for (line, more, refusal) in [
-            ("POST /secret/", own, Refusal::Method),
-            ("HEAD /secret/", own, Refusal::Method),
+            ("POST /secret/", own_host, Refusal::Method),
+            ("HEAD /secret/", own_host, Refusal::Method),
             ("GET /secret/", "", Refusal::Host),
             ("GET /secret/", "Host: evil.example\r\n", Refusal::Host),
             ("GET /secret/", "Host: localhost\r\n", Refusal::Host),
             ("GET /secret/", "Host: localhost:80\r\nHost: evil\r\n", Refusal::Malformed),
             ("GET /secret/", "Host: localhost:80\r\nContent-Length: 5\r\n", Refusal::Body),
             ("GET /secret/", "Host: localhost:80\r\nTransfer-Encoding: chunked\r\n", Refusal::Body),
-            ("GET /secreT/", own, Refusal::Unknown),
-            ("GET /secret", own, Refusal::Unknown),
-            ("GET /", own, Refusal::Unknown),
-            ("GET /secret/../etc/passwd", own, Refusal::Unknown),
-            ("GET http://x/secret/", own, Refusal::Unknown),
+            ("GET /secreT/", own_host, Refusal::Unknown),
+            ("GET /secret", own_host, Refusal::Unknown),
+            ("GET /", own_host, Refusal::Unknown),
+            ("GET /secret/../etc/passwd", own_host, Refusal::Unknown),
+            ("GET http://x/secret/", own_host, Refusal::Unknown),
         ] {
             assert_eq!(with(line, more), Err(refusal), "{line} {more}");
         }

@@ -143,15 +143,15 @@ fn what_is_no_tls_is_no_request_and_nobody_is_kept_out() {
     assert!(!answer.windows(4).any(|part| part == b"HTTP"), "{answer:?}");
     // Handshakes that never end: one deadline is for the request as a whole.
     let mut slow: Vec<TcpStream> = (0..4).map(|_| connect(port)).collect();
-    let begun = Instant::now();
+    let start = Instant::now();
     // The head of a record that announces more than comes.
     let hello = [0x16, 3, 1, 0x3f, 0];
     for stream in &mut slow {
         stream.write_all(&hello).unwrap();
     }
     let mut trickles = 0;
-    while begun.elapsed() < Duration::from_millis(900) {
-        trickles += slow.iter_mut().filter_map(|one| one.write_all(&[0]).ok()).count();
+    while start.elapsed() < Duration::from_millis(900) {
+        trickles += slow.iter_mut().filter_map(|stream| stream.write_all(&[0]).ok()).count();
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(trickles > 0);
@@ -164,12 +164,12 @@ fn what_is_no_tls_is_no_request_and_nobody_is_kept_out() {
 fn a_handshake_that_stands_still_ends_with_the_requests_deadline() {
     let secrets = Secrets::new();
     let port = secrets.serve();
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut slow = connect(port);
     slow.write_all(&[0x16, 3, 1, 0x3f, 0]).unwrap();
     // Nothing more: the server closes, well before an answer's deadline of a minute.
     let _ = slow.read_to_end(&mut Vec::new());
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -125,20 +125,20 @@ fn whoever_asks_otherwise_gets_a_reason() {
 #[test]
 fn a_request_has_one_deadline_however_it_trickles() {
     let (host, path) = server();
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut stream = connect(&host);
     for byte in format!("GET {path} HTTP/1.1\r\n").bytes().chain(std::iter::repeat(b'a')) {
-        if stream.write_all(&[byte]).is_err() || begun.elapsed() > Duration::from_secs(3) {
+        if stream.write_all(&[byte]).is_err() || start.elapsed() > Duration::from_secs(3) {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
-        if begun.elapsed() > Duration::from_millis(900) {
+        if start.elapsed() > Duration::from_millis(900) {
             break;
         }
     }
-    let said = answer(stream);
-    assert!(said.is_empty() || status(&said) == "408", "{said}");
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    let response = answer(stream);
+    assert!(response.is_empty() || status(&response) == "408", "{response}");
+    assert!(start.elapsed() < Duration::from_secs(3));
     assert_eq!(status(&get(&host, &path)), "200");
 }
 
@@ -158,10 +158,10 @@ fn what_is_posted_comes_whole_or_not_at_all() {
         }
         answer(stream)
     };
-    let whole = post(10, &["{\"a\": ", "[1]}", "and more"]);
+    let complete = post(10, &["{\"a\": ", "[1]}", "and more"]);
     assert!(
-        whole.starts_with("HTTP/1.1 200 ") && whole.ends_with("\r\n\r\n{\"a\": [1]}\n"),
-        "{whole}"
+        complete.starts_with("HTTP/1.1 200 ") && complete.ends_with("\r\n\r\n{\"a\": [1]}\n"),
+        "{complete}"
     );
     let began = Instant::now();
     let half = post(10, &["{\"a\": "]);
@@ -181,24 +181,24 @@ fn an_answer_that_is_not_taken_ends() {
     }
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(status(&get(&host, &path)), "503");
-    let begun = Instant::now();
+    let start = Instant::now();
     while status(&get(&host, &path)) != "200" {
-        assert!(begun.elapsed() < Duration::from_secs(5), "the places are never free again");
+        assert!(start.elapsed() < Duration::from_secs(5), "the places are never free again");
         std::thread::sleep(Duration::from_millis(50));
     }
     let cut = answer(idle.pop().unwrap());
     assert!(cut.len() < LARGE, "{}", cut.len());
-    let whole = get(&host, &format!("{path}large"));
-    assert!(whole.len() > LARGE && whole.ends_with('x'));
+    let complete = get(&host, &format!("{path}large"));
+    assert!(complete.len() > LARGE && complete.ends_with('x'));
 }
 
 #[test]
 fn many_that_say_nothing_keep_nobody_out_for_long() {
     let (host, path) = server();
     let _silent: Vec<TcpStream> = (0..40).map(|_| connect(&host)).collect();
-    let begun = Instant::now();
+    let start = Instant::now();
     while status(&get(&host, &path)) != "200" {
-        assert!(begun.elapsed() < Duration::from_secs(5), "nobody is answered any more");
+        assert!(start.elapsed() < Duration::from_secs(5), "nobody is answered any more");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

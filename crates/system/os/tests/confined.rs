@@ -87,9 +87,9 @@ fn a_listener_takes_connections_and_what_it_starts_is_confined() {
         let connected = TcpStream::connect(at).err();
         Ok((accepted.is_ok(), of_started, opened, connected))
     });
-    let (accepted, [one, other], opened, connected) = refused.unwrap();
+    let (accepted, [first, other], opened, connected) = refused.unwrap();
     assert!(accepted);
-    for error in [one, other, opened, connected] {
+    for error in [first, other, opened, connected] {
         assert_eq!(error.unwrap().raw_os_error(), EPERM);
     }
     client.join().unwrap();
@@ -137,17 +137,17 @@ fn confined_threads_have_no_capability_and_a_filter() {
         let (sent, received) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
-            let own = rustix::thread::gettid().as_raw_nonzero().get();
+            let own_tid = rustix::thread::gettid().as_raw_nonzero().get();
             confined.enter();
-            sent.send(own).unwrap();
+            sent.send(own_tid).unwrap();
             let _ = ended.recv();
         });
         let tid = received.recv().unwrap();
         for set in ["CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"] {
-            let own = status(tid, set);
+            let mask = status(tid, set);
             let is_root = rustix::process::geteuid().is_root();
             assert!(
-                own.chars().all(|digit| digit == '0') || (set == "CapBnd" && !is_root),
+                mask.chars().all(|digit| digit == '0') || (set == "CapBnd" && !is_root),
                 "{set}"
             );
         }
@@ -158,8 +158,11 @@ fn confined_threads_have_no_capability_and_a_filter() {
         thread.join().unwrap();
     }
     // Others are as they were.
-    let own = rustix::thread::gettid().as_raw_nonzero().get();
-    assert_eq!((status(own, "NoNewPrivs"), status(own, "Seccomp")), ("0".into(), "0".into()));
+    let own_tid = rustix::thread::gettid().as_raw_nonzero().get();
+    assert_eq!(
+        (status(own_tid, "NoNewPrivs"), status(own_tid, "Seccomp")),
+        ("0".into(), "0".into())
+    );
 }
 
 #[test]
@@ -168,12 +171,12 @@ fn a_thread_keeps_the_capabilities_that_it_names() {
         eprintln!("skipped: only root has capabilities to keep");
         return;
     }
-    let kept = thread::spawn(|| {
+    let thread = thread::spawn(|| {
         keep_only(CapabilitySet::CHOWN).unwrap();
-        let own = rustix::thread::gettid().as_raw_nonzero().get();
-        ["CapEff", "CapPrm", "CapBnd", "CapInh"].map(|set| status(own, set))
+        let own_tid = rustix::thread::gettid().as_raw_nonzero().get();
+        ["CapEff", "CapPrm", "CapBnd", "CapInh"].map(|set| status(own_tid, set))
     });
-    let [effective, permitted, bounding, inheritable] = kept.join().unwrap();
+    let [effective, permitted, bounding, inheritable] = thread.join().unwrap();
     let chown = "0000000000000001";
     assert_eq!([&*effective, &*permitted, &*bounding], [chown; 3]);
     assert_eq!(inheritable, "0000000000000000");

@@ -132,7 +132,8 @@ fn an_observer_sees_each_operation_before_it_is_done() {
     assert!(folder.write_new("refused", b"").is_err() && !path.join("refused").exists());
     folder.remove("y").unwrap();
     let seen = seen.0.lock();
-    let kinds: Vec<&str> = seen.iter().map(|one| one.split(['(', ' ']).next().unwrap()).collect();
+    let kinds: Vec<&str> =
+        seen.iter().map(|operation| operation.split(['(', ' ']).next().unwrap()).collect();
     let expected = [
         "MakeFolder",
         "MakeFolder",

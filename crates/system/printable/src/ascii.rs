@@ -39,19 +39,20 @@ pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Characters by which the line is longer than it was.
     let mut longer = 0_usize;
-    for one in text.chars() {
-        if one == ' ' && longer > 0 && out.ends_with(' ') {
+    for char in text.chars() {
+        if char == ' ' && longer > 0 && out.ends_with(' ') {
             longer = longer.saturating_sub(1);
             continue;
         }
-        if one == '\n' {
+        if char == '\n' {
             longer = 0;
         }
-        if one.is_ascii() {
-            out.push(one);
+        if char.is_ascii() {
+            out.push(char);
             continue;
         }
-        let instead = STANDS_FOR.iter().find(|(of, _)| *of == one).map_or("?", |(_, text)| text);
+        let instead =
+            STANDS_FOR.iter().find(|(symbol, _)| *symbol == char).map_or("?", |(_, text)| text);
         out.push_str(instead);
         longer = longer.saturating_add(instead.len().saturating_sub(1));
     }
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_first_variable_that_is_set_says_it() {
-        let has = |all: [&str; 3]| locale_has_utf8(all.map(|one| Some(OsStr::new(one))));
+        let has = |all: [&str; 3]| locale_has_utf8(all.map(|value| Some(OsStr::new(value))));
         assert!(has(["", "", ""]) && has(["", "C.UTF-8", "C"]) && has(["de_DE.utf8", "C", "C"]));
         assert!(!has(["C", "C.UTF-8", ""]) && !has(["", "", "POSIX"]) && !has(["", "", "en_US"]));
         assert!(locale_has_utf8([None, None, None]));

@@ -23,7 +23,7 @@ pub fn line_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
 /// printable by [`line`] before, or they can add lines of their own.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped_text(text, |one| one == '\n')
+    escaped_text(text, |char| char == '\n')
 }
 
 /// A cell of text for CSV, before it is quoted: what a spreadsheet would take for a formula gets an
@@ -43,17 +43,17 @@ fn is_number(text: &str) -> bool {
 /// breaks and tabs between its parts stay.
 #[must_use]
 pub fn json(document: &str) -> Cow<'_, str> {
-    let is_kept = |one: char| !is_hidden(one) || one.is_ascii_control() && one != '\x7f';
+    let is_kept = |char: char| !is_hidden(char) || char.is_ascii_control() && char != '\x7f';
     if document.chars().all(is_kept) {
         return document.into();
     }
     let mut out = String::with_capacity(document.len());
-    for one in document.chars() {
-        if is_kept(one) {
-            out.push(one);
+    for char in document.chars() {
+        if is_kept(char) {
+            out.push(char);
             continue;
         }
-        for unit in one.encode_utf16(&mut [0; 2]) {
+        for unit in char.encode_utf16(&mut [0; 2]) {
             out.push_str(&format!("\\u{unit:04x}"));
         }
     }
@@ -94,8 +94,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_hidden_is_left(bytes in proptest::collection::vec(any::<u8>(), 0..80), text: String) {
-            for one in [line_of_bytes(&bytes), line(&text)] {
-                prop_assert!(!one.chars().any(is_hidden), "{one:?}");
+            for output in [line_of_bytes(&bytes), line(&text)] {
+                prop_assert!(!output.chars().any(is_hidden), "{output:?}");
             }
         }
     }

@@ -25,8 +25,8 @@ pub(crate) fn is_plain(bytes: &[u8]) -> bool {
 }
 
 /// Whether a character is invisible, or changes how others are shown.
-pub(crate) const fn is_hidden(one: char) -> bool {
-    matches!(one,
+pub(crate) const fn is_hidden(char: char) -> bool {
+    matches!(char,
         '\0'..='\x1f' | '\x7f'..='\u{9f}'
         // Soft hyphen; Arabic letter mark; Mongolian vowel separator.
         | '\u{ad}' | '\u{61c}' | '\u{180e}'
@@ -43,14 +43,14 @@ pub(crate) const fn is_hidden(one: char) -> bool {
 }
 
 /// Appends the escape of a character.
-pub(crate) fn push_escape(out: &mut String, one: char) {
+pub(crate) fn push_escape(out: &mut String, char: char) {
     // Writing to memory can't fail.
-    let _ = match one {
+    let _ = match char {
         '\t' => out.write_str("\\t"),
         '\n' => out.write_str("\\n"),
         '\r' => out.write_str("\\r"),
-        '\0'..='\x7f' => write!(out, "\\x{:02x}", u32::from(one)),
-        one => write!(out, "\\u{{{:x}}}", u32::from(one)),
+        '\0'..='\x7f' => write!(out, "\\x{:02x}", u32::from(char)),
+        char => write!(out, "\\u{{{:x}}}", u32::from(char)),
     };
 }
 
@@ -58,11 +58,11 @@ pub(crate) fn push_escape(out: &mut String, one: char) {
 pub(crate) fn escaped(bytes: &[u8], keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(bytes.len().saturating_add(CHUNK));
     for chunk in bytes.utf8_chunks() {
-        for one in chunk.valid().chars() {
-            if is_hidden(one) && !keep(one) {
-                push_escape(&mut out, one);
+        for char in chunk.valid().chars() {
+            if is_hidden(char) && !keep(char) {
+                push_escape(&mut out, char);
             } else {
-                out.push(one);
+                out.push(char);
             }
         }
         for byte in chunk.invalid() {
@@ -74,7 +74,7 @@ pub(crate) fn escaped(bytes: &[u8], keep: impl Fn(char) -> bool) -> String {
 
 /// Text of which nothing is to be escaped is lent as it is.
 pub(crate) fn escaped_text(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if text.chars().any(|one| is_hidden(one) && !keep(one)) {
+    if text.chars().any(|char| is_hidden(char) && !keep(char)) {
         return escaped(text.as_bytes(), keep).into();
     }
     text.into()
@@ -97,7 +97,7 @@ fn escape_event_slowly(out: &mut Vec<u8>, begin: usize) {
     let text = out.split_off(begin.min(out.len()));
     let mut lines = text.split(|&byte| byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        out.extend_from_slice(escaped(line, |one| one == '\t').as_bytes());
+        out.extend_from_slice(escaped(line, |char| char == '\t').as_bytes());
         let Some(&next) = lines.peek() else { return };
         let is_end = next.is_empty() && lines.clone().count() == 1;
         out.extend_from_slice(if is_end || may_begin_line(next) { b"\n" } else { b"\\n" });
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn one_hidden_character_is_found_wherever_it_is() {
-        for hidden in (0..=0x7f_u8).filter(|one| *one != b'\t' && is_hidden(char::from(*one))) {
+        for hidden in (0..=0x7f_u8).filter(|byte| *byte != b'\t' && is_hidden(char::from(*byte))) {
             for at in 0..100 {
                 let mut text = [b'a'; 100];
                 if let Some(byte) = text.get_mut(at) {

@@ -2,7 +2,7 @@
 //! or a page would take for more than text.
 
 /// Characters that are shown of one, at most.
-const MOST_CHARS: usize = 64;
+const MAX_CHARS: usize = 64;
 
 /// A text that others chose, fit to be shown. Control characters, and those that change the direction
 /// of what follows, are written as escapes.
@@ -10,13 +10,13 @@ const MOST_CHARS: usize = 64;
 pub fn label(text: &str) -> String {
     let mut shown = String::new();
     // After this many nothing is shown, however long the text is.
-    for c in text.chars().take(MOST_CHARS + 1) {
+    for c in text.chars().take(MAX_CHARS + 1) {
         match c {
             '\'' | '"' => shown.push(c),
             c => shown.extend(c.escape_debug()),
         }
     }
-    if let Some((at, _)) = shown.char_indices().nth(MOST_CHARS) {
+    if let Some((at, _)) = shown.char_indices().nth(MAX_CHARS) {
         shown.truncate(at);
         shown.push('…');
     }
@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(label("\u{1b}[31mred\n"), "\\u{1b}[31mred\\n");
         assert_eq!(label("a\u{202e}b"), "a\\u{202e}b");
         let long = label(&"x".repeat(1 << 20));
-        assert_eq!(long.chars().count(), MOST_CHARS + 1);
+        assert_eq!(long.chars().count(), MAX_CHARS + 1);
         assert_eq!(label(""), "");
     }
 }

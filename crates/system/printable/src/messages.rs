@@ -84,8 +84,8 @@ mod tests {
         let text = format!("cannot read a: {error}, b: {error}");
         let plain = "cannot read a: No such file or directory, b: No such file or directory";
         assert_eq!(without_error_numbers(&text), plain);
-        for kept in ["", "plain", "a (os error x)", "a (os error "] {
-            assert_eq!(without_error_numbers(kept), kept);
+        for message in ["", "plain", "a (os error x)", "a (os error "] {
+            assert_eq!(without_error_numbers(message), message);
         }
         let mut out = Vec::new();
         writeln!(Messages::to(&mut out), "{error}").unwrap();

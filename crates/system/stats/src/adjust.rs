@@ -29,7 +29,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     let value = |at: usize| p.get(at).copied().unwrap_or(1.0);
-    order.sort_by(|&one, &other| value(one).total_cmp(&value(other)).then(one.cmp(&other)));
+    order.sort_by(|&first, &other| value(first).total_cmp(&value(other)).then(first.cmp(&other)));
     order
 }
 
@@ -84,10 +84,10 @@ mod tests {
         fn adjusted_values_keep_order_and_are_no_smaller(p in prop::collection::vec(0.0f64..=1.0, 0..40)) {
             for adjust in [holm, benjamini_hochberg] {
                 let adjusted = adjust(&p);
-                for (one, &raw) in p.iter().enumerate() {
-                    prop_assert!(adjusted[one] >= raw - 1e-15 && adjusted[one] <= 1.0);
+                for (index, &raw) in p.iter().enumerate() {
+                    prop_assert!(adjusted[index] >= raw - 1e-15 && adjusted[index] <= 1.0);
                     for (other, &raw_other) in p.iter().enumerate() {
-                        prop_assert!(raw > raw_other || adjusted[one] <= adjusted[other] + 1e-15);
+                        prop_assert!(raw > raw_other || adjusted[index] <= adjusted[other] + 1e-15);
                     }
                 }
             }

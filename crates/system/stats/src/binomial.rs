@@ -2,18 +2,18 @@
 
 use crate::gamma::beta_part;
 
-/// Two-sided p of `count` successes of `of`, each with the chance `expected`: twice the smaller
-/// tail, at most 1. With the counts of two recordings, `of` is their sum and `expected` the share of
-/// the time that the first one lasted.
+/// Two-sided p of `count` successes in `trials`, each with the chance `expected`: twice the smaller
+/// tail, at most 1. For the counts of two recordings, `trials` is their sum and `expected` the first
+/// recording's share of the time.
 #[must_use]
-pub fn two_sided(count: u64, of: u64, expected: f64) -> f64 {
-    if of == 0 || !(0.0..=1.0).contains(&expected) {
+pub fn two_sided(count: u64, trials: u64, expected: f64) -> f64 {
+    if trials == 0 || !(0.0..=1.0).contains(&expected) {
         return 1.0;
     }
-    let count = count.min(of);
-    let (k, n) = (count as f64, of as f64);
+    let count = count.min(trials);
+    let (k, n) = (count as f64, trials as f64);
     // P(X <= k) = I_{1-p}(n - k, k + 1), P(X >= k) = I_p(k, n - k + 1).
-    let at_most = if count == of { 1.0 } else { beta_part(1.0 - expected, n - k, k + 1.0) };
+    let at_most = if count == trials { 1.0 } else { beta_part(1.0 - expected, n - k, k + 1.0) };
     let at_least = if count == 0 { 1.0 } else { beta_part(expected, k, n - k + 1.0) };
     (2.0 * at_most.min(at_least)).clamp(0.0, 1.0)
 }

@@ -21,14 +21,14 @@ impl Blocks {
     /// kernel, which the variance of a block bootstrap comes to, and a series of first order. At most
     /// an eighth of the series, so that eight blocks are left to estimate the variance from.
     #[must_use]
-    pub fn of(series: &[f64]) -> Self {
+    pub fn for_series(series: &[f64]) -> Self {
         let n = series.len();
         let r = dependence(series);
         let alpha = 4.0 * r * r / (1.0 - r * r).powi(2);
         let wanted = (1.1447 * (alpha * n as f64).cbrt()).ceil().max(1.0) as usize;
-        let most = (n / 8).max(1);
-        let length = wanted.min(most).next_power_of_two();
-        let length = if length > most { length / 2 } else { length };
+        let max = (n / 8).max(1);
+        let length = wanted.min(max).next_power_of_two();
+        let length = if length > max { length / 2 } else { length };
         // The Bartlett sum of r^k up to the block's length, over that of all k.
         let l = length as f64;
         let seen = 1.0 - 2.0 * r * (1.0 - r.powf(l)) / (l * (1.0 - r * r));
@@ -141,15 +141,18 @@ mod tests {
     #[test]
     fn blocks_are_as_long_as_the_series_depends_on_itself() {
         let mean = |r: f64| {
-            let lengths = (0..200).map(|seed| Blocks::of(&series(128, r, seed)).length);
+            let lengths = (0..200).map(|seed| Blocks::for_series(&series(128, r, seed)).length);
             lengths.sum::<usize>() as f64 / 200.0
         };
         let (none, some, much) = (mean(0.0), mean(0.5), mean(0.9));
         assert!(none < 2.5 && some > 3.0 && much > 10.0, "{none} {some} {much}");
         let plain = Blocks { length: 1, missing: 1.0 };
-        assert_eq!(Blocks::of(&[3.0; 100]), plain);
-        assert_eq!(Blocks::of(&[]), plain);
-        assert!(Blocks::of(&series(15, 0.99, 1)).length == 1, "too few slices for longer blocks");
+        assert_eq!(Blocks::for_series(&[3.0; 100]), plain);
+        assert_eq!(Blocks::for_series(&[]), plain);
+        assert!(
+            Blocks::for_series(&series(15, 0.99, 1)).length == 1,
+            "too few slices for longer blocks"
+        );
     }
 
     #[test]
@@ -157,7 +160,7 @@ mod tests {
         for length in [1, 3, 8, 100] {
             let resamples = Resamples::draw(20, length, 50, Chance::new(3));
             assert_eq!(resamples.each().count(), 50);
-            assert!(resamples.each().all(|one| one.iter().sum::<u16>() == 20));
+            assert!(resamples.each().all(|resample| resample.iter().sum::<u16>() == 20));
         }
         assert_eq!(Resamples::draw(0, 1, 5, Chance::new(3)).each().count(), 0);
     }
@@ -192,7 +195,7 @@ mod tests {
         let truth = 1.0 / 12.0 / (1.0f64 - r).powi(2) / n as f64;
         let variance = |seed| {
             let series = series(n, r, seed);
-            let blocks = Blocks::of(&series);
+            let blocks = Blocks::for_series(&series);
             let resamples = Resamples::draw(n, blocks.length, 200, Chance::new(seed));
             let means: Vec<f64> = resamples
                 .each()

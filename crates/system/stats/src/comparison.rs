@@ -85,9 +85,9 @@ mod tests {
     /// so that the difference is taken.
     #[test]
     fn differences_are_those_of_welch() {
-        let of = |values: &[f64]| Side::of_runs(values).unwrap();
-        let a = of(&[470.0, 468.5, 473.2, 471.1, 469.0].map(|value| value - 470.36));
-        let b = of(&[472.0, 475.5, 470.4, 478.1].map(|value| value - 470.36));
+        let side = |values: &[f64]| Side::of_runs(values).unwrap();
+        let a = side(&[470.0, 468.5, 473.2, 471.1, 469.0].map(|value| value - 470.36));
+        let b = side(&[472.0, 475.5, 470.4, 478.1].map(|value| value - 470.36));
         let found = compare(&Side { value: 0.0, ..a }, &b, 0.05);
         assert_eq!(found.scale, Scale::Difference);
         let (p, low, high) = (0.12521963577020803, -1.5222016995109495, 8.802201699510922);

@@ -46,7 +46,7 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 impl Estimate {
     /// Of values that each come from a pair of runs: Student's t of the values' mean. None of none.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         let mean = mean(values).filter(|_| values.iter().all(|value| value.is_finite()))?;
         let n = values.len();
         let half = standard_deviation(values).map(|sd| {
@@ -80,8 +80,9 @@ mod tests {
     fn students_own_pairs() {
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
-        let pairs: Vec<f64> = first.iter().zip(second).map(|(one, other)| other - one).collect();
-        let estimate = Estimate::of(&pairs).unwrap();
+        let pairs: Vec<f64> =
+            first.iter().zip(second).map(|(first, other)| other - first).collect();
+        let estimate = Estimate::from_values(&pairs).unwrap();
         assert!((estimate.mean - 1.58).abs() < 1e-9);
         assert!((estimate.low.unwrap() - 0.700_114_2).abs() < 1e-6);
         assert!((estimate.high.unwrap() - 2.459_885_8).abs() < 1e-6);
@@ -89,15 +90,15 @@ mod tests {
 
     #[test]
     fn one_value_has_no_interval_and_none_no_mean() {
-        let one = Estimate::of(&[0.97]).unwrap();
-        assert_eq!((one.mean, one.low, one.high, one.n), (0.97, None, None, 1));
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[f64::NAN, 1.0]), None);
+        let estimate = Estimate::from_values(&[0.97]).unwrap();
+        assert_eq!((estimate.mean, estimate.low, estimate.high, estimate.n), (0.97, None, None, 1));
+        assert_eq!(Estimate::from_values(&[]), None);
+        assert_eq!(Estimate::from_values(&[f64::NAN, 1.0]), None);
     }
 
     #[test]
     fn equal_pairs_have_an_interval_of_no_width() {
-        let same = Estimate::of(&[0.5; 4]).unwrap();
+        let same = Estimate::from_values(&[0.5; 4]).unwrap();
         assert_eq!((same.low, same.high), (Some(0.5), Some(0.5)));
     }
 

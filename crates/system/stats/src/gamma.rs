@@ -44,20 +44,20 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TINY: f64 = 1e-300;
     const ENOUGH: f64 = 1e-15;
     // Terms needed grow with the square root of a and b.
-    const MOST_TERMS: u32 = 20_000;
-    let kept = |value: f64| if value.abs() < TINY { TINY } else { value };
+    const MAX_TERMS: u32 = 20_000;
+    let non_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut c = 1.0;
-    let mut d = 1.0 / kept(1.0 - (a + b) * x / (a + 1.0));
+    let mut d = 1.0 / non_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut product = d;
-    for term in 1..=MOST_TERMS {
+    for term in 1..=MAX_TERMS {
         let m = f64::from(term);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / kept(1.0 + even * d);
-        c = kept(1.0 + even / c);
+        d = 1.0 / non_zero(1.0 + even * d);
+        c = non_zero(1.0 + even / c);
         product *= d * c;
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / kept(1.0 + odd * d);
-        c = kept(1.0 + odd / c);
+        d = 1.0 / non_zero(1.0 + odd * d);
+        c = non_zero(1.0 + odd / c);
         product *= d * c;
         if (d * c - 1.0).abs() < ENOUGH {
             break;

@@ -12,7 +12,7 @@ pub struct Permutation {
 }
 
 /// Parted in more ways than this, values are parted at random as often.
-const MOST_WAYS: u64 = 20_000;
+const MAX_WAYS: u64 = 20_000;
 
 /// Compares the means of two groups of runs. None where a group is empty.
 #[must_use]
@@ -40,7 +40,7 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
         }
         None => {
             let found = sampled(all, a.len(), seed, extreme);
-            let tried = MOST_WAYS as f64 + 1.0;
+            let tried = MAX_WAYS as f64 + 1.0;
             Permutation { p: (found as f64 + 1.0) / tried, least: 1.0 / tried }
         }
     })
@@ -56,7 +56,7 @@ pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
     let size = changes.iter().map(|change| change.abs()).sum::<f64>();
     let observed = changes.iter().sum::<f64>().abs() - size * 1e-12;
     let ways = u32::try_from(changes.len()).ok().and_then(|count| 1u64.checked_shl(count));
-    Some(match ways.filter(|ways| *ways <= MOST_WAYS) {
+    Some(match ways.filter(|ways| *ways <= MAX_WAYS) {
         Some(ways) => {
             let signed = |signs: u64| -> f64 {
                 let sign = |at: usize| if signs >> at & 1 == 1 { -1.0 } else { 1.0 };
@@ -70,8 +70,8 @@ pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
             let mut flipped = || -> f64 {
                 changes.iter().map(|change| if chance.coin() { -change } else { *change }).sum()
             };
-            let found = (0..MOST_WAYS).filter(|_| flipped().abs() >= observed).count();
-            let tried = MOST_WAYS as f64 + 1.0;
+            let found = (0..MAX_WAYS).filter(|_| flipped().abs() >= observed).count();
+            let tried = MAX_WAYS as f64 + 1.0;
             Permutation { p: (found as f64 + 1.0) / tried, least: 1.0 / tried }
         }
     })
@@ -82,7 +82,7 @@ fn ways(n: u64, k: u64) -> Option<u64> {
     let mut ways = 1u64;
     for step in 1..=k.min(n - k) {
         ways = ways * (n - step + 1) / step;
-        if ways > MOST_WAYS {
+        if ways > MAX_WAYS {
             return None;
         }
     }
@@ -101,11 +101,11 @@ fn each_choice(values: &[f64], k: usize, sum: f64, emit: &mut impl FnMut(f64)) {
 
 fn sampled(mut all: Vec<f64>, k: usize, seed: u64, extreme: impl Fn(f64) -> bool) -> u64 {
     let mut chance = Chance::new(seed);
-    let one = |_| {
+    let draw = |_| {
         chance.shuffle(&mut all);
         u64::from(extreme(all.iter().take(k).sum()))
     };
-    (0..MOST_WAYS).map(one).sum()
+    (0..MAX_WAYS).map(draw).sum()
 }
 
 #[cfg(test)]
@@ -157,10 +157,10 @@ mod tests {
     fn many_runs_are_sampled_and_come_again() {
         let a: Vec<f64> = (0..12).map(f64::from).collect();
         let b: Vec<f64> = (3..15).map(f64::from).collect();
-        let (one, again) = (permute(&a, &b, 9).unwrap(), permute(&a, &b, 9).unwrap());
-        assert_eq!(one, again);
+        let (first, again) = (permute(&a, &b, 9).unwrap(), permute(&a, &b, 9).unwrap());
+        assert_eq!(first, again);
         // Student's t of the same is 2.04, p 0.054.
-        assert!((0.03..0.08).contains(&one.p), "{}", one.p);
+        assert!((0.03..0.08).contains(&first.p), "{}", first.p);
         assert!(permute(&a, &a, 9).unwrap().p > 0.99);
     }
 }

@@ -7,8 +7,8 @@ use rustix::time::clock_gettime;
 #[must_use]
 pub fn clock_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
-    whole.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    let seconds_ns = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000);
+    seconds_ns.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Nanoseconds of CPU time that all threads of this process have had: what a recorder says that it cost.

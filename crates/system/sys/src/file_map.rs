@@ -53,7 +53,7 @@ static MAPPED: Mutex<Vec<Arc<Mapped>>> = Mutex::new(Vec::new());
 /// The first that had not.
 pub fn check_mapped_files() -> Result<(), CutShort> {
     let mapped = MAPPED.lock();
-    mapped.iter().find_map(|one| one.cut_short()).map_or(Ok(()), Err)
+    mapped.iter().find_map(|mapping| mapping.cut_short()).map_or(Ok(()), Err)
 }
 
 #[derive(Debug)]
@@ -91,11 +91,11 @@ pub struct FileMap {
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        let Bytes::Mapped(own) = &self.bytes else { return };
+        let Bytes::Mapped(mapping) = &self.bytes else { return };
         // What is known of it would be lost.
-        if own.cut_short().is_none() {
+        if mapping.cut_short().is_none() {
             let mut all = MAPPED.lock();
-            all.retain(|one| !Arc::ptr_eq(one, own));
+            all.retain(|other| !Arc::ptr_eq(other, mapping));
         }
     }
 }

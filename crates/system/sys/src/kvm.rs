@@ -142,8 +142,8 @@ impl TinyVm {
             // No size: any, which lets KVM ring without looking at the instruction.
             Doorbell::Memory(address) => (address, 0, 0),
         };
-        let mut asked = Ioeventfd::new(address, bytes, rings.as_raw_fd(), flags);
-        with(self.vm.as_fd(), "KVM_IOEVENTFD", request::IOEVENTFD, &mut asked)
+        let mut argument = Ioeventfd::new(address, bytes, rings.as_raw_fd(), flags);
+        with(self.vm.as_fd(), "KVM_IOEVENTFD", request::IOEVENTFD, &mut argument)
     }
 
     /// Has the kernel's vhost-net take what the guest sends by a queue: frames go to a tap, when `rings`
@@ -177,8 +177,8 @@ impl TinyVm {
     /// # Errors
     /// When KVM refuses, or the controllers are not its own.
     pub fn add_interrupt(&mut self, line: u32, raised_by: BorrowedFd<'_>) -> Result<()> {
-        let mut asked = Irqfd::new(raised_by.as_raw_fd(), line);
-        with(self.vm.as_fd(), "KVM_IRQFD", request::IRQFD, &mut asked)
+        let mut argument = Irqfd::new(raised_by.as_raw_fd(), line);
+        with(self.vm.as_fd(), "KVM_IRQFD", request::IRQFD, &mut argument)
     }
 
     /// Lets the processor run until it comes back, for a time at most.

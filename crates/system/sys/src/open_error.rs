@@ -55,16 +55,16 @@ impl SaidOfFile {
     /// The message after one that has named the file, with its cause.
     #[must_use]
     pub fn without_path(&self, cause: Option<&dyn Error>) -> String {
-        let said = match self {
+        let text = match self {
             Self::CannotRead => "cannot be read",
             Self::Is(what) => &format!("it {what}"),
             Self::Says(what) => what,
             Self::Cause => "",
         };
         match cause {
-            Some(cause) if said.is_empty() => cause.to_string(),
-            Some(cause) => format!("{said}: {cause}"),
-            None => said.to_owned(),
+            Some(cause) if text.is_empty() => cause.to_string(),
+            Some(cause) => format!("{text}: {cause}"),
+            None => text.to_owned(),
         }
     }
 }
@@ -72,7 +72,7 @@ impl SaidOfFile {
 impl OpenFault {
     /// What messages say of a file with this fault.
     #[must_use]
-    pub fn said(&self) -> SaidOfFile {
+    pub fn describe(&self) -> SaidOfFile {
         match self {
             Self::Io(_) => SaidOfFile::CannotRead,
             Self::Directory => SaidOfFile::Is("is a directory".to_owned()),
@@ -103,7 +103,7 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fault.said().with_path(&self.path))
+        f.write_str(&self.fault.describe().with_path(&self.path))
     }
 }
 

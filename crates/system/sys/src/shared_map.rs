@@ -222,12 +222,12 @@ impl SharedMap {
         };
         // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
         let word = |index| unsafe { AtomicU64::from_ptr(from.cast::<u64>().wrapping_add(index)) };
-        let (whole, cut) = into.as_chunks_mut::<WORD>();
-        for (index, bytes) in whole.iter_mut().enumerate() {
+        let (words, cut) = into.as_chunks_mut::<WORD>();
+        for (index, bytes) in words.iter_mut().enumerate() {
             *bytes = word(index).load(Ordering::Relaxed).to_ne_bytes();
         }
         if !cut.is_empty() {
-            let last = word(whole.len()).load(Ordering::Relaxed).to_ne_bytes();
+            let last = word(words.len()).load(Ordering::Relaxed).to_ne_bytes();
             cut.copy_from_slice(last.get(..cut.len()).unwrap_or_default());
         }
     }
@@ -245,14 +245,14 @@ impl SharedMap {
         }
         // SAFETY: `range` says that all words are mapped, and they are aligned; as in `word`.
         let word = |index| unsafe { AtomicU64::from_ptr(into.cast::<u64>().wrapping_add(index)) };
-        let (whole, cut) = from.as_chunks::<WORD>();
-        for (index, bytes) in whole.iter().enumerate() {
+        let (words, cut) = from.as_chunks::<WORD>();
+        for (index, bytes) in words.iter().enumerate() {
             word(index).store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
         if !cut.is_empty() {
             let mut last = [0; WORD];
             last.get_mut(..cut.len()).unwrap_or_default().copy_from_slice(cut);
-            word(whole.len()).store(u64::from_ne_bytes(last), Ordering::Relaxed);
+            word(words.len()).store(u64::from_ne_bytes(last), Ordering::Relaxed);
         }
     }
 
@@ -331,20 +331,20 @@ mod tests {
     fn file(len: u64) -> (File, SharedMap, SharedMap) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len).unwrap();
-        let one = SharedMap::of_file(&file, Access::ReadWrite).unwrap();
+        let writable = SharedMap::of_file(&file, Access::ReadWrite).unwrap();
         let other = SharedMap::of_file(&file, Access::Read).unwrap();
-        (file, one, other)
+        (file, writable, other)
     }
 
     #[test]
     fn one_mapping_shows_what_another_stores() {
-        let (_file, one, other) = file(8192);
-        one.store(4096, 0x0102_0304_0506_0708);
+        let (_file, writable, other) = file(8192);
+        writable.store(4096, 0x0102_0304_0506_0708);
         assert_eq!(other.load(4096), 0x0102_0304_0506_0708);
         let mut bytes = [0; 3];
         other.bytes_out(4096, &mut bytes);
         assert_eq!(bytes, [8, 7, 6], "words are little-endian");
-        one.copy_in(8, b"eleven bytes");
+        writable.copy_in(8, b"eleven bytes");
         let mut copied = [0; 12];
         other.copy_out(8, &mut copied);
         assert_eq!(&copied, b"eleven bytes");
@@ -352,30 +352,30 @@ mod tests {
 
     #[test]
     fn a_mapping_for_reading_is_not_written() {
-        let (file, one, other) = file(4096);
+        let (file, writable, other) = file(4096);
         other.store(0, 1);
         other.copy_in(8, b"x");
         other.bytes_in(16, b"x");
         assert!(other.read_from(file.as_fd(), 0, 8).is_err());
-        assert_eq!((one.load(0), one.load(8), one.load(16)), (0, 0, 0));
+        assert_eq!((writable.load(0), writable.load(8), writable.load(16)), (0, 0, 0));
     }
 
     #[test]
     fn files_go_in_and_out_without_a_copy_and_not_beyond_the_end() {
-        let (_file, one, _) = file(4096);
+        let (_file, writable, _) = file(4096);
         let mut source = tempfile::tempfile().unwrap();
         source.write_all(&[7; 5000]).unwrap();
         source.rewind().unwrap();
-        assert_eq!(one.read_from(source.as_fd(), 96, 4000).unwrap(), 4000);
-        assert_eq!(one.read_from(source.as_fd(), 0, 96).unwrap(), 96);
-        assert_eq!(one.load(4088), 0x0707_0707_0707_0707);
+        assert_eq!(writable.read_from(source.as_fd(), 96, 4000).unwrap(), 4000);
+        assert_eq!(writable.read_from(source.as_fd(), 0, 96).unwrap(), 96);
+        assert_eq!(writable.load(4088), 0x0707_0707_0707_0707);
         for (at, len) in [(4096, 1), (1, 4096), (usize::MAX, 2)] {
-            let error = one.read_from(source.as_fd(), at, len).unwrap_err();
+            let error = writable.read_from(source.as_fd(), at, len).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-            assert!(one.write_to(source.as_fd(), at, len).is_err());
+            assert!(writable.write_to(source.as_fd(), at, len).is_err());
         }
         let target = tempfile::tempfile().unwrap();
-        one.write_to(target.as_fd(), 0, 4096).unwrap();
+        writable.write_to(target.as_fd(), 0, 4096).unwrap();
         assert_eq!(target.metadata().unwrap().len(), 4096);
     }
 
@@ -410,10 +410,10 @@ mod tests {
 
     #[test]
     fn a_new_mapping_does_not_fault() {
-        let (_file, one, _) = file(4 << 20);
+        let (_file, writable, _) = file(4 << 20);
         let before = faults();
         for page in 0..1024 {
-            one.store(page * 4096, 1);
+            writable.store(page * 4096, 1);
         }
         // A page of this thread's stack, or of the program, may be new.
         assert!(faults() - before < 16, "{} faults in 1024 pages", faults() - before);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 static LIMIT_BYTES: AtomicU64 = AtomicU64::new(4 << 30);
 
 /// What is shorter stays in memory.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 
 /// Bytes copied at a time.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -39,21 +39,21 @@ pub(crate) enum Spooled {
 pub(crate) fn spool(mut pipe: impl Read) -> io::Result<Spooled> {
     let limit = LIMIT_BYTES.load(Relaxed);
     let mut bytes = Vec::new();
-    pipe.by_ref().take(LEAST_BYTES.min(limit) + 1).read_to_end(&mut bytes)?;
-    let mut taken = bytes.len() as u64;
-    if taken > limit {
+    pipe.by_ref().take(MIN_BYTES.min(limit) + 1).read_to_end(&mut bytes)?;
+    let mut total = bytes.len() as u64;
+    if total > limit {
         return Ok(Spooled::TooMuch(limit));
     }
-    if taken <= LEAST_BYTES {
+    if total <= MIN_BYTES {
         return Ok(Spooled::Bytes(bytes));
     }
     let mut file = without_name(&env::temp_dir())?;
     while !bytes.is_empty() {
         file.write_all(&bytes)?;
         bytes.clear();
-        pipe.by_ref().take(PIECE_BYTES.min(limit - taken + 1)).read_to_end(&mut bytes)?;
-        taken += bytes.len() as u64;
-        if taken > limit {
+        pipe.by_ref().take(PIECE_BYTES.min(limit - total + 1)).read_to_end(&mut bytes)?;
+        total += bytes.len() as u64;
+        if total > limit {
             return Ok(Spooled::TooMuch(limit));
         }
     }

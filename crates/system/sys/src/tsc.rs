@@ -17,8 +17,8 @@ mod tests {
 
     #[test]
     fn it_goes_forward() {
-        if let Some(one) = tsc() {
-            assert!(tsc().is_some_and(|other| other > one));
+        if let Some(first) = tsc() {
+            assert!(tsc().is_some_and(|other| other > first));
         }
     }
 }

@@ -361,12 +361,12 @@ fn allow(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
 
 fn wait_until_writable(socket: BorrowedFd<'_>, end: Instant) -> io::Result<()> {
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let left_ms = libc::c_int::try_from(left.as_millis()).unwrap_or(libc::c_int::MAX);
+        let remaining = end.saturating_duration_since(Instant::now());
+        let left_ms = libc::c_int::try_from(remaining.as_millis()).unwrap_or(libc::c_int::MAX);
         let mut fd = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
         // SAFETY: one live pollfd is given, and their number is 1.
         match checked(unsafe { libc::poll(&raw mut fd, 1, left_ms) }) {
-            Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(0) if remaining.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
             Ok(0) => {}
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

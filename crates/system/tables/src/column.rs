@@ -82,7 +82,7 @@ pub struct Column<R> {
     placements: Vec<Placement<R>>,
     /// Tables have it after the column of this name, wherever it is in JSON.
     after: Option<&'static str>,
-    of: Getter<R>,
+    getter: Getter<R>,
     /// What tables show, where the value and its unit don't say it.
     drawn: Option<Drawing<R>>,
     is_at_the_right: bool,
@@ -95,7 +95,13 @@ impl<R> std::fmt::Debug for Column<R> {
 }
 
 impl<R> Column<R> {
-    fn new((name, title): (&str, &str), unit: Unit, kind: Kind, help: &str, of: Getter<R>) -> Self {
+    fn new(
+        (name, title): (&str, &str),
+        unit: Unit,
+        kind: Kind,
+        help: &str,
+        getter: Getter<R>,
+    ) -> Self {
         Self {
             object: None,
             name: name.to_owned(),
@@ -112,7 +118,7 @@ impl<R> Column<R> {
             export: Export::JsonAndCsv,
             placements: Vec::new(),
             after: None,
-            of,
+            getter,
             drawn: None,
             is_at_the_right: unit != Unit::Text,
         }
@@ -122,10 +128,10 @@ impl<R> Column<R> {
     pub fn text(
         names: (&str, &str),
         help: &str,
-        of: impl Fn(&R) -> Option<String> + 'static,
+        value: impl Fn(&R) -> Option<String> + 'static,
     ) -> Self {
-        let of = move |row: &R| Cell::Text(of(row));
-        Self::new(names, Unit::Text, Kind::Text, help, Box::new(of))
+        let cell = move |row: &R| Cell::Text(value(row));
+        Self::new(names, Unit::Text, Kind::Text, help, Box::new(cell))
     }
 
     /// A column of whole numbers.
@@ -133,29 +139,33 @@ impl<R> Column<R> {
         names: (&str, &str),
         unit: Unit,
         help: &str,
-        of: impl Fn(&R) -> Option<u64> + 'static,
+        value: impl Fn(&R) -> Option<u64> + 'static,
     ) -> Self {
-        Self::new(names, unit, Kind::Number, help, Box::new(move |row| Cell::Number(of(row))))
+        Self::new(names, unit, Kind::Number, help, Box::new(move |row| Cell::Number(value(row))))
     }
 
     /// A column of times.
-    pub fn time(names: (&str, &str), help: &str, of: impl Fn(&R) -> Option<u64> + 'static) -> Self {
-        Self::number(names, Unit::Time, help, of)
+    pub fn time(
+        names: (&str, &str),
+        help: &str,
+        value: impl Fn(&R) -> Option<u64> + 'static,
+    ) -> Self {
+        Self::number(names, Unit::Time, help, value)
     }
 
     /// A column of ratios.
     pub fn ratio(
         names: (&str, &str),
         help: &str,
-        of: impl Fn(&R) -> Option<f64> + 'static,
+        value: impl Fn(&R) -> Option<f64> + 'static,
     ) -> Self {
-        let of = move |row: &R| Cell::Ratio(of(row));
-        Self::new(names, Unit::Ratio, Kind::Ratio, help, Box::new(of))
+        let cell = move |row: &R| Cell::Ratio(value(row));
+        Self::new(names, Unit::Ratio, Kind::Ratio, help, Box::new(cell))
     }
 
     /// A column of what is so or not.
-    pub fn flag(names: (&str, &str), help: &str, of: impl Fn(&R) -> bool + 'static) -> Self {
-        Self::new(names, Unit::Flag, Kind::Flag, help, Box::new(move |row| Cell::Flag(of(row))))
+    pub fn flag(names: (&str, &str), help: &str, value: impl Fn(&R) -> bool + 'static) -> Self {
+        Self::new(names, Unit::Flag, Kind::Flag, help, Box::new(move |row| Cell::Flag(value(row))))
     }
 
     /// A column of numbers that may lie before a zero.
@@ -163,9 +173,9 @@ impl<R> Column<R> {
         names: (&str, &str),
         unit: Unit,
         help: &str,
-        of: impl Fn(&R) -> Option<i64> + 'static,
+        value: impl Fn(&R) -> Option<i64> + 'static,
     ) -> Self {
-        Self::new(names, unit, Kind::Signed, help, Box::new(move |row| Cell::Signed(of(row))))
+        Self::new(names, unit, Kind::Signed, help, Box::new(move |row| Cell::Signed(value(row))))
     }
 
     /// A column whose cells are what its unit doesn't say.
@@ -173,9 +183,9 @@ impl<R> Column<R> {
         names: (&str, &str),
         (unit, kind): (Unit, Kind),
         help: &str,
-        of: impl Fn(&R) -> Cell + 'static,
+        cell: impl Fn(&R) -> Cell + 'static,
     ) -> Self {
-        Self::new(names, unit, kind, help, Box::new(of))
+        Self::new(names, unit, kind, help, Box::new(cell))
     }
 
     /// It has no other texts than these.
@@ -197,14 +207,14 @@ impl<R> Column<R> {
     }
 
     /// Its numbers are this or more.
-    pub fn at_least(mut self, least: i64) -> Self {
-        self.least = Some(least);
+    pub fn at_least(mut self, min: i64) -> Self {
+        self.least = Some(min);
         self
     }
 
     /// Its numbers are this or less.
-    pub fn at_most(mut self, most: i64) -> Self {
-        self.most = Some(most);
+    pub fn at_most(mut self, max: i64) -> Self {
+        self.most = Some(max);
         self
     }
 
@@ -304,7 +314,7 @@ impl<R> Column<R> {
 
     /// Its value in a row.
     pub fn cell(&self, row: &R) -> Cell {
-        (self.of)(row)
+        (self.getter)(row)
     }
 
     /// Whether JSON has it.
@@ -331,6 +341,6 @@ impl<R> Column<R> {
 
 /// A part of a whole as [`Unit::Ratio`]; `None` where there is no whole.
 #[must_use]
-pub fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
+pub fn ratio(part: u64, total: u64) -> Option<f64> {
+    (total > 0).then(|| part as f64 / total as f64)
 }

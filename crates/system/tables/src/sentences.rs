@@ -5,13 +5,13 @@ use std::borrow::Cow;
 /// What continues a line stands so far in: a column of a table never does.
 const INDENT: &str = "  ";
 /// On fewer columns nothing is broken: there is no room for words.
-const LEAST_WIDTH: usize = 20;
+const MIN_WIDTH: usize = 20;
 
 /// The text with its sentences broken to `width` columns. Rows of tables, whose columns are two blanks
 /// apart, stay as they are: a table makes itself fit.
 #[must_use]
 pub fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
-    let Some(width) = width.filter(|&width| width >= LEAST_WIDTH) else { return text.into() };
+    let Some(width) = width.filter(|&width| width >= MIN_WIDTH) else { return text.into() };
     if text.lines().all(|line| !is_sentence_over(line, width)) {
         return text.into();
     }
@@ -31,7 +31,7 @@ pub fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
 #[must_use]
 pub fn after_label(label: &str, text: &str, width: Option<usize>) -> String {
     let begin = label.chars().count();
-    let Some(width) = width.filter(|&width| width >= begin + LEAST_WIDTH) else {
+    let Some(width) = width.filter(|&width| width >= begin + MIN_WIDTH) else {
         return format!("{label}{text}\n");
     };
     let indent = " ".repeat(begin);
@@ -75,7 +75,7 @@ mod tests {
     fn the_same_words_come_out_and_no_line_is_wider_if_words_are_not() {
         let text =
             "  12 requests handed on without an end that was seen: still under way\n\nshort\n";
-        for width in LEAST_WIDTH..80 {
+        for width in MIN_WIDTH..80 {
             let broken = broken_at(text, Some(width));
             assert!(broken.lines().all(|line| line.chars().count() <= width), "{width}: {broken}");
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

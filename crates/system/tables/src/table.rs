@@ -131,7 +131,7 @@ impl Table {
 }
 
 /// Names are shortened to no less.
-const LEAST_NAME: usize = 12;
+const MIN_NAME: usize = 12;
 
 /// The columns with the longest names shortened, so far as a terminal of `width` columns asks for it.
 fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> {
@@ -141,7 +141,7 @@ fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> 
     while over > 0 {
         let names = shown.iter().zip(&mut widths).filter(|(column, _)| !column.right);
         let widest = names.map(|(_, width)| width).max_by_key(|width| **width);
-        let Some(widest) = widest.filter(|width| **width > LEAST_NAME + GAP) else { break };
+        let Some(widest) = widest.filter(|width| **width > MIN_NAME + GAP) else { break };
         (*widest, over) = (*widest - 1, over - 1);
     }
     let fit = |(column, width): (_, usize)| fitted(column, width - GAP);
@@ -149,17 +149,17 @@ fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> 
 }
 
 /// The column with cells of at most `most` characters: what is longer has its middle left out.
-fn fitted(column: &Column, most: usize) -> Cow<'_, Column> {
-    if width_of(column) <= most + GAP {
+fn fitted(column: &Column, max: usize) -> Cow<'_, Column> {
+    if width_of(column) <= max + GAP {
         return Cow::Borrowed(column);
     }
     let fit = |cell: &String| {
         let number = cell.chars().count();
-        if number <= most {
+        if number <= max {
             return cell.clone();
         }
-        let head = most / 2;
-        let tail = cell.chars().skip(number + head + 1 - most);
+        let head = max / 2;
+        let tail = cell.chars().skip(number + head + 1 - max);
         cell.chars().take(head).chain(['…']).chain(tail).collect()
     };
     let cells = column.cells.iter().map(fit).collect();
@@ -224,8 +224,8 @@ mod tests {
             "function           calls\nkvm_vcpu…hva_prot    369\ndo_exit                1\n"
         );
         assert!(left_out.is_empty());
-        let whole = |width| table.draw(Some(width)).0.contains("kvm_vcpu_gfn_to_hva_prot");
-        assert!(whole(31) && !whole(30));
+        let fits = |width| table.draw(Some(width)).0.contains("kvm_vcpu_gfn_to_hva_prot");
+        assert!(fits(31) && !fits(30));
         assert!(table.draw(Some(3)).0.contains("kvm_vc…_prot"), "no less than a name needs");
     }
 

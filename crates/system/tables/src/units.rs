@@ -31,11 +31,11 @@ fn three_digits(value: f64) -> String {
 
 /// A share of a whole in percent; a dash where there is no whole.
 #[must_use]
-pub fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
+pub fn share(part: u64, total: u64) -> String {
+    if total == 0 {
         return "-".to_owned();
     }
-    format!("{:.2}%", part as f64 * 100.0 / whole as f64)
+    format!("{:.2}%", part as f64 * 100.0 / total as f64)
 }
 
 /// A count of something that takes an `s`, or an `es`, in the plural: "1 vCPU", "2 vCPUs", "3 stretches".
@@ -47,8 +47,8 @@ pub fn plural(number: u64, noun: &str) -> String {
 
 /// A count with what it counts and what that does: "1 event is", "2 events are".
 #[must_use]
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
+pub fn counted(number: u64, singular: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { singular } else { many })
 }
 
 /// What stands for a number of things in a sentence that has named them.
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!([1, 2].map(|number| plural(number, "path")), ["1 path", "2 paths"]);
         assert_eq!([1, 2].map(|number| plural(number, "bus")), ["1 bus", "2 buses"]);
         assert_eq!(
-            [1, 2].map(|one| counted(one, "row is", "rows are")),
+            [1, 2].map(|number| counted(number, "row is", "rows are")),
             ["1 row is", "2 rows are"]
         );
     }

@@ -34,8 +34,8 @@ pub(crate) const RAW_SYSCALLS: &[Shape] = raw_syscalls::SHAPES;
 pub(crate) const IRQ_VECTORS: &[Shape] = irq_vectors::SHAPES;
 
 /// The events of a kernel for `machine`, those of one system together.
-pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
-    let own = match machine {
+pub(crate) fn for_machine(machine: Machine) -> impl Iterator<Item = &'static Shape> {
+    let machine_shapes = match machine {
         Machine::X86 => x86::SHAPES,
         Machine::Arm64 => arm64::SHAPES,
         Machine::S390 => s390::SHAPES,
@@ -51,5 +51,5 @@ pub(crate) fn of(machine: Machine) -> impl Iterator<Item = &'static Shape> {
         ftrace::SHAPES,
         initcall::SHAPES,
     ];
-    std::iter::once(own).chain(common).flatten()
+    std::iter::once(machine_shapes).chain(common).flatten()
 }

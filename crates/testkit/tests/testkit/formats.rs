@@ -10,8 +10,8 @@ const BIG_64: Abi = Abi { order: ByteOrder::Big, long: LongSize::Eight };
 /// The field lines of a format text: those the 6.1 kernel of the bundled recordings has.
 fn assert_fields(formats: &KernelFormats, event: &str, expected: &[&str]) {
     let text = formats.get(event).text();
-    let own = text.split("\n\n").nth(1).unwrap_or_default();
-    assert_eq!(own.lines().map(str::trim).collect::<Vec<_>>(), expected);
+    let own_fields = text.split("\n\n").nth(1).unwrap_or_default();
+    assert_eq!(own_fields.lines().map(str::trim).collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::evidence::Place;
 use super::interrupts::{self, APIC_PAGE};
 use super::measured::{Measured, texts};
 use super::sums::ExitSums;
-use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
+use super::thresholds::{MAX_NAMED, MIN_EXITS, matters};
 use super::{Advice, Amount, Fact};
 
 /// Pages of devices for which other rules speak, or none: APIC, I/O APIC, HPET.
@@ -18,9 +18,9 @@ pub(super) const KNOWN_PAGES: [u64; 3] = [APIC_PAGE, 0xfec0_0000, 0xfed0_0000];
 const FIRST_PCI_PORT: u64 = 0x1000;
 
 /// Addresses whose exits user space deals with take long enough, each by itself.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let mut by_address: BTreeMap<(Detail, u64), Vec<&Place>> = BTreeMap::new();
-    for place in measured.own(is_device) {
+    for place in measured.own_exits(is_device) {
         by_address.entry(place.detail.unwrap_or((Detail::Gpa, 0))).or_default().push(place);
     }
     let sums = |places: &[&Place]| ExitSums::of_all(places.iter().map(|place| &place.sums));
@@ -30,7 +30,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
         .filter(|(_, sums, _)| is_users(measured, sums))
         .collect();
     found.sort_by_key(|(_, sums, _)| std::cmp::Reverse(sums.user_ns(measured.recorded)));
-    found.truncate(MOST_NAMED);
+    found.truncate(MAX_NAMED);
     let advice =
         |(at, sums, places): &(_, ExitSums, Vec<&Place>)| at_address(measured, *at, sums, places);
     found.iter().filter_map(advice).collect()
@@ -39,7 +39,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
 /// User space deals with most of them; they are many, and what it does takes long enough.
 fn is_users(measured: &Measured<'_>, sums: &ExitSums) -> bool {
     let user_ns = sums.user_ns(measured.recorded);
-    sums.is_users() && sums.by_user >= LEAST_EXITS && matters(user_ns, measured.running_ns)
+    sums.is_users() && sums.by_user >= MIN_EXITS && matters(user_ns, measured.running_ns)
 }
 
 fn is_device(place: &Place) -> bool {
@@ -84,11 +84,11 @@ fn at_address(
 /// ends of interrupts don't exit, so that what one takes isn't known.
 fn interrupts_ns(measured: &Measured<'_>, accesses: &ExitSums) -> Option<u64> {
     let ends = interrupts::ends(measured);
-    let asked = measured.own(|place| is_device(place) && place.sums.is_users());
+    let user_places = measured.own_exits(|place| is_device(place) && place.sums.is_users());
     let asked_ns =
-        ExitSums::of_all(asked.iter().map(|place| &place.sums)).taken_ns(measured.recorded);
+        ExitSums::of_all(user_places.iter().map(|place| &place.sums)).taken_ns(measured.recorded);
     let others_ns = asked_ns.saturating_sub(accesses.taken_ns(measured.recorded));
     let all_ns = u128::from(ends.taken_ns(measured.recorded).saturating_add(others_ns));
     let more_ns = all_ns * u128::from(accesses.count) / u128::from(ends.count.max(1));
-    (ends.count >= LEAST_EXITS).then_some(u64::try_from(more_ns).unwrap_or(u64::MAX))
+    (ends.count >= MIN_EXITS).then_some(u64::try_from(more_ns).unwrap_or(u64::MAX))
 }

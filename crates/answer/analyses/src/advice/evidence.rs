@@ -7,13 +7,13 @@ use timeline::reasons::ReasonNames;
 use timeline::{Detail, ExitSink, ExitSpan, Outcome};
 
 use super::sums::ExitSums;
-use super::thresholds::{LEAST_POLL_NS, SHORT_IDLE_NS};
+use super::thresholds::{MIN_POLL_NS, SHORT_IDLE_NS};
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::recorded::Recorded;
 
 /// Exits are told apart by what they were about for this many registers, ports and addresses of a
 /// recording; those of further ones are added up by reason.
-const MOST_PLACES: usize = 1 << 14;
+const MAX_PLACES: usize = 1 << 14;
 
 /// Exits of one VM that have reason and place in common.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Idles {
             let cost_ns = parts.kernel_ns.saturating_add(span.before_exit_ns);
             self.short_cost_ns = self.short_cost_ns.saturating_add(cost_ns);
         }
-        if parts.halt_poll_ns >= LEAST_POLL_NS && parts.blocked_ns > 0 {
+        if parts.halt_poll_ns >= MIN_POLL_NS && parts.blocked_ns > 0 {
             self.polls_lost += 1;
             self.lost_ns = self.lost_ns.saturating_add(parts.halt_poll_ns);
         } else if parts.halt_poll_ns > 0 && parts.blocked_ns == 0 {
@@ -118,7 +118,8 @@ impl ExitEvidence {
     /// What the vCPUs of all VMs took together.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        let sums = ExitSums::of_all(self.vms.iter().flat_map(|vm| &vm.places).map(|one| &one.sums));
+        let sums =
+            ExitSums::of_all(self.vms.iter().flat_map(|vm| &vm.places).map(|place| &place.sums));
         let taken_ns = sums.taken_ns(&self.recorded);
         Spent {
             exits: sums.count,
@@ -164,8 +165,8 @@ impl ExitQuestion for EvidenceOf {
         let of_vm = |vm: &timeline::Vm| {
             let mut all = OfVcpu::default();
             for vcpu in &vm.vcpus {
-                if let Some(one) = sink.vcpus.get(&vcpu.index) {
-                    all.merge(one);
+                if let Some(vcpu_exits) = sink.vcpus.get(&vcpu.index) {
+                    all.merge(vcpu_exits);
                 }
             }
             all.evidence(vm.name.clone(), &mut names)
@@ -205,21 +206,21 @@ pub struct EvidenceSink {
 
 impl ExitSink for EvidenceSink {
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
-        let of = self.vcpus.entry(vcpu).or_default();
-        of.extend(span.start_ns, span.end_ns);
+        let vcpu_exits = self.vcpus.entry(vcpu).or_default();
+        vcpu_exits.extend(span.start_ns, span.end_ns);
         let (level, isa, code) = (span.level, span.isa, span.code);
-        let whole = Key { level, isa, code, detail: None };
-        let key = Key { detail: span.detail, ..whole };
-        match of.places.get_mut(&key) {
+        let without_detail = Key { level, isa, code, detail: None };
+        let key = Key { detail: span.detail, ..without_detail };
+        match vcpu_exits.places.get_mut(&key) {
             Some(sums) => sums.add(span),
-            None if key.detail.is_none() || self.places < MOST_PLACES => {
+            None if key.detail.is_none() || self.places < MAX_PLACES => {
                 self.places += 1;
-                of.places.entry(key).or_default().add(span);
+                vcpu_exits.places.entry(key).or_default().add(span);
             }
-            None => of.places.entry(whole).or_default().add(span),
+            None => vcpu_exits.places.entry(without_detail).or_default().add(span),
         }
         if span.outcome == Outcome::Paired {
-            of.idles.entry((isa, code)).or_default().add(span);
+            vcpu_exits.idles.entry((isa, code)).or_default().add(span);
         }
     }
 }
@@ -244,9 +245,9 @@ impl OfVcpu {
 
     fn evidence(self, vm: String, names: &mut ReasonNames) -> VmEvidence {
         let mut idles = Idles::default();
-        for ((isa, code), one) in &self.idles {
+        for ((isa, code), reason_idles) in &self.idles {
             if names.isa(*isa).waits(*code) {
-                idles.merge(one);
+                idles.merge(reason_idles);
             }
         }
         let mut all: Vec<(Key, ExitSums)> = self.places.into_iter().collect();

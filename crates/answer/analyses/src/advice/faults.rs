@@ -4,7 +4,7 @@ use super::devices::KNOWN_PAGES;
 use super::evidence::Place;
 use super::measured::{Measured, texts};
 use super::sums::ExitSums;
-use super::thresholds::{MOST_FAULTS_OF_AN_ADDRESS, a_third, is_most};
+use super::thresholds::{MAX_FAULTS_OF_AN_ADDRESS, a_third, is_most};
 use super::{Advice, Amount, Fact};
 
 /// Reasons by which hardware says that it has no page for a guest physical address.
@@ -15,10 +15,11 @@ const BEGINNING: u64 = 10;
 
 /// Faults are known from devices by how often their address comes again, and by who deals with them. Those
 /// at addresses that found no room are left out: what is said is too little, not too much.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let places: Vec<&Place> = measured.own(is_fault);
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
+    let places: Vec<&Place> = measured.own_exits(is_fault);
     let all = ExitSums::of_all(places.iter().map(|place| &place.sums));
-    let Some((from_ns, to_ns)) = measured.of.range_ns.filter(|_| measured.matters(&all)) else {
+    let Some((from_ns, to_ns)) = measured.evidence.range_ns.filter(|_| measured.matters(&all))
+    else {
         return Vec::new();
     };
     let begun_ns = from_ns + to_ns.saturating_sub(from_ns) / BEGINNING;
@@ -59,5 +60,5 @@ fn is_fault(place: &Place) -> bool {
     FAULTS.contains(&place.reason.as_str())
         && place.gpa().is_some_and(is_memory)
         && sums.by_user == 0
-        && sums.count <= MOST_FAULTS_OF_AN_ADDRESS
+        && sums.count <= MAX_FAULTS_OF_AN_ADDRESS
 }

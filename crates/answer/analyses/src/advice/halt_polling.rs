@@ -1,18 +1,18 @@
 //! Halt polling that burns CPU for nothing: the vCPU sleeps in the end.
 
 use super::measured::{Measured, texts};
-use super::thresholds::{LEAST_EXITS, a_third, is_most, matters};
+use super::thresholds::{MIN_EXITS, a_third, is_most, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let idles = &measured.of.idles;
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
+    let idles = &measured.evidence.idles;
     let recorded = measured.recorded;
     let polls = idles.polls_won + idles.polls_lost;
     // What the VM's vCPUs had of CPUs without polling, and with what was polled for nothing.
     let on_cpu_ns = measured.running_ns.saturating_add(idles.lost_ns);
     let is_known = recorded.off_cpu && recorded.halt_poll && idles.unknown == 0;
     if !is_known
-        || polls < LEAST_EXITS
+        || polls < MIN_EXITS
         || !is_most(idles.polls_lost, polls)
         || !matters(idles.lost_ns, on_cpu_ns)
     {

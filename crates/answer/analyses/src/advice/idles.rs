@@ -2,23 +2,23 @@
 
 use super::evidence::Place;
 use super::measured::{Measured, texts};
-use super::thresholds::{LEAST_EXITS, SHORT_IDLE_NS, is_most, matters};
+use super::thresholds::{MIN_EXITS, SHORT_IDLE_NS, is_most, matters};
 use super::{Advice, Amount, Fact, SavingOf};
 
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let idles = &measured.of.idles;
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
+    let idles = &measured.evidence.idles;
     let recorded = measured.recorded;
     let polled = idles.polls_won + idles.polls_lost;
     let is_known = recorded.off_cpu && recorded.wake && recorded.halt_poll && idles.unknown == 0;
     if !is_known
         || polled > 0
-        || idles.count < LEAST_EXITS
+        || idles.count < MIN_EXITS
         || !is_most(idles.short, idles.count)
         || !matters(idles.short_cost_ns, measured.running_ns)
     {
         return Vec::new();
     }
-    let waiting: Vec<&Place> = measured.own(|place| place.waiting);
+    let waiting: Vec<&Place> = measured.own_exits(|place| place.waiting);
     let Some(mut advice) = measured.on(&waiting) else { return Vec::new() };
     advice.title = "Idles are short, and the host doesn't poll for their end".to_owned();
     advice.why = "The guest halts and has work again within the time for which KVM could poll. Without polling each of these idles \

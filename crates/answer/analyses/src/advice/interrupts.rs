@@ -3,7 +3,7 @@
 use super::evidence::Place;
 use super::measured::{Measured, texts};
 use super::sums::ExitSums;
-use super::thresholds::{LEAST_EXITS, a_third};
+use super::thresholds::{MIN_EXITS, a_third};
 use super::{Advice, Amount, Fact};
 
 /// The page of the local APIC's registers, where no guest has moved it.
@@ -25,18 +25,18 @@ const SIGNS: [&str; 4] =
 
 /// What ends of interrupts take that exit.
 pub(super) fn ends(measured: &Measured<'_>) -> ExitSums {
-    ExitSums::of_all(measured.own(is_end).into_iter().map(|place| &place.sums))
+    ExitSums::of_all(measured.own_exits(is_end).into_iter().map(|place| &place.sums))
 }
 
 /// Ends of interrupts never exit where the controller is virtualised, nor does the page of its registers.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let is_virtualised = measured.own(|place| SIGNS.contains(&place.reason.as_str()));
-    let places: Vec<&Place> = measured.own(is_access);
-    let sums = |is_it: fn(&Place) -> bool| {
-        ExitSums::of_all(places.iter().filter(|place| is_it(place)).map(|place| &place.sums))
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
+    let is_virtualised = measured.own_exits(|place| SIGNS.contains(&place.reason.as_str()));
+    let places: Vec<&Place> = measured.own_exits(is_access);
+    let sums = |includes: fn(&Place) -> bool| {
+        ExitSums::of_all(places.iter().filter(|place| includes(place)).map(|place| &place.sums))
     };
     let (all, ends) = (sums(|_| true), sums(is_end));
-    if !is_virtualised.is_empty() || ends.count < LEAST_EXITS || !measured.matters(&all) {
+    if !is_virtualised.is_empty() || ends.count < MIN_EXITS || !measured.matters(&all) {
         return Vec::new();
     }
     let Some(mut advice) = measured.on(&places) else { return Vec::new() };

@@ -5,7 +5,7 @@ use timeline::arch::Isa;
 
 use super::evidence::{ExitEvidence, Place, VmEvidence};
 use super::sums::{self, ExitSums};
-use super::thresholds::{LEAST_EXITS, matters};
+use super::thresholds::{MIN_EXITS, matters};
 use super::{About, Advice, Fact, SavingOf};
 use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
@@ -15,7 +15,7 @@ use crate::recorded::Recorded;
 #[derive(Debug)]
 pub(super) struct Measured<'m> {
     /// Its exits.
-    pub(super) of: &'m VmEvidence,
+    pub(super) evidence: &'m VmEvidence,
     /// Which parts of an exit the recording has events for.
     pub(super) recorded: &'m Recorded,
     /// Time that its vCPUs had CPUs: in the guest, and for what exits take. What shares are of.
@@ -23,32 +23,38 @@ pub(super) struct Measured<'m> {
     /// Exits of guests inside it, the costliest first.
     pub(super) nested: Vec<&'m NestedRow>,
     /// Who had the CPUs that its vCPUs waited for, those first that had them longest.
-    pub(super) taken: Vec<&'m TakenCpu>,
+    pub(super) takers: Vec<&'m TakenCpu>,
 }
 
 impl<'m> Measured<'m> {
     pub(super) fn new(
-        of: &'m VmEvidence,
+        evidence: &'m VmEvidence,
         exits: &'m ExitEvidence,
         nested: Vec<&'m NestedRow>,
-        taken: Vec<&'m TakenCpu>,
+        takers: Vec<&'m TakenCpu>,
     ) -> Self {
         let recorded = &exits.recorded;
-        let all = ExitSums::of_all(of.places.iter().map(|place| &place.sums));
+        let all = ExitSums::of_all(evidence.places.iter().map(|place| &place.sums));
         // Where sleeping can't be distinguished from running, what waits by its reason ran for none of it.
-        let ran = of.places.iter().filter(|place| recorded.off_cpu || !place.waiting);
+        let ran = evidence.places.iter().filter(|place| recorded.off_cpu || !place.waiting);
         let exits_ns = ExitSums::of_all(ran.map(|place| &place.sums)).taken_ns(recorded);
-        Self { of, recorded, running_ns: all.guest_ns.saturating_add(exits_ns), nested, taken }
+        Self {
+            evidence,
+            recorded,
+            running_ns: all.guest_ns.saturating_add(exits_ns),
+            nested,
+            takers,
+        }
     }
 
-    /// Its own exits, without those of guests inside it, of which `is_it` holds.
-    pub(super) fn own(&self, is_it: impl Fn(&Place) -> bool) -> Vec<&'m Place> {
-        self.of.places.iter().filter(|place| place.level == 1 && is_it(place)).collect()
+    /// The VM's own exits for which `includes` holds, without those of guests inside it.
+    pub(super) fn own_exits(&self, includes: impl Fn(&Place) -> bool) -> Vec<&'m Place> {
+        self.evidence.places.iter().filter(|place| place.level == 1 && includes(place)).collect()
     }
 
     /// Whether exits are many enough, and take enough of the VM's time, to speak of.
     pub(super) fn matters(&self, sums: &ExitSums) -> bool {
-        sums.count >= LEAST_EXITS && matters(sums.taken_ns(self.recorded), self.running_ns)
+        sums.count >= MIN_EXITS && matters(sums.taken_ns(self.recorded), self.running_ns)
     }
 
     /// How many exits, what they take, and what part of the VM's time that is.
@@ -73,8 +79,8 @@ impl<'m> Measured<'m> {
     pub(super) fn about(&self, about: About) -> Advice {
         Advice {
             rule: "",
-            vm: self.of.vm.clone(),
-            isa: self.of.isa.unwrap_or(Isa::Unknown),
+            vm: self.evidence.vm.clone(),
+            isa: self.evidence.isa.unwrap_or(Isa::Unknown),
             about,
             title: String::new(),
             why: String::new(),

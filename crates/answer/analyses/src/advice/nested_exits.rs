@@ -1,7 +1,7 @@
 //! Exits of guests inside the VM, each of which takes many of the VM's own.
 
 use super::measured::{Measured, texts};
-use super::thresholds::{LEAST_EXITS, MOST_NAMED, matters};
+use super::thresholds::{MAX_NAMED, MIN_EXITS, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 use crate::nested::{AncillaryRow, NestedRow};
 
@@ -31,34 +31,34 @@ static SPARED: [Spared; 3] = [
 ];
 
 /// At most all exits of level 1 that exits of level 2 bring about.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     // What level 1 does while its guest waits for work is no cost of an exit.
     let reflected = |row: &&&NestedRow| row.reflected > 0 && !row.never_returned() && !row.waiting;
     let rows: Vec<&NestedRow> = measured.nested.iter().filter(reflected).copied().collect();
     let brought: Vec<&AncillaryRow> = rows.iter().flat_map(|row| &row.ancillary).collect();
     let time = |all: &mut dyn Iterator<Item = &AncillaryRow>| {
-        all.map(|one| one.durations.sum()).fold(0, u64::saturating_add)
+        all.map(|row| row.durations.sum()).fold(0, u64::saturating_add)
     };
     let exits: u64 = rows.iter().map(|row| row.reflected).sum();
     let brought_ns = time(&mut brought.iter().copied());
-    if exits < LEAST_EXITS || !matters(brought_ns, measured.running_ns) {
+    if exits < MIN_EXITS || !matters(brought_ns, measured.running_ns) {
         return Vec::new();
     }
-    let per_exit = |number: u64, of: u64| number as f64 / of.max(1) as f64;
-    let count = brought.iter().map(|one| one.count).sum();
+    let per_exit = |number: u64, exit_count: u64| number as f64 / exit_count.max(1) as f64;
+    let count = brought.iter().map(|row| row.count).sum();
     let mut evidence = vec![
         Fact::new("exits of nested guests that go to their own hypervisor", Amount::Count(exits)),
         Fact::new("exits of that hypervisor for each", Amount::Ratio(per_exit(count, exits))),
         Fact::new("time of those", Amount::Time(brought_ns)),
     ];
-    evidence.extend(rows.iter().take(MOST_NAMED).map(|row| {
+    evidence.extend(rows.iter().take(MAX_NAMED).map(|row| {
         let ratio = per_exit(row.ancillary_count(), row.reflected);
         Fact::new(format!("for each {}", row.reason), Amount::Ratio(ratio))
     }));
     let mut helps = Vec::new();
     for spared in &SPARED {
-        let is_it = |one: &&AncillaryRow| spared.reasons.contains(&one.reason.as_str());
-        let spared_ns = time(&mut brought.iter().copied().filter(is_it));
+        let is_spared = |row: &&AncillaryRow| spared.reasons.contains(&row.reason.as_str());
+        let spared_ns = time(&mut brought.iter().copied().filter(is_spared));
         if matters(spared_ns, measured.running_ns) {
             evidence.push(Fact::new(spared.what, Amount::Time(spared_ns)));
             helps.push(spared.how.to_owned());

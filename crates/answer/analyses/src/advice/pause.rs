@@ -10,8 +10,8 @@ use super::{Advice, Amount, Fact};
 const SPINS: [&str; 2] = ["PAUSE_INSTRUCTION", "pause"];
 
 /// Spinning alone may be a lock that is held long; with waits in the run queue its holder has likely no CPU.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
-    let spins: Vec<&Place> = measured.own(|place| SPINS.contains(&place.reason.as_str()));
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
+    let spins: Vec<&Place> = measured.own_exits(|place| SPINS.contains(&place.reason.as_str()));
     let sums = ExitSums::of_all(spins.iter().map(|place| &place.sums));
     let recorded = measured.recorded;
     let waited_ns = measured.waited_ns();
@@ -38,7 +38,7 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
 impl Measured<'_> {
     /// What its vCPUs waited for CPUs during exits.
     pub(super) fn waited_ns(&self) -> u64 {
-        let waits = self.of.places.iter().map(|place| place.sums.parts.runnable_ns);
+        let waits = self.evidence.places.iter().map(|place| place.sums.parts.runnable_ns);
         waits.fold(0, u64::saturating_add)
     }
 }

@@ -96,13 +96,13 @@ static LEGACY: [Legacy; 9] = [
 ];
 
 /// Devices whose exits take long enough.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     LEGACY.iter().filter_map(|device| of_device(measured, device)).collect()
 }
 
 fn of_device(measured: &Measured<'_>, device: &Legacy) -> Option<Advice> {
     let is_its = |port: u64| device.ports.iter().any(|range| range.contains(&port));
-    let places: Vec<&Place> = measured.own(|place| place.port().is_some_and(is_its));
+    let places: Vec<&Place> = measured.own_exits(|place| place.port().is_some_and(is_its));
     let sums = ExitSums::of_all(places.iter().map(|place| &place.sums));
     if !measured.matters(&sums) {
         return None;

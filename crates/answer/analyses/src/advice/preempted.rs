@@ -1,7 +1,7 @@
 //! vCPUs that wait in the run queue while other threads have their CPU.
 
 use super::measured::{Measured, texts};
-use super::thresholds::{MOST_NAMED, a_third, matters};
+use super::thresholds::{MAX_NAMED, a_third, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 use crate::cpu::TakenCpu;
 
@@ -13,14 +13,17 @@ const IDLE: u32 = 0;
 const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
 /// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     // What the recording itself takes is gone when nobody records.
-    let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) =
-        measured.taken.iter().filter(|one| one.thread != IDLE).partition(|one| one.is_recorder());
-    let recorders_ns = recorders.iter().map(|one| one.ns).fold(0, u64::saturating_add);
-    let others_ns = takers.iter().map(|one| one.ns).fold(0, u64::saturating_add);
-    let strangers = takers.iter().filter(|one| !may_be_own(one));
-    let strangers_ns = strangers.map(|one| one.ns).fold(0, u64::saturating_add);
+    let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) = measured
+        .takers
+        .iter()
+        .filter(|taker| taker.thread != IDLE)
+        .partition(|taker| taker.is_recorder());
+    let recorders_ns = recorders.iter().map(|taker| taker.ns).fold(0, u64::saturating_add);
+    let others_ns = takers.iter().map(|taker| taker.ns).fold(0, u64::saturating_add);
+    let strangers = takers.iter().filter(|taker| !may_be_own(taker));
+    let strangers_ns = strangers.map(|taker| taker.ns).fold(0, u64::saturating_add);
     let waited_ns = measured.waited_ns();
     let taken_ns = others_ns.min(waited_ns.saturating_sub(recorders_ns));
     let wanted_ns = measured.running_ns.saturating_add(waited_ns);
@@ -42,9 +45,9 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
             Amount::Time(recorders_ns),
         ));
     }
-    evidence.extend(takers.iter().take(MOST_NAMED).map(|one| {
-        let name = one.name.as_deref().unwrap_or("<...>");
-        Fact::new(format!("{name}-{} had it for", one.thread), Amount::Time(one.ns))
+    evidence.extend(takers.iter().take(MAX_NAMED).map(|taker| {
+        let name = taker.name.as_deref().unwrap_or("<...>");
+        Fact::new(format!("{name}-{} had it for", taker.thread), Amount::Time(taker.ns))
     }));
     vec![Advice {
         title: "Other threads have the CPUs that vCPUs wait for".to_owned(),
@@ -67,5 +70,5 @@ pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
 
 /// Whether a thread may be one of the VM's own: the recording has names, not whose threads they are.
 fn may_be_own(taker: &TakenCpu) -> bool {
-    taker.name.as_deref().is_none_or(|name| OWN.iter().any(|own| name.starts_with(own)))
+    taker.name.as_deref().is_none_or(|name| OWN.iter().any(|prefix| name.starts_with(prefix)))
 }

@@ -52,7 +52,7 @@ impl ExitSums {
 
     pub(super) fn of_all<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {
         let mut sums = Self::default();
-        all.into_iter().for_each(|one| sums.merge(one));
+        all.into_iter().for_each(|other| sums.merge(other));
         sums
     }
 

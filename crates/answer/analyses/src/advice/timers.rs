@@ -10,12 +10,12 @@ const TIMER_MSRS: [u64; 3] = [0x6e0, 0x838, 0x832];
 /// The VMX preemption timer, by which KVM has the processor leave the guest when its timer is due.
 const DUE: &str = "PREEMPTION_TIMER";
 
-pub(super) fn of(measured: &Measured<'_>) -> Vec<Advice> {
+pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let is_set = |place: &Place| place.msr().is_some_and(|msr| TIMER_MSRS.contains(&msr));
     let is_due = |place: &Place| place.reason == DUE;
-    let places: Vec<&Place> = measured.own(|place| is_set(place) || is_due(place));
-    let sums = |is_it: &dyn Fn(&Place) -> bool| {
-        ExitSums::of_all(places.iter().filter(|place| is_it(place)).map(|place| &place.sums))
+    let places: Vec<&Place> = measured.own_exits(|place| is_set(place) || is_due(place));
+    let sums = |includes: &dyn Fn(&Place) -> bool| {
+        ExitSums::of_all(places.iter().filter(|place| includes(place)).map(|place| &place.sums))
     };
     if !measured.matters(&sums(&|_| true)) {
         return Vec::new();

@@ -20,18 +20,20 @@ pub(super) struct GuestOf {
 
 /// Guests and their hosts. Recordings that name one another settle it; of others, a recording
 /// without exits runs on the only one that has some.
-pub(super) fn guests(recordings: &[Recording], tick: &(dyn Fn(u64) + Sync)) -> Vec<GuestOf> {
+pub(super) fn guests(recordings: &[Recording], progress: &(dyn Fn(u64) + Sync)) -> Vec<GuestOf> {
     if recordings.len() < 2 {
         return Vec::new();
     }
-    let identities = Identities::of(recordings);
-    let of = |(guest, recording): (usize, &Recording)| identities.pair(recording, guest);
-    let mut pairs: Vec<GuestOf> = recordings.iter().enumerate().filter_map(of).collect();
+    let identities = Identities::new(recordings);
+    let pair_of = |(guest, recording): (usize, &Recording)| identities.pair(recording, guest);
+    let mut pairs: Vec<GuestOf> = recordings.iter().enumerate().filter_map(pair_of).collect();
     let known: HashSet<usize> = pairs.iter().flat_map(|pair| [pair.host, pair.guest]).collect();
     let unknown: Vec<usize> = (0..recordings.len()).filter(|at| !known.contains(at)).collect();
     if !unknown.is_empty() {
         let runs_guests = |at: &usize| {
-            recordings.get(*at).is_some_and(|one| has_exits(one) && !find_vms(one, tick).is_empty())
+            recordings.get(*at).is_some_and(|recording| {
+                has_exits(recording) && !find_vms(recording, progress).is_empty()
+            })
         };
         let known_hosts = pairs.iter().map(|pair| pair.host);
         let mut hosts: Vec<usize> =
@@ -55,7 +57,7 @@ struct Identities<'r> {
 }
 
 impl<'r> Identities<'r> {
-    fn of(recordings: &'r [Recording]) -> Self {
+    fn new(recordings: &'r [Recording]) -> Self {
         let (mut hosts, mut named) = (HashMap::new(), HashMap::new());
         for (at, recording) in recordings.iter().enumerate() {
             if let Some(id) = recording.trace_id() {

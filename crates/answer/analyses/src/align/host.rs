@@ -29,8 +29,8 @@ impl ExitSink for AwaySink {
 }
 
 impl Host {
-    pub(super) fn read(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
-        let pass = each_exit(recording, false, AwaySink::default(), tick);
+    pub(super) fn read(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Self {
+        let pass = each_exit(recording, false, AwaySink::default(), progress);
         let vms = group_vms(recording, &pass.vcpus);
         Self { vms, away: pass.sink.away }
     }

@@ -72,7 +72,7 @@ pub(super) fn rows(
         cpus.iter().rev().map(|cpu| (cpu.guest_cpu, cpu)).collect();
     for (guest_cpu, segments) in &relation.cpus {
         let Some(cpu) = by_number.get(guest_cpu).copied() else { continue };
-        let Some(stamps) = question.guest.of(*guest_cpu) else { continue };
+        let Some(stamps) = question.guest.cpu_stamps(*guest_cpu) else { continue };
         let away = question.host.away(cpu.index);
         rows.extend(segments.iter().map(|segment| row(cpu, stamps, away, segment)));
     }
@@ -126,9 +126,10 @@ pub(super) fn compare(relation: &Relation, windows: &Relation) -> Option<(u64, b
         let known = by_cpu.get(cpu).copied().unwrap_or_default();
         // Segments of both are in order: the one that ends first meets no later one of the other.
         let (mut at, mut at_known) = (0, 0);
-        while let Some((one, other)) = segments.get(at).zip(known.get(at_known)) {
-            let (from_ns, to_ns) = (one.from_ns.max(other.from_ns), one.to_ns.min(other.to_ns));
-            if one.to_ns <= other.to_ns {
+        while let Some((segment, other)) = segments.get(at).zip(known.get(at_known)) {
+            let (from_ns, to_ns) =
+                (segment.from_ns.max(other.from_ns), segment.to_ns.min(other.to_ns));
+            if segment.to_ns <= other.to_ns {
                 at += 1
             } else {
                 at_known += 1
@@ -136,9 +137,9 @@ pub(super) fn compare(relation: &Relation, windows: &Relation) -> Option<(u64, b
             if from_ns > to_ns {
                 continue;
             }
-            let differs = |at: i64| one.line.offset_at(at).abs_diff(other.line.offset_at(at));
+            let differs = |at: i64| segment.line.offset_at(at).abs_diff(other.line.offset_at(at));
             let most_ns = differs(from_ns).max(differs(to_ns));
-            let bounds = [one.bound_ns, other.bound_ns].into_iter().flatten();
+            let bounds = [segment.bound_ns, other.bound_ns].into_iter().flatten();
             let agrees = most_ns <= bounds.fold(0, u64::saturating_add);
             let (before_ns, agreed) = found.unwrap_or((0, true));
             found = Some((before_ns.max(most_ns), agreed && agrees));

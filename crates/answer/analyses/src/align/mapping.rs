@@ -50,11 +50,11 @@ impl Solved {
 }
 
 /// CPUs that are tried in turn for a beginning, busiest first.
-const MOST_ANCHORS: usize = 3;
+const MAX_ANCHORS: usize = 3;
 /// An answer that covers less of a CPU's events than this may be chance.
-const LEAST_COVERED: f64 = 0.5;
+const MIN_COVERED: f64 = 0.5;
 /// A CPU's events fit a vCPU if no more than this part of them is outside.
-const MOST_OUTSIDE: f64 = 0.002;
+const MAX_OUTSIDE: f64 = 0.002;
 
 /// Finds the vCPUs of a guest, and how its clock relates to theirs.
 pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf, budget: &mut Budget) -> Solved {
@@ -64,13 +64,13 @@ pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf, budget: &mut 
         .collect();
     let mut busiest: Vec<&CpuStamps> = question.guest.cpus().collect();
     busiest.sort_by_key(|cpu| std::cmp::Reverse(cpu.own_ns.len()));
-    let anchors = busiest.get(..MOST_ANCHORS).unwrap_or(&busiest);
+    let anchors = busiest.get(..MAX_ANCHORS).unwrap_or(&busiest);
     let vcpus: usize = vms.iter().map(|vm| vm.all.len()).sum();
-    let mut left = anchors.len() * vcpus;
+    let mut remaining = anchors.len() * vcpus;
     let mut unsolved = Unsolved::NothingRecorded;
     for anchor in anchors {
         for vm in &vms {
-            match place_anchor(question, anchor, vm, (&mut left, budget)) {
+            match place_anchor(question, anchor, vm, (&mut remaining, budget)) {
                 Ok(mapped) => return place_others(question, vm, mapped, &busiest, budget),
                 Err(_) if unsolved == Unsolved::OverBudget => {}
                 Err(why) => unsolved = why,
@@ -135,7 +135,7 @@ impl<'q> VmVcpus<'q> {
     fn expected(&self, cpu: u32) -> impl Iterator<Item = VmVcpu> {
         let named = self.named.get(&cpu).copied();
         let by_number = self.by_number.get(&cpu).copied();
-        named.into_iter().chain(by_number.filter(move |one| Some(*one) != named))
+        named.into_iter().chain(by_number.filter(move |vcpu| Some(*vcpu) != named))
     }
 
     /// All, in the order in which they are likely to be that CPU, and whether they are expected to be.
@@ -143,26 +143,26 @@ impl<'q> VmVcpus<'q> {
         let expected: Vec<VmVcpu> = self.expected(cpu).collect();
         let others = self.all.iter().copied();
         let first = expected.clone().into_iter().map(|vcpu| (vcpu, true));
-        first.chain(others.filter(move |one| !expected.contains(one)).map(|vcpu| (vcpu, false)))
+        first.chain(others.filter(move |vcpu| !expected.contains(vcpu)).map(|vcpu| (vcpu, false)))
     }
 }
 
-/// `left` counts the searches that may still come, this one's included.
+/// `remaining` counts the searches that may still be made, including this one.
 fn place_anchor(
     question: &Question<'_>,
     anchor: &CpuStamps,
     vm: &VmVcpus<'_>,
-    (left, budget): (&mut usize, &mut Budget),
+    (remaining, budget): (&mut usize, &mut Budget),
 ) -> Result<CpuOnVcpu, Unsolved> {
     let mut unsolved = Unsolved::NothingRecorded;
     let mut best: Option<(f64, CpuOnVcpu)> = None;
     for (vcpu, _) in vm.likely(anchor.cpu) {
-        let count = *left;
-        *left = left.saturating_sub(1);
+        let count = *remaining;
+        *remaining = remaining.saturating_sub(1);
         let Some(away) = question.host.away(vcpu.index) else { continue };
         match budget.share(count, |budget| solve_one(&anchor.own_ns, away, budget)) {
             Ok((covered, pieces)) => {
-                if best.as_ref().is_none_or(|(most, _)| covered > *most) {
+                if best.as_ref().is_none_or(|(max, _)| covered > *max) {
                     best = Some((covered, on(anchor.cpu, vcpu, pieces)));
                 }
                 if covered > 0.9 {
@@ -193,7 +193,7 @@ fn solve_one(
     };
     let covered: usize = pieces.iter().map(covered).sum();
     let part = covered as f64 / stamps.len().max(1) as f64;
-    if part < LEAST_COVERED { Err(Unsolved::NoOffsetFits) } else { Ok((part, pieces)) }
+    if part < MIN_COVERED { Err(Unsolved::NoOffsetFits) } else { Ok((part, pieces)) }
 }
 
 /// CPUs of a guest that have found their vCPUs.
@@ -207,7 +207,7 @@ struct MappedCpus<'q> {
     others: Vec<CpuOnVcpu>,
     lonely: Vec<u32>,
     /// Indexes of vCPUs that are the CPU of the guest that they were found to be.
-    taken: HashSet<usize>,
+    assigned_vcpus: HashSet<usize>,
     gave_up: bool,
 }
 
@@ -224,10 +224,10 @@ impl<'q> MappedCpus<'q> {
                 // A segment whose line the CPU contradicts somewhere stays as wide as it is.
                 let _ = piece.narrow_by(&cpu.own_ns, away);
             }
-            self.taken.insert(vcpu.index);
+            self.assigned_vcpus.insert(vcpu.index);
             self.sharing.push(on(cpu.cpu, vcpu, Vec::new()));
         } else if let Some(mapped) = self.on_own_clock(cpu, budget) {
-            self.taken.insert(mapped.index);
+            self.assigned_vcpus.insert(mapped.index);
             self.others.push(mapped);
         } else {
             self.gave_up |= budget.is_spent();
@@ -239,7 +239,7 @@ impl<'q> MappedCpus<'q> {
     /// are expected is free: there are two for each CPU.
     fn on_shared_clock(&self, cpu: &CpuStamps, budget: &mut Budget) -> Option<(VmVcpu, &'q Away)> {
         for (vcpu, is_expected) in self.vm.likely(cpu.cpu) {
-            let is_taken = self.taken.contains(&vcpu.index);
+            let is_taken = self.assigned_vcpus.contains(&vcpu.index);
             if !is_expected {
                 budget.spend(if is_taken { 1 } else { cpu.own_ns.len() });
                 if budget.is_spent() {
@@ -247,7 +247,7 @@ impl<'q> MappedCpus<'q> {
                 }
             }
             let Some(away) = self.away(vcpu).filter(|_| !is_taken) else { continue };
-            if outside(cpu, away, &self.shared) <= MOST_OUTSIDE {
+            if outside(cpu, away, &self.shared) <= MAX_OUTSIDE {
                 return Some((vcpu, away));
             }
         }
@@ -255,17 +255,17 @@ impl<'q> MappedCpus<'q> {
     }
 
     fn on_own_clock(&self, cpu: &CpuStamps, budget: &mut Budget) -> Option<CpuOnVcpu> {
-        let mut left = self.vm.all.len().saturating_sub(self.taken.len());
+        let mut remaining = self.vm.all.len().saturating_sub(self.assigned_vcpus.len());
         for (vcpu, _) in self.vm.likely(cpu.cpu) {
             budget.spend(1);
             if budget.is_spent() {
                 break;
             }
-            if self.taken.contains(&vcpu.index) {
+            if self.assigned_vcpus.contains(&vcpu.index) {
                 continue;
             }
-            let count = left;
-            left = left.saturating_sub(1);
+            let count = remaining;
+            remaining = remaining.saturating_sub(1);
             let Some(away) = self.away(vcpu) else { continue };
             let solved = budget.share(count, |budget| solve_one(&cpu.own_ns, away, budget));
             if let Ok((_, pieces)) = solved {
@@ -301,7 +301,7 @@ fn place_others(
         question,
         vm,
         shared: anchor.pieces.clone(),
-        taken: HashSet::from([anchor.index]),
+        assigned_vcpus: HashSet::from([anchor.index]),
         sharing: vec![anchor],
         others: Vec::new(),
         lonely: Vec::new(),

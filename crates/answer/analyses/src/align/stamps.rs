@@ -7,7 +7,7 @@ use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 /// Events kept of one CPU; of more, evenly spread ones.
-const MOST_STAMPS: usize = 1 << 22;
+const MAX_STAMPS: usize = 1 << 22;
 
 /// Times of events of one CPU, ascending, each once.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) struct GuestStamps {
 
 impl GuestStamps {
     /// Reads the buffer with most pages among those on the recording's clock.
-    pub(super) fn read(recording: &Recording, tick: &(dyn Fn(u64) + Sync)) -> Self {
+    pub(super) fn read(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Self {
         let inputs = Input::on_clock_of(recording);
         let mut pages: BTreeMap<usize, u64> = BTreeMap::new();
         for input in &inputs {
@@ -42,15 +42,16 @@ impl GuestStamps {
         }
         let largest = pages.iter().max_by_key(|(_, bytes)| **bytes).map(|(buffer, _)| *buffer);
         let inputs: Vec<Input<'_>> =
-            inputs.iter().copied().filter(|one| Some(one.stream.buffer()) == largest).collect();
+            inputs.iter().copied().filter(|input| Some(input.stream.buffer()) == largest).collect();
         let empty =
             |input: &Input<'_>| CpuStamps { cpu: input.stream.cpu(), one_in: 1, ..<_>::default() };
         let mut gather = StampConsumer { cpus: inputs.iter().map(empty).collect() };
-        rounds::run(&inputs, &Stamps, &mut gather, tick);
+        rounds::run(&inputs, &Stamps, &mut gather, progress);
         for (stamps, input) in gather.cpus.iter_mut().zip(&inputs) {
             stamps.finish();
-            let own = recording.correction(input.stream).own();
-            let on_own = |&raw: &u64| i64::try_from(own.ns(raw, stamps.cpu)).unwrap_or(i64::MAX);
+            let own_clock = recording.correction(input.stream).on_own_clock();
+            let on_own =
+                |&raw: &u64| i64::try_from(own_clock.ns(raw, stamps.cpu)).unwrap_or(i64::MAX);
             stamps.own_ns = stamps.raw.iter().map(on_own).collect();
         }
         gather.cpus.retain(|cpu| cpu.own_ns.is_sorted() && !cpu.raw.is_empty());
@@ -62,7 +63,7 @@ impl GuestStamps {
         self.cpus.iter()
     }
 
-    pub(super) fn of(&self, cpu: u32) -> Option<&CpuStamps> {
+    pub(super) fn cpu_stamps(&self, cpu: u32) -> Option<&CpuStamps> {
         self.cpus.get(*self.places.get(&cpu)?)
     }
 }
@@ -93,7 +94,7 @@ impl CpuStamps {
         }
         self.skipped = 0;
         self.raw.push(stamp);
-        if self.raw.len() >= MOST_STAMPS {
+        if self.raw.len() >= MAX_STAMPS {
             let mut at = 0;
             self.raw.retain(|_| {
                 at += 1;
@@ -171,9 +172,9 @@ mod tests {
     #[test]
     fn of_too_many_events_some_are_kept() {
         let mut cpu = CpuStamps { one_in: 1, ..CpuStamps::default() };
-        (0..3 * MOST_STAMPS as u64).for_each(|stamp| cpu.add(stamp));
+        (0..3 * MAX_STAMPS as u64).for_each(|stamp| cpu.add(stamp));
         cpu.finish();
-        assert!(cpu.raw.len() < MOST_STAMPS && cpu.raw.len() >= MOST_STAMPS / 2);
+        assert!(cpu.raw.len() < MAX_STAMPS && cpu.raw.len() >= MAX_STAMPS / 2);
         assert!(cpu.raw.windows(2).all(|two| two[1] - two[0] <= 8), "{}", cpu.one_in);
     }
 }

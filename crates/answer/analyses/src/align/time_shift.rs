@@ -17,7 +17,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         return Err("TIME_SHIFT of the guest aims at another recording".to_owned());
     }
     let known: Vec<&CpuStamps> =
-        cpus.iter().filter_map(|cpu| question.guest.of(cpu.guest_cpu)).collect();
+        cpus.iter().filter_map(|cpu| question.guest.cpu_stamps(cpu.guest_cpu)).collect();
     let segments = known.iter().map(|cpu| (cpu.cpu, segments(guest, peer, cpu)));
     let cpus: Vec<_> = segments.filter(|(_, segments)| !segments.is_empty()).collect();
     if cpus.is_empty() {
@@ -48,10 +48,10 @@ fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
 /// The line through what the recorded correction makes of two raw times.
 fn segment(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<LineSegment> {
     let corrections = guest.streams().iter().map(|stream| guest.correction(stream));
-    let shifted = corrections.into_iter().find(|one| one.peer().is_some())?;
-    let own = shifted.own();
+    let shifted = corrections.into_iter().find(|correction| correction.peer().is_some())?;
+    let own_clock = shifted.on_own_clock();
     let both = |raw: u64| {
-        let own_ns = i64::try_from(own.ns(raw, cpu.cpu)).ok()?;
+        let own_ns = i64::try_from(own_clock.ns(raw, cpu.cpu)).ok()?;
         let host_ns = i64::try_from(shifted.ns(raw, cpu.cpu)).ok()?;
         Some((own_ns, host_ns.checked_sub(own_ns)?))
     };

@@ -58,22 +58,22 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     let recorded: HashMap<u32, (i64, Scaling)> = recorded_offsets(question.guest_recording);
     let mut related = Vec::new();
     for cpu in cpus {
-        let Some(stamps) = question.guest.of(cpu.guest_cpu) else { continue };
-        let mut own = by_thread.get(&cpu.thread).cloned().unwrap_or_default();
+        let Some(stamps) = question.guest.cpu_stamps(cpu.guest_cpu) else { continue };
+        let mut writes = by_thread.get(&cpu.thread).cloned().unwrap_or_default();
         // The numbers of vCPUs tell those of one VM apart.
-        if own.is_empty() && question.host.vms.len() == 1 {
-            own = by_vcpu.get(&cpu.vcpu).cloned().unwrap_or_default();
+        if writes.is_empty() && question.host.vms.len() == 1 {
+            writes = by_vcpu.get(&cpu.vcpu).cloned().unwrap_or_default();
         }
         let known = recorded.get(&cpu.guest_cpu);
         let scaling = known.map_or(Scaling::NONE, |(_, scaling)| *scaling);
-        let initial = own.first().map(|write| write.before).or(known.map(|(offset, _)| *offset));
+        let initial = writes.first().map(|write| write.before).or(known.map(|(offset, _)| *offset));
         let Some(initial) = initial else { continue };
         let away = question.host.away(cpu.index);
-        let created = creation(question, away, &own);
+        let created = creation(question, away, &writes);
         let initial = created.map_or(initial, |(_, write)| write.after);
-        own.drain(..created.map_or(0, |(count, _)| count));
-        let own = effective(question, away, own);
-        let segments = segments(question, stamps, initial, &own, scaling);
+        writes.drain(..created.map_or(0, |(count, _)| count));
+        let writes = effective(question, away, writes);
+        let segments = segments(question, stamps, initial, &writes, scaling);
         if !segments.is_empty() {
             related.push((cpu.guest_cpu, segments));
         }
@@ -108,8 +108,8 @@ fn recorded_offsets(guest: &Recording) -> HashMap<u32, (i64, Scaling)> {
 
 /// trace-cmd multiplies guest times: its ratio is that of host to guest.
 fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
-    let one = 1_u128.checked_shl(bits.checked_mul(2)?)?;
-    let ratio = u64::try_from(one.checked_div(ratio.into())?).ok()?;
+    let unit_squared = 1_u128.checked_shl(bits.checked_mul(2)?)?;
+    let ratio = u64::try_from(unit_squared.checked_div(ratio.into())?).ok()?;
     Some(Scaling { ratio, bits })
 }
 
@@ -120,15 +120,25 @@ fn scaled(ticks: i64, scaling: Scaling) -> Option<i64> {
 
 /// Writes before a new vCPU first ran, how many and the last of them: its guest has seen no other
 /// offset. A vCPU begins with the offset 0.
-fn creation(question: &Question<'_>, away: Option<&Away>, own: &[Write]) -> Option<(usize, Write)> {
-    let is_new = own.first().is_some_and(|write| write.before == 0);
+fn creation(
+    question: &Question<'_>,
+    away: Option<&Away>,
+    writes: &[Write],
+) -> Option<(usize, Write)> {
+    let is_new = writes.first().is_some_and(|write| write.before == 0);
     let (first_exit_ns, _) = away?.extent().filter(|_| is_new)?;
     let host = question.host_recording;
-    let to_ns = host.correction(host.streams().first()?).own();
+    let to_ns = host.correction(host.streams().first()?).on_own_clock();
     let is_before = |write: &&Write| {
         i64::try_from(to_ns.ns(write.host_tsc, 0)).is_ok_and(|host_ns| host_ns < first_exit_ns)
     };
-    own.iter().take_while(is_before).copied().enumerate().last().map(|(at, write)| (at + 1, write))
+    writes
+        .iter()
+        .take_while(is_before)
+        .copied()
+        .enumerate()
+        .last()
+        .map(|(at, write)| (at + 1, write))
 }
 
 /// Writes that changed the offset from one stay in the guest to the next. Between an exit and the
@@ -136,7 +146,7 @@ fn creation(question: &Question<'_>, away: Option<&Away>, own: &[Write]) -> Opti
 /// back, and then ahead again, whenever the thread is scheduled in): only the sum of that counts.
 fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -> Vec<Write> {
     let host = question.host_recording;
-    let to_ns = host.streams().first().map(|stream| host.correction(stream).own());
+    let to_ns = host.streams().first().map(|stream| host.correction(stream).on_own_clock());
     let stay = |write: &Write| {
         let host_ns = i64::try_from(to_ns.as_ref()?.ns(write.host_tsc, 0)).ok()?;
         away?.around(host_ns)
@@ -202,9 +212,10 @@ fn segment(
     host_tsc: impl Fn(u64) -> Option<u64>,
 ) -> Option<LineSegment> {
     let host = question.host_recording;
-    let to_host_ns = host.streams().first().map(|stream| host.correction(stream).own())?;
+    let to_host_ns = host.streams().first().map(|stream| host.correction(stream).on_own_clock())?;
     let guest = question.guest_recording;
-    let to_own_ns = guest.streams().first().map(|stream| guest.correction(stream).own())?;
+    let to_own_ns =
+        guest.streams().first().map(|stream| guest.correction(stream).on_own_clock())?;
     let both = |raw: u64| {
         let own_ns = i64::try_from(to_own_ns.ns(raw, cpu)).ok()?;
         let host_ns = i64::try_from(to_host_ns.ns(host_tsc(raw)?, 0)).ok()?;

@@ -12,7 +12,7 @@ use super::shutdown;
 use super::sums::Add;
 
 /// The longest text that is kept of an event, in bytes.
-const MOST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// Something that a kernel recorded of its boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,18 +56,19 @@ pub(super) struct BootEvents {
 }
 
 /// Reads it; `tick` hears of the bytes done.
-pub(super) fn read(guest: &Recording, tick: &(dyn Fn(u64) + Sync)) -> BootEvents {
+pub(super) fn read(guest: &Recording, progress: &(dyn Fn(u64) + Sync)) -> BootEvents {
     let reader = Reader::new(guest);
     let mut consumer = BootEventConsumer::default();
-    rounds::run(&Input::on_clock_of(guest), &reader, &mut consumer, tick);
+    rounds::run(&Input::on_clock_of(guest), &reader, &mut consumer, progress);
     let mut events = consumer.0;
     // Pages of one CPU are in order; CPUs and buffers are not.
-    events.events.sort_by_key(|one| one.ns);
-    let is_of_boot =
-        |one: &&BootEvent| matches!(one.what, BootEventKind::Level(_) | BootEventKind::Start(_));
-    events.buffer = events.events.iter().filter(is_of_boot).map(|one| one.buffer).min();
+    events.events.sort_by_key(|event| event.ns);
+    let is_of_boot = |event: &&BootEvent| {
+        matches!(event.what, BootEventKind::Level(_) | BootEventKind::Start(_))
+    };
+    events.buffer = events.events.iter().filter(is_of_boot).map(|event| event.buffer).min();
     if let Some(buffer) = events.buffer {
-        events.events.retain(|one| one.buffer == buffer);
+        events.events.retain(|event| event.buffer == buffer);
     }
     events
 }
@@ -81,7 +82,8 @@ pub(super) fn shown(text: &str) -> String {
 #[must_use]
 pub fn recorded_in(recording: &Recording) -> bool {
     let mut formats = recording.formats().iter();
-    formats.any(|(_, format)| matches!(Kind::of(format), Some(Kind::Start | Kind::Down(_))))
+    formats
+        .any(|(_, format)| matches!(Kind::from_format(format), Some(Kind::Start | Kind::Down(_))))
 }
 
 /// What an event means, by its name.
@@ -98,7 +100,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(format: &EventFormat) -> Option<Self> {
+    fn from_format(format: &EventFormat) -> Option<Self> {
         Some(match format.name() {
             "initcall_level" => Self::Level,
             "initcall_start" => Self::Start,
@@ -125,7 +127,7 @@ impl<'r> Reader<'r> {
         let formats = guest.formats();
         let mut by_id = Vec::new();
         for (id, format) in formats.iter() {
-            let Some(kind) = Kind::of(format) else { continue };
+            let Some(kind) = Kind::from_format(format) else { continue };
             by_id.resize(by_id.len().max(usize::from(id) + 1), None);
             if let Some(place) = by_id.get_mut(usize::from(id)) {
                 *place = Some((kind, format));
@@ -142,7 +144,7 @@ impl<'r> Reader<'r> {
         let number = |name: &str| format.field(name)?.unsigned(record, self.order);
         let text = |name: &str| match format.field(name)?.value(record, self.order)? {
             Value::Text(bytes) => {
-                let bytes = bytes.get(..MOST_TEXT).unwrap_or(bytes);
+                let bytes = bytes.get(..MAX_TEXT).unwrap_or(bytes);
                 Some(shown(&String::from_utf8_lossy(bytes)))
             }
             _ => None,
@@ -211,7 +213,7 @@ impl Consume<BootEventBatch> for BootEventConsumer {
         let (all, new) = (&mut self.0, batch.0);
         all.events.extend(new.events);
         let spans = all.span_ns.into_iter().chain(new.span_ns);
-        all.span_ns = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        all.span_ns = spans.reduce(|span, other| (span.0.min(other.0), span.1.max(other.1)));
     }
 
     fn advance(&mut self, _: u64, _: &mut Vec<BootEventBatch>) -> ControlFlow<()> {
@@ -240,12 +242,12 @@ pub(super) fn weigh(
     guest: &Recording,
     boundaries_ns: &[u64],
     buffer: Option<usize>,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Weights {
     let scale = Scale { boundaries_ns, buffer };
     let mut weights =
         Weights { phases: vec![Weight::default(); boundaries_ns.len() + 1], damaged: 0 };
-    rounds::run(&Input::on_clock_of(guest), &scale, &mut weights, tick);
+    rounds::run(&Input::on_clock_of(guest), &scale, &mut weights, progress);
     weights
 }
 
@@ -301,13 +303,13 @@ impl Decode for Scale<'_> {
                     weight.lost = weight.lost.saturating_add(lost);
                 }
             }
-            let whole = packet.for_each(|record| {
+            let result = packet.for_each(|record| {
                 if let Some(weight) = batch.phases.get_mut(phase(record.stamp)) {
                     weight.events += 1;
                     weight.bytes += record.payload.len() as u64 + HEAD_BYTES;
                 }
             });
-            batch.damaged += u64::from(whole.is_err());
+            batch.damaged += u64::from(result.is_err());
         }
     }
 }

@@ -6,7 +6,7 @@ use sources::Recording;
 
 use super::events::{BootEvent, BootEventKind, BootEvents};
 use super::initcalls::Table;
-use super::{BootMarks, BootedMachine, InPhase, Initcall, MOST_LEVELS, Phase, PhaseKind, phases};
+use super::{BootMarks, BootedMachine, InPhase, Initcall, MAX_LEVELS, Phase, PhaseKind, phases};
 
 /// The first process, which runs initcalls and becomes the first program.
 const FIRST: u32 = 1;
@@ -18,7 +18,7 @@ const LATE: &str = "late";
 const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 
 /// Initcalls within each other: loading a module within one is as deep as it gets.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Follows the boot events.
 pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) -> BootedMachine {
@@ -30,10 +30,10 @@ pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) 
         calls.take(event);
     }
     calls.initcalls.extend(calls.open.drain().flat_map(|(_, open)| open));
-    calls.initcalls.sort_by_key(|one| one.from_ns);
+    calls.initcalls.sort_by_key(|initcall| initcall.from_ns);
     machine.strays = calls.strays;
     machine.initcalls = calls.initcalls;
-    let boundaries = Boundaries::of(events, marks, &mut machine);
+    let boundaries = Boundaries::find(events, marks, &mut machine);
     machine.phases = boundaries.phases(first_ns, last_ns);
     for event in &events.events {
         count(&mut machine.phases, event);
@@ -96,15 +96,16 @@ impl<'g> Calls<'g> {
         let symbol = self.guest.kallsyms().lookup(address).filter(|symbol| symbol.offset == 0);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         // Where a module's function was may be somebody else's by the time symbols are read.
-        let is_its = |of: Option<&[u8]>| match &loaded {
-            Some(module) => of == Some(module.as_bytes()),
-            None => of.is_none() && level.is_some(),
+        let is_its = |owner: Option<&[u8]>| match &loaded {
+            Some(module) => owner == Some(module.as_bytes()),
+            None => owner.is_none() && level.is_some(),
         };
-        let function = symbol.filter(|one| is_its(one.module)).map(|one| text(one.name));
+        let function =
+            symbol.filter(|symbol| is_its(symbol.module)).map(|symbol| text(symbol.name));
         let entry = function.as_deref().zip(level.as_deref());
         let entry = entry.and_then(|(function, level)| self.table.take(function, level));
         let open = self.open.entry(event.thread).or_default();
-        if open.len() >= MOST_DEPTH {
+        if open.len() >= MAX_DEPTH {
             // None of these will end in any kernel.
             self.initcalls.append(open);
         }
@@ -127,7 +128,7 @@ impl<'g> Calls<'g> {
     fn finish(&mut self, event: &BootEvent, address: u64, result: i64) {
         let open = self.open.entry(event.thread).or_default();
         // Of those within it whose ends are missing nothing more will come.
-        let Some(at) = open.iter().rposition(|one| one.address == address) else {
+        let Some(at) = open.iter().rposition(|initcall| initcall.address == address) else {
             self.strays += 1;
             return;
         };
@@ -151,11 +152,11 @@ struct Boundaries {
 }
 
 impl Boundaries {
-    fn of(events: &BootEvents, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
+    fn find(events: &BootEvents, marks: &BootMarks, machine: &mut BootedMachine) -> Self {
         let mut found = Self::default();
         for event in &events.events {
             match &event.what {
-                BootEventKind::Level(_) if found.levels == MOST_LEVELS => {}
+                BootEventKind::Level(_) if found.levels == MAX_LEVELS => {}
                 BootEventKind::Level(level) => {
                     found.levels += 1;
                     found.after_last(machine, event.ns);
@@ -188,8 +189,10 @@ impl Boundaries {
         if self.events.contains(&name) {
             return;
         }
-        let is_its = |one: &&Initcall| one.level.as_ref() == Some(level) && one.from_ns >= *from_ns;
-        let ends = machine.initcalls.iter().filter(is_its).filter_map(|one| one.to_ns);
+        let is_its = |initcall: &&Initcall| {
+            initcall.level.as_ref() == Some(level) && initcall.from_ns >= *from_ns
+        };
+        let ends = machine.initcalls.iter().filter(is_its).filter_map(|initcall| initcall.to_ns);
         if let Some(end_ns) = ends.max().filter(|end_ns| *end_ns < next_ns) {
             self.all.push((end_ns, PhaseKind::Kernel, name.to_owned()));
         }

@@ -34,31 +34,31 @@ impl GuestReports {
         host: &Recording,
         collected: &Option<Collected>,
         marks: &BootMarks,
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut listener = ReportSink { marks, reports: Self::default() };
         let (host, collected) = (std::slice::from_ref(host), std::slice::from_ref(collected));
         let files = HypertraceFiles { collected, ..HypertraceFiles::default() };
         if files.may_have_events(host) {
-            hypertrace(host, files, ::hypertrace::NUMBER, &mut listener, tick);
+            hypertrace(host, files, ::hypertrace::NUMBER, &mut listener, progress);
         }
         listener.reports
     }
 
     /// All times at which a phase may begin or end.
     pub(super) fn times(&self) -> impl Iterator<Item = u64> {
-        self.0.values().flat_map(|heard| {
-            let marks = heard.until.iter().chain(&heard.down).map(|(ns, _)| *ns);
-            [heard.first_ns, heard.last_ns].into_iter().chain(marks)
+        self.0.values().flat_map(|report| {
+            let marks = report.until.iter().chain(&report.down).map(|(ns, _)| *ns);
+            [report.first_ns, report.last_ns].into_iter().chain(marks)
         })
     }
 
     /// vCPUs as their reports show them, for a host whose exits were not recorded.
     pub(super) fn vcpus(&self) -> Vec<VcpuInfo> {
-        let info = |(thread, heard): (&u32, &VcpuReport)| VcpuInfo {
+        let info = |(thread, report): (&u32, &VcpuReport)| VcpuInfo {
             thread: *thread,
             vcpu_id: None,
-            first_ns: heard.first_ns,
+            first_ns: report.first_ns,
         };
         self.0.iter().map(info).collect()
     }
@@ -68,11 +68,11 @@ impl GuestReports {
         let vcpus = || vm.vcpus.iter().filter_map(|vcpu| self.0.get(&vcpu.thread));
         let mut machine =
             BootedMachine { vm: Some(vm.name.clone()), nanoseconds, ..BootedMachine::default() };
-        let first_ns = vcpus().map(|heard| heard.first_ns).min();
-        let last_ns = vcpus().map(|heard| heard.last_ns).max();
+        let first_ns = vcpus().map(|report| report.first_ns).min();
+        let last_ns = vcpus().map(|report| report.last_ns).max();
         let Some((first_ns, last_ns)) = first_ns.zip(last_ns) else { return machine };
         let mut event: Vec<&(u64, String)> =
-            vcpus().flat_map(|heard| heard.until.iter().chain(&heard.down)).collect();
+            vcpus().flat_map(|report| report.until.iter().chain(&report.down)).collect();
         // One that is both is counted once.
         event.sort_unstable();
         event.dedup();
@@ -100,30 +100,30 @@ struct ReportSink<'m> {
 impl GuestEventSink for ReportSink<'_> {
     fn event(&mut self, from: VcpuThread, event: &GuestEvent, _by: &Carrier) {
         let ns = event.stamp_ns();
-        let heard = self.reports.0.entry(from.thread).or_insert_with(|| VcpuReport {
+        let report = self.reports.0.entry(from.thread).or_insert_with(|| VcpuReport {
             first_ns: ns,
             last_ns: ns,
             until: Vec::new(),
             down: Vec::new(),
         });
-        heard.first_ns = heard.first_ns.min(ns);
-        heard.last_ns = heard.last_ns.max(ns);
+        report.first_ns = report.first_ns.min(ns);
+        report.last_ns = report.last_ns.max(ns);
         let GuestEvent::Mark(mark, _) = event else { return };
         let text = shown(&mark.text);
         if self.marks.is_until(&text) {
-            keep(&mut heard.until, 2, (ns, text.clone()));
+            keep(&mut report.until, 2, (ns, text.clone()));
         }
         if self.marks.is_down(&text) {
-            keep(&mut heard.down, 1, (ns, text));
+            keep(&mut report.down, 1, (ns, text));
         }
     }
 }
 
 /// Keeps the earliest `most`.
-fn keep(all: &mut Vec<(u64, String)>, most: usize, one: (u64, String)) {
-    let at = all.partition_point(|(ns, _)| *ns <= one.0);
-    if at < most {
-        all.insert(at, one);
-        all.truncate(most);
+fn keep(all: &mut Vec<(u64, String)>, max: usize, mark: (u64, String)) {
+    let at = all.partition_point(|(ns, _)| *ns <= mark.0);
+    if at < max {
+        all.insert(at, mark);
+        all.truncate(max);
     }
 }

@@ -13,7 +13,7 @@ use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measure
 use crate::recorded::Recorded;
 
 /// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
-const MOST_CODES: usize = 1024;
+const MAX_CODES: usize = 1024;
 /// The code of all others.
 const OTHER: u64 = u64::MAX;
 
@@ -29,33 +29,35 @@ pub(super) struct HostBoots {
 /// of; finds the others by their reports, if those were recorded.
 pub(super) fn add(
     host: &Recording,
-    mut own: Vec<&mut BootedMachine>,
+    mut hosted_machines: Vec<&mut BootedMachine>,
     reports: Option<&GuestReports>,
     marks: &BootMarks,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> HostBoots {
     let reported = reports.into_iter().flat_map(GuestReports::times);
-    let mut cuts: Vec<u64> = own.iter().flat_map(|one| edges(one)).chain(reported).collect();
+    let mut cuts: Vec<u64> =
+        hosted_machines.iter().flat_map(|machine| edges(machine)).chain(reported).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let mut pass = each_exit(host, false, SegmentExits::new(&cuts), tick);
+    let mut pass = each_exit(host, false, SegmentExits::new(&cuts), progress);
     let has_exits = !pass.vcpus.is_empty();
     if !has_exits {
         pass.vcpus = reports.map(GuestReports::vcpus).unwrap_or_default();
     }
     let vms = group_vms(host, &pass.vcpus);
-    let named: FxHashSet<&str> = own.iter().filter_map(|machine| machine.vm.as_deref()).collect();
+    let named: FxHashSet<&str> =
+        hosted_machines.iter().filter_map(|machine| machine.vm.as_deref()).collect();
     let nameless = vms.iter().filter(|vm| !named.contains(vm.name.as_str()));
     let reporting = reports.map(|reports| {
         let machine = |vm| reports.machine(vm, marks, host.is_nanoseconds());
         nameless.map(machine).collect::<Vec<_>>()
     });
     let mut others = reporting.unwrap_or_default();
-    let is_host = !own.is_empty() || !vms.is_empty();
+    let is_host = !hosted_machines.is_empty() || !vms.is_empty();
     let by_name = by_name(&vms);
     if has_exits {
         let mut exits = Exits::new(host, &pass);
-        for machine in own.iter_mut().map(|one| &mut **one).chain(&mut others) {
+        for machine in hosted_machines.iter_mut().map(|machine| &mut **machine).chain(&mut others) {
             let vm = machine.vm.as_deref().and_then(|name| by_name.get(name).copied());
             vm.into_iter().for_each(|vm| exits.add(machine, vm));
         }
@@ -99,8 +101,8 @@ impl<'p> Exits<'p> {
         for (segment, tally) in all {
             // Segment 0 is before the first cut, 1 begins there.
             let cut_ns = segment.checked_sub(1).and_then(|at| self.pass.sink.cuts.get(at));
-            let own = cut_ns.map_or(0, |cut_ns| edges.partition_point(|edge| edge <= cut_ns));
-            if let Some(sum) = tallies.get_mut(own) {
+            let slot = cut_ns.map_or(0, |cut_ns| edges.partition_point(|edge| edge <= cut_ns));
+            if let Some(sum) = tallies.get_mut(slot) {
                 sum.add(tally);
             }
         }
@@ -110,8 +112,9 @@ impl<'p> Exits<'p> {
     fn add(&mut self, machine: &mut BootedMachine, vm: &Vm) {
         let edges = edges(machine);
         let sums = self.between(&edges, vm);
-        let mut cost =
-            |places: std::ops::Range<usize>| sums.of(places).named(&mut self.names, &self.recorded);
+        let mut cost = |places: std::ops::Range<usize>| {
+            sums.sum_over(places).named(&mut self.names, &self.recorded)
+        };
         let all = cost(0..edges.len() + 1);
         machine.vcpus = vm.vcpus.len();
         machine.exits = Some(all.exits);
@@ -186,7 +189,7 @@ impl<'e> SegmentExits<'e> {
         if self.codes.contains(&code) {
             return code;
         }
-        if self.codes.len() >= MOST_CODES {
+        if self.codes.len() >= MAX_CODES {
             return (span.isa, OTHER);
         }
         self.codes.insert(code);

@@ -45,7 +45,7 @@ impl Table {
     /// Takes the next entry of a function at a level, so that the one after it of the same name is
     /// another.
     pub(super) fn take(&mut self, function: &str, level: &str) -> Option<Entry> {
-        let level = LEVELS.into_iter().find(|one| *one == level)?;
+        let level = LEVELS.into_iter().find(|known_level| *known_level == level)?;
         self.0.get_mut(&(function.to_owned(), level))?.pop_front()
     }
 }

@@ -30,7 +30,7 @@ impl<T: Add> Sums<T> {
     }
 
     /// The sum of the values at these places, as far as there are any.
-    pub(super) fn of(&self, places: std::ops::Range<usize>) -> T {
+    pub(super) fn sum_over(&self, places: std::ops::Range<usize>) -> T {
         let (mut from, mut to) =
             (places.start + self.leaves, places.end.min(self.leaves) + self.leaves);
         let mut sum = T::default();
@@ -68,7 +68,7 @@ mod tests {
             for from in 0..=length {
                 for to in 0..length + 2 {
                     let expected: u64 = values.iter().take(to).skip(from).sum();
-                    assert_eq!(sums.of(from..to), expected, "{from}..{to} of {length}");
+                    assert_eq!(sums.sum_over(from..to), expected, "{from}..{to} of {length}");
                 }
             }
         }

@@ -48,7 +48,7 @@ impl Tally {
             let (reason, code) = (names.name(*isa, *code), Code::new(names.isa(*isa), *code));
             reasons.push(ReasonCost { reason, code, exits, time_ns, waiting });
         }
-        reasons.sort_by_key(|one| std::cmp::Reverse((one.time_ns, one.exits)));
+        reasons.sort_by_key(|reason| std::cmp::Reverse((reason.time_ns, reason.exits)));
         let tally = crate::tally::Tally {
             parts: self.parts,
             user_return_unseen: self.user_return_unseen,

@@ -6,9 +6,9 @@ use stats::binomial_two_sided;
 use super::events::shown;
 
 /// Rounds that are looked at; an agent makes a dozen.
-const MOST_ROUNDS: usize = 256;
+const MAX_ROUNDS: usize = 256;
 /// Letters of the event's name that are kept: the guest has chosen it.
-const MOST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 /// What the interval may leave out.
 const ALPHA: f64 = 0.05;
 
@@ -50,12 +50,12 @@ impl EventCost {
             let ps = more_ns * 1000 / i128::from(repeats);
             i64::try_from(ps).unwrap_or(if ps < 0 { i64::MIN } else { i64::MAX })
         };
-        let mut rounds: Vec<i64> = off_ns.iter().zip(on_ns).take(MOST_ROUNDS).map(ps).collect();
+        let mut rounds: Vec<i64> = off_ns.iter().zip(on_ns).take(MAX_ROUNDS).map(ps).collect();
         rounds.sort_unstable();
         let outside = left_out(rounds.len())?;
         let middle = |at: usize| rounds.get(at).copied();
         Some(Self {
-            event: shown(&event.chars().take(MOST_NAME).collect::<String>()),
+            event: shown(&event.chars().take(MAX_NAME).collect::<String>()),
             repeats,
             rounds: rounds.len(),
             median_ps: middle((rounds.len() - 1) / 2)?.midpoint(middle(rounds.len() / 2)?),
@@ -66,7 +66,7 @@ impl EventCost {
 
     /// What this many events have cost.
     #[must_use]
-    pub fn of(&self, events: u64) -> TracingCost {
+    pub fn cost_of(&self, events: u64) -> TracingCost {
         let ns = |ps: i64| {
             let ps = i128::from(ps.max(0)) * i128::from(events);
             u64::try_from((ps + 500) / 1000).unwrap_or(u64::MAX)
@@ -103,14 +103,14 @@ mod tests {
         let cost = EventCost::of_rounds("task:task_rename", 200, &off_ns, &on_ns).unwrap();
         assert_eq!((cost.median_ps, cost.low_ps, cost.high_ps), (10_000, 10_000, 10_050));
         assert_eq!(
-            cost.of(1_000_000),
+            cost.cost_of(1_000_000),
             TracingCost { ns: 10_000_000, low_ns: 10_000_000, high_ns: 10_050_000 }
         );
-        assert_eq!(cost.of(u64::MAX).ns, u64::MAX);
+        assert_eq!(cost.cost_of(u64::MAX).ns, u64::MAX);
         on_ns.fill(500);
         let noise = EventCost::of_rounds("task:task_rename", 200, &off_ns, &on_ns).unwrap();
         assert!(noise.median_ps < 0);
-        assert_eq!(noise.of(7), TracingCost { ns: 0, low_ns: 0, high_ns: 0 });
+        assert_eq!(noise.cost_of(7), TracingCost { ns: 0, low_ns: 0, high_ns: 0 });
     }
 
     #[test]
@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(EventCost::of_rounds("x", 0, &[1; 12], &[2; 12]), None);
         assert_eq!(EventCost::of_rounds("x", 1, &[], &[2; 12]), None);
         let all = EventCost::of_rounds("x", 1, &[0; 1000], &[u64::MAX; 1000]).unwrap();
-        assert_eq!((all.rounds, all.median_ps), (MOST_ROUNDS, i64::MAX));
+        assert_eq!((all.rounds, all.median_ps), (MAX_ROUNDS, i64::MAX));
     }
 }

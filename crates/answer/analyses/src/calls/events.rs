@@ -23,14 +23,16 @@ pub(super) const RETTIME: usize = 4;
 /// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
 /// value since 6.5, arguments since 6.15).
 pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
-    let of = |tag, fields| Some(Wanted { tag, fields });
+    let want = |tag, fields| Some(Wanted { tag, fields });
     match (format.system(), format.name()) {
-        ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => of(ENTRY, &["func", "depth"]),
-        ("ftrace", "funcgraph_exit") => {
-            of(EXIT, &["func", "depth", "overrun", "calltime", "rettime"])
+        ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => {
+            want(ENTRY, &["func", "depth"])
         }
-        ("ftrace", "function") => of(CALL, &["ip", "parent_ip"]),
-        ("sched", "sched_switch") => of(SWITCH, &["prev_pid", "next_pid"]),
+        ("ftrace", "funcgraph_exit") => {
+            want(EXIT, &["func", "depth", "overrun", "calltime", "rettime"])
+        }
+        ("ftrace", "function") => want(CALL, &["ip", "parent_ip"]),
+        ("sched", "sched_switch") => want(SWITCH, &["prev_pid", "next_pid"]),
         _ => None,
     }
 }
@@ -45,7 +47,7 @@ pub fn tracer_recorded(
 ) -> Option<CallTracer> {
     let ids = pass.event_ids.get(at)?.iter();
     let tags = ids.filter_map(|&id| wanted(recording.formats().by_id(id)?));
-    tags.fold(None, |tracer, one| match one.tag {
+    tags.fold(None, |tracer, wanted_event| match wanted_event.tag {
         ENTRY | EXIT => Some(CallTracer::Graph),
         CALL => tracer.or(Some(CallTracer::Function)),
         _ => tracer,

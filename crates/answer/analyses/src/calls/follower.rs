@@ -12,7 +12,7 @@ use super::tree::{CallNodeKind, CallTree};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
 
 /// Threads that are kept: more than a kernel has ids for.
-const MOST_THREADS: usize = 1 << 22;
+const MAX_THREADS: usize = 1 << 22;
 
 /// A thread, and the CPU if it is one of those that idle.
 type ThreadKey = (u32, u16);
@@ -88,7 +88,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         let number = match self.numbers.get(&key) {
             Some(&number) => number,
             None => {
-                if self.threads.len() >= MOST_THREADS {
+                if self.threads.len() >= MAX_THREADS {
                     return None;
                 }
                 let number = u32::try_from(self.threads.len()).ok()?;
@@ -99,13 +99,13 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
             }
         };
         let at = number as usize;
-        let one = self.threads.get(at)?;
+        let thread_state = self.threads.get(at)?;
         let lost_to_ns = |cpu| self.lost_to_ns.get(&cpu).copied().unwrap_or(0);
-        let lost_to_ns = match one.last_cpu() {
+        let lost_to_ns = match thread_state.last_cpu() {
             Some(last) => lost_to_ns(last).max(lost_to_ns(cpu)),
             None => self.all_lost_to_ns,
         };
-        if lost_to_ns > one.last_ns() {
+        if lost_to_ns > thread_state.last_ns() {
             self.lose(at);
         }
         self.threads.get_mut(at)?.seen(cpu, stamp_ns);
@@ -208,37 +208,38 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    fn returned(&mut self, at: usize, depth: i64, stamp_ns: u64, one: &Returned) {
-        if let Some(function) = self.functions.get_mut(one.function) {
+    fn returned(&mut self, at: usize, depth: i64, stamp_ns: u64, ended_call: &Returned) {
+        if let Some(function) = self.functions.get_mut(ended_call.function) {
             function.events += 1;
             function.count += 1;
-            add(&mut function.self_ns, one.self_ns);
-            add(&mut function.off_cpu_ns, one.own_off_cpu_ns);
-            function.max_ns = function.max_ns.max(one.total_ns);
-            function.calls_made += one.calls_made;
-            if one.outermost {
-                add(&mut function.total_ns, one.total_ns);
+            add(&mut function.self_ns, ended_call.self_ns);
+            add(&mut function.off_cpu_ns, ended_call.own_off_cpu_ns);
+            function.max_ns = function.max_ns.max(ended_call.total_ns);
+            function.calls_made += ended_call.calls_made;
+            if ended_call.outermost {
+                add(&mut function.total_ns, ended_call.total_ns);
             }
             if let Some(thread) = self.threads.get(at) {
                 let (thread, idle_cpu) = (thread.calls.thread, thread.calls.idle_cpu);
-                let (number, from_ns, to_ns) = (one.function, one.from_ns, one.to_ns);
+                let (number, from_ns, to_ns) =
+                    (ended_call.function, ended_call.from_ns, ended_call.to_ns);
                 let call = Called { thread, idle_cpu, function: number, depth, from_ns, to_ns };
                 self.sink.call(&call, function);
             }
         }
-        if let Some(node) = self.tree.node_mut(one.node) {
+        if let Some(node) = self.tree.node_mut(ended_call.node) {
             node.count += 1;
-            add(&mut node.total_ns, one.total_ns);
-            add(&mut node.self_ns, one.self_ns);
-            add(&mut node.off_cpu_ns, one.own_off_cpu_ns);
+            add(&mut node.total_ns, ended_call.total_ns);
+            add(&mut node.self_ns, ended_call.self_ns);
+            add(&mut node.off_cpu_ns, ended_call.own_off_cpu_ns);
         }
         if let Some(thread) = self.threads.get_mut(at) {
-            thread.returned(stamp_ns, one);
+            thread.returned(stamp_ns, ended_call);
         }
-        if one.calls_made == 0 && one.own_off_cpu_ns == 0 {
-            self.cost.leaves.add(one.total_ns);
+        if ended_call.calls_made == 0 && ended_call.own_off_cpu_ns == 0 {
+            self.cost.leaves.add(ended_call.total_ns);
         }
-        if let Some(since_ns) = one.since_last_ns {
+        if let Some(since_ns) = ended_call.since_last_ns {
             self.cost.between.add(since_ns);
         }
     }

@@ -4,10 +4,10 @@ use ftrace::eventfmt::Kallsyms;
 use rustc_hash::FxHashMap;
 
 /// Functions that are kept apart: a kernel with all its modules has fewer.
-const MOST_FUNCTIONS: usize = 1 << 20;
+const MAX_FUNCTIONS: usize = 1 << 20;
 
 /// Addresses whose functions are remembered: a kernel has some hundred thousand places that call.
-const MOST_ADDRESSES: usize = 1 << 21;
+const MAX_ADDRESSES: usize = 1 << 21;
 
 /// The tracer's hook is at a function's first instructions. What is further from a symbol than this
 /// is not the beginning of that function.
@@ -108,7 +108,7 @@ impl<'k> Functions<'k> {
                 ..Function::default()
             })
         });
-        if self.seen.len() < MOST_ADDRESSES {
+        if self.seen.len() < MAX_ADDRESSES {
             self.seen.insert(address, number);
         }
         number
@@ -116,7 +116,7 @@ impl<'k> Functions<'k> {
 
     fn add(&mut self, function: Function) -> Option<u32> {
         let number = u32::try_from(self.all.len()).ok()?;
-        if self.all.len() >= MOST_FUNCTIONS {
+        if self.all.len() >= MAX_FUNCTIONS {
             return None;
         }
         self.numbers.insert(function.address, number);

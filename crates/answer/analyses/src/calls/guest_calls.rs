@@ -40,11 +40,11 @@ pub fn guest_calls(
     number: u64,
     guest_of: GuestOf<'_>,
     question: &CallQuestion,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<GuestCalls> {
     let nanoseconds = recordings.iter().all(Recording::is_nanoseconds);
     let mut kinds = Kinds::default();
-    hypertrace(recordings, files, number, &mut kinds, tick);
+    hypertrace(recordings, files, number, &mut kinds, progress);
     if kinds.returns.is_empty() {
         return Vec::new();
     }
@@ -165,7 +165,7 @@ impl Guest<'_> {
             thread.calls.name = Some(String::from_utf8_lossy(task.comm()).into_owned());
         }
         let frames = thread.stack.frames();
-        let depth_of = |number| frames.iter().rev().find(|one| one.function == number);
+        let depth_of = |number| frames.iter().rev().find(|frame| frame.function == number);
         match what {
             Call::Entry if !self.returns => self.follower.called(at, number, None),
             Call::Entry => {

@@ -14,7 +14,7 @@ pub struct Saving {
     /// The pattern, as `trace-cmd record -n` takes it.
     pub pattern: String,
     /// Whether somebody asked for it; else it was found.
-    pub asked: bool,
+    pub is_requested: bool,
     /// Functions that it matches, of those that were called.
     pub functions: u64,
     /// Their events.
@@ -24,7 +24,7 @@ pub struct Saving {
 }
 
 /// Patterns that are found at most.
-const MOST_FOUND: usize = 8;
+const MAX_FOUND: usize = 8;
 
 /// A pattern that is found saves one event in this many, at least.
 const LEAST: u64 = 100;
@@ -36,25 +36,25 @@ const LONGEST_RUN: usize = 3;
 const SHORTEST_RUN: usize = 4;
 
 /// Candidates that are looked at closely: those whose functions have most events.
-const MOST_TRIED: usize = 400;
+const MAX_TRIED: usize = 400;
 
 /// Savings by the patterns asked for, then by those that are found.
-pub(super) fn savings(functions: &[Function], asked: &[String]) -> Vec<Saving> {
+pub(super) fn savings(functions: &[Function], requested: &[String]) -> Vec<Saving> {
     let named: Vec<(&str, u64)> = functions
         .iter()
-        .filter(|one| one.events > 0)
-        .filter_map(|one| Some((one.name.as_deref()?, one.events)))
+        .filter(|function| function.events > 0)
+        .filter_map(|function| Some((function.name.as_deref()?, function.events)))
         .collect();
     let mut spared = FxHashSet::default();
     let mut savings = Vec::new();
-    for pattern in asked {
+    for pattern in requested {
         let matches = matching(&named, pattern);
         savings.push(saving(&named, pattern.clone(), true, &matches, &mut spared));
     }
-    let all: u64 = functions.iter().map(|one| one.events).sum();
+    let all: u64 = functions.iter().map(|function| function.events).sum();
     let candidates = candidates(&named);
     let mut spared = FxHashSet::default();
-    for _ in 0..MOST_FOUND {
+    for _ in 0..MAX_FOUND {
         let Some((pattern, matches)) = best(&named, &candidates, &spared, all) else { break };
         // Of a single function the name says all.
         let single = match matches.as_slice() {
@@ -79,14 +79,14 @@ fn events_of<'m>(named: &[(&str, u64)], matches: impl IntoIterator<Item = &'m us
 fn saving(
     named: &[(&str, u64)],
     pattern: String,
-    asked: bool,
+    is_requested: bool,
     matches: &[usize],
     spared: &mut FxHashSet<usize>,
 ) -> Saving {
     spared.extend(matches);
     Saving {
         pattern,
-        asked,
+        is_requested,
         functions: matches.len() as u64,
         events: events_of(named, matches),
         cumulative_events: events_of(named, &*spared),
@@ -105,7 +105,7 @@ fn candidates(named: &[(&str, u64)]) -> Vec<Candidate> {
     }
     let mut patterns: Vec<(String, u64)> = events_by_run.into_iter().collect();
     patterns.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    patterns.truncate(MOST_TRIED);
+    patterns.truncate(MAX_TRIED);
     let tried = patterns.into_iter().map(|(pattern, _)| {
         let matches = matching(named, &pattern);
         (pattern, matches)
@@ -137,31 +137,34 @@ fn best<'c>(
     spared: &FxHashSet<usize>,
     all: u64,
 ) -> Option<&'c Candidate> {
-    let gain = |one: &Candidate| events_of(named, one.1.iter().filter(|at| !spared.contains(at)));
-    let gains: Vec<(u64, &Candidate)> = candidates.iter().map(|one| (gain(one), one)).collect();
-    let most = gains.iter().map(|(gain, _)| *gain).max()?;
-    if most == 0 || most < all.div_ceil(LEAST) {
+    let gain = |candidate: &Candidate| {
+        events_of(named, candidate.1.iter().filter(|at| !spared.contains(at)))
+    };
+    let gains: Vec<(u64, &Candidate)> =
+        candidates.iter().map(|candidate| (gain(candidate), candidate)).collect();
+    let max = gains.iter().map(|(gain, _)| *gain).max()?;
+    if max == 0 || max < all.div_ceil(LEAST) {
         return None;
     }
-    let near = gains.into_iter().filter(|(gain, _)| *gain >= most - most / 20);
-    let chosen = near.max_by(|(gain, one), (other_gain, other)| {
+    let near = gains.into_iter().filter(|(gain, _)| *gain >= max - max / 20);
+    let chosen = near.max_by(|(gain, candidate), (other_gain, other)| {
         let by_gain = gain.cmp(other_gain);
-        one.0.len().cmp(&other.0.len()).then(by_gain).then_with(|| other.0.cmp(&one.0))
+        candidate.0.len().cmp(&other.0.len()).then(by_gain).then_with(|| other.0.cmp(&candidate.0))
     });
-    chosen.map(|(_, one)| one)
+    chosen.map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn functions(of: &[(&str, u64)]) -> Vec<Function> {
-        let one = |&(name, events): &(&str, u64)| Function {
+    fn functions(counts: &[(&str, u64)]) -> Vec<Function> {
+        let function = |&(name, events): &(&str, u64)| Function {
             name: Some(name.to_owned()),
             events,
             ..Function::default()
         };
-        of.iter().map(one).collect()
+        counts.iter().map(function).collect()
     }
 
     #[test]
@@ -176,7 +179,14 @@ mod tests {
         let found = savings(&all, &["k*".to_owned()]);
         let savings: Vec<(&str, bool, u64, u64)> = found
             .iter()
-            .map(|one| (one.pattern.as_str(), one.asked, one.events, one.cumulative_events))
+            .map(|saving| {
+                (
+                    saving.pattern.as_str(),
+                    saving.is_requested,
+                    saving.events,
+                    saving.cumulative_events,
+                )
+            })
             .collect();
         let expected =
             [("k*", true, 5, 5), ("*acpi*", false, 600, 600), ("*raw_spin*", false, 180, 780)];
@@ -186,7 +196,7 @@ mod tests {
     #[test]
     fn one_function_that_is_called_most_is_named_whole() {
         let found = savings(&functions(&[("vmread_error", 900), ("other_thing", 2)]), &[]);
-        assert_eq!(found.first().map(|one| one.pattern.as_str()), Some("vmread_error"));
+        assert_eq!(found.first().map(|saving| saving.pattern.as_str()), Some("vmread_error"));
         assert!(savings(&[], &[]).is_empty());
     }
 }

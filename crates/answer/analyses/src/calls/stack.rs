@@ -13,7 +13,7 @@ const DEEPEST: usize = 4096;
 
 /// Calls that are open at one depth at most: a thread's, and those of what interrupts one another there
 /// (softirq, interrupt, NMI).
-const MOST_AT_ONE_DEPTH: usize = 4;
+const MAX_AT_ONE_DEPTH: usize = 4;
 
 /// Calls that are remembered one by one: more than interrupts make that interrupt one another twice, where the
 /// tracer writes a call's event and again where it writes that of its return.
@@ -35,9 +35,9 @@ impl Recent {
     fn take(&mut self, is_wanted: impl Fn(Measured) -> bool) -> u64 {
         let mut sum_ns = 0_u64;
         self.0.retain(|&(measured, total_ns)| {
-            let taken = is_wanted(measured);
-            sum_ns = sum_ns.saturating_add(if taken { total_ns } else { 0 });
-            !taken
+            let is_taken = is_wanted(measured);
+            sum_ns = sum_ns.saturating_add(if is_taken { total_ns } else { 0 });
+            !is_taken
         });
         sum_ns
     }
@@ -145,8 +145,8 @@ impl Stack {
 
     /// Takes out the calls that are at `depth` or deeper.
     pub(super) fn cut(&mut self, depth: i64) -> Vec<Frame> {
-        let kept = self.frames.iter().rposition(|frame| frame.depth < depth);
-        let gone = self.frames.drain(kept.map_or(0, |last| last + 1)..).collect();
+        let caller_at = self.frames.iter().rposition(|frame| frame.depth < depth);
+        let gone = self.frames.drain(caller_at.map_or(0, |last| last + 1)..).collect();
         self.taken_out(gone)
     }
 
@@ -169,7 +169,7 @@ impl Stack {
         self.frames.iter_mut().skip(first).for_each(|frame| {
             frame.over_ns.get_or_insert(stamp_ns);
         });
-        if as_deep >= MOST_AT_ONE_DEPTH {
+        if as_deep >= MAX_AT_ONE_DEPTH {
             let outermost = self.frames.remove(first);
             gone.extend(self.taken_out(vec![outermost]));
         }
@@ -178,11 +178,12 @@ impl Stack {
 
     /// Takes out the calls above the innermost of a function at `depth`, if that is open.
     pub(super) fn uncover(&mut self, function: u32, depth: i64) -> Vec<Frame> {
-        let is_it = |frame: &Frame| frame.depth == depth && frame.function == function;
+        let is_same_call = |frame: &Frame| frame.depth == depth && frame.function == function;
         let as_deep = self.frames.iter().rev().take_while(|frame| frame.depth == depth);
-        let above = as_deep.take_while(|frame| !is_it(frame)).count();
+        let above = as_deep.take_while(|frame| !is_same_call(frame)).count();
         let first = self.frames.len() - above;
-        if above == 0 || !first.checked_sub(1).and_then(|at| self.frames.get(at)).is_some_and(is_it)
+        if above == 0
+            || !first.checked_sub(1).and_then(|at| self.frames.get(at)).is_some_and(is_same_call)
         {
             return Vec::new();
         }
@@ -226,16 +227,16 @@ impl Stack {
     ) -> Option<Returned> {
         let mut frame = self.frames.pop_if(|top| top.depth == depth && top.function == function)?;
         let outermost =
-            !self.frames.iter().any(|one| one.function == function && one.over_ns.is_none());
-        if let Some(own) = measured {
+            !self.frames.iter().any(|outer| outer.function == function && outer.over_ns.is_none());
+        if let Some(times) = measured {
             // What interrupted the tracer before this call's event seemed to be theirs.
-            let over = self.frames.iter_mut().rev().take_while(|one| one.over_ns.is_some());
-            over.for_each(|one| one.give_back(own, &mut frame));
+            let over = self.frames.iter_mut().rev().take_while(|outer| outer.over_ns.is_some());
+            over.for_each(|outer| outer.give_back(times, &mut frame));
         }
         // Not `caller_of_mut`: calls without a caller are this stack's own.
-        let mut caller = self.frames.iter_mut().rfind(|one| one.makes(depth));
+        let mut caller = self.frames.iter_mut().rfind(|outer| outer.makes(depth));
         let recent = caller.as_mut().map_or(&mut self.recent, |caller| &mut caller.recent);
-        let settled = measured.map_or((0, 0), |own| frame.settle(own, recent));
+        let settled = measured.map_or((0, 0), |times| frame.settle(times, recent));
         let total_ns = frame.total_ns(to_ns, measured, sleep);
         let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
         // Where more was inside than the kernel measured, the rest is time of the caller's, too.
@@ -245,8 +246,9 @@ impl Stack {
         }
         let mut since_last_ns = None;
         if let Some(caller) = caller {
-            let left = measured.zip(caller.callee_left);
-            since_last_ns = left.and_then(|(now, left)| now.call_ns.checked_sub(left));
+            let pair = measured.zip(caller.callee_left);
+            since_last_ns =
+                pair.and_then(|(now, last_return_ns)| now.call_ns.checked_sub(last_return_ns));
             caller.callee_left = measured.map(|now| now.return_ns);
             caller.calls_made += 1;
             let (within_ns, after_ns) = settled;
@@ -279,7 +281,7 @@ impl Frame {
     /// From call to return, time off the CPU included.
     fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
-        let guest_known_ns = measured.and_then(|one| one.return_ns.checked_sub(one.call_ns));
+        let guest_known_ns = measured.and_then(|times| times.return_ns.checked_sub(times.call_ns));
         guest_known_ns.map_or(between_ns, |guest_known_ns| {
             sleep.note(guest_known_ns, self.off_cpu_ns);
             guest_known_ns.saturating_add(if sleep.is_left_out { self.off_cpu_ns } else { 0 })
@@ -290,18 +292,18 @@ impl Frame {
     /// clock and its event. Before the event of the call they seem to be the caller's, whose `recent`
     /// calls have them; before that of the return they seem to be this call's, and are not in its time.
     /// Returns the times by which the caller has to be corrected: of the former, and of the latter.
-    fn settle(&mut self, own: Measured, recent: &mut Recent) -> (u64, u64) {
-        let is_after = |one: Measured| one.call_ns >= own.return_ns;
+    fn settle(&mut self, own_times: Measured, recent: &mut Recent) -> (u64, u64) {
+        let is_after = |times: Measured| times.call_ns >= own_times.return_ns;
         let after_ns = self.recent.take(is_after);
         self.callees_ns = self.callees_ns.saturating_sub(after_ns);
-        let within_ns = recent.take(|one| own.holds(one));
+        let within_ns = recent.take(|times| own_times.holds(times));
         self.callees_ns = self.callees_ns.saturating_add(within_ns);
         (within_ns, after_ns)
     }
 
     /// Gives calls that it seemed to make to one that they are within.
     fn give_back(&mut self, to: Measured, frame: &mut Self) {
-        let within_ns = self.recent.take(|one| to.holds(one));
+        let within_ns = self.recent.take(|times| to.holds(times));
         self.callees_ns = self.callees_ns.saturating_sub(within_ns);
         frame.callees_ns = frame.callees_ns.saturating_add(within_ns);
     }

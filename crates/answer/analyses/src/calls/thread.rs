@@ -99,11 +99,11 @@ impl Thread {
     }
 
     /// A call returned, by an event of `to_ns`.
-    pub(super) fn returned(&mut self, to_ns: u64, one: &Returned) {
+    pub(super) fn returned(&mut self, to_ns: u64, ended_call: &Returned) {
         self.calls.count += 1;
-        self.calls.self_ns = self.calls.self_ns.saturating_add(one.self_ns);
-        let Some(measured) = one.measured else { return };
-        let call_ns = measured.return_ns.saturating_sub(one.total_ns);
+        self.calls.self_ns = self.calls.self_ns.saturating_add(ended_call.self_ns);
+        let Some(measured) = ended_call.measured else { return };
+        let call_ns = measured.return_ns.saturating_sub(ended_call.total_ns);
         self.first_call_ns = Some(self.first_call_ns.map_or(call_ns, |first| first.min(call_ns)));
         self.ahead_ns = self.ahead_ns.min(i128::from(to_ns) - i128::from(measured.return_ns));
     }

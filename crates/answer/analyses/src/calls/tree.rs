@@ -45,8 +45,8 @@ pub struct CallTree {
 const ROOT: u32 = u32::MAX;
 
 impl CallTree {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, ..Self::default() }
+    pub(super) fn new(max: usize) -> Self {
+        Self { most: max, ..Self::default() }
     }
 
     /// All nodes; callers stand before those they call.

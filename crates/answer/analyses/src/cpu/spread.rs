@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn pieces_of_a_span_add_up_to_it() {
-        let (mut whole, mut pieces) = (Spread::default(), Spread::default());
-        whole.add(3 * MS, 900 * MS);
+        let (mut unsplit, mut pieces) = (Spread::default(), Spread::default());
+        unsplit.add(3 * MS, 900 * MS);
         for at in 0..900 {
             pieces.add(3 * MS + at * MS, MS);
         }
-        assert_eq!(whole, pieces);
-        assert_eq!(whole.intervals.iter().sum::<u64>(), 900 * MS);
-        whole.add(u64::MAX - 5, u64::MAX);
-        assert!(whole.intervals.len() <= INTERVALS);
+        assert_eq!(unsplit, pieces);
+        assert_eq!(unsplit.intervals.iter().sum::<u64>(), 900 * MS);
+        unsplit.add(u64::MAX - 5, u64::MAX);
+        assert!(unsplit.intervals.len() <= INTERVALS);
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl StateTimes {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.runs_unsplit |= other.runs_unsplit;
-        VcpuState::ALL.iter().for_each(|&state| self.add(state, other.of(state)));
+        VcpuState::ALL.iter().for_each(|&state| self.add(state, other.in_state(state)));
         self.nested_ns = self.nested_ns.saturating_add(other.nested_ns);
     }
 
@@ -40,14 +40,14 @@ impl StateTimes {
 
     /// The time in a state.
     #[must_use]
-    pub fn of(&self, state: VcpuState) -> u64 {
+    pub fn in_state(&self, state: VcpuState) -> u64 {
         self.by_state.get(state as usize).copied().unwrap_or(0)
     }
 
     /// The time in some states.
     #[must_use]
     pub fn of_all(&self, states: &[VcpuState]) -> u64 {
-        states.iter().map(|&state| self.of(state)).fold(0, u64::saturating_add)
+        states.iter().map(|&state| self.in_state(state)).fold(0, u64::saturating_add)
     }
 
     /// Guests inside the guest ran: part of [`VcpuState::Guest`].
@@ -78,13 +78,13 @@ impl StateTimes {
     #[must_use]
     pub fn guest(&self) -> u64 {
         let guest = VcpuState::ALL.iter().filter(|state| state.is_guest());
-        guest.map(|&state| self.of(state)).fold(0, u64::saturating_add)
+        guest.map(|&state| self.in_state(state)).fold(0, u64::saturating_add)
     }
 
     /// The time on a CPU, as far as it is known.
     #[must_use]
     pub fn on_cpu(&self) -> u64 {
-        self.guest().saturating_add(self.exits()).saturating_add(self.of(VcpuState::HaltPoll))
+        self.guest().saturating_add(self.exits()).saturating_add(self.in_state(VcpuState::HaltPoll))
     }
 
     /// The time on a CPU without anything to do: the guest's idle thread, and the host's polling.
@@ -110,7 +110,7 @@ impl StateTimes {
     pub fn exits(&self) -> u64 {
         use VcpuState::{BeforeExit, ExitKernel, ExitUser, NotSplit};
         let split_ns = self.of_all(&[BeforeExit, ExitKernel, ExitUser]);
-        let unsplit_ns = if self.runs_unsplit { self.of(NotSplit) } else { 0 };
+        let unsplit_ns = if self.runs_unsplit { self.in_state(NotSplit) } else { 0 };
         split_ns.saturating_add(unsplit_ns)
     }
 }

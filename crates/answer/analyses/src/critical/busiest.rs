@@ -32,11 +32,11 @@ pub struct Busiest {
 
 /// All threads; `tick` hears of the bytes done.
 #[must_use]
-pub fn busiest(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Busiest {
+pub fn busiest(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Busiest {
     let View { recordings, guests } = view;
     let machines = Machines::new(view);
     let mut switches = Switches::default();
-    let pass = each_trace_event(recordings, &mut switches, tick);
+    let pass = each_trace_event(recordings, &mut switches, progress);
     let names = Names::new(&machines, guests, (&pass.names, &[]));
     let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
     for (thread, count) in switches.0 {
@@ -44,6 +44,6 @@ pub fn busiest(view: View<'_>, tick: &(dyn Fn(u64) + Sync)) -> Busiest {
     }
     let busy = |((machine, thread), switches)| BusyThread { machine, thread, switches };
     let mut all: Vec<BusyThread> = sums.into_iter().map(busy).collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.switches));
+    all.sort_by_key(|thread| std::cmp::Reverse(thread.switches));
     Busiest { threads: all, losses: pass.losses }
 }

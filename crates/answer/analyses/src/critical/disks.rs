@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// Requests under way that are known at most; of more the disk is known, and not who issued them.
-const MOST_UNDER_WAY: usize = 1 << 16;
+const MAX_UNDER_WAY: usize = 1 << 16;
 
 /// A disk of a machine: its number as the kernel has it, `dev_t`, behind the recording's.
 pub(super) type Disk = (u16, u32);
@@ -23,7 +23,7 @@ pub(super) struct Disks(FxHashMap<(Disk, u64), Issued>);
 
 impl Disks {
     pub(super) fn issue(&mut self, disk: Disk, sector: u64, issued: Issued) {
-        if self.0.len() < MOST_UNDER_WAY || self.0.contains_key(&(disk, sector)) {
+        if self.0.len() < MAX_UNDER_WAY || self.0.contains_key(&(disk, sector)) {
             self.0.insert((disk, sector), issued);
         }
     }
@@ -35,7 +35,7 @@ impl Disks {
 
     /// Events of a machine were lost: a request may have completed, and another one begun at its sector.
     pub(super) fn lose(&mut self, recording: u16) {
-        self.0.retain(|((of, _), _), _| *of != recording);
+        self.0.retain(|((disk_recording, _), _), _| *disk_recording != recording);
     }
 }
 

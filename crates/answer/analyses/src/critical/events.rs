@@ -120,7 +120,7 @@ fn of_host(format: &EventFormat) -> Option<Found> {
         return Some((M::Injected, None, INJECTED));
     }
     let Some((_, rule)) = arch::rule_for(format) else {
-        return arch::injection_for(format).map(|one| (M::Inject, None, one.fields));
+        return arch::injection_for(format).map(|injection| (M::Inject, None, injection.fields));
     };
     let meaning = match rule.kind() {
         Kind::Exit => M::Exit,

@@ -22,7 +22,7 @@ const SLEEPS: u64 = 0xff;
 const GONE: u64 = 0x30;
 
 /// Threads that may have woken others of the same VM's.
-const MOST_WORKERS: usize = 1 << 16;
+const MAX_WORKERS: usize = 1 << 16;
 
 /// Takes what is found of the threads asked about.
 pub(super) trait WaitSink {
@@ -138,7 +138,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
     fn switch(&mut self, event: &TraceEvent) {
         let (recording, now_ns) = (event.recording, event.stamp_ns);
         self.contexts.entry((recording, event.cpu)).or_default().switched();
-        let thread_at = |at| event.thread_value(at).filter(|&one| one != 0);
+        let thread_at = |at| event.thread_value(at).filter(|&thread| thread != 0);
         if let Some(prev) = thread_at(0) {
             let prev = (recording, prev);
             let activity = match event.value(1).unwrap_or(0) & SLEEPS {
@@ -191,7 +191,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
             Some(_) => {}
         }
         let waker = self.machines.vcpu_of((event.recording, event.thread));
-        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MOST_WORKERS) {
+        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MAX_WORKERS) {
             self.works_for.insert(woken, vcpu.vm);
         }
     }
@@ -208,8 +208,8 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
             return;
         }
         let by = (event.recording, event.thread);
-        let own = self.machines.vcpu_of(by).map(|own| own.vm);
-        let vm = own.or_else(|| self.works_for.get(&by).copied());
+        let own_vm = self.machines.vcpu_of(by).map(|vcpu| vcpu.vm);
+        let vm = own_vm.or_else(|| self.works_for.get(&by).copied());
         let Some(vm) = vm.or_else(|| self.machines.only_vm(event.recording)) else { return };
         let Some(vcpu) = self.machines.vcpu_by_id(vm, event.value(0)) else { return };
         let in_interrupt = event.thread == 0 || in_hardirq(event.value(2).unwrap_or(0));

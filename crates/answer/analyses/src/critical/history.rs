@@ -12,7 +12,7 @@ use crate::path::Thread;
 const FEW: usize = 1 << 16;
 
 /// States that are kept at most: of 40 bytes and less each.
-pub(super) const MOST_KEPT: usize = 1 << 21;
+pub(super) const MAX_KEPT: usize = 1 << 21;
 
 /// What makes a thread go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub(super) struct History {
     injected: Vec<Log<u8>>,
     /// By disk, where the requests began that completed.
     completed: FxHashMap<Disk, Log<Option<Issued>>>,
-    kept: usize,
+    entry_count: usize,
     /// How many may be kept before old ones are looked for.
     room: usize,
     /// All before may have been let go though it was needed.
@@ -178,54 +178,57 @@ impl History {
 
     pub(super) fn set_thread(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
         self.threads.entry(thread).or_default().push(now_ns, activity);
-        self.kept += 1;
+        self.entry_count += 1;
     }
 
     pub(super) fn set_cpu(&mut self, cpu: (u16, u16), now_ns: u64, thread: Option<u32>) {
         let log = self.cpus.entry(cpu).or_default();
         if log.last().is_none_or(|(_, known)| known != thread) {
             log.push(now_ns, thread);
-            self.kept += 1;
+            self.entry_count += 1;
         }
     }
 
     pub(super) fn set_mode(&mut self, vcpu: usize, now_ns: u64, mode: Mode) {
         if let Some(log) = self.modes.get_mut(vcpu) {
             log.push(now_ns, mode);
-            self.kept += 1;
+            self.entry_count += 1;
         }
     }
 
     pub(super) fn raise(&mut self, vcpu: usize, now_ns: u64, raised: Raised) {
         if let Some(log) = self.raised.get_mut(vcpu) {
             log.push(now_ns, raised);
-            self.kept += 1;
+            self.entry_count += 1;
         }
     }
 
     pub(super) fn inject(&mut self, vcpu: usize, now_ns: u64, vector: u8) {
         if let Some(log) = self.injected.get_mut(vcpu) {
             log.push(now_ns, vector);
-            self.kept += 1;
+            self.entry_count += 1;
         }
     }
 
     pub(super) fn complete(&mut self, disk: Disk, now_ns: u64, issued: Option<Issued>) {
         self.completed.entry(disk).or_default().push(now_ns, issued);
-        self.kept += 1;
+        self.entry_count += 1;
     }
 
     /// Events of a CPU were lost: what any thread of its machine did that was not on another CPU is not
     /// known from then on.
     pub(super) fn lose(&mut self, (recording, cpu): (u16, u16), now_ns: u64) {
-        let of_it = self.threads.iter_mut().filter(|((one, _), _)| *one == recording);
+        let of_it = self
+            .threads
+            .iter_mut()
+            .filter(|((thread_recording, _), _)| *thread_recording == recording);
         for (_, log) in of_it {
             match log.last() {
                 Some((_, Activity::Runs { cpu: other })) if other != cpu => {}
                 Some((_, Activity::Lost | Activity::Gone)) | None => {}
                 Some(_) => {
                     log.push(now_ns, Activity::Lost);
-                    self.kept += 1;
+                    self.entry_count += 1;
                 }
             }
         }
@@ -234,17 +237,17 @@ impl History {
 
     /// Lets go of what lies before a moment, once there is much; of more where there is too much.
     pub(super) fn tidy(&mut self, needed_from_ns: u64, now_ns: u64) {
-        if self.kept < self.room {
+        if self.entry_count < self.room {
             return;
         }
         self.forget(needed_from_ns);
         let mut from_ns = needed_from_ns;
-        while self.kept > MOST_KEPT / 2 && from_ns < now_ns {
+        while self.entry_count > MAX_KEPT / 2 && from_ns < now_ns {
             from_ns += (now_ns - from_ns).div_ceil(2);
             self.forget(from_ns);
             self.forgotten_ns = from_ns;
         }
-        self.room = (2 * self.kept).clamp(FEW, MOST_KEPT);
+        self.room = (2 * self.entry_count).clamp(FEW, MAX_KEPT);
     }
 
     fn forget(&mut self, before_ns: u64) {
@@ -260,6 +263,6 @@ impl History {
             gone += usize::from(is_over);
             !is_over
         });
-        self.kept = self.kept.saturating_sub(gone);
+        self.entry_count = self.entry_count.saturating_sub(gone);
     }
 }

@@ -70,7 +70,7 @@ impl<'n> Names<'n> {
         let then =
             history.zip(now_ns).filter(|(names, _)| names.history(thread.1).next().is_some());
         let of_then = then.and_then(|(names, now_ns)| names.at(thread.1, now_ns));
-        let of_events = self.threads.get(usize::from(thread.0)).and_then(|all| all.of(thread.1));
+        let of_events = self.threads.get(usize::from(thread.0)).and_then(|all| all.get(thread.1));
         let recording = self.machines.recordings.get(usize::from(thread.0));
         let name = of_then.or(of_events).or_else(|| recording?.comm(thread.1));
         name.map_or_else(|| thread.1.to_string(), str::to_owned)
@@ -88,7 +88,7 @@ impl<'n> Names<'n> {
     }
 
     /// What a part is called whose threads have their names since a moment, by [`Spent::named_since_ns`].
-    pub(super) fn of(&mut self, spent: &Spent, since_ns: u64) -> Named {
+    pub(super) fn name_since(&mut self, spent: &Spent, since_ns: u64) -> Named {
         if let Some(named) = self.known.get(&(*spent, since_ns)) {
             return named.clone();
         }
@@ -99,7 +99,7 @@ impl<'n> Names<'n> {
 
     /// What a part is called that begins at a moment.
     pub(super) fn at(&mut self, spent: &Spent, now_ns: u64) -> Named {
-        self.of(spent, spent.named_since_ns(self.histories, now_ns))
+        self.name_since(spent, spent.named_since_ns(self.histories, now_ns))
     }
 
     /// The thread that a part is about.

@@ -30,19 +30,20 @@ pub(super) fn origin(
     let vcpu_thread = layer.thread;
     let now_ns = now_ns.saturating_add(layer.bound_ns);
     let origin = |raised_by, raised_ns| Origin { raised_by, raised_ns, vcpu_thread };
-    if let Some((raised_ns, one)) = of_vector(history, vcpu, kind, now_ns) {
-        return (!one.in_interrupt).then(|| origin(one.by, raised_ns));
+    if let Some((raised_ns, interrupt)) = of_vector(history, vcpu, kind, now_ns) {
+        return (!interrupt.in_interrupt).then(|| origin(interrupt.by, raised_ns));
     }
     let earliest_ns = some_entries_ago(history, vcpu, now_ns);
     let raised = || {
         let all = history.raised(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
-        all.take_while(|(at_ns, _)| *at_ns >= earliest_ns).filter(|(_, one)| !one.in_interrupt)
+        all.take_while(|(at_ns, _)| *at_ns >= earliest_ns)
+            .filter(|(_, interrupt)| !interrupt.in_interrupt)
     };
-    let by_another = raised().find(|(_, one)| one.by != vcpu_thread);
+    let by_another = raised().find(|(_, interrupt)| interrupt.by != vcpu_thread);
     let by_itself = || {
         raised().next().filter(|_| matches!(kind, InterruptKind::Irq(_) | InterruptKind::Disk(_)))
     };
-    let seen = by_another.or_else(by_itself).map(|(at_ns, one)| origin(one.by, at_ns));
+    let seen = by_another.or_else(by_itself).map(|(at_ns, interrupt)| origin(interrupt.by, at_ns));
     seen.or_else(|| {
         // No event has it, but the vCPU slept and was woken for it.
         let log = history.thread(vcpu_thread)?;
@@ -71,17 +72,17 @@ fn of_vector(
     let before_ns = injected.find(|(_, other)| *other == vector).map_or(0, |(at_ns, _)| at_ns);
     let mut raised = history.raised(vcpu)?.backwards(injected_ns);
     raised
-        .find(|(at_ns, one)| *at_ns <= before_ns || one.vector == Some(vector))
+        .find(|(at_ns, interrupt)| *at_ns <= before_ns || interrupt.vector == Some(vector))
         .filter(|(at_ns, _)| *at_ns > before_ns)
 }
 
 /// Entries that a guest may take until it handles an interrupt: it may run when it is raised and be left for it,
 /// and be left once more when it takes interrupts again, and meanwhile for something else.
-const MOST_ENTRIES: usize = 4;
+const MAX_ENTRIES: usize = 4;
 
 /// An interrupt that is handled now was raised after this.
 fn some_entries_ago(history: &History, vcpu: usize, now_ns: u64) -> u64 {
     let all = history.mode(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
     let mut entries = all.filter(|(_, mode)| *mode == Mode::Guest);
-    entries.nth(MOST_ENTRIES).map_or(0, |(at_ns, _)| at_ns)
+    entries.nth(MAX_ENTRIES).map_or(0, |(at_ns, _)| at_ns)
 }

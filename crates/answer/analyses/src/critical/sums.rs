@@ -8,13 +8,13 @@ use super::piece::{Counts, Piece, PieceSink, Spent};
 use crate::path::Thread;
 
 /// Different parts that are kept apart.
-const MOST_PARTS: usize = 1 << 16;
+const MAX_PARTS: usize = 1 << 16;
 
 /// Waits that are kept piece by piece.
-pub(super) const MOST_LONGEST: usize = 5;
+pub(super) const MAX_LONGEST: usize = 5;
 
 /// Pieces that are kept of one wait: the longest.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 
 /// Time, and how many intervals it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,23 +56,23 @@ impl Wait {
             }
             _ => {
                 self.pieces.push(*piece);
-                // Each piece is looked at again once for `MOST_PIECES` that are added.
-                if self.pieces.len() >= 2 * MOST_PIECES {
-                    self.leave_out_short(MOST_PIECES);
+                // Each piece is looked at again once for `MAX_PIECES` that are added.
+                if self.pieces.len() >= 2 * MAX_PIECES {
+                    self.leave_out_short(MAX_PIECES);
                 }
             }
         }
     }
 
     /// Leaves out all but `most` pieces, the shortest first, and never the one that was added last.
-    fn leave_out_short(&mut self, most: usize) {
-        if self.pieces.len() <= most {
+    fn leave_out_short(&mut self, max: usize) {
+        if self.pieces.len() <= max {
             return;
         }
         let last = self.pieces.pop();
         let length = |piece: &Piece| piece.to_ns.saturating_sub(piece.from_ns);
         let mut lengths: Vec<u64> = self.pieces.iter().map(length).collect();
-        let room = most.saturating_sub(1);
+        let room = max.saturating_sub(1);
         let at_least = match lengths.len().checked_sub(room) {
             Some(left_out) if left_out < lengths.len() => *lengths.select_nth_unstable(left_out).1,
             _ => u64::MAX,
@@ -97,7 +97,7 @@ pub(super) struct Sums {
     pub(super) parts: FxHashMap<(Spent, u64), Sum>,
     /// What was too much to be kept apart.
     pub(super) others: Sum,
-    pub(super) own: FxHashMap<Thread, OwnTime>,
+    pub(super) own_times: FxHashMap<Thread, OwnTime>,
     /// The longest first.
     pub(super) longest: Vec<Wait>,
     now: Option<Wait>,
@@ -123,11 +123,11 @@ impl Sums {
         self.last = None;
         let Some(mut wait) = self.now.take().filter(|_| self.is_wait) else { return };
         let length = |wait: &Wait| wait.to_ns - wait.from_ns;
-        let at = self.longest.partition_point(|one| length(one) >= length(&wait));
-        if at < MOST_LONGEST {
-            wait.leave_out_short(MOST_PIECES);
+        let at = self.longest.partition_point(|other| length(other) >= length(&wait));
+        if at < MAX_LONGEST {
+            wait.leave_out_short(MAX_PIECES);
             self.longest.insert(at, wait);
-            self.longest.truncate(MOST_LONGEST);
+            self.longest.truncate(MAX_LONGEST);
         }
     }
 }
@@ -137,10 +137,10 @@ impl WaitSink for Sums {
         self.end_interval();
         self.is_wait = waited;
         self.now = Some(Wait { target, from_ns, to_ns, pieces: Vec::new(), is_cut: false });
-        let own = self.own.entry(target).or_default();
+        let times = self.own_times.entry(target).or_default();
         if self.is_wait && to_ns > from_ns {
-            own.waits += 1;
-            own.off_cpu_ns += to_ns - from_ns;
+            times.waits += 1;
+            times.off_cpu_ns += to_ns - from_ns;
         }
     }
 }
@@ -149,11 +149,11 @@ impl PieceSink for Sums {
     fn piece(&mut self, piece: &Piece) {
         let Some(target) = self.now.as_ref().map(|now| now.target) else { return };
         let time_ns = piece.to_ns - piece.from_ns;
-        let own = self.own.entry(target).or_default();
+        let times = self.own_times.entry(target).or_default();
         match piece.counts {
-            Counts::Ran => own.ran_ns += time_ns,
-            Counts::Unknown => own.unknown_ns += time_ns,
-            Counts::Waited => own.waited_ns += time_ns,
+            Counts::Ran => times.ran_ns += time_ns,
+            Counts::Unknown => times.unknown_ns += time_ns,
+            Counts::Waited => times.waited_ns += time_ns,
         }
         self.now.iter_mut().for_each(|now| now.keep(piece));
         if piece.counts != Counts::Waited {
@@ -163,7 +163,7 @@ impl PieceSink for Sums {
         let key = (piece.spent, piece.spent.named_since_ns(&self.names, piece.from_ns));
         let continues = self.last == Some((piece.to_ns, key));
         self.last = Some((piece.from_ns, key));
-        let is_full = self.parts.len() >= MOST_PARTS && !self.parts.contains_key(&key);
+        let is_full = self.parts.len() >= MAX_PARTS && !self.parts.contains_key(&key);
         let sum = if is_full { &mut self.others } else { self.parts.entry(key).or_default() };
         sum.time_ns += time_ns;
         sum.count += u64::from(!continues);
@@ -190,9 +190,9 @@ mod tests {
         let mut sums = Sums::default();
         let (many, long) = (10_000_u64, 700);
         let length = |at: u64| if at % 977 == 5 { long } else { 1 + at % 3 };
-        let whole: u64 = (0..many).map(length).sum();
-        sums.interval((0, 1), 0, whole, true);
-        let mut end_ns = whole;
+        let total_ns: u64 = (0..many).map(length).sum();
+        sums.interval((0, 1), 0, total_ns, true);
+        let mut end_ns = total_ns;
         for at in 0..many {
             let from_ns = end_ns - length(at);
             sums.piece(&piece(from_ns, end_ns, 2 + (at % 2) as u32));
@@ -200,9 +200,10 @@ mod tests {
         }
         sums.end_interval();
         let wait = &sums.longest[0];
-        assert!(wait.is_cut && wait.pieces.len() == MOST_PIECES);
-        let kept = wait.pieces.iter().filter(|one| one.to_ns - one.from_ns == long).count();
-        assert_eq!(kept as u64, (0..many).filter(|at| length(*at) == long).count() as u64);
+        assert!(wait.is_cut && wait.pieces.len() == MAX_PIECES);
+        let long_count =
+            wait.pieces.iter().filter(|piece| piece.to_ns - piece.from_ns == long).count();
+        assert_eq!(long_count as u64, (0..many).filter(|at| length(*at) == long).count() as u64);
         let is_ordered = |pair: &[Piece]| pair[1].to_ns <= pair[0].from_ns;
         assert!(wait.pieces.windows(2).all(is_ordered));
     }

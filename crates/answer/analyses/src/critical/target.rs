@@ -13,10 +13,10 @@ use crate::path::{Machines, Thread};
 use crate::view::View;
 
 /// Threads that are followed at once.
-const MOST_TARGETS: usize = 1 << 12;
+const MAX_TARGETS: usize = 1 << 12;
 
 /// Threads that are named where the one asked for is not there.
-const MOST_KNOWN: usize = 12;
+const MAX_KNOWN: usize = 12;
 
 /// A name or a number of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct SeenThreads {
 }
 
 impl SeenThreads {
-    pub(super) fn of(recordings: &[Recording]) -> Self {
+    pub(super) fn read(recordings: &[Recording]) -> Self {
         let mut switches = Switches::default();
         let pass = each_trace_event(recordings, &mut switches, &|_| ());
         let mut all: Vec<(Thread, u64)> = switches.0.into_iter().collect();
@@ -79,7 +79,7 @@ impl SeenThreads {
             [Some(task.0.as_str()), rest].into_iter().flatten().any(has_name)
         };
         let is_called = |thread: &Thread| {
-            let comm = self.names_of(*thread).and_then(|all| all.of(thread.1));
+            let comm = self.names_of(*thread).and_then(|all| all.get(thread.1));
             is_asked(thread, &|wanted| {
                 wanted == names.thread(*thread, None)
                     || comm == Some(wanted)
@@ -94,7 +94,7 @@ impl SeenThreads {
         let found = |is_wanted: &dyn Fn(&Thread) -> bool| {
             let threads = self.all.iter().map(|(thread, _)| *thread);
             let found = threads.filter(|thread| is_wanted(thread));
-            Some(found.take(MOST_TARGETS).collect::<Vec<Thread>>()).filter(|all| !all.is_empty())
+            Some(found.take(MAX_TARGETS).collect::<Vec<Thread>>()).filter(|all| !all.is_empty())
         };
         let found = found(&is_called).or_else(|| found(&was_called));
         found.ok_or_else(|| known(&self.all, &names))
@@ -109,9 +109,9 @@ impl SeenThreads {
 fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
     let mut known = Vec::new();
     for (thread, _) in all {
-        let one = (names.machine(thread.0), names.thread(*thread, None));
-        if known.len() < MOST_KNOWN && !known.contains(&one) {
-            known.push(one);
+        let entry = (names.machine(thread.0), names.thread(*thread, None));
+        if known.len() < MAX_KNOWN && !known.contains(&entry) {
+            known.push(entry);
         }
     }
     known

@@ -15,10 +15,10 @@ use super::piece::{Counts, CriticalState as S, End, Piece, PieceSink, Spent, Who
 use crate::path::{Machines, Thread};
 
 /// Who waits for whom, at most.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Steps of one walk: more than a recording of some gigabytes can have.
-const MOST_STEPS: usize = 1 << 26;
+const MAX_STEPS: usize = 1 << 26;
 
 /// Who is followed.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub(super) struct Walk<'w, 'm, P> {
     pub(super) layers: &'w Layers,
     frames: Vec<Frame>,
     /// The thread whose time is its own while it runs; `None`: all of it is shown by what was done.
-    own: Option<Thread>,
+    own_thread: Option<Thread>,
     now_ns: u64,
     sink: &'w mut P,
 }
@@ -98,13 +98,13 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         sink: &'w mut P,
     ) {
         let Places { history, machines, layers } = places;
-        let (thread, own) = match target {
+        let (thread, own_thread) = match target {
             Target::Own(thread) => (thread, Some(thread)),
             Target::Shown(thread) => (thread, None),
         };
         let frames = vec![Frame { follow: Follow::Thread(thread), floor_ns: from_ns }];
-        let mut walk = Self { history, machines, layers, frames, own, now_ns: to_ns, sink };
-        for _ in 0..MOST_STEPS {
+        let mut walk = Self { history, machines, layers, frames, own_thread, now_ns: to_ns, sink };
+        for _ in 0..MAX_STEPS {
             let Some(&top) = walk.frames.last().filter(|_| walk.now_ns > from_ns) else {
                 return;
             };
@@ -125,7 +125,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
     fn give(&mut self, from_ns: u64, who: Who, state: S, why: Why) {
         let is_own = self.is_own();
         let counts = match state {
-            S::Running if is_own && self.own.map(Who::Thread) == Some(who) => Counts::Ran,
+            S::Running if is_own && self.own_thread.map(Who::Thread) == Some(who) => Counts::Ran,
             S::Unknown if is_own => Counts::Unknown,
             _ => Counts::Waited,
         };
@@ -138,7 +138,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
 
     /// Nobody is waited for: it is the time of the thread that was asked about.
     fn is_own(&self) -> bool {
-        self.frames.len() == 1 && self.own.is_some()
+        self.frames.len() == 1 && self.own_thread.is_some()
     }
 
     fn unknown(&mut self, from_ns: u64, thread: Thread) {
@@ -225,7 +225,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         };
         let follow = match cause {
             Err(end) => Err(end),
-            Ok(_) if self.frames.len() >= MOST_DEPTH => Err(End::Depth),
+            Ok(_) if self.frames.len() >= MAX_DEPTH => Err(End::Depth),
             Ok((Cause::Thread(waker), _)) if waker == thread.1 => Err(End::NoWake),
             Ok((Cause::Thread(waker), _)) => Ok(Follow::Thread((thread.0, waker))),
             Ok((Cause::Interrupt { cpu, kind, since_ns }, woken_ns)) => {
@@ -343,7 +343,8 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         let Interrupt { recording, kind, issued, woken, .. } = interrupt;
         let issued = issued.filter(|issued| issued.at_ns > floor_ns);
         let issuer = issued.and_then(|issued| issued.by).filter(|by| *by != woken.1);
-        let had_it_ns = issued.filter(|_| issuer.is_some()).map_or(floor_ns, |one| one.at_ns);
+        let had_it_ns =
+            issued.filter(|_| issuer.is_some()).map_or(floor_ns, |request| request.at_ns);
         match (issuer, self.frames.last_mut()) {
             (Some(by), Some(top)) if self.now_ns <= had_it_ns => {
                 top.follow = Follow::Thread((recording, by));

@@ -59,15 +59,15 @@ const OF_HOST: u32 = metric_of(EXITS)
     | metric_of(OFF_CPU);
 const OF_GUEST: u32 = metric_of(EVENTS);
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let RunInput { view, .. } = input;
     // A file that can't be read adds nothing; `boot` says so.
     let collected: Vec<_> = view
         .recordings
         .iter()
-        .map(|recording| Collected::of(recording).unwrap_or_default())
+        .map(|recording| Collected::for_recording(recording).unwrap_or_default())
         .collect();
-    let found = boot(view, &collected, &BootMarks::default(), tick);
+    let found = boot(view, &collected, &BootMarks::default(), progress);
     let mut run = Run::empty();
     for machine in &found.machines {
         let vm = run.vms.len();
@@ -79,20 +79,20 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         run.vms.push(RunVm { name, vcpus: machine.vcpus });
         run.groups.extend(groups(machine, vm));
         run.nanoseconds = machine.nanoseconds;
-        let first_ns = machine.phases.first().map_or(0, |one| one.from_ns);
-        let last_ns = machine.phases.last().map_or(0, |one| one.to_ns);
+        let first_ns = machine.phases.first().map_or(0, |phase| phase.from_ns);
+        let last_ns = machine.phases.last().map_or(0, |phase| phase.to_ns);
         run.span_ns = match run.span_ns {
             (0, 0) => (first_ns, last_ns),
             (from_ns, to_ns) => (from_ns.min(first_ns), to_ns.max(last_ns)),
         };
-        let lost = machine.phases.iter().filter_map(|one| one.guest.as_ref());
-        let events = lost.map(|one| one.weight.lost).fold(0, u64::saturating_add);
+        let lost = machine.phases.iter().filter_map(|phase| phase.guest.as_ref());
+        let events = lost.map(|guest| guest.weight.lost).fold(0, u64::saturating_add);
         run.lost = run.lost.with(Lost { events, places: 0 });
     }
     // Where no machine boots, recordings were not read for it.
     let read_again = || view.recordings.iter().filter_map(contents::losses).collect::<Vec<_>>();
     let losses = if found.losses.is_empty() { read_again() } else { found.losses };
-    run.lost = run.lost.with(Lost::of(&losses));
+    run.lost = run.lost.with(Lost::from_losses(&losses));
     run
 }
 
@@ -108,18 +108,18 @@ fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
     }
     let mut groups: Vec<MeasuredGroup> =
         named.iter().map(|(name, phases)| group(name, phases, vm)).collect();
-    let is_boot = |one: &&Phase| {
+    let is_boot = |phase: &&Phase| {
         matches!(
-            one.kind,
+            phase.kind,
             PhaseKind::Before | PhaseKind::Kernel | PhaseKind::Level | PhaseKind::User
         )
     };
-    let whole: Vec<&Phase> = machine.phases.iter().filter(is_boot).collect();
+    let boot_phases: Vec<&Phase> = machine.phases.iter().filter(is_boot).collect();
     // User space without a mark lasts as long as it was recorded, and so says nothing of the boot.
     if machine.mark.is_some() {
-        groups.push(group(BOOT, &whole, vm));
+        groups.push(group(BOOT, &boot_phases, vm));
     }
-    let is_down = |one: &&Phase| one.kind == PhaseKind::Shutdown;
+    let is_down = |phase: &&Phase| phase.kind == PhaseKind::Shutdown;
     let down: Vec<&Phase> = machine.phases.iter().filter(is_down).collect();
     if !down.is_empty() {
         groups.push(group(SHUTDOWN, &down, vm));
@@ -176,7 +176,7 @@ fn group(name: &str, phases: &[&Phase], vm: usize) -> MeasuredGroup {
     let from_ns = phases.first().map_or(0, |phase| phase.from_ns);
     series.add(from_ns, &sums, None);
     let key = vec![KeyValue::Vm(vm), KeyValue::Text(name.to_owned())];
-    MeasuredGroup { key, series, whole: None, unrecorded }
+    MeasuredGroup { key, series, whole_index: None, unrecorded }
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ type Groups = BTreeMap<Arc<[KeyValue]>, Vec<Option<usize>>>;
 #[must_use]
 pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options) -> Diff {
     let runs: Vec<&Run> = a.iter().chain(b).collect();
-    let matching = Matching::of(runs.iter().copied());
+    let matching = Matching::from_runs(runs.iter().copied());
     let groups = gathered(&runs, &matching);
     let part = |at: usize| options.seed ^ (at as u64).rotate_right(8);
     let mut resampled: Vec<Resampled<'_>> =
@@ -115,9 +115,9 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
     }
     correct(&mut rows, options.alpha);
     // No two rows are equal; a sort that is stable would take half as much memory again.
-    rows.sort_unstable_by(|one, other| {
-        let by_effect = other.effect.abs().total_cmp(&one.effect.abs());
-        by_effect.then_with(|| one.key.cmp(&other.key)).then(one.metric.cmp(&other.metric))
+    rows.sort_unstable_by(|row, other| {
+        let by_effect = other.effect.abs().total_cmp(&row.effect.abs());
+        by_effect.then_with(|| row.key.cmp(&other.key)).then(row.metric.cmp(&other.metric))
     });
     let seconds: Vec<f64> = resampled.iter().map(Resampled::seconds).collect();
     let (of_a, of_b) = seconds.split_at(a.len().min(seconds.len()));
@@ -224,13 +224,14 @@ impl Group<'_> {
             .map(|(run, sampled)| sampled.value(metric, self.recorded(run, at)?))
             .collect();
         let (of_a, of_b) = values.split_at(self.first.min(values.len()));
-        let of = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
-        let (of_a, of_b) = (of(of_a), of(of_b));
+        let present_values =
+            |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
+        let (of_a, of_b) = (present_values(of_a), present_values(of_b));
         let mut row = DiffRow {
             key: Arc::default(),
             metric: at,
-            a: Values::of(&of_a),
-            b: Values::of(&of_b),
+            a: Values::from_runs(&of_a),
+            b: Values::from_runs(&of_b),
             ratio: None,
             interval: None,
             p: None,
@@ -295,8 +296,8 @@ impl Group<'_> {
         if let Some(samples) = metric.samples {
             return p.max(self.chance_of_counts(samples, resampled));
         }
-        let counted = metric.of == Estimator::PerSecond(self.question.count);
-        let rate = matches!(metric.of, Estimator::PerSecond(_));
+        let counted = metric.estimator == Estimator::PerSecond(self.question.count);
+        let rate = matches!(metric.estimator, Estimator::PerSecond(_));
         if counted || (rate && scale == Scale::Difference) {
             p.max(self.chance_of_counts(self.question.count, resampled))
         } else {
@@ -321,7 +322,7 @@ impl Group<'_> {
 }
 
 impl Values {
-    fn of(values: &[f64]) -> Self {
+    fn from_runs(values: &[f64]) -> Self {
         Self { value: mean(values), sd: standard_deviation(values), runs: values.len() }
     }
 }

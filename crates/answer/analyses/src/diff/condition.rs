@@ -140,7 +140,7 @@ impl Condition {
             let what = format!("no report {report:?} to compare: {}", reports.join(", "));
             return Err(error(0, what));
         }
-        let mut questions = QUESTIONS.iter().filter(|one| self.is_of(one));
+        let mut questions = QUESTIONS.iter().filter(|question| self.is_of(question));
         if questions.clone().any(|question| self.find_metric(question).is_some()) {
             return Ok(());
         }
@@ -282,9 +282,9 @@ fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
     if digits_from > 1 {
         return Err((1, WANTED));
     }
-    let is_digit = |one: char| one.is_ascii_digit() || one == '.';
+    let is_digit = |c: char| c.is_ascii_digit() || c == '.';
     let digits = text.get(digits_from..).unwrap_or("");
-    let unit_at = digits_from + digits.find(|one| !is_digit(one)).unwrap_or(digits.len());
+    let unit_at = digits_from + digits.find(|c| !is_digit(c)).unwrap_or(digits.len());
     let number = text.get(digits_from..unit_at).and_then(|digits| digits.parse::<f64>().ok());
     let number = number.filter(|number| number.is_finite()).ok_or((digits_from, WANTED))?;
     let signed = if text.starts_with('-') { -number } else { number };
@@ -318,7 +318,7 @@ pub fn judge<'d>(
         .filter(|at| {
             let row = diff.rows.get(*at);
             row.is_some_and(|row| {
-                row.p.is_some() && conditions.iter().any(|one| one.looks_at(row, diff))
+                row.p.is_some() && conditions.iter().any(|condition| condition.looks_at(row, diff))
             })
         })
         .collect();
@@ -394,7 +394,7 @@ mod tests {
             assert_eq!(error.at, at, "{error}");
             assert!(error.what.contains(words), "{error}");
         }
-        let questions = QUESTIONS.iter().find(|one| one.name == "exits").unwrap();
+        let questions = QUESTIONS.iter().find(|question| question.name == "exits").unwrap();
         for (text, at, words) in [
             ("p99 > +10", 6, "p99 is a time, and +10 has no unit: write +10us or +10ms, or +10%"),
             ("npf:mean >= 300 ", 12, "300us"),

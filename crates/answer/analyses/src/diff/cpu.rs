@@ -41,7 +41,7 @@ const METRICS: [Metric; 4] = [
 ];
 
 /// Threads kept apart until their parts are known; those of a host that has more count together.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 /// All threads that are too many: none that the kernel numbers.
 const OTHERS: u32 = u32::MAX;
 
@@ -60,7 +60,7 @@ impl StateSink for CpuSeries {
 
     fn cpu(&mut self, _: GuestCpu, span: &OccupantSpan) {
         let Some(thread) = span.thread else { return };
-        let is_room = self.threads.len() < MOST_THREADS || self.threads.contains_key(&thread);
+        let is_room = self.threads.len() < MAX_THREADS || self.threads.contains_key(&thread);
         let series = self.threads.entry(if is_room { thread } else { OTHERS }).or_default();
         add(series, span.from_ns, span.to_ns.saturating_sub(span.from_ns));
     }
@@ -72,13 +72,13 @@ fn add(series: &mut Series, from_ns: u64, duration_ns: u64) {
     series.add(from_ns, &sums, Some(duration_ns));
 }
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(host) = input.view.recordings.first() else { return Run::empty() };
     let mut sums = CpuSeries::default();
-    let states = states(View::on_own_clocks(std::slice::from_ref(host)), &mut sums, tick);
-    let lost = Lost::of(&states.pass.losses);
+    let states = states(View::on_own_clocks(std::slice::from_ref(host)), &mut sums, progress);
+    let lost = Lost::from_losses(&states.pass.losses);
     Run {
-        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
+        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::new).collect()),
         span_ns: states.pass.spans_ns.first().copied().flatten().unwrap_or((0, 0)),
         groups: groups(&states, &sums),
         wholes: Vec::new(),
@@ -103,7 +103,7 @@ fn groups(states: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
     let processes = HashMap::new();
     let roles = Roles::new(states, 0, &processes, sums.threads.keys().copied());
     for (thread, series) in &sums.threads {
-        let role = roles.of(*thread);
+        let role = roles.role_of(*thread);
         groups.entry((role.vm, role.part, "runs")).or_default().merge(series);
     }
     let group = |((vm, part, state), series): (Key, Series)| MeasuredGroup {
@@ -113,7 +113,7 @@ fn groups(states: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {
             KeyValue::Text(state.to_owned()),
         ],
         series,
-        whole: None,
+        whole_index: None,
         unrecorded: 0,
     };
     groups.into_iter().map(group).collect()

@@ -17,10 +17,10 @@ const RESAMPLES: usize = 500;
 
 /// A quantile has an error only if at least this many values lie beyond it: what the greatest of a
 /// few values could as well have been, they do not show.
-const LEAST_BEYOND: f64 = 10.0;
+const MIN_BEYOND: f64 = 10.0;
 
 /// Slices that hold something, at least, for an error to be given.
-const LEAST_SLICES: usize = 4;
+const MIN_SLICES: usize = 4;
 
 /// A run that is resampled.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ enum Divisor<'d> {
 impl<'r> Resampled<'r> {
     pub(super) fn new(run: &'r Run, seed: u64) -> Self {
         let (from_ns, to_ns) = run.span_ns;
-        let grid = Grid::of(from_ns).joined(&Grid::of(to_ns));
+        let grid = Grid::at(from_ns).joined(&Grid::at(to_ns));
         let widths = grid.widths(from_ns, to_ns);
         let slice_seconds = widths.iter().map(|width| *width as f64 / 1e9).collect();
         Self { run, grid, slice_seconds, seed, drawn: HashMap::new() }
@@ -66,18 +66,18 @@ impl<'r> Resampled<'r> {
     /// The metric's value in this run; zero where it is a rate and the run has no such group.
     pub(super) fn value(&self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<f64> {
         let seconds = self.seconds();
-        match (metric.of, group) {
+        match (metric.estimator, group) {
             (Estimator::PerSecond(sum), group) => {
                 let total = group.map_or(0, |group| group.series.total(sum));
                 (seconds > 0.0).then(|| total as f64 / seconds)
             }
             (_, None) => None,
             (Estimator::Share(sum), Some(group)) => {
-                let whole = self.run.wholes.get(group.whole?)?.total(sum);
-                divided(group.series.total(sum), whole)
+                let total = self.run.wholes.get(group.whole_index?)?.total(sum);
+                divided(group.series.total(sum), total)
             }
-            (Estimator::Per(of, per), Some(group)) => {
-                divided(group.series.total(of), group.series.total(per))
+            (Estimator::Per(sum, per), Some(group)) => {
+                divided(group.series.total(sum), group.series.total(per))
             }
             (Estimator::Quantile(per_mille), Some(group)) => {
                 let [value] = group.series.durations().percentiles([per_mille]);
@@ -93,39 +93,40 @@ impl<'r> Resampled<'r> {
             // Nothing at all varies in no way; the other side says how far that is from it.
             return Some(Side { value, error: 0.0, freedom: 1.0 });
         };
-        match metric.of {
+        match metric.estimator {
             Estimator::PerSecond(sum) => {
-                let of = column(&group.series.sums_on(&self.grid), sum);
-                self.ratio(&of, &Divisor::Seconds)
+                let numerators = column(&group.series.sums_on(&self.grid), sum);
+                self.ratio(&numerators, &Divisor::Seconds)
             }
             Estimator::Share(sum) => {
-                let of = column(&group.series.sums_on(&self.grid), sum);
-                let whole = self.run.wholes.get(group.whole?)?;
-                let per = column(&whole.sums_on(&self.grid), sum);
-                self.ratio(&of, &Divisor::Sum(&per))
+                let numerators = column(&group.series.sums_on(&self.grid), sum);
+                let whole_series = self.run.wholes.get(group.whole_index?)?;
+                let per = column(&whole_series.sums_on(&self.grid), sum);
+                self.ratio(&numerators, &Divisor::Sum(&per))
             }
-            Estimator::Per(of, per) => {
+            Estimator::Per(sum, per) => {
                 let sums = group.series.sums();
-                self.ratio(&column(&sums, of), &Divisor::Sum(&column(&sums, per)))
+                self.ratio(&column(&sums, sum), &Divisor::Sum(&column(&sums, per)))
             }
             Estimator::Quantile(per_mille) => self.quantile(group, value, per_mille),
         }
     }
 
     /// A sum over a sum, both by slice.
-    fn ratio(&mut self, of: &[f64], divisor: &Divisor<'_>) -> Option<Side> {
+    fn ratio(&mut self, numerators: &[f64], divisor: &Divisor<'_>) -> Option<Side> {
         let per = match divisor {
             Divisor::Seconds => self.slice_seconds.as_slice(),
             Divisor::Sum(per) => per,
         };
-        let value = of.iter().sum::<f64>() / per.iter().sum::<f64>();
-        let pull: Vec<f64> = of.iter().zip(per).map(|(of, per)| of - value * per).collect();
+        let value = numerators.iter().sum::<f64>() / per.iter().sum::<f64>();
+        let pull: Vec<f64> =
+            numerators.iter().zip(per).map(|(numerator, per)| numerator - value * per).collect();
         let holding = per.iter().filter(|per| **per > 0.0).count();
-        let spread = Spread::of(&pull, holding)?;
-        let drawn = self.drawn(of.len(), spread.block);
+        let spread = Spread::from_pull(&pull, holding)?;
+        let drawn = self.drawn(numerators.len(), spread.block);
         let values = match divisor {
-            Divisor::Seconds => drawn.resamples.ratios(of, &drawn.seconds),
-            Divisor::Sum(per) => drawn.resamples.ratios(of, &drawn.resamples.sums(per)),
+            Divisor::Seconds => drawn.resamples.ratios(numerators, &drawn.seconds),
+            Divisor::Sum(per) => drawn.resamples.ratios(numerators, &drawn.resamples.sums(per)),
         };
         let error = standard_deviation(&values)? * spread.correction();
         Some(Side { value, error, freedom: spread.freedom })
@@ -134,14 +135,14 @@ impl<'r> Resampled<'r> {
     fn quantile(&mut self, group: &MeasuredGroup, value: f64, per_mille: u64) -> Option<Side> {
         let share = per_mille as f64 / 1000.0;
         let beyond = group.series.durations().count() as f64 * share.min(1.0 - share);
-        if beyond < LEAST_BEYOND {
+        if beyond < MIN_BEYOND {
             return None;
         }
         let slices = group.series.grid()?.len();
         let sums: Cumulative = group.series.histogram().cumulative(slices);
         let pull = sums.pull(value as u64, per_mille);
         let holding = pull.iter().filter(|pull| **pull != 0.0).count();
-        let spread = Spread::of(&pull, holding)?;
+        let spread = Spread::from_pull(&pull, holding)?;
         let quantile = |weights| sums.quantile(weights, per_mille);
         let values: Vec<f64> =
             self.drawn(slices, spread.block).resamples.each().filter_map(quantile).collect();
@@ -176,14 +177,15 @@ struct Spread {
 impl Spread {
     /// `pull`: what each slice adds to the metric's deviation; zero in sum. `holding`: slices that
     /// hold anything that the metric is of.
-    fn of(pull: &[f64], holding: usize) -> Option<Self> {
+    fn from_pull(pull: &[f64], holding: usize) -> Option<Self> {
         let slices = pull.len();
-        if holding.min(slices) < LEAST_SLICES {
+        if holding.min(slices) < MIN_SLICES {
             return None;
         }
-        let Blocks { length: block, missing } = Blocks::of(pull);
+        let Blocks { length: block, missing } = Blocks::for_series(pull);
         let blocks = slices as f64 / block as f64;
-        let event = |power| pull.iter().map(|one| one.powi(power)).sum::<f64>() / slices as f64;
+        let event =
+            |power| pull.iter().map(|deviation| deviation.powi(power)).sum::<f64>() / slices as f64;
         let (second, fourth) = (event(2), event(4));
         let kurtosis = if second > 0.0 { fourth / second.powi(2) } else { 3.0 };
         // Means of blocks are nearer to the normal distribution than slices are.
@@ -201,8 +203,8 @@ impl Spread {
     }
 }
 
-fn divided(of: u64, per: u64) -> Option<f64> {
-    (per > 0).then(|| of as f64 / per as f64)
+fn divided(numerator: u64, per: u64) -> Option<f64> {
+    (per > 0).then(|| numerator as f64 / per as f64)
 }
 
 fn column(sums: &[super::Sums], sum: usize) -> Vec<f64> {

@@ -66,9 +66,9 @@ pub(super) const fn metric(
     name: &'static str,
     short: &'static str,
     unit: Unit,
-    of: Estimator,
+    estimator: Estimator,
 ) -> Metric {
-    Metric { name, short, unit, of, samples: None }
+    Metric { name, short, unit, estimator, samples: None }
 }
 
 /// What exits are told apart by while VMs are not known yet.
@@ -132,9 +132,9 @@ impl ExitSink for ExitSeries {
     }
 }
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.view.recordings.first() else { return Run::empty() };
-    let pass = each_exit(recording, false, ExitSeries::default(), tick);
+    let pass = each_exit(recording, false, ExitSeries::default(), progress);
     let vms = group_vms(recording, &pass.vcpus);
     let homes = VmsByVcpu::new(&vms);
     let recorded = Recorded::new(recording, pass.seen);
@@ -155,8 +155,8 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
             KeyValue::Text(isa_name),
             KeyValue::Text(reason),
         ];
-        if let Some(whole) = wholes.get_mut(usize::from(waiting)) {
-            whole.merge(&series);
+        if let Some(whole_series) = wholes.get_mut(usize::from(waiting)) {
+            whole_series.merge(&series);
         }
         if !waiting {
             add(&mut all, &series, flags);
@@ -173,19 +173,19 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         .collect();
     measured.push(group(vec![KeyValue::None; 4], all, None, &recorded));
     Run {
-        vms: vms.iter().map(RunVm::of).collect(),
+        vms: vms.iter().map(RunVm::new).collect(),
         span_ns: recording.extent_ns().unwrap_or_else(|| pass.sink.span.ends()),
         groups: measured,
         wholes,
         nanoseconds: recording.is_nanoseconds(),
-        lost: Lost::of([&pass.losses]),
+        lost: Lost::from_losses([&pass.losses]),
         calls: Vec::new(),
         stacks: Stacks::default(),
     }
 }
 
-fn add((kept, known): &mut (Series, Flags), series: &Series, flags: Flags) {
-    kept.merge(series);
+fn add((total, known): &mut (Series, Flags), series: &Series, flags: Flags) {
+    total.merge(series);
     known.user_return_unseen |= flags.user_return_unseen;
     known.poll_unknown |= flags.poll_unknown;
 }
@@ -194,7 +194,7 @@ fn add((kept, known): &mut (Series, Flags), series: &Series, flags: Flags) {
 fn group(
     key: Vec<KeyValue>,
     (series, flags): (Series, Flags),
-    whole: Option<usize>,
+    whole_index: Option<usize>,
     recorded: &Recorded,
 ) -> MeasuredGroup {
     let tally = Tally {
@@ -204,7 +204,7 @@ fn group(
     };
     let known = KnownParts::new(&tally, recorded);
     let missing = [
-        (SHARE, whole.is_none()),
+        (SHARE, whole_index.is_none()),
         (KERNEL_PART, known.kernel_ns.is_none()),
         (COST_PART, known.cost_ns.is_none()),
         (USER_PART, !recorded.user || known.user_ns.is_none()),
@@ -212,7 +212,7 @@ fn group(
         (HALT_POLL_PART, known.halt_poll_ns.is_none()),
     ];
     let unrecorded = missing.iter().fold(0, |bits, (at, gone)| bits | u32::from(*gone) << at);
-    MeasuredGroup { key, series, whole, unrecorded }
+    MeasuredGroup { key, series, whole_index, unrecorded }
 }
 
 /// What one run can't tell apart must not be told apart in the others: time polled stays in the
@@ -239,7 +239,7 @@ fn settle(groups: &mut [&mut MeasuredGroup]) {
 }
 
 impl RunVm {
-    pub(super) fn of(vm: &timeline::Vm) -> Self {
+    pub(super) fn new(vm: &timeline::Vm) -> Self {
         Self { name: vm.name.clone(), vcpus: vm.vcpus.len() }
     }
 }

@@ -6,7 +6,7 @@
 
 /// Slices at most; a stretch that needed more is cut into slices twice as wide. Between half as
 /// many and as many are in use, unless the clock has too few ticks.
-pub const MOST_SLICES: usize = 128;
+pub const MAX_SLICES: usize = 128;
 
 /// A stretch of time cut into slices of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// The grid that holds this moment alone.
-    pub(crate) const fn of(at_ns: u64) -> Self {
+    pub(crate) const fn at(at_ns: u64) -> Self {
         Self { shift: 0, first: at_ns, len: 1 }
     }
 
@@ -45,7 +45,7 @@ impl Grid {
             });
             let first = ends[0].0.min(ends[1].0);
             let len = ends[0].1.max(ends[1].1) - first + 1;
-            if len <= MOST_SLICES as u64 {
+            if len <= MAX_SLICES as u64 {
                 return Self { shift, first, len: len as usize };
             }
             shift += 1;
@@ -82,13 +82,13 @@ mod tests {
     proptest! {
         #[test]
         fn every_time_keeps_its_slice(events in prop::collection::vec(any::<u64>(), 1..40)) {
-            let mut grid = Grid::of(events[0]);
+            let mut grid = Grid::at(events[0]);
             for &event in &events {
-                let wider = grid.joined(&Grid::of(event));
+                let wider = grid.joined(&Grid::at(event));
                 for slice in 0..grid.len() {
                     prop_assert!(grid.slice_in(&wider, slice) < wider.len());
                 }
-                prop_assert!(wider.len() <= MOST_SLICES);
+                prop_assert!(wider.len() <= MAX_SLICES);
                 grid = wider;
             }
             prop_assert!(events.iter().all(|event| grid.slice_of(*event).is_some()));
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn a_steady_stream_has_at_least_half_of_the_slices() {
-        let mut grid = Grid::of(5_000_000_000);
+        let mut grid = Grid::at(5_000_000_000);
         for step in 0..10_000u64 {
-            grid = grid.joined(&Grid::of(5_000_000_000 + step * 1_000_000));
+            grid = grid.joined(&Grid::at(5_000_000_000 + step * 1_000_000));
         }
-        assert!((MOST_SLICES / 2..=MOST_SLICES).contains(&grid.len()), "{grid:?}");
+        assert!((MAX_SLICES / 2..=MAX_SLICES).contains(&grid.len()), "{grid:?}");
     }
 }

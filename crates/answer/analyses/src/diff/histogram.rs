@@ -9,7 +9,7 @@ use super::grid::Grid;
 use crate::distribution::{bucket, upper_end};
 
 /// Entries kept one by one before each bucket gets a row of slices.
-const MOST_LOOSE: usize = 4096;
+const MAX_LOOSE: usize = 4096;
 
 /// Counts by bucket and slice.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ impl SlicedHistogram {
     /// Counts a value. There are `slices`.
     pub(crate) fn add(&mut self, value: u64, slice: usize, slices: usize) {
         let bucket = bucket(value) as u16;
-        if self.rows.is_empty() && self.loose.len() < MOST_LOOSE {
+        if self.rows.is_empty() && self.loose.len() < MAX_LOOSE {
             self.loose.push((bucket, slice as u8));
             return;
         }
@@ -68,7 +68,7 @@ impl SlicedHistogram {
     pub(crate) fn merge(&mut self, other: &Self, slices: usize) {
         if self.rows.is_empty()
             && other.rows.is_empty()
-            && self.loose.len() + other.loose.len() <= MOST_LOOSE
+            && self.loose.len() + other.loose.len() <= MAX_LOOSE
         {
             self.loose.extend_from_slice(&other.loose);
             return;
@@ -135,14 +135,16 @@ impl Cumulative {
         let below = if low == 0 { 0 } else { weighted(low - 1) };
         let within = weighted(low).saturating_sub(below).max(1);
         let bucket = usize::from(*self.buckets.get(low)?);
-        let (least, most) = ends(bucket);
-        Some(least + (most - least) * ((rank - below as f64) / within as f64).clamp(0.0, 1.0))
+        let (min, max) = ends(bucket);
+        Some(min + (max - min) * ((rank - below as f64) / within as f64).clamp(0.0, 1.0))
     }
 
     /// For each slice, how many more of its values are at most `value` than a share of
     /// `per_mille` would be: what the slice pulls the quantile by.
     pub(crate) fn pull(&self, value: u64, per_mille: u64) -> Vec<f64> {
-        let at = self.buckets.partition_point(|one| usize::from(*one) <= bucket(value));
+        let at = self
+            .buckets
+            .partition_point(|bucket_index| usize::from(*bucket_index) <= bucket(value));
         let none = Vec::new();
         let below = at.checked_sub(1).and_then(|at| self.sums.get(at)).unwrap_or(&none);
         let all = self.sums.last().unwrap_or(&none);
@@ -154,15 +156,15 @@ impl Cumulative {
 
 /// The ends of a bucket.
 fn ends(bucket: usize) -> (f64, f64) {
-    let least = bucket.checked_sub(1).map_or(0.0, |before| upper_end(before) as f64 + 1.0);
-    (least, upper_end(bucket) as f64 + 1.0)
+    let min = bucket.checked_sub(1).map_or(0.0, |before| upper_end(before) as f64 + 1.0);
+    (min, upper_end(bucket) as f64 + 1.0)
 }
 
 /// What a quantile near `value` may be off because values are counted in buckets: the standard
 /// deviation of an even spread over its bucket.
 pub(crate) fn coarseness(value: u64) -> f64 {
-    let (least, most) = ends(bucket(value));
-    (most - least) / 12f64.sqrt()
+    let (min, max) = ends(bucket(value));
+    (max - min) / 12f64.sqrt()
 }
 
 #[cfg(test)]
@@ -195,17 +197,17 @@ mod tests {
 
         #[test]
         fn merging_equals_adding(
-            left in prop::collection::vec((any::<u64>(), 0usize..16), 0..5000),
+            first in prop::collection::vec((any::<u64>(), 0usize..16), 0..5000),
             right in prop::collection::vec((any::<u64>(), 0usize..16), 0..5000),
         ) {
-            let of = |values: &[(u64, usize)]| {
+            let histogram_of = |values: &[(u64, usize)]| {
                 let mut histogram = SlicedHistogram::default();
                 values.iter().for_each(|&(value, slice)| histogram.add(value, slice, 16));
                 histogram
             };
-            let mut merged = of(&left);
-            merged.merge(&of(&right), 16);
-            let (merged, all) = (merged.cumulative(16), of(&[left, right].concat()).cumulative(16));
+            let mut merged = histogram_of(&first);
+            merged.merge(&histogram_of(&right), 16);
+            let (merged, all) = (merged.cumulative(16), histogram_of(&[first, right].concat()).cumulative(16));
             prop_assert_eq!(merged.buckets, all.buckets);
             prop_assert_eq!(merged.sums, all.sums);
         }

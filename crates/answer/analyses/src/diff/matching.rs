@@ -16,7 +16,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    pub(super) fn of<'r>(runs: impl Iterator<Item = &'r Run>) -> Self {
+    pub(super) fn from_runs<'r>(runs: impl Iterator<Item = &'r Run>) -> Self {
         let mut matching = Self::default();
         for run in runs {
             matching.add(&run.vms);
@@ -32,17 +32,19 @@ impl Matching {
             ([_], 1) => vec![Some(0)],
             _ => {
                 let mut by_name = FxHashMap::default();
-                for (at, one) in self.vms.iter().enumerate() {
-                    by_name.entry(one.name.as_str()).or_insert(at);
+                for (at, vm) in self.vms.iter().enumerate() {
+                    by_name.entry(vm.name.as_str()).or_insert(at);
                 }
                 vms.iter().map(|vm| by_name.get(vm.name.as_str()).copied()).collect()
             }
         };
         // VMs that none is known to be, by how many vCPUs they have, the first one last.
-        let taken: FxHashSet<usize> = places.iter().copied().flatten().collect();
+        let taken_places: FxHashSet<usize> = places.iter().copied().flatten().collect();
         let mut free: FxHashMap<_, Vec<usize>> = FxHashMap::default();
-        for (at, one) in self.vms.iter().enumerate().rev().filter(|(at, _)| !taken.contains(at)) {
-            free.entry(one.vcpus).or_default().push(at);
+        for (at, vm) in
+            self.vms.iter().enumerate().rev().filter(|(at, _)| !taken_places.contains(at))
+        {
+            free.entry(vm.vcpus).or_default().push(at);
         }
         for (at, vm) in vms.iter().enumerate() {
             if places.get(at).is_some_and(Option::is_some) {
@@ -60,10 +62,11 @@ impl Matching {
         let places: Vec<usize> = places.into_iter().flatten().collect();
         let mut renamed: FxHashSet<(String, String)> = self.renamed.iter().cloned().collect();
         for (vm, place) in vms.iter().zip(&places) {
-            let Some(one) = self.vms.get(*place).filter(|one| one.name != vm.name) else {
+            let Some(known_vm) = self.vms.get(*place).filter(|known_vm| known_vm.name != vm.name)
+            else {
                 continue;
             };
-            let pair = (one.name.clone(), vm.name.clone());
+            let pair = (known_vm.name.clone(), vm.name.clone());
             if renamed.insert(pair.clone()) {
                 self.renamed.push(pair);
             }
@@ -76,8 +79,11 @@ impl Matching {
 mod tests {
     use super::*;
 
-    fn vms(of: &[(&str, usize)]) -> Vec<RunVm> {
-        of.iter().map(|(name, vcpus)| RunVm { name: (*name).to_owned(), vcpus: *vcpus }).collect()
+    fn vms(specs: &[(&str, usize)]) -> Vec<RunVm> {
+        specs
+            .iter()
+            .map(|(name, vcpus)| RunVm { name: (*name).to_owned(), vcpus: *vcpus })
+            .collect()
     }
 
     fn places(runs: &[&[(&str, usize)]]) -> Matching {

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use super::question::{CallTime, Run};
 
 /// Samples that each side needs of a function: of fewer it isn't clear who calls it.
-const LEAST_SAMPLES: u64 = 40;
+const MIN_SAMPLES: u64 = 40;
 /// Of a function that moved at most this share of its time is called by the same on both sides.
-const MOST_SHARED: f64 = 0.25;
+const MAX_SHARED: f64 = 0.25;
 /// Within a side at least this share is called by the same in every second block of time as in the others: what an
 /// interrupt brings is called by whatever runs, and moves all the time.
-const LEAST_STEADY: f64 = 0.6;
+const MIN_STEADY: f64 = 0.6;
 /// Functions that are named, of those that moved: those that take longest.
 const MOST: usize = 10;
 
@@ -64,8 +64,8 @@ impl Callers<'_> {
     /// How much of its time is called by the same in both halves.
     fn steady(&self) -> f64 {
         let share = |by: &ByCaller<'_>, half: usize| {
-            let of = |all: &[u64; 2]| all.get(half).copied().unwrap_or(0) as f64;
-            of(&by.halves_ns) / of(&self.halves_ns).max(1.0)
+            let half_of = |all: &[u64; 2]| all.get(half).copied().unwrap_or(0) as f64;
+            half_of(&by.halves_ns) / half_of(&self.halves_ns).max(1.0)
         };
         self.by_caller.values().map(|by| share(by, 0).min(share(by, 1))).sum()
     }
@@ -86,23 +86,26 @@ pub(super) fn moved(a: &[Run], b: &[Run]) -> Vec<Moved> {
     let (of_a, of_b) = (callers(a), callers(b));
     let mut moved: Vec<Moved> = of_a
         .iter()
-        .filter_map(|(function, one)| {
+        .filter_map(|(function, callers)| {
             let other = of_b.get(function)?;
-            if one.samples.min(other.samples) < LEAST_SAMPLES {
+            if callers.samples.min(other.samples) < MIN_SAMPLES {
                 return None;
             }
-            let shared: f64 =
-                one.by_caller.keys().map(|caller| one.share(caller).min(other.share(caller))).sum();
-            if one.steady().min(other.steady()) < LEAST_STEADY {
+            let shared: f64 = callers
+                .by_caller
+                .keys()
+                .map(|caller| callers.share(caller).min(other.share(caller)))
+                .sum();
+            if callers.steady().min(other.steady()) < MIN_STEADY {
                 return None;
             }
-            let (from, to) = (one.most(seconds_a)?, other.most(seconds_b)?);
-            let is_moved = shared <= MOST_SHARED && from.below != to.below;
+            let (from, to) = (callers.most(seconds_a)?, other.most(seconds_b)?);
+            let is_moved = shared <= MAX_SHARED && from.below != to.below;
             is_moved.then(|| Moved { function: (*function).to_owned(), from, to })
         })
         .collect();
-    let time = |one: &Moved| one.from.ns_per_s + one.to.ns_per_s;
-    moved.sort_by(|one, other| time(other).total_cmp(&time(one)));
+    let time = |entry: &Moved| entry.from.ns_per_s + entry.to.ns_per_s;
+    moved.sort_by(|entry, other| time(other).total_cmp(&time(entry)));
     moved.truncate(MOST);
     moved
 }
@@ -113,7 +116,7 @@ fn seconds(runs: &[Run]) -> f64 {
 }
 
 fn add(sums: &mut [u64; 2], more: [u64; 2]) {
-    sums.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+    sums.iter_mut().zip(more).for_each(|(sum, addend)| *sum = sum.saturating_add(addend));
 }
 
 fn callers(runs: &[Run]) -> BTreeMap<&str, Callers<'_>> {
@@ -121,13 +124,13 @@ fn callers(runs: &[Run]) -> BTreeMap<&str, Callers<'_>> {
     for CallTime { function, below, part, time_ns, samples } in
         runs.iter().flat_map(|run| &run.calls)
     {
-        let one = callers.entry(function).or_default();
-        one.samples = one.samples.saturating_add(*samples);
+        let function_callers = callers.entry(function).or_default();
+        function_callers.samples = function_callers.samples.saturating_add(*samples);
         let halves_ns = *time_ns;
         let time_ns = &halves_ns.iter().fold(0, |sum: u64, &half| sum.saturating_add(half));
-        one.time_ns = one.time_ns.saturating_add(*time_ns);
-        add(&mut one.halves_ns, halves_ns);
-        let by = one.by_caller.entry(below).or_default();
+        function_callers.time_ns = function_callers.time_ns.saturating_add(*time_ns);
+        add(&mut function_callers.halves_ns, halves_ns);
+        let by = function_callers.by_caller.entry(below).or_default();
         add(&mut by.halves_ns, halves_ns);
         by.time_ns = by.time_ns.saturating_add(*time_ns);
         if by.of_part_ns <= *time_ns {

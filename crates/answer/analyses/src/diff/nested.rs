@@ -63,7 +63,7 @@ const PER_EXIT: usize = 2;
 /// A reason of level 2 on one vCPU.
 #[derive(Debug, Default)]
 struct Reason {
-    own: Series,
+    series: Series,
     ancillary: BTreeMap<RawReason, Series>,
 }
 
@@ -90,7 +90,7 @@ impl ExitSink for NestedSeries {
 
 /// Adds what an exit is to the reason that it belongs to, at the moment of the exit of level 2.
 fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) {
-    let own = (span.isa, span.code);
+    let raw_reason = (span.isa, span.code);
     let paired_ns = (span.outcome == Outcome::Paired).then(|| span.duration_ns());
     let time_ns = paired_ns.unwrap_or(0);
     let mut sums = Sums::default();
@@ -103,28 +103,28 @@ fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) 
             sums[PAIRED] = u64::from(paired_ns.is_some());
             sums[OWN_TIME] = time_ns;
             sums[TIME] = time_ns;
-            reasons.entry(own).or_default().own.add(span.start_ns, &sums, None);
+            reasons.entry(raw_reason).or_default().series.add(span.start_ns, &sums, None);
         }
-        Step::Ancillary { of, since_ns } => {
-            let reason = reasons.entry(of).or_default();
+        Step::Ancillary { level2_reason, since_ns } => {
+            let reason = reasons.entry(level2_reason).or_default();
             sums[ANCILLARY] = 1;
-            reason.ancillary.entry(own).or_default().add(since_ns, &sums, None);
+            reason.ancillary.entry(raw_reason).or_default().add(since_ns, &sums, None);
             sums[ALL] = 1;
             sums[TIME] = time_ns;
-            reason.own.add(since_ns, &sums, None);
+            reason.series.add(since_ns, &sums, None);
         }
-        Step::Back { of, since_ns, .. } => {
+        Step::Back { level2_reason, since_ns, .. } => {
             let took_ns = span.end_ns.saturating_sub(since_ns);
             sums[ROUND_TRIPS] = 1;
             sums[ROUND_TRIP_TIME] = took_ns;
-            reasons.entry(of).or_default().own.add(since_ns, &sums, Some(took_ns));
+            reasons.entry(level2_reason).or_default().series.add(since_ns, &sums, Some(took_ns));
         }
     }
 }
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.view.recordings.first() else { return Run::empty() };
-    let pass = each_exit(recording, false, NestedSeries::default(), tick);
+    let pass = each_exit(recording, false, NestedSeries::default(), progress);
     let vms = group_vms(recording, &pass.vcpus);
     let homes = VmsByVcpu::new(&vms);
     let mut names = ReasonNames::new(recording);
@@ -143,7 +143,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
                     ancillary,
                 ]
             };
-            groups.entry(key(KeyValue::None, &mut names)).or_default().merge(&reason.own);
+            groups.entry(key(KeyValue::None, &mut names)).or_default().merge(&reason.series);
             for (below, series) in &reason.ancillary {
                 let name = KeyValue::Text(names.name(below.0, below.1));
                 groups.entry(key(name, &mut names)).or_default().merge(series);
@@ -151,12 +151,12 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         }
     }
     Run {
-        vms: vms.iter().map(RunVm::of).collect(),
+        vms: vms.iter().map(RunVm::new).collect(),
         span_ns: pass.sink.span.ends(),
         groups: measured(&groups),
         wholes: Vec::new(),
         nanoseconds: recording.is_nanoseconds(),
-        lost: Lost::of([&pass.losses]),
+        lost: Lost::from_losses([&pass.losses]),
         calls: Vec::new(),
         stacks: Stacks::default(),
     }
@@ -177,7 +177,7 @@ fn measured(groups: &BTreeMap<Vec<KeyValue>, Series>) -> Vec<MeasuredGroup> {
                 }
                 unrecorded = !(1 << PER_EXIT);
             }
-            MeasuredGroup { key: key.clone(), series, whole: None, unrecorded }
+            MeasuredGroup { key: key.clone(), series, whole_index: None, unrecorded }
         })
         .collect()
 }

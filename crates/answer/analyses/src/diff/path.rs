@@ -37,7 +37,7 @@ const METRICS: [Metric; 6] = [
 ];
 
 /// Groups kept; a guest that accesses everything has more.
-const MOST_GROUPS: usize = 1024;
+const MAX_GROUPS: usize = 1024;
 
 /// Requests that begin alike, all of them or one of their steps.
 type Key = (Option<u16>, Label, Option<(Label, Actor)>);
@@ -66,7 +66,7 @@ impl RequestSink for RequestSeries {
 
 impl RequestSeries {
     fn add(&mut self, key: Key, from_ns: u64, to_ns: u64) {
-        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
+        if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&key) {
             return;
         }
         let duration_ns = to_ns.saturating_sub(from_ns);
@@ -76,12 +76,12 @@ impl RequestSeries {
     }
 }
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let Some(recording) = input.view.recordings.first() else { return Run::empty() };
-    let (found, vms) = each_request(recording, RequestSeries::default(), tick);
-    let lost = Lost::of(&found.losses);
+    let (found, vms) = each_request(recording, RequestSeries::default(), progress);
+    let lost = Lost::from_losses(&found.losses);
     Run {
-        vms: vms.iter().map(RunVm::of).collect(),
+        vms: vms.iter().map(RunVm::new).collect(),
         span_ns: found.sink.span_ns.unwrap_or((0, 0)),
         groups: groups(&found, &vms),
         wholes: Vec::new(),
@@ -101,9 +101,9 @@ fn groups(found: &RequestPass<RequestSeries>, vms: &[Vm]) -> Vec<MeasuredGroup> 
             None => (KeyValue::None, KeyValue::None),
         };
         let key = vec![vm.map_or(KeyValue::None, KeyValue::Vm), text(*start), step, on];
-        MeasuredGroup { key, series: series.clone(), whole: None, unrecorded: 0 }
+        MeasuredGroup { key, series: series.clone(), whole_index: None, unrecorded: 0 }
     };
     let mut groups: Vec<MeasuredGroup> = found.sink.groups.iter().map(group).collect();
-    groups.sort_by(|one, other| one.key.cmp(&other.key));
+    groups.sort_by(|group, other| group.key.cmp(&other.key));
     groups
 }

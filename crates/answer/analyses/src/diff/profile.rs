@@ -22,18 +22,18 @@ const STACK_COUNT: usize = 2;
 const TOTAL: usize = 3;
 
 /// Samples on both sides together that a function needs to be compared.
-const LEAST_SAMPLES: u64 = 20;
+const MIN_SAMPLES: u64 = 20;
 /// Two to the power of this is a quarter of a second, in nanoseconds.
 const BLOCK_SHIFT: u32 = 28;
 /// Functions that are compared, those that take longest; all others are one.
-const MOST_FUNCTIONS: usize = 2000;
+const MAX_FUNCTIONS: usize = 2000;
 /// What those are called.
 const OTHERS: &str = "[other functions]";
 /// The place of a program's code in its page: programs are loaded at the beginning of a page, so it is the same in each run.
 /// Functions begin at multiples of 16 bytes.
 const PLACE_IN_PAGE: u64 = 0xff0;
 /// Calls that are kept, of all functions.
-const MOST_CALLS: usize = 1 << 18;
+const MAX_CALLS: usize = 1 << 18;
 
 /// `hyperscope diff profile`.
 pub(super) const QUESTION: Question = Question {
@@ -92,7 +92,7 @@ impl Functions {
 
     fn series_of(&mut self, sample: &TimedSample<'_>, name: &str) -> &mut Series {
         let key = |name: &str| (sample.vm, sample.part, name.to_owned());
-        let is_room = self.series.len() < MOST_FUNCTIONS;
+        let is_room = self.series.len() < MAX_FUNCTIONS;
         let key =
             if is_room || self.series.contains_key(&key(name)) { key(name) } else { key(OTHERS) };
         self.series.entry(key).or_default()
@@ -104,7 +104,7 @@ impl Functions {
             callers.zip(names).map(|(caller, name)| (name.as_str(), caller)).collect();
         for (name, caller) in calls {
             let key = (name.to_owned(), caller.to_owned(), sample.part);
-            if self.calls.len() < MOST_CALLS || self.calls.contains_key(&key) {
+            if self.calls.len() < MAX_CALLS || self.calls.contains_key(&key) {
                 let (time_ns, samples) = self.calls.entry(key).or_default();
                 if let Some(half_ns) = time_ns.get_mut(block(sample.at_ns)) {
                     *half_ns = half_ns.saturating_add(sample.time_ns);
@@ -118,11 +118,13 @@ impl Functions {
 /// Leaves functions out that few samples saw: nothing can be said of them, and each comparison costs others their
 /// significance.
 fn settle(groups: &mut [&mut MeasuredGroup]) {
-    for (metric, sum) in METRICS.iter().enumerate().filter_map(|(at, one)| Some((at, one.samples?)))
+    for (metric, sum) in
+        METRICS.iter().enumerate().filter_map(|(at, metric)| Some((at, metric.samples?)))
     {
-        let samples = groups.iter().map(|one| one.series.total(sum)).fold(0, u64::saturating_add);
-        if samples < LEAST_SAMPLES {
-            groups.iter_mut().for_each(|one| one.unrecorded |= 1 << metric);
+        let samples =
+            groups.iter().map(|group| group.series.total(sum)).fold(0, u64::saturating_add);
+        if samples < MIN_SAMPLES {
+            groups.iter_mut().for_each(|group| group.unrecorded |= 1 << metric);
         }
     }
 }
@@ -135,7 +137,7 @@ fn block(at_ns: u64) -> usize {
 /// What the frames of a stack are of. Code of one file that nothing names is one frame where it follows each other.
 fn names(stack: &[CodeFrame]) -> Vec<String> {
     let mut frames: Vec<&CodeFrame> = stack.iter().collect();
-    frames.dedup_by(|one, other| one.symbol.is_none() && one.function() == other.function());
+    frames.dedup_by(|frame, other| frame.symbol.is_none() && frame.function() == other.function());
     let mut names: Vec<String> = frames.iter().map(|frame| frame.function()).collect();
     names.extend(frames.last().and_then(|leaf| place(leaf)));
     names
@@ -158,12 +160,12 @@ fn span_ns(input: &RunInput<'_>, states: &States) -> (u64, u64) {
     events.or_else(sampled).unwrap_or((0, 0))
 }
 
-fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
+fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let RunInput { view, samples } = input;
     let Some(host) = view.recordings.first() else { return Run::empty() };
     let mut functions = Functions::default();
-    let states = each_sample(view, samples, tick, &mut |sample| functions.add(sample));
-    let lost = Lost::of(&states.pass.losses);
+    let states = each_sample(view, samples, progress, &mut |sample| functions.add(sample));
+    let lost = Lost::from_losses(&states.pass.losses);
     let group = |((vm, state, function), series): (Key, Series)| MeasuredGroup {
         key: vec![
             vm.map_or(KeyValue::None, KeyValue::Vm),
@@ -171,7 +173,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
             KeyValue::Text(function),
         ],
         series,
-        whole: None,
+        whole_index: None,
         unrecorded: 0,
     };
     let call = |((function, below, part), (time_ns, samples)): (
@@ -179,7 +181,7 @@ fn measure(input: RunInput<'_>, tick: &(dyn Fn(u64) + Sync)) -> Run {
         ([u64; 2], u64),
     )| { CallTime { function, below, part: part.to_owned(), time_ns, samples } };
     Run {
-        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::of).collect()),
+        vms: states.vms.first().map_or_else(Vec::new, |vms| vms.iter().map(RunVm::new).collect()),
         span_ns: span_ns(&input, &states),
         groups: functions.series.into_iter().map(group).collect(),
         wholes: Vec::new(),

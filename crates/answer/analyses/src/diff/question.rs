@@ -53,7 +53,7 @@ pub struct Metric {
     /// What its values are.
     pub unit: Unit,
     /// How it is made of the sums and durations.
-    pub of: Estimator,
+    pub estimator: Estimator,
     /// The sum that counts what it is made of, where that decides how sure it is: a time that samples stand for.
     pub samples: Option<usize>,
 }
@@ -118,8 +118,9 @@ pub struct Lost {
 
 impl Lost {
     /// What recordings lost.
-    pub(super) fn of<'l>(losses: impl IntoIterator<Item = &'l Losses>) -> Self {
-        let of_one = |one: &Losses| Self { events: one.events_gone(), places: one.pages_damaged() };
+    pub(super) fn from_losses<'l>(losses: impl IntoIterator<Item = &'l Losses>) -> Self {
+        let of_one =
+            |loss: &Losses| Self { events: loss.events_gone(), places: loss.pages_damaged() };
         losses.into_iter().map(of_one).fold(Self::default(), Self::with)
     }
 
@@ -183,7 +184,7 @@ pub struct MeasuredGroup {
     /// Its measurements.
     pub series: Series,
     /// What its shares are of: a place in [`Run::wholes`].
-    pub whole: Option<usize>,
+    pub whole_index: Option<usize>,
     /// A metric that this run has no events for is left out: a bit for each of
     /// [`Question::metrics`].
     pub unrecorded: u32,

@@ -27,7 +27,7 @@ impl Series {
         let slice = match self.grid.and_then(|grid| grid.slice_of(at_ns)) {
             Some(slice) => slice,
             None => {
-                self.widen(&Grid::of(at_ns));
+                self.widen(&Grid::at(at_ns));
                 self.grid.and_then(|grid| grid.slice_of(at_ns)).unwrap_or(0)
             }
         };
@@ -53,23 +53,25 @@ impl Series {
     /// Adds one sum of another group to one of this, over all time that either has.
     pub fn merge_sum(&mut self, other: &Self, from: usize, into: usize) {
         let sums = other.sums.iter().map(|(slice, sums)| {
-            let mut kept = Sums::default();
-            if let (Some(slot), Some(sum)) = (kept.get_mut(into), sums.get(from)) {
+            let mut into_sums = Sums::default();
+            if let (Some(slot), Some(sum)) = (into_sums.get_mut(into), sums.get(from)) {
                 *slot = *sum;
             }
-            (*slice, kept)
+            (*slice, into_sums)
         });
         self.merge(&Self { grid: other.grid, sums: sums.collect(), ..Self::default() });
     }
 
     fn add_to_slice(&mut self, slice: usize, sums: &Sums) {
         match self.sums.last_mut() {
-            Some((last, kept)) if *last == slice => add_to(kept, sums),
+            Some((last, totals)) if *last == slice => add_to(totals, sums),
             Some((last, _)) if *last > slice => {
                 match self.sums.binary_search_by_key(&slice, |(slice, _)| *slice) {
-                    Ok(at) => {
-                        self.sums.get_mut(at).into_iter().for_each(|(_, kept)| add_to(kept, sums))
-                    }
+                    Ok(at) => self
+                        .sums
+                        .get_mut(at)
+                        .into_iter()
+                        .for_each(|(_, totals)| add_to(totals, sums)),
                     Err(at) => self.sums.insert(at, (slice, *sums)),
                 }
             }
@@ -103,10 +105,10 @@ impl Series {
     /// The sums by slice of a coarser grid.
     pub(crate) fn sums_on(&self, grid: &Grid) -> Vec<Sums> {
         let mut all = vec![Sums::default(); grid.len()];
-        let Some(own) = &self.grid else { return all };
+        let Some(own_grid) = &self.grid else { return all };
         for (slice, sums) in &self.sums {
-            if let Some(kept) = all.get_mut(own.slice_in(grid, *slice)) {
-                add_to(kept, sums);
+            if let Some(totals) = all.get_mut(own_grid.slice_in(grid, *slice)) {
+                add_to(totals, sums);
             }
         }
         all
@@ -128,7 +130,7 @@ impl Series {
         self.sums
             .iter()
             .filter_map(|(_, sums)| sums.get(sum))
-            .fold(0, |all, one| all.saturating_add(*one))
+            .fold(0, |all, value| all.saturating_add(*value))
     }
 
     /// Moves one sum of every slice into another.
@@ -142,9 +144,9 @@ impl Series {
     }
 }
 
-fn add_to(kept: &mut Sums, sums: &Sums) {
-    for (kept, one) in kept.iter_mut().zip(sums) {
-        *kept = kept.saturating_add(*one);
+fn add_to(totals: &mut Sums, sums: &Sums) {
+    for (total, sum) in totals.iter_mut().zip(sums) {
+        *total = total.saturating_add(*sum);
     }
 }
 
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(events: &[(u64, u64)]) -> Series {
+    fn series_of(events: &[(u64, u64)]) -> Series {
         let mut series = Series::default();
         for &(at_ns, value) in events {
             series.add(at_ns, &[1, value, 0, 0, 0, 0, 0, 0, 0, 0], Some(value));
@@ -164,15 +166,15 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_however_time_goes(
-            left in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20), 0..300),
+            first in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20), 0..300),
             right in prop::collection::vec((any::<u64>(), 0u64..1 << 20), 1..300),
         ) {
-            let mut merged = of(&left);
-            merged.merge(&of(&right));
-            let all = of(&[left.clone(), right.clone()].concat());
+            let mut merged = series_of(&first);
+            merged.merge(&series_of(&right));
+            let all = series_of(&[first.clone(), right.clone()].concat());
             prop_assert_eq!(merged.grid(), all.grid());
             prop_assert_eq!(merged.sums(), all.sums());
-            prop_assert_eq!(merged.total(0), (left.len() + right.len()) as u64);
+            prop_assert_eq!(merged.total(0), (first.len() + right.len()) as u64);
             prop_assert_eq!(merged.durations().sum(), merged.total(1));
         }
     }
@@ -180,7 +182,7 @@ mod tests {
     /// Two events that are far from each other: slices between them take no memory.
     #[test]
     fn slices_without_events_are_not_kept() {
-        let series = of(&[(0, 1), (1 << 40, 2)]);
+        let series = series_of(&[(0, 1), (1 << 40, 2)]);
         assert_eq!(series.sums.len(), 2);
         assert!(series.sums().len() > 2);
         assert_eq!(series.total(1), 3);

@@ -10,11 +10,11 @@ use super::series::{Series, Sums};
 use super::stacks::StackFrame;
 
 /// Frames that are judged, those that take longest. Each costs some 2 KB a run, and others some significance.
-const MOST_JUDGED: usize = 1000;
+const MAX_JUDGED: usize = 1000;
 /// Samples of both sides together that a frame needs to be judged.
-const LEAST_SAMPLES: u64 = 20;
+const MIN_SAMPLES: u64 = 20;
 /// Share of all that it needs: a narrower one is hardly seen, and costs others their significance.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
@@ -25,7 +25,7 @@ const KNOWN: Metric = Metric {
     name: "ns_per_s",
     short: "time",
     unit: Unit::TimePerSecond,
-    of: Estimator::PerSecond(TIME),
+    estimator: Estimator::PerSecond(TIME),
     samples: None,
 };
 
@@ -72,8 +72,8 @@ impl StackChanges {
     /// Time per second in all stacks, on either side.
     #[must_use]
     pub fn ns_per_s(&self) -> [f64; 2] {
-        let roots = self.stacks.iter().filter(|one| one.caller.is_none());
-        roots.fold([0.0; 2], |[a, b], one| [a + one.ns_per_s[0], b + one.ns_per_s[1]])
+        let roots = self.stacks.iter().filter(|stack| stack.caller.is_none());
+        roots.fold([0.0; 2], |[a, b], stack| [a + stack.ns_per_s[0], b + stack.ns_per_s[1]])
     }
 }
 
@@ -81,7 +81,7 @@ impl StackChanges {
 #[must_use]
 pub fn stack_changes(a: &[Run], b: &[Run], options: Options) -> StackChanges {
     let runs: Vec<&Run> = a.iter().chain(b).collect();
-    let matching = Matching::of(runs.iter().copied());
+    let matching = Matching::from_runs(runs.iter().copied());
     let mut union = Union::default();
     for (at, run) in runs.iter().enumerate() {
         let places = matching.places.get(at).map_or(&[][..], Vec::as_slice);
@@ -128,18 +128,18 @@ impl Union {
         for time in &run.stacks.times {
             let Some(&place) = places.get(time.node) else { continue };
             let rate = time.time_ns as f64 * per_second;
-            if let Some(own) =
-                self.stacks.get_mut(place).and_then(|one| one.own_ns_per_s.get_mut(side))
+            if let Some(own_rate) =
+                self.stacks.get_mut(place).and_then(|stack| stack.own_ns_per_s.get_mut(side))
             {
-                *own += rate;
+                *own_rate += rate;
             }
             let mut at = Some(place);
-            while let Some(one) = at.and_then(|at| self.stacks.get_mut(at)) {
-                one.samples += u64::from(!time.is_known);
-                if let Some(sum) = one.ns_per_s.get_mut(side) {
+            while let Some(stack) = at.and_then(|at| self.stacks.get_mut(at)) {
+                stack.samples += u64::from(!time.is_known);
+                if let Some(sum) = stack.ns_per_s.get_mut(side) {
                     *sum += rate;
                 }
-                at = one.caller;
+                at = stack.caller;
             }
         }
         self.places.push(places);
@@ -150,28 +150,28 @@ impl Union {
         let place = *self.known.entry((caller, frame.clone())).or_insert(next);
         if place == next {
             let (ns_per_s, own_ns_per_s) = ([0.0; 2], [0.0; 2]);
-            let one =
+            let stack =
                 ChangedStack { caller, frame, ns_per_s, own_ns_per_s, samples: 0, judged: None };
-            self.stacks.push(one);
+            self.stacks.push(stack);
         }
         place
     }
 
     /// By frame, whether it is judged, and by which of the metrics.
     fn heaviest(&self) -> Vec<Option<usize>> {
-        let time = |one: &ChangedStack| one.ns_per_s[0] + one.ns_per_s[1];
-        let roots = self.stacks.iter().filter(|one| one.caller.is_none());
-        let least = roots.map(time).sum::<f64>() * LEAST_SHARE;
-        let metric = |one: &ChangedStack| match one.samples {
-            _ if time(one) < least => None,
+        let time = |stack: &ChangedStack| stack.ns_per_s[0] + stack.ns_per_s[1];
+        let roots = self.stacks.iter().filter(|stack| stack.caller.is_none());
+        let min = roots.map(time).sum::<f64>() * MIN_SHARE;
+        let metric = |stack: &ChangedStack| match stack.samples {
+            _ if time(stack) < min => None,
             0 => Some(1),
-            samples => (samples >= LEAST_SAMPLES).then_some(0),
+            samples => (samples >= MIN_SAMPLES).then_some(0),
         };
         let mut metrics: Vec<Option<usize>> = self.stacks.iter().map(metric).collect();
         let mut by_time: Vec<(usize, f64)> = self.stacks.iter().map(time).enumerate().collect();
         by_time.retain(|(at, _)| metrics.get(*at).is_some_and(Option::is_some));
-        by_time.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        for (at, _) in by_time.into_iter().skip(MOST_JUDGED) {
+        by_time.sort_by(|(_, ns_per_s), (_, other)| other.total_cmp(ns_per_s));
+        for (at, _) in by_time.into_iter().skip(MAX_JUDGED) {
             if let Some(metric) = metrics.get_mut(at) {
                 *metric = None;
             }
@@ -190,13 +190,13 @@ impl Union {
                 if judged.get(place).is_some_and(Option::is_some) {
                     series.entry(place).or_default().add(time.at_ns, &sums, None);
                 }
-                at = self.stacks.get(place).and_then(|one| one.caller);
+                at = self.stacks.get(place).and_then(|stack| stack.caller);
             }
         }
         let group = |(place, series)| MeasuredGroup {
             key: vec![KeyValue::Number(place as u64)],
             series,
-            whole: None,
+            whole_index: None,
             // The other metric isn't this one's.
             unrecorded: if judged.get(place) == Some(&Some(0)) { 2 } else { 1 },
         };
@@ -212,8 +212,8 @@ impl Union {
         for row in diff.rows {
             let [KeyValue::Number(place)] = &*row.key else { continue };
             let at = usize::try_from(*place).ok();
-            if let Some(one) = at.and_then(|at| self.stacks.get_mut(at)) {
-                one.judged = Some(row);
+            if let Some(stack) = at.and_then(|at| self.stacks.get_mut(at)) {
+                stack.judged = Some(row);
             }
         }
     }

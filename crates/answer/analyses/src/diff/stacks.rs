@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::profile::TimedSample;
 
 /// Frames that are kept apart, of all stacks; what is above others is counted to its caller.
-const MOST_NODES: usize = 1 << 17;
+const MAX_NODES: usize = 1 << 17;
 
 /// What a frame of a stack stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,7 +52,7 @@ impl Stacks {
             let key = (at, frame);
             let place = match self.places.get(&key) {
                 Some(&place) => place,
-                None if self.nodes.len() >= MOST_NODES => break,
+                None if self.nodes.len() >= MAX_NODES => break,
                 None => {
                     self.nodes.push(key.clone());
                     self.places.insert(key, self.nodes.len() - 1);

@@ -9,10 +9,10 @@ use raw_bytes::seven_bits::{NUMBER_BYTES, put, take};
 const CHUNK_BYTES: usize = 4096;
 
 /// Bytes of an exit at most: two of flags, and nine numbers.
-const MOST_EXIT_BYTES: usize = 2 + 9 * NUMBER_BYTES;
+const MAX_EXIT_BYTES: usize = 2 + 9 * NUMBER_BYTES;
 
 /// Texts that a list refers to; exits with further ones have none.
-const MOST_VALUES: usize = 1 << 14;
+const MAX_VALUES: usize = 1 << 14;
 
 /// Bytes that a value takes in its table and as a text.
 const VALUE_BYTES: usize = 96;
@@ -41,7 +41,7 @@ pub struct KeptExit {
 }
 
 impl KeptExit {
-    pub(super) fn of(span: &ExitSpan, pc: u32, about: u32) -> Self {
+    pub(super) fn new(span: &ExitSpan, pc: u32, about: u32) -> Self {
         let is_paired = span.outcome == Outcome::Paired;
         Self {
             start_ns: span.start_ns,
@@ -103,7 +103,7 @@ impl PackedExits {
         self.last_ns = exit.start_ns;
         self.len += 1;
         let is_full =
-            self.chunks.last().is_none_or(|last| last.len() + MOST_EXIT_BYTES > CHUNK_BYTES);
+            self.chunks.last().is_none_or(|last| last.len() + MAX_EXIT_BYTES > CHUNK_BYTES);
         if is_full {
             self.chunks.push(Vec::with_capacity(CHUNK_BYTES));
         }
@@ -187,7 +187,7 @@ impl ValueTable {
         if let Some(&known) = self.numbers.get(&(kind, value)) {
             return known;
         }
-        if self.all.len() >= MOST_VALUES {
+        if self.all.len() >= MAX_VALUES {
             return 0;
         }
         self.all.push((kind, value));
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn exit(start_ns: u64, of: (u8, [u32; 5], u32)) -> KeptExit {
-        let (kind, [user, runnable, blocked, poll, before], value) = of;
+    fn exit(start_ns: u64, fields: (u8, [u32; 5], u32)) -> KeptExit {
+        let (kind, [user, runnable, blocked, poll, before], value) = fields;
         let outcome = [Outcome::Paired, Outcome::Unpaired, Outcome::LostIn][usize::from(kind % 3)];
         let handler = [Handler::Kernel, Handler::User, Handler::L1][usize::from(kind / 3 % 3)];
         let parts = Parts {
@@ -241,11 +241,11 @@ mod tests {
             all in prop::collection::vec((any::<u32>(), any::<(u8, [u32; 5], u32)>()), 1..700),
         ) {
             let (mut packed, mut at_ns, mut expected) = (PackedExits::default(), 1 << 60, Vec::new());
-            for (gap_ns, of) in all {
+            for (gap_ns, fields) in all {
                 at_ns += u64::from(gap_ns);
-                let one = exit(at_ns, of);
-                prop_assert!(packed.push(one));
-                expected.push(one);
+                let kept_exit = exit(at_ns, fields);
+                prop_assert!(packed.push(kept_exit));
+                expected.push(kept_exit);
             }
             prop_assert_eq!(packed.len(), expected.len());
             prop_assert!(packed.iter().eq(expected));
@@ -264,6 +264,6 @@ mod tests {
             table.number(Some(Detail::Gpa), value);
         }
         assert_eq!(table.number(Some(Detail::Gpa), 1 << 40), 0);
-        assert_eq!(table.all().len(), MOST_VALUES);
+        assert_eq!(table.all().len(), MAX_VALUES);
     }
 }

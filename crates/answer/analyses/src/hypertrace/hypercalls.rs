@@ -17,12 +17,13 @@ impl<'c> Hypercalls<'c> {
     /// Those of the recordings that have one, at their own index.
     pub(super) fn new(recordings: &'c [Recording], collected: &'c [Option<Collected>]) -> Self {
         let all = (0_u16..).zip(recordings).zip(collected);
-        let one = |((at, recording), collected): ((u16, &'c Recording), &'c Option<Collected>)| {
-            let hypercalls: Box<dyn Iterator<Item = _> + Send + 'c> =
-                Box::new(collected.as_ref()?.hypercalls(recording));
-            Some((at, hypercalls.peekable()))
-        };
-        Self(all.filter_map(one).collect())
+        let of_collector =
+            |((at, recording), collected): ((u16, &'c Recording), &'c Option<Collected>)| {
+                let hypercalls: Box<dyn Iterator<Item = _> + Send + 'c> =
+                    Box::new(collected.as_ref()?.hypercalls(recording));
+                Some((at, hypercalls.peekable()))
+            };
+        Self(all.filter_map(of_collector).collect())
     }
 
     /// Whether a recording's hypercalls are among them.
@@ -35,8 +36,8 @@ impl<'c> Hypercalls<'c> {
         &mut self,
         now_ns: u64,
     ) -> Option<(VcpuThread, Option<u64>, Hypercall)> {
-        let next = |(at, one): (usize, &mut (u16, OfOneCollector<'c>))| {
-            Some((one.1.peek()?.0.unwrap_or(0), at))
+        let next = |(at, collector): (usize, &mut (u16, OfOneCollector<'c>))| {
+            Some((collector.1.peek()?.0.unwrap_or(0), at))
         };
         let (stamp_ns, at) = self.0.iter_mut().enumerate().filter_map(next).min()?;
         if stamp_ns > now_ns {

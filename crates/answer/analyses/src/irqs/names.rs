@@ -46,7 +46,7 @@ impl Names<'_> {
         if id == 0 {
             return (id, Some("idle".to_owned()));
         }
-        let of_events = self.threads.get(recording).and_then(|names| names.of(id));
+        let of_events = self.threads.get(recording).and_then(|names| names.get(id));
         let name = of_events.or_else(|| self.recordings.get(recording)?.comm(id));
         (id, name.map(str::to_owned))
     }

@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use super::sums::Handler;
 
 /// Handlers that wait for states, at most: beyond that the first is counted without them.
-const MOST_WAITING: usize = 1 << 10;
+const MAX_WAITING: usize = 1 << 10;
 /// Handlers within each other, at most: a soft interrupt, interrupts of each priority, and those that lost their end.
-const MOST_OPEN: usize = 16;
+const MAX_OPEN: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -52,10 +52,10 @@ impl OpenHandlers {
 
     /// A handler begins.
     pub(super) fn begin(&mut self, handler: Handler, count: &mut impl FnMut(&Handler)) {
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN {
             self.abandon();
         }
-        if self.entries.len() >= MOST_WAITING {
+        if self.entries.len() >= MAX_WAITING {
             self.count_first(count);
         }
         let number = self.first.saturating_add(self.entries.len() as u64);
@@ -72,12 +72,15 @@ impl OpenHandlers {
         now_ns: u64,
         count: &mut impl FnMut(&Handler),
     ) -> bool {
-        let is_it = |one: &Entry| (one.handler.source, one.handler.number) == (source, number);
+        let is_same_handler =
+            |entry: &Entry| (entry.handler.source, entry.handler.number) == (source, number);
         let open = &self.open;
         let first = self.first;
         let entries = &self.entries;
-        let of = |number: u64| entries.get(usize::try_from(number.checked_sub(first)?).ok()?);
-        let Some(depth) = open.iter().rposition(|&number| of(number).is_some_and(is_it)) else {
+        let entry_of = |number: u64| entries.get(usize::try_from(number.checked_sub(first)?).ok()?);
+        let Some(depth) =
+            open.iter().rposition(|&number| entry_of(number).is_some_and(is_same_handler))
+        else {
             return false;
         };
         while self.open.len() > depth + 1 {
@@ -118,10 +121,12 @@ impl OpenHandlers {
         is_guest: bool,
         count: &mut impl FnMut(&Handler),
     ) {
-        let begun = self.entries.partition_point(|one| one.handler.from_ns < to_ns);
+        let begun_count = self.entries.partition_point(|entry| entry.handler.from_ns < to_ns);
         // Those within others first: their time is taken from those.
-        for at in (0..begun).rev() {
-            let Some(entry) = self.entries.get_mut(at).filter(|one| !one.is_done) else { continue };
+        for at in (0..begun_count).rev() {
+            let Some(entry) = self.entries.get_mut(at).filter(|entry| !entry.is_done) else {
+                continue;
+            };
             let end_ns = if entry.is_closed { entry.handler.to_ns } else { u64::MAX };
             let (begin, end) = (from_ns.max(entry.handler.from_ns), to_ns.min(end_ns));
             if !is_guest && begin < end {
@@ -138,7 +143,7 @@ impl OpenHandlers {
     /// Counts all that are closed: no more states come.
     pub(super) fn finish(mut self, count: &mut impl FnMut(&Handler)) {
         for at in (0..self.entries.len()).rev() {
-            if self.entries.get(at).is_some_and(|one| one.is_closed && !one.is_done) {
+            if self.entries.get(at).is_some_and(|entry| entry.is_closed && !entry.is_done) {
                 self.count(self.first.saturating_add(at as u64), count);
             }
         }
@@ -159,7 +164,7 @@ impl OpenHandlers {
 
     fn count_first(&mut self, count: &mut impl FnMut(&Handler)) {
         let (first, entry) = (self.first, self.entries.front().copied());
-        if entry.is_some_and(|one| one.is_closed && !one.is_done) {
+        if entry.is_some_and(|entry| entry.is_closed && !entry.is_done) {
             self.count(first, count);
         }
         self.open.retain(|&number| number != first);
@@ -168,7 +173,7 @@ impl OpenHandlers {
     }
 
     fn release(&mut self) {
-        while self.entries.front().is_some_and(|one| one.is_done) {
+        while self.entries.front().is_some_and(|entry| entry.is_done) {
             self.entries.pop_front();
             self.first = self.first.saturating_add(1);
         }
@@ -190,12 +195,12 @@ mod tests {
             events.extend([(from_ns, 1, number), (to_ns, 0, number)]);
         }
         events.sort_unstable();
-        let mut own = Own::new();
+        let mut own_times = Own::new();
         let mut open = OpenHandlers::new(true);
-        let mut count = |one: &Handler| {
-            let own_ns = one.duration_ns() - one.within_ns;
-            assert!(one.is_placed);
-            own.push((one.number, own_ns, one.away_ns - one.away_within_ns));
+        let mut count = |handler: &Handler| {
+            let own_ns = handler.duration_ns() - handler.within_ns;
+            assert!(handler.is_placed);
+            own_times.push((handler.number, own_ns, handler.away_ns - handler.away_within_ns));
         };
         let (mut given, mut from_ns) = (0, 0);
         for (at, &(now_ns, begins, number)) in events.iter().enumerate() {
@@ -218,23 +223,24 @@ mod tests {
             from_ns = to_ns;
         }
         assert!(open.entries.is_empty());
-        own.sort_unstable();
-        own
+        own_times.sort_unstable();
+        own_times
     }
 
     /// The same, nanosecond by nanosecond.
     fn naive(handlers: &[(u64, u64, u64)], states: &[(u64, bool)]) -> Own {
-        let mut own: Own = handlers.iter().map(|&(number, ..)| (number, 0, 0)).collect();
+        let mut own_times: Own = handlers.iter().map(|&(number, ..)| (number, 0, 0)).collect();
         for ns in 0..states.last().map_or(0, |last| last.0) {
-            let is_guest = states.iter().find(|(to_ns, _)| ns < *to_ns).is_some_and(|one| one.1);
+            let is_guest =
+                states.iter().find(|(to_ns, _)| ns < *to_ns).is_some_and(|state| state.1);
             let open = handlers.iter().filter(|&&(_, from, to)| from <= ns && ns < to);
-            let Some(inner) = open.max_by_key(|one| one.1) else { continue };
-            let row = own.iter_mut().find(|one| one.0 == inner.0).unwrap();
+            let Some(inner) = open.max_by_key(|handler| handler.1) else { continue };
+            let row = own_times.iter_mut().find(|row| row.0 == inner.0).unwrap();
             row.1 += 1;
             row.2 += u64::from(!is_guest);
         }
-        own.sort_unstable();
-        own
+        own_times.sort_unstable();
+        own_times
     }
 
     /// Handlers in each other: each lies within the one before it, or behind it.
@@ -268,7 +274,7 @@ mod tests {
             late in 1usize..4,
         ) {
             let handlers = nested(&steps);
-            let end_ns = handlers.iter().map(|one| one.2).max().unwrap();
+            let end_ns = handlers.iter().map(|handler| handler.2).max().unwrap();
             let mut to_ns = 0;
             let mut states: Vec<(u64, bool)> = Vec::new();
             for (length_ns, is_guest) in lengths {
@@ -282,9 +288,11 @@ mod tests {
 
     #[test]
     fn a_handler_that_lost_its_end_is_not_counted() {
-        let mut kept = Vec::new();
+        let mut rows = Vec::new();
         let mut open = OpenHandlers::new(false);
-        let mut count = |one: &Handler| kept.push((one.number, one.duration_ns(), one.within_ns));
+        let mut count = |handler: &Handler| {
+            rows.push((handler.number, handler.duration_ns(), handler.within_ns))
+        };
         let handler = |number, from_ns| Handler { number, from_ns, ..Handler::default() };
         open.begin(handler(1, 10), &mut count);
         open.begin(handler(2, 20), &mut count);
@@ -297,7 +305,7 @@ mod tests {
         open.begin(handler(5, 80), &mut count);
         assert!(open.end((0, 5), 85, &mut count) && open.end((0, 4), 90, &mut count));
         open.finish(&mut count);
-        assert_eq!(kept, [(1, 20, 0), (5, 5, 0), (4, 20, 5)]);
+        assert_eq!(rows, [(1, 20, 0), (5, 5, 0), (4, 20, 5)]);
     }
 
     #[test]
@@ -308,17 +316,17 @@ mod tests {
             let handler = Handler { number: at, from_ns: at * 10, ..Handler::default() };
             open.begin(handler, &mut |_| counted += 1);
             open.end((0, at), at * 10 + 5, &mut |_| counted += 1);
-            assert!(open.entries.len() <= MOST_WAITING);
+            assert!(open.entries.len() <= MAX_WAITING);
         }
-        open.finish(&mut |one| {
-            assert!(!one.is_placed);
+        open.finish(&mut |handler| {
+            assert!(!handler.is_placed);
             counted += 1;
         });
         assert_eq!(counted, 5000);
         let mut deep = OpenHandlers::new(false);
         for at in 0..100 {
             deep.begin(Handler { number: at, ..Handler::default() }, &mut |_| ());
-            assert!(deep.open.len() <= MOST_OPEN);
+            assert!(deep.open.len() <= MAX_OPEN);
         }
     }
 }

@@ -21,7 +21,7 @@ impl IrqSink {
         let (by, left_out) = (sums.by, sums.left_out);
         let mut rows: Vec<HandlerRow> =
             sums.rows.into_iter().map(|(key, sums)| names.row(by, key, sums)).collect();
-        rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.begun))));
+        rows.sort_by_key(|row| (row.recording, Reverse((row.sums.own_ns, row.sums.run_count))));
         Irqs {
             rows,
             machines: view.machine_names(),

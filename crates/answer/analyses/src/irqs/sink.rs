@@ -19,7 +19,7 @@ pub(crate) struct IrqSink {
     sources: Sources,
     cpus: FxHashMap<GuestCpu, OpenHandlers>,
     /// By CPU and number of a soft interrupt: since when it is due.
-    due: FxHashMap<GuestCpu, [Option<u64>; MOST_SOFTIRQS]>,
+    due: FxHashMap<GuestCpu, [Option<u64>; MAX_SOFTIRQS]>,
     /// By the host's recording and thread, the guest's CPU that it is.
     guest_cpus: FxHashMap<(u16, u32), GuestCpu>,
     vcpus: FxHashMap<VcpuRef, GuestCpu>,
@@ -89,17 +89,18 @@ impl IrqSink {
     }
 
     fn end(&mut self, at: GuestCpu, event: &TraceEvent, source: u8) {
-        let of = (source, event.value(0).unwrap_or(0));
+        let handler_id = (source, event.value(0).unwrap_or(0));
         let sums = &mut self.sums;
         let open = self.cpus.entry(at).or_default();
-        let had_begun =
-            open.end(of, event.stamp_ns, &mut |handler: &Handler| sums.add(at.recording, handler));
+        let had_begun = open.end(handler_id, event.stamp_ns, &mut |handler: &Handler| {
+            sums.add(at.recording, handler)
+        });
         self.ends_alone = self.ends_alone.saturating_add(u64::from(!had_begun));
     }
 }
 
 /// Soft interrupts of a CPU that are looked at; kernels have ten.
-const MOST_SOFTIRQS: usize = 32;
+const MAX_SOFTIRQS: usize = 32;
 
 impl StateSink for IrqSink {
     fn needs(&self) -> StateNeeds<'_> {

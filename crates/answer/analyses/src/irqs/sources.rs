@@ -50,7 +50,7 @@ pub(super) const SOFTIRQ: u8 = 1;
 const IPI: u8 = 2;
 const FIRST_VECTOR: u8 = 3;
 /// Vectors that are known by name: more than any kernel has events for.
-const MOST_VECTORS: usize = 100;
+const MAX_VECTORS: usize = 100;
 
 /// The handlers that some recordings have events for.
 #[derive(Clone, Debug, Default)]
@@ -61,12 +61,12 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(recordings: &[Recording]) -> Self {
-        let formats = recordings.iter().flat_map(|one| one.formats().iter());
+        let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
         let mut vectors: Vec<String> =
             formats.filter_map(|(_, format)| vector(format)).map(str::to_owned).collect();
         vectors.sort_unstable();
         vectors.dedup();
-        vectors.truncate(MOST_VECTORS);
+        vectors.truncate(MAX_VECTORS);
         Self { vectors }
     }
 
@@ -85,7 +85,7 @@ impl Sources {
 }
 
 impl HandlerSources for Sources {
-    fn of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])> {
+    fn source_of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])> {
         Some(match (format.system(), format.name()) {
             ("irq", "irq_handler_entry" | "irq_handler_exit") => (IRQ, &["irq"]),
             ("irq", "softirq_raise" | "softirq_entry" | "softirq_exit") => (SOFTIRQ, &["vec"]),
@@ -101,6 +101,6 @@ impl HandlerSources for Sources {
 /// The vector that an event is of.
 fn vector(format: &EventFormat) -> Option<&str> {
     let name = format.name();
-    let of = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"))?;
-    (format.system() == "irq_vectors").then_some(of)
+    let stem = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"))?;
+    (format.system() == "irq_vectors").then_some(stem)
 }

@@ -38,7 +38,7 @@ impl Handler {
 #[derive(Clone, Debug, Default)]
 pub struct HandlerSums {
     /// Runs that began.
-    pub begun: u64,
+    pub run_count: u64,
     /// From beginning to end, with what interrupted them: of each run that was seen ending.
     pub durations: Distribution,
     /// Without the handlers that interrupted them.
@@ -79,7 +79,7 @@ pub(super) struct Key {
 }
 
 /// Rows of sums, at most: a recording that is made up has no more either.
-const MOST_ROWS: usize = 1 << 13;
+const MAX_ROWS: usize = 1 << 13;
 
 /// All sums.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl AllSums {
     /// A run that began.
     pub(super) fn begin(&mut self, recording: u16, handler: &Handler) {
         match self.row(recording, handler) {
-            Some(row) => row.begun = row.begun.saturating_add(1),
+            Some(row) => row.run_count = row.run_count.saturating_add(1),
             None => self.left_out = self.left_out.saturating_add(1),
         }
     }
@@ -117,7 +117,7 @@ impl AllSums {
             By::Thread => Some(handler.thread),
         };
         let key = Key { recording, source: handler.source, number: handler.number, part };
-        let has_room = self.rows.len() < MOST_ROWS || self.rows.contains_key(&key);
+        let has_room = self.rows.len() < MAX_ROWS || self.rows.contains_key(&key);
         has_room.then(|| self.rows.entry(key).or_default())
     }
 }

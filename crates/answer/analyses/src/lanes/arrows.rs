@@ -13,7 +13,7 @@ use crate::states::States;
 use crate::vms::VmsByVcpu;
 
 /// Arrows that there is room for at least.
-const LEAST_ARROWS: usize = 64;
+const MIN_ARROWS: usize = 64;
 
 /// An arrow between two lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct LanePlaces {
 }
 
 impl LanePlaces {
-    pub(super) fn of(set: &LaneSet, states: &States, guests: &[GuestAlignment]) -> Self {
+    pub(super) fn new(set: &LaneSet, states: &States, guests: &[GuestAlignment]) -> Self {
         let mut places = Self::default();
         let homes: Vec<_> = states.vms.iter().map(|vms| VmsByVcpu::new(vms)).collect();
         for (at, lane) in (0u32..).zip(set.lanes()) {
@@ -53,7 +53,7 @@ impl LanePlaces {
                 }
                 Some(Subject::Vcpu(vcpu)) => {
                     let home = homes.get(usize::from(vcpu.recording));
-                    if let Some((_, found)) = home.and_then(|all| all.of(vcpu.index as usize)) {
+                    if let Some((_, found)) = home.and_then(|all| all.find(vcpu.index as usize)) {
                         // A thread that runs several vCPUs is shown as the first of them.
                         places.threads.entry((vcpu.recording, found.thread)).or_insert(at);
                     }
@@ -135,39 +135,39 @@ pub(crate) struct ArrowSink {
 impl ArrowSink {
     /// Takes no more than `bytes` of memory.
     pub(crate) fn new(bytes: usize) -> Self {
-        let most = (bytes / size_of::<Handover>()).max(LEAST_ARROWS);
-        Self { all: Vec::new(), most, below_ns: 0, left_out: 0 }
+        let max = (bytes / size_of::<Handover>()).max(MIN_ARROWS);
+        Self { all: Vec::new(), most: max, below_ns: 0, left_out: 0 }
     }
 
     /// Takes out half of them, those that took least time.
     fn thin_out(&mut self) {
-        let took_ns = |one: &Handover| one.to_ns - one.from_ns;
+        let took_ns = |handover: &Handover| handover.to_ns - handover.from_ns;
         let mut times: Vec<u64> = self.all.iter().map(took_ns).collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
         self.below_ns = median.max(self.below_ns) + 1;
         let before = self.all.len();
-        self.all.retain(|one| took_ns(one) >= self.below_ns);
+        self.all.retain(|handover| took_ns(handover) >= self.below_ns);
         self.left_out += (before - self.all.len()) as u64;
     }
 
     /// The arrows of the lanes that are there.
     pub(crate) fn answer(self, set: &LaneSet, places: LanePlaces) -> Arrows {
-        let arrow = |one: &Handover| {
-            let on = if one.in_interrupt { Actor::Interrupt } else { Actor::Host };
+        let arrow = |handover: &Handover| {
+            let on = if handover.in_interrupt { Actor::Interrupt } else { Actor::Host };
             Some(Arrow {
-                kind: one.kind,
-                from_lane: places.lane(one.from, on)?,
-                from_ns: one.from_ns,
-                to_lane: places.lane(one.to, Actor::Host)?,
-                to_ns: one.to_ns,
+                kind: handover.kind,
+                from_lane: places.lane(handover.from, on)?,
+                from_ns: handover.from_ns,
+                to_lane: places.lane(handover.to, Actor::Host)?,
+                to_ns: handover.to_ns,
             })
         };
         let list: Vec<Arrow> = self.all.iter().filter_map(arrow).collect();
         let is_shown = shown_in(set, &list);
         let shown = list.into_iter().zip(is_shown).filter(|(_, is_shown)| *is_shown);
-        let mut list: Vec<Arrow> = shown.map(|(one, _)| one).collect();
-        list.sort_by_key(|one| one.to_ns);
+        let mut list: Vec<Arrow> = shown.map(|(arrow, _)| arrow).collect();
+        list.sort_by_key(|arrow| arrow.to_ns);
         Arrows {
             left_out_below_ns: self.below_ns,
             left_out: self.left_out,
@@ -197,11 +197,14 @@ fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
     let mut ends: Vec<(u32, u64, usize)> = list
         .iter()
         .enumerate()
-        .flat_map(|(at, one)| [(one.from_lane, one.from_ns, at), (one.to_lane, one.to_ns, at)])
+        .flat_map(|(at, arrow)| {
+            [(arrow.from_lane, arrow.from_ns, at), (arrow.to_lane, arrow.to_ns, at)]
+        })
         .collect();
     ends.par_sort_unstable();
-    let lanes: Vec<&[(u32, u64, usize)]> = ends.chunk_by(|one, other| one.0 == other.0).collect();
-    let outside: Vec<usize> = lanes.into_par_iter().flat_map_iter(|of| outside(set, of)).collect();
+    let lanes: Vec<&[(u32, u64, usize)]> = ends.chunk_by(|end, other| end.0 == other.0).collect();
+    let outside: Vec<usize> =
+        lanes.into_par_iter().flat_map_iter(|lane_ends| outside(set, lane_ends)).collect();
     let mut shown = vec![true; list.len()];
     for at in outside {
         if let Some(shown) = shown.get_mut(at) {
@@ -213,7 +216,7 @@ fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
 
 /// Of ends in one lane, in the order of time, the arrows whose end the lane doesn't show.
 fn outside(set: &LaneSet, ends: &[(u32, u64, usize)]) -> Vec<usize> {
-    let Some(lane) = ends.first().and_then(|one| set.lanes().get(one.0 as usize)) else {
+    let Some(lane) = ends.first().and_then(|end| set.lanes().get(end.0 as usize)) else {
         return Vec::new();
     };
     let mut items = lane.items().peekable();
@@ -223,5 +226,5 @@ fn outside(set: &LaneSet, ends: &[(u32, u64, usize)]) -> Vec<usize> {
         let is_cpu = lane.kind == LaneKind::Cpu && begins_ns <= ns;
         !items.peek().is_some_and(|item| is_cpu || item.from_ns <= ns)
     };
-    ends.iter().filter(is_outside).map(|one| one.2).collect()
+    ends.iter().filter(is_outside).map(|end| end.2).collect()
 }

@@ -109,7 +109,7 @@ impl Items {
     #[cfg(test)]
     pub(super) fn merged(&self) -> impl Iterator<Item = Merged> {
         let packed = self.packed.iter().filter(|(item, _)| item.state.is_none());
-        let sums = packed.map(|(_, sums)| sums).chain(self.recent_sums.iter().map(|one| &**one));
+        let sums = packed.map(|(_, sums)| sums).chain(self.recent_sums.iter().map(|sums| &**sums));
         sums.map(Merged::unpacked).chain(self.last_sums.as_deref().copied())
     }
 
@@ -127,7 +127,7 @@ impl Items {
         let sums = self.recent_sums.iter().chain(&last_sums).map(|sums| &**sums);
         let recent = with_sums(self.recent.iter().copied(), sums);
         let recent = recent.map(|(item, sums)| (item, sums.unwrap_or_default()));
-        let recent = Chunk::of(recent, self.packed.end_ns());
+        let recent = Chunk::pack(recent, self.packed.end_ns());
         for column in 0..COLUMNS {
             for (at, chunk) in self.packed.chunks().chain([&recent]).enumerate() {
                 if (column, at) == (BEGINS, 0) {

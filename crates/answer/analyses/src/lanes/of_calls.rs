@@ -16,10 +16,10 @@ use crate::calls::{
 const SHOWN_THREADS: usize = 12;
 
 /// Threads whose stacks are kept for whoever asks for more.
-const MOST_THREADS: usize = 48;
+const MAX_THREADS: usize = 48;
 
 /// Depths of a stack that are kept; the kernel follows some fifty at most.
-const MOST_DEPTHS: i64 = 128;
+const MAX_DEPTHS: i64 = 128;
 
 /// Adds the calls of those recordings that have any, as `pass` saw; returns them by recording.
 pub(super) fn add_calls(
@@ -27,7 +27,7 @@ pub(super) fn add_calls(
     recordings: &[Recording],
     machines: &[LaneMachine],
     pass: &TraceEventPass,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<(usize, RecordedCalls)> {
     let mut all = Vec::new();
     for (at, recording) in recordings.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn add_calls(
             numbers: FxHashMap::default(),
             labels: FxHashMap::default(),
         };
-        let recorded = calls(recording, &CallQuestion::default(), &mut stacks, tick);
+        let recorded = calls(recording, &CallQuestion::default(), &mut stacks, progress);
         let threads = stacks.threads;
         keep_busiest(set, first, threads, &recorded);
         all.push((at, recorded));
@@ -71,7 +71,7 @@ struct Stacks<'s> {
 
 impl CallSink for Stacks<'_> {
     fn call(&mut self, call: &Called, function: &Function) {
-        let Some(depth) = (0..MOST_DEPTHS).contains(&call.depth).then_some(call.depth as usize)
+        let Some(depth) = (0..MAX_DEPTHS).contains(&call.depth).then_some(call.depth as usize)
         else {
             return;
         };
@@ -101,10 +101,13 @@ impl CallSink for Stacks<'_> {
 /// Keeps the lanes from `first` on of those threads that made most calls, and names them.
 fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, calls: &RecordedCalls) {
     threads.sort_by_key(|thread| (u64::MAX - thread.count, thread.key));
-    let left_out = threads.len().saturating_sub(MOST_THREADS);
-    threads.truncate(MOST_THREADS);
-    let titles: FxHashMap<_, _> =
-        calls.threads.iter().map(|one| ((one.thread, one.idle_cpu), one.title())).collect();
+    let left_out = threads.len().saturating_sub(MAX_THREADS);
+    threads.truncate(MAX_THREADS);
+    let titles: FxHashMap<_, _> = calls
+        .threads
+        .iter()
+        .map(|thread| ((thread.thread, thread.idle_cpu), thread.title()))
+        .collect();
     let mut order = Vec::new();
     for (place, thread) in threads.iter().enumerate() {
         for &lane in thread.lanes.iter().flatten() {

@@ -20,7 +20,7 @@ const SHOWN_THREADS: usize = 12;
 const SHOWN_TASKS: usize = 32;
 
 /// Threads of a host, and tasks of a guest, that are kept for whoever asks for more.
-const MOST_LANES_OF_A_KIND: usize = 300;
+const MAX_LANES_OF_A_KIND: usize = 300;
 
 /// What has to be known of a recording before its lanes are made.
 #[derive(Clone, Debug)]
@@ -36,9 +36,11 @@ pub struct LaneMachine {
 /// By host's recording that of its guest, where it has one: then it is known whose tasks ran.
 fn only_guests(guests: &[GuestAlignment]) -> FxHashMap<u16, u16> {
     let mut only = FxHashMap::default();
-    for one in guests.iter().filter(|one| one.chosen.is_some()) {
-        let alone = guests.iter().filter(|other| other.host == one.host).count() == 1;
-        if let (true, Ok(host), Ok(guest)) = (alone, one.host.try_into(), one.guest.try_into()) {
+    for alignment in guests.iter().filter(|alignment| alignment.chosen.is_some()) {
+        let alone = guests.iter().filter(|other| other.host == alignment.host).count() == 1;
+        if let (true, Ok(host), Ok(guest)) =
+            (alone, alignment.host.try_into(), alignment.guest.try_into())
+        {
             only.insert(host, guest);
         }
     }
@@ -105,14 +107,14 @@ impl<'m> LaneSink<'m> {
         view: View<'_>,
         states: &States,
         arrows: ArrowSink,
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> (LaneSet, Arrows, Vec<(usize, RecordedCalls)>) {
         let View { recordings, guests } = view;
         let machines = self.machines;
         let mut set = self.finish(states);
-        let places = LanePlaces::of(&set, states, guests);
+        let places = LanePlaces::new(&set, states, guests);
         let arrows = arrows.answer(&set, places);
-        let calls = add_calls(&mut set, recordings, machines, &states.pass, tick);
+        let calls = add_calls(&mut set, recordings, machines, &states.pass, progress);
         (set, arrows, calls)
     }
 
@@ -160,7 +162,7 @@ impl<'m> LaneSink<'m> {
     fn finish(mut self, states: &States) -> LaneSet {
         let named = |recording: u16, thread: u32| {
             let names = states.pass.names.get(usize::from(recording));
-            let comm = names.and_then(|names| names.of(thread)).unwrap_or("<...>");
+            let comm = names.and_then(|names| names.get(thread)).unwrap_or("<...>");
             if thread == 0 { "idle".to_owned() } else { format!("{comm}-{thread}") }
         };
         for (&(recording, thread), &label) in &self.thread_labels {
@@ -176,8 +178,9 @@ impl<'m> LaneSink<'m> {
                 }
                 Subject::Vcpu(vcpu) => {
                     let home = homes.get(usize::from(vcpu.recording));
-                    if let Some((vm, one)) = home.and_then(|all| all.of(vcpu.index as usize)) {
-                        lane.name = format!("vCPU {}", one.vcpu);
+                    if let Some((vm, vm_vcpu)) = home.and_then(|all| all.find(vcpu.index as usize))
+                    {
+                        lane.name = format!("vCPU {}", vm_vcpu.vcpu);
                         lane.vm = Some(vm.name.clone());
                     }
                 }
@@ -186,8 +189,8 @@ impl<'m> LaneSink<'m> {
         let vms: HashSet<String> = states.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
         // What a guest's CPU runs is in the lane of its vCPU, if its host was recorded.
         self.set.retain(|lane| lane.kind != LaneKind::Cpu || !vms.contains(&lane.machine));
-        self.set.keep_busiest(LaneKind::Thread, SHOWN_THREADS, MOST_LANES_OF_A_KIND);
-        self.set.keep_busiest(LaneKind::Task, SHOWN_TASKS, MOST_LANES_OF_A_KIND);
+        self.set.keep_busiest(LaneKind::Thread, SHOWN_THREADS, MAX_LANES_OF_A_KIND);
+        self.set.keep_busiest(LaneKind::Task, SHOWN_TASKS, MAX_LANES_OF_A_KIND);
         self.set.sort();
         self.set
     }

@@ -16,7 +16,7 @@ pub(super) const COLUMNS: usize = 5;
 pub(super) const BEGINS: usize = 0;
 
 /// Bytes of what was merged at most: a count of spans, one of states, and the time of each.
-const MOST_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES);
+const MAX_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES);
 
 /// In place of a state: several spans, merged.
 const SEVERAL: u8 = u8::MAX;
@@ -35,7 +35,7 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Packs items, the first of which follows one that ended at `end_ns`.
-    pub(super) fn of<'s>(items: impl Iterator<Item = (Item, Sums<'s>)>, mut end_ns: u64) -> Self {
+    pub(super) fn pack<'s>(items: impl Iterator<Item = (Item, Sums<'s>)>, mut end_ns: u64) -> Self {
         let mut columns = <[Vec<u8>; COLUMNS]>::default();
         let [begins, lengths, states, labels, merged] = &mut columns;
         for (item, sums) in items {
@@ -146,7 +146,7 @@ impl Packed {
     pub(super) fn push(&mut self, items: &[(Item, Option<Box<[u8]>>)]) {
         let Some((last, _)) = items.last() else { return };
         let each = items.iter().map(|(item, sums)| (*item, sums.as_deref().unwrap_or_default()));
-        let chunk = Chunk::of(each, self.end_ns);
+        let chunk = Chunk::pack(each, self.end_ns);
         self.items += items.len();
         self.bytes += chunk.memory();
         self.end_ns = last.to_ns();
@@ -197,7 +197,7 @@ impl<'p> Iterator for Items<'p> {
 impl Merged {
     /// As bytes.
     pub(super) fn packed(&self) -> Box<[u8]> {
-        let mut bytes = Vec::with_capacity(MOST_IN_SUMS);
+        let mut bytes = Vec::with_capacity(MAX_IN_SUMS);
         let states = || (0u8..).zip(self.state_ns).filter(|(_, ns)| *ns > 0);
         put(&mut bytes, self.count);
         bytes.push(states().count() as u8);
@@ -241,17 +241,17 @@ mod tests {
         }
         expected.chunks(300).for_each(|some| packed.push(some));
         assert_eq!((packed.len(), packed.chunks().count()), (expected.len(), 67));
-        let sizes: usize = packed.chunks().map(|one| one.bytes.len()).sum();
+        let sizes: usize = packed.chunks().map(|chunk| chunk.bytes.len()).sum();
         assert!(packed.bytes() > sizes && packed.bytes() < sizes + 67 * 64);
         let sums = |sums: &Option<Box<[u8]>>| sums.clone().unwrap_or_default();
         let pairs = packed.iter().map(|(item, sums)| (item, Box::from(sums)));
         assert!(pairs.eq(expected.iter().map(|(item, merged)| (*item, sums(merged)))));
         assert_eq!(Merged::unpacked(&merged.packed()), merged);
-        let mut left = expected.iter();
+        let mut remaining = expected.iter();
         packed.drain(|item, found| {
-            let one = left.next().unwrap();
-            assert_eq!((one.0, &*sums(&one.1)), (item, found));
+            let expected_item = remaining.next().unwrap();
+            assert_eq!((expected_item.0, &*sums(&expected_item.1)), (item, found));
         });
-        assert_eq!(left.next(), None);
+        assert_eq!(remaining.next(), None);
     }
 }

@@ -49,7 +49,8 @@ fn assert_columns(lane: &Lane, origin_ns: u64) {
         assert_eq!(take(&mut rest), Some(u64::from(item.label)));
         end_ns = item.to_ns();
     }
-    let merged: Vec<u8> = lane.merged().flat_map(|one: Merged| one.packed()).collect();
+    let merged: Vec<u8> =
+        lane.merged().flat_map(|merged_span: Merged| merged_span.packed()).collect();
     assert_eq!(rest, merged);
 }
 
@@ -57,9 +58,9 @@ proptest! {
     #[test]
     fn merging_keeps_the_time_of_every_state(
         steps in prop::collection::vec((0u64..300, 1u64..5000, 0usize..State::COUNT), 1..6000),
-        most in 1000usize..3000,
+        max in 1000usize..3000,
     ) {
-        let mut set = LaneSet::new(LaneRoom { spans: most, bytes: usize::MAX });
+        let mut set = LaneSet::new(LaneRoom { spans: max, bytes: usize::MAX });
         let lane = set.add(Lane::new("host", LaneKind::Vcpu, "vCPU 0"));
         let (mut at_ns, mut expected) = (0, [0; State::COUNT]);
         for (gap_ns, length_ns, state) in &steps {
@@ -69,17 +70,17 @@ proptest! {
             expected[*state] += length_ns;
         }
         let lane = &set.lanes()[0];
-        prop_assert!(lane.len() <= most);
+        prop_assert!(lane.len() <= max);
         prop_assert_eq!(sums(lane), (expected, steps.len() as u64));
         prop_assert_eq!(set.spans(), steps.len() as u64);
         assert_columns(lane, steps[0].0 / 100 * 100);
         let ends: Vec<_> = lane.items().map(|item| (item.from_ns, item.to_ns())).collect();
         prop_assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         let below_ns = set.merged_below_ns();
-        let whole = |item: &Item| item.state.is_some();
+        let is_unmerged = |item: &Item| item.state.is_some();
         let long = steps.iter().filter(|(_, length_ns, _)| *length_ns >= below_ns).count();
         prop_assert_eq!(
-            lane.items().filter(whole).filter(|item| item.length_ns >= below_ns).count(),
+            lane.items().filter(is_unmerged).filter(|item| item.length_ns >= below_ns).count(),
             long,
             "spans that are long enough are kept as they were"
         );
@@ -116,7 +117,7 @@ fn lanes_stay_within_their_bytes() {
         let to_ns = from_ns + 1 + at * 13 % 900;
         expected[usize::from(state.number())] += to_ns - from_ns;
         set.push(lanes[at as usize % 4], Span { from_ns, to_ns, state, label: 3 });
-        most_taken = most_taken.max(set.taken.bytes);
+        most_taken = most_taken.max(set.used_room.bytes);
     }
     assert!(most_taken <= BYTES + 32 * 1024, "{most_taken} bytes");
     assert!(set.merged_below_ns() > 0);
@@ -124,8 +125,8 @@ fn lanes_stay_within_their_bytes() {
     for lane in set.lanes() {
         assert!(lane.len() > 100, "{}", lane.len());
         assert_columns(lane, 0);
-        for (all, one) in all.iter_mut().zip(sums(lane).0) {
-            *all += one;
+        for (all, sum) in all.iter_mut().zip(sums(lane).0) {
+            *all += sum;
         }
     }
     assert_eq!(all, expected);

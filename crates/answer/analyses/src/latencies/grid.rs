@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const LATENCY_ROWS_PER_OCTAVE: u64 = 4;
 
 /// Columns at most; no fewer than half of them are in use once the recording is that long.
-const MOST_COLUMNS: u64 = 512;
+const MAX_COLUMNS: u64 = 512;
 
 /// The row of a latency: its power of two, and the two bits after its first one. Rows begin at
 /// `2^(row / 4) * (1 + row % 4 / 4)`; latencies below 4 ns have coarser rows, which changes nothing
@@ -68,7 +68,7 @@ impl Heat {
             .or_default()
             .entry((column, latency_row(duration_ns)))
             .or_default() += 1;
-        while self.column_count() > MOST_COLUMNS {
+        while self.column_count() > MAX_COLUMNS {
             self.widen();
         }
     }
@@ -88,8 +88,8 @@ impl Heat {
             }
         }
         let both = [self.columns, other.columns].into_iter().flatten();
-        self.columns = both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-        while self.column_count() > MOST_COLUMNS {
+        self.columns = both.reduce(|range, other| (range.0.min(other.0), range.1.max(other.1)));
+        while self.column_count() > MAX_COLUMNS {
             self.widen();
         }
     }
@@ -175,14 +175,14 @@ mod tests {
             exits in prop::collection::vec((0u64..1 << 50, 0u64..1 << 40), 0..60),
             more in prop::collection::vec((0u64..1 << 30, 0u64..1 << 40), 0..60),
         ) {
-            let of = |exits: &[(u64, u64)]| {
+            let heat_of = |exits: &[(u64, u64)]| {
                 let mut heat = Heat::default();
                 exits.iter().for_each(|(start_ns, took_ns)| heat.add(KEY, *start_ns, *took_ns));
                 heat
             };
-            let mut merged = of(&exits);
-            merged.merge(of(&more));
-            let all = of(&[exits, more].concat());
+            let mut merged = heat_of(&exits);
+            merged.merge(heat_of(&more));
+            let all = heat_of(&[exits, more].concat());
             let shown = |heat: &Heat| (heat.column_log2(), heat.columns(), heat.grouped(|key| *key));
             prop_assert_eq!(shown(&merged), shown(&all));
         }
@@ -196,7 +196,7 @@ mod tests {
                 heat.add(KEY, *start_ns, *duration_ns);
             }
             let (first, last) = heat.columns().unwrap();
-            prop_assert!(last - first < MOST_COLUMNS);
+            prop_assert!(last - first < MAX_COLUMNS);
             let cells = &heat.grouped(|key| *key)[&KEY];
             prop_assert_eq!(cells.iter().map(|cell| cell.count).sum::<u64>(), exits.len() as u64);
             prop_assert!(cells.iter().all(|cell| (first..=last).contains(&cell.column)));

@@ -10,10 +10,10 @@ use super::labels::Label;
 use super::{Actor, Place};
 
 /// Steps of one request; what goes on longer goes in circles.
-const MOST_STEPS: u8 = 24;
+const MAX_STEPS: u8 = 24;
 
 /// Requests that one thread is busy with at once.
-const MOST_AT_ONCE: usize = 8;
+const MAX_AT_ONCE: usize = 8;
 
 /// When and where a step is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct At {
 
 impl At {
     /// Where an event was recorded.
-    pub(super) const fn of(event: &TraceEvent) -> Self {
+    pub(super) const fn of_event(event: &TraceEvent) -> Self {
         Self::of_thread(event, event.thread)
     }
 
@@ -51,7 +51,7 @@ pub(super) struct Root {
     /// What was accessed, where it began with an access: see [`Device`].
     pub(super) device: Option<Device>,
     /// It has been handed to someone, or user space was asked: an answer is to come.
-    begun: AtomicBool,
+    is_begun: AtomicBool,
     done: AtomicBool,
 }
 
@@ -65,14 +65,14 @@ impl Root {
 
     /// Takes the request as begun; `false` if it was already.
     pub(super) fn begin(&self) -> bool {
-        let has_begun = self.begun.load(Ordering::Relaxed);
-        self.begun.store(true, Ordering::Relaxed);
+        let has_begun = self.is_begun.load(Ordering::Relaxed);
+        self.is_begun.store(true, Ordering::Relaxed);
         !has_begun
     }
 
     /// Whether it has begun, and is not done yet.
     pub(super) fn is_under_way(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) && !self.is_done()
+        self.is_begun.load(Ordering::Relaxed) && !self.is_done()
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -105,22 +105,26 @@ pub(super) struct Step {
 
 impl Step {
     /// The step that an event shows.
-    pub(super) const fn of(label: Label, on: Actor, event: &TraceEvent) -> Self {
-        Self { label, on, at: At::of(event) }
+    pub(super) const fn from_event(label: Label, on: Actor, event: &TraceEvent) -> Self {
+        Self { label, on, at: At::of_event(event) }
     }
 }
 
 /// A request begins, in a VM or for one, with an access to a device or without.
 pub(super) fn begin(vm: Option<u16>, device: Option<Device>, first: Step) -> Chain {
     let Step { label, on, at } = first;
-    let root =
-        Arc::new(Root { vm, device, begun: AtomicBool::new(false), done: AtomicBool::new(false) });
+    let root = Arc::new(Root {
+        vm,
+        device,
+        is_begun: AtomicBool::new(false),
+        done: AtomicBool::new(false),
+    });
     Arc::new(Node { label, on, at, depth: 1, parent: None, root })
 }
 
 /// The request takes a step; `None` when it is done, or has taken too many.
 pub(super) fn step(chain: Chain, Step { label, on, at }: Step) -> Option<Chain> {
-    if chain.root.is_done() || chain.depth >= MOST_STEPS {
+    if chain.root.is_done() || chain.depth >= MAX_STEPS {
         return None;
     }
     // Clocks of guests are known to within a bound only: no step is before the one that caused it.
@@ -134,7 +138,7 @@ pub(super) fn step(chain: Chain, Step { label, on, at }: Step) -> Option<Chain> 
 pub(super) struct Chains(SmallVec<[Chain; 2]>);
 
 impl Chains {
-    pub(super) fn one(chain: Chain) -> Self {
+    pub(super) fn single(chain: Chain) -> Self {
         Self(smallvec![chain])
     }
 
@@ -153,15 +157,15 @@ impl Chains {
 
     /// Takes out those for which `which` holds.
     pub(super) fn take_if(&mut self, which: impl Fn(&Chain) -> bool) -> Self {
-        let mut taken = Self::default();
+        let mut chains = Self::default();
         self.0.retain(|chain| {
             let is_taken = which(chain);
             if is_taken {
-                taken.0.push(Arc::clone(chain));
+                chains.0.push(Arc::clone(chain));
             }
             !is_taken
         });
-        taken
+        chains
     }
 
     pub(super) fn take(&mut self) -> Self {
@@ -171,8 +175,8 @@ impl Chains {
     /// Adds requests: of one request only the way that came last, and no more than can be kept.
     pub(super) fn add(&mut self, more: Self) {
         for chain in more.0 {
-            self.0.retain(|one| !one.root.is_done() && !Arc::ptr_eq(&one.root, &chain.root));
-            if self.0.len() < MOST_AT_ONCE && !chain.root.is_done() {
+            self.0.retain(|other| !other.root.is_done() && !Arc::ptr_eq(&other.root, &chain.root));
+            if self.0.len() < MAX_AT_ONCE && !chain.root.is_done() {
                 self.0.push(chain);
             }
         }

@@ -66,11 +66,11 @@ impl<S: DoneRequestSink> RequestSink for Named<'_, '_, S> {
 pub fn done_requests<S: DoneRequestSink>(
     view: View<'_>,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) {
     let View { recordings, .. } = view;
     let events = Events::by_themselves(view);
     let machines = Machines::new(view);
     let sink = Named { machines: &machines, sink };
-    follow(recordings, &events, &machines, sink, tick);
+    follow(recordings, &events, &machines, sink, progress);
 }

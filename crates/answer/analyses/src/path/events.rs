@@ -105,9 +105,10 @@ impl Events {
     pub(super) fn new(view: View<'_>, ends: &PathEnds) -> Result<Self, NoSuchEvent> {
         let View { recordings, guests } = view;
         let events = Self::of_all(recordings, &is_guest(guests), ends);
-        let any = |of: fn(&Event) -> bool| events.list.iter().any(of);
-        let missing = [(&ends.start, any(|one| one.starts)), (&ends.end, any(|one| one.ends))];
-        match missing.into_iter().find(|(asked, found)| asked.is_some() && !found) {
+        let any = |predicate: fn(&Event) -> bool| events.list.iter().any(predicate);
+        let missing =
+            [(&ends.start, any(|event| event.starts)), (&ends.end, any(|event| event.ends))];
+        match missing.into_iter().find(|(pattern, found)| pattern.is_some() && !found) {
             Some((Some(pattern), _)) => Err(NoSuchEvent(pattern.clone())),
             _ => Ok(events),
         }
@@ -146,24 +147,25 @@ impl Events {
     }
 
     fn event(&mut self, format: &EventFormat, is_guest: bool, ends: &PathEnds) -> Option<Event> {
-        let is_end =
-            |asked: &Option<String>| asked.as_ref().is_some_and(|pattern| format.is_named(pattern));
+        let is_end = |end_pattern: &Option<String>| {
+            end_pattern.as_ref().is_some_and(|pattern| format.is_named(pattern))
+        };
         let (starts, ends) = (is_end(&ends.start), is_end(&ends.end));
         let name = format.full_name();
         let is_work =
-            starts || ends || WORK.iter().any(|one| [format.system(), &name].contains(one));
+            starts || ends || WORK.iter().any(|work| [format.system(), &name].contains(work));
         let of_kvm = if is_guest { None } else { of_host(format) };
         let (meaning, fields) = of_kvm
             .or_else(|| of_any(&name, is_guest))
             .or_else(|| is_work.then_some((M::Work, WORK_FIELDS)))?;
-        let label = self.labels.of(format.name());
+        let label = self.labels.intern(format.name());
         Some(Event { meaning, label, starts, ends, fields })
     }
 
     /// What is wanted of a recording's event.
     pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
         let tag = *self.by_id.get(&(recording, id))?;
-        Some(Wanted { tag, fields: self.of(tag)?.fields })
+        Some(Wanted { tag, fields: self.by_tag(tag)?.fields })
     }
 
     /// Whether a step is an interrupt raised for a guest.
@@ -173,7 +175,7 @@ impl Events {
 
     /// The event that a trace_event's tag stands for.
     #[inline]
-    pub(super) fn of(&self, tag: u16) -> Option<&Event> {
+    pub(super) fn by_tag(&self, tag: u16) -> Option<&Event> {
         self.list.get(usize::from(tag))
     }
 }
@@ -190,13 +192,13 @@ fn of_host(format: &EventFormat) -> Option<(Meaning, &'static [&'static str])> {
         return Some((meaning, rule.fields()));
     }
     let access = arch::access_for(format).map(|access| (M::Access(access.kind), access.fields));
-    access.or_else(|| arch::injection_for(format).map(|one| (M::Inject, one.fields)))
+    access.or_else(|| arch::injection_for(format).map(|injection| (M::Inject, injection.fields)))
 }
 
 /// What an event of a kernel means that any machine has, or a guest alone; and its fields.
 fn of_any(name: &str, is_guest: bool) -> Option<(Meaning, &'static [&'static str])> {
-    let own = if is_guest { GUEST } else { &[] };
-    let rule = own.iter().chain(ANY).find(|(event, ..)| *event == name);
+    let guest_rules = if is_guest { GUEST } else { &[] };
+    let rule = guest_rules.iter().chain(ANY).find(|(event, ..)| *event == name);
     rule.map(|(_, meaning, fields)| (*meaning, *fields))
 }
 

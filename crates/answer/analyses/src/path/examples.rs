@@ -6,13 +6,13 @@ use super::variants::{Family, Way};
 use super::{Actor, Example, ExampleOf, ExampleStep, Place};
 
 /// Requests of a way that are kept as they come: one of them is near the median.
-const MOST_FIRST: usize = 64;
+const MAX_FIRST: usize = 64;
 
 /// Requests of a way that are kept of different lengths, the longest ones.
-const MOST_LENGTHS: usize = 96;
+const MAX_LENGTHS: usize = 96;
 
 /// Requests kept of all ways together, besides the first and the slowest of each.
-pub(super) const MOST_KEPT: usize = 1 << 16;
+pub(super) const MAX_KEPT: usize = 1 << 16;
 
 /// When and where a request took its steps.
 type Steps = Box<[(u64, Place)]>;
@@ -49,7 +49,7 @@ impl Examples {
             self.first.push(Kept::new(length_ns, steps));
         } else if *room == 0 {
             // What is there has to do.
-        } else if self.first.len() < MOST_FIRST {
+        } else if self.first.len() < MAX_FIRST {
             *room -= 1;
             self.first.push(Kept::new(length_ns, steps));
         } else {
@@ -62,7 +62,7 @@ impl Examples {
         let Err(at) = self.by_length.binary_search_by_key(&class, |(class, _)| *class) else {
             return;
         };
-        if self.by_length.len() >= MOST_LENGTHS {
+        if self.by_length.len() >= MAX_LENGTHS {
             // Slow ones matter most.
             if at == 0 {
                 return;
@@ -76,7 +76,7 @@ impl Examples {
     }
 
     fn all(&self) -> impl Iterator<Item = &Kept> {
-        let by_length = self.by_length.iter().map(|(_, kept)| kept);
+        let by_length = self.by_length.iter().map(|(_, request)| request);
         self.first.iter().chain(by_length).chain(&self.worst)
     }
 }
@@ -90,40 +90,40 @@ const fn class(length_ns: u64) -> u32 {
 }
 
 /// The examples of a path.
-pub(super) fn of(family: &Family<'_>, labels: &Labels) -> Vec<Example> {
+pub(super) fn choose(family: &Family<'_>, labels: &Labels) -> Vec<Example> {
     let median = family.ways.first().and_then(|way| {
         let [median] = way.stats.total.percentiles([500]);
-        let kept = nearest(way.stats.examples.first.iter(), median.unwrap_or(0))?;
-        Some((ExampleOf::Median, way, kept))
+        let request = nearest(way.stats.examples.first.iter(), median.unwrap_or(0))?;
+        Some((ExampleOf::Median, way, request))
     });
     let [p99] = family.total.percentiles([990]);
     let p99 = p99.unwrap_or(0);
     let all = || family.ways.iter();
     let slow = all().filter_map(|way| Some((way, nearest(way.stats.examples.all(), p99)?)));
-    let slow = slow.min_by_key(|(_, kept)| kept.length_ns.abs_diff(p99));
+    let slow = slow.min_by_key(|(_, request)| request.length_ns.abs_diff(p99));
     let worst = all().filter_map(|way| Some((way, way.stats.examples.worst.as_ref()?)));
     // Of several the first: that of the way that most requests took.
-    let worst = worst.rev().max_by_key(|(_, kept)| kept.length_ns);
-    let slow = slow.map(|(way, kept)| (ExampleOf::P99, way, kept));
-    let worst = worst.map(|(way, kept)| (ExampleOf::Worst, way, kept));
-    [median, slow, worst].into_iter().flatten().map(|one| example(one, labels)).collect()
+    let worst = worst.rev().max_by_key(|(_, request)| request.length_ns);
+    let slow = slow.map(|(way, request)| (ExampleOf::P99, way, request));
+    let worst = worst.map(|(way, request)| (ExampleOf::Worst, way, request));
+    [median, slow, worst].into_iter().flatten().map(|choice| example(choice, labels)).collect()
 }
 
 fn nearest<'k>(some: impl Iterator<Item = &'k Kept>, length_ns: u64) -> Option<&'k Kept> {
-    some.min_by_key(|kept| kept.length_ns.abs_diff(length_ns))
+    some.min_by_key(|request| request.length_ns.abs_diff(length_ns))
 }
 
-fn example((of, way, kept): (ExampleOf, &Way<'_>, &Kept), labels: &Labels) -> Example {
+fn example((kind, way, request): (ExampleOf, &Way<'_>, &Kept), labels: &Labels) -> Example {
     let step = |(at, what): (&(u64, Place), &(Label, Actor))| ExampleStep {
         ts_ns: at.0,
         what: labels.text(what.0).to_owned(),
         on: what.1,
         place: at.1,
     };
-    let steps = kept.steps.iter().zip(&way.key.steps).map(step).collect();
+    let steps = request.steps.iter().zip(&way.key.steps).map(step).collect();
     // The first step is no hop.
     let hops = way.at.iter().skip(1).filter_map(|at| at.checked_sub(1)).collect();
-    Example { of, steps, hops }
+    Example { kind, steps, hops }
 }
 
 #[cfg(test)]
@@ -145,27 +145,27 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_has_the_slowest() {
-        let label = Labels::default().of("step");
+        let label = Labels::default().intern("step");
         let place = Place { recording: 0, cpu: 0, thread: 1 };
         let step = |stamp_ns| Step { label, on: Actor::Vcpu, stamp_ns, place };
-        let (mut examples, mut room) = (Examples::default(), MOST_KEPT);
+        let (mut examples, mut room) = (Examples::default(), MAX_KEPT);
         for at in 0..200_000_u64 {
             // In no order.
             let length_ns = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 60);
             examples.add(length_ns, &[step(0), step(length_ns)], &mut room);
         }
-        let kept = examples.all().count();
-        assert!(kept <= MOST_FIRST + MOST_LENGTHS + 1, "{kept}");
-        assert_eq!(kept - 2, MOST_KEPT - room);
+        let kept_count = examples.all().count();
+        assert!(kept_count <= MAX_FIRST + MAX_LENGTHS + 1, "{kept_count}");
+        assert_eq!(kept_count - 2, MAX_KEPT - room);
         let lengths =
             || (0..200_000_u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 60));
-        let worst = examples.worst.as_ref().map(|kept| kept.length_ns);
+        let worst = examples.worst.as_ref().map(|request| request.length_ns);
         assert_eq!(worst, lengths().max());
         // Any slow length has one near it.
         let mut all: Vec<u64> = lengths().collect();
         all.sort_unstable();
         let p99 = all[all.len() * 99 / 100];
-        let near = nearest(examples.all(), p99).map_or(0, |kept| kept.length_ns);
+        let near = nearest(examples.all(), p99).map_or(0, |request| request.length_ns);
         assert!(near.abs_diff(p99) <= p99 / 8, "{near} for {p99}");
         let mut none = 0;
         let mut small = Examples::default();

@@ -60,12 +60,12 @@ pub fn flows<F: FlowSink>(
     view: View<'_>,
     vms: &[Vec<Vm>],
     sink: &mut F,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) {
     let events = Events::by_themselves(view);
     let machines = Machines::with_vms(view, vms);
     let sink = Mutex::new(sink);
     let shared = || Shared { sink: &sink, steps: Vec::new() };
     let mut both = RequestsAndHandovers::new(&events, &machines, shared(), shared());
-    each_trace_event(view.recordings, &mut both, tick);
+    each_trace_event(view.recordings, &mut both, progress);
 }

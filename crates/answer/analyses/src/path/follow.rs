@@ -44,8 +44,8 @@ pub(super) struct Cpus(Places<(u16, u16), CpuState>);
 impl Cpus {
     /// The CPU that an event was recorded on.
     #[inline]
-    pub(super) fn of(&mut self, event: &TraceEvent) -> &mut CpuState {
-        self.0.of((event.recording, event.cpu), CpuState::default)
+    pub(super) fn state_mut(&mut self, event: &TraceEvent) -> &mut CpuState {
+        self.0.get_or_insert_with((event.recording, event.cpu), CpuState::default)
     }
 
     /// The thread that runs on a CPU, once a switch has shown it.
@@ -116,14 +116,14 @@ impl FixedLabels {
             Actor::Guest => "guest task",
             actor => actor.name(),
         };
-        let wakes = ACTORS.map(|actor| labels.of(&format!("wakes {}", what(actor))));
-        let runs = ACTORS.map(|actor| labels.of(&format!("{} runs", what(actor))));
+        let wakes = ACTORS.map(|actor| labels.intern(&format!("wakes {}", what(actor))));
+        let runs = ACTORS.map(|actor| labels.intern(&format!("{} runs", what(actor))));
         Self {
             wakes,
             runs,
-            to_user: labels.of("kvm_userspace_exit"),
-            exit: labels.of("kvm_exit"),
-            entry: labels.of("kvm_entry"),
+            to_user: labels.intern("kvm_userspace_exit"),
+            exit: labels.intern("kvm_exit"),
+            entry: labels.intern("kvm_entry"),
         }
     }
 }
@@ -174,7 +174,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
 
     #[inline]
     pub(super) fn thread(&mut self, thread: Thread) -> &mut ThreadState {
-        self.threads.of(thread)
+        self.threads.get_or_insert(thread)
     }
 
     /// The flags say that a hardware interrupt interrupted the thread: what it does is not the
@@ -194,8 +194,8 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let on = self.role(thread);
         let vm = self.vcpu_of(thread).map(|vcpu| vcpu.vm);
         let vm = vm.or_else(|| self.vm_of_guest(trace_event));
-        let chain = chain::begin(vm, None, Step::of(event.label, on, trace_event));
-        let chains = Chains::one(chain);
+        let chain = chain::begin(vm, None, Step::from_event(event.label, on, trace_event));
+        let chains = Chains::single(chain);
         self.requests.began(&chains);
         self.thread(thread).set_current(chains);
     }
@@ -205,14 +205,14 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
         let busy_with = self.thread(thread).take_up().clone();
-        let ended = busy_with.stepped(Step::of(event.label, on, trace_event));
+        let ended = busy_with.stepped(Step::from_event(event.label, on, trace_event));
         ended.iter().for_each(|chain| self.requests.add(chain, &self.labels));
     }
 
     /// How many requests are with someone.
-    fn under_way(&self) -> u64 {
+    fn in_flight(&self) -> u64 {
         let threads = self.threads.iter().flat_map(ThreadState::all);
-        let vcpus = self.vcpus.iter().flat_map(|one| [&one.injected, &one.returned]);
+        let vcpus = self.vcpus.iter().flat_map(|vcpu| [&vcpu.injected, &vcpu.returned]);
         let all = threads.chain(vcpus).chain(self.disk.iter());
         let roots = all.flat_map(Chains::iter).map(|chain| &chain.root);
         let open = roots.filter(|root| root.is_under_way()).map(std::sync::Arc::as_ptr);
@@ -256,7 +256,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
 
     fn event(&mut self, trace_event: &TraceEvent) {
         let events = self.events;
-        let Some(event) = events.of(trace_event.tag) else { return };
+        let Some(event) = events.by_tag(trace_event.tag) else { return };
         match event.meaning {
             Meaning::Switch => self.switch(trace_event),
             Meaning::Waking => self.waking(trace_event),
@@ -281,11 +281,11 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
 
     fn gap(&mut self, _: &Gap) {
         // What was lost may have been the end, or the next step, of anything under way.
-        self.requests.interrupt(self.under_way());
+        self.requests.interrupt(self.in_flight());
         self.threads.clear();
         self.vcpus.clear();
         self.cpus = Cpus::default();
         self.disk.clear();
-        self.requests.interrupt(self.under_way());
+        self.requests.interrupt(self.in_flight());
     }
 }

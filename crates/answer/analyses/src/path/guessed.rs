@@ -19,10 +19,10 @@ use crate::view::View;
 pub(super) fn paths(
     recordings: &[Recording],
     events: &Events,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Option<Paths> {
     let [recording] = recordings else { return None };
-    paths_with(recording, &guess_vcpus(recording)?, events, tick)
+    paths_with(recording, &guess_vcpus(recording)?, events, progress)
 }
 
 /// The same, unless the guess is wrong.
@@ -30,7 +30,7 @@ fn paths_with(
     recording: &Recording,
     guess: &[VcpuInfo],
     events: &Events,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Option<Paths> {
     let threads: FxHashSet<u32> = guess.iter().map(|vcpu| vcpu.thread).collect();
     let is_expected = |thread| threads.contains(&thread);
@@ -41,7 +41,7 @@ fn paths_with(
     let reading = Reading::on_one_clock(from_ref(recording));
     let mut vcpu_task = reading.expected_vcpus(recording, &is_expected);
     let mut event_task = reading.trace_events(&mut follower);
-    reading.run(&mut [&mut vcpu_task, &mut event_task], tick);
+    reading.run(&mut [&mut vcpu_task, &mut event_task], progress);
     let pass = event_task.finish();
     let vcpus = vcpu_task.finish()?;
     let found = follower.finish(recording.is_nanoseconds(), pass.losses);
@@ -53,8 +53,8 @@ fn are_same(some: &[Vm], others: &[Vm]) -> bool {
     let threads = |vm: &Vm| -> Vec<(u32, u32)> {
         vm.vcpus.iter().map(|vcpu| (vcpu.vcpu, vcpu.thread)).collect()
     };
-    let is_same = |(one, other): (&Vm, &Vm)| {
-        (&one.name, &one.comm) == (&other.name, &other.comm) && threads(one) == threads(other)
+    let is_same = |(vm, other): (&Vm, &Vm)| {
+        (&vm.name, &vm.comm) == (&other.name, &other.comm) && threads(vm) == threads(other)
     };
     some.len() == others.len() && some.iter().zip(others).all(is_same)
 }

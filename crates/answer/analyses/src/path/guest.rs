@@ -31,8 +31,8 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
-        state.guest_work = Some((event.label, At::of(trace_event)));
-        let step = Step::of(event.label, Actor::Guest, trace_event);
+        state.guest_work = Some((event.label, At::of_event(trace_event)));
+        let step = Step::from_event(event.label, Actor::Guest, trace_event);
         state.returned = state.returned.take().stepped(step);
     }
 
@@ -45,9 +45,9 @@ impl<S: RequestSink> Follower<'_, S> {
         // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
         let mut due = state.returned.take();
         due.add(state.injected.clone());
-        state.returned = due.stepped(Step::of(event.label, Actor::Guest, trace_event));
+        state.returned = due.stepped(Step::from_event(event.label, Actor::Guest, trace_event));
         let returned = state.returned.clone();
-        self.cpus.of(trace_event).interrupt = returned;
+        self.cpus.state_mut(trace_event).interrupt = returned;
     }
 
     /// A thread of the guest runs that was woken by a request: that was what it was for.

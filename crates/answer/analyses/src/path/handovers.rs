@@ -13,10 +13,10 @@ use super::follow::in_hardirq;
 use super::machines::{Machines, Thread};
 
 /// Threads that were woken and are yet to run.
-const MOST_WOKEN: usize = 1 << 16;
+const MAX_WOKEN: usize = 1 << 16;
 
 /// Interrupts raised for one vCPU before its next entry.
-const MOST_INJECTED: usize = 4;
+const MAX_INJECTED: usize = 4;
 
 /// Of which kind a hand-over is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ impl Begun {
     /// Begun by the event; `flags` are its `common_flags`.
     fn by(event: &TraceEvent, flags: Option<u64>) -> Self {
         let in_interrupt = event.thread == 0 || in_hardirq(flags.unwrap_or(0));
-        Self { at: At::of(event), in_interrupt }
+        Self { at: At::of_event(event), in_interrupt }
     }
 
     fn ends(self, kind: HandoverKind, to: At) -> Handover {
@@ -112,9 +112,9 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
             self.woken.remove(&(event.recording, prev));
         }
         let Some(next) = event.thread_value(2) else { return };
-        if let Some(begun) = self.woken.remove(&(event.recording, next)) {
+        if let Some(beginning) = self.woken.remove(&(event.recording, next)) {
             let to = At::of_thread(event, next);
-            self.sink.handover(&begun.ends(HandoverKind::Wake, to));
+            self.sink.handover(&beginning.ends(HandoverKind::Wake, to));
         }
     }
 
@@ -122,12 +122,12 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
         let Some(woken) = event.thread_value(0).filter(|&woken| woken != 0) else { return };
         let is_itself = woken == event.thread;
         let waker = self.machines.vcpu_of((event.recording, event.thread));
-        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MOST_WOKEN) {
+        if let Some(vcpu) = waker.filter(|_| self.works_for.len() < MAX_WOKEN) {
             self.works_for.insert((event.recording, woken), vcpu.vm);
         }
-        if !is_itself && self.woken.len() < MOST_WOKEN {
-            let begun = Begun::by(event, event.value(1));
-            self.woken.entry((event.recording, woken)).or_insert(begun);
+        if !is_itself && self.woken.len() < MAX_WOKEN {
+            let beginning = Begun::by(event, event.value(1));
+            self.woken.entry((event.recording, woken)).or_insert(beginning);
         }
     }
 
@@ -137,26 +137,26 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
             return;
         }
         let who = (event.recording, event.thread);
-        let own = self.machines.vcpu_of(who);
+        let own_vcpu = self.machines.vcpu_of(who);
         let only = || self.machines.only_vm(event.recording);
-        let vm = own.map(|own| own.vm).or_else(only);
+        let vm = own_vcpu.map(|vcpu| vcpu.vm).or_else(only);
         let vm = vm.or_else(|| self.works_for.get(&who).copied());
         let target = vm.and_then(|vm| self.machines.vcpu_by_id(vm, event.value(0)));
-        let begun = Begun::by(event, event.value(2));
-        let is_own = own.map(|own| own.index) == target && !begun.in_interrupt;
+        let beginning = Begun::by(event, event.value(2));
+        let is_own = own_vcpu.map(|vcpu| vcpu.index) == target && !beginning.in_interrupt;
         let Some(target) = target.filter(|_| !is_own) else { return };
         let injected = self.injected.entry(target).or_default();
         // Several events may record one as it makes its way: the first counts.
-        let is_known = |one: &Begun| one.at.place.thread == begun.at.place.thread;
-        if injected.len() < MOST_INJECTED && !injected.iter().any(is_known) {
-            injected.push(begun);
+        let is_known = |other: &Begun| other.at.place.thread == beginning.at.place.thread;
+        if injected.len() < MAX_INJECTED && !injected.iter().any(is_known) {
+            injected.push(beginning);
         }
     }
 
     fn entry(&mut self, event: &TraceEvent) {
         let Some(vcpu) = self.machines.vcpu_of((event.recording, event.thread)) else { return };
-        for begun in self.injected.remove(&vcpu.index).unwrap_or_default() {
-            self.sink.handover(&begun.ends(HandoverKind::Inject, At::of(event)));
+        for beginning in self.injected.remove(&vcpu.index).unwrap_or_default() {
+            self.sink.handover(&beginning.ends(HandoverKind::Inject, At::of_event(event)));
         }
     }
 }
@@ -166,7 +166,7 @@ impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
 
     fn event(&mut self, event: &TraceEvent) {
         let events = self.events;
-        match events.of(event.tag).map(|one| one.meaning) {
+        match events.by_tag(event.tag).map(|event_kind| event_kind.meaning) {
             Some(Meaning::Switch) => self.switch(event),
             Some(Meaning::Waking | Meaning::Wakeup) => self.waking(event),
             Some(Meaning::Inject) => self.inject(event),

@@ -10,7 +10,7 @@ use super::follow::Follower;
 use super::requests::RequestSink;
 
 /// Requests kept at once; a disk has no deeper queues.
-const MOST_REQUESTS: usize = 1 << 14;
+const MAX_REQUESTS: usize = 1 << 14;
 
 /// By recording, device and sector.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let who = (trace_event.recording, trace_event.thread);
         let chains = self.thread(who).current().clone();
         if let Some(key) = key(trace_event).filter(|_| !chains.is_empty())
-            && self.disk.0.len() < MOST_REQUESTS
+            && self.disk.0.len() < MAX_REQUESTS
         {
             self.disk.0.insert(key, chains);
         }
@@ -51,10 +51,10 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(chains) = key(trace_event).and_then(|key| self.disk.0.remove(&key)) else {
             return;
         };
-        let chains = chains.stepped(Step::of(event.label, Actor::Interrupt, trace_event));
+        let chains = chains.stepped(Step::from_event(event.label, Actor::Interrupt, trace_event));
         let flags = trace_event.value(2).unwrap_or(0);
         if Self::in_interrupt(flags) || trace_event.thread == 0 {
-            self.cpus.of(trace_event).interrupt = chains;
+            self.cpus.state_mut(trace_event).interrupt = chains;
         } else {
             self.thread((trace_event.recording, trace_event.thread)).current().add(chains);
         }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Label(u32);
 
 /// Different names that are kept: a guest may access any address, and each is a name.
-const MOST_LABELS: usize = 1 << 14;
+const MAX_LABELS: usize = 1 << 14;
 
 /// The name of all that are too many.
 const OTHER: &str = "other";
@@ -20,11 +20,11 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn of(&mut self, text: &str) -> Label {
+    pub(super) fn intern(&mut self, text: &str) -> Label {
         if let Some(&label) = self.by_text.get(text) {
             return label;
         }
-        let text = if self.texts.len() < MOST_LABELS { text } else { OTHER };
+        let text = if self.texts.len() < MAX_LABELS { text } else { OTHER };
         if let Some(&label) = self.by_text.get(text) {
             return label;
         }
@@ -46,13 +46,13 @@ mod tests {
     #[test]
     fn names_are_kept_once_and_not_without_end() {
         let mut labels = Labels::default();
-        let first = labels.of("kvm_mmio");
-        assert_eq!(labels.of("kvm_mmio"), first);
-        (0..2 * MOST_LABELS).for_each(|at| {
-            labels.of(&at.to_string());
+        let first = labels.intern("kvm_mmio");
+        assert_eq!(labels.intern("kvm_mmio"), first);
+        (0..2 * MAX_LABELS).for_each(|at| {
+            labels.intern(&at.to_string());
         });
-        assert!(labels.texts.len() <= MOST_LABELS + 1);
-        assert_eq!(labels.of("one more"), labels.of("and another"));
+        assert!(labels.texts.len() <= MAX_LABELS + 1);
+        assert_eq!(labels.intern("one more"), labels.intern("and another"));
         assert_eq!(labels.text(first), "kvm_mmio");
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct ListingRoom(Option<usize>);
 
 impl ListingRoom {
     /// Room for that number of requests; for none, nothing is listed.
-    pub(super) fn of(requests: usize) -> Self {
+    pub(super) fn for_requests(requests: usize) -> Self {
         Self((requests > 0).then_some(requests))
     }
 
@@ -33,7 +33,7 @@ impl ListingRoom {
 
     /// Takes the room of one more request; false: it has none, and the others are not to be listed either.
     pub(super) fn take(&mut self) -> bool {
-        self.0 = self.0.and_then(|left| left.checked_sub(1));
+        self.0 = self.0.and_then(|room| room.checked_sub(1));
         self.is_whole()
     }
 

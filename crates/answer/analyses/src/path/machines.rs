@@ -193,7 +193,9 @@ impl<'r> Machines<'r> {
             return Actor::Vcpu;
         }
         let recording = self.recordings.get(usize::from(thread.0));
-        let Some(comm) = recording.and_then(|one| one.comm(thread.1)) else { return Actor::Host };
+        let Some(comm) = recording.and_then(|recording| recording.comm(thread.1)) else {
+            return Actor::Host;
+        };
         let is_vmms = || self.vmm_comms.contains(&(thread.0, without_digits(comm)));
         match comm {
             // The kernel names its workers so, by their owner: `vhost-713`.
@@ -220,5 +222,5 @@ fn is_iothread(comm: &str) -> bool {
 }
 
 fn without_digits(comm: &str) -> String {
-    comm.chars().filter(|one| !one.is_ascii_digit()).collect()
+    comm.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -77,7 +77,7 @@ impl<K: PlaceKey, V> Places<K, V> {
 
     /// The value of a key, which is made where it has none.
     #[inline]
-    pub(super) fn of(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+    pub(super) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = self.known(key).unwrap_or_else(|| self.add(key, make));
         &mut self.values[place].1
     }
@@ -108,15 +108,19 @@ mod tests {
     #[test]
     fn each_key_has_its_value_however_many_there_are() {
         let mut places = Places::default();
-        let threads = (0..3_u16).flat_map(|of| (0..1000_u32).map(move |thread| (of, thread)));
+        let threads =
+            (0..3_u16).flat_map(|recording| (0..1000_u32).map(move |thread| (recording, thread)));
         for (value, thread) in threads.clone().enumerate() {
             assert_eq!(places.get_mut(thread), None);
-            assert_eq!(*places.of(thread, || value), value);
+            assert_eq!(*places.get_or_insert_with(thread, || value), value);
         }
         for _ in 0..2 {
             for (value, thread) in threads.clone().enumerate() {
                 assert_eq!(places.get_mut(thread), Some(&mut value.clone()));
-                assert_eq!(*places.of(thread, || unreachable!("it has one")), value);
+                assert_eq!(
+                    *places.get_or_insert_with(thread, || unreachable!("it has one")),
+                    value
+                );
             }
         }
         assert_eq!(places.len(), 3000);

@@ -14,13 +14,13 @@ const UNINTERRUPTIBLE: u64 = 2;
 const REPORTED: u64 = 0xff;
 
 /// Names of steps with threads in them that are kept at hand; of more, they are made each time.
-const MOST_NAMED: usize = 1 << 14;
+const MAX_NAMED: usize = 1 << 14;
 
 impl<S: RequestSink> Follower<'_, S> {
     /// `sched_switch`.
     pub(super) fn switch(&mut self, trace_event: &TraceEvent) {
         let recording = trace_event.recording;
-        let cpu = self.cpus.of(trace_event);
+        let cpu = self.cpus.state_mut(trace_event);
         if !cpu.interrupt.is_empty() {
             cpu.interrupt.clear();
         }
@@ -48,8 +48,8 @@ impl<S: RequestSink> Follower<'_, S> {
         let vcpu = thread.vcpu();
         let (mut done, queued) = (thread.current().take(), thread.queued.take());
         if vcpu.is_some() {
-            let own = thread.take_own(&mut done);
-            thread.set_current(own);
+            let own_chains = thread.take_own(&mut done);
+            thread.set_current(own_chains);
         }
         self.let_go(done);
         self.let_go(queued);
@@ -103,7 +103,7 @@ impl<S: RequestSink> Follower<'_, S> {
                 return;
             }
             let incoming =
-                self.comes_in(trace_event, woken).map_or_else(Chains::default, Chains::one);
+                self.comes_in(trace_event, woken).map_or_else(Chains::default, Chains::single);
             self.requests.began(&incoming);
             self.thread(woken).pending = incoming;
             return;
@@ -111,7 +111,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let on = self.role(woken);
         let label = self.wakes_label(woken, on);
         let waker = self.waker(trace_event);
-        let step = chains.stepped(Step::of(label, waker, trace_event));
+        let step = chains.stepped(Step::from_event(label, waker, trace_event));
         self.thread(woken).pending = step;
     }
 
@@ -134,7 +134,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let flags = trace_event.value(1).unwrap_or(0);
         let waker = (trace_event.recording, trace_event.thread);
         if Self::in_interrupt(flags) || trace_event.thread == 0 {
-            let cpu = self.cpus.of(trace_event);
+            let cpu = self.cpus.state_mut(trace_event);
             if !cpu.interrupt.is_empty() {
                 return cpu.interrupt.clone();
             }
@@ -178,7 +178,7 @@ impl<S: RequestSink> Follower<'_, S> {
         };
         let on = self.role(woken);
         let label = self.named(Says::Wakes(on), who);
-        Some(chain::begin(Some(vm), None, Step::of(label, waker, trace_event)))
+        Some(chain::begin(Some(vm), None, Step::from_event(label, waker, trace_event)))
     }
 
     fn waker(&mut self, trace_event: &TraceEvent) -> Actor {
@@ -210,12 +210,12 @@ impl<S: RequestSink> Follower<'_, S> {
             return *label;
         }
         let who = thread.map_or_else(|| "interrupt".to_owned(), |thread| self.comm(thread));
-        let label = self.labels.of(&match says {
+        let label = self.labels.intern(&match says {
             Says::IsWoken => format!("wakes {who}"),
             Says::Runs => format!("{who} runs"),
             Says::Wakes(on) => format!("{who} wakes {}", on.name()),
         });
-        if self.named.len() < MOST_NAMED {
+        if self.named.len() < MAX_NAMED {
             self.named.insert((says, thread), label);
         }
         label
@@ -225,10 +225,10 @@ impl<S: RequestSink> Follower<'_, S> {
     /// workers apart (`kworker/0:2`, `vhost-713`): they are other ones in each run.
     fn comm(&self, thread: Thread) -> String {
         let recording = self.machines.recordings.get(usize::from(thread.0));
-        let comm = recording.and_then(|one| one.comm(thread.1)).unwrap_or("?");
+        let comm = recording.and_then(|recording| recording.comm(thread.1)).unwrap_or("?");
         let comm = comm.split('/').next().unwrap_or(comm);
         match comm.rsplit_once('-') {
-            Some((name, number)) if number.bytes().all(|one| one.is_ascii_digit()) => {
+            Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
                 name.to_owned()
             }
             _ => comm.to_owned(),

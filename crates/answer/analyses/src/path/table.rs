@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::examples::{self, Examples, MOST_KEPT};
+use super::examples::{self, Examples, MAX_KEPT};
 use super::labels::{Label, Labels};
 use super::listed::{ListedRequest, ListingRoom};
 use super::machines::Machines;
@@ -16,7 +16,7 @@ use crate::distribution::Distribution;
 use crate::extent::span_ns;
 
 /// Ways that are kept apart.
-const MOST_PATHS: usize = 4096;
+const MAX_PATHS: usize = 4096;
 
 /// A way: the steps that requests took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,9 +88,9 @@ impl Default for PathTable {
 impl PathTable {
     /// A table that lists every request, too, as long as there are no more than `requests`.
     pub(crate) fn listing(requests: usize) -> Self {
-        let listing = ListingRoom::of(requests);
+        let listing = ListingRoom::for_requests(requests);
         let (paths, key) = (FxHashMap::default(), Key::default());
-        Self { paths, room: MOST_KEPT, listing, others: 0, key }
+        Self { paths, room: MAX_KEPT, listing, others: 0, key }
     }
 
     fn list_none(&mut self) {
@@ -106,7 +106,7 @@ impl RequestSink for PathTable {
         (self.key.vm, self.key.returns) = (request.vm, request.returns);
         self.key.steps.clear();
         self.key.steps.extend(request.steps.iter().map(|step| (step.label, step.on)));
-        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(&self.key) {
+        if self.paths.len() >= MAX_PATHS && !self.paths.contains_key(&self.key) {
             self.others += 1;
             self.list_none();
             return;
@@ -179,7 +179,7 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
         variants: family.ways.len() as u64,
         is_rare: false,
         hops: family.steps.iter().skip(1).map(hop).collect(),
-        examples: examples::of(family, labels),
+        examples: examples::choose(family, labels),
         listed: listed(family),
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct ThreadState {
     current: Chains,
     beginning: Option<Beginning>,
     /// The request that the exit under way, or its access, began.
-    own: Option<Arc<Root>>,
+    own_request: Option<Arc<Root>>,
     /// The vCPU that it runs.
     vcpu: Option<VcpuOf>,
     /// Who it is, once that was asked.
@@ -54,7 +54,7 @@ impl ThreadState {
     /// Its exit begins a request, which is all that it is busy with.
     #[inline(always)]
     pub(super) fn begin(&mut self, beginning: Beginning) {
-        if self.own.is_some() || !self.current.is_empty() {
+        if self.own_request.is_some() || !self.current.is_empty() {
             self.begin_own(None);
         }
         self.beginning = Some(beginning);
@@ -62,8 +62,8 @@ impl ThreadState {
 
     /// [`ThreadState::begin`] with a request that has taken steps already.
     pub(super) fn begin_own(&mut self, chain: Option<Chain>) {
-        self.own = chain.as_ref().map(|chain| Arc::clone(&chain.root));
-        self.set_current(chain.map_or_else(Chains::default, Chains::one));
+        self.own_request = chain.as_ref().map(|chain| Arc::clone(&chain.root));
+        self.set_current(chain.map_or_else(Chains::default, Chains::single));
     }
 
     /// Its exit ends: the request that this began, if it has been with nobody else, and those that it is busy with
@@ -73,15 +73,15 @@ impl ThreadState {
             self.beginning = None;
         }
         let mut others = self.current().take();
-        let own = self.take_own(&mut others);
-        self.own = None;
-        (own, others)
+        let own_chains = self.take_own(&mut others);
+        self.own_request = None;
+        (own_chains, others)
     }
 
     /// Takes the request of its exit out of others, if it has been with nobody else.
     pub(super) fn take_own(&self, chains: &mut Chains) -> Chains {
-        let Some(own) = &self.own else { return Chains::default() };
-        chains.take_if(|chain| Arc::ptr_eq(own, &chain.root) && stayed(chain))
+        let Some(own_request) = &self.own_request else { return Chains::default() };
+        chains.take_if(|chain| Arc::ptr_eq(own_request, &chain.root) && stayed(chain))
     }
 
     /// Its exit ends, in which it has had nothing to do but what its exit began, of which nothing comes; false if
@@ -91,7 +91,7 @@ impl ThreadState {
         if !self.current.is_empty() {
             return false;
         }
-        (self.beginning, self.own) = (None, None);
+        (self.beginning, self.own_request) = (None, None);
         true
     }
 
@@ -166,10 +166,10 @@ impl<'m> Threads<'m> {
 
     /// A thread, new if it has not been seen.
     #[inline]
-    pub(super) fn of(&mut self, thread: Thread) -> &mut ThreadState {
+    pub(super) fn get_or_insert(&mut self, thread: Thread) -> &mut ThreadState {
         let machines = self.machines;
         let new = || ThreadState { vcpu: machines.vcpu_of(thread), ..ThreadState::default() };
-        self.states.of(thread, new)
+        self.states.get_or_insert_with(thread, new)
     }
 
     /// A thread that has been seen.

@@ -15,10 +15,10 @@ use super::table::{Key, PathStats};
 use crate::distribution::Distribution;
 
 /// Steps of a path, all variants together; twice as many as one request may take.
-const MOST_STEPS_TOGETHER: usize = 48;
+const MAX_STEPS_TOGETHER: usize = 48;
 
 /// Paths that a way is held against: those with most requests that begin and end alike.
-const MOST_TRIED: usize = 64;
+const MAX_TRIED: usize = 64;
 
 /// What happens in a step, and who does it.
 type What = (Label, Actor);
@@ -105,7 +105,7 @@ impl<'k> Family<'k> {
         let longer = self.key.steps.len().max(key.steps.len());
         let is_alike = 2 * (pairs.len() + 2) >= longer;
         let together = self.steps.len() + other.len() - pairs.len();
-        let joins = is_within && is_alike && together <= MOST_STEPS_TOGETHER;
+        let joins = is_within && is_alike && together <= MAX_STEPS_TOGETHER;
         joins.then(|| pairs.iter().filter_map(|(_, at)| other.get(*at).copied()).collect())
     }
 
@@ -117,12 +117,13 @@ impl<'k> Family<'k> {
 
     /// Makes room for the steps of a way that are not there yet; the places of all of its steps.
     fn make_room(&mut self, steps: &[What]) -> Vec<usize> {
-        let own: Vec<What> = self.steps.iter().map(|step| step.what).collect();
+        let own_steps: Vec<What> = self.steps.iter().map(|step| step.what).collect();
         let mut pairs = vec![(0, 0)];
-        pairs.extend(common(middle(&own), middle(steps)).iter().map(|(a, b)| (a + 1, b + 1)));
-        pairs.push((own.len() - 1, steps.len() - 1));
-        let (mut at, mut moved) = (Vec::with_capacity(steps.len()), Vec::with_capacity(own.len()));
-        let mut together = Vec::with_capacity(own.len() + steps.len());
+        pairs.extend(common(middle(&own_steps), middle(steps)).iter().map(|(a, b)| (a + 1, b + 1)));
+        pairs.push((own_steps.len() - 1, steps.len() - 1));
+        let (mut at, mut moved) =
+            (Vec::with_capacity(steps.len()), Vec::with_capacity(own_steps.len()));
+        let mut together = Vec::with_capacity(own_steps.len() + steps.len());
         let mut old = std::mem::take(&mut self.steps).into_iter();
         for (own_to, to) in pairs {
             while moved.len() < own_to {
@@ -157,7 +158,7 @@ pub(super) fn families(ways: &FxHashMap<Key, PathStats>) -> Vec<Family<'_>> {
     for (key, stats) in ways {
         let ends = (key.vm, key.returns, key.steps.first(), key.steps.last());
         let tried = alike.entry(ends).or_default();
-        let fits = tried.iter().take(MOST_TRIED).filter_map(|&at| {
+        let fits = tried.iter().take(MAX_TRIED).filter_map(|&at| {
             let common = families.get(at)?.common_with(key)?;
             Some((common.len(), at, common))
         });
@@ -182,16 +183,17 @@ fn middle(steps: &[What]) -> &[What] {
 }
 
 /// The places of the longest common subsequence in both.
-fn common(one: &[What], other: &[What]) -> Vec<(usize, usize)> {
+fn common(steps: &[What], other: &[What]) -> Vec<(usize, usize)> {
     let width = other.len() + 1;
-    let mut longest = vec![0_u32; (one.len() + 1) * width];
-    let of = |longest: &[u32], a: usize, b: usize| longest.get(a * width + b).copied().unwrap_or(0);
-    for (a, one) in one.iter().enumerate().rev() {
+    let mut longest = vec![0_u32; (steps.len() + 1) * width];
+    let length_at =
+        |longest: &[u32], a: usize, b: usize| longest.get(a * width + b).copied().unwrap_or(0);
+    for (a, step) in steps.iter().enumerate().rev() {
         for (b, other) in other.iter().enumerate().rev() {
-            let length = if one == other {
-                of(&longest, a + 1, b + 1) + 1
+            let length = if step == other {
+                length_at(&longest, a + 1, b + 1) + 1
             } else {
-                of(&longest, a + 1, b).max(of(&longest, a, b + 1))
+                length_at(&longest, a + 1, b).max(length_at(&longest, a, b + 1))
             };
             if let Some(place) = longest.get_mut(a * width + b) {
                 *place = length;
@@ -199,11 +201,11 @@ fn common(one: &[What], other: &[What]) -> Vec<(usize, usize)> {
         }
     }
     let (mut a, mut b, mut pairs) = (0, 0, Vec::new());
-    while let (Some(first), Some(second)) = (one.get(a), other.get(b)) {
+    while let (Some(first), Some(second)) = (steps.get(a), other.get(b)) {
         if first == second {
             pairs.push((a, b));
             (a, b) = (a + 1, b + 1);
-        } else if of(&longest, a + 1, b) >= of(&longest, a, b + 1) {
+        } else if length_at(&longest, a + 1, b) >= length_at(&longest, a, b + 1) {
             a += 1;
         } else {
             b += 1;

@@ -19,7 +19,7 @@ use super::threads::Beginning;
 const MMIO_WRITE: u64 = 2;
 
 /// Accesses, and reasons, whose names are kept at hand; of more, they are made each time.
-const MOST_ACCESSES: usize = 1 << 14;
+const MAX_ACCESSES: usize = 1 << 14;
 
 /// Instruction set and code of an exit.
 type Code = (u8, u64);
@@ -39,14 +39,14 @@ impl Reasons {
     }
 
     #[inline]
-    fn of(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
-        if self.known.len() >= MOST_ACCESSES {
+    fn reason_of(&mut self, (isa, code): Code, labels: &mut Labels) -> Reason {
+        if self.known.len() >= MAX_ACCESSES {
             self.known = Places::default();
         }
         let names = &mut self.names;
-        *self.known.of((isa, code), || {
+        *self.known.get_or_insert_with((isa, code), || {
             let waits = names.isa(isa).waits(code);
-            (waits, labels.of(&format!("exit {}", names.name(isa, code))))
+            (waits, labels.intern(&format!("exit {}", names.name(isa, code))))
         })
     }
 }
@@ -78,8 +78,8 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(reasons) = self.reasons.get_mut(usize::from(trace_event.recording)) else {
             return;
         };
-        let (waits, label) = reasons.of(isa_and_code(trace_event), &mut self.labels);
-        let step = Step::of(self.names.exit, Actor::Vcpu, trace_event);
+        let (waits, label) = reasons.reason_of(isa_and_code(trace_event), &mut self.labels);
+        let step = Step::from_event(self.names.exit, Actor::Vcpu, trace_event);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         let was_in_guest = std::mem::take(&mut state.in_guest);
         (state.accessed, state.asked_user) = (None, false);
@@ -94,11 +94,11 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         if self.events.asked_start {
             let chains = self.guest_thread_chains(vcpu.index);
-            let chains = chains.stepped(Step::of(label, Actor::Vcpu, trace_event));
+            let chains = chains.stepped(Step::from_event(label, Actor::Vcpu, trace_event));
             self.thread(who).set_current(chains);
         } else {
             let thread = self.thread(who);
-            let step = Step::of(label, Actor::Vcpu, trace_event);
+            let step = Step::from_event(label, Actor::Vcpu, trace_event);
             thread.begin(Beginning { vm: vcpu.vm, device: None, step });
         }
     }
@@ -113,14 +113,14 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let label = self.access_label(kind, trace_event);
-        let step = Step::of(label, Actor::Vcpu, trace_event);
+        let step = Step::from_event(label, Actor::Vcpu, trace_event);
         let device = device(kind, trace_event);
         if let Some(state) = self.vcpus.get_mut(vcpu.index) {
             state.accessed = Some(label);
             if device.is_some() {
-                let own = state.returned.take_if(|chain| chain.root.device == device);
+                let own_chains = state.returned.take_if(|chain| chain.root.device == device);
                 let others = state.returned.take();
-                self.finish_all(&own.stepped(step));
+                self.finish_all(&own_chains.stepped(step));
                 self.finish_all(&others);
             }
         }
@@ -138,8 +138,8 @@ impl<S: RequestSink> Follower<'_, S> {
         if let Some(&label) = self.accesses.get(&key) {
             return label;
         }
-        let label = self.labels.of(&access_name(key));
-        if self.accesses.len() < MOST_ACCESSES {
+        let label = self.labels.intern(&access_name(key));
+        if self.accesses.len() < MAX_ACCESSES {
             self.accesses.insert(key, label);
         }
         label
@@ -167,7 +167,7 @@ impl<S: RequestSink> Follower<'_, S> {
     pub(super) fn user_exit(&mut self, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.vcpu_of(who) else { return };
-        let step = Step::of(self.names.to_user, Actor::Vcpu, trace_event);
+        let step = Step::from_event(self.names.to_user, Actor::Vcpu, trace_event);
         let Some(state) = self.vcpus.get_mut(vcpu.index) else { return };
         state.asked_user = true;
         let accessed = state.accessed.is_some();
@@ -194,8 +194,8 @@ impl<S: RequestSink> Follower<'_, S> {
         if !matters && back.is_empty() && self.thread(who).ends_idle_exit() {
             return;
         }
-        let (own, others) = self.thread(who).end_exit(matters);
-        let step = Step::of(self.names.entry, Actor::Vcpu, trace_event);
+        let (own_chains, others) = self.thread(who).end_exit(matters);
+        let step = Step::from_event(self.names.entry, Actor::Vcpu, trace_event);
         back.add(others);
         if !back.is_empty()
             && let Some(state) = self.vcpus.get_mut(vcpu.index)
@@ -203,9 +203,9 @@ impl<S: RequestSink> Follower<'_, S> {
             state.returned.add(back.stepped(step));
         }
         if is_answered {
-            self.finish_all(&own.stepped(step));
+            self.finish_all(&own_chains.stepped(step));
         } else if let Some(worker) = worker {
-            self.notify_worker(worker, own);
+            self.notify_worker(worker, own_chains);
         }
     }
 

@@ -18,7 +18,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         let who = (trace_event.recording, trace_event.thread);
         let on = self.role(who);
-        let step = Step::of(event.label, on, trace_event);
+        let step = Step::from_event(event.label, on, trace_event);
         let Some(thread) = self.threads.get_mut(who) else { return };
         if thread.is_busy() {
             let chains = thread.take_up().take().stepped(step);
@@ -35,11 +35,11 @@ impl<S: RequestSink> Follower<'_, S> {
             return;
         }
         let on = self.role(who);
-        let own = self.vcpu_of(who);
-        let vm = own.map(|own| own.vm).or_else(|| self.works_for.get(&who).copied());
+        let own_vcpu = self.vcpu_of(who);
+        let vm = own_vcpu.map(|vcpu| vcpu.vm).or_else(|| self.works_for.get(&who).copied());
         let Some(vm) = vm.or_else(|| self.machines.only_vm(trace_event.recording)) else { return };
         let target = self.machines.vcpu_by_id(vm, trace_event.value(0));
-        if own.is_some() && own.map(|own| own.index) == target {
+        if own_vcpu.is_some() && own_vcpu.map(|vcpu| vcpu.index) == target {
             // Its own timer, or the answer to its own access.
             return;
         }
@@ -50,15 +50,15 @@ impl<S: RequestSink> Follower<'_, S> {
             let next = if events.is_injection(chain.label) && chain.on == on {
                 Some(Chain::clone(chain))
             } else {
-                step(Chain::clone(chain), Step::of(event.label, on, trace_event))
+                step(Chain::clone(chain), Step::from_event(event.label, on, trace_event))
             };
-            chains.add(next.map_or_else(Chains::default, Chains::one));
+            chains.add(next.map_or_else(Chains::default, Chains::single));
         }
         thread.set_current(chains.clone());
         if let Some(target) = target.and_then(|target| self.vcpus.get_mut(target)) {
             target.injected.add(chains);
         }
-        if own.is_none() && !on.has_name() {
+        if own_vcpu.is_none() && !on.has_name() {
             self.works_for.insert(who, vm);
         }
     }

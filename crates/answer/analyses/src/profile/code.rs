@@ -13,7 +13,7 @@ use super::sums::Stratum;
 use crate::states::VcpuState;
 
 /// Frames of a stack that are shown: as many as the kernel's own limit for each half of it.
-const MOST_FRAMES: usize = 254;
+const MAX_FRAMES: usize = 254;
 
 /// Symbols and mappings of a guest and of its host, and the stacks that samples of the host have.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Code<'r> {
     /// By number: frames, innermost first.
     pub(super) stacks: &'r [Box<[symbols::Place]>],
     /// Code of kernels, where innermost frames are to have their instructions.
-    pub(super) kept: Option<KeptCode<'r>>,
+    pub(super) kept_code: Option<KeptCode<'r>>,
 }
 
 /// What a place says.
@@ -45,37 +45,38 @@ pub(super) struct CodeAt {
 
 impl Code<'_> {
     /// The code at a place that a sample in a stratum saw.
-    pub(super) fn at(&self, of: &Stratum, place: Place) -> CodeAt {
+    pub(super) fn at(&self, stratum: &Stratum, place: Place) -> CodeAt {
         match place {
-            Place::Guest(address) => self.of_guest(of, address),
+            Place::Guest(address) => self.of_guest(stratum, address),
             Place::Host(_) => {
-                CodeAt { state: of.state, host_code: true, stack: self.of_host(place) }
+                CodeAt { state: stratum.state, host_code: true, stack: self.of_host(place) }
             }
             Place::GuestStack(number) => {
-                let mut stack = self.stack(number, self.guest, self.kept.map(KeptCode::of_guest));
+                let mut stack =
+                    self.stack(number, self.guest, self.kept_code.map(KeptCode::of_guest));
                 self.address_leaf(number, &mut stack);
                 let in_kernel = stack.last().map(|leaf| !leaf.user_space);
-                let state = guest_state(of.state, in_kernel);
+                let state = guest_state(stratum.state, in_kernel);
                 CodeAt { state, host_code: false, stack }
             }
         }
     }
 
-    fn of_guest(&self, of: &Stratum, address: u64) -> CodeAt {
+    fn of_guest(&self, stratum: &Stratum, address: u64) -> CodeAt {
         let in_kernel = Some(is_kernel(address)).filter(|_| address != 0);
-        let frame = match of.level {
-            1 => self.guest_frame(of, address),
+        let frame = match stratum.level {
+            1 => self.guest_frame(stratum, address),
             // Of a guest inside this one, this one's symbols and code say nothing.
-            _ => frame(address, self.nested, self.kept.map(KeptCode::of_none)),
+            _ => frame(address, self.nested, self.kept_code.map(KeptCode::of_none)),
         };
-        let state = guest_state(of.state, in_kernel);
+        let state = guest_state(stratum.state, in_kernel);
         CodeAt { state, host_code: false, stack: vec![frame] }
     }
 
     /// The function at an address of a guest's.
-    fn guest_frame(&self, of: &Stratum, address: u64) -> CodeFrame {
+    fn guest_frame(&self, stratum: &Stratum, address: u64) -> CodeFrame {
         if !is_kernel(address) && address != 0 {
-            let process = of.task.and_then(|task| self.processes?.get(&task));
+            let process = stratum.task.and_then(|task| self.processes?.get(&task));
             let Some((guest, &process)) = self.guest.zip(process) else {
                 return CodeFrame::of_user_space_at(address);
             };
@@ -84,17 +85,19 @@ impl Code<'_> {
             if let symbols::Place::User(_) = place {
                 return CodeFrame::of_user_space_at(address);
             }
-            let kernel = self.kept.map(KeptCode::of_none);
+            let kernel = self.kept_code.map(KeptCode::of_none);
             return code_frame(&mut self.names.borrow_mut(), guest, place, kernel);
         }
-        frame(address, self.guest_kernel, self.kept.map(KeptCode::of_guest))
+        frame(address, self.guest_kernel, self.kept_code.map(KeptCode::of_guest))
     }
 
     /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
     /// other.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
         match place {
-            Place::Host(number) => self.stack(number, self.host, self.kept.map(KeptCode::of_host)),
+            Place::Host(number) => {
+                self.stack(number, self.host, self.kept_code.map(KeptCode::of_host))
+            }
             Place::Guest(_) | Place::GuestStack(_) => Vec::new(),
         }
     }
@@ -121,12 +124,12 @@ impl Code<'_> {
         let mut names = self.names.borrow_mut();
         let mut frames: Vec<CodeFrame> = stack
             .iter()
-            .take(MOST_FRAMES)
+            .take(MAX_FRAMES)
             .enumerate()
             .rev()
             .map(|(at, &place)| code_frame(&mut names, machine, place, code.filter(|_| at == 0)))
             .collect();
-        frames.dedup_by(|one, other| one.symbol.is_none() && one == other);
+        frames.dedup_by(|frame, other| frame.symbol.is_none() && frame == other);
         frames
     }
 }
@@ -172,11 +175,11 @@ fn frame(address: u64, kallsyms: Option<&Kallsyms>, code: Option<Listing<'_>>) -
         return CodeFrame::of_user_space_at(address);
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let symbol = kallsyms.and_then(|one| one.function(address));
+    let symbol = kallsyms.and_then(|kallsyms| kallsyms.function(address));
     let frame = CodeFrame {
         address: Some(address).filter(|&address| symbol.is_none() && address != 0),
-        module: symbol.and_then(|one| one.module).map(text),
-        symbol: symbol.map(|one| text(one.name)),
+        module: symbol.and_then(|symbol| symbol.module).map(text),
+        symbol: symbol.map(|symbol| text(symbol.name)),
         ..CodeFrame::default()
     };
     match (code.filter(|_| address != 0), symbol) {

@@ -1,7 +1,7 @@
 //! When a guest sampled one of its CPUs: from its first sample to its last, without gaps in which it took none.
 
 /// A gap that is longer than this many times the usual time between two samples is not sampled.
-const MOST_PERIODS: u64 = 8;
+const MAX_PERIODS: u64 = 8;
 
 /// The times in which a CPU of a guest was sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(super) struct Covered {
 
 impl Coverage {
     /// That of samples at these times, which are in order.
-    pub(super) fn of(times: impl Iterator<Item = u64> + Clone) -> Self {
+    pub(super) fn from_times(times: impl Iterator<Item = u64> + Clone) -> Self {
         let period_ns = usual_ns(times.clone());
-        let most_ns = period_ns.saturating_mul(MOST_PERIODS);
+        let most_ns = period_ns.saturating_mul(MAX_PERIODS);
         let mut intervals: Vec<(u64, u64)> = Vec::new();
         for at_ns in times {
             let end_ns = at_ns.saturating_add(1);
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     fn coverage(times: &[u64]) -> Coverage {
-        Coverage::of(times.iter().copied())
+        Coverage::from_times(times.iter().copied())
     }
 
-    fn parts(of: &mut Coverage, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, bool)> {
+    fn parts(coverage: &mut Coverage, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, bool)> {
         let (mut parts, mut at_ns) = (Vec::new(), from_ns);
         while at_ns < to_ns {
-            let part = of.part(at_ns, to_ns);
+            let part = coverage.part(at_ns, to_ns);
             parts.push((part.from_ns, part.to_ns, part.is_sampled));
             at_ns = part.to_ns;
         }

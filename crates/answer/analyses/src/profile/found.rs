@@ -56,10 +56,10 @@ impl<'s> Found<'s> {
     pub(super) fn gather(
         view: View<'s>,
         samples: &'s [Option<Samples>],
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let mut sums = ProfileSums::of(view, samples);
-        let states = states(view, &mut sums, tick);
+        let mut sums = ProfileSums::new(view, samples);
+        let states = states(view, &mut sums, progress);
         Self::of_all(sums, states, view, samples)
     }
 
@@ -73,27 +73,27 @@ impl<'s> Found<'s> {
         let View { recordings, .. } = view;
         let without_vcpus =
             without_vcpus::gather(&mut sums.samples, &states, recordings, sums.grid.as_mut());
-        Self { without_vcpus, ..Self::of(sums, states, view, samples) }
+        Self { without_vcpus, ..Self::new(sums, states, view, samples) }
     }
 
     /// The same with samples one by one, and times by slices.
     pub(super) fn gather_each(
         view: View<'s>,
         samples: &'s [Option<Samples>],
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let View { recordings, .. } = view;
         let mut sums = ProfileSums::by_slice(view, samples, SLICE_BYTES);
         sums.log = Some(SampleLog::default());
-        let states = states(view, &mut sums, tick);
+        let states = states(view, &mut sums, progress);
         if let Some(log) = &mut sums.log {
             without_vcpus::log_first(&mut sums.samples, &states, recordings, log);
         }
-        Self::of(sums, states, view, samples)
+        Self::new(sums, states, view, samples)
     }
 
     /// What `sums` found in the states of recordings.
-    fn of(
+    fn new(
         sums: ProfileSums<'s>,
         states: States,
         view: View<'s>,
@@ -103,7 +103,7 @@ impl<'s> Found<'s> {
         let ProfileSums { strata, threads, reasons, samples: seen, log, grid, .. } = sums;
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
-        for at in guests.iter().map(|one| one.guest) {
+        for at in guests.iter().map(|alignment| alignment.guest) {
             // Of a guest that was not sampled its kernel's symbols are known.
             if let (Some(machine @ None), Some(guest)) = (machines.get_mut(at), recordings.get(at))
             {
@@ -132,11 +132,12 @@ impl<'s> Found<'s> {
     /// Names guests' code by these symbols, where no recording has any.
     pub(super) fn give_symbols(&mut self, given: &'s [GuestSymbols], recordings: &'s [Recording]) {
         self.given = given;
-        for one in self.guests {
-            let Some(kernel) = GuestSymbols::of(given, &one.vm, 1) else { continue };
-            let own = recordings.get(one.guest).map(|guest| guest.kallsyms().coverage());
-            if let Some(Some(machine)) = self.machines.get_mut(one.guest)
-                && own != Some(Coverage::Whole)
+        for alignment in self.guests {
+            let Some(kernel) = GuestSymbols::find(given, &alignment.vm, 1) else { continue };
+            let own_coverage =
+                recordings.get(alignment.guest).map(|guest| guest.kallsyms().coverage());
+            if let Some(Some(machine)) = self.machines.get_mut(alignment.guest)
+                && own_coverage != Some(Coverage::Whole)
             {
                 machine.set_kernel(kernel);
             }
@@ -147,13 +148,16 @@ impl<'s> Found<'s> {
     pub(super) fn kernel_of(&self, recording: usize, vm: &Vm) -> Option<&Kallsyms> {
         let guest = self.guest_of(recording, vm);
         let recorded = guest.and_then(|at| self.machines.get(at)?.as_ref()).map(Machine::kernel);
-        recorded.or_else(|| GuestSymbols::of(self.given, &vm.name, 1))
+        recorded.or_else(|| GuestSymbols::find(self.given, &vm.name, 1))
     }
 
     /// The recording of the guest in a VM of a host's recording.
     pub(super) fn guest_of(&self, recording: usize, vm: &Vm) -> Option<usize> {
-        let of = self.guests.iter().find(|one| one.host == recording && one.vm == vm.name);
-        of.map(|one| one.guest)
+        let alignment = self
+            .guests
+            .iter()
+            .find(|alignment| alignment.host == recording && alignment.vm == vm.name);
+        alignment.map(|alignment| alignment.guest)
     }
 
     /// The samples that were taken with a recording.
@@ -169,13 +173,13 @@ impl<'s> Found<'s> {
             guest: guest.and_then(machine),
             host: machine(recording),
             guest_kernel: vm.and_then(|vm| self.kernel_of(recording, vm)),
-            nested: vm.and_then(|vm| GuestSymbols::of(self.given, &vm.name, 2)),
+            nested: vm.and_then(|vm| GuestSymbols::find(self.given, &vm.name, 2)),
             processes: guest.and_then(|at| self.samples_of(at)).map(Samples::processes),
             names: &self.names,
             stacks: &self.stacks,
-            kept: self.kept_code.map(|(all, before)| {
-                let of = |at: usize| all.get(at).and_then(Option::as_ref);
-                KeptCode { guest: guest.and_then(of), host: of(recording), before }
+            kept_code: self.kept_code.map(|(all, before)| {
+                let code_of = |at: usize| all.get(at).and_then(Option::as_ref);
+                KeptCode { guest: guest.and_then(code_of), host: code_of(recording), before }
             }),
         }
     }

@@ -14,12 +14,12 @@ use super::{Evidence, SampleDifference, SampledTime, weights};
 use crate::states::VcpuState;
 
 /// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
-const LEAST_SAMPLES: u64 = 200;
+const MIN_SAMPLES: u64 = 200;
 /// With fewer of them a stack says more than its function's share, even if the guest has no more samples either.
-const LEAST_OF_FEW: u64 = 30;
+const MIN_OF_FEW: u64 = 30;
 /// Stacks of a function are given no more than this multiple of what the guest saw of them: the few samples that a guest
 /// has of code that mostly runs with interrupts off come from other places than the rest.
-const MOST_TIMES: f64 = 3.0;
+const MAX_TIMES: f64 = 3.0;
 /// Weights are whole numbers of this part of the whole.
 const PARTS: f64 = 1e12;
 
@@ -44,35 +44,36 @@ type Leaf<'c> = (VcpuState, Option<&'c str>, Option<&'c str>, Option<u64>, Optio
 fn leaf(code: &CodeAt) -> Leaf<'_> {
     let frame = code.stack.last();
     let (symbol, module) =
-        frame.map_or((None, None), |one| (one.symbol.as_deref(), one.module.as_deref()));
-    let address = frame.and_then(|one| one.address).filter(|_| symbol.or(module).is_none());
-    let into = frame.and_then(|one| Some(one.instruction.as_ref()?.into));
+        frame.map_or((None, None), |frame| (frame.symbol.as_deref(), frame.module.as_deref()));
+    let address = frame.and_then(|frame| frame.address).filter(|_| symbol.or(module).is_none());
+    let into = frame.and_then(|frame| Some(frame.instruction.as_ref()?.into));
     (code.state, symbol, module, address, into)
 }
 
 /// The share of each leaf in all weights.
 fn shares_by_leaf(seen: &SeenCode) -> BTreeMap<Leaf<'_>, f64> {
-    let whole: f64 = seen.code.values().map(|one| one.weight_ns as f64).sum();
+    let total: f64 = seen.code.values().map(|sighting| sighting.weight_ns as f64).sum();
     let mut shares = BTreeMap::new();
-    for (code, one) in &seen.code {
-        *shares.entry(leaf(code)).or_insert(0.0) += one.weight_ns as f64 / whole.max(1.0);
+    for (code, sighting) in &seen.code {
+        *shares.entry(leaf(code)).or_insert(0.0) += sighting.weight_ns as f64 / total.max(1.0);
     }
     shares
 }
 
-fn share(of: &BTreeMap<Leaf<'_>, f64>, leaf: &Leaf<'_>) -> f64 {
-    of.get(leaf).copied().unwrap_or(0.0)
+fn share(shares: &BTreeMap<Leaf<'_>, f64>, leaf: &Leaf<'_>) -> f64 {
+    shares.get(leaf).copied().unwrap_or(0.0)
 }
 
 /// Whether the host saw enough to correct what the guest sampled: much, or no less than the guest did.
 pub(super) fn is_enough(guest: &SeenCode, host: &SeenCode) -> bool {
-    host.samples >= LEAST_SAMPLES || host.samples >= LEAST_OF_FEW && host.samples >= guest.samples
+    host.samples >= MIN_SAMPLES || host.samples >= MIN_OF_FEW && host.samples >= guest.samples
 }
 
 /// How far what the guest sampled differs from what the host saw.
 pub(super) fn difference(time_ns: u64, guest: &SeenCode, host: &SeenCode) -> SampleDifference {
     let (of_guest, of_host) = (shares_by_leaf(guest), shares_by_leaf(host));
-    let away = of_guest.iter().map(|(one, &own)| (own - share(&of_host, one)).max(0.0));
+    let away =
+        of_guest.iter().map(|(leaf, &guest_share)| (guest_share - share(&of_host, leaf)).max(0.0));
     // A double has fewer digits than the time.
     let moved_ns = ((away.sum::<f64>().max(0.0) * time_ns as f64) as u64).min(time_ns);
     SampleDifference { time_ns, moved_ns }
@@ -89,26 +90,26 @@ pub(super) fn corrected(
     // the host's are added to those (the minimax estimate of shares).
     let samples = host.samples as f64;
     let added = samples.sqrt();
-    let estimate = |one: &Leaf<'_>| {
-        (share(&of_host, one) * samples + share(&of_guest, one) * added) / (samples + added)
+    let estimate = |leaf: &Leaf<'_>| {
+        (share(&of_host, leaf) * samples + share(&of_guest, leaf) * added) / (samples + added)
     };
-    let guest_ns: f64 = guest.code.values().map(|one| one.weight_ns as f64).sum();
+    let guest_ns: f64 = guest.code.values().map(|sighting| sighting.weight_ns as f64).sum();
     let mut weighted: Vec<(&CodeAt, Evidence, u64, f64)> = Vec::new();
-    for (code, one) in &guest.code {
+    for (code, sighting) in &guest.code {
         let of_leaf = share(&of_guest, &leaf(code)).max(f64::MIN_POSITIVE);
-        let own = one.weight_ns as f64 / guest_ns.max(1.0);
-        let times = (estimate(&leaf(code)) / of_leaf).min(MOST_TIMES);
-        weighted.push((code, Evidence::Agent, one.samples, times * own));
+        let stack_share = sighting.weight_ns as f64 / guest_ns.max(1.0);
+        let times = (estimate(&leaf(code)) / of_leaf).min(MAX_TIMES);
+        weighted.push((code, Evidence::Agent, sighting.samples, times * stack_share));
     }
-    let host_ns: f64 = host.code.values().map(|one| one.weight_ns as f64).sum();
-    for (code, one) in &host.code {
+    let host_ns: f64 = host.code.values().map(|sighting| sighting.weight_ns as f64).sum();
+    for (code, sighting) in &host.code {
         let leaf = leaf(code);
-        let of_stacks = share(&of_guest, &leaf) * MOST_TIMES;
+        let of_stacks = share(&of_guest, &leaf) * MAX_TIMES;
         let rest = estimate(&leaf) - of_stacks;
         if rest > 0.0 {
-            let own = one.weight_ns as f64 / host_ns.max(1.0);
-            let part = own / share(&of_host, &leaf).max(f64::MIN_POSITIVE);
-            weighted.push((code, Evidence::Host, one.samples, rest * part));
+            let stack_share = sighting.weight_ns as f64 / host_ns.max(1.0);
+            let part = stack_share / share(&of_host, &leaf).max(f64::MIN_POSITIVE);
+            weighted.push((code, Evidence::Host, sighting.samples, rest * part));
         }
     }
     let parts: Vec<u64> = weighted.iter().map(|(.., weight)| (weight * PARTS) as u64).collect();
@@ -136,19 +137,19 @@ mod tests {
     }
 
     fn seen(samples: &[(&[&str], u64)]) -> SeenCode {
-        let one = |&(stack, samples): &(&[&str], u64)| {
+        let sighting = |&(stack, samples): &(&[&str], u64)| {
             (code(stack), Seen { samples, weight_ns: samples * 1000, ..Seen::default() })
         };
         let count = samples.iter().map(|(_, count)| count).sum();
         SeenCode {
-            code: samples.iter().map(one).collect(),
+            code: samples.iter().map(sighting).collect(),
             samples: count,
             effective: count as f64,
         }
     }
 
     fn time_of(rows: &[(CodeAt, Evidence, SampledTime)], stack: &[&str]) -> u64 {
-        rows.iter().find(|(one, ..)| *one == code(stack)).map_or(0, |(.., time)| time.ns)
+        rows.iter().find(|(row_code, ..)| *row_code == code(stack)).map_or(0, |(.., time)| time.ns)
     }
 
     #[test]
@@ -162,7 +163,7 @@ mod tests {
         assert!((295_000..307_000).contains(&a) && (98_000..103_000).contains(&b), "{a} {b}");
         assert!((395_000..401_000).contains(&time_of(&rows, &["off"])), "{rows:?}");
         assert_eq!(difference, SampleDifference { time_ns: 1_000_000, moved_ns: 400_000 });
-        let alone = rows.iter().find(|(one, ..)| *one == code(&["off"])).unwrap();
+        let alone = rows.iter().find(|(row_code, ..)| *row_code == code(&["off"])).unwrap();
         assert_eq!(alone.1, Evidence::Host);
     }
 
@@ -189,19 +190,19 @@ mod tests {
         #[test]
         fn parts_add_up(
             time_ns in 0..u64::MAX,
-            own in prop::collection::vec((0..5_usize, 0..5_usize, 1..1000_u64), 1..20),
+            guest in prop::collection::vec((0..5_usize, 0..5_usize, 1..1000_u64), 1..20),
             others in prop::collection::vec((0..7_usize, 1..1000_u64), 0..7),
         ) {
             let names = ["a", "b", "c", "d", "e", "f", "g"];
             let stacks: Vec<([&str; 2], u64)> =
-                own.iter().map(|&(root, leaf, count)| ([names[root], names[leaf]], count)).collect();
-            let own: Vec<(&[&str], u64)> = stacks.iter().map(|(one, count)| (&one[..], *count)).collect();
+                guest.iter().map(|&(root, leaf, count)| ([names[root], names[leaf]], count)).collect();
+            let guest: Vec<(&[&str], u64)> = stacks.iter().map(|(stack, count)| (&stack[..], *count)).collect();
             let leaves: Vec<([&str; 1], u64)> =
                 others.iter().map(|&(leaf, count)| ([names[leaf]], count)).collect();
-            let others: Vec<(&[&str], u64)> = leaves.iter().map(|(one, count)| (&one[..], *count)).collect();
-            let (own, others) = (seen(&own), seen(&others));
-            let difference = difference(time_ns, &own, &others);
-            let rows = corrected(time_ns, &own, &others);
+            let others: Vec<(&[&str], u64)> = leaves.iter().map(|(leaf, count)| (&leaf[..], *count)).collect();
+            let (guest, others) = (seen(&guest), seen(&others));
+            let difference = difference(time_ns, &guest, &others);
+            let rows = corrected(time_ns, &guest, &others);
             let sum: u128 = rows.iter().map(|(.., time)| u128::from(time.ns)).sum();
             prop_assert_eq!(sum, u128::from(time_ns));
             prop_assert!(difference.moved_ns <= time_ns);

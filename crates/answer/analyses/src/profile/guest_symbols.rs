@@ -15,10 +15,12 @@ pub struct GuestSymbols {
 
 impl GuestSymbols {
     /// Those of a VM's guest at a level: what names the VM comes before what names none.
-    pub(super) fn of<'n>(all: &'n [Self], vm: &str, level: u8) -> Option<&'n Kallsyms> {
-        let mut of_level = all.iter().filter(|one| one.level == level);
-        let named = of_level.clone().find(|one| one.vm.as_deref() == Some(vm));
-        named.or_else(|| of_level.find(|one| one.vm.is_none())).map(|one| &one.kallsyms)
+    pub(super) fn find<'n>(all: &'n [Self], vm: &str, level: u8) -> Option<&'n Kallsyms> {
+        let mut of_level = all.iter().filter(|symbols| symbols.level == level);
+        let named = of_level.clone().find(|symbols| symbols.vm.as_deref() == Some(vm));
+        named
+            .or_else(|| of_level.find(|symbols| symbols.vm.is_none()))
+            .map(|symbols| &symbols.kallsyms)
     }
 }
 
@@ -28,14 +30,18 @@ mod tests {
 
     #[test]
     fn those_of_a_vm_come_before_those_of_all() {
-        let of = |vm: Option<&str>, level: u8, name: &str| GuestSymbols {
+        let guest_symbols = |vm: Option<&str>, level: u8, name: &str| GuestSymbols {
             vm: vm.map(str::to_owned),
             level,
             kallsyms: Kallsyms::parse(format!("ffffffff81000000 T {name}\n").as_bytes()),
         };
-        let all = [of(None, 2, "any"), of(Some("web"), 1, "own"), of(Some("web"), 2, "webs")];
+        let all = [
+            guest_symbols(None, 2, "any"),
+            guest_symbols(Some("web"), 1, "own"),
+            guest_symbols(Some("web"), 2, "webs"),
+        ];
         let first = |vm, level| {
-            let found = GuestSymbols::of(&all, vm, level)?.iter().next()?.1;
+            let found = GuestSymbols::find(&all, vm, level)?.iter().next()?.1;
             Some(String::from_utf8_lossy(found).into_owned())
         };
         assert_eq!(first("web", 2).as_deref(), Some("webs"));

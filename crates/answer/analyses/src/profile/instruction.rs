@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use symbols::instructions::{CodeIsa, Instruction, MOST_BYTES, instructions_to};
+use symbols::instructions::{CodeIsa, Instruction, MAX_BYTES, instructions_to};
 use symbols::{KernelCode, Machine, Name, Names, Place};
 
 use super::CodeFrame;
 
 /// Bytes of an instruction, at most.
-const MOST_INSTRUCTION_BYTES: usize = 16;
+const MAX_INSTRUCTION_BYTES: usize = 16;
 
 /// An instruction that samples saw.
 #[derive(Clone, Debug, Default)]
@@ -117,29 +117,31 @@ impl Listing<'_> {
 
 /// `found`: the instruction, after some of those before it; empty where its code is not to be had.
 fn with_instruction(frame: CodeFrame, into: u64, mut found: Vec<Instruction>) -> CodeFrame {
-    let own = found.pop();
-    let at = |one: Instruction, before| {
-        let Instruction { into, text, is_after_guest } = one;
+    let instruction = found.pop();
+    let at = |instruction: Instruction, before| {
+        let Instruction { into, text, is_after_guest } = instruction;
         InstructionAt { into, text: Some(text), is_after_guest, before }
     };
-    let frame_at =
-        |one| CodeFrame { instruction: Some(Box::new(at(one, Vec::new()))), ..frame.clone() };
+    let frame_at = |instruction| CodeFrame {
+        instruction: Some(Box::new(at(instruction, Vec::new()))),
+        ..frame.clone()
+    };
     let before: Vec<CodeFrame> = found.into_iter().map(frame_at).collect();
     let unread = InstructionAt { into, ..InstructionAt::default() };
-    let own = own.map_or(unread, |one| at(one, before));
-    CodeFrame { instruction: Some(Box::new(own)), ..frame }
+    let instruction_at = instruction.map_or(unread, |instruction| at(instruction, before));
+    CodeFrame { instruction: Some(Box::new(instruction_at)), ..frame }
 }
 
 /// Bytes that are needed of a function to read the instruction at an offset in it.
 fn needed(into: u64) -> Option<usize> {
-    let into = usize::try_from(into).ok().filter(|&into| into < MOST_BYTES)?;
-    Some(into.saturating_add(MOST_INSTRUCTION_BYTES))
+    let into = usize::try_from(into).ok().filter(|&into| into < MAX_BYTES)?;
+    Some(into.saturating_add(MAX_INSTRUCTION_BYTES))
 }
 
 fn of_kernel(code: &KernelCode, address: u64, into: u64, before: usize) -> Vec<Instruction> {
     let begin = address.checked_sub(into).zip(needed(into));
-    let found = CodeIsa::of_elf(code.elf_machine()).zip(begin).map(|(isa, (begin, most))| {
-        instructions_to(isa, code.from(begin, most), begin, into, before)
+    let found = CodeIsa::of_elf(code.elf_machine()).zip(begin).map(|(isa, (begin, max))| {
+        instructions_to(isa, code.from(begin, max), begin, into, before)
     });
     found.unwrap_or_default()
 }

@@ -86,7 +86,7 @@ impl VcpuRows<'_> {
         let (rows, by_slice): (Vec<_>, Vec<_>) = made.into_iter().unzip();
         profile.rows.extend(rows);
         if let (Some(slices), Some(grid)) = (&mut profile.slices, &self.grid) {
-            slices.rows.extend(by_slice.into_iter().map(|one| one.numbered(grid)));
+            slices.rows.extend(by_slice.into_iter().map(|times| times.numbered(grid)));
         }
     }
 
@@ -94,21 +94,22 @@ impl VcpuRows<'_> {
     /// far that differs from what the host saw is returned.
     fn share_out(
         &self,
-        of: &Stratum,
+        stratum: &Stratum,
         sum: &StratumSum,
         each: &mut dyn FnMut(RowKey, SampledTime, SliceTimes),
     ) -> Option<SampleDifference> {
-        let code = |place| self.code.at(of, place);
+        let code = |place| self.code.at(stratum, place);
         let by_host = sum.seen_by_host();
-        let [host, guest] = [by_host, SampleKind::Agent].map(|kind| SeenBy::of(sum.of(kind), code));
+        let [host, guest] = [by_host, SampleKind::Agent]
+            .map(|kind| SeenBy::from_samples(sum.samples_of(kind), code));
         let is_compared = guest.samples > 0 && is_enough(&guest, &host);
         let difference = is_compared.then(|| difference(sum.time_ns, &guest, &host));
         let times = (sum.time_ns, sum.agent.most_ns());
-        let parts = self.parts(of, times, &guest, (&host, by_host));
+        let parts = self.parts(stratum, times, &guest, (&host, by_host));
         let by_slice = self.by_slice(sum, &parts, &guest, &host);
         for ((code, evidence, time), by_slice) in parts.into_iter().zip(by_slice) {
             let evidence = if code.stack.is_empty() { Evidence::None } else { evidence };
-            let (level, exit, task) = (of.level, of.exit, of.task);
+            let (level, exit, task) = (stratum.level, stratum.exit, stratum.task);
             each(RowKey { level, exit, task, evidence, code }, time, by_slice);
         }
         difference
@@ -136,14 +137,14 @@ impl VcpuRows<'_> {
     /// The parts of a stratum's time; `most_ns` is as much of it as the guest's own samples can stand for.
     fn parts(
         &self,
-        of: &Stratum,
+        stratum: &Stratum,
         (time_ns, most_ns): (u64, u64),
         guest: &SeenCode,
         (host, by_host): (&SeenCode, SampleKind),
     ) -> Vec<Part> {
         let is_corrected = self.guest_stacks == GuestStacks::Corrected && is_enough(guest, host);
         if guest.samples == 0 {
-            return seen_by_host(of, time_ns, (host, by_host));
+            return seen_by_host(stratum, time_ns, (host, by_host));
         }
         if is_corrected {
             return corrected(time_ns, guest, host);
@@ -151,7 +152,7 @@ impl VcpuRows<'_> {
         let own_ns = time_ns.min(most_ns);
         let mut parts = shared(guest, own_ns, Evidence::Agent);
         if own_ns < time_ns {
-            parts.extend(seen_by_host(of, time_ns - own_ns, (host, by_host)));
+            parts.extend(seen_by_host(stratum, time_ns - own_ns, (host, by_host)));
         }
         parts
     }
@@ -175,7 +176,7 @@ impl VcpuRows<'_> {
     }
 
     fn name(&self, recording: usize, thread: u32) -> Option<String> {
-        self.states.pass.names.get(recording)?.of(thread).map(str::to_owned)
+        self.states.pass.names.get(recording)?.get(thread).map(str::to_owned)
     }
 }
 
@@ -185,9 +186,13 @@ fn shared(seen: &SeenCode, time_ns: u64, evidence: Evidence) -> Vec<Part> {
 }
 
 /// A time shared out to what the host saw in a stratum; to nothing known, where it saw nothing.
-fn seen_by_host(of: &Stratum, time_ns: u64, (host, by_host): (&SeenCode, SampleKind)) -> Vec<Part> {
+fn seen_by_host(
+    stratum: &Stratum,
+    time_ns: u64,
+    (host, by_host): (&SeenCode, SampleKind),
+) -> Vec<Part> {
     if host.samples == 0 {
-        let unknown = CodeAt { state: of.state, host_code: false, stack: Vec::new() };
+        let unknown = CodeAt { state: stratum.state, host_code: false, stack: Vec::new() };
         return vec![(unknown, Evidence::None, SampledTime::known(time_ns))];
     }
     shared(host, time_ns, by_host.evidence())

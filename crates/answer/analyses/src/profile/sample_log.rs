@@ -4,7 +4,7 @@ use super::samples::Place;
 use super::sums::{SampleKind, Stratum};
 
 /// Samples that are kept: some 25 MB.
-const MOST_KEPT: usize = 1 << 18;
+const MAX_KEPT: usize = 1 << 18;
 
 /// Whose code a sample saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Logged {
 /// Samples in the order in which they were found.
 #[derive(Debug)]
 pub(super) struct SampleLog {
-    kept: Vec<Logged>,
+    samples: Vec<Logged>,
     /// One of this many is kept.
     stride: u64,
     seen: u64,
@@ -40,29 +40,29 @@ pub(super) struct SampleLog {
 
 impl Default for SampleLog {
     fn default() -> Self {
-        Self { kept: Vec::new(), stride: 1, seen: 0 }
+        Self { samples: Vec::new(), stride: 1, seen: 0 }
     }
 }
 
 impl SampleLog {
     pub(super) fn push(&mut self, sample: Logged) {
-        if self.kept.len() >= MOST_KEPT {
+        if self.samples.len() >= MAX_KEPT {
             let mut at = 0_usize;
-            self.kept.retain(|_| {
+            self.samples.retain(|_| {
                 at = at.wrapping_add(1);
                 at % 2 == 1
             });
             self.stride = self.stride.saturating_mul(2);
         }
         if self.seen.is_multiple_of(self.stride) {
-            self.kept.push(sample);
+            self.samples.push(sample);
         }
         self.seen = self.seen.wrapping_add(1);
     }
 
     /// Those that were kept; each stands for this many.
     pub(super) fn finish(self) -> (Vec<Logged>, u64) {
-        (self.kept, self.stride)
+        (self.samples, self.stride)
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn of_very_many_samples_evenly_many_are_kept() {
         let mut log = SampleLog::default();
-        let many = MOST_KEPT as u64 * 5 / 2;
+        let many = MAX_KEPT as u64 * 5 / 2;
         for at_ns in 0..many {
             let whose = Whose::Thread((0, 1));
             log.push(Logged {
@@ -84,9 +84,9 @@ mod tests {
                 weight_ns: 1,
             });
         }
-        let (kept, stride) = log.finish();
-        assert!(kept.len() <= MOST_KEPT && stride == 4, "{} {stride}", kept.len());
-        assert!((kept.len() as u64 * stride).abs_diff(many) <= stride);
-        assert!(kept.windows(2).all(|pair| pair[1].at_ns - pair[0].at_ns == stride));
+        let (samples, stride) = log.finish();
+        assert!(samples.len() <= MAX_KEPT && stride == 4, "{} {stride}", samples.len());
+        assert!((samples.len() as u64 * stride).abs_diff(many) <= stride);
+        assert!(samples.windows(2).all(|pair| pair[1].at_ns - pair[0].at_ns == stride));
     }
 }

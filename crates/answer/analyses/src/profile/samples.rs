@@ -11,7 +11,7 @@ use crate::states::{GuestCpu, VcpuRef};
 use crate::view::View;
 
 /// Frames of all stacks that are kept apart; what comes after has no stack.
-const MOST_STACK_FRAMES: usize = 1 << 22;
+const MAX_STACK_FRAMES: usize = 1 << 22;
 
 /// Where code was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,7 +90,7 @@ impl<'s> MachineSamples<'s> {
     }
 
     /// Those that were taken with a recording.
-    pub(super) fn of(&self, recording: u16) -> Option<&'s Samples> {
+    pub(super) fn of_recording(&self, recording: u16) -> Option<&'s Samples> {
         self.samples.get(usize::from(recording))?.as_ref()
     }
 
@@ -99,10 +99,10 @@ impl<'s> MachineSamples<'s> {
         if let Some(&(guest, bound_ns)) = self.guest_cpus.get(&(vcpu.recording, thread))
             && !self.guest_cursors.contains_key(&vcpu)
         {
-            let coverage = Coverage::of(self.of_guest(guest).iter().map(|at| at.time_ns));
+            let coverage = Coverage::from_times(self.of_guest(guest).iter().map(|at| at.time_ns));
             self.guest_cursors.insert(vcpu, GuestCursor { guest, bound_ns, next: 0, coverage });
         }
-        if self.of(vcpu.recording).is_some() {
+        if self.of_recording(vcpu.recording).is_some() {
             self.cursors.entry(vcpu).or_insert(Cursor { thread, next: 0 }).thread = thread;
         }
     }
@@ -120,9 +120,9 @@ impl<'s> MachineSamples<'s> {
     }
 
     /// Those that a guest took of one of its CPUs.
-    fn of_guest(&self, of: GuestCpu) -> &'s [SampleAt] {
-        let samples = self.of(of.recording);
-        samples.map_or(&[], |samples| samples.of_cpu(of.cpu.into()))
+    fn of_guest(&self, guest_cpu: GuestCpu) -> &'s [SampleAt] {
+        let samples = self.of_recording(guest_cpu.recording);
+        samples.map_or(&[], |samples| samples.of_cpu(guest_cpu.cpu.into()))
     }
 
     /// The next sample that the guest of a vCPU took in a span of time; see [`MachineSamples::next`]. With the number of
@@ -143,7 +143,7 @@ impl<'s> MachineSamples<'s> {
 
     /// The next sample of a vCPU in a span of time, unless that has no more; spans must come in order.
     pub(super) fn next(&mut self, vcpu: VcpuRef, from_ns: u64, to_ns: u64) -> Option<SampleAt> {
-        let samples = self.of(vcpu.recording)?;
+        let samples = self.of_recording(vcpu.recording)?;
         let cursor = self.cursors.get_mut(&vcpu)?;
         advance(samples.of_thread(cursor.thread), &mut cursor.next, from_ns, to_ns)
     }
@@ -155,14 +155,14 @@ impl<'s> MachineSamples<'s> {
         from_ns: u64,
         to_ns: u64,
     ) -> Option<SampleAt> {
-        let all = self.of(recording)?.of_thread(thread);
+        let all = self.of_recording(recording)?.of_thread(thread);
         let next = self.by_thread.entry((recording, thread)).or_default();
         advance(all, next, from_ns, to_ns)
     }
 
     /// Where code was at a sample.
     pub(super) fn place(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
-        let code = self.of(recording)?.code(at, &mut self.addresses)?;
+        let code = self.of_recording(recording)?.code(at, &mut self.addresses)?;
         if matches!(code.mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
             return Some(Place::Guest(self.addresses.first().copied().unwrap_or(0)));
         }
@@ -171,7 +171,7 @@ impl<'s> MachineSamples<'s> {
 
     /// Where a guest's code was at a sample that it took itself.
     pub(super) fn place_in_guest(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
-        let code = self.of(recording)?.code(at, &mut self.addresses)?;
+        let code = self.of_recording(recording)?.code(at, &mut self.addresses)?;
         Some(Place::GuestStack(self.stack(recording, &code)?))
     }
 
@@ -268,7 +268,7 @@ impl Stacks {
             return Some(number);
         }
         let frames = self.frames.checked_add(stack.len())?;
-        if stack.is_empty() || frames > MOST_STACK_FRAMES {
+        if stack.is_empty() || frames > MAX_STACK_FRAMES {
             return None;
         }
         let number = u32::try_from(self.numbers.len()).ok()?;

@@ -18,13 +18,13 @@ pub(super) struct SeenBy<C> {
 
 impl<C: Ord> SeenBy<C> {
     /// Samples whose places are such code.
-    pub(super) fn of(samples: &StratumSamples, code: impl Fn(Place) -> C) -> Self {
+    pub(super) fn from_samples(samples: &StratumSamples, code: impl Fn(Place) -> C) -> Self {
         let mut seen: BTreeMap<C, Seen> = BTreeMap::new();
-        for (&place, one) in &samples.seen {
+        for (&place, sighting) in &samples.seen {
             let sum = seen.entry(code(place)).or_default();
-            sum.samples = sum.samples.saturating_add(one.samples);
-            sum.weight_ns = sum.weight_ns.saturating_add(one.weight_ns);
-            sum.by_slice.extend(&one.by_slice);
+            sum.samples = sum.samples.saturating_add(sighting.samples);
+            sum.weight_ns = sum.weight_ns.saturating_add(sighting.weight_ns);
+            sum.by_slice.extend(&sighting.by_slice);
         }
         let effective = weights::effective(samples.weight_ns as f64, samples.squares);
         Self { code: seen, samples: samples.count, effective }
@@ -32,17 +32,17 @@ impl<C: Ord> SeenBy<C> {
 
     /// The weights of code by slices.
     pub(super) fn by_slice(&self, code: &C) -> SliceTimes {
-        self.code.get(code).map(|one| one.by_slice.clone()).unwrap_or_default()
+        self.code.get(code).map(|sighting| sighting.by_slice.clone()).unwrap_or_default()
     }
 
     /// A time shared out to the code: the shares add up to it.
     pub(super) fn shares(&self, time_ns: u64) -> impl Iterator<Item = (&C, SampledTime)> {
-        let weights: Vec<u64> = self.code.values().map(|one| one.weight_ns).collect();
+        let weights: Vec<u64> = self.code.values().map(|sighting| sighting.weight_ns).collect();
         let shares = weights::shares(time_ns, &weights);
         let effective = self.effective;
         let seen = self.code.iter().zip(shares);
-        seen.map(move |((code, one), ns)| {
-            (code, weights::time(time_ns, ns, one.samples, effective))
+        seen.map(move |((code, sighting), ns)| {
+            (code, weights::time(time_ns, ns, sighting.samples, effective))
         })
     }
 }

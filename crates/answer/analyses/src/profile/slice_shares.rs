@@ -5,34 +5,40 @@ use std::collections::BTreeMap;
 use super::slices::SliceTimes;
 
 /// For each part its times by slices, as near to its weights as the sums allow: those of a part add up to its time in
-/// `parts`, and those of a slice to the time in `whole`, where both have the same sum. Slices must be in order.
-pub(super) fn shares(parts: &[u64], weights: &[SliceTimes], whole: &SliceTimes) -> Vec<SliceTimes> {
-    let mut left: BTreeMap<u64, u64> = whole.0.iter().copied().collect();
+/// `parts`, and those of a slice to the time in `totals`, where both have the same sum. Slices must be in order.
+pub(super) fn shares(
+    parts: &[u64],
+    weights: &[SliceTimes],
+    totals: &SliceTimes,
+) -> Vec<SliceTimes> {
+    let mut remaining: BTreeMap<u64, u64> = totals.0.iter().copied().collect();
     let mut shares: Vec<SliceTimes> =
         parts.iter().zip(weights).map(|(&ns, weights)| by_weight(ns, weights)).collect();
-    bound(&mut shares, &left);
+    bound(&mut shares, &remaining);
     let mut missing: Vec<u64> = Vec::with_capacity(parts.len());
     for (share, &ns) in shares.iter().zip(parts) {
         missing.push(ns.saturating_sub(share.0.iter().map(|(_, ns)| ns).sum()));
         for (slice, ns) in &share.0 {
-            left.entry(*slice).and_modify(|left| *left = left.saturating_sub(*ns));
+            remaining
+                .entry(*slice)
+                .and_modify(|remaining_ns| *remaining_ns = remaining_ns.saturating_sub(*ns));
         }
     }
     // First where a part is already, then wherever there is room.
     for (share, missing) in shares.iter_mut().zip(&mut missing) {
         for (slice, ns) in &mut share.0 {
-            let Some(left) = left.get_mut(slice) else { continue };
-            let more = (*left).min(*missing);
-            (*left, *missing, *ns) = (*left - more, *missing - more, *ns + more);
+            let Some(remaining_ns) = remaining.get_mut(slice) else { continue };
+            let more = (*remaining_ns).min(*missing);
+            (*remaining_ns, *missing, *ns) = (*remaining_ns - more, *missing - more, *ns + more);
         }
     }
-    let mut rest = left.into_iter().filter(|(_, ns)| *ns > 0).peekable();
+    let mut rest = remaining.into_iter().filter(|(_, ns)| *ns > 0).peekable();
     for (share, mut missing) in shares.iter_mut().zip(missing) {
-        while let Some((slice, left)) = rest.peek_mut().filter(|_| missing > 0) {
-            let more = missing.min(*left);
+        while let Some((slice, remaining_ns)) = rest.peek_mut().filter(|_| missing > 0) {
+            let more = missing.min(*remaining_ns);
             share.0.push((*slice, more));
-            (*left, missing) = (*left - more, missing - more);
-            if *left == 0 {
+            (*remaining_ns, missing) = (*remaining_ns - more, missing - more);
+            if *remaining_ns == 0 {
                 rest.next();
             }
         }
@@ -44,19 +50,19 @@ pub(super) fn shares(parts: &[u64], weights: &[SliceTimes], whole: &SliceTimes) 
 
 /// A time by weights, rounded down.
 fn by_weight(ns: u64, weights: &SliceTimes) -> SliceTimes {
-    let whole: u128 = weights.0.iter().map(|(_, weight)| u128::from(*weight)).sum();
-    let share = |&(slice, weight): &(u64, u64)| Some((slice, part(ns, weight.into(), whole)?));
+    let total: u128 = weights.0.iter().map(|(_, weight)| u128::from(*weight)).sum();
+    let share = |&(slice, weight): &(u64, u64)| Some((slice, part(ns, weight.into(), total)?));
     SliceTimes(weights.0.iter().filter_map(share).collect())
 }
 
 /// Takes from all parts alike what is more in a slice than that has.
-fn bound(shares: &mut [SliceTimes], whole: &BTreeMap<u64, u64>) {
+fn bound(shares: &mut [SliceTimes], totals: &BTreeMap<u64, u64>) {
     let mut sums: BTreeMap<u64, u128> = BTreeMap::new();
-    for (slice, ns) in shares.iter().flat_map(|one| &one.0) {
+    for (slice, ns) in shares.iter().flat_map(|share| &share.0) {
         *sums.entry(*slice).or_default() += u128::from(*ns);
     }
-    for (slice, ns) in shares.iter_mut().flat_map(|one| &mut one.0) {
-        let (has, sum) = (whole.get(slice).copied().unwrap_or(0), sums.get(slice).copied());
+    for (slice, ns) in shares.iter_mut().flat_map(|share| &mut share.0) {
+        let (has, sum) = (totals.get(slice).copied().unwrap_or(0), sums.get(slice).copied());
         if let Some(sum) = sum.filter(|&sum| sum > u128::from(has)) {
             *ns = part(has, u128::from(*ns), sum).unwrap_or(0);
         }
@@ -64,8 +70,8 @@ fn bound(shares: &mut [SliceTimes], whole: &BTreeMap<u64, u64>) {
 }
 
 /// As much of a time as a share of a whole; `None` of nothing.
-fn part(ns: u64, share: u128, whole: u128) -> Option<u64> {
-    let part = u128::from(ns).checked_mul(share)?.checked_div(whole)?;
+fn part(ns: u64, share: u128, total: u128) -> Option<u64> {
+    let part = u128::from(ns).checked_mul(share)?.checked_div(total)?;
     u64::try_from(part).ok()
 }
 
@@ -83,43 +89,43 @@ mod tests {
 
     #[test]
     fn code_is_where_its_samples_were() {
-        let whole = times(&[(1, 100), (2, 100)]);
+        let totals = times(&[(1, 100), (2, 100)]);
         let weights = [times(&[(1, 30)]), times(&[(2, 30)])];
-        let shared = shares(&[100, 100], &weights, &whole);
+        let shared = shares(&[100, 100], &weights, &totals);
         assert_eq!(shared, [times(&[(1, 100)]), times(&[(2, 100)])]);
     }
 
     #[test]
     fn a_part_without_samples_gets_what_is_left() {
-        let whole = times(&[(1, 100), (2, 60)]);
-        let shared = shares(&[40, 120], &[times(&[(2, 7)]), SliceTimes::default()], &whole);
+        let totals = times(&[(1, 100), (2, 60)]);
+        let shared = shares(&[40, 120], &[times(&[(2, 7)]), SliceTimes::default()], &totals);
         assert_eq!(shared, [times(&[(2, 40)]), times(&[(1, 100), (2, 20)])]);
     }
 
     proptest! {
         #[test]
         fn both_sums_stay(
-            whole in prop::collection::vec((0..9_u64, 0..1_u64 << 40), 1..9),
+            totals in prop::collection::vec((0..9_u64, 0..1_u64 << 40), 1..9),
             parts in prop::collection::vec(
                 (any::<u32>(), prop::collection::vec((0..9_u64, any::<u32>()), 0..6)), 1..8),
         ) {
-            let whole = times(&whole);
-            let sum: u64 = whole.0.iter().map(|(_, ns)| ns).sum();
-            let weights: Vec<u64> = parts.iter().map(|(one, _)| u64::from(*one)).collect();
+            let totals = times(&totals);
+            let sum: u64 = totals.0.iter().map(|(_, ns)| ns).sum();
+            let weights: Vec<u64> = parts.iter().map(|(weight, _)| u64::from(*weight)).collect();
             let of_parts = super::super::weights::shares(sum, &weights);
             let by_slice: Vec<SliceTimes> = parts
                 .iter()
-                .map(|(_, all)| times(&all.iter().map(|&(slice, one)| (slice, one.into())).collect::<Vec<_>>()))
+                .map(|(_, all)| times(&all.iter().map(|&(slice, weight)| (slice, weight.into())).collect::<Vec<_>>()))
                 .collect();
-            let shared = shares(&of_parts, &by_slice, &whole);
+            let shared = shares(&of_parts, &by_slice, &totals);
             for (share, ns) in shared.iter().zip(&of_parts) {
                 prop_assert_eq!(share.0.iter().map(|(_, ns)| ns).sum::<u64>(), *ns);
             }
             let mut all = SliceTimes::default();
-            shared.iter().for_each(|one| all.extend(one));
+            shared.iter().for_each(|share| all.extend(share));
             all.settle();
-            let has_time = |one: &SliceTimes| -> Vec<_> { one.0.iter().copied().filter(|(_, ns)| *ns > 0).collect() };
-            prop_assert_eq!(has_time(&all), has_time(&whole));
+            let has_time = |share: &SliceTimes| -> Vec<_> { share.0.iter().copied().filter(|(_, ns)| *ns > 0).collect() };
+            prop_assert_eq!(has_time(&all), has_time(&totals));
         }
     }
 }

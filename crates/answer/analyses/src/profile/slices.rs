@@ -3,7 +3,7 @@
 use super::slice_shares::shares;
 
 /// Slices of a recording at most; one that needs more has them twice as wide.
-const MOST_SLICES: u64 = 128;
+const MAX_SLICES: u64 = 128;
 /// Slices are this wide at first, as a power of two.
 const FIRST_SHIFT: u32 = 14;
 /// They never get wider.
@@ -23,7 +23,7 @@ pub(super) struct SliceGrid {
 
 impl SliceGrid {
     /// One of which at most this many times are kept.
-    pub(super) const fn of(most_times: usize) -> Self {
+    pub(super) const fn new(most_times: usize) -> Self {
         Self { shift: FIRST_SHIFT, first_ns: u64::MAX, last_ns: 0, times: 0, most_times }
     }
 
@@ -36,7 +36,7 @@ impl SliceGrid {
     /// Whether there are too many slices, or times in them.
     pub(super) const fn is_too_fine(&self) -> bool {
         let slices = (self.last_ns >> self.shift).saturating_sub(self.first_ns >> self.shift);
-        self.shift < WIDEST_SHIFT && (slices >= MOST_SLICES || self.times > self.most_times)
+        self.shift < WIDEST_SHIFT && (slices >= MAX_SLICES || self.times > self.most_times)
     }
 
     /// Has slices twice as wide; what is kept of times is to be [`SliceTimes::widen`]ed and counted again.
@@ -120,8 +120,8 @@ impl SliceTimes {
     /// Puts slices in order, each once.
     pub(super) fn settle(&mut self) {
         self.0.sort_unstable_by_key(|(slice, _)| *slice);
-        self.0.dedup_by(|(slice, ns), (kept, sum)| {
-            let is_same = slice == kept;
+        self.0.dedup_by(|(slice, ns), (kept_slice, sum)| {
+            let is_same = slice == kept_slice;
             if is_same {
                 *sum = sum.saturating_add(*ns);
             }
@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_time_is_lost(spans in prop::collection::vec((0..1_u64 << 40, 0..1_u64 << 30), 1..50)) {
-            let (mut grid, mut times) = (SliceGrid::of(1000), SliceTimes::default());
+            let (mut grid, mut times) = (SliceGrid::new(1000), SliceTimes::default());
             for &(from_ns, length_ns) in &spans {
                 grid.reach(from_ns, from_ns + length_ns);
                 while grid.is_too_fine() {
@@ -165,7 +165,7 @@ mod tests {
                 times.add(&mut grid, from_ns, from_ns + length_ns);
             }
             let (first_ns, slice_ns, slices) = grid.extent();
-            prop_assert!(u64::from(slices) <= MOST_SLICES);
+            prop_assert!(u64::from(slices) <= MAX_SLICES);
             let numbered = times.numbered(&grid);
             prop_assert!(numbered.windows(2).all(|pair| pair[0].0 < pair[1].0));
             for &(slice, ns) in &numbered {
@@ -175,14 +175,14 @@ mod tests {
                 };
                 prop_assert_eq!(ns, spans.iter().map(within).sum::<u64>());
             }
-            let whole: u64 = spans.iter().map(|(_, length)| length).sum();
-            prop_assert_eq!(numbered.iter().map(|(_, ns)| ns).sum::<u64>(), whole);
+            let total_ns: u64 = spans.iter().map(|(_, length)| length).sum();
+            prop_assert_eq!(numbered.iter().map(|(_, ns)| ns).sum::<u64>(), total_ns);
         }
     }
 
     #[test]
     fn the_end_of_time_is_a_slice_like_others() {
-        let (mut grid, mut times) = (SliceGrid::of(1000), SliceTimes::default());
+        let (mut grid, mut times) = (SliceGrid::new(1000), SliceTimes::default());
         grid.reach(0, u64::MAX);
         while grid.is_too_fine() {
             grid.widen();

@@ -19,7 +19,7 @@ pub(super) struct Strata {
 impl Strata {
     /// The sum of a stratum, new if it has not been seen.
     #[inline]
-    pub(super) fn of(&mut self, stratum: Stratum) -> &mut StratumSum {
+    pub(super) fn get_or_insert(&mut self, stratum: Stratum) -> &mut StratumSum {
         let code = stratum.exit.map_or(0, |(_, code)| (code as usize).wrapping_add(1));
         let of_vcpu = stratum.vcpu.index as usize * 11 + stratum.state as usize * 5;
         let sampled = usize::from(stratum.is_self_sampled);

@@ -16,7 +16,7 @@ use crate::states::{
 use crate::view::View;
 
 /// Places that are kept apart at most, of all vCPUs together.
-const MOST_PLACES: usize = 1 << 20;
+const MAX_PLACES: usize = 1 << 20;
 /// Bytes of memory that a place takes, with its times by slices.
 const PLACE_BYTES: usize = 128;
 /// Bytes that a time in a slice takes.
@@ -107,7 +107,10 @@ impl StratumSamples {
 
     /// All times by slices.
     fn by_slices(&mut self) -> impl Iterator<Item = &mut SliceTimes> {
-        self.seen.values_mut().map(|one| &mut one.by_slice).chain([&mut self.pending_by_slice])
+        self.seen
+            .values_mut()
+            .map(|sighting| &mut sighting.by_slice)
+            .chain([&mut self.pending_by_slice])
     }
 }
 
@@ -149,7 +152,7 @@ pub(super) struct StratumSum {
 
 impl StratumSum {
     /// Its samples of a kind.
-    pub(super) const fn of(&self, kind: SampleKind) -> &StratumSamples {
+    pub(super) const fn samples_of(&self, kind: SampleKind) -> &StratumSamples {
         match kind {
             SampleKind::Exits => &self.exits,
             SampleKind::Host => &self.host,
@@ -222,21 +225,21 @@ pub(crate) struct ProfileSums<'s> {
 
 impl<'s> ProfileSums<'s> {
     /// Of recordings whose guests and samples are known.
-    pub(super) fn of(view: View<'s>, samples: &'s [Option<Samples>]) -> Self {
+    pub(super) fn new(view: View<'s>, samples: &'s [Option<Samples>]) -> Self {
         let View { recordings, .. } = view;
         let reasons = recordings.iter().map(ReasonNames::new).collect();
         let samples = MachineSamples::new(view, samples);
         let (strata, threads) = (Strata::default(), FxHashMap::default());
         let (log, grid) = (None, None);
-        let (last, room) = (FxHashMap::default(), MOST_PLACES);
+        let (last, room) = (FxHashMap::default(), MAX_PLACES);
         Self { strata, threads, reasons, samples, log, grid, last, room }
     }
 
     /// As [`ProfileSums::of`], with times by slices, in that much memory.
     pub(crate) fn by_slice(view: View<'s>, samples: &'s [Option<Samples>], bytes: usize) -> Self {
-        let grid = Some(SliceGrid::of(bytes / TIME_BYTES));
-        let room = MOST_PLACES.min(bytes / PLACE_BYTES);
-        Self { grid, room, ..Self::of(view, samples) }
+        let grid = Some(SliceGrid::new(bytes / TIME_BYTES));
+        let room = MAX_PLACES.min(bytes / PLACE_BYTES);
+        Self { grid, room, ..Self::new(view, samples) }
     }
 
     /// Makes room for times from then to then.
@@ -264,7 +267,7 @@ impl<'s> ProfileSums<'s> {
 
     /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
     fn host_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
-        if self.samples.of(vcpu.recording).is_none() {
+        if self.samples.of_recording(vcpu.recording).is_none() {
             return;
         }
         let mut from_ns = span.from_ns;
@@ -301,14 +304,14 @@ impl<'s> ProfileSums<'s> {
         let seen = last.task.map_or(stratum, |task| Stratum { is_self_sampled: true, ..task });
         let mut from_ns = span.from_ns;
         while let Some((at, guest)) = self.samples.next_of_guest(vcpu, span.from_ns, span.to_ns) {
-            let agent = &mut self.strata.of(stratum).agent;
+            let agent = &mut self.strata.get_or_insert(stratum).agent;
             agent.wait(from_ns, at.time_ns, self.grid.as_mut());
             from_ns = at.time_ns.max(from_ns);
             if let Some(place) = self.samples.place_in_guest(guest, at) {
                 self.sample(seen, place, at.time_ns, SampleKind::Agent);
             }
         }
-        let agent = &mut self.strata.of(stratum).agent;
+        let agent = &mut self.strata.get_or_insert(stratum).agent;
         agent.wait(from_ns, span.to_ns, self.grid.as_mut());
         agent.period_ns = period_ns;
     }
@@ -324,7 +327,7 @@ impl<'s> ProfileSums<'s> {
             task: span.task.filter(|_| in_guest),
             is_self_sampled: period_ns.is_some(),
         };
-        let sum = self.strata.of(stratum);
+        let sum = self.strata.get_or_insert(stratum);
         sum.pass(span.from_ns, span.to_ns, self.grid.as_mut());
         if in_guest {
             sum.exits.wait(span.from_ns, span.to_ns, self.grid.as_mut());
@@ -338,7 +341,7 @@ impl<'s> ProfileSums<'s> {
     }
 
     fn wait(&mut self, stratum: Stratum, from_ns: u64, to_ns: u64) {
-        let host = &mut self.strata.of(stratum).host;
+        let host = &mut self.strata.get_or_insert(stratum).host;
         host.wait(from_ns, to_ns, self.grid.as_mut());
     }
 
@@ -360,7 +363,7 @@ impl<'s> ProfileSums<'s> {
         }
         let guest = last.unended.take();
         let reasons = self.reasons.get(usize::from(vcpu.recording));
-        let is_sample = reasons.is_some_and(|one| one.isa(exit.isa).interrupts(exit.code));
+        let is_sample = reasons.is_some_and(|names| names.isa(exit.isa).interrupts(exit.code));
         if let Some(stratum) = guest.filter(|_| is_sample && exit.guest_pc != 0) {
             let place = Place::Guest(exit.guest_pc);
             self.sample(stratum, place, exit.start_ns, SampleKind::Exits);
@@ -399,7 +402,8 @@ impl StateSink for ProfileSums<'_> {
 
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan) {
         let thread = span.thread.filter(|&thread| thread != 0);
-        let Some(thread) = thread.filter(|_| self.samples.of(cpu.recording).is_some()) else {
+        let Some(thread) = thread.filter(|_| self.samples.of_recording(cpu.recording).is_some())
+        else {
             return;
         };
         self.reach(span.from_ns, span.to_ns);

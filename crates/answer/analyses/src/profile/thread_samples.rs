@@ -25,7 +25,7 @@ impl<'s> ThreadSamples<'s> {
 
     /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
-        self.0.of(0).is_some()
+        self.0.of_recording(0).is_some()
     }
 
     /// The stack of the next sample of the host's code in a span of a thread's time, unless that has no more; spans of a
@@ -51,7 +51,7 @@ impl<'s> ThreadSamples<'s> {
             processes: None,
             names: &names,
             stacks: &stacks,
-            kept: None,
+            kept_code: None,
         };
         let function = |number| {
             let number = u32::try_from(number).ok();
@@ -67,7 +67,7 @@ pub(crate) struct StackFunctions(Vec<Option<String>>);
 
 impl StackFunctions {
     /// That of a stack; of one that is not kept `None`.
-    pub(crate) fn of(&self, number: StackNumber) -> Option<&str> {
+    pub(crate) fn get(&self, number: StackNumber) -> Option<&str> {
         let at = usize::try_from(number?).ok()?;
         self.0.get(at)?.as_deref()
     }

@@ -45,7 +45,7 @@ pub(super) fn threads(
     let names = states.pass.names.get(recording);
     let mut threads: Vec<(ProfileThread, StackSlices)> = Vec::new();
     for (thread, sum) in sums {
-        let role = roles.of(thread);
+        let role = roles.role_of(thread);
         let is_other = matches!(role.part, Part::Vmm | Part::Vhost | Part::Kvm);
         let Some(vm) = role.vm.filter(|_| is_other).and_then(|at| vms.get(at)) else { continue };
         let (stacks, by_slice) = stacks(sum, code, grid);
@@ -53,13 +53,13 @@ pub(super) fn threads(
             vm: vm.name.clone(),
             part: role.part,
             thread,
-            comm: names.and_then(|names| names.of(thread)).map(str::to_owned),
+            comm: names.and_then(|names| names.get(thread)).map(str::to_owned),
             time_ns: stacks.iter().fold(0, |sum: u64, (.., time)| sum.saturating_add(time.ns)),
             stacks,
         };
         threads.push((thread, by_slice));
     }
-    threads.sort_by_key(|(one, _)| std::cmp::Reverse(one.time_ns));
+    threads.sort_by_key(|(thread, _)| std::cmp::Reverse(thread.time_ns));
     threads
 }
 
@@ -69,13 +69,14 @@ type Stack = (Vec<CodeFrame>, Evidence, SampledTime);
 /// The stacks of a thread; and when they were, where that is asked for.
 fn stacks(sum: StratumSum, code: &Code<'_>, grid: Option<&SliceGrid>) -> (Vec<Stack>, StackSlices) {
     let numbered = |all: Vec<SliceTimes>| {
-        grid.map(|grid| all.into_iter().map(|one| one.numbered(grid)).collect()).unwrap_or_default()
+        grid.map(|grid| all.into_iter().map(|times| times.numbered(grid)).collect())
+            .unwrap_or_default()
     };
     if sum.host.seen.is_empty() {
         let unknown = (Vec::new(), Evidence::None, SampledTime::known(sum.time_ns));
         return (vec![unknown], numbered(vec![sum.by_slice]));
     }
-    let seen = SeenBy::of(&sum.host, |place| code.of_host(place));
+    let seen = SeenBy::from_samples(&sum.host, |place| code.of_host(place));
     let evidence =
         |stack: &[CodeFrame]| if stack.is_empty() { Evidence::None } else { Evidence::Host };
     let (mut stacks, mut weights) = (Vec::new(), Vec::new());

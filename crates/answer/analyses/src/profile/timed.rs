@@ -62,32 +62,32 @@ type NamedCode = (CodeAt, Option<String>);
 pub(crate) fn each_sample(
     view: View<'_>,
     samples: &[Option<Samples>],
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) -> States {
-    let mut found = Found::gather_each(view, samples, tick);
-    let (kept, stride) = found.log.take().unwrap_or_default().finish();
+    let mut found = Found::gather_each(view, samples, progress);
+    let (log, stride) = found.log.take().unwrap_or_default().finish();
     let mut reasons = found.reasons.drain(..).next();
     let mut reason = |exit: Option<(u8, u64)>| {
         exit.and_then(|(isa, code)| Some(reasons.as_mut()?.name(isa, code)))
     };
-    each_alone(&found, &kept, stride, each);
+    each_alone(&found, &log, stride, each);
     let owners = Owners::new(&found);
     let mut known: FxHashMap<CodeKey, NamedCode> = FxHashMap::default();
-    for logged in &kept {
-        let Some(owner) = owners.of(logged.whose) else { continue };
+    for logged in &log {
+        let Some(owner) = owners.find(logged.whose) else { continue };
         let (is_own, is_stack) = owner.counts(logged.kind);
         if !is_own && !is_stack {
             continue;
         }
         let (at, reason) = known.entry(owner.code_key(logged.place)).or_insert_with(|| {
-            let exit = owner.stratum.and_then(|of| of.exit);
+            let exit = owner.stratum.and_then(|stratum| stratum.exit);
             (owner.code_at(owners.code(owner.vm), logged.place), reason(exit))
         });
         each(&TimedSample {
             vm: owner.vm,
             part: if owner.stratum.is_some() { at.state.name() } else { owner.thread_is },
-            level: owner.stratum.map_or(1, |of| of.level),
+            level: owner.stratum.map_or(1, |stratum| stratum.level),
             reason: reason.as_deref(),
             stack: &at.stack,
             host_code: at.host_code,
@@ -98,13 +98,13 @@ pub(crate) fn each_sample(
             is_stack,
         });
     }
-    for (of, times) in owners.without_samples() {
-        let named = reason(of.exit);
+    for (stratum, times) in owners.without_samples() {
+        let named = reason(stratum.exit);
         for (at_ns, time_ns) in times {
             each(&TimedSample {
-                vm: owners.vms.get(&of.vcpu.index).copied(),
-                part: owners.settled(of.state).name(),
-                level: of.level,
+                vm: owners.vms.get(&stratum.vcpu.index).copied(),
+                part: owners.settled(stratum.state).name(),
+                level: stratum.level,
                 reason: named.as_deref(),
                 stack: &[],
                 host_code: false,
@@ -123,14 +123,14 @@ pub(crate) fn each_sample(
 /// The samples of a machine none of whose vCPUs is recorded.
 fn each_alone(
     found: &Found<'_>,
-    kept: &[Logged],
+    log: &[Logged],
     stride: u64,
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) {
     let code = found.code(0, None);
     let mut known: FxHashMap<Place, Vec<CodeFrame>> = FxHashMap::default();
     let is_guest = found.samples_of(0).is_some_and(Samples::is_of_guest);
-    for logged in kept.iter().filter(|one| one.whose == Whose::Alone) {
+    for logged in log.iter().filter(|logged| logged.whose == Whose::Alone) {
         let at = logged.place;
         each(&TimedSample {
             vm: None,
@@ -164,13 +164,13 @@ impl<'f> Owners<'f> {
         let roles = Roles::new(&found.states, 0, processes.unwrap_or(&HashMap::new()), threads);
         let vms = found.states.vms.first().into_iter().flatten().enumerate();
         let indices = vms.flat_map(|(at, vm)| {
-            vm.vcpus.iter().filter_map(move |one| Some((u32::try_from(one.index).ok()?, at)))
+            vm.vcpus.iter().filter_map(move |vcpu| Some((u32::try_from(vcpu.index).ok()?, at)))
         });
         Self { found, roles, vms: indices.collect() }
     }
 
     /// Whose a sample is; `None`: another recording's, or a thread's that works for no VM.
-    fn of(&self, whose: Whose) -> Option<Owner<'f>> {
+    fn find(&self, whose: Whose) -> Option<Owner<'f>> {
         match whose {
             Whose::Vcpu(mut stratum) if stratum.vcpu.recording == 0 => {
                 let sum = self.found.strata.get(&stratum)?;
@@ -180,7 +180,7 @@ impl<'f> Owners<'f> {
             }
             Whose::Thread((0, thread)) => {
                 let sum = self.found.threads.get(&(0, thread))?;
-                let role = self.roles.of(thread);
+                let role = self.roles.role_of(thread);
                 let works = matches!(role.part, Part::Vmm | Part::Vhost | Part::Kvm);
                 let thread_is = role.part.name();
                 works.then_some(Owner { vm: role.vm, stratum: None, thread_is, sum })
@@ -204,7 +204,7 @@ impl<'f> Owners<'f> {
         };
         let times = |(stratum, sum): (&Stratum, &StratumSum)| {
             let owner = Owner { vm: None, stratum: Some(*stratum), thread_is: "", sum };
-            let is_one = stratum.vcpu.recording == 0 && sum.of(owner.kinds().1).count == 0;
+            let is_one = stratum.vcpu.recording == 0 && sum.samples_of(owner.kinds().1).count == 0;
             let slices = is_one.then(|| sum.by_slice.clone().numbered(grid))?;
             Some((*stratum, slices.into_iter().map(|(slice, ns)| (middle(slice), ns)).collect()))
         };
@@ -222,32 +222,34 @@ impl<'f> Owners<'f> {
 impl Owner<'_> {
     /// Whether a sample of a kind counts for what ran, and for its stack.
     fn counts(&self, kind: SampleKind) -> (bool, bool) {
-        let (own, stack) = self.kinds();
-        (kind == own, kind == stack)
+        let (own_kind, stack) = self.kinds();
+        (kind == own_kind, kind == stack)
     }
 
     /// The kind of samples that counts for what ran, and the one that counts for stacks.
     fn kinds(&self) -> (SampleKind, SampleKind) {
         let by_host = self.sum.seen_by_host();
-        let has_host = self.sum.of(by_host).count > 0;
-        let has_guest = self.stratum.is_some_and(|of| of.level == 1) && self.sum.agent.count > 0;
-        let own = if has_host { by_host } else { SampleKind::Agent };
-        (own, if has_guest { SampleKind::Agent } else { own })
+        let has_host = self.sum.samples_of(by_host).count > 0;
+        let has_guest =
+            self.stratum.is_some_and(|stratum| stratum.level == 1) && self.sum.agent.count > 0;
+        let own_kind = if has_host { by_host } else { SampleKind::Agent };
+        (own_kind, if has_guest { SampleKind::Agent } else { own_kind })
     }
 
     fn state(&self) -> VcpuState {
-        self.stratum.map_or(VcpuState::ExitKernel, |of| of.state)
+        self.stratum.map_or(VcpuState::ExitKernel, |stratum| stratum.state)
     }
 
     fn code_key(&self, place: Place) -> CodeKey {
-        let of = self.stratum;
-        let (level, exit, task) = of.map_or((0, None, None), |of| (of.level, of.exit, of.task));
+        let stratum = self.stratum;
+        let (level, exit, task) =
+            stratum.map_or((0, None, None), |stratum| (stratum.level, stratum.exit, stratum.task));
         (self.vm, self.state(), level, exit, task, place)
     }
 
     fn code_at(&self, code: Code<'_>, place: Place) -> CodeAt {
         match &self.stratum {
-            Some(of) => code.at(of, place),
+            Some(stratum) => code.at(stratum, place),
             None => CodeAt { state: self.state(), host_code: true, stack: code.of_host(place) },
         }
     }
@@ -255,7 +257,7 @@ impl Owner<'_> {
 
 /// What a sample stands for, so that all of a stratum's kind add up to its time.
 fn time(logged: &Logged, stride: u64, sum: &StratumSum) -> u64 {
-    let whole_ns = sum.of(logged.kind).weight_ns as f64;
+    let whole_ns = sum.samples_of(logged.kind).weight_ns as f64;
     let share = logged.weight_ns as f64 * stride as f64 / whole_ns.max(1.0);
     (share * sum.time_ns as f64) as u64
 }

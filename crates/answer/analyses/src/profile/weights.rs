@@ -9,13 +9,13 @@ const Z: f64 = 1.959_963_984_540_054;
 /// `time_ns` shared out by weights, by largest remainders: the shares add up to it. In equal parts where
 /// all weights are 0.
 pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
-    let whole: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-    let whole_or_count = if whole == 0 { weights.len() as u128 } else { whole };
+    let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    let whole_or_count = if total == 0 { weights.len() as u128 } else { total };
     if whole_or_count == 0 {
         return Vec::new();
     }
     let part =
-        |&weight: &u64| u128::from(if whole == 0 { 1 } else { weight }) * u128::from(time_ns);
+        |&weight: &u64| u128::from(if total == 0 { 1 } else { weight }) * u128::from(time_ns);
     let parts: Vec<u128> = weights.iter().map(part).collect();
     // No more than `time_ns`, each.
     let mut shares: Vec<u64> =
@@ -24,8 +24,8 @@ pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..parts.len()).collect();
     let remainder = |at: &usize| parts.get(*at).map_or(0, |part| part % whole_or_count);
     order.sort_by_key(|at| (std::cmp::Reverse(remainder(at)), *at));
-    let left = usize::try_from(time_ns.saturating_sub(given)).unwrap_or(usize::MAX);
-    for at in order.into_iter().take(left) {
+    let missing_ns = usize::try_from(time_ns.saturating_sub(given)).unwrap_or(usize::MAX);
+    for at in order.into_iter().take(missing_ns) {
         if let Some(share) = shares.get_mut(at) {
             *share = share.saturating_add(1);
         }
@@ -70,10 +70,10 @@ mod tests {
         #[test]
         fn shares_add_up(time_ns: u64, weights in prop::collection::vec(any::<u64>(), 1..20)) {
             let shares = shares(time_ns, &weights);
-            prop_assert_eq!(shares.iter().map(|&one| u128::from(one)).sum::<u128>(), u128::from(time_ns));
-            let whole: u128 = weights.iter().map(|&one| u128::from(one)).sum();
+            prop_assert_eq!(shares.iter().map(|&share| u128::from(share)).sum::<u128>(), u128::from(time_ns));
+            let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
             for (&share, &weight) in shares.iter().zip(&weights) {
-                let exact = (u128::from(weight) * u128::from(time_ns)).checked_div(whole);
+                let exact = (u128::from(weight) * u128::from(time_ns)).checked_div(total);
                 prop_assert!(exact.is_none_or(|exact| u128::from(share).abs_diff(exact) <= 1));
             }
         }

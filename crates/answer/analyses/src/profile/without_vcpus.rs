@@ -184,12 +184,12 @@ pub(super) fn log_first(
 fn machine(
     samples: &mut MachineSamples<'_>,
     recording: usize,
-    of: &Recording,
+    source: &Recording,
     mut grid: Option<&mut SliceGrid>,
 ) -> Option<MachineWeights> {
     let mut threads: BTreeMap<u32, ThreadWeights> = BTreeMap::new();
     let mut idle_samples = 0;
-    let (unit, is_guest) = each_of(samples, recording, of, |_, sample, place| {
+    let (unit, is_guest) = each_of(samples, recording, source, |_, sample, place| {
         if sample.thread == 0 {
             idle_samples += 1;
         } else {
@@ -206,13 +206,13 @@ fn machine(
 fn each_of(
     samples: &mut MachineSamples<'_>,
     recording: usize,
-    of: &Recording,
+    source: &Recording,
     mut each: impl FnMut(&WeightUnit, &WeighedSample, Place),
 ) -> Option<(WeightUnit, bool)> {
     let number = u16::try_from(recording).ok()?;
-    let own = samples.of(number)?;
-    let (unit, all) = own.weighed()?;
-    let is_in = |time_ns| of.range().is_none_or(|range| range.contains(time_ns));
+    let own_samples = samples.of_recording(number)?;
+    let (unit, all) = own_samples.weighed()?;
+    let is_in = |time_ns| source.range().is_none_or(|range| range.contains(time_ns));
     for sample in all.iter().filter(|sample| is_in(sample.at.time_ns)) {
         let place = match sample.thread {
             0 => Place::Host(None),
@@ -220,7 +220,7 @@ fn each_of(
         };
         each(&unit, sample, place);
     }
-    Some((unit, own.is_of_guest()))
+    Some((unit, own_samples.is_of_guest()))
 }
 
 impl MachineWeights {
@@ -231,7 +231,7 @@ impl MachineWeights {
     /// The machine, its places named by `code`, and its times by slices of `grid`.
     pub(super) fn named(
         self,
-        of: &Recording,
+        source: &Recording,
         processes: &HashMap<u32, u32>,
         code: &Code<'_>,
         grid: Option<&SliceGrid>,
@@ -240,25 +240,25 @@ impl MachineWeights {
         let thread = |(thread, weights): (u32, ThreadWeights)| {
             let (stacks, by_slice) = stacks(&weights, code).into_iter().unzip();
             let by_slice: Vec<SliceTimes> = by_slice;
-            let numbered = |grid| by_slice.into_iter().map(|one| one.numbered(grid)).collect();
+            let numbered = |grid| by_slice.into_iter().map(|times| times.numbered(grid)).collect();
             SampledThread {
                 thread,
-                comm: comm(of, processes, thread).map(str::to_owned),
+                comm: comm(source, processes, thread).map(str::to_owned),
                 stacks,
                 by_slice: grid.map(numbered).unwrap_or_default(),
             }
         };
         let mut threads: Vec<SampledThread> = threads.into_iter().map(thread).collect();
-        threads.sort_by_key(|one| std::cmp::Reverse(one.time_ns()));
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.time_ns()));
         SampledMachine { recording, is_guest, unit, idle_samples, threads }
     }
 }
 
 /// A thread's name: that of its process's first thread where it has none of its own, as threads begin with the name of
 /// whoever makes them.
-fn comm<'r>(of: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Option<&'r str> {
-    let of_process = || processes.get(&thread).and_then(|process| of.comm(*process));
-    of.comm(thread).or_else(of_process)
+fn comm<'r>(source: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Option<&'r str> {
+    let of_process = || processes.get(&thread).and_then(|process| source.comm(*process));
+    source.comm(thread).or_else(of_process)
 }
 
 /// The stack at a place of such a machine.
@@ -273,14 +273,17 @@ pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
 }
 
 /// The stacks of a thread, those first that took longest; each with its times by slices.
-fn stacks(of: &ThreadWeights, code: &Code<'_>) -> Vec<((Vec<CodeFrame>, SampledTime), SliceTimes)> {
+fn stacks(
+    thread_weights: &ThreadWeights,
+    code: &Code<'_>,
+) -> Vec<((Vec<CodeFrame>, SampledTime), SliceTimes)> {
     let mut by_stack: BTreeMap<Vec<CodeFrame>, PlaceWeight> = BTreeMap::new();
-    for (&place, seen) in &of.seen {
+    for (&place, seen) in &thread_weights.seen {
         by_stack.entry(stack(place, code)).or_default().merge(seen);
     }
-    let effective = weights::effective(of.weight as f64, of.squares);
+    let effective = weights::effective(thread_weights.weight as f64, thread_weights.squares);
     let time = |of_stack: &PlaceWeight| {
-        weights::time(of.weight, of_stack.weight, of_stack.samples, effective)
+        weights::time(thread_weights.weight, of_stack.weight, of_stack.samples, effective)
     };
     let mut stacks: Vec<((Vec<CodeFrame>, SampledTime), SliceTimes)> = by_stack
         .into_iter()

@@ -8,7 +8,7 @@ use timeline::rounds::round_bytes;
 use super::{GuestCpu, OccupantSpan, StateNeeds, StateSink, StateSpan, VcpuRef};
 
 /// What is handed over at a time, at most; smaller batches cost `export --to perfetto` a twentieth to a tenth.
-const MOST_IN_BATCH: usize = 8192;
+const MAX_IN_BATCH: usize = 8192;
 /// Of what a round of reading may take, a batch takes one in eight bytes.
 const PART_OF_ROUND: u64 = 8;
 /// Batches that wait for the other thread, at most.
@@ -25,7 +25,7 @@ pub(super) fn on_own_thread<R>(
         let mut sender = Sender::new(out, spent, sinks.needs().guest_pc);
         scope.spawn(move || {
             for mut batch in batches {
-                batch.drain(..).for_each(|taken| taken.give(&mut sinks));
+                batch.drain(..).for_each(|call| call.give(&mut sinks));
                 // Once everything is read, the sender is gone.
                 let _ = give_back.send(batch);
             }
@@ -72,12 +72,12 @@ pub(super) struct Sender {
 impl Sender {
     fn new(out: SyncSender<Vec<Taken>>, spent: Receiver<Vec<Taken>>, guest_pc: bool) -> Self {
         let fit = round_bytes() / PART_OF_ROUND / size_of::<Taken>() as u64;
-        let size = usize::try_from(fit).unwrap_or(MOST_IN_BATCH).clamp(1, MOST_IN_BATCH);
+        let size = usize::try_from(fit).unwrap_or(MAX_IN_BATCH).clamp(1, MAX_IN_BATCH);
         Self { batch: Vec::with_capacity(size), size, out, spent, runs: None, guest_pc }
     }
 
-    fn add(&mut self, one: Taken) {
-        self.batch.push(one);
+    fn add(&mut self, call: Taken) {
+        self.batch.push(call);
         if self.batch.len() >= self.size {
             self.send();
         }

@@ -5,10 +5,10 @@ use timeline::cycles::SWITCH_TAG;
 use timeline::trace_events::TraceEvent;
 
 use super::span::VcpuState;
-use super::wanted::{Sign, sign_of};
+use super::wanted::{ActivityEvent, sign_of};
 
 /// Threads of which is kept where they are: as many as a kernel has at once (`PID_MAX_LIMIT`).
-const MOST_THREADS: usize = 1 << 22;
+const MAX_THREADS: usize = 1 << 22;
 
 /// What a CPU of a guest does from some moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +67,18 @@ impl GuestContexts {
         } else if let Some(sign) = sign_of(event.tag) {
             self.event_kinds.add(sign);
             match sign {
-                Sign::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
-                Sign::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
-                Sign::SoftIrqBegins => cpu.in_softirq = true,
-                Sign::SoftIrqEnds => cpu.in_softirq = false,
-                Sign::Kernel => note(&mut self.modes, event.thread, Mode::Kernel),
-                Sign::User => note(&mut self.modes, event.thread, Mode::User),
-                Sign::OfUser if self.modes.contains_key(&event.thread) => {}
-                Sign::OfUser => note(&mut self.modes, event.thread, Mode::User),
-                Sign::Open => {
+                ActivityEvent::IrqBegins => cpu.irqs = cpu.irqs.saturating_add(1),
+                ActivityEvent::IrqEnds => cpu.irqs = cpu.irqs.saturating_sub(1),
+                ActivityEvent::SoftIrqBegins => cpu.in_softirq = true,
+                ActivityEvent::SoftIrqEnds => cpu.in_softirq = false,
+                ActivityEvent::Kernel => note(&mut self.modes, event.thread, Mode::Kernel),
+                ActivityEvent::User => note(&mut self.modes, event.thread, Mode::User),
+                ActivityEvent::OfUser if self.modes.contains_key(&event.thread) => {}
+                ActivityEvent::OfUser => note(&mut self.modes, event.thread, Mode::User),
+                ActivityEvent::Open => {
                     self.modes.remove(&event.thread);
                 }
-                Sign::SoftIrqDue => {}
+                ActivityEvent::SoftIrqDue => {}
             }
         }
         let next = context(cpu, &self.modes);
@@ -102,19 +102,25 @@ impl GuestContexts {
 }
 
 impl GuestEventKinds {
-    fn add(&mut self, sign: Sign) {
+    fn add(&mut self, sign: ActivityEvent) {
         match sign {
-            Sign::IrqBegins | Sign::IrqEnds | Sign::SoftIrqBegins | Sign::SoftIrqEnds => {
+            ActivityEvent::IrqBegins
+            | ActivityEvent::IrqEnds
+            | ActivityEvent::SoftIrqBegins
+            | ActivityEvent::SoftIrqEnds => {
                 self.irqs = true;
             }
-            Sign::Kernel | Sign::User | Sign::OfUser | Sign::Open => self.modes = true,
-            Sign::SoftIrqDue => {}
+            ActivityEvent::Kernel
+            | ActivityEvent::User
+            | ActivityEvent::OfUser
+            | ActivityEvent::Open => self.modes = true,
+            ActivityEvent::SoftIrqDue => {}
         }
     }
 }
 
 fn note(modes: &mut FxHashMap<u32, Mode>, thread: u32, mode: Mode) {
-    if modes.len() < MOST_THREADS || modes.contains_key(&thread) {
+    if modes.len() < MAX_THREADS || modes.contains_key(&thread) {
         modes.insert(thread, mode);
     }
 }

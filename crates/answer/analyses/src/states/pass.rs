@@ -14,7 +14,7 @@ use super::guest::{Context, GuestContexts, GuestEventKinds};
 use super::occupancy::Occupancy;
 use super::span::{GuestCpu, StateSink, StateSpan, VcpuRef};
 use super::wanted::{FORK_TAG, concerns_cycles, wanted, wanted_of_cpus};
-use super::weave::{GuestFit, Weave};
+use super::weave::{GuestFit, GuestOverlay};
 use crate::align::GuestAlignment;
 use crate::recorded::{can_split, has_switches};
 use crate::view::View;
@@ -23,26 +23,26 @@ use crate::view::View;
 #[derive(Debug)]
 struct Host {
     cycles: VcpuCycles,
-    weaves: Weaves,
+    overlays: GuestOverlays,
     /// Its cycles were given: these are the vCPUs, and the kinds of events that it has.
     found: Option<(Vec<VcpuInfo>, KindSet)>,
 }
 
 /// By thread, its vCPU.
 #[derive(Debug)]
-struct Weaves {
+struct GuestOverlays {
     number: u16,
     reasons: ReasonNames,
-    by_thread: FxHashMap<u32, Weave>,
+    by_thread: FxHashMap<u32, GuestOverlay>,
     /// See [`Weave::new`].
     can_split: bool,
     has_switches: bool,
 }
 
-impl Weaves {
-    fn of(&mut self, thread: u32) -> &mut Weave {
+impl GuestOverlays {
+    fn get_or_insert(&mut self, thread: u32) -> &mut GuestOverlay {
         let (can_split, has_switches) = (self.can_split, self.has_switches);
-        self.by_thread.entry(thread).or_insert_with(|| Weave::new(can_split, has_switches))
+        self.by_thread.entry(thread).or_insert_with(|| GuestOverlay::new(can_split, has_switches))
     }
 }
 
@@ -58,7 +58,7 @@ struct Guest {
 }
 
 /// Threads whose makers are kept, per recording.
-const MOST_FORKS: usize = 1 << 20;
+const MAX_FORKS: usize = 1 << 20;
 
 /// All machines.
 pub(super) struct Pass<'s, S> {
@@ -72,7 +72,7 @@ pub(super) struct Pass<'s, S> {
 }
 
 /// What the pass leaves.
-pub(super) struct Left {
+pub(super) struct PassResult {
     pub(super) vcpus: Vec<Vec<VcpuInfo>>,
     pub(super) placed: Vec<(usize, GuestFit)>,
     pub(super) makers: Vec<FxHashMap<u32, u32>>,
@@ -82,7 +82,7 @@ pub(super) struct Left {
 
 /// Gives cycles to the weaves of one host.
 struct CycleWeaver<'p, S> {
-    weaves: &'p mut Weaves,
+    weaves: &'p mut GuestOverlays,
     sink: &'p mut S,
 }
 
@@ -92,7 +92,7 @@ impl<S: StateSink> CycleSink for CycleWeaver<'_, S> {
         let index = u32::try_from(cycle.vcpu).unwrap_or(u32::MAX);
         let vcpu = VcpuRef { recording: self.weaves.number, index };
         self.sink.runs_in(vcpu, cycle.thread);
-        self.weaves.of(cycle.thread).cycle(cycle, isa, vcpu, self.sink);
+        self.weaves.get_or_insert(cycle.thread).cycle(cycle, isa, vcpu, self.sink);
     }
 }
 
@@ -101,7 +101,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         let View { recordings, guests: alignments } = view;
         let host = |(number, recording): (u16, &Recording)| Host {
             cycles: VcpuCycles::default(),
-            weaves: Weaves {
+            overlays: GuestOverlays {
                 number,
                 reasons: ReasonNames::new(recording),
                 by_thread: FxHashMap::default(),
@@ -115,15 +115,18 @@ impl<'s, S: StateSink> Pass<'s, S> {
             sink,
             hosts: (0..).zip(recordings).map(host).collect(),
             occupancies: recordings.iter().map(|_| Occupancy::default()).collect(),
-            guests: recordings.iter().map(|one| one.peer().map(|_| Guest::default())).collect(),
+            guests: recordings
+                .iter()
+                .map(|recording| recording.peer().map(|_| Guest::default()))
+                .collect(),
             makers: recordings.iter().map(|_| FxHashMap::default()).collect(),
         };
-        alignments.iter().for_each(|alignment| pass.relate(alignment));
+        alignments.iter().for_each(|alignment| pass.attach(alignment));
         pass
     }
 
     /// Notes which CPU of a guest is which vCPU.
-    fn relate(&mut self, alignment: &GuestAlignment) {
+    fn attach(&mut self, alignment: &GuestAlignment) {
         let Some(place) = self.guests.get_mut(alignment.guest) else { return };
         let guest = place.get_or_insert_default();
         let Some(host) = self.hosts.get_mut(alignment.host) else { return };
@@ -133,7 +136,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         for row in rows {
             let Ok(cpu) = u16::try_from(row.guest_cpu) else { continue };
             guest.vcpus.insert(cpu, (alignment.host, row.thread));
-            let weave = host.weaves.of(row.thread);
+            let weave = host.overlays.get_or_insert(row.thread);
             let known_ns = weave.guest.map_or(0, |(_, bound_ns)| bound_ns);
             let bound_ns = row.bound_ns.unwrap_or(0).max(known_ns);
             weave.guest = Some((GuestCpu { recording, cpu }, bound_ns));
@@ -142,7 +145,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
     }
 
     /// Ends all recordings; `spans_ns` says when each began and ended.
-    pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> Left {
+    pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> PassResult {
         let sink = self.sink;
         for ((recording, occupancy), span_ns) in (0..).zip(self.occupancies).zip(spans_ns) {
             let end_ns = span_ns.map_or(0, |(_, end_ns)| end_ns);
@@ -150,7 +153,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
         let mut placed: Vec<(usize, GuestFit)> = Vec::new();
         let (mut vcpus, mut seen) = (Vec::new(), Vec::new());
-        for Host { cycles, mut weaves, found } in self.hosts {
+        for Host { cycles, overlays: mut weaves, found } in self.hosts {
             let kinds = cycles.seen();
             let mut weaver = CycleWeaver { weaves: &mut weaves, sink };
             let (of_it, kinds) = found.unwrap_or_else(|| (cycles.finish(&mut weaver), kinds));
@@ -176,7 +179,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
                 emit_alone(GuestCpu { recording, cpu }, since, guest.last_ns, sink);
             }
         }
-        Left { vcpus, placed, makers: self.makers, seen, guest_events }
+        PassResult { vcpus, placed, makers: self.makers, seen, guest_events }
     }
 
     /// A recording that is read thread by thread: its cycles are given, and of its events those of its CPUs.
@@ -193,7 +196,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
         if event.tag == FORK_TAG
             && let (Some(parent), Some(child)) = (event.thread_value(0), event.thread_value(1))
-            && let Some(makers) = self.makers.get_mut(at).filter(|one| one.len() < MOST_FORKS)
+            && let Some(makers) = self.makers.get_mut(at).filter(|makers| makers.len() < MAX_FORKS)
         {
             makers.insert(child, parent);
         }
@@ -216,12 +219,12 @@ impl<'s, S: StateSink> Pass<'s, S> {
             }
             return;
         };
-        let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(host) else { return };
-        let weave = weaves.of(thread);
+        let Some(Host { cycles, overlays: weaves, .. }) = self.hosts.get_mut(host) else { return };
+        let weave = weaves.get_or_insert(thread);
         if weave.change(now_ns, context) {
             let mut telling = CycleWeaver { weaves, sink: self.sink };
             if !cycles.emit_guest(thread, now_ns, &mut telling) {
-                weaves.of(thread).give_up();
+                weaves.get_or_insert(thread).give_up();
             }
         }
     }
@@ -250,7 +253,7 @@ impl<S: StateSink> ByThread<'_, '_, S> {
 
 impl<S: StateSink> CycleSink for ByThread<'_, '_, S> {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
-        if let Some(Host { weaves, .. }) = self.pass.hosts.get_mut(self.at) {
+        if let Some(Host { overlays: weaves, .. }) = self.pass.hosts.get_mut(self.at) {
             CycleWeaver { weaves, sink: self.pass.sink }.cycle(cycle);
         }
     }
@@ -316,7 +319,7 @@ impl<S: StateSink> TraceEventSink for Pass<'_, S> {
             }
         }
         if concerns_cycles(event.tag)
-            && let Some(Host { cycles, weaves, .. }) = self.hosts.get_mut(at)
+            && let Some(Host { cycles, overlays: weaves, .. }) = self.hosts.get_mut(at)
         {
             cycles.event(event, &mut CycleWeaver { weaves, sink: self.sink });
         }

@@ -60,7 +60,7 @@ const OWNED: [(&str, Part); 3] =
     [("vhost-", Part::Vhost), ("kvm-pit/", Part::Kvm), ("kvm-nx-lpage-recovery-", Part::Kvm)];
 
 /// The longest chain of threads that made one another.
-const MOST_MAKERS: usize = 64;
+const MAX_MAKERS: usize = 64;
 
 /// The roles of one recording's threads.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl<'s> Roles<'s> {
         let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
         let all = |vm: &'s Vm| vm.vcpus.iter().map(|vcpu| vcpu.thread);
         let pairs =
-            || vms.iter().enumerate().flat_map(|(at, vm)| all(vm).map(move |one| (one, at)));
+            || vms.iter().enumerate().flat_map(|(at, vm)| all(vm).map(move |thread| (thread, at)));
         let known = pairs().filter_map(|(thread, vm)| Some((*processes.get(&thread)?, vm)));
         let mut roles = Self {
             vms,
@@ -114,7 +114,7 @@ impl<'s> Roles<'s> {
 
     /// The role of a thread.
     #[must_use]
-    pub fn of(&self, thread: u32) -> Role {
+    pub fn role_of(&self, thread: u32) -> Role {
         if thread == 0 {
             return Role { part: Part::Idle, vm: None };
         }
@@ -138,7 +138,7 @@ impl<'s> Roles<'s> {
     /// The VM whose VMM a thread belongs to.
     fn of_vmm(&self, thread: u32) -> Option<usize> {
         let mut maker = thread;
-        for _ in 0..MOST_MAKERS {
+        for _ in 0..MAX_MAKERS {
             if let Some(vm) = self.vmms.get(&maker) {
                 return Some(*vm);
             }
@@ -163,7 +163,7 @@ impl<'s> Roles<'s> {
             let Some(first) = vm.vcpus.iter().map(|vcpu| vcpu.thread).min() else { continue };
             self.by_first.push((first, at));
             for vcpu in &vm.vcpus {
-                if let Some(name) = self.names.and_then(|names| names.of(vcpu.thread)) {
+                if let Some(name) = self.names.and_then(|names| names.get(vcpu.thread)) {
                     self.by_name.entry(name).or_default().push((first, at));
                 }
             }
@@ -181,6 +181,6 @@ impl<'s> Roles<'s> {
     }
 
     fn name(&self, thread: u32) -> Option<&str> {
-        self.names?.of(thread)
+        self.names?.get(thread)
     }
 }

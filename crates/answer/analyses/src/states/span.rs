@@ -118,7 +118,7 @@ pub struct VcpuRef {
 impl VcpuRef {
     /// A vCPU of the recording of that index.
     #[must_use]
-    pub(crate) fn of(recording: usize, vcpu: &VmVcpu) -> Self {
+    pub(crate) fn new(recording: usize, vcpu: &VmVcpu) -> Self {
         Self {
             recording: u16::try_from(recording).unwrap_or(u16::MAX),
             index: u32::try_from(vcpu.index).unwrap_or(u32::MAX),

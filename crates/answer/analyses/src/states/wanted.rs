@@ -10,7 +10,7 @@ use timeline::trace_events::Wanted;
 /// What an event says of the CPU of a guest that it was recorded on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub(super) enum Sign {
+pub(super) enum ActivityEvent {
     /// An interrupt's handler begins.
     IrqBegins,
     /// It ends.
@@ -31,16 +31,16 @@ pub(super) enum Sign {
     SoftIrqDue,
 }
 
-const SIGNS: [Sign; 9] = [
-    Sign::IrqBegins,
-    Sign::IrqEnds,
-    Sign::SoftIrqBegins,
-    Sign::SoftIrqEnds,
-    Sign::Kernel,
-    Sign::User,
-    Sign::OfUser,
-    Sign::Open,
-    Sign::SoftIrqDue,
+const SIGNS: [ActivityEvent; 9] = [
+    ActivityEvent::IrqBegins,
+    ActivityEvent::IrqEnds,
+    ActivityEvent::SoftIrqBegins,
+    ActivityEvent::SoftIrqEnds,
+    ActivityEvent::Kernel,
+    ActivityEvent::User,
+    ActivityEvent::OfUser,
+    ActivityEvent::Open,
+    ActivityEvent::SoftIrqDue,
 ];
 /// Where a tag has its sign.
 const SIGN_BITS: u16 = 0x3f;
@@ -60,7 +60,7 @@ const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
 /// Numbers the sources of handlers of interrupts.
 pub(crate) trait HandlerSources {
     /// Of an event of a handler, the number of its source, and the fields that are read.
-    fn of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])>;
+    fn source_of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])>;
 }
 
 /// What a sink needs in addition to what states are made of.
@@ -105,7 +105,7 @@ pub(super) fn wanted(
     needs: StateNeeds<'_>,
 ) -> Option<Wanted> {
     if let Some(sources) = needs.handlers
-        && let Some((sign, (source, fields))) = sign(format).zip(sources.of(format))
+        && let Some((sign, (source, fields))) = sign(format).zip(sources.source_of(format))
     {
         let work = if is_host_work(format) { WORK } else { 0 };
         let number = (u16::from(source) + 1).checked_mul(SOURCE)?.checked_add(OWN_TAGS)?;
@@ -132,7 +132,7 @@ pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Opt
 }
 
 /// The sign that a tag stands for.
-pub(super) fn sign_of(tag: u16) -> Option<Sign> {
+pub(super) fn sign_of(tag: u16) -> Option<ActivityEvent> {
     let number = tag.checked_sub(OWN_TAGS)?;
     SIGNS.get(usize::from(number & SIGN_BITS)).copied().filter(|_| number & FORK_BIT == 0)
 }
@@ -149,10 +149,13 @@ pub(crate) enum HandlerEdge {
 pub(crate) fn handler_of(tag: u16) -> Option<(u8, HandlerEdge)> {
     let source = (tag.checked_sub(OWN_TAGS)? / SOURCE).checked_sub(1)?;
     let edge = match sign_of(tag)? {
-        Sign::SoftIrqDue => HandlerEdge::Due,
-        Sign::IrqBegins | Sign::SoftIrqBegins => HandlerEdge::Begins,
-        Sign::IrqEnds | Sign::SoftIrqEnds => HandlerEdge::Ends,
-        Sign::Kernel | Sign::User | Sign::OfUser | Sign::Open => return None,
+        ActivityEvent::SoftIrqDue => HandlerEdge::Due,
+        ActivityEvent::IrqBegins | ActivityEvent::SoftIrqBegins => HandlerEdge::Begins,
+        ActivityEvent::IrqEnds | ActivityEvent::SoftIrqEnds => HandlerEdge::Ends,
+        ActivityEvent::Kernel
+        | ActivityEvent::User
+        | ActivityEvent::OfUser
+        | ActivityEvent::Open => return None,
     };
     Some((u8::try_from(source).ok()?, edge))
 }
@@ -162,26 +165,26 @@ pub(super) fn concerns_cycles(tag: u16) -> bool {
     tag.checked_sub(OWN_TAGS).is_none_or(|number| number & WORK != 0)
 }
 
-fn sign(format: &EventFormat) -> Option<Sign> {
+fn sign(format: &EventFormat) -> Option<ActivityEvent> {
     let (system, name) = (format.system(), format.name());
     let begins = name.ends_with("_entry");
     let ends = name.ends_with("_exit");
     Some(match (system, name) {
-        ("irq", "irq_handler_entry") | ("ipi", "ipi_entry") => Sign::IrqBegins,
-        ("irq", "irq_handler_exit") | ("ipi", "ipi_exit") => Sign::IrqEnds,
-        ("irq_vectors", _) if begins => Sign::IrqBegins,
-        ("irq_vectors", _) if ends => Sign::IrqEnds,
-        ("irq", "softirq_entry") => Sign::SoftIrqBegins,
-        ("irq", "softirq_exit") => Sign::SoftIrqEnds,
-        ("irq", "softirq_raise") => Sign::SoftIrqDue,
-        ("raw_syscalls", "sys_enter") | ("context_tracking", "user_exit") => Sign::Kernel,
-        ("raw_syscalls", "sys_exit") | ("context_tracking", "user_enter") => Sign::User,
-        ("exceptions", "page_fault_user") => Sign::OfUser,
+        ("irq", "irq_handler_entry") | ("ipi", "ipi_entry") => ActivityEvent::IrqBegins,
+        ("irq", "irq_handler_exit") | ("ipi", "ipi_exit") => ActivityEvent::IrqEnds,
+        ("irq_vectors", _) if begins => ActivityEvent::IrqBegins,
+        ("irq_vectors", _) if ends => ActivityEvent::IrqEnds,
+        ("irq", "softirq_entry") => ActivityEvent::SoftIrqBegins,
+        ("irq", "softirq_exit") => ActivityEvent::SoftIrqEnds,
+        ("irq", "softirq_raise") => ActivityEvent::SoftIrqDue,
+        ("raw_syscalls", "sys_enter") | ("context_tracking", "user_exit") => ActivityEvent::Kernel,
+        ("raw_syscalls", "sys_exit") | ("context_tracking", "user_enter") => ActivityEvent::User,
+        ("exceptions", "page_fault_user") => ActivityEvent::OfUser,
         // Of single system calls others may go unseen: only what lies inside them is known. The one
         // that VMMs enter guests by is among the events of turns.
         ("syscalls", "sys_enter_ioctl") => return None,
-        ("syscalls", _) if name.starts_with("sys_enter_") => Sign::Kernel,
-        ("syscalls", _) if name.starts_with("sys_exit_") => Sign::Open,
+        ("syscalls", _) if name.starts_with("sys_enter_") => ActivityEvent::Kernel,
+        ("syscalls", _) if name.starts_with("sys_exit_") => ActivityEvent::Open,
         _ => return None,
     })
 }

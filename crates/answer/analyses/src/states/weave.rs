@@ -10,7 +10,7 @@ use super::guest::Context;
 use super::span::{ExitOf, GuestCpu, StateSink, StateSpan, VcpuRef, VcpuState};
 
 /// Changes in a guest that wait for the next entry of their vCPU, at most.
-pub(super) const MOST_WAITING: usize = 1 << 12;
+pub(super) const MAX_WAITING: usize = 1 << 12;
 
 /// How well the events of a guest fit the times at which its vCPUs ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl GuestFit {
 
 /// One vCPU, and the guest's CPU that it is, if the guest was recorded.
 #[derive(Debug, Default)]
-pub(super) struct Weave {
+pub(super) struct GuestOverlay {
     /// The guest's CPU, and how far off its clock may be.
     pub(super) guest: Option<(GuestCpu, u64)>,
     /// The guest's recording ends here, or has ended if `None`: its last state goes on no further.
@@ -47,7 +47,7 @@ pub(super) struct Weave {
     waiting: VecDeque<(u64, Context)>,
     now: Option<Context>,
     /// The host has events of the vCPU.
-    begun: bool,
+    has_begun: bool,
     /// The host's recording can't distinguish running in the kernel from user space or from waiting.
     is_unsplit: bool,
     /// It has switches: what is not split ran.
@@ -98,7 +98,7 @@ impl<S: StateSink> SpanOut<'_, S> {
     }
 }
 
-impl Weave {
+impl GuestOverlay {
     /// One whose host's recording can split exits into kernel, user space and waiting, or not; and has
     /// switches of threads, or not.
     pub(super) fn new(can_split: bool, has_switches: bool) -> Self {
@@ -108,13 +108,13 @@ impl Weave {
     /// From a moment on the guest does something else. Returns whether too many changes wait.
     pub(super) fn change(&mut self, stamp_ns: u64, context: Context) -> bool {
         self.waiting.push_back((stamp_ns, context));
-        self.waiting.len() >= MOST_WAITING
+        self.waiting.len() >= MAX_WAITING
     }
 
     /// Too many changes wait, and the vCPU is not in its guest.
     pub(super) fn give_up(&mut self) {
         while let Some((_, context)) = self.waiting.pop_front() {
-            if self.begun {
+            if self.has_begun {
                 self.placed.changes += 1;
                 self.placed.outside += 1;
                 self.now = None;
@@ -135,8 +135,8 @@ impl Weave {
         let Some((first, last)) = cycle.intervals.first().zip(cycle.intervals.last()) else {
             return;
         };
-        if !self.begun {
-            self.begun = true;
+        if !self.has_begun {
+            self.has_begun = true;
             self.catch_up(first.from_ns);
         }
         if self.until_ns.is_some_and(|until_ns| until_ns < last.to_ns)
@@ -162,12 +162,12 @@ impl Weave {
             };
             if may_run(interval) && !self.waiting.is_empty() {
                 let later = cycle.intervals.get(at + 1..).unwrap_or_default();
-                let again = later.iter().find(|one| may_run(one)).map(|one| one.from_ns);
-                let of = (cycle.level, interval, exit, state);
-                self.lay_over(of, again.or(entry_ns), &mut out);
+                let again = later.iter().find(|next| may_run(next)).map(|next| next.from_ns);
+                let source = (cycle.level, interval, exit, state);
+                self.lay_over(source, again.or(entry_ns), &mut out);
             } else {
-                let of = (cycle.level, interval, exit, state);
-                out.push(self.span(of, (interval.from_ns, interval.to_ns)));
+                let source = (cycle.level, interval, exit, state);
+                out.push(self.span(source, (interval.from_ns, interval.to_ns)));
             }
         }
         out.flush();
@@ -191,11 +191,11 @@ impl Weave {
     /// after it is taken to belong to it if it is nearer to it than to the next such interval.
     fn lay_over<S: StateSink>(
         &mut self,
-        of: Of<'_>,
+        source: Of<'_>,
         again_ns: Option<u64>,
         out: &mut SpanOut<'_, S>,
     ) {
-        let (_, interval, ..) = of;
+        let (_, interval, ..) = source;
         let mut from_ns = interval.from_ns;
         while let Some(&(stamp_ns, context)) = self.waiting.front() {
             let behind_ns = stamp_ns.saturating_sub(interval.to_ns);
@@ -206,12 +206,12 @@ impl Weave {
             self.waiting.pop_front();
             let off_ns = behind_ns.max(interval.from_ns.saturating_sub(stamp_ns));
             let at_ns = stamp_ns.clamp(from_ns, interval.to_ns);
-            out.push(self.span(of, (from_ns, at_ns)));
+            out.push(self.span(source, (from_ns, at_ns)));
             from_ns = at_ns;
             let counts = context == Context::UNKNOWN || self.judged(off_ns);
             self.now = Some(context).filter(|_| counts);
         }
-        out.push(self.span(of, (from_ns, interval.to_ns)));
+        out.push(self.span(source, (from_ns, interval.to_ns)));
     }
 
     /// Whether a change that lies so far outside counts.
@@ -230,15 +230,15 @@ impl Weave {
     }
 
     #[inline]
-    fn span(&self, of: Of<'_>, (from_ns, to_ns): (u64, u64)) -> StateSpan {
-        let (level, interval, exit, state) = of;
+    fn span(&self, source: Of<'_>, (from_ns, to_ns): (u64, u64)) -> StateSpan {
+        let (level, interval, exit, state) = source;
         let context = self.now.unwrap_or(Context::UNKNOWN);
         // What the guest's kernel says of itself is not what a guest inside it does.
-        let own = state == VcpuState::Guest && level == 1;
+        let is_level1_guest = state == VcpuState::Guest && level == 1;
         StateSpan {
             from_ns,
             to_ns,
-            state: if own { context.state } else { state },
+            state: if is_level1_guest { context.state } else { state },
             level,
             cpu: interval.cpu,
             exit: exit.filter(|_| interval.in_exit),

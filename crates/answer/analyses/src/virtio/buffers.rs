@@ -37,7 +37,7 @@ pub(super) struct AddedBuffer {
 
 impl AddedBuffer {
     /// `None`: what says which queue it is, or which buffer, was not recorded.
-    pub(super) fn of(fields: &AddFields) -> Option<Self> {
+    pub(super) fn from_fields(fields: &AddFields) -> Option<Self> {
         let [out, in_] = [value(fields, OUT)?, value(fields, IN)?];
         let (vq, token) = (value(fields, VQ)?, value(fields, TOKEN)?);
         let mut buffer = Self { vq, token, ..Self::default() };
@@ -50,9 +50,9 @@ impl AddedBuffer {
         let parts = value(fields, PARTS);
         let lists = out.saturating_add(in_);
         buffer.is_cut = lists > LISTS.len() as u64;
-        for (list, kept) in (0..lists).zip(&mut buffer.by_list) {
-            *kept = bytes_of(fields, list, parts);
-            let Some((bytes, is_whole)) = *kept else {
+        for (list, list_bytes) in (0..lists).zip(&mut buffer.by_list) {
+            *list_bytes = bytes_of(fields, list, parts);
+            let Some((bytes, is_whole)) = *list_bytes else {
                 buffer.is_cut = true;
                 continue;
             };
@@ -69,10 +69,11 @@ impl AddedBuffer {
     #[cfg(test)]
     pub(super) fn made(lists: [u64; 2], by_list: [Option<(u64, bool)>; LISTS.len()]) -> Self {
         let mut sums = [0; 2];
-        for (kept, list) in by_list.iter().zip(0..) {
-            sums[usize::from(list >= lists[0])] += kept.map_or(0, |(bytes, _)| bytes);
+        for (list_bytes, list) in by_list.iter().zip(0..) {
+            sums[usize::from(list >= lists[0])] += list_bytes.map_or(0, |(bytes, _)| bytes);
         }
-        let is_cut = by_list.iter().any(|kept| !kept.is_some_and(|(_, is_whole)| is_whole));
+        let is_cut =
+            by_list.iter().any(|list_bytes| !list_bytes.is_some_and(|(_, is_whole)| is_whole));
         Self { lists, bytes: Some(sums), is_cut, by_list, ..Self::default() }
     }
 
@@ -80,9 +81,10 @@ impl AddedBuffer {
     fn cut_list(&self) -> Option<(usize, u64)> {
         let [out, in_] = self.lists;
         let those = (0..out.saturating_add(in_)).zip(&self.by_list);
-        let mut missing = those.filter(|(_, kept)| !kept.is_some_and(|(_, is_whole)| is_whole));
-        let (list, kept) = missing.next().filter(|_| self.is_cut)?;
-        let (bytes, _) = (*kept)?;
+        let mut missing =
+            those.filter(|(_, list_bytes)| !list_bytes.is_some_and(|(_, is_whole)| is_whole));
+        let (list, list_bytes) = missing.next().filter(|_| self.is_cut)?;
+        let (bytes, _) = (*list_bytes)?;
         missing.next().is_none().then_some((usize::from(list >= out), bytes))
     }
 
@@ -151,17 +153,17 @@ mod tests {
         }
     }
 
-    fn fields(of: &[(&str, u64)]) -> AddFields {
+    fn fields(values: &[(&str, u64)]) -> AddFields {
         let mut fields = [None; ADD_FIELDS.len()];
-        for (name, number) in of {
-            fields[ADD_FIELDS.iter().position(|one| one == name).unwrap()] = Some(*number);
+        for (name, number) in values {
+            fields[ADD_FIELDS.iter().position(|field| field == name).unwrap()] = Some(*number);
         }
         fields
     }
 
-    fn buffer(of: &[(&str, u64)]) -> AddedBuffer {
+    fn buffer(values: &[(&str, u64)]) -> AddedBuffer {
         let known = [("vq", 1), ("token", 2)];
-        AddedBuffer::of(&fields(&[&known, of].concat())).unwrap()
+        AddedBuffer::from_fields(&fields(&[&known, values].concat())).unwrap()
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl<T, const MOST: usize> ByThread<T, MOST> {
     }
 
     /// That of a thread, which begins empty.
-    pub(super) fn of(&mut self, key: ThreadKey) -> &mut T
+    pub(super) fn get_or_default(&mut self, key: ThreadKey) -> &mut T
     where
         T: Default,
     {
@@ -43,7 +43,7 @@ impl<T, const MOST: usize> ByThread<T, MOST> {
 
     /// Events of a recording are missing: what comes next may not follow what is known.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.0.retain(|(of, _), _| *of != recording);
+        self.0.retain(|(thread_recording, _), _| *thread_recording != recording);
     }
 
     fn make_room(&mut self, key: ThreadKey) {

@@ -16,7 +16,7 @@ pub(super) fn disk_name(queue: &str, dev: u32) -> Option<String> {
         // virtio_blk has whatever major is free.
         return Some(format!("vd{}", letters(place)));
     }
-    let of_major = SCSI_MAJORS.iter().position(|one| *one == major)?;
+    let of_major = SCSI_MAJORS.iter().position(|scsi_major| *scsi_major == major)?;
     let of_major = u32::try_from(of_major).ok()?;
     // Disks after the first 256 begin at the first major again, with greater minors.
     let (round, within) = (place >> 4, place & 0xf);

@@ -9,9 +9,9 @@ use super::buffers::AddedBuffer;
 use super::by_thread::{ByThread, ThreadKey};
 
 /// Requests that a thread begins before it hands the first of them over: a disk's queue has no more.
-const MOST_BEGUN: usize = 1024;
+const MAX_BEGUN: usize = 1024;
 /// Threads that are remembered while they do that.
-const MOST_THREADS: usize = 1 << 12;
+const MAX_THREADS: usize = 1 << 12;
 
 /// Lists of a request that has data: its head, the data, and what the device says in the end.
 const LISTS: u64 = 3;
@@ -27,7 +27,7 @@ pub(super) struct DiskRequest {
 /// Requests that were begun and not handed over yet.
 #[derive(Debug, Default)]
 pub(super) struct DiskRequests {
-    begun: ByThread<VecDeque<DiskRequest>, MOST_THREADS>,
+    pending: ByThread<VecDeque<DiskRequest>, MAX_THREADS>,
 }
 
 impl DiskRequests {
@@ -36,11 +36,11 @@ impl DiskRequests {
         if request.bytes == 0 {
             return;
         }
-        let begun = self.begun.of(key);
-        if begun.len() >= MOST_BEGUN {
-            begun.pop_front();
+        let pending_requests = self.pending.get_or_default(key);
+        if pending_requests.len() >= MAX_BEGUN {
+            pending_requests.pop_front();
         }
-        begun.push_back(request);
+        pending_requests.push_back(request);
     }
 
     /// A thread hands a buffer to a queue of a disk: the bytes that were not recorded of it are those of the oldest request
@@ -50,7 +50,7 @@ impl DiskRequests {
         if out.saturating_add(in_) != LISTS {
             return None;
         }
-        let begun = self.begun.get_mut(key)?;
+        let pending_requests = self.pending.get_mut(key)?;
         let fits = |request: &DiskRequest| {
             if buffer.is_cut {
                 buffer.may_have(request.bytes)
@@ -59,21 +59,21 @@ impl DiskRequests {
             }
         };
         // One that has been given up is not handed over. Of another kind, such as to discard sectors, bytes are not its data's.
-        let before = begun.iter().position(fits).unwrap_or(0);
-        begun.drain(..before);
-        let request = begun.pop_front();
+        let before = pending_requests.iter().position(fits).unwrap_or(0);
+        pending_requests.drain(..before);
+        let request = pending_requests.pop_front();
         if let Some(DiskRequest { bytes, .. }) = request {
             buffer.complete(bytes);
         }
-        if begun.is_empty() {
-            self.begun.take(key);
+        if pending_requests.is_empty() {
+            self.pending.take(key);
         }
         request?.disk
     }
 
     /// Events of a recording are missing: what comes next may not be what was begun.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.begun.lost(recording);
+        self.pending.lost(recording);
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     const KEY: ThreadKey = (0, 7);
 
-    fn of(bytes: u64) -> DiskRequest {
+    fn request_of(bytes: u64) -> DiskRequest {
         DiskRequest { bytes, disk: Some(254 << 20) }
     }
 
@@ -100,27 +100,29 @@ mod tests {
     #[test]
     fn requests_are_handed_over_in_the_order_in_which_they_began() {
         let mut requests = DiskRequests::default();
-        [0, 65_536, 4096, 131_072].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
-        requests.begin((1, 7), of(1 << 20));
+        [0, 65_536, 4096, 131_072]
+            .into_iter()
+            .for_each(|bytes| requests.begin(KEY, request_of(bytes)));
+        requests.begin((1, 7), request_of(1 << 20));
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
         assert_eq!(completed(&mut requests, read(4096, true)), (4097, false));
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
         // None is left that it could be.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
-        assert_eq!(requests.begun.values().len(), 1);
+        assert_eq!(requests.pending.values().len(), 1);
     }
 
     #[test]
     fn what_does_not_fit_completes_nothing() {
         let mut requests = DiskRequests::default();
         // The first was given up; what fits is the second.
-        [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
+        [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, request_of(bytes)));
         assert_eq!(completed(&mut requests, read(8192, false)), (12_289, false));
         // A request to discard a gigabyte has sixteen bytes of data: it is the one that began, and no other has its bytes.
-        [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, of(bytes)));
+        [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, request_of(bytes)));
         assert_eq!(completed(&mut requests, read(24, true)), (25, false));
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
-        requests.begin(KEY, of(65_536));
+        requests.begin(KEY, request_of(65_536));
         requests.lost(0);
         assert_eq!(completed(&mut requests, read(8192, false)), (8193, true));
     }
@@ -128,11 +130,13 @@ mod tests {
     #[test]
     fn what_is_never_handed_over_takes_little_room() {
         let mut requests = DiskRequests::default();
-        for thread in 0..2 * MOST_THREADS as u32 {
-            requests.begin((0, thread), of(512));
+        for thread in 0..2 * MAX_THREADS as u32 {
+            requests.begin((0, thread), request_of(512));
         }
-        (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
-        assert!(requests.begun.values().len() <= MOST_THREADS);
-        assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
+        (0..2 * MAX_BEGUN).for_each(|_| requests.begin(KEY, request_of(512)));
+        assert!(requests.pending.values().len() <= MAX_THREADS);
+        assert!(
+            requests.pending.values().all(|pending_requests| pending_requests.len() <= MAX_BEGUN)
+        );
     }
 }

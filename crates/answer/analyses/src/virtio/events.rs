@@ -2,23 +2,23 @@
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
-use timeline::trace_events::{MOST_FIELDS, TraceEvent, Wanted};
+use timeline::trace_events::{MAX_FIELDS, TraceEvent, Wanted};
 
 use super::by_thread::ByThread;
 
-/// What is read of a buffer that is handed over. Fields come [`MOST_FIELDS`] at a time.
+/// What is read of a buffer that is handed over. Fields come [`MAX_FIELDS`] at a time.
 pub(super) const ADD_FIELDS: &[&str] = &[
     "vq", "token", "parts", "out", "in", "n0", "n1", "d0", "d1", "none", "ma0", "ma1", "ma2",
     "ma3", "ma4", "ma5", "a0", "a1", "a2", "a3", "a4", "a5", "mb0", "mb1", "mb2", "mb3", "mb4",
     "mb5", "b0", "b1", "b2", "b3", "b4", "b5", "mc0", "c0",
 ];
 /// Events that those come in.
-const ADD_EVENTS: u16 = ADD_FIELDS.len().div_ceil(MOST_FIELDS) as u16;
+const ADD_EVENTS: u16 = ADD_FIELDS.len().div_ceil(MAX_FIELDS) as u16;
 
 /// Calls that are open at once in a thread: interrupts within interrupts.
-const MOST_OPEN: usize = 8;
+const MAX_OPEN: usize = 8;
 /// Threads that are remembered in a call.
-const MOST_THREADS: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 16;
 
 /// A function of which both the call and the return are events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +76,10 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         _ if function.starts_with("virtqueue_get_buf") => Call::Get,
         _ => return None,
     };
-    let at = CALLS.iter().position(|one| *one == call).and_then(|at| u16::try_from(at).ok())?;
+    let at = CALLS
+        .iter()
+        .position(|known_call| *known_call == call)
+        .and_then(|at| u16::try_from(at).ok())?;
     // Of what a return has, only the first is always there.
     let (tag, fields): (_, &'static [&'static str]) = if is_return {
         (RETURN_TAG + at, &["token|needed|handled", "len"])
@@ -89,7 +92,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
 
 /// Whether an event shows that queues were recorded.
 pub(super) fn is_of_queue(format: &EventFormat) -> bool {
-    wanted(format).is_some_and(|one| one.tag < DISK_TAG)
+    wanted(format).is_some_and(|wanted_event| wanted_event.tag < DISK_TAG)
 }
 
 /// What an event of that tag is.
@@ -114,7 +117,7 @@ pub(super) struct Parts {
     /// By recording and CPU: a buffer of which not all fields have come.
     added: FxHashMap<(u16, u16), AddFields>,
     /// Calls that have not returned, and their queues.
-    open: ByThread<Vec<(Call, u64)>, MOST_THREADS>,
+    open: ByThread<Vec<(Call, u64)>, MAX_THREADS>,
 }
 
 impl Parts {
@@ -122,11 +125,11 @@ impl Parts {
     pub(super) fn complete(&mut self, event: &TraceEvent) -> Option<AddFields> {
         let key = (event.recording, event.cpu);
         let fields = self.added.entry(key).or_insert([None; ADD_FIELDS.len()]);
-        let from = usize::from(event.tag).saturating_mul(MOST_FIELDS);
+        let from = usize::from(event.tag).saturating_mul(MAX_FIELDS);
         if from == 0 {
             *fields = [None; ADD_FIELDS.len()];
         }
-        for (at, field) in fields.iter_mut().skip(from).take(MOST_FIELDS).enumerate() {
+        for (at, field) in fields.iter_mut().skip(from).take(MAX_FIELDS).enumerate() {
             *field = event.value(at);
         }
         let is_last = event.tag + 1 == ADD_EVENTS;
@@ -134,8 +137,8 @@ impl Parts {
     }
 
     pub(super) fn call(&mut self, event: &TraceEvent, call: Call, vq: u64) {
-        let open = self.open.of((event.recording, event.thread));
-        if open.len() >= MOST_OPEN {
+        let open = self.open.get_or_default((event.recording, event.thread));
+        if open.len() >= MAX_OPEN {
             // A return that is missing: the kernel follows only as many calls at once.
             open.remove(0);
         }
@@ -145,7 +148,7 @@ impl Parts {
     /// The queue of the call that returns.
     pub(super) fn returned(&mut self, event: &TraceEvent, call: Call) -> Option<u64> {
         let open = self.open.get_mut((event.recording, event.thread))?;
-        let at = open.iter().rposition(|(of, _)| *of == call)?;
+        let at = open.iter().rposition(|(open_call, _)| *open_call == call)?;
         let (_, vq) = open.get(at).copied()?;
         open.truncate(at);
         Some(vq)

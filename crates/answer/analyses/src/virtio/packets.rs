@@ -7,7 +7,7 @@ use super::buffers::AddedBuffer;
 use super::by_thread::{ByThread, ThreadKey};
 
 /// Threads that are remembered while they do that.
-const MOST_THREADS: usize = 1 << 12;
+const MAX_THREADS: usize = 1 << 12;
 
 /// A packet that went to a driver.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ struct Packet {
 
 /// Packets that were not handed over yet: of each thread the last one.
 #[derive(Debug, Default)]
-pub(super) struct Packets(ByThread<Packet, MOST_THREADS>);
+pub(super) struct Packets(ByThread<Packet, MAX_THREADS>);
 
 impl Packets {
     /// A packet goes to a driver, with `elsewhere` of its bytes not in its first place in memory.
@@ -92,9 +92,9 @@ mod tests {
         // Less than nothing in its first place, as only a damaged event says.
         packets.begin(KEY, 10, u64::MAX);
         assert_eq!(completed(&mut packets, sent(u64::MAX, 20_000, false)), (u64::MAX, false));
-        for thread in 0..2 * MOST_THREADS as u32 {
+        for thread in 0..2 * MAX_THREADS as u32 {
             packets.begin((0, thread), 512, 1);
         }
-        assert!(packets.0.values().len() <= MOST_THREADS);
+        assert!(packets.0.values().len() <= MAX_THREADS);
     }
 }

@@ -11,12 +11,12 @@ use super::events::Call;
 use crate::distribution::Distribution;
 
 /// Queues that are kept apart, of all guests together.
-const MOST_QUEUES: usize = 1 << 14;
+const MAX_QUEUES: usize = 1 << 14;
 /// Buffers that are remembered while the device has them, of all queues together: times of others are not known.
-const MOST_BUFFERS: usize = 1 << 20;
+const MAX_BUFFERS: usize = 1 << 20;
 
 /// Disks of one queue that are told apart.
-const MOST_DISKS: usize = 64;
+const MAX_DISKS: usize = 64;
 
 /// A queue: its recording, and the lower half of its address in the guest.
 type QueueKey = (u16, u64);
@@ -43,7 +43,7 @@ pub struct VirtQueue {
     /// Buffers some of whose bytes were not recorded: then `bytes` are too few.
     pub cut: u64,
     /// Buffers that were taken back.
-    pub taken: u64,
+    pub taken_back: u64,
     /// Bytes that the device says it wrote into those; `None`: not recorded.
     pub written: Option<u64>,
     /// Notifications of the host.
@@ -116,7 +116,7 @@ impl Live {
 
     /// A request was for that disk.
     fn for_disk(&mut self, disk: u32) {
-        if self.disks.len() < MOST_DISKS || self.disks.contains_key(&disk) {
+        if self.disks.len() < MAX_DISKS || self.disks.contains_key(&disk) {
             *self.disks.entry(disk).or_default() += 1;
         }
     }
@@ -155,7 +155,7 @@ impl Queues {
     }
 
     fn queue(&mut self, key: QueueKey) -> Option<&mut Live> {
-        if self.live.len() >= MOST_QUEUES && !self.live.contains_key(&key) {
+        if self.live.len() >= MAX_QUEUES && !self.live.contains_key(&key) {
             return None;
         }
         Some(self.live.entry(key).or_default())
@@ -198,7 +198,7 @@ impl Queues {
         if let Some([name, device]) = buffer.names.filter(|_| sums.name.is_none()) {
             (sums.name, sums.device) = (text(name, order), text(device, order));
         }
-        if self.away.len() < MOST_BUFFERS {
+        if self.away.len() < MAX_BUFFERS {
             self.away.insert((key, buffer.token), at_ns);
         }
     }
@@ -215,7 +215,7 @@ impl Queues {
             Call::Get if value == 0 => {}
             Call::Get => {
                 queue.change(at_ns, -1);
-                queue.sums.taken += 1;
+                queue.sums.taken_back += 1;
                 if let Some(bytes) = written {
                     let sum = queue.sums.written.get_or_insert_default();
                     *sum = sum.saturating_add(bytes);
@@ -233,8 +233,9 @@ impl Queues {
 
     /// Events of a recording are missing: which buffers devices have is not known from here on.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.away.retain(|((of, _), _), _| *of != recording);
-        let of_it = self.live.iter_mut().filter(|((of, _), _)| *of == recording);
+        self.away.retain(|((queue_recording, _), _), _| *queue_recording != recording);
+        let of_it =
+            self.live.iter_mut().filter(|((queue_recording, _), _)| *queue_recording == recording);
         of_it.for_each(|(_, queue)| queue.is_lost = true);
     }
 
@@ -244,22 +245,23 @@ impl Queues {
             let (depth, disks) = (live.depth(), live.disks());
             VirtQueue { recording: usize::from(recording), vq, depth, disks, ..live.sums }
         };
-        let did = |one: &VirtQueue| {
-            let sums = [one.added, one.taken, one.kicks, one.kicks_avoided, one.interrupts];
+        let did = |queue: &VirtQueue| {
+            let sums =
+                [queue.added, queue.taken_back, queue.kicks, queue.kicks_avoided, queue.interrupts];
             sums.iter().any(|sum| *sum > 0)
         };
         let mut queues: Vec<VirtQueue> = self.live.into_iter().map(queue).filter(did).collect();
         let natural = |name: &Option<String>| name.as_ref().map(|name| (name.len(), name.clone()));
-        queues.sort_by_cached_key(|one| {
-            let is_nameless = one.name.is_none();
-            (one.recording, is_nameless, natural(&one.device), natural(&one.name), one.vq)
+        queues.sort_by_cached_key(|queue| {
+            let is_nameless = queue.name.is_none();
+            (queue.recording, is_nameless, natural(&queue.device), natural(&queue.name), queue.vq)
         });
         queues
     }
 }
 
 fn add_to(sums: &mut [u64; 2], more: [u64; 2]) {
-    sums.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+    sums.iter_mut().zip(more).for_each(|(sum, addend)| *sum = sum.saturating_add(addend));
 }
 
 /// A name of at most 16 characters that is given as two numbers.

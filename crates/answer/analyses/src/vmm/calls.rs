@@ -36,7 +36,7 @@ pub(super) enum CallNumbers {
 
 impl CallNumbers {
     /// Those of a machine whose exits are of this instruction set.
-    pub(super) fn of(isa: Isa) -> Self {
+    pub(super) fn for_isa(isa: Isa) -> Self {
         match isa {
             Isa::Vmx | Isa::Svm => Self::X86,
             Isa::Arm64 | Isa::Riscv | Isa::Loongarch => Self::Generic,
@@ -78,7 +78,8 @@ impl CallNumbers {
         let Some((name, ..)) = self.find(number) else { return format!("system call {number}") };
         match (*name, asks) {
             ("ioctl", request) => {
-                match KVM_REQUESTS.iter().find(|(one, _)| *one == request & 0xffff) {
+                match KVM_REQUESTS.iter().find(|(kvm_request, _)| *kvm_request == request & 0xffff)
+                {
                     Some((_, kvm)) => format!("ioctl {kvm}"),
                     None => format!("ioctl {request:#x}"),
                 }
@@ -237,9 +238,9 @@ mod tests {
 
     #[test]
     fn no_number_has_two_names() {
-        for of in [|call: &Call| call.1, |call: &Call| call.2] {
+        for number_of in [|call: &Call| call.1, |call: &Call| call.2] {
             let mut numbers: Vec<u32> =
-                CALLS.iter().map(of).filter(|number| *number != NONE).collect();
+                CALLS.iter().map(number_of).filter(|number| *number != NONE).collect();
             let all = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();

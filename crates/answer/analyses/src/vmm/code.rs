@@ -31,7 +31,7 @@ pub(super) fn of_exits(
     let mut by_function: BTreeMap<(VmmPart, Option<&str>), u64> = BTreeMap::new();
     let mut by_part: BTreeMap<VmmPart, u64> = BTreeMap::new();
     for ((part, stack), samples) in sampled {
-        *by_function.entry((*part, functions.of(*stack))).or_default() += samples;
+        *by_function.entry((*part, functions.get(*stack))).or_default() += samples;
         *by_part.entry(*part).or_default() += samples;
     }
     let code = |((part, function), samples): ((VmmPart, Option<&str>), u64)| {

@@ -27,7 +27,7 @@ impl VmDevices {
     }
 
     /// The device that an exit of a guest of the host was about.
-    pub(super) fn of(&self, process: u32, (detail, value): (Detail, u64)) -> Option<&str> {
+    pub(super) fn name_at(&self, process: u32, (detail, value): (Detail, u64)) -> Option<&str> {
         let places = self.0.get(&process)?;
         let ranges = match detail {
             Detail::Gpa => &places.memory,
@@ -49,18 +49,18 @@ mod tests {
         devices.add(7, "vda", false, 0xfe00_0000..=0xfe00_0fff);
         devices.add(7, "vdb", false, 0xfe00_1000..=0xfe00_1fff);
         devices.add(7, "vda", true, 0xc000..=0xc03f);
-        let of = |process, about| devices.of(process, about);
-        assert_eq!(of(7, (Detail::Gpa, 0xfe00_0000)), Some("vda"));
-        assert_eq!(of(7, (Detail::Gpa, 0xfe00_0fff)), Some("vda"));
-        assert_eq!(of(7, (Detail::Gpa, 0xfe00_1000)), Some("vdb"));
-        assert_eq!(of(7, (Detail::Port, 0xc010)), Some("vda"));
+        let name_at = |process, about| devices.name_at(process, about);
+        assert_eq!(name_at(7, (Detail::Gpa, 0xfe00_0000)), Some("vda"));
+        assert_eq!(name_at(7, (Detail::Gpa, 0xfe00_0fff)), Some("vda"));
+        assert_eq!(name_at(7, (Detail::Gpa, 0xfe00_1000)), Some("vdb"));
+        assert_eq!(name_at(7, (Detail::Port, 0xc010)), Some("vda"));
         let of_none = [
             (Detail::Gpa, 0xfe00_2000),
             (Detail::Gpa, 0xc010),
             (Detail::Port, 0xc040),
             (Detail::Msr, 0xc010),
         ];
-        assert!(of_none.iter().all(|about| of(7, *about).is_none()));
-        assert_eq!(of(8, (Detail::Port, 0xc010)), None);
+        assert!(of_none.iter().all(|about| name_at(7, *about).is_none()));
+        assert_eq!(name_at(8, (Detail::Port, 0xc010)), None);
     }
 }

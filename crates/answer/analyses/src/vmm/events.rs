@@ -21,7 +21,7 @@ const ENTERS_FIELDS: &[&str] = &["id", "args[0]", "args[1]", "args[2]"];
 
 /// What an event says of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum VmmEvent {
     /// It enters the kernel: number of the call, its first arguments.
     Enters(u32, [u64; 3]),
     /// It leaves it again.
@@ -29,7 +29,7 @@ pub(super) enum Sign {
     /// A handler of a signal runs next.
     Handler,
     /// An exit goes to the VMM.
-    ToUser,
+    ReturnToUser,
     /// It runs a vCPU, whose guest it has just left.
     Exits,
     /// What the exit is about.
@@ -76,45 +76,45 @@ pub(super) fn is_call(format: &EventFormat) -> bool {
 
 /// What an event says.
 #[inline]
-pub(super) fn sign(event: &TraceEvent) -> Sign {
+pub(super) fn sign(event: &TraceEvent) -> VmmEvent {
     match event.tag {
         ENTERS => {
             let argument = |at| event.value(at).unwrap_or(0);
             let number = event.value(0).map_or(u32::MAX, |number| number as u32);
-            Sign::Enters(number, [argument(1), argument(2), argument(3)])
+            VmmEvent::Enters(number, [argument(1), argument(2), argument(3)])
         }
-        LEAVES => Sign::Leaves,
+        LEAVES => VmmEvent::Leaves,
         // 0 and 1 are what the kernel does by itself (`SIG_DFL`), and nothing (`SIG_IGN`).
-        SIGNAL if event.value(0).is_some_and(|handler| handler > 1) => Sign::Handler,
-        SWITCH_TAG => switch(event).unwrap_or(Sign::Other),
+        SIGNAL if event.value(0).is_some_and(|handler| handler > 1) => VmmEvent::Handler,
+        SWITCH_TAG => switch(event).unwrap_or(VmmEvent::Other),
         tag => match tag.checked_sub(DETAILS) {
             Some(detail) => about(event, detail),
-            None => arch::rule(tag).map_or(Sign::Other, |rule| of_rule(event, rule)),
+            None => arch::rule(tag).map_or(VmmEvent::Other, |rule| of_rule(event, rule)),
         },
     }
 }
 
-fn switch(event: &TraceEvent) -> Option<Sign> {
+fn switch(event: &TraceEvent) -> Option<VmmEvent> {
     let (from, to) = (event.thread_value(0)?, event.thread_value(2)?);
-    Some(Sign::Switches { from, sleeps: arch::sleeps(event.value(1)?), to })
+    Some(VmmEvent::Switches { from, sleeps: arch::sleeps(event.value(1)?), to })
 }
 
-fn about(event: &TraceEvent, detail: u16) -> Sign {
+fn about(event: &TraceEvent, detail: u16) -> VmmEvent {
     let detail = u8::try_from(detail).ok().and_then(Detail::from_number);
     let about = detail.zip(event.value(arch::VALUE));
-    about.map_or(Sign::Other, |(detail, value)| Sign::About(detail, value))
+    about.map_or(VmmEvent::Other, |(detail, value)| VmmEvent::About(detail, value))
 }
 
-fn of_rule(event: &TraceEvent, rule: &Rule) -> Sign {
+fn of_rule(event: &TraceEvent, rule: &Rule) -> VmmEvent {
     let thread = || event.thread_value(THREAD);
     if !rule.counts(event) {
-        return Sign::Other;
+        return VmmEvent::Other;
     }
     match rule.kind() {
-        Kind::Exit => Sign::Exits,
-        Kind::UserExit => Sign::ToUser,
-        Kind::Wake => thread().map_or(Sign::Other, Sign::Wakes),
-        Kind::ThreadGone => thread().map_or(Sign::Other, Sign::Ends),
-        _ => Sign::Other,
+        Kind::Exit => VmmEvent::Exits,
+        Kind::UserExit => VmmEvent::ReturnToUser,
+        Kind::Wake => thread().map_or(VmmEvent::Other, VmmEvent::Wakes),
+        Kind::ThreadGone => thread().map_or(VmmEvent::Other, VmmEvent::Ends),
+        _ => VmmEvent::Other,
     }
 }

@@ -12,16 +12,16 @@ use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
 use crate::profile::{StackNumber, ThreadSamples};
 
 /// Marks of one thread that are kept before they are worked off.
-const MOST_MARKS: usize = 1 << 14;
+const MAX_MARKS: usize = 1 << 14;
 
 /// Groups of exits by address that are kept: which addresses there are, guests choose.
-const MOST_GROUPS: usize = 1 << 16;
+const MAX_GROUPS: usize = 1 << 16;
 
 /// Kinds of calls that are kept of one exit, and of a group.
-const MOST_CALLS: usize = 1024;
+const MAX_CALLS: usize = 1024;
 
 /// Waits that are kept of one exit, and futexes of all.
-const MOST_WAITS: usize = 1 << 16;
+const MAX_WAITS: usize = 1 << 16;
 
 /// How often code was sampled, by the part of the exit's time and the stack.
 pub(super) type SampledCode = FxHashMap<(VmmPart, StackNumber), u64>;
@@ -111,13 +111,13 @@ impl<'s> ExitSplitter<'s> {
         let Some(log) = self.logs.get_mut(&thread) else { return false };
         let at_ns = log.marks.last().map_or(at_ns, |last| last.at_ns.max(at_ns));
         log.marks.push(Mark { at_ns, activity });
-        log.marks.len() > MOST_MARKS
+        log.marks.len() > MAX_MARKS
     }
 
     /// The thread was woken in a futex call, by whoever released it.
     pub(super) fn released(&mut self, thread: u32, at_ns: u64, by: Option<u32>) {
         if let Some(log) = self.logs.get_mut(&thread)
-            && log.releases.len() < MOST_MARKS
+            && log.releases.len() < MAX_MARKS
         {
             log.releases.push(Release { at_ns, by });
         }
@@ -131,20 +131,20 @@ impl<'s> ExitSplitter<'s> {
         // What cycles have no interval of is not known.
         split.not_split_ns += exit.parts.user_ns.saturating_sub(split.user_ns());
         let mut key = GroupKey { vcpu, level: exit.level, isa: exit.isa, code: exit.code, about };
-        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
+        if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&key) {
             key.about = None;
         }
         let group = self.groups.entry(key).or_default();
         group.exits += 1;
         group.split += split;
         for (key, sum) in calls {
-            if group.calls.len() < MOST_CALLS || group.calls.contains_key(&key) {
+            if group.calls.len() < MAX_CALLS || group.calls.contains_key(&key) {
                 group.calls.entry(key).or_default().add(&sum);
             }
         }
         code.into_iter().for_each(|sampled| *group.code.entry(sampled).or_default() += 1);
         for (key, waited_ns) in locks {
-            if self.locks.len() < MOST_WAITS || self.locks.contains_key(&(vcpu, key)) {
+            if self.locks.len() < MAX_WAITS || self.locks.contains_key(&(vcpu, key)) {
                 let lock = self.locks.entry((vcpu, key)).or_default();
                 lock.wait(Waiter::Vcpu(vcpu), waited_ns);
             }
@@ -156,7 +156,9 @@ impl CycleSink for ExitSplitter<'_> {
     fn cycle(&mut self, cycle: &VcpuCycle<'_>) {
         let Self { logs, samples, .. } = self;
         let Some(log) = logs.get_mut(&cycle.thread) else { return };
-        for interval in cycle.intervals.iter().filter(|one| one.in_vmm && one.in_exit) {
+        for interval in
+            cycle.intervals.iter().filter(|interval| interval.in_vmm && interval.in_exit)
+        {
             log.interval(interval, &mut |from_ns, to_ns| {
                 samples.next(cycle.thread, from_ns, to_ns)
             });
@@ -188,7 +190,7 @@ impl Log {
         let range = (interval.from_ns, interval.to_ns);
         match interval.activity {
             VcpuActivity::User => cut(marks, range, |activity, (from_ns, to_ns)| {
-                let (part, ns) = (VmmPart::of(activity), to_ns - from_ns);
+                let (part, ns) = (VmmPart::from_activity(activity), to_ns - from_ns);
                 open.split.runs(part, ns);
                 open.call(activity, |sum| sum.running_ns += ns);
                 while let Some(stack) = sampled(from_ns, to_ns) {
@@ -200,9 +202,9 @@ impl Log {
                 open.split.sleeps(activity, ns);
                 open.call(activity, |sum| sum.waited_ns += ns);
                 if let Activity::Call(Call { kind: CallKind::Futex, futex, .. }) = activity {
-                    let release = releases.iter().find(|one| one.at_ns == interval.to_ns);
+                    let release = releases.iter().find(|release| release.at_ns == interval.to_ns);
                     let holder = release.and_then(|release| release.by);
-                    if open.locks.len() < MOST_WAITS {
+                    if open.locks.len() < MAX_WAITS {
                         open.locks.push((LockKey { futex, holder }, ns));
                     }
                 }
@@ -239,8 +241,8 @@ impl Open {
             return;
         }
         let key = CallKey { number: call.number, asks: call.asks };
-        let has_room = self.calls.len() < MOST_CALLS;
-        match self.calls.iter_mut().find(|(one, _)| *one == key) {
+        let has_room = self.calls.len() < MAX_CALLS;
+        match self.calls.iter_mut().find(|(other, _)| *other == key) {
             Some((_, sum)) => change(sum),
             None if !has_room => {}
             None => {

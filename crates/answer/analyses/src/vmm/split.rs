@@ -38,7 +38,7 @@ impl VmmPart {
     }
 
     /// The part that a running thread is in.
-    pub(super) const fn of(activity: Activity) -> Self {
+    pub(super) const fn from_activity(activity: Activity) -> Self {
         match activity {
             Activity::Unknown => Self::NotSplit,
             Activity::Returning => Self::Return,

@@ -45,7 +45,7 @@ pub(super) enum Waiter {
 }
 
 /// Threads that are told apart among those that waited for one futex.
-const MOST_WAITERS: usize = 1024;
+const MAX_WAITERS: usize = 1024;
 
 /// Sums over waits.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ impl LockSum {
             Waiter::Thread(_) => &mut self.threads_waited_ns,
         };
         *sum = sum.saturating_add(ns);
-        if self.waiters.len() < MOST_WAITERS {
+        if self.waiters.len() < MAX_WAITERS {
             self.waiters.insert(by);
         }
     }

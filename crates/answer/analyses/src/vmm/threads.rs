@@ -9,9 +9,9 @@ use super::split::ThreadSplit;
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
 
 /// Kinds of calls that are told apart of one thread.
-const MOST_CALLS: usize = 256;
+const MAX_CALLS: usize = 256;
 /// Futexes that are told apart of one thread.
-const MOST_LOCKS: usize = 1024;
+const MAX_LOCKS: usize = 1024;
 
 /// Whether a thread runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ThreadClock {
         if let Some(call) = self.progress.futex() {
             let waited_ns = now_ns.saturating_sub(self.asleep_since_ns);
             let key = LockKey { futex: call.futex, holder };
-            if self.locks.len() < MOST_LOCKS || self.locks.contains_key(&key) {
+            if self.locks.len() < MAX_LOCKS || self.locks.contains_key(&key) {
                 self.locks.entry(key).or_default().wait(Waiter::Thread(thread), waited_ns);
             }
         }
@@ -140,7 +140,7 @@ impl ThreadClock {
             return;
         }
         let key = CallKey { number: call.number, asks: call.asks };
-        if self.calls.len() < MOST_CALLS || self.calls.contains_key(&key) {
+        if self.calls.len() < MAX_CALLS || self.calls.contains_key(&key) {
             change(self.calls.entry(key).or_default());
         }
     }

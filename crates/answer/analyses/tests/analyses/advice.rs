@@ -31,7 +31,8 @@ struct Guest {
 
 impl Guest {
     fn new() -> Self {
-        let mut guest = Self { host: Machinery::of(Machine::X86, "local"), now: 1_000_000 };
+        let mut guest =
+            Self { host: Machinery::for_machine(Machine::X86, "local"), now: 1_000_000 };
         guest.host.cmdlines = "100 vm\n200 other\n".to_owned();
         guest.event("kvm_entry", &[]);
         guest
@@ -102,43 +103,43 @@ impl Guest {
     }
 
     fn advice(self) -> Vec<Advice> {
-        of(&self.host.recording())
+        advice_of(&self.host.recording())
     }
 
     /// What one rule says of it; whatever other rules say, there is no more than was measured.
     fn says(self, rule: &str) -> Vec<Advice> {
-        assert!(RULES.iter().any(|one| one.name == rule), "{rule}");
+        assert!(RULES.iter().any(|known_rule| known_rule.name == rule), "{rule}");
         let passed_ns = self.now;
         let all = self.advice();
-        for one in &all {
-            assert!(one.saving_at_most_ns <= passed_ns, "{one:?}");
-            assert!(one.saving_at_least_ns <= one.saving_at_most_ns, "{one:?}");
+        for entry in &all {
+            assert!(entry.saving_at_most_ns <= passed_ns, "{entry:?}");
+            assert!(entry.saving_at_least_ns <= entry.saving_at_most_ns, "{entry:?}");
             assert!(
-                !one.helps.is_empty() && !one.why.is_empty() && !one.evidence.is_empty(),
-                "{one:?}"
+                !entry.helps.is_empty() && !entry.why.is_empty() && !entry.evidence.is_empty(),
+                "{entry:?}"
             );
         }
-        all.into_iter().filter(|one| one.rule == rule).collect()
+        all.into_iter().filter(|entry| entry.rule == rule).collect()
     }
 }
 
-fn of(recording: &Recording) -> Vec<Advice> {
+fn advice_of(recording: &Recording) -> Vec<Advice> {
     let (exits, nested) = ask(recording, &(EvidenceOf, OfLevelTwo), &|_| ());
-    let taken = cpu(View::on_own_clocks(std::slice::from_ref(recording)), &[], &|_| ()).taken;
-    advise(&exits, &nested.rows, &taken.iter().collect::<Vec<&TakenCpu>>())
+    let takers = cpu(View::on_own_clocks(std::slice::from_ref(recording)), &[], &|_| ()).takers;
+    advise(&exits, &nested.rows, &takers.iter().collect::<Vec<&TakenCpu>>())
 }
 
 /// The guest after this many of these.
-fn after(times: u64, mut one: impl FnMut(&mut Guest, u64)) -> Guest {
+fn after(times: u64, mut step: impl FnMut(&mut Guest, u64)) -> Guest {
     let mut guest = Guest::new();
-    (0..times).for_each(|at| one(&mut guest, at));
+    (0..times).for_each(|at| step(&mut guest, at));
     guest
 }
 
 #[track_caller]
 fn saves(guest: Guest, rule: &str, ns: u64) {
     let advice = guest.says(rule);
-    assert_eq!(advice.iter().map(|one| one.saving_at_most_ns).sum::<u64>(), ns, "{advice:#?}");
+    assert_eq!(advice.iter().map(|entry| entry.saving_at_most_ns).sum::<u64>(), ns, "{advice:#?}");
 }
 
 #[track_caller]
@@ -226,7 +227,7 @@ fn ports_of_old_devices_have_names() {
         [(0x70, "CMOS"), (0x40, "PIT"), (0x608, "PM timer"), (0x1f0, "IDE"), (0xcf8, "PCI")]
     {
         let found = after(150, |guest, _| guest.exit_to_user(IO, port(number))).says("legacy-port");
-        assert!(found.iter().any(|one| one.title.contains(name)), "{number:#x}: {found:#?}");
+        assert!(found.iter().any(|entry| entry.title.contains(name)), "{number:#x}: {found:#?}");
     }
     let with_ends = after(200, |guest, _| {
         guest.exit_to_user(IO, port(0x608));
@@ -292,13 +293,17 @@ fn waits_are_of_those_that_had_the_cpu() {
     let mut guest = after(20, |guest, _| guest.preempted(PREEMPTION_TIMER, 1_000_000));
     guest.switch(VCPU, 1, OTHER);
     saves(guest, "preempted-vcpus", 20 * 1_000_000);
-    let of = |name: &str| {
+    let least_saving = |name: &str| {
         let mut guest = after(20, |guest, _| guest.preempted(PREEMPTION_TIMER, 1_000_000));
         guest.host.cmdlines = format!("100 vm\n200 {name}\n");
         guest.switch(VCPU, 1, OTHER);
-        guest.says("preempted-vcpus").iter().map(|one| one.saving_at_least_ns).sum::<u64>()
+        guest.says("preempted-vcpus").iter().map(|entry| entry.saving_at_least_ns).sum::<u64>()
     };
-    assert_eq!((of("other"), of("vhost-100")), (20_000_000 / 3, 0), "its own vhost goes with it");
+    assert_eq!(
+        (least_saving("other"), least_saving("vhost-100")),
+        (20_000_000 / 3, 0),
+        "its own vhost goes with it"
+    );
     // A wait as long as 0.1% of what the vCPU ran.
     let mut guest = Guest::new();
     guest.preempted(PREEMPTION_TIMER, 100_000);

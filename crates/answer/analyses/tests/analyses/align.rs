@@ -102,11 +102,11 @@ impl Story {
             now += 1000 + random.below(60_000);
             host.event(cpu, now, thread, "kvm_exit", &[("exit_reason", 0x78), ("isa", 2)]);
             if now >= jump && !self.rewritten && offset != after {
-                let said = |offset: u64| offset.wrapping_add(self.lie);
+                let with_lie = |offset: u64| offset.wrapping_add(self.lie);
                 let fields = [
                     ("vcpu_id", vcpu),
-                    ("previous_tsc_offset", said(offset)),
-                    ("next_tsc_offset", said(after)),
+                    ("previous_tsc_offset", with_lie(offset)),
+                    ("next_tsc_offset", with_lie(after)),
                 ];
                 now += 500;
                 host.event(cpu, now, thread, "kvm_write_tsc_offset", &fields);

@@ -21,12 +21,12 @@ fn reason(isa: &str, name: &str, code: &str, waits: bool) -> Reason {
 
 /// The reasons of all exits, in the order of their names.
 fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
-    let mut host = Machinery::of(machine, "local");
+    let mut host = Machinery::for_machine(machine, "local");
     for (stamp, (name, fields)) in (1_000..).step_by(100).zip(events) {
         host.event(0, stamp, VCPU, name, fields);
     }
     let found = exits(&host.recording(), &[By::Reason], &|_| ());
-    let of = |row: &analyses::exits::ExitRow| {
+    let reason_of = |row: &analyses::exits::ExitRow| {
         let group = &row.group;
         reason(
             group.isa.unwrap().name(),
@@ -35,7 +35,7 @@ fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
             row.waiting,
         )
     };
-    let mut all: Vec<Reason> = found.rows.iter().map(of).collect();
+    let mut all: Vec<Reason> = found.rows.iter().map(reason_of).collect();
     all.sort();
     all
 }
@@ -43,7 +43,7 @@ fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
 /// The recording has the formats of switches and of exits to user space: they were on, and none came.
 #[test]
 fn parts_whose_events_were_on_and_never_came_are_zero() {
-    let mut host = Machinery::of(Machine::X86, "local");
+    let mut host = Machinery::for_machine(Machine::X86, "local");
     host.event(0, 1_000, VCPU, "kvm_exit", &[("exit_reason", 10), ("isa", 1)]);
     host.event(0, 1_100, VCPU, "kvm_entry", &[]);
     let found = exits(&host.recording(), &[By::Reason], &|_| ());
@@ -194,7 +194,7 @@ fn requests_are_followed_on_every_architecture() {
         (Machine::Loongarch, ("kvm_enter", &[]), ("kvm_exit", &[("reason", 2)])),
     ];
     for (machine, entry, exit) in kicks {
-        let mut host = Machinery::of(machine, "local");
+        let mut host = Machinery::for_machine(machine, "local");
         host.cmdlines = "100 qemu\n90 qemu\n".to_owned();
         let switch = |prev: i32, state: u64, next: i32| {
             [("prev_pid", prev as u64), ("prev_state", state), ("next_pid", next as u64)]

@@ -13,10 +13,10 @@ const MS: u64 = 1_000_000;
 
 fn found(recording: Recording, collected: Option<Collected>, marks: &BootMarks) -> (Boot, u64) {
     let (read, stored) = (AtomicU64::new(0), recording.stored_len());
-    let tick = |bytes: u64| {
+    let progress = |bytes: u64| {
         read.fetch_add(bytes, Ordering::Relaxed);
     };
-    let boot = boot(View::on_own_clocks(&[recording]), &[collected], marks, &tick);
+    let boot = boot(View::on_own_clocks(&[recording]), &[collected], marks, &progress);
     (boot, read.into_inner() / stored)
 }
 
@@ -36,12 +36,15 @@ fn entry(host: &mut Machinery, ns: u64, thread: i32) {
 }
 
 fn phases(machine: &BootedMachine) -> Vec<(PhaseKind, &str, u64, u64)> {
-    let phase = |one: &analyses::boot::Phase| {
-        let exits = one.host.as_ref().map_or(u64::MAX, |host| host.exits);
-        (one.duration_ns(), exits)
+    let phase = |boot_phase: &analyses::boot::Phase| {
+        let exits = boot_phase.host.as_ref().map_or(u64::MAX, |host| host.exits);
+        (boot_phase.duration_ns(), exits)
     };
     let all = machine.phases.iter();
-    all.map(|one| (one.kind, &*one.name, phase(one).0, phase(one).1)).collect()
+    all.map(|boot_phase| {
+        (boot_phase.kind, &*boot_phase.name, phase(boot_phase).0, phase(boot_phase).1)
+    })
+    .collect()
 }
 
 #[test]
@@ -103,8 +106,9 @@ fn a_collector_alone_shows_a_boot() {
         let words = mark_words(u16::try_from(ns / MS).unwrap(), text)[0];
         let number = MARK_NUMBER;
         let words = Words::new(&words);
-        let one = Hypercall { exit_mono_ns: ns, number, thread, words, ..Hypercall::default() };
-        Entry::Hypercall(one)
+        let hypercall =
+            Hypercall { exit_mono_ns: ns, number, thread, words, ..Hypercall::default() };
+        Entry::Hypercall(hypercall)
     };
     let entries = [
         Entry::Begin(begin),

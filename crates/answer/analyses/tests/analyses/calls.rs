@@ -58,12 +58,12 @@ impl Kernel {
 }
 
 fn named<'c>(calls: &'c RecordedCalls, name: &str) -> &'c Function {
-    calls.functions.iter().find(|one| one.name.as_deref() == Some(name)).unwrap()
+    calls.functions.iter().find(|function| function.name.as_deref() == Some(name)).unwrap()
 }
 
 /// Count, total, self and time off the CPU.
-fn numbers(one: &Function) -> [u64; 4] {
-    [one.count, one.total_ns, one.self_ns, one.off_cpu_ns]
+fn numbers(function: &Function) -> [u64; 4] {
+    [function.count, function.total_ns, function.self_ns, function.off_cpu_ns]
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn time_of_callees_and_off_the_cpu_is_not_the_callers() {
     assert_eq!(numbers(named(&calls, "inner")), [1, 900, 100, 800]);
     assert_eq!(named(&calls, "inner").title(), "inner [kvm]");
     assert!(calls.switches);
-    let thread = calls.threads.iter().find(|one| one.thread == 7).unwrap();
+    let thread = calls.threads.iter().find(|thread| thread.thread == 7).unwrap();
     assert_eq!(thread.name.as_deref(), Some("worker"));
     assert_eq!((thread.traced_ns, thread.self_ns, thread.off_cpu_ns), (1_400, 500, 800));
     assert_eq!(thread.unaccounted_ns(), 100);
@@ -156,7 +156,7 @@ fn what_began_before_or_ends_after_is_counted_apart() {
     assert_eq!((outer.count, outer.without_call, outer.without_return), (0, 1, 1));
     assert_eq!(numbers(named(&calls, "inner")), [1, 100, 100, 0]);
     assert_eq!(calls.interrupted, 0);
-    assert_eq!(calls.sum(|one| one.events), 4);
+    assert_eq!(calls.sum(|function| function.events), 4);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn idle_threads_of_cpus_are_several() {
     kernel.leave(1, 1_200, 0, OUTER, 0, 1_010);
     let calls = kernel.calls();
     assert_eq!(numbers(named(&calls, "outer")), [2, 290, 290, 0]);
-    let cpus: Vec<_> = calls.threads.iter().map(|one| one.idle_cpu).collect();
+    let cpus: Vec<_> = calls.threads.iter().map(|thread| thread.idle_cpu).collect();
     assert_eq!(cpus, [Some(0), Some(1)]);
 }
 
@@ -212,7 +212,7 @@ fn stacks_beyond_the_bound_are_counted_together() {
     let calls = calls(&kernel.0.recording(), &question, &mut (), &|_| ());
     assert_eq!((calls.tree.nodes().len(), calls.tree.rest()), (7, 15));
     assert_eq!(calls.functions.len(), 20);
-    assert_eq!(calls.sum(|one| one.self_ns), 100);
+    assert_eq!(calls.sum(|function| function.self_ns), 100);
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn calls_of_vcpus_that_are_left_out_are_not_read() {
         kernel.leave(0, from_ns + 100, thread, func, 0, from_ns);
     }
     let mut recording = kernel.0.recording();
-    recording.leave_out_vcpus([7].into(), [].into());
+    recording.exclude_vcpus([7].into(), [].into());
     let calls = calls(&recording, &CallQuestion::default(), &mut (), &|_| ());
-    let threads: Vec<u32> = calls.threads.iter().map(|one| one.thread).collect();
+    let threads: Vec<u32> = calls.threads.iter().map(|thread| thread.thread).collect();
     assert_eq!(threads, [8]);
     assert_eq!(named(&calls, "inner").count, 1);
 }

@@ -81,14 +81,14 @@ impl Made {
     }
 }
 
-fn asked(recordings: &mut [Recording], task: &str) -> Result<Critical, NoSuchTask> {
+fn critical_of_task(recordings: &mut [Recording], task: &str) -> Result<Critical, NoSuchTask> {
     let guests = match recordings.len() {
         1 => Vec::new(),
         _ => align(recordings, Some(Method::TimeShift), &|_| ()),
     };
     guests.iter().for_each(|guest| guest.apply(&mut recordings[guest.guest]));
-    let of = CriticalOf::Task(CriticalTask(task.to_owned()));
-    let found = critical(View::new(recordings, &guests), &of, &|_| ())?;
+    let target = CriticalOf::Task(CriticalTask(task.to_owned()));
+    let found = critical(View::new(recordings, &guests), &target, &|_| ())?;
     check(&found);
     Ok(found)
 }
@@ -118,9 +118,9 @@ fn check(found: &Critical) {
 type Part<'f> = (&'f str, &'f str, S, Option<&'f str>, u64);
 
 fn parts(found: &Critical) -> Vec<Part<'_>> {
-    let parts = found.parts.iter().map(|one| {
-        let reason = one.reason.as_deref();
-        (one.machine.as_str(), one.thread.as_str(), one.state, reason, one.time_ns)
+    let parts = found.parts.iter().map(|part| {
+        let reason = part.reason.as_deref();
+        (part.machine.as_str(), part.thread.as_str(), part.state, reason, part.time_ns)
     });
     let mut parts: Vec<_> = parts.collect();
     parts.sort_unstable();
@@ -145,7 +145,7 @@ fn a_chain_of_wake_ups_is_followed_to_its_end() {
     host.wake(1, 1_700, OTHER, SERVER);
     host.switch(0, 1_900, 52, RUNNABLE, SERVER);
     host.switch(0, 2_000, SERVER, SLEEPS, IDLE);
-    let found = asked(&mut [host.0.recording()], "server").unwrap();
+    let found = critical_of_task(&mut [host.0.recording()], "server").unwrap();
     let expected = [
         ("host", "other", S::Running, None, 100 + 250),
         ("host", "third", S::Running, None, 300),
@@ -165,12 +165,12 @@ fn a_chain_of_wake_ups_is_followed_to_its_end() {
 /// What no event explains is a part with that name.
 #[test]
 fn ends_have_names() {
-    let reason_of = |of: fn(&mut Made)| {
+    let reason_of = |record: fn(&mut Made)| {
         let mut host = Made::host();
         host.switch(1, 500, IDLE, 0, OTHER).switch(0, 1_000, SERVER, SLEEPS, IDLE);
-        of(&mut host);
+        record(&mut host);
         host.switch(0, 2_000, SERVER, SLEEPS, IDLE);
-        let found = asked(&mut [host.0.recording()], "server").unwrap();
+        let found = critical_of_task(&mut [host.0.recording()], "server").unwrap();
         let reasons = found.parts.iter().filter(|part| part.state == S::Blocked);
         let reasons: Vec<_> = reasons.filter_map(|part| part.reason.clone()).collect();
         (reasons, found.threads[0].unknown_ns)
@@ -191,7 +191,7 @@ fn ends_have_names() {
     });
     // While events are missing it may have been woken, and have run: nothing is known until it is woken.
     assert_eq!(lost, (Vec::new(), 600));
-    let asleep = asked(
+    let asleep = critical_of_task(
         &mut [{
             let mut host = Made::host();
             host.switch(0, 1_000, SERVER, SLEEPS, IDLE).switch(0, 1_500, IDLE, 0, OTHER);
@@ -216,7 +216,7 @@ fn long_chains_end_in_a_part_of_that_name() {
         host.switch(0, ns + 50, IDLE, 0, thread as i32);
         host.event(0, ns + 60, thread as i32, "irq_handler_entry", &[("irq", 9)]);
     }
-    let found = asked(&mut [host.0.recording()], "2000").unwrap();
+    let found = critical_of_task(&mut [host.0.recording()], "2000").unwrap();
     assert!(found.parts.iter().any(|part| part.reason.as_deref() == Some("too deep")));
 }
 
@@ -224,7 +224,7 @@ fn long_chains_end_in_a_part_of_that_name() {
 fn a_task_that_is_not_there_is_said() {
     let mut host = Made::host();
     host.switch(0, 1_000, SERVER, SLEEPS, OTHER);
-    let none = asked(&mut [host.0.recording()], "nginx").unwrap_err();
+    let none = critical_of_task(&mut [host.0.recording()], "nginx").unwrap_err();
     let known: Vec<_> =
         none.known.iter().map(|(machine, name)| format!("{machine}/{name}")).collect();
     assert_eq!(known, ["host/server", "host/other"]);
@@ -264,7 +264,7 @@ fn a_wait_is_followed_through_guest_and_host() {
     guest.switch(0, 2_700, IDLE, 0, DD);
     guest.switch(0, 3_000, DD, SLEEPS, IDLE);
     host.exit(0, 3_100, HLT);
-    let found = asked(&mut two(host, guest), "web/dd").unwrap();
+    let found = critical_of_task(&mut two(host, guest), "web/dd").unwrap();
     let expected = [
         // The exit of the notification itself.
         ("host", "web vCPU 0", S::ExitKernel, Some("npf"), 20),
@@ -309,7 +309,7 @@ fn a_late_interrupt_is_found_by_its_vector() {
         guest.event(0, 4_160, 8, "irq_handler_exit", &[("irq", 27)]);
         guest.switch(0, 4_200, 8, RUNNABLE, DD).switch(0, 4_300, DD, SLEEPS, IDLE);
         host.exit(0, 4_400, HLT);
-        asked(&mut two(host, guest), "web/dd").unwrap()
+        critical_of_task(&mut two(host, guest), "web/dd").unwrap()
     };
     let of_vhost = ("host", "vhost-80", S::Running, None, 400);
     assert!(parts(&waits(true)).contains(&of_vhost), "{:?}", parts(&waits(true)));
@@ -327,7 +327,7 @@ fn a_preempted_vcpu_is_its_guests_wait() {
     host.switch(0, 1_510, OTHER, RUNNABLE, VCPU).entry(0, 1_520);
     guest.switch(0, 1_600, DD, SLEEPS, IDLE);
     host.exit(0, 1_700, HLT);
-    let found = asked(&mut two(host, guest), "dd").unwrap();
+    let found = critical_of_task(&mut two(host, guest), "dd").unwrap();
     let expected = [
         ("host", "web vCPU 0", S::ExitKernel, Some("interrupt"), 20),
         ("host", "web vCPU 0", S::Preempted, Some("other"), 400),
@@ -437,7 +437,7 @@ fn parts_add_up_in_any_history() {
         }
         let mut recordings = two(host, guest);
         for task in ["server", "host/web vCPU 0", "host/90", "web/dd", "web/sh"] {
-            let Ok(found) = asked(&mut recordings, task) else { continue };
+            let Ok(found) = critical_of_task(&mut recordings, task) else { continue };
             for part in found.parts {
                 *states.entry(part.state).or_insert(0) += part.count;
                 of_disks += part.reason.map_or(0, |reason| u64::from(reason == "disk 8:0"));
@@ -469,7 +469,7 @@ fn a_disk_is_waited_for_since_it_has_the_request() {
         host.event(0, 1_750, IDLE, "block_rq_complete", &flags);
         host.wake_in_interrupt(0, 1_800, IDLE, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
         host.switch(0, 2_000, SERVER, SLEEPS, IDLE);
-        asked(&mut [host.0.recording()], "server").unwrap()
+        critical_of_task(&mut [host.0.recording()], "server").unwrap()
     };
     let awake = ("host", "server", S::Waiting, Some("idle"), 100);
     let handler = ("host", "interrupt", S::Interrupt, Some("disk 8:0"), 100);
@@ -495,7 +495,7 @@ fn requests_under_way_are_forgotten_where_events_are_lost() {
     let flags = [&DISK[..], &[("common_flags", HARDIRQ)]].concat();
     host.event(0, 1_750, IDLE, "block_rq_complete", &flags);
     host.wake_in_interrupt(0, 1_800, IDLE, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
-    let found = asked(&mut [host.0.recording()], "server").unwrap();
+    let found = critical_of_task(&mut [host.0.recording()], "server").unwrap();
     let blocked = ("host", "server", S::Blocked, Some("disk 8:0"), 700);
     assert!(parts(&found).contains(&blocked), "{:?}", parts(&found));
 }
@@ -508,7 +508,7 @@ fn interrupts_of_the_architecture_have_their_names() {
     host.wake_in_interrupt(0, 1_800, IDLE, SERVER);
     host.event(0, 1_850, IDLE, "irq_work_exit", &[("vector", 0xf6)]);
     host.switch(0, 1_900, IDLE, 0, SERVER);
-    let found = asked(&mut [host.0.recording()], "server").unwrap();
+    let found = critical_of_task(&mut [host.0.recording()], "server").unwrap();
     let expected = [
         ("host", "interrupt", S::Interrupt, Some("irq_work"), 100),
         ("host", "server", S::Blocked, Some("irq_work"), 700),

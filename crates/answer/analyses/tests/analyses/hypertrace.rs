@@ -103,7 +103,7 @@ fn collected(hypercalls: &[(u64, u32, u64, [u64; 4], u16)]) -> Option<Collected>
     };
     let mut entries = vec![Entry::Begin(begin), pair(1_000_000), pair(90_000_000)];
     entries.extend(hypercalls.iter().map(|(ns, thread, number, words, lost)| {
-        let one = Hypercall {
+        let hypercall = Hypercall {
             exit_mono_ns: ns + 7_000 - 600,
             hypercall_after_ns: 600,
             entry_after_ns: Some(1500),
@@ -114,7 +114,7 @@ fn collected(hypercalls: &[(u64, u32, u64, [u64; 4], u16)]) -> Option<Collected>
             words: Words::new(words),
             ..Hypercall::default()
         };
-        Entry::Hypercall(one)
+        Entry::Hypercall(hypercall)
     }));
     let bytes = entries.iter().flat_map(Entry::to_bytes).collect();
     Some(Collected::of_bytes("host.collected".as_ref(), bytes).unwrap())

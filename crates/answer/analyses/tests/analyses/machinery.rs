@@ -26,11 +26,11 @@ pub(crate) struct Machinery {
 
 impl Machinery {
     pub(crate) fn new(clock: &'static str) -> Self {
-        Self::of(Machine::X86, clock)
+        Self::for_machine(Machine::X86, clock)
     }
 
     /// That of a machine of this architecture.
-    pub(crate) fn of(machine: Machine, clock: &'static str) -> Self {
+    pub(crate) fn for_machine(machine: Machine, clock: &'static str) -> Self {
         Self {
             formats: KernelFormats::new(machine, LITTLE_64),
             clock,

@@ -50,7 +50,7 @@ impl Host {
 
 #[test]
 fn waiting_is_no_cost_and_comes_after_what_is() {
-    let mut host = Host(Machinery::of(Machine::X86, "local"), 1_000);
+    let mut host = Host(Machinery::for_machine(Machine::X86, "local"), 1_000);
     host.event("kvm_entry", &[]).level_2_runs();
     for _ in 0..3 {
         host.reflected(CPUID).level_2_runs();

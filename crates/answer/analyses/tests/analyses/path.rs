@@ -166,8 +166,8 @@ fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
         ("kvm_entry", Actor::Vcpu, 10 + 10),
     ];
     assert_eq!(steps(path), [&TO_THREAD[..], &rest].concat());
-    let taken: Vec<u64> = path.hops.iter().map(|hop| hop.times.count()).collect();
-    assert_eq!((taken, path.variants), (vec![1, 1, 2, 2, 2], 2));
+    let counts: Vec<u64> = path.hops.iter().map(|hop| hop.times.count()).collect();
+    assert_eq!((counts, path.variants), (vec![1, 1, 2, 2, 2], 2));
     assert_eq!((path.total.count(), path.total.sum(), found.requests), (2, 230 + 130, 2));
     let median = path.example(ExampleOf::Median).unwrap();
     assert_eq!((median.steps.len(), &median.hops[..]), (6, &[0, 1, 2, 3, 4][..]));

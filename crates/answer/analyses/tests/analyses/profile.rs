@@ -35,7 +35,7 @@ fn profile_of(runs: &[Run]) -> Profile {
 }
 
 fn host_of(runs: &[Run]) -> Recording {
-    let mut host = Machinery::of(Machine::X86, "local");
+    let mut host = Machinery::for_machine(Machine::X86, "local");
     let mut now = 1_000;
     host.event(0, now, VCPU, "kvm_entry", &[]);
     for run in runs {
@@ -49,9 +49,9 @@ fn host_of(runs: &[Run]) -> Recording {
 }
 
 fn at(profile: &Profile, address: u64) -> &ProfileRow {
-    let is_it =
-        |row: &&ProfileRow| row.stack.last().is_some_and(|one| one.address == Some(address));
-    profile.rows.iter().find(is_it).unwrap()
+    let is_at_address =
+        |row: &&ProfileRow| row.stack.last().is_some_and(|frame| frame.address == Some(address));
+    profile.rows.iter().find(is_at_address).unwrap()
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn guest_of(parts: [u64; 3], pieces: &[u64], swap: bool) -> (Profile, [f64; 3]) 
         runs.push(Run { ns, address: KERNEL + shown * 0x100, code: INTERRUPT });
         at += ns;
     }
-    let whole = round as f64;
-    for (of, part) in in_all.iter_mut().zip(parts) {
-        *of = part;
+    let total = round as f64;
+    for (slot, part) in in_all.iter_mut().zip(parts) {
+        *slot = part;
     }
-    (profile_of(&runs), in_all.map(|part| part as f64 / whole))
+    (profile_of(&runs), in_all.map(|part| part as f64 / total))
 }
 
 fn is_found((profile, truth): &(Profile, [f64; 3])) -> bool {
@@ -116,9 +116,13 @@ fn is_found((profile, truth): &(Profile, [f64; 3])) -> bool {
         profile.rows.iter().filter(|row| row.state.is_guest()).map(|row| row.time.ns).sum();
     (0..3).all(|function| {
         let address = Some(KERNEL + function as u64 * 0x100);
-        let is_it = |row: &&ProfileRow| row.stack.last().is_some_and(|one| one.address == address);
-        let share =
-            profile.rows.iter().find(is_it).map_or(0.0, |row| row.time.ns as f64 / guest as f64);
+        let is_at_address =
+            |row: &&ProfileRow| row.stack.last().is_some_and(|frame| frame.address == address);
+        let share = profile
+            .rows
+            .iter()
+            .find(is_at_address)
+            .map_or(0.0, |row| row.time.ns as f64 / guest as f64);
         (share - truth[function]).abs() < 0.06
     })
 }
@@ -136,7 +140,7 @@ proptest! {
     ) {
         let parts = [first, second, 1_000 - first - second];
         prop_assert!(is_found(&guest_of(parts, &pieces, false)));
-        let apart = parts.iter().zip([parts[2], parts[0], parts[1]]).any(|(one, other)| one.abs_diff(other) > 150);
+        let apart = parts.iter().zip([parts[2], parts[0], parts[1]]).any(|(part, other)| part.abs_diff(other) > 150);
         prop_assert!(!apart || !is_found(&guest_of(parts, &pieces, true)));
     }
 }
@@ -169,7 +173,7 @@ fn perf_data(thread: i32, samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
             | sample_type::TIME
             | sample_type::CALLCHAIN,
         read_format: 0,
-        flags: Flags::of(&[]),
+        flags: Flags::with_bits(&[]),
         wakeup: 0,
         branch_sample_type: 0,
         sample_regs_user: 0,
@@ -178,13 +182,13 @@ fn perf_data(thread: i32, samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
     };
     let mut bytes = Vec::new();
     PipeWriter::new(&mut bytes, &attr).head(&attr, &[], &[]);
-    samples.iter().for_each(|&one| sample(&mut bytes, thread, one));
+    samples.iter().for_each(|&record| sample(&mut bytes, thread, record));
     bytes
 }
 
 #[test]
 fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says() {
-    assert_eq!(CpuMode::of(GUEST_KERNEL), CpuMode::GuestKernel);
+    assert_eq!(CpuMode::from_misc(GUEST_KERNEL), CpuMode::GuestKernel);
     // In the guest from 1000 to 2000, in the MSR exit to 2050, in the guest to 3000, interrupted to 3050.
     let host = host_of(&[
         Run { ns: 1000, address: KERNEL, code: MSR },
@@ -238,7 +242,7 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
 #[test]
 fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
     const WORKER: i32 = 200;
-    let mut host = Machinery::of(Machine::X86, "local");
+    let mut host = Machinery::for_machine(Machine::X86, "local");
     host.cmdlines = format!("{VCPU} CPU 0/KVM\n{WORKER} vhost-{VCPU}\n");
     host.event(0, 900, VCPU, "kvm_entry", &[]);
     let switch = |host: &mut Machinery, now, from: i32, to: i32| {
@@ -252,11 +256,11 @@ fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
     host.event(0, 2500, VCPU, "kvm_exit", &[("exit_reason", MSR), ("isa", 2)]);
     host.event(0, 2600, VCPU, "kvm_entry", &[]);
     let host = host.recording();
-    let (one, other) = ([marker::KERNEL, KERNEL + 0x100], [marker::KERNEL, KERNEL + 0x200]);
+    let (first, other) = ([marker::KERNEL, KERNEL + 0x100], [marker::KERNEL, KERNEL + 0x200]);
     let samples = perf_data(
         WORKER,
         // The third comes while it doesn't run.
-        &[(1100, HOST_KERNEL, &one), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &one)],
+        &[(1100, HOST_KERNEL, &first), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &first)],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
     let found = profile(

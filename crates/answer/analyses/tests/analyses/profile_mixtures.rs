@@ -125,7 +125,7 @@ fn perf_data(samples: &[(u64, u16, i32, u64)]) -> Vec<u8> {
             | sample_type::CPU
             | sample_type::CALLCHAIN,
         read_format: 0,
-        flags: Flags::of(&[]),
+        flags: Flags::with_bits(&[]),
         wakeup: 0,
         branch_sample_type: 0,
         sample_regs_user: 0,
@@ -157,7 +157,7 @@ struct Made {
 fn made(mixture: &Mixture) -> Made {
     let mut random = Random(mixture.seed);
     let program = Program::new(&mut random);
-    let mut host = Machinery::of(Machine::X86, "local");
+    let mut host = Machinery::for_machine(Machine::X86, "local");
     let (mut from_ns, mut guest_ran) = (BEGIN_NS, Vec::new());
     let entry =
         |host: &mut Machinery, at_ns| host.event(0, at_ns, VCPU, "kvm_entry", &[("vcpu_id", 0)]);
@@ -181,7 +181,7 @@ fn made(mixture: &Mixture) -> Made {
     let runs = |at_ns: u64| guest_ran.iter().any(|&(from, to)| from <= at_ns && at_ns < to);
     let in_part = |at: u64, (from, to): (u64, u64)| at_ns(from) <= at && at < at_ns(to);
 
-    let mut guest = Machinery::of(Machine::X86, "local");
+    let mut guest = Machinery::for_machine(Machine::X86, "local");
     guest.cmdlines = format!("{TASK} program\n");
     guest.kallsyms = format!("{KERNEL:x} T _stext\n");
     for (function, (name, _)) in FUNCTIONS.iter().enumerate() {
@@ -204,8 +204,9 @@ fn made(mixture: &Mixture) -> Made {
         .collect();
     let host_samples =
         Samples::of_bytes(&recordings[0], "h".as_ref(), perf_data(&of_host)).unwrap();
-    let own = Samples::of_guest_bytes(&recordings[1], "g".as_ref(), perf_data(&of_guest)).unwrap();
-    let samples = [Some(host_samples).filter(|_| mixture.has_host_samples), Some(own)];
+    let guest_samples =
+        Samples::of_guest_bytes(&recordings[1], "g".as_ref(), perf_data(&of_guest)).unwrap();
+    let samples = [Some(host_samples).filter(|_| mixture.has_host_samples), Some(guest_samples)];
     Made { recordings, samples, guest_ran, program }
 }
 
@@ -231,7 +232,7 @@ enum Asked {
 }
 
 /// The profile of a mixture in its range, and the time in each function that is true.
-fn found(mixture: &Mixture, asked: Asked) -> (Profile, [u64; 3], Vec<(u64, u64)>) {
+fn found(mixture: &Mixture, mode: Asked) -> (Profile, [u64; 3], Vec<(u64, u64)>) {
     let Made { mut recordings, samples, guest_ran, program } = made(mixture);
     let guests = align(&recordings, Some(Method::TimeShift), &|_| ());
     assert_eq!(guests.len(), 1);
@@ -241,9 +242,9 @@ fn found(mixture: &Mixture, asked: Asked) -> (Profile, [u64; 3], Vec<(u64, u64)>
         recording.set_range(TimeRange { from_ns: range.0, to_ns: range.1 });
     }
     let view = View::new(&recordings, &guests);
-    let stacks = if asked == Asked::Raw { GuestStacks::Raw } else { GuestStacks::Corrected };
+    let stacks = if mode == Asked::Raw { GuestStacks::Raw } else { GuestStacks::Corrected };
     let question = ProfileQuestion { samples: &samples, given: &[], stacks };
-    let profile = match asked {
+    let profile = match mode {
         Asked::Instructions => profile_of_instructions(view, question, (&[None, None], 0), &|_| ()),
         _ => profile(view, question, &|_| ()),
     };
@@ -271,9 +272,9 @@ fn by_function(profile: &Profile) -> BTreeMap<&'static str, SampledTime> {
 }
 
 fn mixtures() -> impl Strategy<Value = Mixture> {
-    let part = |least: u64| {
-        (0..=1000 - least, 0..=1000_u64)
-            .prop_map(move |(from, more)| (from, (from + least + more).min(1000)))
+    let part = |min: u64| {
+        (0..=1000 - min, 0..=1000_u64)
+            .prop_map(move |(from, more)| (from, (from + min + more).min(1000)))
     };
     let gap = (0..1000_u64, 0..400_u64).prop_map(|(from, length)| (from, from + length));
     (any::<u32>(), any::<bool>(), part(100), part(30), gap, part(350)).prop_map(
@@ -291,8 +292,8 @@ const FAR: f64 = 2.3;
 fn assert_is_near(name: &str, time: &SampledTime, truth_ns: u64, whole_ns: u64, what: &str) {
     let half = (time.high_ns - time.low_ns) as f64 / 2.0;
     let off = time.ns.abs_diff(truth_ns) as f64;
-    let most = FAR * half + whole_ns as f64 * 0.01;
-    assert!(off <= most, "{what}: {name} {time:?} is {truth_ns} of {whole_ns}");
+    let max = FAR * half + whole_ns as f64 * 0.01;
+    assert!(off <= max, "{what}: {name} {time:?} is {truth_ns} of {whole_ns}");
 }
 
 proptest! {
@@ -300,11 +301,11 @@ proptest! {
 
     #[test]
     fn shares_stay_within_their_intervals_whatever_the_evidence(mixture in mixtures()) {
-        for asked in [Asked::Functions, Asked::Instructions] {
-            let (profile, truth, ran) = found(&mixture, asked);
+        for mode in [Asked::Functions, Asked::Instructions] {
+            let (profile, truth, ran) = found(&mixture, mode);
             let whole_ns = ran.iter().map(|(from, to)| to - from).sum();
             for ((name, time), truth_ns) in FUNCTIONS.iter().map(|(name, _)| (*name, by_function(&profile)[name])).zip(truth) {
-                assert_is_near(name, &time, truth_ns, whole_ns, &format!("{mixture:?} {asked:?}"));
+                assert_is_near(name, &time, truth_ns, whole_ns, &format!("{mixture:?} {mode:?}"));
             }
         }
     }
@@ -314,9 +315,9 @@ proptest! {
     #[test]
     fn samples_of_a_guest_stand_for_the_time_in_which_it_sampled_itself(mixture in mixtures()) {
         let (profile, _, ran) = found(&mixture, Asked::Raw);
-        let own = profile.rows.iter().filter(|row| row.evidence == Evidence::Agent);
+        let agent_rows = profile.rows.iter().filter(|row| row.evidence == Evidence::Agent);
         let (mut own_ns, mut samples) = (0, 0);
-        for row in own {
+        for row in agent_rows {
             let most_ns = (row.time.samples + 9) * GUEST_PERIOD_NS * 4;
             prop_assert!(row.time.ns <= most_ns, "{mixture:?} {row:?}");
             own_ns += row.time.ns;
@@ -347,19 +348,19 @@ fn a_sample_after_the_guests_recording_does_not_stand_for_all_that_follows() {
         gap: (0, 0),
         range: (400, 1000),
     };
-    for asked in [Asked::Functions, Asked::Raw] {
-        let (profile, truth, _) = found(&mixture, asked);
+    for mode in [Asked::Functions, Asked::Raw] {
+        let (profile, truth, _) = found(&mixture, mode);
         let times = by_function(&profile);
-        let whole: u64 = truth.iter().sum();
+        let total_ns: u64 = truth.iter().sum();
         for (at, share) in [("fifty", 0.5), ("thirty", 0.3)] {
-            let off = times[at].ns as f64 / whole as f64 - share;
-            let most = if asked == Asked::Raw { 0.12 } else { 0.05 };
-            assert!(off.abs() < most, "{asked:?} {at}: {off}");
+            let off = times[at].ns as f64 / total_ns as f64 - share;
+            let max = if mode == Asked::Raw { 0.12 } else { 0.05 };
+            assert!(off.abs() < max, "{mode:?} {at}: {off}");
         }
-        let own = profile.rows.iter().filter(|row| row.evidence == Evidence::Agent);
-        let own_ns: u64 = own.map(|row| row.time.ns).sum();
+        let agent_rows = profile.rows.iter().filter(|row| row.evidence == Evidence::Agent);
+        let own_ns: u64 = agent_rows.map(|row| row.time.ns).sum();
         let most_ns = at_ns(mixture.sampled.1) - at_ns(mixture.range.0) + 10 * GUEST_PERIOD_NS;
-        assert!(own_ns > 0 && own_ns <= most_ns, "{asked:?} {own_ns} {most_ns}");
+        assert!(own_ns > 0 && own_ns <= most_ns, "{mode:?} {own_ns} {most_ns}");
     }
 }
 

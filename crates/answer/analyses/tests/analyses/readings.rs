@@ -92,7 +92,11 @@ fn lists_each_request(paths: &Paths, recordings: &[Recording]) {
     for path in &paths.paths {
         assert_eq!(path.listed.len() as u64, path.total.count(), "{}", path.name);
         assert!(path.listed.is_sorted(), "{}", path.name);
-        listed.extend(path.listed.iter().map(|one| (path.vm.clone(), one.begin_ns, one.length_ns)));
+        listed.extend(
+            path.listed
+                .iter()
+                .map(|request| (path.vm.clone(), request.begin_ns, request.length_ns)),
+        );
     }
     listed.sort();
     assert_eq!(listed, each.0);
@@ -107,13 +111,13 @@ fn of_more_requests_than_there_is_room_for_none_is_listed() {
         LaneMachine { name: String::new(), is_guest: false, vcpu_threads: HashSet::new() };
     let machines = [machine];
     let known = KnownOfAll { samples: &[], vms: &vms, processes: &[], machines: &machines };
-    let of = |requests| {
+    let paths_with = |requests| {
         over_time(View::on_own_clocks(all), known, PageRoom { requests, ..ROOM }, &|_| ()).paths
     };
-    let requests = usize::try_from(of(0).requests).unwrap();
+    let requests = usize::try_from(paths_with(0).requests).unwrap();
     assert!(requests > 10);
     for (room, are_listed) in [(0, false), (requests - 1, false), (requests, true)] {
-        let paths = of(room);
+        let paths = paths_with(room);
         assert_eq!(paths.are_listed, are_listed, "{room}");
         assert_eq!(paths.paths.iter().all(|path| path.listed.is_empty()), !are_listed, "{room}");
     }

@@ -29,7 +29,7 @@ impl StateSink for All {
     fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
         // What is said again right away says nothing.
         let runs = Given::RunsIn(vcpu, thread);
-        let last = self.0.iter().rev().find(|one| matches!(one, Given::RunsIn(..)));
+        let last = self.0.iter().rev().find(|given| matches!(given, Given::RunsIn(..)));
         if last != Some(&runs) {
             self.0.push(runs);
         }
@@ -47,7 +47,7 @@ impl StateSink for All {
 #[test]
 fn it_is_given_the_same_in_the_same_order() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
-    let mut most = 0;
+    let mut max = 0;
     for name in ["arm64/D.dat", "arm64/A.guest.dat", "x86-vmx/smp.dat", "x86-svm/host-guest.dat"] {
         let recording: [Recording; 1] = [sources::open(&fixtures.join(name)).unwrap()];
         let view = View::on_own_clocks(&recording);
@@ -60,8 +60,8 @@ fn it_is_given_the_same_in_the_same_order() {
         assert!(!alone.0.is_empty(), "{name}");
         assert!(alone.0 == first.0 && alone.0 == second.0, "{name}");
         assert_eq!(found.pass.spans_ns, found_for_all.pass.spans_ns, "{name}");
-        most = most.max(alone.0.len());
+        max = max.max(alone.0.len());
     }
     // More batches than are under way at once.
-    assert!(most > 4 * 8192, "{most}");
+    assert!(max > 4 * 8192, "{max}");
 }

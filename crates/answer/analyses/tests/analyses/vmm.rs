@@ -15,7 +15,7 @@ use timeline::Detail;
 
 use self::made::{MAIN, Made, VCPU};
 
-fn asked(recording: &Recording) -> Vmm {
+fn checked_vmm(recording: &Recording) -> Vmm {
     let processes = HashMap::from([(VCPU as u32, MAIN as u32)]);
     let found = vmm(recording, &processes, &VmDevices::default(), &[], &|_| ());
     check(recording, &found);
@@ -48,13 +48,13 @@ fn check(recording: &Recording, found: &Vmm) {
     }
     assert!(by_reason.is_empty(), "{by_reason:?}");
     for (at, row) in found.exits.iter().enumerate() {
-        let calls = found.calls.iter().filter(|one| one.by == CalledBy::Exits(at));
-        let running: u64 = calls.map(|one| one.sum.running_ns).sum();
+        let calls = found.calls.iter().filter(|call| call.by == CalledBy::Exits(at));
+        let running: u64 = calls.map(|call| call.sum.running_ns).sum();
         let of_calls = row.split.calls_ns + row.split.lock_ns;
         assert!(running >= of_calls && running <= of_calls + row.split.signals_ns);
     }
-    let in_locks: u64 = found.locks.iter().map(|one| one.exits_waited_ns).sum();
-    assert_eq!(in_locks, found.exits.iter().map(|one| one.split.lock_wait_ns).sum::<u64>());
+    let in_locks: u64 = found.locks.iter().map(|lock| lock.exits_waited_ns).sum();
+    assert_eq!(in_locks, found.exits.iter().map(|row| row.split.lock_wait_ns).sum::<u64>());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_exit_is_split_at_its_calls() {
     // Of another port, and in the kernel alone.
     made.exit(170, 0x7b).port(171, 0x80).user_exit(172).leaves(173);
     made.enters(175, 16, [9, 0xae80, 0]).loaded(176).entry(180).exit(190, 0x7b).entry(200);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert!(found.has_calls && found.is_split);
     let [first, second] = &found.exits[..] else { panic!("{:?}", found.exits) };
     assert_eq!((first.about, first.exits), (Some((Detail::Port, 0x3f8)), 2));
@@ -100,8 +100,8 @@ fn an_exit_is_split_at_its_calls() {
     let mut calls: Vec<_> = found
         .calls
         .iter()
-        .filter(|one| one.by == CalledBy::Exits(0))
-        .map(|one| (one.name.as_str(), one.sum.count, one.sum.running_ns, one.sum.waited_ns))
+        .filter(|call| call.by == CalledBy::Exits(0))
+        .map(|call| (call.name.as_str(), call.sum.count, call.sum.running_ns, call.sum.waited_ns))
         .collect();
     calls.sort_unstable();
     assert_eq!(
@@ -126,7 +126,7 @@ fn who_held_a_lock_is_who_released_it() {
     );
     made.sleeps(131).wakes(141).back(142).leaves(143);
     made.enters(144, 16, [9, 0xae80, 0]).loaded(145).entry(150);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert_eq!(
         found.exits[0].split,
         ExitSplit {
@@ -142,8 +142,13 @@ fn who_held_a_lock_is_who_released_it() {
     let locks: Vec<_> = found
         .locks
         .iter()
-        .map(|one| {
-            (one.address, one.holder.as_ref().map(|one| one.tid), one.waits, one.exits_waited_ns)
+        .map(|lock| {
+            (
+                lock.address,
+                lock.holder.as_ref().map(|holder| holder.tid),
+                lock.waits,
+                lock.exits_waited_ns,
+            )
         })
         .collect();
     assert_eq!(locks, [(0x7000, Some(MAIN as u32), 1, 45), (0x7000, None, 1, 10)]);
@@ -157,7 +162,7 @@ fn handlers_of_signals_are_a_part_of_their_own() {
     // The handler makes a call of its own.
     made.enters(30, 1, [3, 0, 1]).leaves(34).enters(40, 15, [0; 3]).leaves(43);
     made.enters(50, 16, [9, 0xae80, 0]).loaded(51).entry(60);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert_eq!(
         found.exits[0].split,
         ExitSplit {
@@ -177,7 +182,7 @@ fn a_guest_that_is_not_entered_goes_on_with_the_same_exit() {
     made.entry(0).exit(10, 0x7b).user_exit(20).leaves(22).enters(30, 16, [9, 0xae80, 0]).loaded(33);
     // A signal is pending: KVM_RUN returns at once.
     made.user_exit(36).leaves(38).enters(45, 16, [9, 0xae80, 0]).loaded(46).entry(60);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert_eq!(found.exits[0].exits, 1);
     let split =
         ExitSplit { return_ns: 4, device_ns: 8 + 7, back_ns: 3 + 1, ..ExitSplit::default() };
@@ -188,7 +193,7 @@ fn a_guest_that_is_not_entered_goes_on_with_the_same_exit() {
 fn without_system_calls_nothing_is_said_to_be_known() {
     let mut made = Made::new();
     made.entry(0).exit(10, 0x7b).user_exit(20).loaded(54).entry(60);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert!(!found.has_calls);
     assert_eq!(found.exits[0].split, ExitSplit { not_split_ns: 34, ..ExitSplit::default() });
     assert!(found.threads.is_empty());
@@ -199,7 +204,7 @@ fn an_exit_in_which_events_were_lost_is_left_out() {
     let mut made = Made::new();
     made.entry(0).exit(10, 0x7b).user_exit(20).leaves(22).lose();
     made.enters(30, 16, [9, 0xae80, 0]).loaded(33).entry(40);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     assert!(found.exits.is_empty(), "{:?}", found.exits);
 }
 
@@ -213,7 +218,7 @@ fn threads_without_a_vcpu_poll_dispatch_and_submit() {
     made.main_sleeps(82).main_woken(92).main_back(93).main_leaves(95);
     made.main_enters(99, 24, [0; 3]).main_leaves(100);
     made.exit(110, 0x60).entry(120);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     let [main] = &found.threads[..] else { panic!("{:?}", found.threads) };
     assert_eq!((main.thread.tid, main.vm.as_str()), (MAIN as u32, "vm-100"));
     let split = ThreadSplit {
@@ -231,7 +236,7 @@ fn threads_without_a_vcpu_poll_dispatch_and_submit() {
     assert_eq!(main.split, split);
     assert_eq!(main.split.wall_ns(), 120 - 10);
     assert_eq!((found.locks.len(), found.locks[0].threads_waited_ns), (1, 10));
-    let submits = found.calls.iter().find(|one| one.name == "io_uring_enter").unwrap();
+    let submits = found.calls.iter().find(|call| call.name == "io_uring_enter").unwrap();
     assert_eq!((&submits.by, submits.sum.count), (&CalledBy::Thread(0), 1));
 }
 
@@ -246,7 +251,7 @@ fn an_exit_with_very_many_calls_is_split_all_the_same() {
         now_ns += 10;
     }
     made.enters(now_ns, 16, [9, 0xae80, 0]).loaded(now_ns + 1).entry(now_ns + 5);
-    let found = asked(&made.recording());
+    let found = checked_vmm(&made.recording());
     let split = found.exits[0].split;
     assert_eq!((split.calls_ns, split.device_ns), (60_000, 8 + 20_000 * 7));
     assert_eq!((split.not_split_ns, found.calls[0].sum.count), (0, 20_000));
@@ -258,7 +263,7 @@ fn real_recordings_add_up_to_what_exits_says() {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
     for name in ["x86-svm/host-guest.dat", "x86-vmx/vmm.dat", "x86-vmx/smp.dat", "arm64/A.dat"] {
         let recording = sources::open(&fixtures.join(name)).unwrap();
-        let found = asked(&recording);
+        let found = checked_vmm(&recording);
         assert!(!found.has_calls, "{name}");
         assert!(!found.exits.is_empty(), "{name}");
         for row in &found.exits {

@@ -15,7 +15,7 @@ pub(super) const CATEGORIES: [(&str, &str); 10] = [
 ];
 
 /// The place in [`CATEGORIES`] of a state or of an event's system.
-pub(super) fn of(category: &str) -> u8 {
+pub(super) fn index_of(category: &str) -> u8 {
     match category {
         "running" | "guest_user" | "guest_kernel" | "guest_irq" | "guest_idle" | "guest" => 1,
         "before_exit" | "exit_kernel" => 2,
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn every_state_has_a_category() {
         for state in VcpuState::ALL {
-            assert!(of(state.name()) < 8, "{state:?}");
+            assert!(index_of(state.name()) < 8, "{state:?}");
         }
-        assert!(CATEGORIES.len() > of("kvm").into());
+        assert!(CATEGORIES.len() > index_of("kvm").into());
     }
 }

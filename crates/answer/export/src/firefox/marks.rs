@@ -29,7 +29,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    pub(super) fn of(&mut self, text: &str) -> u32 {
+    pub(super) fn intern(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }

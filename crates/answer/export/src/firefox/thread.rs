@@ -41,13 +41,13 @@ struct Stacks {
 }
 
 impl Stacks {
-    fn of(&mut self, mark: &Mark) -> usize {
+    fn intern(&mut self, mark: &Mark) -> usize {
         if let Some(known) = self.numbers.get(&(mark.state, mark.name)) {
             return *known;
         }
         let above = (mark.state != mark.name).then(|| {
             let state = Mark { name: mark.state, ..*mark };
-            self.of(&state)
+            self.intern(&state)
         });
         self.all.push((mark.name, mark.category, above));
         self.numbers.insert((mark.state, mark.name), self.all.len() - 1);
@@ -103,7 +103,7 @@ fn samples(out: &mut impl Write, marks: &Marks, begin_ns: u64) -> io::Result<()>
     let slices = || marks.marks.iter().filter_map(|mark| Some((mark, mark.to_ns?)));
     let mut stacks = Stacks::default();
     write!(out, ",\"samples\":{{\"length\":{},\"weightType\":\"tracing-ms\"", slices().count())?;
-    list(out, "stack", slices(), |out, (mark, _)| write!(out, "{}", stacks.of(mark)))?;
+    list(out, "stack", slices(), |out, (mark, _)| write!(out, "{}", stacks.intern(mark)))?;
     list(out, "time", slices(), |out, (mark, _)| {
         scaled(out, mark.from_ns.saturating_sub(begin_ns), 6)
     })?;

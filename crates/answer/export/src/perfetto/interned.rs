@@ -24,7 +24,7 @@ struct Table {
 impl Table {
     /// The string's number; one not written yet goes to `new`.
     #[inline]
-    fn of(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
+    fn intern(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
         let place = place(text);
         let recent = self.recent.get(place).copied().unwrap_or(0);
         let known =
@@ -62,22 +62,22 @@ fn place(text: &str) -> usize {
 
 /// Whether texts are the same: most are short, and compared without a function being called for it.
 #[inline]
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+fn is_same(first: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
         (text.first_chunk(), text.last_chunk())
     }
-    one.len() == other.len()
-        && match one.len() {
-            2..4 => ends::<2>(one) == ends::<2>(other),
-            4..8 => ends::<4>(one) == ends::<4>(other),
-            8..=16 => ends::<8>(one) == ends::<8>(other),
-            17..=32 => ends::<16>(one) == ends::<16>(other),
-            _ => one == other,
+    first.len() == other.len()
+        && match first.len() {
+            2..4 => ends::<2>(first) == ends::<2>(other),
+            4..8 => ends::<4>(first) == ends::<4>(other),
+            8..=16 => ends::<8>(first) == ends::<8>(other),
+            17..=32 => ends::<16>(first) == ends::<16>(other),
+            _ => first == other,
         }
 }
 
 /// Texts kept by number, at most: of a damaged recording each could be another.
-const MOST_TEXTS: usize = 1 << 20;
+const MAX_TEXTS: usize = 1 << 20;
 
 /// All strings of the packets' sequence.
 #[derive(Debug, Default)]
@@ -102,23 +102,23 @@ pub(super) enum Annotation<'a> {
 
 impl Interned {
     pub(super) fn category(&mut self, text: &str) -> u64 {
-        self.categories.of(text, &mut self.new.event_categories)
+        self.categories.intern(text, &mut self.new.event_categories)
     }
 
     pub(super) fn name(&mut self, text: &str) -> u64 {
-        self.names.of(text, &mut self.new.event_names)
+        self.names.intern(text, &mut self.new.event_names)
     }
 
     /// A value, its name and its text by number where they have one.
     pub(super) fn annotation<'a>(&mut self, name: &str, arg: &Arg<'a>) -> Annotation<'a> {
-        let name = self.arg_names.of(name, &mut self.new.debug_annotation_names);
+        let name = self.arg_names.intern(name, &mut self.new.debug_annotation_names);
         match *arg {
             Arg::Number(number) => Annotation::Unsigned(name, number),
             Arg::Signed(number) => Annotation::Signed(name, number),
             Arg::Bool(yes) => Annotation::Bool(name, yes),
-            Arg::Name(text) if self.texts.all.len() < MOST_TEXTS => {
+            Arg::Name(text) if self.texts.all.len() < MAX_TEXTS => {
                 let new = &mut self.new.debug_annotation_string_values;
-                Annotation::Interned(name, self.texts.of(text, new))
+                Annotation::Interned(name, self.texts.intern(text, new))
             }
             Arg::Name(text) | Arg::Text(text) => Annotation::Text(name, text),
         }

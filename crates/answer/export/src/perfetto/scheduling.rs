@@ -63,7 +63,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(format: &EventFormat) -> Self {
+    fn new(format: &EventFormat) -> Self {
         let is_switch = format.name() == "sched_switch";
         let (key, says) =
             if is_switch { (key::SWITCH, &SWITCH[..]) } else { (key::WAKING, &WAKING[..]) };
@@ -80,12 +80,13 @@ impl Plan {
     fn write(&self, event: &RawEvent<'_>, out: &mut Vec<u8>) {
         let field = |place: Option<usize>| event.format.fields().get(place?);
         let signed = |place| {
-            field(place).and_then(|one| one.signed(event.payload, event.order)).unwrap_or(0)
+            field(place).and_then(|field| field.signed(event.payload, event.order)).unwrap_or(0)
         };
         for &(at, says, place) in &self.fields {
             match says {
                 Says::Text(_) => {
-                    let value = field(place).and_then(|one| one.value(event.payload, event.order));
+                    let value =
+                        field(place).and_then(|field| field.value(event.payload, event.order));
                     let text = match value {
                         Some(Value::Text(text)) => String::from_utf8_lossy(text),
                         _ => "".into(),
@@ -122,7 +123,7 @@ pub(super) struct Bundles {
 impl Bundles {
     /// Adds an event to those of its CPU; whether these are enough to be written.
     pub(super) fn add(&mut self, event: &RawEvent<'_>) -> bool {
-        let plan = self.plans.entry(event.format.id()).or_insert_with(|| Plan::of(event.format));
+        let plan = self.plans.entry(event.format.id()).or_insert_with(|| Plan::new(event.format));
         let bundle = self.by_cpu.entry(event.cpu).or_default();
         let message = &mut self.message;
         message.clear();

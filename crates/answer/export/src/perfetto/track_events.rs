@@ -188,25 +188,29 @@ mod tests {
         // What was decoded encodes to the same bytes: nothing was left out or out of order.
         let again: Vec<u8> = packets
             .iter()
-            .flat_map(|one| [vec![PACKET_TAG], one.encode_length_delimited_to_vec()].concat())
+            .flat_map(|packet| [vec![PACKET_TAG], packet.encode_length_delimited_to_vec()].concat())
             .collect();
         assert_eq!(again, bytes);
 
         let [first, second, third] = packets.as_slice() else { panic!("{packets:?}") };
         let event = |packet: &TracePacket| packet.track_event.clone().unwrap();
-        let of = |name_iid| DebugAnnotation { name_iid: Some(name_iid), ..Default::default() };
+        let annotation =
+            |name_iid| DebugAnnotation { name_iid: Some(name_iid), ..Default::default() };
         let expected = TrackEvent {
             r#type: Some(event_type::SLICE_BEGIN),
             track_uuid: Some(1 << 32),
             name_iid: Some(1),
             category_iids: vec![1],
             debug_annotations: vec![
-                DebugAnnotation { string_value_iid: Some(1), ..of(1) },
-                DebugAnnotation { uint_value: Some(u64::MAX), ..of(2) },
-                DebugAnnotation { int_value: Some(-5), ..of(3) },
-                DebugAnnotation { bool_value: Some(false), ..of(4) },
-                DebugAnnotation { string_value: Some("a text of its own".to_owned()), ..of(5) },
-                DebugAnnotation { string_value_iid: Some(1), ..of(6) },
+                DebugAnnotation { string_value_iid: Some(1), ..annotation(1) },
+                DebugAnnotation { uint_value: Some(u64::MAX), ..annotation(2) },
+                DebugAnnotation { int_value: Some(-5), ..annotation(3) },
+                DebugAnnotation { bool_value: Some(false), ..annotation(4) },
+                DebugAnnotation {
+                    string_value: Some("a text of its own".to_owned()),
+                    ..annotation(5)
+                },
+                DebugAnnotation { string_value_iid: Some(1), ..annotation(6) },
             ],
             ..TrackEvent::default()
         };
@@ -217,11 +221,11 @@ mod tests {
             ..TrackEvent::default()
         };
         assert_eq!(event(third), end);
-        let stamps = packets.iter().map(|one| one.timestamp).collect::<Vec<_>>();
+        let stamps = packets.iter().map(|packet| packet.timestamp).collect::<Vec<_>>();
         assert_eq!(stamps, [1_000_000_007, 1_000_000_008, 1_000_000_009].map(Some));
         let new = first.interned_data.clone().unwrap();
         assert_eq!(new.debug_annotation_names.len(), 6);
         assert!(second.interned_data.is_none() && third.interned_data.is_none());
-        assert!(packets.iter().all(|one| one.sequence_flags == Some(NEEDS_STATE)));
+        assert!(packets.iter().all(|packet| packet.sequence_flags == Some(NEEDS_STATE)));
     }
 }

@@ -54,23 +54,23 @@ mod tests {
     fn numbers_are_as_prost_has_them() {
         let values = (0..64).flat_map(|bit| [1 << bit, (1 << bit) - 1]).chain([u64::MAX]);
         for value in values {
-            let (mut own, mut expected) = (Vec::new(), vec![8]);
-            number(&mut own, 8, value);
+            let (mut actual, mut expected) = (Vec::new(), vec![8]);
+            number(&mut actual, 8, value);
             prost::encoding::encode_varint(value, &mut expected);
-            assert_eq!(own, expected);
-            own.truncate(1);
-            varint(&mut own, value);
-            assert_eq!(own, expected);
+            assert_eq!(actual, expected);
+            actual.truncate(1);
+            varint(&mut actual, value);
+            assert_eq!(actual, expected);
         }
     }
 
     #[test]
     fn long_messages_say_how_long_they_are() {
         for length in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000] {
-            let (mut own, mut expected) = (vec![1, 2], vec![1, 2]);
-            nested(&mut own, 10, |out| out.extend(vec![7; length]));
+            let (mut actual, mut expected) = (vec![1, 2], vec![1, 2]);
+            nested(&mut actual, 10, |out| out.extend(vec![7; length]));
             bytes(&mut expected, 10, &vec![7; length]);
-            assert_eq!(own, expected);
+            assert_eq!(actual, expected);
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct GridColumn {
 }
 
 /// Hosts that have a number at least, for it to be a column.
-const LEAST_HOSTS: usize = 3;
+const MIN_HOSTS: usize = 3;
 
 impl Fleet<'_> {
     /// Numbers that three hosts have, of all hosts.
@@ -57,9 +57,9 @@ impl Fleet<'_> {
             keys.into_iter().flat_map(|key| question.metrics.iter().map(move |m| (key, *m)));
         let column = |(key, metric): (&Key, Metric)| {
             let of_hosts = self.values(sums, (key, metric), 1, None);
-            let values: Vec<_> = of_hosts.iter().map(|(_, one)| [one.a, one.b]).collect();
-            let has_any = |one: &&[Option<f64>; 2]| one.iter().any(Option::is_some);
-            let is_enough = values.iter().filter(has_any).count() >= LEAST_HOSTS;
+            let values: Vec<_> = of_hosts.iter().map(|(_, value)| [value.a, value.b]).collect();
+            let has_any = |sides: &&[Option<f64>; 2]| sides.iter().any(Option::is_some);
+            let is_enough = values.iter().filter(has_any).count() >= MIN_HOSTS;
             is_enough.then(|| GridColumn { key: key.clone(), metric, values })
         };
         Grid {
@@ -80,8 +80,8 @@ impl Fleet<'_> {
         };
         let of_side = |side: &Vec<usize>| {
             let mut all: Vec<HostSession> = side.iter().filter_map(session).collect();
-            all.sort_by(|one, other| {
-                other.date.cmp(&one.date).then(one.session.cmp(&other.session))
+            all.sort_by(|session, other| {
+                other.date.cmp(&session.date).then(session.session.cmp(&other.session))
             });
             all
         };

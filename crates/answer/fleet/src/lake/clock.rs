@@ -21,12 +21,12 @@ impl UnixClock {
     /// Pairs are the trace clock's time, Unix time, and how far apart they were read. `None`: there are none.
     #[must_use]
     pub fn of_pairs(pairs: &[(u64, u64, u64)]) -> Option<Self> {
-        let offset = |one: &(u64, u64, u64)| i128::from(one.1) - i128::from(one.0);
+        let offset = |pair: &(u64, u64, u64)| i128::from(pair.1) - i128::from(pair.0);
         let first = offset(pairs.first()?);
         // What the clocks went apart by since then is an error of all later times.
-        let error = |one: &(u64, u64, u64)| {
-            let apart_ns = (offset(one) - first).unsigned_abs();
-            u64::try_from(apart_ns).unwrap_or(u64::MAX).saturating_add(one.2)
+        let error = |pair: &(u64, u64, u64)| {
+            let apart_ns = (offset(pair) - first).unsigned_abs();
+            u64::try_from(apart_ns).unwrap_or(u64::MAX).saturating_add(pair.2)
         };
         let error_ns = pairs.iter().map(error).max();
         Some(Self { offset_ns: i64::try_from(first).ok(), error_ns })

@@ -162,13 +162,14 @@ pub fn identify(question: &Question<'_>) -> Ids {
     let begun_ns = origin.clock.unix_ns(first_ns);
     let source = origin.source.as_ref().map_or("", |source| source.sha256.as_str());
     let trace_id = host.and_then(Recording::trace_id);
-    let own = trace_id.map_or_else(|| source.to_owned(), |id| format!("{id:x}"));
+    let identity = trace_id.map_or_else(|| source.to_owned(), |id| format!("{id:x}"));
     let pseudonyms = origin.pseudonyms.as_deref();
     let host = match (origin.host_id.as_deref(), pseudonyms) {
         (Some(host), Some(pseudonyms)) => pseudonyms.name(host),
         (host, _) => host.unwrap_or_default().to_owned(),
     };
-    let session = name_of(&[b"session", own.as_bytes(), &first_ns.to_le_bytes(), host.as_bytes()]);
+    let session =
+        name_of(&[b"session", identity.as_bytes(), &first_ns.to_le_bytes(), host.as_bytes()]);
     let labels: Vec<String> =
         origin.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let tables: Vec<&str> = question.tables.iter().map(|table| table.name).collect();
@@ -177,14 +178,14 @@ pub fn identify(question: &Question<'_>) -> Ids {
     // Of no key: as before there were any.
     let check = pseudonyms.map(Pseudonyms::check);
     let (converter, schema) = (CONVERTER.to_le_bytes(), SCHEMA_VERSION.to_le_bytes());
-    let begun = begun_ns.to_le_bytes();
+    let begin_bytes = begun_ns.to_le_bytes();
     let mut parts: Vec<&[u8]> = vec![
         b"ingest",
         &converter,
         &schema,
         source.as_bytes(),
         origin.part.as_bytes(),
-        &begun,
+        &begin_bytes,
         host.as_bytes(),
         labels.as_bytes(),
         tables.as_bytes(),
@@ -204,13 +205,13 @@ pub fn write_tables<F: Files>(
     question: Question<'_>,
     ids: Ids,
     files: &mut F,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Written> {
-    let survey = |one| Survey::of(one, question.range_ns, tick);
+    let survey = |recording| Survey::read(recording, question.range_ns, progress);
     let surveys: Vec<Survey> = question.view.recordings.iter().map(survey).collect();
     let clock = question.origin.clock;
     let mut output = Output::new(files, &question, ids.clone());
-    let context = Context { question, surveys, ids, clock, tick };
+    let context = Context { question, surveys, ids, clock, tick: progress };
     let lost = gaps(&context);
     session::write_small(&context, &lost, &mut output)?;
     let wants = |table: &'static Table| question.written.contains(&table);

@@ -29,17 +29,17 @@ pub struct NeededEvents {
 
 impl NeededEvents {
     /// Those of the whole table's that are rows of the part, too.
-    fn within(&self, whole: &Filter) -> Filter {
-        let own = whole.clone();
-        let events = if own.events.is_empty() { self.events.clone() } else { own.events };
-        let to_ns = [own.to_ns, self.to_ns].into_iter().flatten().min();
-        Filter { events, from_ns: own.from_ns.max(self.from_ns), to_ns, ..own }
+    fn within(&self, table_filter: &Filter) -> Filter {
+        let filter = table_filter.clone();
+        let events = if filter.events.is_empty() { self.events.clone() } else { filter.events };
+        let to_ns = [filter.to_ns, self.to_ns].into_iter().flatten().min();
+        Filter { events, from_ns: filter.from_ns.max(self.from_ns), to_ns, ..filter }
     }
 
     fn has(&self, ts_ns: u64, event: &str) -> bool {
         self.from_ns.is_none_or(|from_ns| ts_ns >= from_ns)
             && self.to_ns.is_none_or(|to_ns| ts_ns < to_ns)
-            && (self.events.is_empty() || self.events.iter().any(|one| one == event))
+            && (self.events.is_empty() || self.events.iter().any(|name| name == event))
     }
 }
 
@@ -52,14 +52,14 @@ pub fn write_needed_events<F: Files>(
     question: Question<'_>,
     needed: &NeededEvents,
     files: &mut F,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<Written> {
     let (ids, clock) = (needed.ids.clone(), question.origin.clock);
     let within = needed.within(question.events);
     let events = if needed.comm { question.events } else { &within };
     let question = Question { events, ..question };
     let mut output = Output::new(files, &question, ids.clone());
-    let context = Context { question, surveys: Vec::new(), ids, clock, tick };
+    let context = Context { question, surveys: Vec::new(), ids, clock, tick: progress };
     write_part(&context, Some(needed), &mut output)?;
     Ok(output.written())
 }
@@ -75,7 +75,7 @@ fn write_part<F: Files>(
 ) -> io::Result<()> {
     let mut table = output.begin(&EVENTS)?;
     let question = &context.question;
-    let mut lines = Lines { context, needed, table: &mut table, begun: Vec::new() };
+    let mut lines = Lines { context, needed, table: &mut table, partial_line: Vec::new() };
     let with_fields = needed.is_none_or(|needed| needed.fields);
     write_events(
         question.view.recordings,
@@ -95,7 +95,7 @@ struct Lines<'c, W: Write + Send> {
     needed: Option<&'c NeededEvents>,
     table: &'c mut TableWriter<W>,
     /// A line that has not ended.
-    begun: Vec<u8>,
+    partial_line: Vec<u8>,
 }
 
 impl<W: Write + Send> Lines<'_, W> {
@@ -124,15 +124,15 @@ impl<W: Write + Send> Lines<'_, W> {
 
 impl<W: Write + Send> Write for Lines<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut begun = std::mem::take(&mut self.begun);
+        let mut partial_line = std::mem::take(&mut self.partial_line);
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            begun.extend_from_slice(piece);
-            if begun.last() == Some(&b'\n') {
-                self.row(&begun)?;
-                begun.clear();
+            partial_line.extend_from_slice(piece);
+            if partial_line.last() == Some(&b'\n') {
+                self.row(&partial_line)?;
+                partial_line.clear();
             }
         }
-        self.begun = begun;
+        self.partial_line = partial_line;
         Ok(bytes.len())
     }
 

@@ -79,11 +79,11 @@ impl Rows<'_> {
         // Exits of level 1 belong to those of level 2 by events that only a reading with details has.
         let details = tables.details.is_some() || tables.nested.is_some() && has_nested;
         let names = ReasonNames::new(self.recording);
-        let vms = VmNumbers::of(&self.survey.homes);
+        let vms = VmNumbers::new(&self.survey.homes);
         let sums = Sums::new(self, &vms);
         let nested = (tables.nested.is_some() && has_nested).then(|| NestedSums::new(self, &vms));
-        let rows = ExitRows::of(self, tables.exits.as_mut());
-        let detail_rows = ExitRows::of(self, tables.details.as_mut());
+        let rows = ExitRows::new(self, tables.exits.as_mut());
+        let detail_rows = ExitRows::new(self, tables.details.as_mut());
         let sink = AllRows {
             rows: self,
             tables,
@@ -115,7 +115,7 @@ pub(crate) struct VmNumbers {
 }
 
 impl VmNumbers {
-    fn of(homes: &[Home]) -> Self {
+    fn new(homes: &[Home]) -> Self {
         let mut numbers = Self::default();
         for home in homes {
             let known = numbers.names.iter().position(|name| *name == home.vm);
@@ -140,12 +140,12 @@ pub(crate) struct Reason {
 
 impl Reason {
     pub(crate) fn new(names: &mut ReasonNames, isa: u8, code: u64) -> Self {
-        let of = names.isa(isa);
+        let architecture = names.isa(isa);
         Self {
-            isa: of.name(),
+            isa: architecture.name(),
             reason: names.name(isa, code),
-            code: Code::new(of, code).to_string(),
-            waiting: of.waits(code),
+            code: Code::new(architecture, code).to_string(),
+            waiting: architecture.waits(code),
         }
     }
 }
@@ -166,7 +166,7 @@ struct ExitRows {
 }
 
 impl ExitRows {
-    fn of<W: Write + Send>(rows: &Rows<'_>, table: Option<&mut TableWriter<W>>) -> Option<Self> {
+    fn new<W: Write + Send>(rows: &Rows<'_>, table: Option<&mut TableWriter<W>>) -> Option<Self> {
         let table = table?;
         Some(Self {
             owner: rows.context.owner(table),
@@ -211,7 +211,7 @@ pub(crate) struct ExitParts {
 }
 
 impl ExitParts {
-    fn of(span: &ExitSpan, survey: &Survey) -> Self {
+    fn from_span(span: &ExitSpan, survey: &Survey) -> Self {
         let known = KnownParts::of_exit(span, &survey.recorded);
         if span.outcome == Outcome::Paired {
             let (time_ns, not_split_ns) = (Some(span.duration_ns()), Some(known.not_split_ns));
@@ -227,7 +227,7 @@ impl ExitParts {
 impl<W: Write + Send> AllRows<'_, '_, W> {
     fn exit_rows(&mut self, vcpu: usize, span: &ExitSpan) -> io::Result<()> {
         let ts_ns = self.rows.context.clock.unix_ns(span.start_ns);
-        let parts = ExitParts::of(span, self.rows.survey);
+        let parts = ExitParts::from_span(span, self.rows.survey);
         let number = self.rows.survey.homes.get(vcpu).map_or(0, |home| home.vcpu);
         if let (Some(rows), Some(table)) = (&self.exits, &mut self.tables.exits) {
             let names = &mut self.names;
@@ -319,14 +319,18 @@ fn write_details<W: Write + Send>(
     (ts_ns, span): (i64, &ExitSpan),
     symbol: Option<&str>,
 ) {
-    let of = |kind: Detail| {
-        span.detail.filter(|(own, _)| *own == kind).map(|(_, value)| value.cast_signed())
+    let detail_value = |kind: Detail| {
+        span.detail
+            .filter(|(span_kind, _)| *span_kind == kind)
+            .map(|(_, value)| value.cast_signed())
     };
     let mut row = table.row();
     row.id(rows.owner.session).id(rows.owner.ingest).id(rows.machine).long(ts_ns);
     row.id(rows.vms.get(vcpu).copied().unwrap_or(rows.machine)).int(number);
     row.long_or_null((span.guest_pc != 0).then_some(span.guest_pc.cast_signed()));
     row.text_or_null(symbol);
-    row.long_or_null(of(Detail::Msr)).long_or_null(of(Detail::Port)).long_or_null(of(Detail::Gpa));
-    row.long_or_null(of(Detail::Hypercall)).long_or_null(of(Detail::CpuidLeaf));
+    row.long_or_null(detail_value(Detail::Msr))
+        .long_or_null(detail_value(Detail::Port))
+        .long_or_null(detail_value(Detail::Gpa));
+    row.long_or_null(detail_value(Detail::Hypercall)).long_or_null(detail_value(Detail::CpuidLeaf));
 }

@@ -64,11 +64,11 @@ pub(crate) fn gaps(context: &Context<'_>) -> Vec<Coverage> {
     }
     for coverage in &mut all {
         let Some((first, last)) = coverage.ends else { continue };
-        let own = |gap: &Gap| {
+        let bounds_of = |gap: &Gap| {
             let from = if gap.from_ns == 0 { first } else { unix(gap.from_ns) };
             (from, if gap.to_ns == u64::MAX { last } else { unix(gap.to_ns) })
         };
-        coverage.lost = apart(coverage.gaps.iter().map(own).collect());
+        coverage.lost = apart(coverage.gaps.iter().map(bounds_of).collect());
     }
     all
 }

@@ -91,20 +91,21 @@ impl NestedSums {
         table: &mut TableWriter<W>,
     ) -> io::Result<()> {
         let later = self.sums.split_off(&(before_ns, 0, (0, 0), None));
-        for ((slice_ns, vm, of, ancillary), sum) in std::mem::replace(&mut self.sums, later) {
-            let Reason { isa, reason, code, .. } = Reason::new(names, of.0, of.1);
+        for ((slice_ns, vm, exit, ancillary), sum) in std::mem::replace(&mut self.sums, later) {
+            let Reason { isa, reason, code, .. } = Reason::new(names, exit.0, exit.1);
             let ancillary = ancillary.map(|(isa, code)| Reason::new(names, isa, code));
-            let own = |value| ancillary.is_none().then_some(value);
+            let unless_ancillary = |value| ancillary.is_none().then_some(value);
             let mut row = table.row();
             self.ids.iter().for_each(|id| {
                 row.text(id);
             });
             row.long(slice_ns).text(self.vms.get(vm as usize).map_or("", String::as_str));
             row.text(isa).text(&reason).text(&code);
-            row.text_or_null(ancillary.as_ref().map(|one| one.reason.as_str()));
-            row.text_or_null(ancillary.as_ref().map(|one| one.code.as_str()));
-            row.count(sum.exits).count_or_null(own(sum.reflected)).count(sum.time_ns);
-            row.count_or_null(own(sum.round_trips)).count_or_null(own(sum.round_trip_ns));
+            row.text_or_null(ancillary.as_ref().map(|ancillary| ancillary.reason.as_str()));
+            row.text_or_null(ancillary.as_ref().map(|ancillary| ancillary.code.as_str()));
+            row.count(sum.exits).count_or_null(unless_ancillary(sum.reflected)).count(sum.time_ns);
+            row.count_or_null(unless_ancillary(sum.round_trips))
+                .count_or_null(unless_ancillary(sum.round_trip_ns));
             table.end_row()?;
         }
         Ok(())
@@ -118,22 +119,22 @@ fn take(
     span: &ExitSpan,
     step: NestedStep,
 ) {
-    let own = (span.isa, span.code);
+    let own_exit = (span.isa, span.code);
     let time_ns = if span.outcome == Outcome::Paired { span.duration_ns() } else { 0 };
     match step {
         NestedStep::Level2 { reflected } => {
-            let sum = sums.entry((slice_ns, vm, own, None)).or_default();
+            let sum = sums.entry((slice_ns, vm, own_exit, None)).or_default();
             sum.exits += 1;
             sum.reflected += u64::from(reflected);
             sum.time_ns = sum.time_ns.saturating_add(time_ns);
         }
-        NestedStep::Ancillary { of, .. } => {
-            let sum = sums.entry((slice_ns, vm, of, Some(own))).or_default();
+        NestedStep::Ancillary { level2_reason, .. } => {
+            let sum = sums.entry((slice_ns, vm, level2_reason, Some(own_exit))).or_default();
             sum.exits += 1;
             sum.time_ns = sum.time_ns.saturating_add(time_ns);
         }
-        NestedStep::Back { of, since_ns, .. } => {
-            let sum = sums.entry((slice_ns, vm, of, None)).or_default();
+        NestedStep::Back { level2_reason, since_ns, .. } => {
+            let sum = sums.entry((slice_ns, vm, level2_reason, None)).or_default();
             sum.round_trips += 1;
             let took_ns = span.end_ns.saturating_sub(since_ns);
             sum.round_trip_ns = sum.round_trip_ns.saturating_add(took_ns);

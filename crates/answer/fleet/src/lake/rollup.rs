@@ -85,7 +85,7 @@ impl Group {
         } += 1;
         add(&mut self.time_ns, parts.time_ns);
         self.time_sq = self.time_sq.saturating_add(u128::from(time_ns) * u128::from(time_ns));
-        self.min_ns = Some(self.min_ns.map_or(time_ns, |least| least.min(time_ns)));
+        self.min_ns = Some(self.min_ns.map_or(time_ns, |min| min.min(time_ns)));
         self.max_ns = self.max_ns.max(Some(time_ns));
         let values = [parts.time_ns, parts.cost_ns, kernel_ns, user_ns];
         for (hist, value) in self.hists.iter_mut().zip(values) {

@@ -50,9 +50,9 @@ fn write_machines<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -
         question.view.recordings.iter().zip(question.machines).enumerate()
     {
         let aligned = question.view.alignment(at);
-        let rows = aligned.and_then(|one| one.result()).map(|result| &result.rows);
+        let rows = aligned.and_then(|alignment| alignment.result()).map(|result| &result.rows);
         let bound_ns = rows.and_then(|rows| rows.iter().map(|row| row.bound_ns).max().flatten());
-        let uname = Uname::of(recording.info().uname.as_deref());
+        let uname = Uname::parse(recording.info().uname.as_deref());
         let mut row = table.row();
         row.text(&context.ids.session).text(&context.ids.ingest).text(&machine.name);
         row.int(machine.level.cast_signed()).text(if machine.level == 0 {
@@ -61,7 +61,9 @@ fn write_machines<F: Files>(context: &Context<'_>, output: &mut Output<'_, F>) -
             "guest"
         });
         row.text_or_null(uname.release);
-        row.text_or_null(aligned.and_then(|one| one.chosen).map(analyses::align::Method::name));
+        row.text_or_null(
+            aligned.and_then(|alignment| alignment.chosen).map(analyses::align::Method::name),
+        );
         row.count_or_null(bound_ns);
         table.end_row()?;
     }
@@ -133,7 +135,7 @@ struct Uname<'u> {
 }
 
 impl<'u> Uname<'u> {
-    fn of(uname: Option<&'u str>) -> Self {
+    fn parse(uname: Option<&'u str>) -> Self {
         let mut words = uname.unwrap_or_default().split_ascii_whitespace().skip(1);
         let (name, release) = (words.next(), words.next());
         Self { name, release, arch: words.last() }
@@ -149,21 +151,21 @@ pub(crate) fn write_session<F: Files>(
     let origin = context.question.origin;
     let recordings = context.question.view.recordings;
     let info = recordings.first().map(sources::Recording::info);
-    let uname = Uname::of(info.and_then(|info| info.uname.as_deref()));
+    let uname = Uname::parse(info.and_then(|info| info.uname.as_deref()));
     let surveys = &context.surveys;
-    let sum = |of: fn(&crate::lake::survey::Survey) -> u64| {
-        surveys.iter().map(of).fold(0, u64::saturating_add)
+    let sum = |count_of: fn(&crate::lake::survey::Survey) -> u64| {
+        surveys.iter().map(count_of).fold(0, u64::saturating_add)
     };
-    let ends = surveys.first().and_then(|one| one.ends_ns).unwrap_or_default();
-    let known = |of: fn(&analyses::recorded::Recorded) -> bool| {
-        let mut hosts = surveys.iter().filter(|one| !one.homes.is_empty()).peekable();
-        hosts.peek().is_some() && hosts.all(|one| of(&one.recorded))
+    let ends = surveys.first().and_then(|survey| survey.ends_ns).unwrap_or_default();
+    let known = |flag_of: fn(&analyses::recorded::Recorded) -> bool| {
+        let mut hosts = surveys.iter().filter(|survey| !survey.homes.is_empty()).peekable();
+        hosts.peek().is_some() && hosts.all(|survey| flag_of(&survey.recorded))
     };
     let mut row = table.row();
     row.text(&context.ids.session).text(&context.ids.ingest).int(SCHEMA_VERSION).text("hot");
     row.text_or_null(origin.host_id.as_deref().or(uname.name)).text_or_null(uname.name);
     row.text_or_null(uname.release).text_or_null(uname.arch);
-    row.text_or_null(surveys.iter().find_map(|one| one.isa).map(analyses::Isa::name));
+    row.text_or_null(surveys.iter().find_map(|survey| survey.isa).map(analyses::Isa::name));
     // Labels win: whoever sets them knows better than the recorder.
     row.text_or_null(label(context, "cpu_model").or(origin.cpu_model.as_deref()));
     row.text_or_null(label(context, "microcode").or(origin.microcode.as_deref()));
@@ -173,10 +175,12 @@ pub(crate) fn write_session<F: Files>(
     row.count(ends.1.saturating_sub(ends.0));
     row.text_or_null(info.and_then(|info| info.clock.as_deref()));
     row.long_or_null(context.clock.offset_ns).count_or_null(context.clock.error_ns);
-    row.count(sum(|one| one.losses.records)).count(sum(|one| one.losses.events_lost));
-    row.count(sum(|one| one.losses.uncounted_losses));
-    row.count(sum(|one| one.losses.pages_damaged())).count(sum(|one| one.dropped));
-    row.flag(known(|one| one.user)).flag(known(|one| one.off_cpu)).flag(known(|one| one.halt_poll));
+    row.count(sum(|survey| survey.losses.records)).count(sum(|survey| survey.losses.events_lost));
+    row.count(sum(|survey| survey.losses.uncounted_losses));
+    row.count(sum(|survey| survey.losses.pages_damaged())).count(sum(|survey| survey.dropped));
+    row.flag(known(|recorded| recorded.user))
+        .flag(known(|recorded| recorded.off_cpu))
+        .flag(known(|recorded| recorded.halt_poll));
     row.count_or_null(origin.recorder_cpu_ns).count_or_null(origin.available_cpu_ns);
     row.double(origin.sample_weight).text(&origin.source_uri);
     row.count(origin.source.as_ref().map_or(0, |source| source.bytes)).int(CONVERTER);
@@ -187,7 +191,7 @@ pub(crate) fn write_session<F: Files>(
 /// What a label says that recordings don't.
 fn label<'c>(context: &'c Context<'_>, key: &str) -> Option<&'c str> {
     let labels = &context.question.origin.labels;
-    labels.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+    labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
 /// The name that the threads of all VMs share.
@@ -203,10 +207,10 @@ mod tests {
 
     #[test]
     fn a_machine_names_itself_its_kernel_and_its_architecture() {
-        let uname = Uname::of(Some("Linux web7 6.1.0-50-cloud-amd64 x86_64"));
+        let uname = Uname::parse(Some("Linux web7 6.1.0-50-cloud-amd64 x86_64"));
         assert_eq!(uname.name, Some("web7"));
         assert_eq!(uname.release, Some("6.1.0-50-cloud-amd64"));
         assert_eq!(uname.arch, Some("x86_64"));
-        assert_eq!(Uname::of(None), Uname::default());
+        assert_eq!(Uname::parse(None), Uname::default());
     }
 }

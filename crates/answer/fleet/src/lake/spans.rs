@@ -59,7 +59,7 @@ impl<W: Write + Send> Calls<'_, W> {
             match call.idle_cpu {
                 Some(cpu) => format!("idle of CPU {cpu}"),
                 None => {
-                    let name = names.and_then(|names| names.of(call.thread)).unwrap_or("<...>");
+                    let name = names.and_then(|names| names.get(call.thread)).unwrap_or("<...>");
                     format!("{name} {}", call.thread)
                 }
             }

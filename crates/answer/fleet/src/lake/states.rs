@@ -158,8 +158,9 @@ impl<W: Write + Send> Sink<'_, W> {
     fn write_before(&mut self, before_ns: i64) {
         let Some(table) = &mut self.sums else { return };
         let mut result = Ok(());
-        while let Some(entry) = self.slices.first_entry().filter(|one| one.key().0 < before_ns) {
-            let ((slice_ns, (recording, vm, level, state, exit)), (time_ns, begun)) =
+        while let Some(entry) = self.slices.first_entry().filter(|entry| entry.key().0 < before_ns)
+        {
+            let ((slice_ns, (recording, vm, level, state, exit)), (time_ns, starts)) =
                 entry.remove_entry();
             let names = self.names.get_mut(usize::from(recording));
             let reason = exit.zip(names).map(|((isa, code), names)| names.name(isa, code));
@@ -167,7 +168,7 @@ impl<W: Write + Send> Sink<'_, W> {
             row.text(&self.context.ids.session).text(&self.context.ids.ingest);
             row.text(self.context.machine(usize::from(recording))).long(slice_ns);
             row.text(&vm).int(i32::from(level)).text(state.name());
-            row.text_or_null(reason.as_deref()).count(time_ns).long(saturated(begun));
+            row.text_or_null(reason.as_deref()).count(time_ns).long(saturated(starts));
             result = result.and_then(|()| table.end_row());
         }
         if self.result.is_ok() {

@@ -49,12 +49,12 @@ impl ExitSink for Count {
 
 impl Survey {
     /// Reads a recording once.
-    pub(crate) fn of(
+    pub(crate) fn read(
         recording: &Recording,
         range_ns: Option<(u64, u64)>,
-        tick: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Self {
-        let (count, pass) = each_exit(recording, false, Count::default(), tick).split();
+        let (count, pass) = each_exit(recording, false, Count::default(), progress).split();
         let vms = group_vms(recording, &pass.vcpus);
         let mut homes = vec![Home::default(); pass.vcpus.len()];
         for (vm, vcpu) in vms.iter().flat_map(|vm| vm.vcpus.iter().map(move |vcpu| (vm, vcpu))) {

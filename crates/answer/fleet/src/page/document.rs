@@ -15,13 +15,13 @@ use crate::sums::Key;
 use crate::{diff_report, since_report};
 
 /// Hosts that a page shows by themselves: those that stand apart, and whose numbers changed most.
-const MOST_HOSTS: usize = 2_000;
+const MAX_HOSTS: usize = 2_000;
 
 /// Sessions that a page names of a host on either side: the newest.
-const MOST_SESSIONS: usize = 10;
+const MAX_SESSIONS: usize = 10;
 
 /// Hosts that stand apart that a page lists: the farthest.
-const MOST_OUTLIERS: usize = 500;
+const MAX_OUTLIERS: usize = 500;
 
 /// The data in a page of `hyperscope fleet diff … -o page.html`: the element hyperscope-fleet. docs/fleet.md says
 /// what the page shows.
@@ -163,9 +163,9 @@ impl<'p> Document<'p> {
         let (diff, since) = (&page.diff.diff, &page.since.since);
         let grid = diff.grid.as_ref().unwrap_or(&NO_GRID);
         let apart = outliers(grid, diff.question.alpha);
-        let kept = kept(grid, &apart);
-        let hosts = kept.iter().filter_map(|at| grid.hosts.get(*at));
-        let listed = apart.iter().take(MOST_OUTLIERS);
+        let places = shown_hosts(grid, &apart);
+        let hosts = places.iter().filter_map(|at| grid.hosts.get(*at));
+        let listed = apart.iter().take(MAX_OUTLIERS);
         Self {
             schema: "hyperscope.fleet_page/1",
             title: &page.title,
@@ -173,10 +173,10 @@ impl<'p> Document<'p> {
             diff: diff_report::Document::new(diff),
             findings: findings::distinct(&diff.rows),
             hosts: hosts.map(Host::new).collect(),
-            hosts_left_out: grid.hosts.len() - kept.len(),
-            grid: grid.columns.iter().map(|column| Column::new(column, &kept)).collect(),
+            hosts_left_out: grid.hosts.len() - places.len(),
+            grid: grid.columns.iter().map(|column| Column::new(column, &places)).collect(),
             outliers: listed.filter_map(|outlier| OutlierRow::new(outlier, grid)).collect(),
-            outliers_left_out: apart.len().saturating_sub(MOST_OUTLIERS),
+            outliers_left_out: apart.len().saturating_sub(MAX_OUTLIERS),
             since: since_report::Document::new(since),
             since_findings: since_findings::distinct(&since.changes),
             dates: &since.dates,
@@ -189,7 +189,7 @@ impl<'p> Document<'p> {
 static NO_GRID: Grid = Grid { hosts: Vec::new(), columns: Vec::new() };
 
 /// Hosts that are shown, in the order of their names.
-fn kept(grid: &Grid, apart: &[Outlier]) -> Vec<usize> {
+fn shown_hosts(grid: &Grid, apart: &[Outlier]) -> Vec<usize> {
     let mut weights = vec![0.0_f64; grid.hosts.len()];
     for column in &grid.columns {
         for (weight, values) in weights.iter_mut().zip(&column.values) {
@@ -198,21 +198,21 @@ fn kept(grid: &Grid, apart: &[Outlier]) -> Vec<usize> {
             *weight = weight.max(change);
         }
     }
-    for one in apart {
-        weights.iter_mut().skip(one.host).take(1).for_each(|weight| *weight = f64::INFINITY);
+    for outlier in apart {
+        weights.iter_mut().skip(outlier.host).take(1).for_each(|weight| *weight = f64::INFINITY);
     }
     let mut order: Vec<(usize, f64)> = weights.into_iter().enumerate().collect();
-    order.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    let mut kept: Vec<usize> = order.into_iter().take(MOST_HOSTS).map(|one| one.0).collect();
-    kept.sort_unstable();
-    kept
+    order.sort_by(|host, other| other.1.total_cmp(&host.1).then(host.0.cmp(&other.0)));
+    let mut places: Vec<usize> = order.into_iter().take(MAX_HOSTS).map(|host| host.0).collect();
+    places.sort_unstable();
+    places
 }
 
 impl<'p> Host<'p> {
     fn new(host: &'p GridHost) -> Self {
         let [a, b] = &host.sessions;
         let newest = |sessions: &'p [HostSession]| {
-            sessions.iter().take(MOST_SESSIONS).map(Session::new).collect()
+            sessions.iter().take(MAX_SESSIONS).map(Session::new).collect()
         };
         Self {
             host: &host.name,
@@ -253,10 +253,10 @@ fn known(text: &str) -> Option<&str> {
 }
 
 impl<'p> Column<'p> {
-    fn new(column: &'p GridColumn, kept: &[usize]) -> Self {
+    fn new(column: &'p GridColumn, places: &[usize]) -> Self {
         let side = |side: usize| -> Vec<Option<f64>> {
             let value = |host: &usize| column.values.get(*host)?.get(side).copied().flatten();
-            kept.iter().map(|host| value(host).map(five_digits)).collect()
+            places.iter().map(|host| value(host).map(five_digits)).collect()
         };
         let (a, b) = (side(0), side(1));
         Self { key: Exits::new(&column.key), metric: column.metric.name(), a, b }
@@ -270,7 +270,7 @@ impl<'p> OutlierRow<'p> {
             host: &grid.hosts.get(outlier.host)?.name,
             key: Exits::new(&column.key),
             metric: column.metric.name(),
-            of: outlier.of.name(),
+            of: outlier.aspect.name(),
             times: outlier.times,
             deviations: outlier.deviations,
             peers: outlier.peers,
@@ -307,10 +307,10 @@ mod tests {
 
     #[test]
     fn values_keep_five_digits() {
-        for (value, kept) in
+        for (value, expected) in
             [(123_456.7, 123_460.0), (0.001_234_56, 0.001_234_6), (0.0, 0.0), (9.999_999, 10.0)]
         {
-            assert!((five_digits(value) - kept).abs() <= kept * 1e-12, "{value}");
+            assert!((five_digits(value) - expected).abs() <= expected * 1e-12, "{value}");
         }
         assert!(five_digits(f64::NAN).is_nan());
     }

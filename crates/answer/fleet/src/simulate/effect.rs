@@ -53,8 +53,8 @@ impl Effect {
     /// Whether it is on exits of a reason, on a host of this model and number, on this day.
     pub(super) fn is_on(&self, reason: &str, (model, host): (u32, u32), day: u32) -> bool {
         self.reason.eq_ignore_ascii_case(reason)
-            && self.model.is_none_or(|own| own == model)
-            && self.host.is_none_or(|own| own == host)
+            && self.model.is_none_or(|only_model| only_model == model)
+            && self.host.is_none_or(|only_host| only_host == host)
             && day >= self.from_day
     }
 }

@@ -64,8 +64,10 @@ impl SessionWriter<'_> {
         table: &mut dyn FnMut(&'static Table, Fill<'_, W>) -> io::Result<()>,
     ) -> io::Result<()> {
         let slices = self.slices_of(chance);
-        table(&EXIT_ROLLUP, &mut |rows| slices.iter().try_for_each(|one| self.sums(one, rows)))?;
-        table(&EXIT_HIST, &mut |rows| slices.iter().try_for_each(|one| self.hists(one, rows)))?;
+        table(&EXIT_ROLLUP, &mut |rows| {
+            slices.iter().try_for_each(|slice| self.sums(slice, rows))
+        })?;
+        table(&EXIT_HIST, &mut |rows| slices.iter().try_for_each(|slice| self.hists(slice, rows)))?;
         table(&BUCKETS, &mut |rows| crate::lake::write_buckets(rows))?;
         table(&SESSIONS, &mut |rows| self.session(rows))
     }
@@ -89,7 +91,7 @@ impl SessionWriter<'_> {
         let (mut time, mut cost, mut count) = (self.host.time, 1.0, self.host.count);
         let [.., reason, _] = &key.texts;
         let host = (self.host.model, self.host.number);
-        for effect in self.effects.iter().filter(|one| one.is_on(reason, host, self.day)) {
+        for effect in self.effects.iter().filter(|effect| effect.is_on(reason, host, self.day)) {
             cost *= effect.cost;
             count *= effect.count;
         }
@@ -104,9 +106,9 @@ impl SessionWriter<'_> {
 
     /// By how much the mean of as many exits varies.
     fn mean_error(&self, kind: &KindSums, exits: f64) -> f64 {
-        let of = |name| kind.sums.get(name).copied().unwrap_or(0) as f64;
-        let paired = of("paired");
-        let mean = of("time_ns") / paired;
+        let sum_of = |name| kind.sums.get(name).copied().unwrap_or(0) as f64;
+        let paired = sum_of("paired");
+        let mean = sum_of("time_ns") / paired;
         let square = kind.time_sq / paired / mean.powi(2) - 1.0;
         let error = (square.max(0.0) / exits.max(1.0)).sqrt();
         if error.is_finite() { error.min(0.5) } else { 0.0 }
@@ -116,16 +118,20 @@ impl SessionWriter<'_> {
         [rows.keep(&self.ids.session), rows.keep(&self.ids.ingest)]
     }
 
-    fn sums<W: Write + Send>(&self, one: &Slice<'_>, rows: &mut TableWriter<W>) -> io::Result<()> {
+    fn sums<W: Write + Send>(
+        &self,
+        slice: &Slice<'_>,
+        rows: &mut TableWriter<W>,
+    ) -> io::Result<()> {
         let [session, ingest] = self.owner(rows);
-        let [machine, vm, isa, reason, code] = &one.key.texts;
+        let [machine, vm, isa, reason, code] = &slice.key.texts;
         let mut row = rows.row();
-        row.id(session).id(ingest).text(machine).long(one.slice_ns).text(vm).int(one.key.level);
-        row.text(isa).text(reason).text(code).flag(one.key.waiting);
+        row.id(session).id(ingest).text(machine).long(slice.slice_ns).text(vm).int(slice.key.level);
+        row.text(isa).text(reason).text(code).flag(slice.key.waiting);
         for column in EXIT_ROLLUP.columns.iter().skip(10) {
-            let value = one.sums.sums.get(column.name).copied();
+            let value = slice.sums.sums.get(column.name).copied();
             match column.name {
-                "time_sq" => row.double(one.sums.time_sq),
+                "time_sq" => row.double(slice.sums.time_sq),
                 "covered_ns" => row.long(SLICE_NS),
                 _ if column.nullable => row.long_or_null(value),
                 _ => row.long(value.unwrap_or(0)),
@@ -134,15 +140,20 @@ impl SessionWriter<'_> {
         rows.end_row()
     }
 
-    fn hists<W: Write + Send>(&self, one: &Slice<'_>, rows: &mut TableWriter<W>) -> io::Result<()> {
+    fn hists<W: Write + Send>(
+        &self,
+        slice: &Slice<'_>,
+        rows: &mut TableWriter<W>,
+    ) -> io::Result<()> {
         let [session, ingest] = self.owner(rows);
-        let [machine, vm, isa, reason, code] = one.key.texts.each_ref().map(|text| rows.keep(text));
-        for (metric, hist) in &one.sums.hists {
+        let [machine, vm, isa, reason, code] =
+            slice.key.texts.each_ref().map(|text| rows.keep(text));
+        for (metric, hist) in &slice.sums.hists {
             let metric = rows.keep(metric);
             for (bucket, n) in hist {
                 let mut row = rows.row();
-                row.id(session).id(ingest).id(machine).long(one.slice_ns).id(vm);
-                row.int(one.key.level).id(isa).id(reason).id(code).flag(one.key.waiting);
+                row.id(session).id(ingest).id(machine).long(slice.slice_ns).id(vm);
+                row.int(slice.key.level).id(isa).id(reason).id(code).flag(slice.key.waiting);
                 row.id(metric).int(*bucket).long(*n);
                 rows.end_row()?;
             }
@@ -154,7 +165,7 @@ impl SessionWriter<'_> {
     fn session<W: Write + Send>(&self, rows: &mut TableWriter<W>) -> io::Result<()> {
         let mut row = rows.row();
         for (column, cell) in SESSIONS.columns.iter().zip(&self.template.session) {
-            let cell = self.own(column, cell);
+            let cell = self.simulated_cell(column, cell);
             match (column.kind, cell) {
                 (Kind::Long, Cell::Number(value)) => row.long(value),
                 (Kind::Int, Cell::Number(value)) => row.int(i32::try_from(value).unwrap_or(0)),
@@ -171,7 +182,7 @@ impl SessionWriter<'_> {
         rows.end_row()
     }
 
-    fn own(&self, column: &Column, cell: &Cell) -> Cell {
+    fn simulated_cell(&self, column: &Column, cell: &Cell) -> Cell {
         let text = |text: &str| Cell::Text(text.to_owned());
         match column.name {
             "session_id" => text(&self.ids.session),
@@ -195,34 +206,36 @@ impl SessionWriter<'_> {
 
 /// The exits of a kind, `share` times as many, that take `time` times as long and cost `cost` times as much besides.
 fn scaled(kind: &KindSums, share: f64, (time, cost): (f64, f64)) -> KindSums {
-    let own = |name: &str| kind.sums.get(name).copied();
+    let sum_of = |name: &str| kind.sums.get(name).copied();
     let times = |value: i64, factor: f64| (value as f64 * factor).round() as i64;
     let mut sums = BTreeMap::new();
     for name in COUNTS {
-        sums.extend(own(name).map(|value| (name, times(value, share))));
+        sums.extend(sum_of(name).map(|value| (name, times(value, share))));
     }
-    sums.extend(own("guest_ns").map(|value| ("guest_ns", times(value, share))));
+    sums.extend(sum_of("guest_ns").map(|value| ("guest_ns", times(value, share))));
     let (mut sum, mut known) = (0, 0);
     for (name, is_cost) in PARTS {
-        let Some(value) = own(name) else { continue };
+        let Some(value) = sum_of(name) else { continue };
         let scaled = times(value, share * time * if is_cost { cost } else { 1.0 });
         (sum, known) = (sum + scaled, known + value);
         sums.insert(name, scaled);
     }
     for (name, factor) in [("runnable_ns", 1.0), ("blocked_ns", 1.0), ("before_exit_ns", cost)] {
-        sums.extend(own(name).map(|value| (name, times(value, share * time * factor))));
+        sums.extend(sum_of(name).map(|value| (name, times(value, share * time * factor))));
     }
     // Parts add up to the whole as they do in the recording.
     if let (Some(runnable), Some(blocked)) = (sums.get("runnable_ns"), sums.get("blocked_ns")) {
         let off_cpu = runnable + blocked;
         sum += off_cpu - sums.insert("off_cpu_ns", off_cpu).unwrap_or(off_cpu);
     }
-    sums.extend(own("time_ns").map(|value| ("time_ns", sum + times(value - known, share * time))));
-    sums.extend(own("cost_ns").map(|value| ("cost_ns", times(value, share * time * cost))));
+    sums.extend(
+        sum_of("time_ns").map(|value| ("time_ns", sum + times(value - known, share * time))),
+    );
+    sums.extend(sum_of("cost_ns").map(|value| ("cost_ns", times(value, share * time * cost))));
     for name in ["min_ns", "max_ns"] {
-        sums.extend(own(name).map(|value| (name, times(value, time))));
+        sums.extend(sum_of(name).map(|value| (name, times(value, time))));
     }
-    let longer = match own("time_ns") {
+    let longer = match sum_of("time_ns") {
         Some(value) if value > 0 && share > 0.0 => {
             sums.get("time_ns").map_or(time, |scaled| *scaled as f64 / (value as f64 * share))
         }
@@ -276,11 +289,14 @@ mod tests {
         let hists = BTreeMap::from([("time".to_owned(), hist)]);
         let kind = KindSums { sums: BTreeMap::from(sums), time_sq: 1e6, hists };
         let twice = scaled(&kind, 2.0, (1.7, 1.03));
-        let of = |name: &str| twice.sums.get(name).copied().unwrap_or(0);
-        assert_eq!((of("exits"), of("paired")), (202, 200));
-        assert_eq!(of("off_cpu_ns"), of("runnable_ns") + of("blocked_ns"));
-        assert_eq!(of("time_ns"), of("kernel_ns") + of("user_ns") + of("off_cpu_ns"));
-        assert!((of("cost_ns") as f64 / 6_003.0 / (2.0 * 1.7 * 1.03) - 1.0).abs() < 1e-3);
+        let sum_of = |name: &str| twice.sums.get(name).copied().unwrap_or(0);
+        assert_eq!((sum_of("exits"), sum_of("paired")), (202, 200));
+        assert_eq!(sum_of("off_cpu_ns"), sum_of("runnable_ns") + sum_of("blocked_ns"));
+        assert_eq!(
+            sum_of("time_ns"),
+            sum_of("kernel_ns") + sum_of("user_ns") + sum_of("off_cpu_ns")
+        );
+        assert!((sum_of("cost_ns") as f64 / 6_003.0 / (2.0 * 1.7 * 1.03) - 1.0).abs() < 1e-3);
         assert_eq!(twice.hists.get("time").map(|hist| hist.values().sum()), Some(200));
     }
 }

@@ -77,8 +77,9 @@ impl Template {
 
     fn read_sums(&mut self, file: File) -> io::Result<()> {
         let columns = EXIT_ROLLUP.columns.iter();
-        let summed = columns.filter(|one| one.kind == Kind::Long && one.name != "slice_ns");
-        let summed: Vec<&'static str> = summed.map(|one| one.name).collect();
+        let summed =
+            columns.filter(|column| column.kind == Kind::Long && column.name != "slice_ns");
+        let summed: Vec<&'static str> = summed.map(|column| column.name).collect();
         let names: Vec<&str> = [&KEYS[..], &["time_sq"], &summed].concat();
         each_group(file, &EXIT_ROLLUP, &names, &mut |group| {
             let (keys, rest) = group.all().split_at(KEYS.len());
@@ -90,11 +91,11 @@ impl Template {
                     let Some(value) = values.number(row) else { continue };
                     let sum = kind.sums.entry(name);
                     match *name {
-                        "min_ns" => sum.and_modify(|own| *own = value.min(*own)).or_insert(value),
-                        "max_ns" => sum.and_modify(|own| *own = value.max(*own)).or_insert(value),
-                        _ => {
-                            sum.and_modify(|own| *own = own.saturating_add(value)).or_insert(value)
-                        }
+                        "min_ns" => sum.and_modify(|min| *min = value.min(*min)).or_insert(value),
+                        "max_ns" => sum.and_modify(|max| *max = value.max(*max)).or_insert(value),
+                        _ => sum
+                            .and_modify(|total| *total = total.saturating_add(value))
+                            .or_insert(value),
                     };
                 }
             }
@@ -112,7 +113,7 @@ impl Template {
                 let hist =
                     kind.hists.entry(metric.text(row).unwrap_or_default().to_owned()).or_default();
                 let bucket =
-                    bucket.number(row).and_then(|one| i32::try_from(one).ok()).unwrap_or(0);
+                    bucket.number(row).and_then(|number| i32::try_from(number).ok()).unwrap_or(0);
                 *hist.entry(bucket).or_default() += n.number(row).unwrap_or(0);
             }
             Ok(())
@@ -121,13 +122,14 @@ impl Template {
 }
 
 fn key(columns: &[Values], row: usize) -> KindKey {
-    let text =
-        |at: usize| columns.get(at).and_then(|one| one.text(row)).unwrap_or_default().to_owned();
-    let level = columns.get(5).and_then(|one| one.number(row));
+    let text = |at: usize| {
+        columns.get(at).and_then(|column| column.text(row)).unwrap_or_default().to_owned()
+    };
+    let level = columns.get(5).and_then(|column| column.number(row));
     KindKey {
         texts: [0, 1, 2, 3, 4].map(text),
         level: level.and_then(|level| i32::try_from(level).ok()).unwrap_or(0),
-        waiting: columns.get(6).and_then(|one| one.flag(row)).unwrap_or(false),
+        waiting: columns.get(6).and_then(|column| column.flag(row)).unwrap_or(false),
     }
 }
 

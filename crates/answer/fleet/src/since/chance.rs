@@ -17,7 +17,7 @@ const DAY: f64 = 0.08;
 const NUMBERS: usize = 10;
 
 fn repeats() -> usize {
-    std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|one| one.parse().ok()).unwrap_or(200)
+    std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
 }
 
 /// What a fleet is like.
@@ -31,11 +31,17 @@ struct Shape {
     /// Deviation of what all hosts of a day have in common.
     common: f64,
     /// How much of that the next day has.
-    kept: f64,
+    persistence: f64,
 }
 
-const WHOLE: Shape =
-    Shape { name: "whole", hosts: 20, days: 14, is_there: |_, _, _| true, common: 0.0, kept: 0.0 };
+const WHOLE: Shape = Shape {
+    name: "whole",
+    hosts: 20,
+    days: 14,
+    is_there: |_, _, _| true,
+    common: 0.0,
+    persistence: 0.0,
+};
 
 /// What is put into the first number: by how much, from which day on, on which hosts.
 #[derive(Clone, Copy)]
@@ -51,9 +57,9 @@ fn values(shape: &Shape, put_in: PutIn, chance: &mut Chance) -> Vec<HostStep> {
     let hosts: Vec<f64> = (0..shape.hosts).map(|_| HOST * normal(chance)).collect();
     let (mut all, mut common) = (Vec::new(), 0.0);
     for step in 0..shape.days {
-        common = shape.kept * common + shape.common * normal(chance);
-        for (host, own) in (0..).zip(&hosts) {
-            let log = own + common + DAY * normal(chance);
+        common = shape.persistence * common + shape.common * normal(chance);
+        for (host, level) in (0..).zip(&hosts) {
+            let log = level + common + DAY * normal(chance);
             let more = if step >= put_in.from && (put_in.is_on)(host) { put_in.log } else { 0.0 };
             if (shape.is_there)(host, step, chance) {
                 all.push(HostStep { host, step, log: log + more });
@@ -70,21 +76,22 @@ fn days(shape: &Shape, put_in: PutIn, seed: u64) -> Vec<Vec<u32>> {
     for number in 0..NUMBERS {
         let values = values(shape, if number == 0 { put_in } else { NOTHING }, &mut chance);
         for kind in [None, Some(0), Some(1)] {
-            let is_of = |one: &&HostStep| kind.is_none_or(|kind| one.host % 2 == kind);
-            series.push(DayLevels::of(values.iter().filter(is_of).copied().collect()));
+            let is_of = |value: &&HostStep| kind.is_none_or(|kind| value.host % 2 == kind);
+            series.push(DayLevels::new(values.iter().filter(is_of).copied().collect()));
         }
     }
     let found = points_of_all(&series.iter().collect::<Vec<_>>(), ALPHA);
     let day = |(series, points): (&DayLevels, Vec<ChangePoint>)| {
-        points.iter().filter_map(|one| series.steps.get(one.at).copied()).collect()
+        points.iter().filter_map(|point| series.steps.get(point.at).copied()).collect()
     };
     series.iter().zip(found).map(day).collect()
 }
 
 /// The share of fleets that are said to change although nothing did.
 fn alarms(shape: &Shape) -> f64 {
-    let is_alarm =
-        |seed: &usize| days(shape, NOTHING, *seed as u64).iter().any(|one| !one.is_empty());
+    let is_alarm = |seed: &usize| {
+        days(shape, NOTHING, *seed as u64).iter().any(|series_days| !series_days.is_empty())
+    };
     let share = (0..repeats()).filter(is_alarm).count() as f64 / repeats() as f64;
     println!("{}, {} hosts, {} days: {:.1}%", shape.name, shape.hosts, shape.days, share * 100.0);
     share
@@ -123,8 +130,10 @@ fn chance_is_called_a_change_of_a_fleet_as_often_as_asked_for() {
 /// Days that depend on the day before do give more alarms: docs/fleet.md says how many.
 #[test]
 fn days_that_depend_on_each_other_give_more() {
-    let of = |kept| alarms(&Shape { name: "days depend", common: 0.05, kept, days: 30, ..WHOLE });
-    let (some, much) = (of(0.3), of(0.7));
+    let alarm_share = |persistence| {
+        alarms(&Shape { name: "days depend", common: 0.05, persistence, days: 30, ..WHOLE })
+    };
+    let (some, much) = (alarm_share(0.3), alarm_share(0.7));
     assert!(some < much && much > 0.3, "{some} {much}");
 }
 
@@ -145,7 +154,7 @@ fn changes_of_a_fleet_are_found() {
     let all: fn(u32) -> bool = |_| true;
     let odd: fn(u32) -> bool = |host| host % 2 == 1;
     let many = Shape { hosts: 100, ..WHOLE };
-    for (shape, percent, is_on, least) in [
+    for (shape, percent, is_on, min) in [
         (WHOLE, 0.10_f64, all, 0.75),
         (WHOLE, 0.15, odd, 0.75),
         (many, 0.04, all, 0.7),
@@ -153,7 +162,7 @@ fn changes_of_a_fleet_are_found() {
         (many, 0.06, odd, 0.7),
     ] {
         let share = found(&shape, PutIn { log: percent.ln_1p(), from: 7, is_on });
-        assert!(share >= least, "{} hosts, {percent}: {share}", shape.hosts);
+        assert!(share >= min, "{} hosts, {percent}: {share}", shape.hosts);
     }
 }
 
@@ -165,7 +174,7 @@ fn false_ones_are_a_share_of_those_found() {
         let mut chance = Chance::of_part(11, seed);
         let put_in = PutIn { log: 0.2, from: 7, is_on: |_| true };
         let number = |at| values(&WHOLE, if at < 10 { put_in } else { NOTHING }, &mut chance);
-        let series: Vec<DayLevels> = (0..40).map(number).map(DayLevels::of).collect();
+        let series: Vec<DayLevels> = (0..40).map(number).map(DayLevels::new).collect();
         let found = points_of_all(&series.iter().collect::<Vec<_>>(), ALPHA);
         let changed = found.iter().map(|points| usize::from(!points.is_empty()));
         right += changed.clone().take(10).sum::<usize>();

@@ -62,7 +62,7 @@ fn days<'r>() -> Vec<Column<Row<'r>>> {
 fn kinds<'r>(strata: &[String]) -> Vec<Column<Row<'r>>> {
     let is_of_kind = |row: &Row<'_>| row.change.stratum.is_some();
     let title = match strata {
-        [one] => one.clone(),
+        [name] => name.clone(),
         _ => "kind".to_owned(),
     };
     let is_one = strata.len() == 1;
@@ -75,11 +75,11 @@ fn kinds<'r>(strata: &[String]) -> Vec<Column<Row<'r>>> {
         Column::text(
             ("stratum_column", "column"),
             "What tells kinds of hosts apart.",
-            |row: &Row<'_>| row.change.stratum.as_ref().map(|one| one.0.clone()),
+            |row: &Row<'_>| row.change.stratum.as_ref().map(|stratum| stratum.0.clone()),
         )
         .null("Of all hosts."),
         Column::text(("stratum", &title), "Only hosts of this kind.", |row: &Row<'_>| {
-            row.change.stratum.as_ref().map(|one| one.1.clone())
+            row.change.stratum.as_ref().map(|stratum| stratum.1.clone())
         })
         .null("As stratum_column.")
         .drawn_as(drawn)

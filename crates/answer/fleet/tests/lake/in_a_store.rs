@@ -15,9 +15,9 @@ use fleet::lake::store::{
 };
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
-use crate::kept::add_kept;
+use crate::cached_tables::add_kept;
+use crate::lake_contents::{self, BEGUN_NS, add, temporary};
 use crate::memory_store::{Bucket, Client, Event};
-use crate::whole::{self, BEGUN_NS, add, temporary};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -27,7 +27,7 @@ type Counts = BTreeMap<String, usize>;
 fn exits_of_all(bucket: &Bucket) -> Counts {
     let folder = temporary();
     bucket.write_to(folder.path());
-    whole::counted(folder.path())
+    lake_contents::counted(folder.path())
 }
 
 /// The same by those who know that of several rows of a session the one of the last generation counts, and of two of
@@ -44,8 +44,8 @@ fn exits_of(bucket: &Bucket) -> Counts {
             continue;
         }
         let all = metadata.key_value_metadata().unwrap();
-        let of = all.iter().find(|one| one.key == "hyperscope.generation");
-        let generation = of.map_or(0, |one| one.value.as_deref().unwrap().parse().unwrap());
+        let entry = all.iter().find(|entry| entry.key == "hyperscope.generation");
+        let generation = entry.map_or(0, |entry| entry.value.as_deref().unwrap().parse().unwrap());
         let session = name.rsplit_once('/').unwrap().1.to_owned();
         match latest.get(&session) {
             Some((known, _)) if *known >= generation => std::fs::remove_file(path).unwrap(),
@@ -57,16 +57,16 @@ fn exits_of(bucket: &Bucket) -> Counts {
             }
         }
     }
-    whole::counted(folder.path())
+    lake_contents::counted(folder.path())
 }
 
 /// How many exits the sessions have that this program's readers list.
 fn exits_listed(bucket: &Bucket) -> u64 {
-    list(&of(bucket)).unwrap().sessions.iter().map(|session| session.rows["exits"]).sum()
+    list(&lake_of(bucket)).unwrap().sessions.iter().map(|session| session.rows["exits"]).sum()
 }
 
-fn of(bucket: &Bucket) -> ObjectLake<Client> {
-    ObjectLake::change(Client::of(bucket))
+fn lake_of(bucket: &Bucket) -> ObjectLake<Client> {
+    ObjectLake::change(Client::new(bucket))
 }
 
 type Change<'c> = dyn Fn(&ObjectLake<Client>) -> io::Result<()> + 'c;
@@ -81,7 +81,7 @@ fn clean(lake: &ObjectLake<Client>) -> io::Result<()> {
 
 /// Calls of a change that nothing happens at.
 fn calls(bucket: &Bucket, change: &Change<'_>) -> usize {
-    let client = Client::of(&bucket.duplicate());
+    let client = Client::new(&bucket.duplicate());
     let lake = ObjectLake::change(client);
     change(&lake).unwrap();
     lake.objects().calls.load(Relaxed)
@@ -89,8 +89,8 @@ fn calls(bucket: &Bucket, change: &Change<'_>) -> usize {
 
 #[track_caller]
 fn assert_sound(bucket: &Bucket, when: &str) {
-    clean(&of(bucket)).unwrap();
-    let found = verify(&of(bucket), &[]).unwrap();
+    clean(&lake_of(bucket)).unwrap();
+    let found = verify(&lake_of(bucket), &[]).unwrap();
     assert_eq!((found.orphans, found.faults.as_slice()), (0, &[][..]), "{when}");
 }
 
@@ -106,7 +106,7 @@ fn killed_at_every_call(bucket: &Bucket, after: &Counts, change: &Change<'_>) ->
             assert!(change(&lake).is_err(), "{event:?} call {at}");
             let now = exits_of(&copy);
             assert!(now == before || now == *after, "{event:?} call {at}: {now:?}");
-            change(&of(&copy)).unwrap();
+            change(&lake_of(&copy)).unwrap();
             assert_eq!(exits_of(&copy), *after, "done again, {event:?} call {at}");
             assert_sound(&copy, "done again and cleaned up");
             assert_eq!(exits_of_all(&copy), *after, "cleaned up, {event:?} call {at}");
@@ -118,17 +118,17 @@ fn killed_at_every_call(bucket: &Bucket, after: &Counts, change: &Change<'_>) ->
 #[test]
 fn killed_at_every_call_nothing_is_lost_or_doubled() {
     let bucket = Bucket::default();
-    add_kept(&of(&bucket), ("web1", "a", BEGUN_NS)).unwrap();
+    add_kept(&lake_of(&bucket), ("web1", "a", BEGUN_NS)).unwrap();
     let exits = exits_of(&bucket)["web1"];
     let both: Counts = ["web1", "web2"].map(|host| (host.to_owned(), exits)).into();
     let second = |lake: &ObjectLake<Client>| add_kept(lake, ("web2", "a", BEGUN_NS)).map(|_| ());
     let adding = killed_at_every_call(&bucket, &both, &second);
-    second(&of(&bucket)).unwrap();
+    second(&lake_of(&bucket)).unwrap();
     let newer = |lake: &ObjectLake<Client>| add_kept(lake, ("web2", "b", BEGUN_NS)).map(|_| ());
     let replacing = killed_at_every_call(&bucket, &both, &newer);
-    newer(&of(&bucket)).unwrap();
+    newer(&lake_of(&bucket)).unwrap();
     let compacting = killed_at_every_call(&bucket, &both, &all_days);
-    all_days(&of(&bucket)).unwrap();
+    all_days(&lake_of(&bucket)).unwrap();
     let cleaning = killed_at_every_call(&bucket, &both, &clean);
     assert!(
         adding >= 5 && replacing >= 6 && compacting >= 12 && cleaning >= 12,
@@ -141,7 +141,7 @@ fn killed_at_every_call_nothing_is_lost_or_doubled() {
 fn a_row_that_moves_to_another_day_counts_once() {
     let bucket = Bucket::default();
     for host in ["web1", "web2"] {
-        add_kept(&of(&bucket), (host, "a", BEGUN_NS)).unwrap();
+        add_kept(&lake_of(&bucket), (host, "a", BEGUN_NS)).unwrap();
     }
     let (exits, before) = (exits_listed(&bucket), exits_of(&bucket));
     // A day later and a day earlier: either copy may be the first by name.
@@ -158,13 +158,13 @@ fn a_row_that_moves_to_another_day_counts_once() {
                 let days = copy.names().iter().filter(|name| name.contains("sessions/")).count();
                 at_both += usize::from(days == 3);
                 assert_eq!(exits_listed(&copy), exits, "{when}");
-                let sessions = counted(&of(&copy)).unwrap().remove(0).files;
+                let sessions = counted(&lake_of(&copy)).unwrap().remove(0).files;
                 assert_eq!(sessions.len(), 2, "{when}");
                 let cleaned = copy.duplicate();
                 assert_sound(&cleaned, &when);
                 let all = (exits_listed(&cleaned), exits_of_all(&cleaned));
                 assert_eq!(all, (exits, before.clone()), "{when}");
-                moved(&of(&copy)).unwrap();
+                moved(&lake_of(&copy)).unwrap();
                 let all = (exits_listed(&copy), exits_of_all(&copy));
                 assert_eq!(all, (exits, before.clone()), "{when}");
                 assert_sound(&copy, &when);
@@ -181,7 +181,7 @@ fn a_row_that_moves_to_another_day_counts_once() {
 fn two_runs_at_a_time_double_nothing() {
     let bucket = Bucket::default();
     for host in ["web1", "web2"] {
-        add_kept(&of(&bucket), (host, "a", BEGUN_NS)).unwrap();
+        add_kept(&lake_of(&bucket), (host, "a", BEGUN_NS)).unwrap();
     }
     let counts = exits_of(&bucket);
     let newer = |lake: &ObjectLake<Client>| add_kept(lake, ("web2", "b", BEGUN_NS)).map(|_| ());
@@ -201,7 +201,7 @@ fn two_runs_at_a_time_double_nothing() {
                 let copy = bucket.duplicate();
                 let theirs = copy.clone();
                 // Sound by itself, so that all that goes wrong is between the two.
-                let disturb = move || other(&of(&theirs)).unwrap();
+                let disturb = move || other(&lake_of(&theirs)).unwrap();
                 let when = format!("{second} before call {at} of {first}");
                 let lake = ObjectLake::change(Client::disturbed(&copy, at, disturb));
                 if let Err(error) = change(&lake) {
@@ -213,7 +213,7 @@ fn two_runs_at_a_time_double_nothing() {
                     assert!(is_said, "{when}: {error}");
                 }
                 assert_eq!(exits_of(&copy), counts, "{when}");
-                change(&of(&copy)).unwrap();
+                change(&lake_of(&copy)).unwrap();
                 assert_eq!(exits_of(&copy), counts, "done again, {when}");
                 assert_sound(&copy, &when);
                 assert_eq!(exits_of_all(&copy), counts, "cleaned up, {when}");
@@ -228,7 +228,7 @@ fn two_runs_at_a_time_double_nothing() {
 fn what_counts_again_while_gc_runs_stays() {
     let bucket = Bucket::default();
     for hash in ["a", "b"] {
-        add_kept(&of(&bucket), ("web1", hash, BEGUN_NS)).unwrap();
+        add_kept(&lake_of(&bucket), ("web1", hash, BEGUN_NS)).unwrap();
     }
     let counts = exits_of_all(&bucket);
     let before = bucket.names().len();
@@ -239,13 +239,13 @@ fn what_counts_again_while_gc_runs_stays() {
         let copy = bucket.duplicate();
         let theirs = copy.clone();
         let again = move || {
-            add_kept(&of(&theirs), ("web1", "a", BEGUN_NS)).unwrap();
+            add_kept(&lake_of(&theirs), ("web1", "a", BEGUN_NS)).unwrap();
         };
         clean(&ObjectLake::change(Client::disturbed(&copy, at, again))).unwrap();
         assert_eq!(exits_of_all(&copy), counts, "call {at} of {calls}");
-        assert!(verify(&of(&copy), &[]).unwrap().faults.is_empty(), "call {at} of {calls}");
+        assert!(verify(&lake_of(&copy), &[]).unwrap().faults.is_empty(), "call {at} of {calls}");
     }
-    clean(&of(&bucket)).unwrap();
+    clean(&lake_of(&bucket)).unwrap();
     assert!(bucket.names().len() < before);
 }
 
@@ -255,7 +255,7 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     let (folder, bucket) = (temporary(), Bucket::default());
     let local = LocalFolder::change(folder.path()).unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let client = Client::of(&bucket);
+    let client = Client::new(&bucket);
     let served = std::thread::spawn({
         let theirs = theirs.try_clone().unwrap();
         move || serve(Ok(client), theirs.try_clone().unwrap(), theirs)
@@ -271,7 +271,8 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     }
     change(&local);
     change(&piped);
-    let names: Vec<String> = local.list("v1").unwrap().into_iter().map(|one| one.name).collect();
+    let names: Vec<String> =
+        local.list("v1").unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(bucket.names(), names);
     assert!(piped.list("v1/none").unwrap().is_empty());
     let as_local = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
@@ -318,12 +319,12 @@ fn without_a_store_every_call_says_why() {
 #[test]
 fn large_objects_are_read_in_parts() {
     let bucket = Bucket::default();
-    add_kept(&of(&bucket), ("web1", "a", BEGUN_NS)).unwrap();
-    let client = Client::of(&bucket);
+    add_kept(&lake_of(&bucket), ("web1", "a", BEGUN_NS)).unwrap();
+    let client = Client::new(&bucket);
     let exits = client.list("v1/exits").unwrap().remove(0);
     let large = Bucket::default();
     let filler: Vec<u8> = (0..9_000_000_u32).map(|at| (at / 7 % 251) as u8).collect();
-    let client = Client::of(&large);
+    let client = Client::new(&large);
     client
         .put("v1/large", filler.len() as u64, &mut &*filler, &fleet::lake::store::Before::Nothing)
         .unwrap();
@@ -343,6 +344,6 @@ fn large_objects_are_read_in_parts() {
     let mut rest = Vec::new();
     io::Read::read_to_end(&mut file.get_read(8_999_000).unwrap(), &mut rest).unwrap();
     assert!(rest == filler[8_999_000..]);
-    let small = of(&bucket).open(&[&exits]).unwrap().remove(0);
+    let small = lake_of(&bucket).open(&[&exits]).unwrap().remove(0);
     assert!(SerializedFileReader::new(small).unwrap().metadata().num_row_groups() > 0);
 }

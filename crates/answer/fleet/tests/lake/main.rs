@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cached_tables;
 mod in_a_store;
-mod kept;
+mod lake_contents;
 mod memory_store;
 mod needed;
 mod stopped;
 mod stopping;
-mod whole;

@@ -62,7 +62,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// One whose calls are all answered.
-    pub(crate) fn of(bucket: &Bucket) -> Self {
+    pub(crate) fn new(bucket: &Bucket) -> Self {
         Self {
             bucket: bucket.clone(),
             event: None,
@@ -73,7 +73,7 @@ impl Client {
 
     /// One that is killed at a call.
     pub(crate) fn killed(bucket: &Bucket, at: usize, event: Event) -> Self {
-        Self { event: Some((at, event)), ..Self::of(bucket) }
+        Self { event: Some((at, event)), ..Self::new(bucket) }
     }
 
     /// One before whose call another run does something.
@@ -82,7 +82,7 @@ impl Client {
         at: usize,
         other: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        Self { event: Some((at, Event::Other)), other: Box::new(other), ..Self::of(bucket) }
+        Self { event: Some((at, Event::Other)), other: Box::new(other), ..Self::new(bucket) }
     }
 
     fn called<T>(&self, call: impl FnOnce(&mut Content) -> io::Result<T>) -> io::Result<T> {

@@ -83,7 +83,7 @@ fn read(times: TimeRange) -> (u64, u64) {
         events: &filter,
     };
     let ids = identify(&Question { view: View::on_own_clocks(&recordings), ..question });
-    recordings.iter_mut().for_each(|one| one.set_range(times));
+    recordings.iter_mut().for_each(|recording| recording.set_range(times));
     let question = Question { view: View::on_own_clocks(&recordings), ..question };
     let needed = NeededEvents {
         ids,

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use fleet::lake::store::{LocalFolder, Storage, compact, gc};
 
+use crate::lake_contents::{BEGUN_NS, add, add_of, assert_sound, counted, temporary};
 use crate::stopping::StoppingFolder;
-use crate::whole::{BEGUN_NS, add, add_of, assert_sound, counted, temporary};
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -38,13 +38,13 @@ fn killed_at_every_step(
         copy(root, folder.path());
         let storage = StoppingFolder::after(steps, folder.path());
         let done = change(&storage);
-        let taken = storage.taken();
+        let steps_taken = storage.steps_taken();
         drop(storage);
         let now = counted(folder.path());
         assert!(now == before || now == *after, "after step {steps}: {now:?}");
         if done.is_ok() {
             assert_eq!(now, *after);
-            return (taken, left_behind);
+            return (steps_taken, left_behind);
         }
         let unfinished = LocalFolder::open(folder.path()).unwrap().unfinished().unwrap();
         left_behind += usize::from(!unfinished.is_empty());
@@ -75,12 +75,12 @@ fn moving_to_another_day_loses_and_doubles_nothing() {
     let later = |storage: &StoppingFolder| {
         add_of(storage, "web2", "a", Some(BEGUN_NS + 86_400_000_000_000)).map(|_| ())
     };
-    let whole = temporary();
-    copy(root, whole.path());
-    let storage = StoppingFolder::after(usize::MAX, whole.path());
+    let whole_folder = temporary();
+    copy(root, whole_folder.path());
+    let storage = StoppingFolder::after(usize::MAX, whole_folder.path());
     later(&storage).unwrap();
-    let steps = storage.taken();
-    assert_eq!(counted(whole.path()), before);
+    let steps = storage.steps_taken();
+    assert_eq!(counted(whole_folder.path()), before);
     // The last steps: the row is renamed, and then replaced.
     for step in steps - 6..steps {
         let folder = temporary();
@@ -105,8 +105,8 @@ fn adding_replacing_compacting_and_cleaning_up_lose_and_double_nothing() {
     let storage = LocalFolder::change(root).unwrap();
     add(&storage, "web1", "a").unwrap();
     drop(storage);
-    let one = counted(root);
-    let exits = one["web1"];
+    let counts = counted(root);
+    let exits = counts["web1"];
     let both: Counts = ["web1", "web2"].map(|host| (host.to_owned(), exits)).into();
     let second = |storage: &StoppingFolder| add(storage, "web2", "a").map(|_| ());
     let (adding, unfinished_adding) = killed_at_every_step(root, &both, &second);

@@ -17,17 +17,17 @@ pub(crate) struct StoppingFolder {
 /// Steps that are left, and those that were taken.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    left: AtomicUsize,
-    pub(crate) taken: AtomicUsize,
+    remaining: AtomicUsize,
+    pub(crate) done: AtomicUsize,
 }
 
 impl Steps {
     fn take(&self) -> io::Result<()> {
-        let enough = |left: usize| left.checked_sub(1);
-        if self.left.fetch_update(Relaxed, Relaxed, enough).is_err() {
+        let enough = |remaining: usize| remaining.checked_sub(1);
+        if self.remaining.fetch_update(Relaxed, Relaxed, enough).is_err() {
             return Err(io::Error::other("killed"));
         }
-        self.taken.fetch_add(1, Relaxed);
+        self.done.fetch_add(1, Relaxed);
         Ok(())
     }
 }
@@ -52,7 +52,7 @@ impl<F> StoppingFile<F> {
 impl<F> Drop for StoppingFile<F> {
     /// Nobody cleans up after one who was killed: the file stays as it is.
     fn drop(&mut self) {
-        if self.steps.left.load(Relaxed) == 0 {
+        if self.steps.remaining.load(Relaxed) == 0 {
             std::mem::forget(self.file.take());
         }
     }
@@ -72,12 +72,12 @@ impl<F: Write> Write for StoppingFile<F> {
 impl StoppingFolder {
     /// Killed after this many steps.
     pub(crate) fn after(steps: usize, root: &Path) -> Self {
-        let steps = Steps { left: AtomicUsize::new(steps), taken: AtomicUsize::new(0) };
+        let steps = Steps { remaining: AtomicUsize::new(steps), done: AtomicUsize::new(0) };
         Self { folder: LocalFolder::change(root).unwrap(), steps: Arc::new(steps) }
     }
 
-    pub(crate) fn taken(&self) -> usize {
-        self.steps.taken.load(Relaxed)
+    pub(crate) fn steps_taken(&self) -> usize {
+        self.steps.done.load(Relaxed)
     }
 }
 

@@ -11,9 +11,9 @@ use super::{Before, Objects};
 use crate::storage::Entry;
 
 /// Objects of a lake, and of one call.
-const MOST_LISTED: usize = 1 << 22;
+const MAX_LISTED: usize = 1 << 22;
 /// Bytes of one answer.
-const MOST_BYTES: u64 = 128 << 20;
+const MAX_BYTES: u64 = 128 << 20;
 
 /// A process that answers calls; it ends when this is gone.
 pub struct ObjectsByProcess {
@@ -42,9 +42,9 @@ impl ObjectsByProcess {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (calls, replies) = (process.stdin.take(), process.stdout.take());
         let closed = || io::Error::other("the process has no pipes");
-        let mut own = Self::over(calls.ok_or_else(closed)?, replies.ok_or_else(closed)?);
-        own.process = Some(process);
-        Ok(own)
+        let mut objects = Self::over(calls.ok_or_else(closed)?, replies.ok_or_else(closed)?);
+        objects.process = Some(process);
+        Ok(objects)
     }
 
     /// The same over pipes to whoever [serves](super::serve).
@@ -117,7 +117,7 @@ fn listed(from: &mut dyn Read) -> io::Result<io::Result<Vec<Entry>>> {
                 if is_last {
                     return Ok(Ok(all));
                 }
-                if all.len() > MOST_LISTED {
+                if all.len() > MAX_LISTED {
                     return Err(io::Error::other("more files than a lake can have"));
                 }
             }
@@ -133,7 +133,7 @@ fn several(from: &mut dyn Read, count: usize) -> io::Result<io::Result<Vec<Bytes
         Reply::Failed { kind, why } => return Ok(Err(kind.error(why))),
         _ => return Err(unexpected()),
     };
-    if lengths.iter().fold(0, |sum: u64, length| sum.saturating_add(*length)) > MOST_BYTES {
+    if lengths.iter().fold(0, |sum: u64, length| sum.saturating_add(*length)) > MAX_BYTES {
         return Err(unexpected());
     }
     lengths.into_iter().map(|length| bytes(from, length)).collect::<io::Result<_>>().map(Ok)

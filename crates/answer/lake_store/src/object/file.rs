@@ -14,7 +14,7 @@ use crate::storage::Entry;
 /// Bytes that are asked for at least: heads of pages lie close to each other.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes that are asked for at most.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// An object, of which blocks are read as they are needed.
 #[derive(Debug)]
@@ -32,27 +32,27 @@ impl<O: Objects> ObjectFile<O> {
     }
 
     /// One of which all is there.
-    pub(super) fn whole(objects: Arc<O>, entry: Entry, bytes: Bytes) -> Self {
+    pub(super) fn with_bytes(objects: Arc<O>, entry: Entry, bytes: Bytes) -> Self {
         Self { objects, entry, block: Mutex::new((0, bytes)) }
     }
 
     /// Some bytes from a place on: one at least, and `most` at most; none at the end.
-    fn some(&self, from: u64, most: u64) -> io::Result<Bytes> {
-        let left = self.entry.bytes.saturating_sub(from);
-        if left == 0 || most == 0 {
+    fn some(&self, from: u64, max: u64) -> io::Result<Bytes> {
+        let remaining = self.entry.bytes.saturating_sub(from);
+        if remaining == 0 || max == 0 {
             return Ok(Bytes::new());
         }
         let mut block = self.block.lock();
         let is_in = |begin: u64, bytes: &Bytes| (begin..begin + bytes.len() as u64).contains(&from);
         if !is_in(block.0, &block.1) {
-            let bytes = most.clamp(BLOCK_BYTES, MOST_BYTES).min(left);
+            let bytes = max.clamp(BLOCK_BYTES, MAX_BYTES).min(remaining);
             *block = (from, self.objects.read(&self.entry, from, bytes)?);
             if !is_in(block.0, &block.1) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
         let at = usize::try_from(from - block.0).map_err(io::Error::other)?;
-        let end = block.1.len().min(at.saturating_add(usize::try_from(most).unwrap_or(usize::MAX)));
+        let end = block.1.len().min(at.saturating_add(usize::try_from(max).unwrap_or(usize::MAX)));
         Ok(block.1.slice(at..end))
     }
 }

@@ -133,13 +133,14 @@ impl<O: Objects + 'static> Storage for ObjectLake<O> {
         let is_small = |file: &&&Entry| file.bytes <= SMALL_BYTES;
         let small: Vec<Entry> =
             files.iter().filter(is_small).map(|file| Entry::clone(file)).collect();
-        let whole = if small.is_empty() { Vec::new() } else { self.objects.read_whole(&small)? };
-        let mut whole = whole.into_iter();
+        let contents =
+            if small.is_empty() { Vec::new() } else { self.objects.read_whole(&small)? };
+        let mut contents = contents.into_iter();
         let open = |file: &&Entry| {
             let (objects, entry) = (Arc::clone(&self.objects), Entry::clone(file));
-            let bytes = if is_small(&file) { whole.next() } else { None };
+            let bytes = if is_small(&file) { contents.next() } else { None };
             match bytes {
-                Some(bytes) => ObjectFile::whole(objects, entry, bytes),
+                Some(bytes) => ObjectFile::with_bytes(objects, entry, bytes),
                 None => ObjectFile::new(objects, entry),
             }
         };

@@ -11,9 +11,9 @@ use super::Before;
 use crate::storage::Entry;
 
 /// Bytes of a document.
-const MOST_BYTES: u32 = 16 << 20;
+const MAX_BYTES: u32 = 16 << 20;
 /// Objects that are listed in one document.
-pub(super) const MOST_LISTED: usize = 1024;
+pub(super) const MAX_LISTED: usize = 1024;
 
 /// A call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(error: &io::Error) -> Self {
+    pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound,
             io::ErrorKind::AlreadyExists => Self::AlreadyExists,
@@ -97,7 +97,7 @@ impl Kind {
 /// Writes one document.
 pub(super) fn write(to: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(document)?;
-    let length = u32::try_from(text.len()).ok().filter(|length| *length <= MOST_BYTES);
+    let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_BYTES);
     let length = length.ok_or_else(|| io::Error::other("too long for one document"))?;
     to.write_all(&length.to_le_bytes())?;
     to.write_all(&text)
@@ -111,7 +111,7 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> io::Result<Optio
         read => read?,
     }
     let length = u32::from_le_bytes(length);
-    if length > MOST_BYTES {
+    if length > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a document that is too long"));
     }
     Ok(Some(serde_json::from_slice(&bytes(from, u64::from(length))?)?))

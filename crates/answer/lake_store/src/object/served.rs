@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use bytes::Bytes;
 
-use super::messages::{Call, Kind, MOST_LISTED, Reply, read, write};
+use super::messages::{Call, Kind, MAX_LISTED, Reply, read, write};
 use super::{Before, Objects};
 use crate::storage::Entry;
 
@@ -22,8 +22,8 @@ pub fn serve(
         let objects = match &objects {
             Ok(objects) => objects,
             Err(error) => {
-                let left = if let Call::Put { bytes, .. } = call { bytes } else { 0 };
-                skip(&mut calls.by_ref().take(left))?;
+                let remaining = if let Call::Put { bytes, .. } = call { bytes } else { 0 };
+                skip(&mut calls.by_ref().take(remaining))?;
                 write(&mut replies, &failed(error))?;
                 replies.flush()?;
                 continue;
@@ -37,9 +37,9 @@ pub fn serve(
             Call::List { folder } => list(objects.list(&folder), &mut replies)?,
             Call::Read { file, from, bytes } => {
                 let read = objects.read(&file, from, bytes);
-                whole(read.map(|bytes| vec![bytes]), &mut replies)?;
+                send_bytes(read.map(|bytes| vec![bytes]), &mut replies)?;
             }
-            Call::ReadWhole { files } => whole(objects.read_whole(&files), &mut replies)?,
+            Call::ReadWhole { files } => send_bytes(objects.read_whole(&files), &mut replies)?,
             Call::Remove { names } => {
                 let removed = objects.remove(&names).map(|()| None);
                 write(&mut replies, &done(removed))?;
@@ -51,7 +51,7 @@ pub fn serve(
 }
 
 fn failed(error: &io::Error) -> Reply {
-    Reply::Failed { kind: Kind::of(error), why: error.to_string() }
+    Reply::Failed { kind: Kind::from_error(error), why: error.to_string() }
 }
 
 fn done(result: io::Result<Option<String>>) -> Reply {
@@ -86,7 +86,7 @@ fn list(listed: io::Result<Vec<Entry>>, replies: &mut impl Write) -> io::Result<
         Err(error) => return write(replies, &failed(&error)),
         Ok(files) => files,
     };
-    let mut parts = files.chunks(MOST_LISTED).peekable();
+    let mut parts = files.chunks(MAX_LISTED).peekable();
     if parts.peek().is_none() {
         return write(replies, &Reply::Listed { files: Vec::new(), is_last: true });
     }
@@ -97,13 +97,13 @@ fn list(listed: io::Result<Vec<Entry>>, replies: &mut impl Write) -> io::Result<
     Ok(())
 }
 
-fn whole(read: io::Result<Vec<Bytes>>, replies: &mut impl Write) -> io::Result<()> {
+fn send_bytes(read: io::Result<Vec<Bytes>>, replies: &mut impl Write) -> io::Result<()> {
     match read {
         Err(error) => write(replies, &failed(&error)),
         Ok(all) => {
-            let lengths = all.iter().map(|one| one.len() as u64).collect();
+            let lengths = all.iter().map(|bytes| bytes.len() as u64).collect();
             write(replies, &Reply::Bytes { lengths })?;
-            all.iter().try_for_each(|one| replies.write_all(one))
+            all.iter().try_for_each(|bytes| replies.write_all(bytes))
         }
     }
 }

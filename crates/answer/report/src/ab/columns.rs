@@ -37,11 +37,11 @@ impl<'r> Described for Row<'r> {
 fn value<'r>(
     names: (&str, &str),
     help: &str,
-    of: impl Fn(&Row<'r>) -> Option<f64> + Copy + 'static,
+    value_of: impl Fn(&Row<'r>) -> Option<f64> + Copy + 'static,
 ) -> Column<Row<'r>> {
-    Column::ratio(names, help, of)
-        .below_zero_too()
-        .drawn_as(move |row| of(row).map_or("-".to_owned(), |value| number(row.metric, value)))
+    Column::ratio(names, help, value_of).below_zero_too().drawn_as(move |row| {
+        value_of(row).map_or("-".to_owned(), |value| number(row.metric, value))
+    })
 }
 
 /// All columns, in the order of JSON and CSV, of that number of configurations.
@@ -84,10 +84,11 @@ fn sides<'r>(has_several: bool) -> Vec<Column<Row<'r>>> {
 }
 
 fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
-    let ratio = |of: fn(&Comparison) -> f64| {
+    let ratio = |value_of: fn(&Comparison) -> f64| {
         move |row: &Row<'_>| {
-            let change = row.metric.change.as_ref().filter(|one| one.scale == Scale::Ratio)?;
-            Some(of(change))
+            let change =
+                row.metric.change.as_ref().filter(|comparison| comparison.scale == Scale::Ratio)?;
+            Some(value_of(change))
         }
     };
     let times = |value: Option<f64>| value.map_or("-".to_owned(), |value| super::times(value, 4));
@@ -97,34 +98,34 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
         Column::ratio(
             ("ratio", title),
             "What B is of A: the mean of the blocks' ratios, as logarithms.",
-            ratio(|one| one.change),
+            ratio(|comparison| comparison.change),
         )
         .below_zero_too()
         .null(none)
-        .drawn_as(move |row| times(ratio(|one| one.change)(row)))
+        .drawn_as(move |row| times(ratio(|comparison| comparison.change)(row)))
         .shown(TABLE, 0),
         Column::ratio(
             ("ci_low", "from"),
             "Lower end of the interval of 95% of that ratio.",
-            ratio(|one| one.low),
+            ratio(|comparison| comparison.low),
         )
         .below_zero_too()
         .null(none)
-        .drawn_as(move |row| times(ratio(|one| one.low)(row)))
+        .drawn_as(move |row| times(ratio(|comparison| comparison.low)(row)))
         .shown(TABLE, 0),
-        Column::ratio(("ci_high", "to"), "Upper end of it.", ratio(|one| one.high))
+        Column::ratio(("ci_high", "to"), "Upper end of it.", ratio(|comparison| comparison.high))
             .below_zero_too()
             .null(none)
-            .drawn_as(move |row| times(ratio(|one| one.high)(row)))
+            .drawn_as(move |row| times(ratio(|comparison| comparison.high)(row)))
             .shown(TABLE, 0),
         Column::ratio(
             ("p_value", "p"),
             "The chance of a change that great or greater where there is none.",
-            |row: &Row<'_>| row.metric.change.as_ref().map(|one| one.p),
+            |row: &Row<'_>| row.metric.change.as_ref().map(|comparison| comparison.p),
         )
         .below_zero_too()
         .null(less)
-        .drawn_as(|row| chance(row.metric.change.as_ref().map(|one| one.p)))
+        .drawn_as(|row| chance(row.metric.change.as_ref().map(|comparison| comparison.p)))
         .shown(TABLE, 1),
         Column::ratio(
             ("p_adjusted", "p adj."),

@@ -79,9 +79,9 @@ impl AbReport {
         }
         page.heading(if self.ab.sides > 2 { "What the others are of A" } else { "What B is of A" });
         let ends = || with_ratio.iter().flat_map(|(_, change)| [change.low, change.high]);
-        let scale = RatioScale::of(ends());
+        let scale = RatioScale::for_ratios(ends());
         let rows = with_ratio.len() as f64;
-        let x = Axis::of(ends().chain([1.0]).map(|ratio| scale.at(ratio)));
+        let x = Axis::covering(ends().chain([1.0]).map(|ratio| scale.at(ratio)));
         let size = (RATIOS, RATIOS_EDGES + RATIO * rows);
         let mut plot = Plot::new(size, x, Axis::exactly(0.0, rows));
         plot.axes(("of A", &|at| times(scale.ratio(at))), ("", &|_| String::new()));
@@ -96,18 +96,18 @@ impl AbReport {
             let [low, middle, high] =
                 [change.low, change.change, change.high].map(|ratio| scale.at(ratio));
             plot.line(&mark.class(), &[(low, y), (high, y)]);
-            let said = format!("{}: {}{sure}", self.named(metric), times(change.change));
-            plot.point((middle, y), mark, false, &said);
-            plot.words((x.least(), y), "start", &said);
+            let label = format!("{}: {}{sure}", self.named(metric), times(change.change));
+            plot.point((middle, y), mark, false, &label);
+            plot.words((x.least(), y), "start", &label);
         }
         page.key(&[
             (CHANCE, "may be chance".to_owned()),
             (HARDLY_CHANCE, "hardly chance".to_owned()),
         ]);
-        let said = "By metric, what B or another configuration is of A, with the interval of 95%: the table below has the numbers";
+        let description = "By metric, what B or another configuration is of A, with the interval of 95%: the table below has the numbers";
         page.figures(&[(
             "Means of the blocks’ ratios, with their intervals of 95%".to_owned(),
-            plot.svg(said),
+            plot.svg(description),
         )]);
     }
 
@@ -126,7 +126,7 @@ impl AbReport {
                 .filter_map(|(at, run)| Some((at, run, *run.values.get(place)?)))
         };
         let end = self.ab.runs.len() as f64 + 1.0;
-        let y = Axis::of(runs().map(|(.., value)| value).chain(means.iter().copied()));
+        let y = Axis::covering(runs().map(|(.., value)| value).chain(means.iter().copied()));
         let mut plot = Plot::new(RUNS, Axis::exactly(0.0, end), y);
         plot.axes(("run", &|run| format!("{run:.0}")), ("", &|value| number(first, value)));
         for (side, mean) in means.iter().enumerate() {
@@ -134,22 +134,22 @@ impl AbReport {
         }
         for (at, run, value) in runs() {
             let is_far = metrics.iter().any(|metric| metric.outliers.contains(&at));
-            let said = format!(
+            let label = format!(
                 "run {}, block {}, {}: {}",
                 at + 1,
                 run.block,
                 capital(run.side),
                 number(first, value)
             );
-            plot.point((at as f64 + 1.0, value), Mark(run.side.place()), is_far, &said);
+            plot.point((at as f64 + 1.0, value), Mark(run.side.place()), is_far, &label);
         }
         let sides = AbSide::first(means.len()).zip(&means);
-        let said: Vec<String> = sides
+        let descriptions: Vec<String> = sides
             .map(|(side, mean)| format!("{} under {}", number(first, *mean), capital(side)))
             .collect();
         Some((
             first.name.clone(),
-            plot.svg(&format!("Runs by {}, means: {}", first.name, said.join(", "))),
+            plot.svg(&format!("Runs by {}, means: {}", first.name, descriptions.join(", "))),
         ))
     }
 }
@@ -162,8 +162,8 @@ enum RatioScale {
 }
 
 impl RatioScale {
-    fn of(ratios: impl Iterator<Item = f64>) -> Self {
-        let differs = ratios.fold(1.0_f64, |most, ratio| most.max(ratio).max(1.0 / ratio));
+    fn for_ratios(ratios: impl Iterator<Item = f64>) -> Self {
+        let differs = ratios.fold(1.0_f64, |max, ratio| max.max(ratio).max(1.0 / ratio));
         if differs > 2.0 { Self::Logarithmic } else { Self::Linear }
     }
 
@@ -220,17 +220,17 @@ mod tests {
         // Runs of two metrics; each ratio has a point, too.
         assert_eq!(page.matches("<title>run ").count(), 2 * 16);
         assert_eq!(page.matches("class=\"ring\"").count(), 1);
-        let said = "wall_ns is 1.01 ms under A, 2.01 ms under B: 1.994×, 95% within ";
-        assert!(page.contains(said), "{page}");
+        let sentence = "wall_ns is 1.01 ms under A, 2.01 ms under B: 1.994×, 95% within ";
+        assert!(page.contains(sentence), "{page}");
         assert!(page.contains("which is hardly chance. 8 blocks of one run each."));
     }
 
     #[test]
     fn ratios_that_differ_greatly_are_laid_out_by_their_logarithms() {
-        let near = RatioScale::of([0.9, 1.2].into_iter());
+        let near = RatioScale::for_ratios([0.9, 1.2].into_iter());
         assert_eq!((near.at(0.9), near.ratio(0.9)), (0.9, 0.9));
         for far in [[0.4, 1.0], [1.0, 14.0]] {
-            let far = RatioScale::of(far.into_iter());
+            let far = RatioScale::for_ratios(far.into_iter());
             assert_eq!((far.at(2.0), far.at(0.5), far.at(1.0)), (1.0, -1.0, 0.0));
             assert!((far.ratio(far.at(3.0)) - 3.0).abs() < 1e-9);
         }

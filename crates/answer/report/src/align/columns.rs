@@ -115,8 +115,10 @@ fn intervals<'r>() -> Vec<Column<Row<'r>>> {
 fn offsets<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     let unit = if nanoseconds { "ns" } else { "ticks" };
     let offset = format!("offset, {unit}");
-    let drift = |name: &str, help: &str, of: fn(&AlignRow) -> Option<i64>| {
-        Column::signed((name, "drift, ppb"), Unit::Count, help, move |row: &Row<'_>| of(row.row))
+    let drift = |name: &str, help: &str, drift_of: fn(&AlignRow) -> Option<i64>| {
+        Column::signed((name, "drift, ppb"), Unit::Count, help, move |row: &Row<'_>| {
+            drift_of(row.row)
+        })
     };
     vec![
         signed_time(
@@ -176,6 +178,10 @@ fn checks<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 /// A column of times that may lie before the clock's zero.
-fn signed_time<'r>(names: (&str, &str), help: &str, of: fn(&AlignRow) -> i64) -> Column<Row<'r>> {
-    Column::signed(names, Unit::Time, help, move |row: &Row<'_>| Some(of(row.row)))
+fn signed_time<'r>(
+    names: (&str, &str),
+    help: &str,
+    time_of: fn(&AlignRow) -> i64,
+) -> Column<Row<'r>> {
+    Column::signed(names, Unit::Time, help, move |row: &Row<'_>| Some(time_of(row.row)))
 }

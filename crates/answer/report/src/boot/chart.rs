@@ -23,7 +23,7 @@ const GAP: f64 = 26.0;
 /// A letter, about.
 const LETTER: f64 = 6.6;
 /// Marks of the time axis, at most.
-const MOST_TICKS: u64 = 12;
+const MAX_TICKS: u64 = 12;
 
 /// Colours of phases by kind; levels take turns.
 const LEVELS: [&str; 3] = ["#7fb0dc", "#a5cbe9", "#c9e0f2"];
@@ -92,8 +92,8 @@ impl Canvas {
         self.ticks(scale);
         for (at, phase) in machine.phases.iter().enumerate() {
             let (fill, name) = (colour(phase, at), label(phase));
-            let said = said(phase.duration_ns(), phase.host.as_ref(), scale);
-            self.line(&name, fill, (phase.from_ns, phase.to_ns), &said, scale);
+            let caption = caption_of(phase.duration_ns(), phase.host.as_ref(), scale);
+            self.line(&name, fill, (phase.from_ns, phase.to_ns), &caption, scale);
         }
         let mut calls: Vec<&Initcall> = slowest(machine).into_iter().take(report.top).collect();
         if !calls.is_empty() {
@@ -106,9 +106,9 @@ impl Canvas {
         calls.sort_by_key(|call| call.from_ns);
         for call in calls {
             let Some(took_ns) = call.duration_ns() else { continue };
-            let said = said(took_ns, call.host.as_ref(), scale);
+            let caption = caption_of(took_ns, call.host.as_ref(), scale);
             let span_ns = (call.from_ns, call.from_ns.saturating_add(took_ns));
-            self.line(&call_name(call), INITCALLS, span_ns, &said, scale);
+            self.line(&call_name(call), INITCALLS, span_ns, &caption, scale);
         }
         self.y += GAP * 2.0;
     }
@@ -127,12 +127,12 @@ impl Canvas {
     fn bar(&mut self, machine: &BootedMachine, scale: Scale) {
         for (at, phase) in machine.phases.iter().enumerate() {
             let (from, to) = (scale.x(phase.from_ns), scale.x(phase.to_ns));
-            let said = said(phase.duration_ns(), phase.host.as_ref(), scale);
+            let caption = caption_of(phase.duration_ns(), phase.host.as_ref(), scale);
             let name = label(phase);
             self.rect(
                 Rect { x: from, y: self.y, width: to - from, height: BAR },
                 colour(phase, at),
-                &format!("{name}: {said}"),
+                &format!("{name}: {caption}"),
             );
             if name.chars().count() as f64 * LETTER < to - from {
                 let (x, y) = (from.midpoint(to), self.y + BAR * 0.66);
@@ -154,9 +154,9 @@ impl Canvas {
         };
         // What lasts less than a hundredth would make all else look flat.
         let counts = |phase: &&Phase| phase.duration_ns() > scale.whole_ns / 100;
-        let most = machine.phases.iter().filter(counts).map(rate).fold(1.0, f64::max);
+        let max = machine.phases.iter().filter(counts).map(rate).fold(1.0, f64::max);
         for phase in &machine.phases {
-            let height = RATES * (rate(phase) / most).min(1.0);
+            let height = RATES * (rate(phase) / max).min(1.0);
             let (from, to) = (scale.x(phase.from_ns), scale.x(phase.to_ns));
             let text = if scale.nanoseconds {
                 format!("{}: {:.0} exits a second", label(phase), rate(phase))
@@ -168,7 +168,7 @@ impl Canvas {
         }
         self.y += RATES;
         let unit = if scale.nanoseconds {
-            format!("exits, at most {} a second", count(most as u64))
+            format!("exits, at most {} a second", count(max as u64))
         } else {
             "exits by time".to_owned()
         };
@@ -198,7 +198,7 @@ impl Canvas {
         name: &str,
         fill: &str,
         (from_ns, to_ns): (u64, u64),
-        said: &str,
+        caption: &str,
         scale: Scale,
     ) {
         let (from, to) = (scale.x(from_ns), scale.x(to_ns));
@@ -212,9 +212,9 @@ impl Canvas {
         self.rect(
             Rect { x: from, y: y + 3.0, width: (to - from).max(1.0), height: LINE - 6.0 },
             fill,
-            &format!("{name}: {said}"),
+            &format!("{name}: {caption}"),
         );
-        let fits = to + 6.0 + said.chars().count() as f64 * LETTER < WIDTH;
+        let fits = to + 6.0 + caption.chars().count() as f64 * LETTER < WIDTH;
         let (x, anchor) = if fits { (to + 6.0, "start") } else { (from - 6.0, "end") };
         let baseline = y + LINE * 0.72;
         let _ = writeln!(
@@ -223,7 +223,7 @@ impl Canvas {
              y=\"{baseline:.1}\" text-anchor=\"{anchor}\" fill=\"#555\">{}</text>",
             NAMES - 8.0,
             escaped(name),
-            escaped(said)
+            escaped(caption)
         );
         self.y += LINE;
     }
@@ -260,7 +260,7 @@ fn colour(phase: &Phase, at: usize) -> &'static str {
     }
 }
 
-fn said(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
+fn caption_of(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
     let exits = host.map(|cost| format!(", {}", plural(cost.exits, "exit")));
     format!("{}{}", time(took_ns, scale.nanoseconds), exits.unwrap_or_default())
 }
@@ -268,7 +268,7 @@ fn said(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
 /// The least of 1, 2 and 5 times a power of ten that makes few enough marks.
 fn step(whole_ns: u64) -> u64 {
     let mut step_ns = 1_u64;
-    while whole_ns / step_ns > MOST_TICKS {
+    while whole_ns / step_ns > MAX_TICKS {
         step_ns = match leading(step_ns) {
             2 => step_ns / 2 * 5,
             _ => step_ns.saturating_mul(2),
@@ -296,7 +296,7 @@ mod tests {
         {
             assert_eq!(step(whole_ns), expected, "{whole_ns}");
         }
-        assert!(u64::MAX / step(u64::MAX) <= MOST_TICKS);
+        assert!(u64::MAX / step(u64::MAX) <= MAX_TICKS);
     }
 
     #[test]

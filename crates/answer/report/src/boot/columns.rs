@@ -15,8 +15,8 @@ pub(super) fn columns<'b>() -> Vec<Column<Line<'b>>> {
     [names(), times(), of_guest(), tracing(), of_host()].into_iter().flatten().collect()
 }
 
-fn text<'b>(names: (&str, &str), help: &str, of: Of<String>) -> Column<Line<'b>> {
-    Column::text(names, help, move |line: &Line<'b>| of(line))
+fn text<'b>(names: (&str, &str), help: &str, text_of: Of<String>) -> Column<Line<'b>> {
+    Column::text(names, help, move |line: &Line<'b>| text_of(line))
 }
 
 fn names<'b>() -> Vec<Column<Line<'b>>> {
@@ -89,15 +89,15 @@ fn guest_number<'b>(
     names: (&str, &str),
     unit: Unit,
     help: &str,
-    of: fn(&GuestNumbers) -> Option<u64>,
+    number_of: fn(&GuestNumbers) -> Option<u64>,
 ) -> Column<Line<'b>> {
     let shown = move |number, line: &Line<'b>| match unit {
         Unit::Time => time(number, line.is_in_ns()),
         _ => count(number),
     };
-    let value = move |line: &Line<'b>| of(line.guest.as_ref()?);
+    let value = move |line: &Line<'b>| number_of(line.guest.as_ref()?);
     Column::number(names, unit, help, value).drawn_as(move |line: &Line<'b>| {
-        line.of_guest(of).map_or_else(String::new, |number| shown(number, line))
+        line.of_guest(number_of).map_or_else(String::new, |number| shown(number, line))
     })
 }
 
@@ -106,24 +106,30 @@ fn of_guest<'b>() -> Vec<Column<Line<'b>>> {
     let known = |column: Column<Line<'b>>, rank| column.shown_if_known(PHASES, rank);
     vec![
         known(
-            number(("initcalls", "initcalls"), Unit::Count, "Initcalls.", |one| one.initcalls),
+            number(("initcalls", "initcalls"), Unit::Count, "Initcalls.", |guest| guest.initcalls),
             1,
         ),
         known(
-            number(("initcalls", "in them"), Unit::Time, "Time in initcalls.", |one| {
-                one.initcalls_ns
+            number(("initcalls", "in them"), Unit::Time, "Time in initcalls.", |guest| {
+                guest.initcalls_ns
             }),
             2,
         ),
-        known(number(("forks", "forks"), Unit::Count, "Processes made.", |one| one.forks), 4)
+        known(number(("forks", "forks"), Unit::Count, "Processes made.", |guest| guest.forks), 4)
             .after("modules"),
-        known(number(("execs", "execs"), Unit::Count, "Programs started.", |one| one.execs), 4)
+        known(number(("execs", "execs"), Unit::Count, "Programs started.", |guest| guest.execs), 4)
             .after("modules"),
-        known(number(("modules", "modules"), Unit::Count, "Modules loaded.", |one| one.modules), 3),
-        known(number(("events", "events"), Unit::Count, "Events recorded.", |one| one.events), 2),
         known(
-            number(("event_bytes", "bytes"), Unit::Count, "Their bytes in the buffer.", |one| {
-                one.bytes
+            number(("modules", "modules"), Unit::Count, "Modules loaded.", |guest| guest.modules),
+            3,
+        ),
+        known(
+            number(("events", "events"), Unit::Count, "Events recorded.", |guest| guest.events),
+            2,
+        ),
+        known(
+            number(("event_bytes", "bytes"), Unit::Count, "Their bytes in the buffer.", |guest| {
+                guest.bytes
             }),
             3,
         ),
@@ -133,12 +139,12 @@ fn of_guest<'b>() -> Vec<Column<Line<'b>>> {
 /// Nanoseconds of the guest's own, whatever its recording has: no time of the recording's clock.
 fn tracing<'b>() -> Vec<Column<Line<'b>>> {
     let drawn = |line: &Line<'b>| {
-        let cost_ns = line.of_guest(|one| one.tracing_ns.map(|[ns, ..]| ns));
+        let cost_ns = line.of_guest(|guest| guest.tracing_ns.map(|[ns, ..]| ns));
         cost_ns.map_or_else(String::new, |ns| time(ns, true))
     };
     let number = |name: &str, title: &str, help: &str, at: usize| {
-        let of = move |line: &Line<'b>| line.guest?.tracing_ns?.get(at).copied();
-        Column::number((name, title), Unit::Count, help, of)
+        let value_of = move |line: &Line<'b>| line.guest?.tracing_ns?.get(at).copied();
+        Column::number((name, title), Unit::Count, help, value_of)
     };
     vec![
         number("tracing_ns", "tracing", "What its events cost.", 0)
@@ -152,52 +158,58 @@ fn tracing<'b>() -> Vec<Column<Line<'b>>> {
 fn host_time<'b>(
     names: (&str, &str),
     help: &str,
-    of: fn(&HostNumbers) -> Option<u64>,
+    time_of: fn(&HostNumbers) -> Option<u64>,
 ) -> Column<Line<'b>> {
-    Column::time(names, help, move |line: &Line<'b>| line.of_host(of))
+    Column::time(names, help, move |line: &Line<'b>| line.of_host(time_of))
 }
 
 fn of_host<'b>() -> Vec<Column<Line<'b>>> {
-    let is_split_short = |line: &Line<'b>| line.of_host(|one| one.not_split_ns) > Some(0);
+    let is_split_short = |line: &Line<'b>| line.of_host(|host| host.not_split_ns) > Some(0);
     let not_split = |line: &Line<'b>| {
-        let ns = line.of_host(|one| one.not_split_ns).filter(|&ns| ns > 0);
+        let ns = line.of_host(|host| host.not_split_ns).filter(|&ns| ns > 0);
         ns.map_or_else(String::new, |ns| time(ns, line.is_in_ns()))
     };
     let most = |line: &Line<'b>| line.host.as_ref()?.most.clone();
     let has_host = |line: &Line<'b>| line.host.is_some();
     let known = |column: Column<Line<'b>>, rank| column.shown_if_known(PHASES, rank).missing("");
-    let exits = |line: &Line<'b>| line.of_host(|one| one.exits);
+    let exits = |line: &Line<'b>| line.of_host(|host| host.exits);
     vec![
         known(Column::number(("exits", "exits"), Unit::Count, "Exits on the host.", exits), 0)
             .shown_if(INITCALLS, 0, has_host)
             .missing(""),
-        host_time(("exit_time", "exit time"), "Time of exits.", |one| one.time_ns).only_in_csv(),
+        host_time(("exit_time", "exit time"), "Time of exits.", |host| host.time_ns).only_in_csv(),
         known(
-            host_time(("working", "exit time"), "Time of exits, without those that wait.", |one| {
-                one.working_ns
-            }),
+            host_time(
+                ("working", "exit time"),
+                "Time of exits, without those that wait.",
+                |host| host.working_ns,
+            ),
             0,
         )
         .shown_if(INITCALLS, 1, has_host)
         .missing("")
         .only_in_tables(),
         known(
-            host_time(("waiting", "waiting"), "Time of exits that wait.", |one| one.waiting_ns),
+            host_time(("waiting", "waiting"), "Time of exits that wait.", |host| host.waiting_ns),
             2,
         )
         .only_in_tables(),
         known(
-            host_time(("kernel", "kernel"), "Of exits' time, in the kernel.", |one| one.kernel_ns),
+            host_time(("kernel", "kernel"), "Of exits' time, in the kernel.", |host| {
+                host.kernel_ns
+            }),
             1,
         ),
-        known(host_time(("user", "user"), "Of exits' time, in the VMM.", |one| one.user_ns), 1),
+        known(host_time(("user", "user"), "Of exits' time, in the VMM.", |host| host.user_ns), 1),
         known(
-            host_time(("off_cpu", "off CPU"), "Of exits' time, off the CPU.", |one| one.off_cpu_ns),
+            host_time(("off_cpu", "off CPU"), "Of exits' time, off the CPU.", |host| {
+                host.off_cpu_ns
+            }),
             2,
         ),
-        host_time(("halt_poll", "halt poll"), "Of exits' time, polling.", |one| one.halt_poll_ns),
-        host_time(("not_split", "not split"), "Of exits' time, what can't be split.", |one| {
-            one.not_split_ns
+        host_time(("halt_poll", "halt poll"), "Of exits' time, polling.", |host| host.halt_poll_ns),
+        host_time(("not_split", "not split"), "Of exits' time, what can't be split.", |host| {
+            host.not_split_ns
         })
         .drawn_as(not_split)
         .shown_if(PHASES, 1, is_split_short),

@@ -15,24 +15,25 @@ use crate::losses::LossSums;
 
 impl<'b> Document<'b> {
     /// With those initcalls of each machine that `initcalls` chooses.
-    pub(super) fn of(
+    pub(super) fn new(
         report: &'b BootReport,
         initcalls: impl Fn(&'b BootedMachine) -> Vec<&'b Initcall>,
     ) -> Self {
         let machines = report.boot.machines.iter();
-        let of = |one: &'b BootedMachine| Machine::of(report, one, &initcalls(one));
+        let machine_of =
+            |machine: &'b BootedMachine| Machine::new(report, machine, &initcalls(machine));
         Self {
             schema: "hyperscope.boot/1",
             sources: &report.sources,
             alignment: &report.alignment,
             losses: LossSums::new(report.boot.losses.iter(), 0),
-            machines: machines.map(of).collect(),
+            machines: machines.map(machine_of).collect(),
         }
     }
 }
 
 impl<'b> Machine<'b> {
-    fn of(report: &'b BootReport, machine: &'b BootedMachine, calls: &[&'b Initcall]) -> Self {
+    fn new(report: &'b BootReport, machine: &'b BootedMachine, calls: &[&'b Initcall]) -> Self {
         let ns = machine.nanoseconds;
         let begin_ns = begin_ns(machine);
         let cost = machine.event_cost.as_ref();
@@ -58,15 +59,15 @@ impl<'b> Machine<'b> {
             exits: machine.exits,
             pages_damaged: machine.damaged,
             initcall_ends_without_beginning: machine.strays,
-            event_cost: cost.map(OneEvent::of),
-            phases: phases.map(|one| OnePhase::of(one, cost, begin_ns, ns)).collect(),
-            initcalls: calls.iter().map(|one| OneCall::of(one, begin_ns, ns)).collect(),
+            event_cost: cost.map(OneEvent::new),
+            phases: phases.map(|phase| OnePhase::new(phase, cost, begin_ns, ns)).collect(),
+            initcalls: calls.iter().map(|call| OneCall::new(call, begin_ns, ns)).collect(),
         }
     }
 }
 
 impl<'b> OneEvent<'b> {
-    fn of(cost: &'b EventCost) -> Self {
+    fn new(cost: &'b EventCost) -> Self {
         let EventCost { event, rounds, repeats, median_ps, low_ps, high_ps } = cost;
         Self {
             event,
@@ -80,7 +81,7 @@ impl<'b> OneEvent<'b> {
 }
 
 impl<'b> OnePhase<'b> {
-    fn of(phase: &'b Phase, cost: Option<&EventCost>, begin_ns: u64, ns: bool) -> Self {
+    fn new(phase: &'b Phase, cost: Option<&EventCost>, begin_ns: u64, ns: bool) -> Self {
         let since_ns = phase.from_ns.saturating_sub(begin_ns);
         Self {
             kind: phase.kind.name(),
@@ -91,20 +92,20 @@ impl<'b> OnePhase<'b> {
                 since_begin: Some(since_ns),
                 duration: Some(phase.duration_ns()),
             },
-            guest: phase.guest.as_ref().map(|one| Guest::of(one, cost, ns)),
-            host: phase.host.as_ref().map(|one| Host::of(one, ns)),
+            guest: phase.guest.as_ref().map(|guest| Guest::new(guest, cost, ns)),
+            host: phase.host.as_ref().map(|host| Host::new(host, ns)),
         }
     }
 }
 
 impl<'b> Guest<'b> {
-    fn of(guest: &'b InPhase, cost: Option<&EventCost>, ns: bool) -> Self {
+    fn new(guest: &'b InPhase, cost: Option<&EventCost>, ns: bool) -> Self {
         let section = |(section, initcalls, time_ns): &'b (String, u64, u64)| Section {
             section,
             initcalls: *initcalls,
             time: SectionTimes { in_ns: ns, time: Some(*time_ns) },
         };
-        let tracing = cost.map(|cost| cost.of(guest.weight.events));
+        let tracing = cost.map(|cost| cost.cost_of(guest.weight.events));
         Self {
             initcalls: guest.initcalls,
             unfinished: guest.unfinished,
@@ -113,7 +114,7 @@ impl<'b> Guest<'b> {
             forks: guest.forks,
             execs: guest.execs,
             modules: guest.modules,
-            recorded: Recorded::of(&guest.weight),
+            recorded: Recorded::new(&guest.weight),
             tracing: tracing.map(|cost| Tracing {
                 time_ns: cost.ns,
                 low_ns: cost.low_ns,
@@ -124,14 +125,14 @@ impl<'b> Guest<'b> {
 }
 
 impl Recorded {
-    fn of(weight: &Weight) -> Self {
+    fn new(weight: &Weight) -> Self {
         let Weight { events, bytes, losses, lost } = *weight;
         Self { events, event_bytes: bytes, losses, events_lost: lost }
     }
 }
 
 impl<'b> Host<'b> {
-    fn of(cost: &'b HostCost, ns: bool) -> Self {
+    fn new(cost: &'b HostCost, ns: bool) -> Self {
         let parts = &cost.parts;
         Self {
             exits: cost.exits,
@@ -147,25 +148,25 @@ impl<'b> Host<'b> {
                 halt_poll: parts.halt_poll_ns,
                 not_split: Some(parts.not_split_ns),
             },
-            reasons: cost.reasons.iter().map(|one| Reason::of(one, ns)).collect(),
+            reasons: cost.reasons.iter().map(|reason| Reason::new(reason, ns)).collect(),
         }
     }
 }
 
 impl<'b> Reason<'b> {
-    fn of(one: &'b ReasonCost, ns: bool) -> Self {
+    fn new(cost: &'b ReasonCost, ns: bool) -> Self {
         Self {
-            reason: &one.reason,
-            code: RawCode(&one.code),
-            count: one.exits,
-            time: ReasonTimes { in_ns: ns, time: Some(one.time_ns) },
-            waiting: one.waiting,
+            reason: &cost.reason,
+            code: RawCode(&cost.code),
+            count: cost.exits,
+            time: ReasonTimes { in_ns: ns, time: Some(cost.time_ns) },
+            waiting: cost.waiting,
         }
     }
 }
 
 impl<'b> OneCall<'b> {
-    fn of(call: &'b Initcall, begin_ns: u64, ns: bool) -> Self {
+    fn new(call: &'b Initcall, begin_ns: u64, ns: bool) -> Self {
         let since_ns = call.from_ns.saturating_sub(begin_ns);
         Self {
             function: call.function.as_deref(),
@@ -181,8 +182,8 @@ impl<'b> OneCall<'b> {
             },
             result: call.result,
             depth: call.depth,
-            recorded: call.weight.as_ref().map(Recorded::of),
-            host: call.host.as_ref().map(|cost| Host::of(cost, ns)),
+            recorded: call.weight.as_ref().map(Recorded::new),
+            host: call.host.as_ref().map(|cost| Host::new(cost, ns)),
         }
     }
 }

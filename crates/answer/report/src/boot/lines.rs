@@ -7,7 +7,7 @@ use crate::column::{self, ratio};
 use crate::units::count;
 
 /// Letters of a phase's name that tables show.
-const MOST_NAME: usize = 28;
+const MAX_NAME: usize = 28;
 
 /// A phase, all phases, or an initcall.
 #[derive(Clone, Debug)]
@@ -75,13 +75,13 @@ impl Line<'_> {
     }
 
     /// A number of the guest's, as tables have it.
-    pub(super) fn of_guest(&self, of: fn(&GuestNumbers) -> Option<u64>) -> Option<u64> {
-        let number = of(self.guest.as_ref()?);
+    pub(super) fn of_guest(&self, number_of: fn(&GuestNumbers) -> Option<u64>) -> Option<u64> {
+        let number = number_of(self.guest.as_ref()?);
         number.filter(|&number| self.is_sum || number > 0)
     }
 
-    pub(super) fn of_host(&self, of: fn(&HostNumbers) -> Option<u64>) -> Option<u64> {
-        of(self.host.as_ref()?)
+    pub(super) fn of_host(&self, number_of: fn(&HostNumbers) -> Option<u64>) -> Option<u64> {
+        number_of(self.host.as_ref()?)
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn phases<'b>(report: &'b BootReport, machine: &'b BootedMachine) -> 
     let all_ns = machine.phases.iter().map(Phase::duration_ns).fold(0, u64::saturating_add);
     let begin_ns = begin_ns(machine);
     let cost = machine.event_cost.as_ref();
-    let of = |phase: &'b Phase| Line {
+    let line_of = |phase: &'b Phase| Line {
         machine: report.name(machine),
         kind: Some(phase.kind.name()),
         name: phase.name.clone(),
@@ -108,10 +108,10 @@ pub(super) fn phases<'b>(report: &'b BootReport, machine: &'b BootedMachine) -> 
             execs: Some(guest.execs),
             ..GuestNumbers::recorded(&guest.weight, cost)
         }),
-        host: phase.host.as_ref().map(HostNumbers::of),
+        host: phase.host.as_ref().map(HostNumbers::new),
         is_sum: false,
     };
-    let mut lines: Vec<Line<'b>> = machine.phases.iter().map(of).collect();
+    let mut lines: Vec<Line<'b>> = machine.phases.iter().map(line_of).collect();
     let guests = lines.iter().filter_map(|line| line.guest).reduce(GuestNumbers::and);
     let hosts = lines.iter().filter_map(|line| line.host.clone()).reduce(HostNumbers::and);
     let hosts = hosts.map(|all| HostNumbers { most: None, ..all });
@@ -140,7 +140,7 @@ pub(super) fn initcalls<'b>(
 ) -> Vec<Line<'b>> {
     let begin_ns = begin_ns(machine);
     let cost = machine.event_cost.as_ref();
-    let of = |call: &'b Initcall| Line {
+    let line_of = |call: &'b Initcall| Line {
         machine: report.name(machine),
         kind: Some("initcall"),
         name: call_name(call),
@@ -151,15 +151,15 @@ pub(super) fn initcalls<'b>(
         duration_ns: call.duration_ns(),
         share: None,
         guest: call.weight.as_ref().map(|weight| GuestNumbers::recorded(weight, cost)),
-        host: call.host.as_ref().map(HostNumbers::of),
+        host: call.host.as_ref().map(HostNumbers::new),
         is_sum: false,
     };
-    calls.into_iter().map(of).collect()
+    calls.into_iter().map(line_of).collect()
 }
 
 impl GuestNumbers {
     fn recorded(weight: &Weight, cost: Option<&EventCost>) -> Self {
-        let cost = cost.map(|cost| cost.of(weight.events));
+        let cost = cost.map(|cost| cost.cost_of(weight.events));
         Self {
             events: Some(weight.events),
             bytes: Some(weight.bytes),
@@ -186,9 +186,9 @@ impl GuestNumbers {
 }
 
 impl HostNumbers {
-    fn of(cost: &HostCost) -> Self {
+    fn new(cost: &HostCost) -> Self {
         let parts = &cost.parts;
-        let most = cost.reasons.iter().find(|one| !one.waiting);
+        let most = cost.reasons.iter().find(|reason| !reason.waiting);
         Self {
             exits: Some(cost.exits),
             time_ns: Some(cost.time_ns),
@@ -199,7 +199,7 @@ impl HostNumbers {
             off_cpu_ns: parts.off_cpu_ns,
             halt_poll_ns: parts.halt_poll_ns,
             not_split_ns: Some(parts.not_split_ns),
-            most: most.map(|one| format!("{} {}", one.reason, count(one.exits))),
+            most: most.map(|reason| format!("{} {}", reason.reason, count(reason.exits))),
         }
     }
 
@@ -220,8 +220,8 @@ impl HostNumbers {
 }
 
 /// Of what is known.
-fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    [one, other].into_iter().flatten().reduce(u64::saturating_add)
+fn sum(first: Option<u64>, other: Option<u64>) -> Option<u64> {
+    [first, other].into_iter().flatten().reduce(u64::saturating_add)
 }
 
 /// What tables and pictures call a phase.
@@ -232,7 +232,7 @@ pub(super) fn label(phase: &Phase) -> String {
         PhaseKind::Shutdown => format!("down: {}", phase.name),
         _ => phase.name.clone(),
     };
-    match name.char_indices().nth(MOST_NAME) {
+    match name.char_indices().nth(MAX_NAME) {
         Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
         None => name,
     }

@@ -22,7 +22,7 @@ pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
     for machine in &report.boot.machines {
         out += &machine_text(report, machine, width);
     }
-    let notes = report.boot.losses.iter().flat_map(|one| losses::notes(one, 0));
+    let notes = report.boot.losses.iter().flat_map(|losses| losses::notes(losses, 0));
     out + &notes.map(|note| format!("{note}\n")).collect::<String>()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn summary(machine: &BootedMachine) -> String {
         let down = machine
             .phases
             .iter()
-            .filter(|one| matches!(one.kind, PhaseKind::Shutdown | PhaseKind::After));
+            .filter(|phase| matches!(phase.kind, PhaseKind::Shutdown | PhaseKind::After));
         let sum_ns = down.map(Phase::duration_ns).fold(0, u64::saturating_add);
         parts.push(format!("{} on its way down", time(sum_ns, ns)));
     }
@@ -77,9 +77,10 @@ pub(super) fn summary(machine: &BootedMachine) -> String {
 
 fn notes(machine: &BootedMachine) -> Vec<String> {
     let mut notes = Vec::new();
-    let sum = |of: &dyn Fn(&Phase) -> u64| machine.phases.iter().map(of).sum::<u64>();
-    let of_guest =
-        |of: fn(&analyses::boot::InPhase) -> u64| sum(&|phase| phase.guest.as_ref().map_or(0, of));
+    let sum = |value_of: &dyn Fn(&Phase) -> u64| machine.phases.iter().map(value_of).sum::<u64>();
+    let of_guest = |value_of: fn(&analyses::boot::InPhase) -> u64| {
+        sum(&|phase| phase.guest.as_ref().map_or(0, value_of))
+    };
     let unfinished = of_guest(|guest| guest.unfinished);
     if unfinished > 0 {
         notes.push(counted(unfinished, "initcall has", "initcalls have") + " no end");
@@ -87,7 +88,8 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     if machine.strays > 0 {
         notes.push(counted(machine.strays, "initcall has", "initcalls have") + " no beginning");
     }
-    let (losses, lost) = (of_guest(|one| one.weight.losses), of_guest(|one| one.weight.lost));
+    let (losses, lost) =
+        (of_guest(|guest| guest.weight.losses), of_guest(|guest| guest.weight.lost));
     if losses > 0 {
         notes.push(format!(
             "the guest's kernel dropped events at {}, {} counted: a larger \
@@ -117,14 +119,14 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
 fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
     let events =
         machine.phases.iter().filter_map(|phase| Some(phase.guest.as_ref()?.weight.events));
-    let all = cost.of(events.fold(0, u64::saturating_add));
-    let one = |ps: i64| time(u64::try_from(ps).unwrap_or(0) / 1000, true);
+    let all = cost.cost_of(events.fold(0, u64::saturating_add));
+    let time_of_ps = |ps: i64| time(u64::try_from(ps).unwrap_or(0) / 1000, true);
     format!(
         "tracing: events times {}, what one cost this guest afterwards ({} to {} with 95% confidence, \
          {} rounds of {}); {} to {} in all",
-        one(cost.median_ps),
-        one(cost.low_ps),
-        one(cost.high_ps),
+        time_of_ps(cost.median_ps),
+        time_of_ps(cost.low_ps),
+        time_of_ps(cost.high_ps),
         cost.rounds,
         cost.event,
         time(all.low_ns, true),
@@ -145,7 +147,8 @@ pub(super) fn csv(report: &BootReport) -> Table {
         phases.chain(initcalls(report, machine, &machine.initcalls)).collect::<Vec<_>>()
     };
     let lines: Vec<Line<'_>> = report.boot.machines.iter().flat_map(of_machine).collect();
-    let mut in_ns: Vec<bool> = report.boot.machines.iter().map(|one| one.nanoseconds).collect();
+    let mut in_ns: Vec<bool> =
+        report.boot.machines.iter().map(|machine| machine.nanoseconds).collect();
     in_ns.dedup();
     if in_ns.is_empty() {
         in_ns.push(true);

@@ -118,7 +118,7 @@ times! {
         /// tracer records no times, or where they are cycles.
         traced = "traced",
         /// Sum over functions. Null where the tracer records no times, or where they are cycles.
-        own = "self",
+        self_time = "self",
         /// Sum over functions. Null unless --correct is given.
         tracer = "tracer",
         /// Sum over threads. Null also without sched_switch in the recording.
@@ -135,7 +135,7 @@ times! {
         /// are cycles.
         total = "total",
         /// In the function itself, on a CPU. Null where the tracer records no times, or where they are cycles.
-        own = "self",
+        self_time = "self",
         /// Off the CPU while it was innermost. Null also without sched_switch in the recording.
         off_cpu = "off_cpu",
     }

@@ -42,7 +42,7 @@ impl CallsReport {
         SourceTimes {
             in_ns: calls.nanoseconds,
             traced: when_timed(thread_sum(source, |thread| thread.traced_ns)),
-            own: when_timed(calls.sum(|function| function.self_ns) - tracer_ns),
+            self_time: when_timed(calls.sum(|function| function.self_ns) - tracer_ns),
             tracer: self.per_call.and(when_timed(tracer_ns)),
             off_cpu: off_cpu(source, thread_sum(source, |thread| thread.off_cpu_ns)),
             unaccounted: when_timed(thread_sum(source, ThreadCalls::unaccounted_ns)),
@@ -53,9 +53,9 @@ impl CallsReport {
     fn functions_with_callers<'r>(
         &self,
         source: &'r CallsSource,
-        most: usize,
+        max: usize,
     ) -> RowsWith<functions::Row<'r>, Callers> {
-        let functions = self.sorted(&source.calls).into_iter().take(most);
+        let functions = self.sorted(&source.calls).into_iter().take(max);
         let rows = self.rows(source, functions).into_iter().map(|row| {
             let callers = callers(&row);
             (row, callers)
@@ -75,7 +75,7 @@ impl CallsReport {
                 times: TreeTimes {
                     in_ns,
                     total: timed.then_some(stack.total),
-                    own: timed.then_some(stack.own),
+                    self_time: timed.then_some(stack.self_amount),
                     off_cpu: off_cpu(source, stack.off_cpu),
                 },
             });
@@ -94,7 +94,7 @@ fn callers(row: &functions::Row<'_>) -> Callers {
         function: function(number).map(Function::title),
         count,
     };
-    Callers { callers: row.of.callers.iter().map(caller).collect() }
+    Callers { callers: row.subject.callers.iter().map(caller).collect() }
 }
 
 /// Time off the CPU, if the recording has it.
@@ -106,7 +106,7 @@ impl<'r> SavingRow<'r> {
     fn new(saving: &'r Saving) -> Self {
         Self {
             pattern: &saving.pattern,
-            asked: saving.asked,
+            asked: saving.is_requested,
             functions: saving.functions,
             events: saving.events,
             cumulative_events: saving.cumulative_events,

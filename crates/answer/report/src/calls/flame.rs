@@ -10,15 +10,15 @@ use crate::units::{plural, share, time};
 /// The picture of all sources, side by side.
 pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
     let mut drawing = Drawing::default();
-    let stacks: Vec<Stacks> = sources.iter().map(Stacks::of).collect();
-    let whole: u64 = stacks.iter().map(|one| one.total).fold(0, u64::saturating_add);
-    let mut left = 0;
+    let stacks: Vec<Stacks> = sources.iter().map(Stacks::from_source).collect();
+    let total: u64 = stacks.iter().map(|tree| tree.total).fold(0, u64::saturating_add);
+    let mut offset = 0;
     let mut guests = 0;
     for (source, stacks) in sources.iter().zip(&stacks) {
         let kind = if source.is_guest { 1 + guests % 2 } else { 0 };
         guests += usize::from(source.is_guest);
-        draw(&mut drawing, source, stacks, kind, left, whole);
-        left = left.saturating_add(stacks.total);
+        draw(&mut drawing, source, stacks, kind, offset, total);
+        offset = offset.saturating_add(stacks.total);
     }
     drawing.document(title, &legend(sources))
 }
@@ -27,56 +27,56 @@ pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
 fn legend(sources: &[CallsSource]) -> String {
     let timed = sources.iter().any(CallsSource::has_times);
     let width = if timed { "width: time, callees included" } else { "width: calls" };
-    let guests = if sources.iter().any(|one| one.is_guest) { ", cool: guest" } else { "" };
-    let hosts = if sources.iter().any(|one| !one.is_guest) { "warm: host" } else { "" };
+    let guests = if sources.iter().any(|source| source.is_guest) { ", cool: guest" } else { "" };
+    let hosts = if sources.iter().any(|source| !source.is_guest) { "warm: host" } else { "" };
     let colours = format!("{hosts}{guests}");
     format!("{width} · {}", colours.trim_start_matches(", "))
 }
 
-/// Adds the frames of a source, from `left` on.
+/// Adds the frames of a source, from `offset` on.
 fn draw(
     drawing: &mut Drawing,
     source: &CallsSource,
     stacks: &Stacks,
     kind: usize,
-    left: u64,
-    whole: u64,
+    offset: u64,
+    total: u64,
 ) {
-    let part = |value: u64| value as f64 / whole.max(1) as f64;
+    let part = |value: u64| value as f64 / total.max(1) as f64;
     let ns = source.calls.nanoseconds;
     let amount = |value: u64| {
         if source.has_times() { time(value, ns) } else { plural(value, "call") }
     };
     drawing.push(Frame {
         depth: 0,
-        left: part(left),
+        offset: part(offset),
         width: part(stacks.total),
         name: source.machine.clone(),
         title: format!("{}\n{}", source.path, amount(stacks.total)),
         class: "n".to_owned(),
     });
-    let mut begins = Begins::at(left);
-    stacks.walk(|depth, one| {
-        let left = begins.place(depth, one.total);
+    let mut begins = Begins::at(offset);
+    stacks.walk(|depth, stack| {
+        let frame_offset = begins.place(depth, stack.total);
         let frame = Frame {
             depth: depth + 1,
-            left: part(left),
-            width: part(one.total),
-            name: one.name.clone(),
-            title: title(source, one, &amount, stacks.total),
-            class: if one.is_function { class(kind, &one.name) } else { "n".to_owned() },
+            offset: part(frame_offset),
+            width: part(stack.total),
+            name: stack.name.clone(),
+            title: title(source, stack, &amount, stacks.total),
+            class: if stack.is_function { class(kind, &stack.name) } else { "n".to_owned() },
         };
         if !drawing.push(frame) {
             return false;
         }
-        let width = part(one.off_cpu);
+        let width = part(stack.off_cpu);
         if Drawing::is_seen(width) {
             drawing.push(Frame {
                 depth: depth + 2,
-                left: part(left.saturating_add(one.total - one.off_cpu)),
+                offset: part(frame_offset.saturating_add(stack.total - stack.off_cpu)),
                 width,
                 name: OFF_CPU.to_owned(),
-                title: amount(one.off_cpu),
+                title: amount(stack.off_cpu),
                 class: "o".to_owned(),
             });
         }
@@ -84,14 +84,19 @@ fn draw(
     });
 }
 
-fn title(source: &CallsSource, one: &Stack, amount: &dyn Fn(u64) -> String, whole: u64) -> String {
-    let mut title = format!("{} ({})", amount(one.total), share(one.total, whole));
-    if source.has_times() && one.is_function {
-        title += &format!("\nitself {}", amount(one.own));
-        if one.off_cpu > 0 {
-            title += &format!(", off CPU {}", amount(one.off_cpu));
+fn title(
+    source: &CallsSource,
+    stack: &Stack,
+    amount: &dyn Fn(u64) -> String,
+    total: u64,
+) -> String {
+    let mut title = format!("{} ({})", amount(stack.total), share(stack.total, total));
+    if source.has_times() && stack.is_function {
+        title += &format!("\nitself {}", amount(stack.self_amount));
+        if stack.off_cpu > 0 {
+            title += &format!(", off CPU {}", amount(stack.off_cpu));
         }
-        title += &format!("\n{}", plural(one.count, "call"));
+        title += &format!("\n{}", plural(stack.count, "call"));
     }
     title
 }

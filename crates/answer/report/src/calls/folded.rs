@@ -10,15 +10,15 @@ pub(super) const OFF_CPU: &str = "[off CPU]";
 pub(super) fn folded(source: &CallsSource) -> String {
     let mut out = String::new();
     let mut stack = vec![frame(&source.machine)];
-    Stacks::of(source).walk(|depth, one| {
+    Stacks::from_source(source).walk(|depth, node| {
         stack.truncate(depth + 1);
-        stack.push(frame(&one.name));
+        stack.push(frame(&node.name));
         let line = stack.join(";");
-        if one.own > 0 {
-            out += &format!("{line} {}\n", one.own);
+        if node.self_amount > 0 {
+            out += &format!("{line} {}\n", node.self_amount);
         }
-        if one.off_cpu > 0 {
-            out += &format!("{line};{OFF_CPU} {}\n", one.off_cpu);
+        if node.off_cpu > 0 {
+            out += &format!("{line};{OFF_CPU} {}\n", node.off_cpu);
         }
         true
     });

@@ -14,7 +14,7 @@ pub(super) const TIMED: &str = "timed";
 pub(super) const COUNTED: &str = "counted";
 
 /// Callers shown of a function, those that called it most; JSON has all.
-const MOST_CALLERS: usize = 1;
+const MAX_CALLERS: usize = 1;
 
 impl<'r> Described for Row<'r> {
     fn all_columns() -> Vec<Column<Self>> {
@@ -42,28 +42,33 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
             ("function", "function"),
             "Its name, or else its address.",
             |row: &Row<'_>| {
-                Some(row.of.name.clone().unwrap_or_else(|| format!("{:#x}", row.of.address)))
+                Some(
+                    row.subject
+                        .name
+                        .clone()
+                        .unwrap_or_else(|| format!("{:#x}", row.subject.address)),
+                )
             },
         )
-        .drawn_as(|row| row.of.title())
+        .drawn_as(|row| row.subject.title())
         .only_in_csv()
         .shown(TIMED, 0)
         .shown(COUNTED, 0),
         Column::text(
             ("name", "name"),
             "The function's name; null where the recording has no symbol for it.",
-            |row: &Row<'_>| row.of.name.clone(),
+            |row: &Row<'_>| row.subject.name.clone(),
         )
         .null("the recording has no symbol for it")
         .only_in_json(),
         Column::text(
             ("module", "module"),
             "The kernel module that it is in; null in the kernel itself.",
-            |row: &Row<'_>| row.of.module.clone(),
+            |row: &Row<'_>| row.subject.module.clone(),
         )
         .null("it is in the kernel itself"),
         Column::text(("address", "address"), "Its address, in hexadecimal.", |row: &Row<'_>| {
-            Some(format!("{:#x}", row.of.address))
+            Some(format!("{:#x}", row.subject.address))
         })
         .only_in_json(),
     ]
@@ -72,12 +77,12 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
 fn counts<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::number(("count", "calls"), Unit::Count, "Calls that returned with no loss between call and return; of the function tracer: calls.", |row: &Row<'_>| {
-            Some(row.of.count)
+            Some(row.subject.count)
         })
         .shown(TIMED, 0)
         .shown(COUNTED, 0),
         Column::ratio(("share", "share"), "Share of all calls.", |row: &Row<'_>| {
-            column::ratio(row.of.count, row.whole.calls)
+            column::ratio(row.subject.count, row.totals.calls)
         })
         .only_in_tables()
         .shown(COUNTED, 0),
@@ -86,24 +91,24 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
 
 /// What it took itself, without the tracer's cost.
 fn self_ns(row: &Row<'_>) -> u64 {
-    row.of.self_ns - row.of.tracer_ns(row.per_call)
+    row.subject.self_ns - row.subject.tracer_ns(row.per_call)
 }
 
 fn times<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         timed(("self", "self"), "In the function itself, on a CPU: without what it called, without time off the CPU; without the tracer's cost if --correct is given. Null where the tracer records no times, or where they are cycles.", self_ns).shown(TIMED, 0),
-        timed(("total", "total"), "From call to return, callees and time off the CPU included; of calls within calls of the same function only the outer ones. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.of.total_ns)
+        timed(("total", "total"), "From call to return, callees and time off the CPU included; of calls within calls of the same function only the outer ones. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.subject.total_ns)
             .shown(TIMED, 0)
             .after("off_cpu"),
         Column::time(
             ("off_cpu", "off CPU"),
             "Off the CPU while it was the innermost function. Null also without sched_switch in the recording.",
-            |row: &Row<'_>| row.off_cpu(row.of.off_cpu_ns),
+            |row: &Row<'_>| row.off_cpu(row.subject.off_cpu_ns),
         )
         .null("switches of threads were not recorded")
         .shown_if_known(TIMED, 2)
         .after("tracer"),
-        timed(("max", "max"), "The longest call. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.of.max_ns)
+        timed(("max", "max"), "The longest call. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.subject.max_ns)
             .shown(TIMED, 3)
             .after("mean"),
     ]
@@ -112,13 +117,13 @@ fn times<'r>() -> Vec<Column<Row<'r>>> {
 fn shares<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::ratio(("self%", "self%"), "Share of the time of all.", |row: &Row<'_>| {
-            column::ratio(self_ns(row), row.whole.self_ns)
+            column::ratio(self_ns(row), row.totals.self_ns)
         })
         .only_in_tables()
         .shown(TIMED, 1)
         .after("self"),
         Column::time(("mean", "mean"), "From call to return, on average.", |row: &Row<'_>| {
-            row.of.total_ns.checked_div(row.of.count)
+            row.subject.total_ns.checked_div(row.subject.count)
         })
         .only_in_tables()
         .shown(TIMED, 2)
@@ -127,17 +132,19 @@ fn shares<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn events<'r>() -> Vec<Column<Row<'r>>> {
-    let number = |name: &str, help: &str, of: fn(&Function) -> u64| {
-        Column::number((name, name), Unit::Count, help, move |row: &Row<'_>| Some(of(row.of)))
+    let number = |name: &str, help: &str, count_of: fn(&Function) -> u64| {
+        Column::number((name, name), Unit::Count, help, move |row: &Row<'_>| {
+            Some(count_of(row.subject))
+        })
     };
     vec![
-        number("events", "Events that the tracer wrote for it.", |one| one.events),
-        number("without_call", "Returns whose call was not recorded.", |one| one.without_call),
-        number("without_return", "Calls whose return was not recorded.", |one| one.without_return),
+        number("events", "Events that the tracer wrote for it.", |function| function.events),
+        number("without_call", "Returns whose call was not recorded.", |function| function.without_call),
+        number("without_return", "Calls whose return was not recorded.", |function| function.without_return),
         Column::time(
             ("tracer", "tracer"),
             "The tracer's cost by --correct, taken out of `self_ns`. Null unless --correct is given.",
-            |row: &Row<'_>| row.per_call.and(row.timed(row.of.tracer_ns(row.per_call))),
+            |row: &Row<'_>| row.per_call.and(row.timed(row.subject.tracer_ns(row.per_call))),
         )
         .null("--correct was not given")
         .shown_if_known(TIMED, 1)
@@ -146,7 +153,7 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
             ("calls_made", "calls made"),
             Unit::Count,
             "Traced calls that it made itself. Null for the function tracer.",
-            |row: &Row<'_>| row.timed(row.of.calls_made),
+            |row: &Row<'_>| row.timed(row.subject.calls_made),
         )
         .null("the tracer records no returns"),
         Column::text(("callers", "callers"), "Who called it, the most first; of the function tracer alone.", |row: &Row<'_>| {
@@ -158,13 +165,13 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn callers(row: &Row<'_>) -> String {
-    let callers = &row.of.callers;
-    let names = callers.iter().take(MOST_CALLERS).map(|(caller, times)| {
+    let callers = &row.subject.callers;
+    let names = callers.iter().take(MAX_CALLERS).map(|(caller, times)| {
         let caller = row.source.calls.functions.get(*caller as usize);
         format!("{} {}", caller.map_or_else(String::new, Function::title), count(*times))
     });
     let mut names: Vec<String> = names.collect();
-    if callers.len() > MOST_CALLERS {
+    if callers.len() > MAX_CALLERS {
         names.push("…".to_owned());
     }
     names.join(", ")

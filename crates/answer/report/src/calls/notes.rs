@@ -12,8 +12,10 @@ impl CallsReport {
     pub(super) fn notes(&self, source: &CallsSource) -> Vec<String> {
         let calls = &source.calls;
         let mut notes = Vec::new();
-        let (no_call, no_return) =
-            (calls.sum(|one| one.without_call), calls.sum(|one| one.without_return));
+        let (no_call, no_return) = (
+            calls.sum(|function| function.without_call),
+            calls.sum(|function| function.without_return),
+        );
         if no_call + no_return > 0 {
             let lost = match calls.interrupted {
                 0 => String::new(),
@@ -25,7 +27,8 @@ impl CallsReport {
                 plural(no_call, "return")
             ));
         }
-        let overrun: u64 = calls.threads.iter().map(|one| one.overrun).fold(0, u64::saturating_add);
+        let overrun: u64 =
+            calls.threads.iter().map(|thread| thread.overrun).fold(0, u64::saturating_add);
         if overrun > 0 {
             let overrun = plural(overrun, "call");
             notes.push(format!("the kernel could not follow {overrun}: stacks too deep"));
@@ -61,14 +64,14 @@ impl CallsReport {
     fn cost_notes(&self, source: &CallsSource) -> Vec<String> {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {
-            let tracer_ns = calls.sum(|one| one.tracer_ns(Some(per_call)));
+            let tracer_ns = calls.sum(|function| function.tracer_ns(Some(per_call)));
             return vec![format!(
                 "corrected: {} ns within and {} ns outside of each call are the tracer's, {} ({} of \
                  self time); total times are as recorded",
                 per_call.inside_ns,
                 per_call.outside_ns,
                 time(tracer_ns, ns),
-                share(tracer_ns, calls.sum(|one| one.self_ns)),
+                share(tracer_ns, calls.sum(|function| function.self_ns)),
             )];
         }
         let fastest = |times: &Distribution| {

@@ -11,8 +11,8 @@ pub(super) struct Row<'r, T> {
     pub(super) source: &'r CallsSource,
     pub(super) per_call: Option<PerCall>,
     /// Of all functions of the recording.
-    pub(super) whole: Whole,
-    pub(super) of: &'r T,
+    pub(super) totals: Whole,
+    pub(super) subject: &'r T,
 }
 
 /// What shares are of.
@@ -24,9 +24,12 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) fn of(source: &CallsSource) -> Self {
+    pub(super) fn from_source(source: &CallsSource) -> Self {
         let calls = &source.calls;
-        Self { calls: calls.sum(|one| one.count), self_ns: calls.sum(|one| one.self_ns) }
+        Self {
+            calls: calls.sum(|function| function.count),
+            self_ns: calls.sum(|function| function.self_ns),
+        }
     }
 }
 
@@ -52,8 +55,8 @@ impl<T> Row<'_, T> {
 pub(super) fn timed<'r, T: 'r>(
     names: (&str, &str),
     help: &str,
-    of: impl Fn(&Row<'r, T>) -> u64 + 'static,
+    time_of: impl Fn(&Row<'r, T>) -> u64 + 'static,
 ) -> Column<Row<'r, T>> {
-    Column::time(names, help, move |row: &Row<'r, T>| row.timed(of(row)))
+    Column::time(names, help, move |row: &Row<'r, T>| row.timed(time_of(row)))
         .null("the tracer records no times")
 }

@@ -16,7 +16,7 @@ pub(super) struct Stack {
     /// Time in it and in all that it called, off the CPU included; calls where there are no times.
     pub total: u64,
     /// Of it in the function itself.
-    pub own: u64,
+    pub self_amount: u64,
     /// Of it off the CPU.
     pub off_cpu: u64,
     /// Stacks one deeper, the heaviest first.
@@ -34,13 +34,13 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    pub(super) fn of(source: &CallsSource) -> Self {
+    pub(super) fn from_source(source: &CallsSource) -> Self {
         let nodes = source.calls.tree.nodes();
         let mut all: Vec<Stack> = nodes.iter().map(|node| stack(source, node)).collect();
         let mut stacks = Self::default();
         // Callers stand before those they call.
         for (at, node) in nodes.iter().enumerate().rev() {
-            let total = all.get(at).map_or(0, |one| one.total);
+            let total = all.get(at).map_or(0, |stack| stack.total);
             if total == 0 {
                 continue;
             }
@@ -56,12 +56,12 @@ impl Stacks {
             }
         }
         let order: Vec<(u64, String)> =
-            all.iter().map(|one| (one.total, one.name.clone())).collect();
+            all.iter().map(|stack| (stack.total, stack.name.clone())).collect();
         let heaviest = |a: &usize, b: &usize| match (order.get(*a), order.get(*b)) {
             (Some(a), Some(b)) => b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)),
             _ => a.cmp(b),
         };
-        all.iter_mut().for_each(|one| one.callees.sort_by(heaviest));
+        all.iter_mut().for_each(|stack| stack.callees.sort_by(heaviest));
         stacks.roots.sort_by(heaviest);
         stacks.all = all;
         stacks
@@ -89,12 +89,12 @@ impl Stacks {
 fn stack(source: &CallsSource, node: &CallNode) -> Stack {
     let is_function = matches!(node.kind, CallNodeKind::Function(_));
     // Of a recording without times, callers are a level of the tree, and counted with whom they call.
-    let own = if source.has_times() { node.self_ns } else { node.count };
-    let own = if is_function || node.kind == CallNodeKind::Rest { own } else { 0 };
+    let self_amount = if source.has_times() { node.self_ns } else { node.count };
+    let self_amount = if is_function || node.kind == CallNodeKind::Rest { self_amount } else { 0 };
     let name = name(source, node.kind);
     let off_cpu = node.off_cpu_ns;
-    let total = own.saturating_add(off_cpu);
-    Stack { name, is_function, count: node.count, total, own, off_cpu, callees: Vec::new() }
+    let total = self_amount.saturating_add(off_cpu);
+    Stack { name, is_function, count: node.count, total, self_amount, off_cpu, callees: Vec::new() }
 }
 
 fn name(source: &CallsSource, kind: CallNodeKind) -> String {

@@ -64,16 +64,16 @@ impl CallsReport {
 fn heading(source: &CallsSource) -> String {
     let calls = &source.calls;
     let tracer = calls.tracer.map_or("no function tracer", CallTracer::name);
-    let functions = calls.functions.iter().filter(|one| one.events > 0).count();
+    let functions = calls.functions.iter().filter(|function| function.events > 0).count();
     let threads = calls.calling_threads().count();
     format!(
         "{}: {} ({tracer})\n{} of {} by {}, {}\n",
         line(&source.path),
         line(&source.machine),
-        plural(calls.sum(|one| one.count), "call"),
+        plural(calls.sum(|function| function.count), "call"),
         plural(functions as u64, "function"),
         plural(threads as u64, "thread"),
-        plural(calls.sum(|one| one.events), "event"),
+        plural(calls.sum(|function| function.events), "event"),
     )
 }
 
@@ -81,12 +81,12 @@ fn heading(source: &CallsSource) -> String {
 fn tree(source: &CallsSource, limits: TreeLimits) -> Table {
     let ns = source.calls.nanoseconds;
     let mut cells: [Vec<String>; 4] = Default::default();
-    each_shown(source, limits, &mut |depth, whole, one| {
+    each_shown(source, limits, &mut |depth, total, stack| {
         let [names, calls, totals, shares] = &mut cells;
-        names.push(format!("{}{}", "  ".repeat(depth), one.name));
-        calls.push(if one.count > 0 { count(one.count) } else { String::new() });
-        totals.push(if source.has_times() { time(one.total, ns) } else { count(one.total) });
-        shares.push(share(one.total, whole));
+        names.push(format!("{}{}", "  ".repeat(depth), stack.name));
+        calls.push(if stack.count > 0 { count(stack.count) } else { String::new() });
+        totals.push(if source.has_times() { time(stack.total, ns) } else { count(stack.total) });
+        shares.push(share(stack.total, total));
     });
     let [names, calls, totals, shares] = cells;
     let mut table = Table::default();
@@ -103,19 +103,19 @@ pub(super) fn each_shown(
     limits: TreeLimits,
     each: &mut dyn FnMut(usize, u64, &super::stacks::Stack),
 ) {
-    let stacks = Stacks::of(source);
-    let least = stacks.total as f64 * limits.least_percent / 100.0;
-    stacks.walk(|depth, one| {
-        let is_shown = depth <= limits.depth && one.total as f64 >= least;
+    let stacks = Stacks::from_source(source);
+    let min = stacks.total as f64 * limits.least_percent / 100.0;
+    stacks.walk(|depth, stack| {
+        let is_shown = depth <= limits.depth && stack.total as f64 >= min;
         if is_shown {
-            each(depth, stacks.total, one);
+            each(depth, stacks.total, stack);
         }
         is_shown
     });
 }
 
 fn savings(calls: &RecordedCalls) -> Table {
-    let all = calls.sum(|one| one.events);
+    let all = calls.sum(|function| function.events);
     let mut table = Table::default();
     let savings = &calls.savings;
     table.names(
@@ -123,13 +123,15 @@ fn savings(calls: &RecordedCalls) -> Table {
         0,
         savings
             .iter()
-            .map(|one| format!("{}{}", one.pattern, if one.asked { " (asked)" } else { "" }))
+            .map(|saving| {
+                format!("{}{}", saving.pattern, if saving.is_requested { " (asked)" } else { "" })
+            })
             .collect(),
     );
-    table.numbers("functions", 1, savings.iter().map(|one| count(one.functions)).collect());
-    table.numbers("events", 1, savings.iter().map(|one| count(one.events)).collect());
-    table.numbers("spares", 0, savings.iter().map(|one| share(one.events, all)).collect());
-    let together = savings.iter().map(|one| share(one.cumulative_events, all)).collect();
+    table.numbers("functions", 1, savings.iter().map(|saving| count(saving.functions)).collect());
+    table.numbers("events", 1, savings.iter().map(|saving| count(saving.events)).collect());
+    table.numbers("spares", 0, savings.iter().map(|saving| share(saving.events, all)).collect());
+    let together = savings.iter().map(|saving| share(saving.cumulative_events, all)).collect();
     table.numbers("with those above", 0, together);
     table
 }

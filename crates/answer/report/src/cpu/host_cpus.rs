@@ -19,15 +19,15 @@ impl<'r> Described for Row<'r> {
 
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let parts = || PARTS.into_iter().chain([Part::Recorder, Part::Other, Part::Idle]);
-    let part_ns = |part| move |row: &Row<'_>| row.of.by_part.get(&part).copied().unwrap_or(0);
-    let unknown_ns = |row: &Row<'_>| row.of.unknown_ns;
+    let part_ns = |part| move |row: &Row<'_>| row.subject.by_part.get(&part).copied().unwrap_or(0);
+    let unknown_ns = |row: &Row<'_>| row.subject.unknown_ns;
     let mut columns = vec![
         row::source(TABLE, several_recordings),
         Column::number(("cpu", "CPU"), Unit::Id, "The CPU.", |row: &Row<'_>| {
-            Some(row.of.cpu.into())
+            Some(row.subject.cpu.into())
         })
         .shown(TABLE, 0),
-        Column::time(("time", "time"), "All its time.", |row: &Row<'_>| Some(whole(row)))
+        Column::time(("time", "time"), "All its time.", |row: &Row<'_>| Some(total_ns(row)))
             .only_in_tables()
             .shown(TABLE, 1),
     ];
@@ -45,16 +45,16 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-fn whole(row: &Row<'_>) -> u64 {
-    row.of.by_part.values().fold(row.of.unknown_ns, |sum, ns| sum.saturating_add(*ns))
+fn total_ns(row: &Row<'_>) -> u64 {
+    row.subject.by_part.values().fold(row.subject.unknown_ns, |sum, ns| sum.saturating_add(*ns))
 }
 
 /// The share of some time, where there is any.
-fn share<'r>(title: &str, of: impl Fn(&Row<'_>) -> u64 + Copy + 'static) -> Column<Row<'r>> {
+fn share<'r>(title: &str, time_of: impl Fn(&Row<'_>) -> u64 + Copy + 'static) -> Column<Row<'r>> {
     Column::ratio((title, title), "Share of its time.", move |row: &Row<'_>| {
-        column::ratio(of(row), whole(row))
+        column::ratio(time_of(row), total_ns(row))
     })
     .only_in_tables()
-    .shown_if(TABLE, 0, move |row| of(row) > 0)
+    .shown_if(TABLE, 0, move |row| time_of(row) > 0)
     .missing("-")
 }

@@ -19,23 +19,23 @@ impl Known {
         use VcpuState as S;
         let host = |is: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(is);
         match state {
-            S::GuestUser | S::GuestKernel => self.guest.is_some_and(|one| one.modes),
-            S::GuestIrq => self.guest.is_some_and(|one| one.irqs),
+            S::GuestUser | S::GuestKernel => self.guest.is_some_and(|recording| recording.modes),
+            S::GuestIrq => self.guest.is_some_and(|recording| recording.irqs),
             S::GuestIdle => self.guest.is_some(),
             S::Guest => true,
             // What waits by its reason has halted, whether or not switches show it.
             S::Unknown | S::NotSplit | S::Halted => self.host.is_some(),
             S::ExitKernel => host(Recorded::is_split),
-            S::BeforeExit => host(|one| one.host_work),
-            S::ExitUser => host(|one| one.user),
-            S::Preempted | S::Blocked => host(|one| one.off_cpu),
-            S::Waiting => host(|one| one.off_cpu && one.wake),
-            S::HaltPoll => host(|one| one.halt_poll),
+            S::BeforeExit => host(|recording| recording.host_work),
+            S::ExitUser => host(|recording| recording.user),
+            S::Preempted | S::Blocked => host(|recording| recording.off_cpu),
+            S::Waiting => host(|recording| recording.off_cpu && recording.wake),
+            S::HaltPoll => host(|recording| recording.halt_poll),
         }
     }
 
     /// The time in a state, if it would be seen.
-    pub(super) fn of(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
-        self.knows(state).then(|| times.of(state))
+    pub(super) fn time_in(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
+        self.knows(state).then(|| times.in_state(state))
     }
 }

@@ -8,9 +8,9 @@ use analyses::states::{Part, VcpuState};
 use crate::units::{share, time};
 
 /// Threads of which it is said when they began.
-const MOST_BEGINNINGS: usize = 3;
+const MAX_BEGINNINGS: usize = 3;
 /// Of the time that vCPUs waited for CPUs, what is worth a line, in hundredths.
-const LEAST_PERCENT: u64 = 5;
+const MIN_PERCENT: u64 = 5;
 /// Of a recording, what is its beginning, in tenths.
 const BEGINNING_TENTHS: u64 = 1;
 
@@ -24,16 +24,16 @@ pub(super) fn notes(cpu: &CpuUse) -> Vec<String> {
 
 /// What the recording took, and what of it vCPUs waited for.
 fn recording_itself(cpu: &CpuUse) -> Option<String> {
-    let recorders = || cpu.threads.iter().filter(|one| one.part == Part::Recorder);
-    let used_ns = recorders().map(|one| one.cpu_ns).fold(0, u64::saturating_add);
+    let recorders = || cpu.threads.iter().filter(|thread| thread.part == Part::Recorder);
+    let used_ns = recorders().map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
     if used_ns == 0 {
         return None;
     }
-    let mut names: Vec<&str> = recorders().filter_map(|one| one.name.as_deref()).collect();
+    let mut names: Vec<&str> = recorders().filter_map(|thread| thread.name.as_deref()).collect();
     names.sort_unstable();
     names.dedup();
     let (names, used) = (names.join(", "), time(used_ns, cpu.nanoseconds));
-    let had_ns = sum(cpu.taken.iter().filter(|one| one.is_recorder()));
+    let had_ns = sum(cpu.takers.iter().filter(|taker| taker.is_recorder()));
     let waited_ns = waited_ns(cpu);
     let waits = match had_ns {
         0 => String::new(),
@@ -50,19 +50,19 @@ fn recording_itself(cpu: &CpuUse) -> Option<String> {
 /// Threads that had CPUs of waiting vCPUs from some time on, those of one name together.
 fn beginnings(cpu: &CpuUse) -> Vec<String> {
     let mut by_name: BTreeMap<(&str, &str), Taken> = BTreeMap::new();
-    for taken in cpu.taken.iter().filter(|taken| taken.thread != 0) {
-        let name = taken.name.as_deref().unwrap_or("<...>");
-        let sum = by_name.entry((&taken.vm, name)).or_default();
-        sum.ns = sum.ns.saturating_add(taken.ns);
-        sum.vm_begins_ns = taken.vm_begins_ns;
-        sum.spread.merge(&taken.spread);
+    for taker in cpu.takers.iter().filter(|taker| taker.thread != 0) {
+        let name = taker.name.as_deref().unwrap_or("<...>");
+        let sum = by_name.entry((&taker.vm, name)).or_default();
+        sum.ns = sum.ns.saturating_add(taker.ns);
+        sum.vm_begins_ns = taker.vm_begins_ns;
+        sum.spread.merge(&taker.spread);
     }
     let waited_ns = waited_ns(cpu);
-    let is_much = |ns: u64| ns.saturating_mul(100) >= waited_ns.saturating_mul(LEAST_PERCENT);
+    let is_much = |ns: u64| ns.saturating_mul(100) >= waited_ns.saturating_mul(MIN_PERCENT);
     let mut late: Vec<(u64, u64, &str, &str)> = by_name
         .iter()
-        .filter(|(_, taken)| is_much(taken.ns) && taken.is_late(cpu.span_ns))
-        .map(|((vm, name), taken)| (taken.ns, taken.spread.begins_ns(), *vm, *name))
+        .filter(|(_, taker)| is_much(taker.ns) && taker.is_late(cpu.span_ns))
+        .map(|((vm, name), taker)| (taker.ns, taker.spread.begins_ns(), *vm, *name))
         .collect();
     late.sort_by_key(|(ns, ..)| std::cmp::Reverse(*ns));
     let sentence = |(ns, begins_ns, vm, name): (u64, u64, &str, &str)| {
@@ -72,7 +72,7 @@ fn beginnings(cpu: &CpuUse) -> Vec<String> {
             time(ns, cpu.nanoseconds)
         )
     };
-    late.into_iter().take(MOST_BEGINNINGS).map(sentence).collect()
+    late.into_iter().take(MAX_BEGINNINGS).map(sentence).collect()
 }
 
 /// What threads of a name had of a VM's waits.
@@ -97,6 +97,6 @@ fn waited_ns(cpu: &CpuUse) -> u64 {
     cpu.vms.iter().map(|vm| vm.times.of_all(&waits)).fold(0, u64::saturating_add)
 }
 
-fn sum<'t>(of: impl Iterator<Item = &'t TakenCpu>) -> u64 {
-    of.map(|one| one.ns).fold(0, u64::saturating_add)
+fn sum<'t>(takers: impl Iterator<Item = &'t TakenCpu>) -> u64 {
+    takers.map(|taker| taker.ns).fold(0, u64::saturating_add)
 }

@@ -14,7 +14,7 @@ pub(super) const PARTS: [Part; 4] = [Part::Vcpu, Part::Vmm, Part::Vhost, Part::K
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r, T> {
     pub(super) report: &'r CpuReport,
-    pub(super) of: &'r T,
+    pub(super) subject: &'r T,
 }
 
 impl<T> column::Row for Row<'_, T> {
@@ -33,7 +33,7 @@ pub(super) trait OfRecording {
 pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> Column<Row<'r, T>> {
     let help = "Path of the recording, as it was named.";
     let column = Column::text(("source", "recording"), help, |row: &Row<'r, T>| {
-        Some(row.report.source(row.of.recording()).to_owned())
+        Some(row.report.source(row.subject.recording()).to_owned())
     });
     if several { column.shown(table, 1) } else { column }
 }
@@ -60,7 +60,7 @@ of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
 /// What is known of somebody in a host's recording, with what its guest's has events for.
 fn known_of_host<T: OfRecording>(row: &Row<'_, T>, guest: Option<GuestEventKinds>) -> Known {
-    Known { host: row.report.cpu.recorded.get(row.of.recording()).copied(), guest }
+    Known { host: row.report.cpu.recorded.get(row.subject.recording()).copied(), guest }
 }
 
 impl InStates for VmUse {
@@ -69,7 +69,7 @@ impl InStates for VmUse {
     }
 
     fn known(row: &Row<'_, Self>) -> Known {
-        known_of_host(row, row.of.guest_known_ns.map(|_| row.of.guest_events))
+        known_of_host(row, row.subject.guest_known_ns.map(|_| row.subject.guest_events))
     }
 }
 
@@ -79,7 +79,7 @@ impl InStates for VcpuUse {
     }
 
     fn known(row: &Row<'_, Self>) -> Known {
-        known_of_host(row, row.of.guest_known_ns.map(|_| row.of.guest_events))
+        known_of_host(row, row.subject.guest_known_ns.map(|_| row.subject.guest_events))
     }
 }
 
@@ -90,10 +90,10 @@ impl InStates for TaskUse {
 
     /// A guest's thread is known by its guest; by the host as well if that was recorded.
     fn known(row: &Row<'_, Self>) -> Known {
-        let (cpu, recording) = (&row.report.cpu, row.of.recording);
+        let (cpu, recording) = (&row.report.cpu, row.subject.recording);
         let pair = cpu.guests.iter().find(|(guest, ..)| *guest == recording);
         let placed = cpu.placed.iter().any(|(guest, _)| *guest == recording);
         let host = pair.filter(|_| placed).and_then(|(_, host, _)| cpu.recorded.get(*host));
-        Known { host: host.copied(), guest: Some(row.of.guest_events) }
+        Known { host: host.copied(), guest: Some(row.subject.guest_events) }
     }
 }

@@ -36,8 +36,9 @@ const NESTED_AT: usize = 4;
 /// The time in each state: null where the recording has no events for it.
 pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
     let column = |state: VcpuState| {
-        let of = move |row: &Row<'r, T>| T::known(row).of(row.of.times(), state);
-        Column::time((state.name(), state.name()), meaning(state), of).within("states")
+        let time_in_state =
+            move |row: &Row<'r, T>| T::known(row).time_in(row.subject.times(), state);
+        Column::time((state.name(), state.name()), meaning(state), time_in_state).within("states")
     };
     VcpuState::ALL.into_iter().map(column).collect()
 }
@@ -89,21 +90,21 @@ const fn meaning(state: VcpuState) -> &'static str {
 pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r, T>>> {
     let column = |(title, states, rank): Together| {
         Column::ratio((title, title), "Share of the time.", move |row: &Row<'r, T>| {
-            let times = row.of.times();
+            let times = row.subject.times();
             sum(row, states)?;
             column::ratio(times.of_own(states), times.total())
         })
         .only_in_tables()
-        .shown_if(table, rank, move |row| row.of.times().of_own(states) > 0)
+        .shown_if(table, rank, move |row| row.subject.times().of_own(states) > 0)
         .missing("-")
     };
     let nested = Column::ratio(
         ("nested guest", "nested guest"),
         "Share of the time in guests of the guest.",
-        |row: &Row<'r, T>| column::ratio(row.of.times().nested(), row.of.times().total()),
+        |row: &Row<'r, T>| column::ratio(row.subject.times().nested(), row.subject.times().total()),
     )
     .only_in_tables()
-    .shown_if(table, 0, |row| row.of.times().nested() > 0)
+    .shown_if(table, 0, |row| row.subject.times().nested() > 0)
     .missing("-");
     let mut columns: Vec<_> = SHARES.into_iter().map(column).collect();
     columns.insert(NESTED_AT, nested);
@@ -119,7 +120,7 @@ pub(super) fn level_two<'r, T: InStates>(
         "Of the time in the guest, what a guest inside it had. Null where it was not recorded.",
         move |row: &Row<'r, T>| {
             let host = row.report.cpu.recorded.get(recording(row));
-            host.is_some_and(|host| host.nested).then_some(row.of.times().nested())
+            host.is_some_and(|host| host.nested).then_some(row.subject.times().nested())
         },
     )
 }
@@ -128,5 +129,5 @@ pub(super) fn level_two<'r, T: InStates>(
 pub(super) fn sum<T: InStates>(row: &Row<'_, T>, states: &[VcpuState]) -> Option<u64> {
     let known = T::known(row);
     let is_known = states.iter().any(|&state| known.knows(state));
-    is_known.then(|| row.of.times().of_all(states))
+    is_known.then(|| row.subject.times().of_all(states))
 }

@@ -5,7 +5,7 @@ use analyses::states::{Part, VcpuState};
 use printable::line;
 
 use super::row::{OfRecording, PARTS, Row};
-use super::{CpuBy, CpuReport, host_cpus, recorders, taken, tasks, threads, vcpus, vms};
+use super::{CpuBy, CpuReport, host_cpus, recorders, takers, tasks, threads, vcpus, vms};
 use crate::column::{self, Column};
 use crate::exits;
 use crate::losses;
@@ -52,10 +52,10 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
         ),
         CpuBy::Taken => (
             "Run queue: which threads had the CPU while vCPUs waited for it",
-            drawn(report, most_taken(report), taken::columns, taken::TABLE),
+            drawn(report, most_taken(report), takers::columns, takers::TABLE),
         ),
         CpuBy::Thread => {
-            let serves = |one: &&ThreadUse| PARTS.contains(&one.part) || report.idle;
+            let serves = |thread: &&ThreadUse| PARTS.contains(&thread.part) || report.idle;
             let rows = top(report, cpu.threads.iter().filter(serves));
             (
                 "Threads of the host that serve VMs: true use is without idling and polling",
@@ -63,8 +63,8 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
             )
         }
         CpuBy::Task => {
-            let rows = || cpu.tasks.iter().filter(|one| one.task != 0 || report.idle);
-            let title = if rows().any(|of| tasks::has_host(&Row { report, of })) {
+            let rows = || cpu.tasks.iter().filter(|task| task.task != 0 || report.idle);
+            let title = if rows().any(|subject| tasks::has_host(&Row { report, subject })) {
                 "Threads of guests: what they really ran of the time the guest gave them"
             } else {
                 "Threads of guests: the time the guest gave them (what they ran needs the host's recording)"
@@ -80,16 +80,17 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
 }
 
 /// Threads that are shown of each VM, unless another number is asked for: most have little.
-const MOST_TAKERS: usize = 5;
+const MAX_TAKERS: usize = 5;
 
 /// Of each VM those that had most; without `--top`, as many as are worth a line.
 fn most_taken(report: &CpuReport) -> Vec<&TakenCpu> {
-    let most = report.top.unwrap_or(MOST_TAKERS);
+    let max = report.top.unwrap_or(MAX_TAKERS);
     let mut shown: Vec<&TakenCpu> = Vec::new();
-    for one in &report.cpu.taken {
-        let is_same = |other: &&&TakenCpu| other.recording == one.recording && other.vm == one.vm;
-        if shown.iter().filter(is_same).count() < most {
-            shown.push(one);
+    for taker in &report.cpu.takers {
+        let is_same =
+            |other: &&&TakenCpu| other.recording == taker.recording && other.vm == taker.vm;
+        if shown.iter().filter(is_same).count() < max {
+            shown.push(taker);
         }
     }
     shown.sort_by(|a, b| (a.recording, &a.vm).cmp(&(b.recording, &b.vm)));
@@ -108,8 +109,8 @@ fn drawn<'r, T: OfRecording>(
     name: &str,
 ) -> Option<Table> {
     let first = rows.first()?.recording();
-    let several = rows.iter().any(|one| one.recording() != first);
-    let rows: Vec<Row<'r, T>> = rows.into_iter().map(|of| Row { report, of }).collect();
+    let several = rows.iter().any(|subject| subject.recording() != first);
+    let rows: Vec<Row<'r, T>> = rows.into_iter().map(|subject| Row { report, subject }).collect();
     let mut table = Table::default();
     column::draw(&columns(several), &mut table, name, &rows);
     Some(table)
@@ -119,7 +120,7 @@ fn drawn<'r, T: OfRecording>(
 fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();
-    for vm in cpu.vms.iter().filter(|vm| vm.times.of(VcpuState::NotSplit) > 0) {
+    for vm in cpu.vms.iter().filter(|vm| vm.times.in_state(VcpuState::NotSplit) > 0) {
         let recorded = cpu.recorded.get(vm.recording);
         let note = recorded.and_then(exits::not_split).map(|note| format!("{}: {note}", vm.name));
         notes.extend(note);
@@ -156,9 +157,9 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         }
     }
     if report.by.contains(&CpuBy::Thread) && !report.idle {
-        let others = cpu.threads.iter().filter(|one| one.part == Part::Other);
-        let (number, sum) =
-            others.fold((0, 0), |(n, sum), one| (n + 1, u64::saturating_add(sum, one.cpu_ns)));
+        let others = cpu.threads.iter().filter(|thread| thread.part == Part::Other);
+        let (number, sum) = others
+            .fold((0, 0), |(n, sum), thread| (n + 1, u64::saturating_add(sum, thread.cpu_ns)));
         if number > 0 {
             let used = time(sum, cpu.nanoseconds);
             notes.push(format!(
@@ -168,7 +169,7 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         }
     }
     notes.extend(recorders::notes(cpu));
-    cpu.losses.iter().for_each(|one| notes.extend(losses::notes(one, 0)));
+    cpu.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
     if !left_out.is_empty() {
         notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
     }

@@ -54,11 +54,11 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         Column::text(
             ("vm", "VM"),
             "The VM that the guest is; null without the host's recording.",
-            |row: &Row<'_>| row.report.vm_of_guest(row.of.recording).map(str::to_owned),
+            |row: &Row<'_>| row.report.vm_of_guest(row.subject.recording).map(str::to_owned),
         )
         .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
-            Some(named(row.of.name.as_deref(), row.of.task))
+            Some(named(row.subject.name.as_deref(), row.subject.task))
         })
         .only_in_tables()
         .shown(TABLE, 0),
@@ -66,30 +66,30 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
             ("tid", "thread"),
             Unit::Id,
             "The guest's thread; 0: the idle threads of all its CPUs.",
-            |row: &Row<'_>| Some(row.of.task.into()),
+            |row: &Row<'_>| Some(row.subject.task.into()),
         ),
         Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| {
-            row.of.name.clone()
+            row.subject.name.clone()
         }),
     ]
 }
 
 fn uses<'r>() -> Vec<Column<Row<'r>>> {
-    let ran = |row: &Row<'_>| has_host(row).then(|| row.of.times.guest());
+    let ran = |row: &Row<'_>| has_host(row).then(|| row.subject.times.guest());
     let stolen = |row: &Row<'_>| {
         let is_known = TaskUse::known(row).knows(VcpuState::Preempted);
-        is_known.then(|| row.of.times.stolen())
+        is_known.then(|| row.subject.times.stolen())
     };
     vec![
         Column::time(("time", "given"), "Time for which the guest believed it to run.", |row: &Row<'_>| {
-            Some(row.of.times.total())
+            Some(row.subject.times.total())
         })
         .shown(TABLE, 0),
         Column::time(("ran", "ran"), "Time it really ran. Nanoseconds; null without the host's recording, or where the clock counts no nanoseconds.", ran)
             .shown_if_known(TABLE, 0)
             .missing("-"),
         Column::ratio(("share", "share"), "Share that it ran.", move |row: &Row<'_>| {
-            column::ratio(ran(row)?, row.of.times.total())
+            column::ratio(ran(row)?, row.subject.times.total())
         })
         .only_in_tables()
         .shown_if(TABLE, 0, has_host)
@@ -97,7 +97,7 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         Column::time(
             ("exits", "exits"),
             "Time in which the host dealt with exits while it had the vCPU: before_exit, exit_kernel and exit_user. Null where it was not recorded.",
-            |row: &Row<'_>| has_host(row).then(|| row.of.times.exits()),
+            |row: &Row<'_>| has_host(row).then(|| row.subject.times.exits()),
         ),
         Column::time(
             ("stolen", "stolen"),
@@ -113,6 +113,6 @@ fn lost<'r>((title, states, rank): Together) -> Column<Row<'r>> {
         states::sum(row, states)
     })
     .only_in_tables()
-    .shown_if(TABLE, rank, move |row| row.of.times.of_all(states) > 0)
+    .shown_if(TABLE, rank, move |row| row.subject.times.of_all(states) > 0)
     .missing("-")
 }

@@ -27,43 +27,44 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(("vm", "VM"), "The VM it serves; null if none is known.", |row: &Row<'_>| {
-            let vm = row.of.vm?;
-            row.report.vm_name(row.of.recording, vm).map(str::to_owned)
+            let vm = row.subject.vm?;
+            row.report.vm_name(row.subject.recording, vm).map(str::to_owned)
         })
         .shown(TABLE, 0),
         Column::text(("part", "part"), "What it does: runs a vCPU, is another thread of the VMM, a worker of vhost, another thread of KVM, the recording itself, something else, or idles.", |row: &Row<'_>| {
-            Some(row.of.part.name().to_owned())
+            Some(row.subject.part.name().to_owned())
         }).one_of(["vcpu", "vmm", "vhost", "kvm", "recorder", "other", "idle"])
         .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
-            Some(named(row.of.name.as_deref(), row.of.thread))
+            Some(named(row.subject.name.as_deref(), row.subject.thread))
         })
         .only_in_tables()
         .shown(TABLE, 0),
         Column::number(("tid", "thread"), Unit::Id, "The thread; 0: the idle threads of all CPUs.", |row: &Row<'_>| {
-            Some(row.of.thread.into())
+            Some(row.subject.thread.into())
         }),
-        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.of.name.clone()),
+        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.subject.name.clone()),
     ]
 }
 
 fn uses<'r>() -> Vec<Column<Row<'r>>> {
     let polled = |row: &Row<'_>| {
-        let recorded = row.report.cpu.recorded.get(row.of.recording);
-        let polls = row.of.part == Part::Vcpu && recorded.is_some_and(|one| one.halt_poll);
-        polls.then_some(row.of.halt_poll_ns)
+        let recorded = row.report.cpu.recorded.get(row.subject.recording);
+        let polls =
+            row.subject.part == Part::Vcpu && recorded.is_some_and(|recording| recording.halt_poll);
+        polls.then_some(row.subject.halt_poll_ns)
     };
     vec![
         Column::time(
             ("cpu", "CPU time"),
             "CPU time by the scheduler's switches.",
-            |row: &Row<'_>| Some(row.of.cpu_ns),
+            |row: &Row<'_>| Some(row.subject.cpu_ns),
         )
         .shown(TABLE, 1),
         Column::time(
             ("guest_idle", "guest idle"),
             "Of a vCPU's, the time its guest's idle thread ran. Null where it was not recorded.",
-            |row: &Row<'_>| row.of.guest_idle_ns,
+            |row: &Row<'_>| row.subject.guest_idle_ns,
         )
         .shown(TABLE, 1),
         Column::time(
@@ -75,11 +76,11 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         Column::time(
             ("busy", "true use"),
             "cpu without guest_idle and halt_poll, as far as they are known.",
-            |row: &Row<'_>| Some(row.of.busy_ns()),
+            |row: &Row<'_>| Some(row.subject.busy_ns()),
         )
         .shown(TABLE, 0),
         Column::ratio(("of a CPU", "of a CPU"), "Share of the time recorded.", |row: &Row<'_>| {
-            column::ratio(row.of.busy_ns(), row.report.cpu.span_ns)
+            column::ratio(row.subject.busy_ns(), row.report.cpu.span_ns)
         })
         .only_in_tables()
         .shown(TABLE, 0),

@@ -25,7 +25,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns.extend(names());
     columns.push(
         Column::time(("time", "time"), "From its first event to its last.", |row: &Row<'_>| {
-            Some(row.of.times.total())
+            Some(row.subject.times.total())
         })
         .shown(TABLE, 0),
     );
@@ -38,19 +38,19 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(("vm", "VM"), "Its VM.", |row: &Row<'_>| {
-            row.report.vm_name(row.of.recording, row.of.vm).map(str::to_owned)
+            row.report.vm_name(row.subject.recording, row.subject.vm).map(str::to_owned)
         })
         .null("it is not known")
         .shown(TABLE, 0),
         Column::number(("vcpu", "vCPU"), Unit::Id, "Its number in the VM.", |row: &Row<'_>| {
-            Some(row.of.vcpu.into())
+            Some(row.subject.vcpu.into())
         })
         .shown(TABLE, 0),
         Column::number(
             ("tid", "thread"),
             Unit::Id,
             "The host's thread that is it.",
-            |row: &Row<'_>| Some(row.of.thread.into()),
+            |row: &Row<'_>| Some(row.subject.thread.into()),
         ),
     ]
 }
@@ -60,18 +60,18 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         Column::time(
             ("guest_recorded", "guest recorded"),
             "For this long the guest's own recording shows what ran. Null where it was not recorded.",
-            |row: &Row<'_>| row.of.guest_known_ns,
+            |row: &Row<'_>| row.subject.guest_known_ns,
         ),
         Column::time(
             ("on_cpu", "on CPUs"),
             "Time it had a CPU, by its states.",
-            |row: &Row<'_>| Some(row.of.times.on_cpu()),
+            |row: &Row<'_>| Some(row.subject.times.on_cpu()),
         ),
         Column::time(
             ("busy", "true use"),
             "on_cpu without guest_idle and halt_poll.",
-            |row: &Row<'_>| Some(row.of.times.busy()),
+            |row: &Row<'_>| Some(row.subject.times.busy()),
         ),
-        states::level_two(|row: &Row<'_>| row.of.recording),
+        states::level_two(|row: &Row<'_>| row.subject.recording),
     ]
 }

@@ -25,29 +25,29 @@ impl<'r> Described for Row<'r> {
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![
         row::source(TABLE, several_recordings),
-        Column::text(("vm", "VM"), "Its name.", |row: &Row<'_>| Some(row.of.name.clone()))
+        Column::text(("vm", "VM"), "Its name.", |row: &Row<'_>| Some(row.subject.name.clone()))
             .shown(TABLE, 0),
         Column::number(
             ("vcpus", "vCPUs"),
             Unit::Count,
             "How many vCPUs it has.",
-            |row: &Row<'_>| Some(row.of.vcpus as u64),
+            |row: &Row<'_>| Some(row.subject.vcpus as u64),
         )
         .shown(TABLE, 1),
         Column::time(
             ("time", "time"),
             "Time of its vCPUs, each from its first event to its last.",
-            |row: &Row<'_>| Some(row.of.times.total()),
+            |row: &Row<'_>| Some(row.subject.times.total()),
         ),
         Column::time(
             ("guest_recorded", "guest recorded"),
             "For this long the guest's own recording shows what ran. Null where it was not recorded.",
-            |row: &Row<'_>| row.of.guest_known_ns,
+            |row: &Row<'_>| row.subject.guest_known_ns,
         ),
         Column::time(
             ("on_cpu", "on CPUs"),
             "Time its vCPUs had a CPU, by their states.",
-            |row: &Row<'_>| Some(row.of.times.on_cpu()),
+            |row: &Row<'_>| Some(row.subject.times.on_cpu()),
         ),
     ];
     columns.extend(states::shares(TABLE));
@@ -55,20 +55,20 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::time(
             ("busy", "vCPUs, true use"),
             "on_cpu without guest_idle and halt_poll.",
-            |row: &Row<'_>| Some(row.of.times.busy()),
+            |row: &Row<'_>| Some(row.subject.times.busy()),
         )
         .shown(TABLE, 0),
     );
     columns.extend(states::times());
-    columns.push(states::level_two(|row: &Row<'_>| row.of.recording));
+    columns.push(states::level_two(|row: &Row<'_>| row.subject.recording));
     columns.extend(PARTS.map(threads));
     columns
 }
 
 /// CPU time of the host's threads that play a part for the VM.
 fn threads<'r>(part: Part) -> Column<Row<'r>> {
-    let of = move |row: &Row<'_>| {
-        let parts = row.of.by_part.as_ref()?;
+    let part_ns = move |row: &Row<'_>| {
+        let parts = row.subject.by_part.as_ref()?;
         Some(parts.get(&part).copied().unwrap_or(0))
     };
     let title = match part {
@@ -77,10 +77,12 @@ fn threads<'r>(part: Part) -> Column<Row<'r>> {
     };
     let name = format!("{}_threads", part.name());
     let help = "CPU time of the host's threads that play this part for it; null without switches.";
-    let column = Column::time((&name, title), help, of);
+    let column = Column::time((&name, title), help, part_ns);
     match part {
         // They are the vCPUs.
         Part::Vcpu => column,
-        _ => column.shown_if(TABLE, 1, move |row| of(row).is_some_and(|ns| ns > 0)).missing("-"),
+        _ => {
+            column.shown_if(TABLE, 1, move |row| part_ns(row).is_some_and(|ns| ns > 0)).missing("-")
+        }
     }
 }

@@ -29,13 +29,13 @@ pub struct BusiestReport {
 
 impl BusiestReport {
     fn table(&self, threads: &[&BusyThread], shown: impl Fn(u64) -> String) -> Table {
-        let column = |of: fn(&BusyThread) -> &String| {
-            threads.iter().map(|one| of(one).clone()).collect::<Vec<_>>()
+        let column = |text_of: fn(&BusyThread) -> &String| {
+            threads.iter().map(|thread| text_of(thread).clone()).collect::<Vec<_>>()
         };
         let mut table = Table::default();
-        table.names("machine", 0, column(|one| &one.machine));
-        table.names("thread", 0, column(|one| &one.thread));
-        let switches = threads.iter().map(|one| shown(one.switches)).collect();
+        table.names("machine", 0, column(|thread| &thread.machine));
+        table.names("thread", 0, column(|thread| &thread.thread));
+        let switches = threads.iter().map(|thread| shown(thread.switches)).collect();
         table.numbers("switches", 0, switches);
         table
     }
@@ -43,7 +43,8 @@ impl BusiestReport {
 
 impl Report for BusiestReport {
     fn text(&self, width: Option<usize>) -> String {
-        let mut out: String = self.sources.iter().map(|one| format!("{}\n", line(one))).collect();
+        let mut out: String =
+            self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let shown: Vec<&BusyThread> = self.busiest.threads.iter().take(self.top).collect();
         out += "\nNo --task or --request says whose time is asked about. The busiest threads:\n";
         out += &self.table(&shown, count).draw(width).0;

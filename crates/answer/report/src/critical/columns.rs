@@ -53,8 +53,8 @@ impl<'r> Described for PartRow<'r> {
 }
 
 pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
-    let time = |names: (&str, &str), help: &str, of: fn(&CriticalThread) -> u64| {
-        Column::time(names, help, move |row: &ThreadRow<'_>| Some(of(row.thread)))
+    let time = |names: (&str, &str), help: &str, time_of: fn(&CriticalThread) -> u64| {
+        Column::time(names, help, move |row: &ThreadRow<'_>| Some(time_of(row.thread)))
     };
     vec![
         Column::text(
@@ -75,23 +75,23 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
         time(
             ("wall", "all"),
             "From its first event to its last: ran_ns + waited_ns + unknown_ns.",
-            |one| one.wall_ns,
+            |thread| thread.wall_ns,
         )
         .shown(THREADS, 1),
-        time(("ran", "ran"), "It ran; of a guest's thread: and so did its guest.", |one| {
-            one.ran_ns
+        time(("ran", "ran"), "It ran; of a guest's thread: and so did its guest.", |thread| {
+            thread.ran_ns
         })
         .shown(THREADS, 0),
         time(
             ("waited", "waited"),
             "It waited: without a CPU of its machine, or while its vCPU was not in its guest.",
-            |one| one.waited_ns,
+            |thread| thread.waited_ns,
         )
         .shown(THREADS, 0),
         time(
             ("unknown", "unknown"),
             "What it did is not known: events were lost, or the host was not recorded then.",
-            |one| one.unknown_ns,
+            |thread| thread.unknown_ns,
         )
         .shown_if(THREADS, 2, |row| row.thread.unknown_ns > 0),
         Column::number(
@@ -104,7 +104,7 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
         time(
             ("off_cpu", "off CPU"),
             "How long it had none. The rest of waited_ns are exits, and waits of its vCPU.",
-            |one| one.off_cpu_ns,
+            |thread| thread.off_cpu_ns,
         )
         .shown(THREADS, 3),
     ]

@@ -62,7 +62,10 @@ impl Row<'_> {
     }
 
     fn shown(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| "-".to_owned(), |one| number(one, self.unit(), self.diff.nanoseconds))
+        value.map_or_else(
+            || "-".to_owned(),
+            |value| number(value, self.unit(), self.diff.nanoseconds),
+        )
     }
 
     /// What the row says of a property that groups have.
@@ -105,8 +108,8 @@ pub(super) fn columns<'d>(diff: &Diff) -> Vec<Column<Row<'d>>> {
 
 /// What is the same everywhere needs no column in a table, unless it is what rows are about.
 fn says_something(diff: &Diff, at: usize, name: &str) -> bool {
-    let of = |row: &DiffRow| row.key.get(at).cloned().unwrap_or(KeyValue::None);
-    let mut known = diff.rows.iter().map(of).filter(|value| *value != KeyValue::None);
+    let key_value = |row: &DiffRow| row.key.get(at).cloned().unwrap_or(KeyValue::None);
+    let mut known = diff.rows.iter().map(key_value).filter(|value| *value != KeyValue::None);
     let first = known.next();
     let is_place = ["vm", "level", "ancillary"].contains(&name);
     name != "isa" && (!is_place || known.any(|value| Some(value) != first))
@@ -160,21 +163,22 @@ fn key_help(name: &str) -> &'static str {
 
 /// The metric, and what it is on either side.
 fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
-    let value = |names, help, of: fn(&DiffRow) -> Option<f64>| {
+    let value = |names, help, value_of: fn(&DiffRow) -> Option<f64>| {
         Column::any(names, (Unit::Count, Kind::Ratio), help, move |row: &Row<'d>| {
-            row.value(of(row.row))
+            row.value(value_of(row.row))
         })
         .null("no run of the side has the group; of a deviation, there is one run")
         .below_zero_too()
-        .drawn_as(move |row| row.shown(of(row.row)))
+        .drawn_as(move |row| row.shown(value_of(row.row)))
     };
-    let sd = |name, runs, after, of: fn(&DiffRow) -> Option<f64>| {
-        let column = value((name, "± sd"), "Standard deviation of runs, if there are several.", of);
+    let sd = |name, runs, after, sd_of: fn(&DiffRow) -> Option<f64>| {
+        let column =
+            value((name, "± sd"), "Standard deviation of runs, if there are several.", sd_of);
         if runs > 1 { column.after(after).shown(TABLE, 2) } else { column }
     };
-    let runs = |name, help, of: fn(&DiffRow) -> usize| {
-        let of = move |row: &Row<'d>| Some(of(row.row) as u64);
-        Column::number((name, name), Unit::Count, help, of)
+    let runs = |name, help, count_of: fn(&DiffRow) -> usize| {
+        let run_count = move |row: &Row<'d>| Some(count_of(row.row) as u64);
+        Column::number((name, name), Unit::Count, help, run_count)
     };
     vec![
         Column::text(
@@ -230,11 +234,11 @@ fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
 
 /// How sure that is.
 fn chances<'d>() -> Vec<Column<Row<'d>>> {
-    let p = |names, help, of: fn(&DiffRow) -> Option<f64>| {
-        Column::ratio(names, help, move |row: &Row<'d>| of(row.row))
+    let p = |names, help, chance_of: fn(&DiffRow) -> Option<f64>| {
+        Column::ratio(names, help, move |row: &Row<'d>| chance_of(row.row))
             .null("there are too few runs")
             .at_most(1)
-            .drawn_as(move |row| of(row.row).map_or_else(|| "-".to_owned(), p_value))
+            .drawn_as(move |row| chance_of(row.row).map_or_else(|| "-".to_owned(), p_value))
     };
     vec![
         p(("p_value", "p"), "Chance of a difference as great where there is none, taken by itself. Null: too few values, or both sides are zero.", |row| row.p)

@@ -14,23 +14,24 @@ impl DiffReport {
     #[must_use]
     pub fn flame(&self, changes: &StackChanges, title: &str) -> String {
         let [a, b] = changes.ns_per_s();
-        let whole = (a + b).max(1.0);
+        let total = (a + b).max(1.0);
         let mut drawing = Drawing::default();
         let mut begins = Begins::at(0);
-        walk(changes, |depth, one| {
+        walk(changes, |depth, stack| {
             // As whole numbers, so that frames of one caller lie side by side without a gap.
-            let amount = width(one);
+            let amount = width(stack);
             drawing.push(Frame {
                 depth,
-                left: begins.place(depth, amount as u64) as f64 / whole,
-                width: amount / whole,
-                name: name(changes, one),
-                title: self.tip(one, [a, b]),
-                class: class(one),
+                offset: begins.place(depth, amount as u64) as f64 / total,
+                width: amount / total,
+                name: name(changes, stack),
+                title: self.tip(stack, [a, b]),
+                class: class(stack),
             })
         });
-        let seconds =
-            |of: &[f64]| number(of.iter().sum::<f64>() * 1e9, Unit::Time, self.diff.nanoseconds);
+        let seconds = |durations: &[f64]| {
+            number(durations.iter().sum::<f64>() * 1e9, Unit::Time, self.diff.nanoseconds)
+        };
         let legend = format!(
             "orange: more in B · blue: less in B · grey: no difference that is significant (alpha {}) · width: \
              mean of A ({}) and B ({})",
@@ -46,10 +47,10 @@ impl DiffReport {
     pub fn folded(&self, changes: &StackChanges) -> String {
         let mut out = String::new();
         let mut stack: Vec<String> = Vec::new();
-        walk(changes, |depth, one| {
+        walk(changes, |depth, node| {
             stack.truncate(depth);
-            stack.push(frame(&name(changes, one)));
-            let [a, b] = one.own_ns_per_s.map(|rate| rate.round() as u64);
+            stack.push(frame(&name(changes, node)));
+            let [a, b] = node.own_ns_per_s.map(|rate| rate.round() as u64);
             if a > 0 || b > 0 {
                 out += &format!("{} {a} {b}\n", stack.join(";"));
             }
@@ -58,19 +59,19 @@ impl DiffReport {
         out
     }
 
-    fn tip(&self, one: &ChangedStack, whole: [f64; 2]) -> String {
+    fn tip(&self, stack: &ChangedStack, totals: [f64; 2]) -> String {
         let rate = |rate: f64| number(rate, Unit::TimePerSecond, self.diff.nanoseconds);
-        let share = |rate: f64, whole: f64| number(rate / whole.max(1.0), Unit::Share, true);
-        let [a, b] = one.ns_per_s;
+        let share = |rate: f64, total: f64| number(rate / total.max(1.0), Unit::Share, true);
+        let [a, b] = stack.ns_per_s;
         let mut tip = format!(
             "A: {} of a CPU, {} of all\nB: {} of a CPU, {} of all",
             rate(a),
-            share(a, whole[0]),
+            share(a, totals[0]),
             rate(b),
-            share(b, whole[1])
+            share(b, totals[1])
         );
-        let Some(row) = &one.judged else {
-            return tip + &format!("\n{}: too little to compare", plural(one.samples, "sample"));
+        let Some(row) = &stack.judged else {
+            return tip + &format!("\n{}: too little to compare", plural(stack.samples, "sample"));
         };
         let nanoseconds = self.diff.nanoseconds;
         if let Some(change) = change(row, Unit::TimePerSecond, nanoseconds) {
@@ -81,26 +82,26 @@ impl DiffReport {
             let verdict = if row.significant { "" } else { ": no significant difference" };
             tip += &format!("\np adjusted {}{verdict}", p_value(p));
         }
-        if one.samples > 0 {
-            tip += &format!("\n{}", plural(one.samples, "sample"));
+        if stack.samples > 0 {
+            tip += &format!("\n{}", plural(stack.samples, "sample"));
         }
         tip
     }
 }
 
 /// What is wide in the picture: the mean of both sides, as twice that.
-fn width(one: &ChangedStack) -> f64 {
-    let [a, b] = one.ns_per_s;
+fn width(stack: &ChangedStack) -> f64 {
+    let [a, b] = stack.ns_per_s;
     (a + b).round()
 }
 
-fn class(one: &ChangedStack) -> String {
-    let row = one.judged.as_ref().filter(|row| row.significant);
-    row.map_or_else(|| "n".to_owned(), |_| change_class(one.ns_per_s[0], one.ns_per_s[1]))
+fn class(stack: &ChangedStack) -> String {
+    let row = stack.judged.as_ref().filter(|row| row.significant);
+    row.map_or_else(|| "n".to_owned(), |_| change_class(stack.ns_per_s[0], stack.ns_per_s[1]))
 }
 
-fn name(changes: &StackChanges, one: &ChangedStack) -> String {
-    match &one.frame {
+fn name(changes: &StackChanges, stack: &ChangedStack) -> String {
+    match &stack.frame {
         StackFrame::Vm(vm) => {
             let name = changes.vms.get(*vm).map_or("?", String::as_str);
             format!("VM {}", line(name))
@@ -114,21 +115,21 @@ fn name(changes: &StackChanges, one: &ChangedStack) -> String {
 fn walk(changes: &StackChanges, mut each: impl FnMut(usize, &ChangedStack) -> bool) {
     let mut callees: Vec<Vec<usize>> = vec![Vec::new(); changes.stacks.len()];
     let mut next: Vec<(usize, usize)> = Vec::new();
-    for (at, one) in changes.stacks.iter().enumerate() {
-        match one.caller.and_then(|caller| callees.get_mut(caller)) {
+    for (at, stack) in changes.stacks.iter().enumerate() {
+        match stack.caller.and_then(|caller| callees.get_mut(caller)) {
             Some(all) => all.push(at),
             None => next.push((0, at)),
         }
     }
     let time = |at: usize| changes.stacks.get(at).map_or(0.0, width);
-    let by_time = |one: usize, other: usize| time(one).total_cmp(&time(other));
-    next.sort_by(|(_, one), (_, other)| by_time(*one, *other));
+    let by_time = |at: usize, other: usize| time(at).total_cmp(&time(other));
+    next.sort_by(|(_, at), (_, other)| by_time(*at, *other));
     while let Some((depth, at)) = next.pop() {
-        let Some(one) = changes.stacks.get(at) else { continue };
-        if each(depth, one) {
-            let mut of: Vec<usize> = callees.get(at).cloned().unwrap_or_default();
-            of.sort_by(|one, other| by_time(*one, *other));
-            next.extend(of.into_iter().map(|callee| (depth + 1, callee)));
+        let Some(stack) = changes.stacks.get(at) else { continue };
+        if each(depth, stack) {
+            let mut children: Vec<usize> = callees.get(at).cloned().unwrap_or_default();
+            children.sort_by(|callee, other| by_time(*callee, *other));
+            next.extend(children.into_iter().map(|callee| (depth + 1, callee)));
         }
     }
 }

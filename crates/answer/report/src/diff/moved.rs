@@ -83,20 +83,21 @@ impl<'r> Below<'r> {
 
 /// A line for each function that others call on the second side than on the first.
 pub(super) fn functions(diff: &Diff) -> impl Iterator<Item = String> {
-    let from = |one: &MovedFrom| {
-        let of = number(one.ns_per_s, Unit::TimePerSecond, diff.nanoseconds);
-        let below = match one.below.as_str() {
-            "" => one.part.clone(),
-            below => format!("{below} ({})", one.part),
+    let from = |place: &MovedFrom| {
+        let rate = number(place.ns_per_s, Unit::TimePerSecond, diff.nanoseconds);
+        let below = match place.below.as_str() {
+            "" => place.part.clone(),
+            below => format!("{below} ({})", place.part),
         };
-        format!("below {}, {of}", line(&below))
+        format!("below {}, {rate}", line(&below))
     };
-    diff.moved.iter().map(move |one| {
-        let (a, b) = (from(&one.from), from(&one.to));
-        format!("moved: {} is {a} in A; {b} in B", line(&one.function))
+    diff.moved.iter().map(move |change| {
+        let (a, b) = (from(&change.from), from(&change.to));
+        format!("moved: {} is {a} in A; {b} in B", line(&change.function))
     })
 }
 
 fn is_mean(diff: &Diff, row: &DiffRow) -> bool {
-    diff.question.name == "path" && metric_of(diff, row).is_some_and(|one| one.short == "mean")
+    diff.question.name == "path"
+        && metric_of(diff, row).is_some_and(|metric| metric.short == "mean")
 }

@@ -16,20 +16,20 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     let mut notes: Vec<String> =
         moved::notes(diff).iter().map(|note| line(note).into_owned()).collect();
     notes.extend(moved::functions(diff));
-    for (one, other) in &diff.renamed {
-        notes.push(format!("{} and {} are taken for the same VM", line(one), line(other)));
+    for (name, other) in &diff.renamed {
+        notes.push(format!("{} and {} are taken for the same VM", line(name), line(other)));
     }
     let is_rate = |row: &&DiffRow| {
         metric_of(diff, row).is_some_and(|metric| metric.unit == Unit::TimePerSecond)
     };
     if diff.nanoseconds && diff.rows.iter().any(|row| is_rate(&row)) {
-        let of = match diff.question.name {
+        let base = match diff.question.name {
             "path" => "the time that passed",
             // Of machines that were sampled, and no VM of theirs.
             "profile" if !diff.rows.iter().any(is_of_vm) => "a CPU's time",
             _ => "a vCPU's time",
         };
-        notes.push(format!("time per second (…_ns_per_s) is in percent of {of}"));
+        notes.push(format!("time per second (…_ns_per_s) is in percent of {base}"));
     }
     if report.is_within_runs() {
         notes.push(
@@ -38,10 +38,10 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(least) = diff.least_p.filter(|least| *least > diff.options.alpha) {
+    if let Some(min) = diff.least_p.filter(|min| *min > diff.options.alpha) {
         notes.push(format!(
             "so few runs can be parted in so few ways that no test without assumptions gives a p\n\
-             below {least:.2}: p is Welch's, which takes runs to vary normally"
+             below {min:.2}: p is Welch's, which takes runs to vary normally"
         ));
     }
     let (few_a, few_b) = (diff.runs.0 < 3, diff.runs.1 < 3);

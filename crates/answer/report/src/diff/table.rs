@@ -25,9 +25,9 @@ pub(super) fn text(report: &DiffReport, width: Option<usize>) -> String {
         let rows: Vec<Row<'_>> = shown.iter().map(|row| Row { diff, row }).collect();
         let mut table = Table::default();
         column::draw(&columns::columns(diff), &mut table, columns::TABLE, &rows);
-        let (drawn, left) = table.draw(width);
+        let (drawn, hidden_columns) = table.draw(width);
         out += &format!("\n{drawn}");
-        left_out = left;
+        left_out = hidden_columns;
     }
     let mut notes = notes::notes(report);
     if !left_out.is_empty() {
@@ -48,17 +48,17 @@ fn headline(report: &DiffReport, shown: usize) -> String {
     let rows = &report.diff.rows;
     let compared = rows.iter().filter(|row| row.p.is_some()).count();
     let differ = rows.iter().filter(|row| row.significant).count();
-    let of = |number: usize| count(number as u64);
+    let format_count = |number: usize| count(number as u64);
     let mut line = format!(
         "{} of {} comparisons of {}: significant",
-        of(differ),
-        of(compared),
+        format_count(differ),
+        format_count(compared),
         report.diff.question.name
     );
     if report.all {
-        line += &format!("; all {} rows", of(shown));
+        line += &format!("; all {} rows", format_count(shown));
     } else if shown < differ {
-        line += &format!("; {} are left out as too small", of(differ - shown));
+        line += &format!("; {} are left out as too small", format_count(differ - shown));
     }
     line
 }

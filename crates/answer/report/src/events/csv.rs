@@ -142,9 +142,9 @@ mod tests {
     fn texts_are_quoted_where_they_must_be() {
         let line = |texts: &[&[u8]]| {
             let mut out = Vec::new();
-            for (at, one) in texts.iter().enumerate() {
+            for (at, cell) in texts.iter().enumerate() {
                 out.extend(std::iter::repeat_n(b',', at.min(1)));
-                text(&mut out, one);
+                text(&mut out, cell);
             }
             out
         };

@@ -110,8 +110,8 @@ impl JsonParts {
         comm: impl FnOnce() -> Option<&'c str>,
     ) {
         self.time(&mut batch.text, stamp_ns);
-        let of = (pid, cpu, None);
-        if !batch.start.is_of(of) {
+        let key = (pid, cpu, None);
+        if !batch.start.is_of(key) {
             let Some(comm) = comm() else {
                 // Each line has a blank of its own: it begins as no other.
                 self.thread(&mut batch.text, cpu, pid);
@@ -123,7 +123,7 @@ impl JsonParts {
             let mut start = batch.start.restart();
             self.thread(&mut start, cpu, pid);
             string(&mut start, comm.as_bytes());
-            batch.start.set(of, start);
+            batch.start.set(key, start);
         }
         batch.text.extend_from_slice(batch.start.text());
     }
@@ -219,18 +219,20 @@ pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
         out.push(b'"');
         return;
     }
-    for one in String::from_utf8_lossy(bytes).chars() {
-        match one {
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),
             '\n' => out.extend_from_slice(b"\\n"),
             '\t' => out.extend_from_slice(b"\\t"),
-            ' '..='~' => out.push(one as u8),
-            one if (one as u32) < 0x20 => {
-                out.extend_from_slice(format!("\\u{:04x}", one as u32).as_bytes());
+            ' '..='~' => out.push(character as u8),
+            control if (control as u32) < 0x20 => {
+                out.extend_from_slice(format!("\\u{:04x}", control as u32).as_bytes());
             }
             // Escaped where a terminal would obey it.
-            one => out.extend_from_slice(printable::json(one.encode_utf8(&mut [0; 4])).as_bytes()),
+            other => {
+                out.extend_from_slice(printable::json(other.encode_utf8(&mut [0; 4])).as_bytes())
+            }
         }
     }
     out.push(b'"');

@@ -155,11 +155,11 @@ impl Output<'_> {
 
     /// Writes what was noted.
     fn flush(&mut self, lanes: &[Lane]) {
-        let whole = |piece: &Piece| match piece.lane {
+        let text_of = |piece: &Piece| match piece.lane {
             Some(lane) => lanes.get(lane)?.batches.front()?.text.get(piece.text.clone()),
             None => self.made.get(piece.text.clone()),
         };
-        let texts = self.pieces.iter().filter_map(whole).filter(|text| !text.is_empty());
+        let texts = self.pieces.iter().filter_map(text_of).filter(|text| !text.is_empty());
         let mut texts: Vec<IoSlice<'_>> = texts.map(IoSlice::new).collect();
         if self.result.is_ok() {
             self.result = write_all(self.out, &mut texts);
@@ -231,7 +231,7 @@ impl<'o> Merger<'o> {
         // Stamps of a damaged page may go back: at least one line is taken, so it always goes on.
         let count = lines.iter().take_while(|line| line.stamp_ns < until_ns).count().max(1);
         let start =
-            begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |one| one.end);
+            begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |line| line.end);
         let end = lines.get(count - 1).map_or(start, |line| line.end);
         lane.written = begin + count;
         if let Some(near) = &mut self.near {
@@ -240,9 +240,9 @@ impl<'o> Merger<'o> {
             return;
         }
         match (&mut batch.names, self.names.get_mut(lane.owner)) {
-            (Some(own), Some(names)) => {
+            (Some(block_names), Some(names)) => {
                 let add = |text: &[u8]| self.output.add_made(text);
-                own.fill(names, lane.written, (&batch.text, start..end), add);
+                block_names.fill(names, lane.written, (&batch.text, start..end), add);
             }
             _ => self.output.add(at, start..end),
         }
@@ -265,8 +265,8 @@ fn near_lines(
         let Some(end) = batch.lines.get(at).map(|line| line.end) else { return };
         text.clear();
         match (&mut batch.names, &mut names) {
-            (Some(own), Some(names)) => {
-                own.fill(names, at + 1, (&batch.text, start..end), |part| {
+            (Some(block_names), Some(names)) => {
+                block_names.fill(names, at + 1, (&batch.text, start..end), |part| {
                     text.extend_from_slice(part);
                 });
             }

@@ -45,12 +45,12 @@ const EXEC: &str = "sched:sched_process_exec";
 
 /// The events of one recording that name threads.
 #[derive(Debug)]
-pub(super) struct Tellers<'r> {
+pub(super) struct CommSources<'r> {
     /// By event id; as long as the greatest.
-    by_id: Vec<Box<[Teller<'r>]>>,
+    by_id: Vec<Box<[CommSource<'r>]>>,
 }
 
-impl<'r> Tellers<'r> {
+impl<'r> CommSources<'r> {
     pub(super) fn new(recording: &'r Recording) -> Self {
         let mut by_id = Vec::new();
         for (event, pairs) in TELLERS {
@@ -60,7 +60,7 @@ impl<'r> Tellers<'r> {
                 by_id.resize_with(at + 1, Box::default);
             }
             if let Some(tellers) = by_id.get_mut(at) {
-                *tellers = pairs.iter().filter_map(|pair| Teller::new(format, pair)).collect();
+                *tellers = pairs.iter().filter_map(|pair| CommSource::new(format, pair)).collect();
             }
         }
         Self { by_id }
@@ -68,7 +68,7 @@ impl<'r> Tellers<'r> {
 
     /// The names that events of that id have.
     #[inline]
-    pub(super) fn of(&self, id: u16) -> &[Teller<'r>] {
+    pub(super) fn for_event(&self, id: u16) -> &[CommSource<'r>] {
         self.by_id.get(usize::from(id)).map_or(&[], |tellers| tellers)
     }
 }
@@ -78,14 +78,14 @@ const COMM_BYTES: usize = 16;
 
 /// Where an event has a thread's id and its name.
 #[derive(Debug)]
-pub(super) struct Teller<'r> {
+pub(super) struct CommSource<'r> {
     pid: NumberAt,
     comm: &'r Field,
     /// The field has a path, of which the last part is the name.
     is_path: bool,
 }
 
-impl<'r> Teller<'r> {
+impl<'r> CommSource<'r> {
     fn new(format: &'r EventFormat, (pid, comm): &Pair) -> Option<Self> {
         let pid = pid.split('|').find_map(|pid| format.field(pid))?.number()?;
         let is_path = format.full_name() == EXEC;
@@ -153,14 +153,14 @@ pub(super) struct BlockNames {
     /// By the low bits of a thread's id, a thread and what it was named by last: nearly all that is
     /// found has been found before.
     recent: Vec<(u32, [u8; COMM_BYTES])>,
-    heard: usize,
+    heard_count: usize,
     filled: usize,
 }
 
 impl BlockNames {
     /// Whether the same was said of the thread just before; else it is from here on.
     #[inline]
-    pub(super) fn is_repeated(&mut self, pid: u32, teller: &Teller<'_>, record: &[u8]) -> bool {
+    pub(super) fn is_repeated(&mut self, pid: u32, teller: &CommSource<'_>, record: &[u8]) -> bool {
         let Some(comm) = teller.bytes(record) else { return false };
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, [0; COMM_BYTES]));
@@ -203,7 +203,7 @@ impl BlockNames {
         blank: impl FnOnce() -> B,
     ) -> bool {
         if let Some((_, last)) = self.threads.get(&pid) {
-            out.extend_from_slice(self.found.get(*last).map_or(&[], |one| &one.text));
+            out.extend_from_slice(self.found.get(*last).map_or(&[], |name| &name.text));
             return true;
         }
         let (blank, begin) = (blank(), out.len());
@@ -221,11 +221,11 @@ impl BlockNames {
         mut out: impl FnMut(&[u8]),
     ) {
         let mut from = range.start;
-        while let Some(blank) = self.blanks.get(self.filled).filter(|one| one.line < to_line) {
+        while let Some(blank) = self.blanks.get(self.filled).filter(|blank| blank.line < to_line) {
             let blank = *blank;
             self.filled += 1;
             self.hear(names, blank.line + 1);
-            let first = || self.found.get(self.threads.get(&blank.pid)?.0).map(|one| &one.text);
+            let first = || self.found.get(self.threads.get(&blank.pid)?.0).map(|name| &name.text);
             if let Some(name) = names.threads.get(&blank.pid).or_else(first) {
                 out(text.get(from..blank.at).unwrap_or(&[]));
                 out(name);
@@ -238,18 +238,18 @@ impl BlockNames {
 
     /// Takes over the names known before line `to_line`.
     fn hear(&mut self, names: &mut Names, to_line: usize) {
-        let rest = self.found.get_mut(self.heard..).unwrap_or(&mut []);
-        for one in rest.iter_mut().take_while(|one| one.line < to_line) {
-            self.heard += 1;
-            if names.threads.len() < MOST_NAMES || names.threads.contains_key(&one.pid) {
-                names.threads.insert(one.pid, std::mem::take(&mut one.text));
+        let rest = self.found.get_mut(self.heard_count..).unwrap_or(&mut []);
+        for name in rest.iter_mut().take_while(|name| name.line < to_line) {
+            self.heard_count += 1;
+            if names.threads.len() < MAX_NAMES || names.threads.contains_key(&name.pid) {
+                names.threads.insert(name.pid, std::mem::take(&mut name.text));
             }
         }
     }
 }
 
 /// Names kept of one recording: no machine has more threads, a damaged file may name more.
-const MOST_NAMES: usize = 1 << 18;
+const MAX_NAMES: usize = 1 << 18;
 
 /// The names of one recording's threads as known so far, as they stand on lines.
 #[derive(Debug, Default)]

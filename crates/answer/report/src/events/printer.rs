@@ -18,7 +18,7 @@ use timeline::trace_cmd_forms::TraceCmdForm;
 use super::csv::{self, CsvParts};
 use super::jsonl::{self, JsonEvent, JsonParts};
 use super::merge::{EventStart, Line, LineBatch};
-use super::names::{Teller, Tellers};
+use super::names::{CommSource, CommSources};
 use super::text::{self, LineParts, name_part};
 use super::{Machine, Style};
 
@@ -40,7 +40,7 @@ pub(super) struct Printer<'r> {
     lines: LineParts,
     json: JsonParts,
     csv: CsvParts,
-    tellers: Tellers<'r>,
+    tellers: CommSources<'r>,
     /// Threads whose events are printed; `None`: all.
     threads: Option<HashSet<u32>>,
     /// Name of the machine, where several recordings are printed together.
@@ -91,7 +91,8 @@ impl<'r> EventPrinter<'r> {
             Style::JsonlHeads => Some(JsonEvent::without_fields(&full_name)),
             Style::TraceCmd | Style::Text | Style::Raw | Style::JsonText => None,
         };
-        let form = (style == Style::TraceCmd).then(|| TraceCmdForm::of(format, recording.abi()));
+        let form =
+            (style == Style::TraceCmd).then(|| TraceCmdForm::for_event(format, recording.abi()));
         Self {
             format,
             json,
@@ -145,7 +146,7 @@ impl<'r> Printer<'r> {
             lines: LineParts::new(recording),
             json: JsonParts::new(&machine.name, machine.level, recording.is_nanoseconds()),
             csv: CsvParts::new(&machine.name, machine.level),
-            tellers: Tellers::new(recording),
+            tellers: CommSources::new(recording),
             threads: machine.threads.clone(),
             prefix: prefix.into_bytes().into(),
             no_kernel: <_>::default(),
@@ -167,7 +168,7 @@ impl<'r> Printer<'r> {
     /// Adds how many events could not be printed by their print fmt.
     pub(super) fn add_unprintable(&self, counts: &mut BTreeMap<String, u64>) {
         let known = self.events.iter().flatten();
-        let counted = known.map(|one| (one.full_name.as_str(), &one.unprintable));
+        let counted = known.map(|event| (event.full_name.as_str(), &event.unprintable));
         for (name, count) in counted.chain([("events without a format", &self.unknown)]) {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {
@@ -229,14 +230,14 @@ impl<'r> Printer<'r> {
     #[inline]
     fn learn(&self, batch: &mut LineBatch, stamp_ns: u64, payload: &[u8]) -> bool {
         let id = self.type_at.read(payload, self.order).unwrap_or(0) as u16;
-        let tellers = self.tellers.of(id);
+        let tellers = self.tellers.for_event(id);
         !tellers.is_empty() && self.learn_from(batch, tellers, (stamp_ns, payload))
     }
 
     fn learn_from(
         &self,
         batch: &mut LineBatch,
-        tellers: &[Teller<'_>],
+        tellers: &[CommSource<'_>],
         (stamp_ns, payload): (u64, &[u8]),
     ) -> bool {
         let LineBatch { names: Some(names), lines, start, .. } = batch else { return false };
@@ -287,7 +288,7 @@ impl<'r> Printer<'r> {
         match event {
             Some(event) => {
                 let holds = |all: &Vec<CompiledCondition>| {
-                    all.iter().all(|one| one.holds(payload, self.order))
+                    all.iter().all(|condition| condition.holds(payload, self.order))
                 };
                 let is_wanted = event.conditions.as_ref().is_some_and(holds);
                 if self.with_others && is_wanted {
@@ -322,8 +323,9 @@ impl<'r> Printer<'r> {
                 jsonl::text(out, &event.full_name, &text);
             }
             Style::Csv(columns) => {
-                let of = (Some(event.format), event.json.as_ref(), event.full_name.as_str());
-                csv::event(out, of, payload, self.order, columns);
+                let event_parts =
+                    (Some(event.format), event.json.as_ref(), event.full_name.as_str());
+                csv::event(out, event_parts, payload, self.order, columns);
             }
             Style::TraceCmd | Style::Text | Style::Raw => {
                 event.name_part.append(out);

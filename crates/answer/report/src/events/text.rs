@@ -43,7 +43,7 @@ impl LineParts {
         // Rounded to microseconds, halves up.
         let micros = stamp_ns.saturating_add(500) / 1000;
         let seconds = self.nanoseconds.then_some(micros / 1_000_000);
-        if batch.start.of != Some((pid, cpu, seconds)) {
+        if batch.start.key != Some((pid, cpu, seconds)) {
             self.set(batch, (pid, cpu, seconds));
         }
         let out = &mut batch.text;
@@ -58,9 +58,9 @@ impl LineParts {
     }
 
     #[inline(never)]
-    fn set(&self, batch: &mut LineBatch, of: (u32, u32, Option<u64>)) {
-        let (pid, cpu, seconds) = of;
-        batch.start.of = Some(of);
+    fn set(&self, batch: &mut LineBatch, key: (u32, u32, Option<u64>)) {
+        let (pid, cpu, seconds) = key;
+        batch.start.key = Some(key);
         let out = &mut batch.start.text;
         out.clear();
         if let Some(part) = self.threads.get(&pid) {
@@ -70,7 +70,7 @@ impl LineParts {
             let names = batch.names.get_or_insert_default();
             if !names.write(line, at, out, || thread_part("<...>", pid)) {
                 // Each line has a blank of its own: it begins as no other.
-                batch.start.of = None;
+                batch.start.key = None;
             }
         }
         out.extend_from_slice(b" [");
@@ -89,7 +89,7 @@ impl LineParts {
 #[derive(Debug, Default)]
 pub(super) struct LineStart {
     /// Thread, CPU, and seconds if the clock has any.
-    of: Option<(u32, u32, Option<u64>)>,
+    key: Option<(u32, u32, Option<u64>)>,
     text: Vec<u8>,
     /// The same, where lines are text.
     often: OftenText,
@@ -98,26 +98,26 @@ pub(super) struct LineStart {
 impl LineStart {
     /// The next line may be of another recording, or name the thread otherwise.
     pub(super) fn clear(&mut self) {
-        self.of = None;
+        self.key = None;
     }
 
     /// Whether it is what lines of this thread, CPU and second begin with.
     #[inline]
-    pub(super) fn is_of(&self, of: (u32, u32, Option<u64>)) -> bool {
-        self.of == Some(of)
+    pub(super) fn is_of(&self, key: (u32, u32, Option<u64>)) -> bool {
+        self.key == Some(key)
     }
 
     /// An empty text to be [`set`](Self::set).
     pub(super) fn restart(&mut self) -> Vec<u8> {
-        self.of = None;
+        self.key = None;
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         text
     }
 
     /// Lines of this thread, CPU and second begin with `text`.
-    pub(super) fn set(&mut self, of: (u32, u32, Option<u64>), text: Vec<u8>) {
-        (self.of, self.text) = (Some(of), text);
+    pub(super) fn set(&mut self, key: (u32, u32, Option<u64>), text: Vec<u8>) {
+        (self.key, self.text) = (Some(key), text);
     }
 
     /// What lines begin with.

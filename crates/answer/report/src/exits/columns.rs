@@ -30,7 +30,7 @@ pub(super) struct Whole {
 
 impl Whole {
     /// All exits of a sum.
-    pub(super) fn of(tally: &Tally, recorded: &Recorded) -> Self {
+    pub(super) fn from_tally(tally: &Tally, recorded: &Recorded) -> Self {
         let cost_ns = KnownParts::new(tally, recorded).cost_ns;
         Self { count: tally.count, time_ns: tally.durations.sum(), cost_ns }
     }
@@ -45,7 +45,7 @@ impl Whole {
         let mut sum = Tally::default();
         let working = exits.rows.iter().filter(|row| !row.waiting);
         working.for_each(|row| sum.merge(&row.tally));
-        Self::of(&sum, &exits.recorded)
+        Self::from_tally(&sum, &exits.recorded)
     }
 }
 
@@ -60,13 +60,13 @@ pub(crate) struct Row<'r> {
     percentiles: [Option<u64>; 4],
     cost_percentiles: [Option<u64>; 2],
     parts: KnownParts,
-    whole: Whole,
+    totals: Whole,
 }
 
 impl<'r> Row<'r> {
-    pub(super) fn new(source: &'r Source, row: &'r ExitRow, whole: Whole) -> Self {
+    pub(super) fn new(source: &'r Source, row: &'r ExitRow, totals: Whole) -> Self {
         let group = Some(&row.group);
-        Self { group, ..Self::of_several(source, &row.tally, row.waiting, whole) }
+        Self { group, ..Self::of_several(source, &row.tally, row.waiting, totals) }
     }
 
     /// A line of a table.
@@ -74,14 +74,14 @@ impl<'r> Row<'r> {
         source: &'r Source,
         line: &Line<'r>,
         waiting: bool,
-        whole: Whole,
+        totals: Whole,
     ) -> Self {
         let group = line.group.filter(|_| line.kind == Kind::Row);
-        Self { group, ..Self::of_several(source, line.tally, waiting, whole) }
+        Self { group, ..Self::of_several(source, line.tally, waiting, totals) }
     }
 
     /// The sum of several groups.
-    fn of_several(source: &'r Source, tally: &'r Tally, waiting: bool, whole: Whole) -> Self {
+    fn of_several(source: &'r Source, tally: &'r Tally, waiting: bool, totals: Whole) -> Self {
         Self {
             source,
             group: None,
@@ -90,7 +90,7 @@ impl<'r> Row<'r> {
             percentiles: tally.durations.percentiles(PERCENTILES),
             cost_percentiles: tally.costs.percentiles([500, 990]),
             parts: KnownParts::new(tally, &source.exits.recorded),
-            whole,
+            totals,
         }
     }
 
@@ -286,7 +286,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
         Column::ratio(
             ("exits_share", "exits%"),
             "Share of the exits of the table.",
-            |row: &Row<'r>| column::ratio(row.tally.count, row.whole.count),
+            |row: &Row<'r>| column::ratio(row.tally.count, row.totals.count),
         )
         .only_in_tables()
         .shown(HOW_LONG, 2),

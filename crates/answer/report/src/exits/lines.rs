@@ -59,12 +59,13 @@ impl<'e> Lines<'e> {
                 parts.push((Vec::new(), Vec::new()));
                 parts.len() - 1
             });
-            if let Some((own, rest)) = parts.get_mut(part) {
-                if at < shown { own } else { rest }.push(*row);
+            if let Some((own_rows, rest)) = parts.get_mut(part) {
+                if at < shown { own_rows } else { rest }.push(*row);
             }
         }
         let several = parts.len() > 1;
-        let parts = parts.into_iter().filter_map(|(own, rest)| Part::new(own, &rest, several));
+        let parts =
+            parts.into_iter().filter_map(|(own_rows, rest)| Part::new(own_rows, &rest, several));
         let mut parts: Vec<_> = parts.collect();
         // Equal ones stay in the order of their greatest rows.
         parts.sort_by_key(|(_, sum)| std::cmp::Reverse(weight(sum)));

@@ -18,8 +18,8 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
     if total > paired + dropped {
         let open = total - paired - dropped;
-        let (one, many) = ("exit without an entry is", "exits without an entry are");
-        notes.push(counted(open, one, many) + " counted, not timed");
+        let (singular, many) = ("exit without an entry is", "exits without an entry are");
+        notes.push(counted(open, singular, many) + " counted, not timed");
     }
     if exits.switches_unseen > 0 {
         notes.push(format!(
@@ -42,16 +42,18 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
 
 /// What the question marks stand for.
 fn unknown_parts(exits: &Exits) -> Vec<String> {
-    let sum = |of: fn(&Tally) -> u64| exits.rows.iter().map(|row| of(&row.tally)).sum::<u64>();
+    let sum = |count_of: fn(&Tally) -> u64| {
+        exits.rows.iter().map(|row| count_of(&row.tally)).sum::<u64>()
+    };
     let mut notes = Vec::new();
-    let unseen = sum(|one| one.user_return_unseen);
+    let unseen = sum(|tally| tally.user_return_unseen);
     if exits.recorded.user_return && unseen > 0 {
         notes.push(format!(
             "?: the return from user space was not seen in {}; user space + return has that time",
             plural(unseen, "exit")
         ));
     }
-    let unknown = sum(|one| one.poll_unknown);
+    let unknown = sum(|tally| tally.poll_unknown);
     if exits.recorded.halt_poll && unknown > 0 {
         notes.push(format!(
             "?: when polling ended was not seen in {}; that time stays in kernel",

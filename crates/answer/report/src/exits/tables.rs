@@ -77,22 +77,22 @@ fn section(
 ) -> (String, Vec<String>) {
     let (exits, by) = (&source.exits, &source.exits.by);
     let shown = report.top.unwrap_or(rows.len()).min(rows.len());
-    let weight = |tally: &Tally| Whole::of(tally, &exits.recorded).weight_ns();
+    let weight = |tally: &Tally| Whole::from_tally(tally, &exits.recorded).weight_ns();
     let lines = Lines::new(rows, shown, by, weight);
-    let whole = Whole::of(&lines.all, &exits.recorded);
+    let totals = Whole::from_tally(&lines.all, &exits.recorded);
     let waiting = rows.first().is_some_and(|row| row.waiting);
-    let head = Head { whole, waiting, source, sorted_by: report.sorted_by.as_deref() };
+    let head = Head { totals, waiting, source, sorted_by: report.sorted_by.as_deref() };
     let columns = columns::columns(by);
-    let names = Names::new(by, &columns, source, &lines, whole);
+    let names = Names::new(by, &columns, source, &lines, totals);
     let all: Vec<Row<'_>> =
-        lines.iter().map(|line| Row::of_line(source, &line, waiting, whole)).collect();
-    let of = |table| {
+        lines.iter().map(|line| Row::of_line(source, &line, waiting, totals)).collect();
+    let draw_table = |table| {
         let mut drawn = names.table();
         column::draw(&columns, &mut drawn, table, &all);
         drawn
     };
-    let (lasting, mut left_out) = of(HOW_LONG).draw(width);
-    let payers = of(WHO_PAYS);
+    let (lasting, mut left_out) = draw_table(HOW_LONG).draw(width);
+    let payers = draw_table(WHO_PAYS);
     let (paying, narrow) = payers.draw(width);
     left_out.extend(narrow);
     let (how_long, who_pays) = (head.how_long(), head.who_pays(&payers));
@@ -103,7 +103,7 @@ fn section(
 
 /// What the lines above tables say: by what they are sorted, and what shares are of.
 struct Head<'h> {
-    whole: Whole,
+    totals: Whole,
     waiting: bool,
     source: &'h Source,
     sorted_by: Option<&'h str>,
@@ -115,8 +115,8 @@ impl Head<'_> {
     }
 
     fn how_long(&self) -> String {
-        let all = self.time(self.whole.time_ns);
-        let cost_ns = self.whole.cost_ns.filter(|_| !self.waiting);
+        let all = self.time(self.totals.time_ns);
+        let cost_ns = self.totals.cost_ns.filter(|_| !self.waiting);
         let sorted_by = self.sorted_by.unwrap_or(if cost_ns.is_some() { "cost" } else { "time" });
         match cost_ns {
             Some(cost_ns) => format!(
@@ -160,8 +160,8 @@ const PARTS_OF_TIME: [&str; 8] = [
 
 /// Says which columns add up to cost, and which to time.
 fn sums(table: &Table) -> String {
-    let sum = |of: &[&str]| {
-        of.iter().copied().filter(|part| table.has(part)).collect::<Vec<_>>().join(" + ")
+    let sum = |parts: &[&str]| {
+        parts.iter().copied().filter(|part| table.has(part)).collect::<Vec<_>>().join(" + ")
     };
     let time = sum(&PARTS_OF_TIME);
     if table.has("cost") {
@@ -183,10 +183,10 @@ impl Names {
         columns: &[Column<Row<'r>>],
         source: &'r Source,
         lines: &Lines<'r>,
-        whole: Whole,
+        totals: Whole,
     ) -> Self {
         let is_asked = by != By::DEFAULT;
-        let rows: Vec<Row<'r>> = lines.rows().map(|row| Row::new(source, row, whole)).collect();
+        let rows: Vec<Row<'r>> = lines.rows().map(|row| Row::new(source, row, totals)).collect();
         let label = |by: By| -> Vec<String> {
             let Some(column) = columns::named_by(columns, by) else { return Vec::new() };
             rows.iter().map(|row| column.drawn(row, "-")).collect()
@@ -197,7 +197,7 @@ impl Names {
             let is_parted = by == By::Vm && lines.are_of_several_vms();
             is_asked || by == By::Reason || is_parted || distinct()
         };
-        let named: Vec<By> = by.iter().copied().filter(|&one| says(one)).collect();
+        let named: Vec<By> = by.iter().copied().filter(|&key| says(key)).collect();
         let column = |&by: &By| {
             let mut labels = label(by).into_iter();
             let cells = lines.iter().map(|line| match line.kind {
@@ -222,7 +222,7 @@ fn sum_label(line: &Line<'_>, by: By, named: &[By], several_vms: bool) -> String
     if of_vm && by == By::Vm {
         return line.group.and_then(|group| group.vm.clone()).unwrap_or_default();
     }
-    if named.iter().find(|one| !of_vm || **one != By::Vm) != Some(&by) {
+    if named.iter().find(|key| !of_vm || **key != By::Vm) != Some(&by) {
         return String::new();
     }
     match line.kind {

@@ -16,25 +16,24 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// An axis that has all of some numbers, from one mark to another; those that are not finite have no place.
-    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn covering(values: impl IntoIterator<Item = f64>) -> Self {
         let finite = values.into_iter().filter(|value| value.abs() <= MOST);
-        let (least, most) = finite
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
-                (least.min(value), most.max(value))
-            });
-        if least > most {
-            return Self::of([0.0, 1.0]);
+        let (min, max) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
+            (min.min(value), max.max(value))
+        });
+        if min > max {
+            return Self::covering([0.0, 1.0]);
         }
         // One number alone stands in the middle.
-        let around = if least < most { 0.0 } else { (least.abs() * 0.1).max(0.5) };
-        let (least, most) = (least - around, most + around);
-        let step = round_step((most - least) / TICKS);
-        Self { least: (least / step).floor() * step, most: (most / step).ceil() * step, step }
+        let around = if min < max { 0.0 } else { (min.abs() * 0.1).max(0.5) };
+        let (min, max) = (min - around, max + around);
+        let step = round_step((max - min) / TICKS);
+        Self { least: (min / step).floor() * step, most: (max / step).ceil() * step, step }
     }
 
     /// An axis from one number to another.
-    pub(crate) fn exactly(least: f64, most: f64) -> Self {
-        Self { least, most, step: round_step((most - least) / TICKS) }
+    pub(crate) fn exactly(min: f64, max: f64) -> Self {
+        Self { least: min, most: max, step: round_step((max - min) / TICKS) }
     }
 
     /// The beginning.
@@ -62,7 +61,7 @@ impl Axis {
 fn round_step(about: f64) -> f64 {
     let decade = 10_f64.powf(about.log10().floor());
     let digit = about / decade;
-    let digit = [1.0, 2.0, 5.0].into_iter().find(|one| digit <= one * 1.000_001);
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|step| digit <= step * 1.000_001);
     decade * digit.unwrap_or(10.0)
 }
 
@@ -77,9 +76,9 @@ mod tests {
             ([-0.2, 1.01], vec![-0.5, 0.0, 0.5, 1.0, 1.5]),
             ([7.0, 7.0], vec![6.0, 6.5, 7.0, 7.5, 8.0]),
         ] {
-            let axis = Axis::of(values);
+            let axis = Axis::covering(values);
             let found: Vec<f64> = axis.ticks().collect();
-            let close = found.iter().zip(&ticks).all(|(one, other)| (one - other).abs() < 1e-9);
+            let close = found.iter().zip(&ticks).all(|(tick, other)| (tick - other).abs() < 1e-9);
             assert!(close && found.len() <= ticks.len(), "{found:?} {ticks:?}");
             assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.place(*value))));
         }
@@ -87,10 +86,14 @@ mod tests {
 
     #[test]
     fn numbers_that_are_none_have_an_axis_of_their_own() {
-        assert_eq!(Axis::of([]), Axis::of([0.0, 1.0]));
-        assert_eq!(Axis::of([f64::NAN, 2.0, f64::INFINITY]), Axis::of([2.0]));
-        for huge in [Axis::of([-f64::MAX, f64::MAX]), Axis::of([-MOST, MOST]), Axis::of([1e-300])] {
-            assert!([-f64::MAX, 0.0, f64::NAN].iter().all(|one| huge.place(*one).is_finite()));
+        assert_eq!(Axis::covering([]), Axis::covering([0.0, 1.0]));
+        assert_eq!(Axis::covering([f64::NAN, 2.0, f64::INFINITY]), Axis::covering([2.0]));
+        for huge in [
+            Axis::covering([-f64::MAX, f64::MAX]),
+            Axis::covering([-MOST, MOST]),
+            Axis::covering([1e-300]),
+        ] {
+            assert!([-f64::MAX, 0.0, f64::NAN].iter().all(|value| huge.place(*value).is_finite()));
             assert!(huge.ticks().count() < 100);
         }
     }

@@ -43,10 +43,10 @@ pub(crate) struct Bar {
     pub(crate) parts: Vec<(BarPart, u64)>,
 }
 
-/// All bars on one scale, as `words` writes its numbers; `said` is what they show, for who does not see it.
-pub(crate) fn bars(all: &[Bar], words: &dyn Fn(f64) -> String, said: &str) -> String {
-    let most = all.iter().map(length).max().unwrap_or(0);
-    let axis = Axis::of([0.0, most as f64]);
+/// All bars on one scale, whose numbers `words` writes; screen readers read `description`.
+pub(crate) fn bars(all: &[Bar], words: &dyn Fn(f64) -> String, description: &str) -> String {
+    let max = all.iter().map(length).max().unwrap_or(0);
+    let axis = Axis::covering([0.0, max as f64]);
     let height = all.len() as f64 * ROW + BOTTOM;
     let at = |value: u64| NAMES + (WIDTH - NAMES - RIGHT) * axis.place(value as f64);
     let mut body = String::new();
@@ -73,21 +73,21 @@ pub(crate) fn bars(all: &[Bar], words: &dyn Fn(f64) -> String, said: &str) -> St
         let mut from = 0_u64;
         for (part, value) in &bar.parts {
             let to = from.saturating_add(*value);
-            let said = format!("{}: {} {}", bar.name, part.name, words(*value as f64));
+            let tooltip = format!("{}: {} {}", bar.name, part.name, words(*value as f64));
             let _ = writeln!(
                 body,
                 "<rect class=\"{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{BAR}\"><title>{}</title></rect>",
                 part.class,
                 at(from),
                 at(to) - at(from),
-                escaped(&said)
+                escaped(&tooltip)
             );
             from = to;
         }
     }
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n",
-        escaped(said)
+        escaped(description)
     )
 }
 

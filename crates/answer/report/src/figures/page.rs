@@ -81,8 +81,8 @@ impl Page {
 
     /// What shapes and colours are.
     pub(crate) fn key(&mut self, marks: &[(Mark, String)]) {
-        let one = |(mark, text): &(Mark, String)| format!("{} {}", mark.svg(), escaped(text));
-        let all: String = marks.iter().map(one).collect();
+        let entry = |(mark, text): &(Mark, String)| format!("{} {}", mark.svg(), escaped(text));
+        let all: String = marks.iter().map(entry).collect();
         let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
     }
 

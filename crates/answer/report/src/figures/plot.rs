@@ -31,16 +31,16 @@ impl Mark {
     /// Its shape around a place.
     fn shape(self, (x, y): (f64, f64)) -> String {
         let class = self.class();
-        let (left, right, top, bottom) = (x - MARK, x + MARK, y - MARK, y + MARK);
+        let (left_edge, right, top, bottom) = (x - MARK, x + MARK, y - MARK, y + MARK);
         let corners = match self.0 % 4 {
             0 => {
                 return format!(
                     "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{MARK}\"/>"
                 );
             }
-            1 => vec![(left, top), (right, top), (right, bottom), (left, bottom)],
-            2 => vec![(x, top - 1.0), (right + 1.0, bottom), (left - 1.0, bottom)],
-            _ => vec![(x, top - 2.0), (right + 2.0, y), (x, bottom + 2.0), (left - 2.0, y)],
+            1 => vec![(left_edge, top), (right, top), (right, bottom), (left_edge, bottom)],
+            2 => vec![(x, top - 1.0), (right + 1.0, bottom), (left_edge - 1.0, bottom)],
+            _ => vec![(x, top - 2.0), (right + 2.0, y), (x, bottom + 2.0), (left_edge - 2.0, y)],
         };
         let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         format!("<polygon class=\"{class}\" points=\"{}\"/>", corners.join(" "))
@@ -111,16 +111,16 @@ impl Plot {
     }
 
     /// A point; what is said of it shows where a pointer rests on it. `is_ringed`: it stands out.
-    pub(crate) fn point(&mut self, (x, y): (f64, f64), mark: Mark, is_ringed: bool, said: &str) {
+    pub(crate) fn point(&mut self, (x, y): (f64, f64), mark: Mark, is_ringed: bool, tooltip: &str) {
         let (x, y) = self.at(x, y);
-        let said = escaped(said);
+        let tooltip = escaped(tooltip);
         let ring = if is_ringed {
             format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", MARK * 2.0)
         } else {
             String::new()
         };
         let shape = mark.shape((x, y));
-        let _ = writeln!(self.body, "<g>{ring}{shape}<title>{said}</title></g>");
+        let _ = writeln!(self.body, "<g>{ring}{shape}<title>{tooltip}</title></g>");
     }
 
     /// A line through points, of a class of the page's style.
@@ -146,12 +146,12 @@ impl Plot {
         self.text((x, y - 6.0), anchor, "class=\"words\"", text);
     }
 
-    /// The figure; `said` is what it shows, for who does not see it.
-    pub(crate) fn svg(&self, said: &str) -> String {
+    /// The figure; screen readers read `description`.
+    pub(crate) fn svg(&self, description: &str) -> String {
         let (width, height) = self.size;
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
-            escaped(said),
+            escaped(description),
             self.body
         )
     }

@@ -36,7 +36,7 @@ pub(super) struct ArrowSet {
 
 impl ArrowSet {
     /// What the columns are about, and the lanes of the steps of requests.
-    pub(super) fn new(page: &PageReport, most: usize) -> Self {
+    pub(super) fn new(page: &PageReport, max: usize) -> Self {
         let arrows = &page.arrows;
         let lanes = |example: &Example| -> Vec<Option<u32>> {
             let lane = |step: &ExampleStep| arrows.places.lane(step.place, step.on);
@@ -44,7 +44,7 @@ impl ArrowSet {
         };
         let requests =
             |path: &Path| -> Vec<Vec<Option<u32>>> { path.examples.iter().map(lanes).collect() };
-        let paths = page.path.iter().flat_map(|path| path.paths.paths.iter().take(most));
+        let paths = page.path.iter().flat_map(|path| path.paths.paths.iter().take(max));
         Self {
             columns_in: ID,
             arrows: arrows.list.len(),

@@ -9,7 +9,7 @@ use crate::CriticalReport;
 use crate::critical::words;
 
 /// Parts that a page shows: those that took longest.
-const MOST_PARTS: usize = 100;
+const MAX_PARTS: usize = 100;
 
 /// What a task waited for (`--critical`); null: that was not asked.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -80,11 +80,11 @@ impl<'p> Critical<'p> {
     /// What was waited for.
     pub(super) fn new(report: &'p CriticalReport, places: &LanePlaces) -> Self {
         let all = &report.critical;
-        let others = all.parts.iter().skip(MOST_PARTS).map(|part| part.time_ns);
+        let others = all.parts.iter().skip(MAX_PARTS).map(|part| part.time_ns);
         Self {
             task: &report.task,
             waited_ns: all.waited_ns(),
-            parts: all.parts.iter().take(MOST_PARTS).map(Part::new).collect(),
+            parts: all.parts.iter().take(MAX_PARTS).map(Part::new).collect(),
             others_ns: others.sum(),
             waits: all.longest.iter().map(|wait| Wait::new(wait, places)).collect(),
         }

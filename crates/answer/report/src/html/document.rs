@@ -19,19 +19,19 @@ use crate::{AlignReport, DiffReport, NestedReport};
 use crate::{align, align_summary, boot, calls, cpu, diff, exits, irqs, nested, path};
 
 /// Paths that a page shows: those that took longest, all their requests together.
-const MOST_PATHS: usize = 12;
+const MAX_PATHS: usize = 12;
 
 /// Threads, and tasks of guests, that a page shows: those that used CPUs longest.
-const MOST_THREADS: usize = 100;
+const MAX_THREADS: usize = 100;
 
 /// Handlers of interrupts that a page shows of each machine: those that took longest.
-const MOST_HANDLERS: usize = 40;
+const MAX_HANDLERS: usize = 40;
 
 /// Functions that a page shows: those that took longest, or were called most.
-const MOST_FUNCTIONS: usize = 300;
+const MAX_FUNCTIONS: usize = 300;
 
 /// Initcalls that a page shows of each machine: the slowest of those within no other.
-const MOST_INITCALLS: usize = 200;
+const MAX_INITCALLS: usize = 200;
 
 /// The JSON part of a page that `hyperscope report` writes. Its columns are described in docs/formats/report.md.
 #[derive(JsonSchema, Serialize)]
@@ -122,15 +122,15 @@ pub(super) fn document<'p>(
     heat_rows: &'p HeatRows,
     origin_ns: u64,
 ) -> Document<'p> {
-    let sources: Vec<&str> = page.exits.sources.iter().map(|one| one.path.as_str()).collect();
-    let mut all = page.exits.sources.iter().map(|one| &one.exits);
+    let sources: Vec<&str> = page.exits.sources.iter().map(|source| source.path.as_str()).collect();
+    let mut all = page.exits.sources.iter().map(|source| &source.exits);
     let end_ns = page.lanes.range_ns().map_or(0, |(_, end_ns)| end_ns);
     let missing = page
         .exits
         .sources
         .iter()
         .map(|source| Note { source: &source.path, missing: source.exits_missing() });
-    let most = Most { functions: MOST_FUNCTIONS, threads: MOST_THREADS };
+    let most = Most { functions: MAX_FUNCTIONS, threads: MAX_THREADS };
     Document {
         schema: "hyperscope.report/1",
         title: &page.title,
@@ -154,12 +154,12 @@ pub(super) fn document<'p>(
         heat: HeatMap::new((&page.latencies, heat_rows), &sources, origin_ns),
         each_exit: ListedExits::of_all(&page.each_exit, &sources, origin_ns),
         timeline: Timeline::new(&page.lanes),
-        arrows: ArrowSet::new(page, MOST_PATHS),
-        cpu: page.cpu.document_of(MOST_THREADS),
-        irqs: page.irqs.as_ref().map(|irqs| irqs.document_of(MOST_HANDLERS)),
+        arrows: ArrowSet::new(page, MAX_PATHS),
+        cpu: page.cpu.document_of(MAX_THREADS),
+        irqs: page.irqs.as_ref().map(|irqs| irqs.document_of(MAX_HANDLERS)),
         profile: page.profile.as_ref().map(|profile| profile.document(origin_ns)),
         calls: page.calls.as_ref().map(|calls| calls.document_of(most)),
-        path: page.path.as_ref().map(|path| path.document_of(MOST_PATHS)),
+        path: page.path.as_ref().map(|path| path.document_of(MAX_PATHS)),
         each_request: page
             .path
             .as_ref()
@@ -168,7 +168,7 @@ pub(super) fn document<'p>(
             .critical
             .as_ref()
             .map(|critical| Critical::new(critical, &page.arrows.places)),
-        boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MOST_INITCALLS)),
+        boot: page.boot.as_ref().map(|boot| boot.document_of_slowest(MAX_INITCALLS)),
         diff: page.diff.as_ref().map(DiffReport::document_of),
         served: page.served,
         sources,

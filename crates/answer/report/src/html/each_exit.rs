@@ -57,8 +57,8 @@ struct ExitGroup<'p> {
 impl<'p> ListedExits<'p> {
     /// Of those recordings whose exits are all there.
     pub(super) fn of_all(lists: &'p [ExitList], sources: &[&'p str], origin_ns: u64) -> Vec<Self> {
-        let whole = lists.iter().filter(|list| list.is_whole());
-        whole.map(|list| Self::new(list, sources, origin_ns)).collect()
+        let complete_lists = lists.iter().filter(|list| list.is_whole());
+        complete_lists.map(|list| Self::new(list, sources, origin_ns)).collect()
     }
 
     fn new(list: &'p ExitList, sources: &[&'p str], origin_ns: u64) -> Self {

@@ -130,19 +130,20 @@ pub(super) struct FindingDocument<'p> {
 }
 
 /// All that is to be said of a page, the most important first.
-pub(super) fn of(page: &PageReport) -> Vec<Finding> {
+pub(super) fn collect(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, source) in page.exits.sources.iter().enumerate() {
-        let taken = page.cpu.cpu.taken.iter().filter(|one| one.recording == at);
-        let mut of_source = time::of(source, &taken.collect::<Vec<_>>());
+        let takers = page.cpu.cpu.takers.iter().filter(|taker| taker.recording == at);
+        let mut of_source = time::findings_of(source, &takers.collect::<Vec<_>>());
         let nested = page.nested.as_ref().and_then(|nested| nested.sources.get(at));
         of_source.extend(nested.and_then(|(_, nested)| time::nested(nested)));
-        let own = page.advice.iter().filter(|(of, _)| *of == at).map(|(_, one)| one);
-        advice::attach(&source.path, own, &mut of_source);
+        let own_advice =
+            page.advice.iter().filter(|(source_at, _)| *source_at == at).map(|(_, advice)| advice);
+        advice::attach(&source.path, own_advice, &mut of_source);
         findings.extend(of_source);
     }
-    findings.extend(page.path.as_ref().and_then(path::of));
-    findings.extend(quality::of(page));
+    findings.extend(page.path.as_ref().and_then(path::finding_of));
+    findings.extend(quality::findings_of(page));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
     findings
 }

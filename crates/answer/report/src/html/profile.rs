@@ -51,38 +51,39 @@ impl PageProfile {
     /// What of a profile is kept in a page; `None` without vCPUs and without samples of time. `sources` are the paths of
     /// its recordings.
     #[must_use]
-    pub fn of(mut profile: Profile, sources: Vec<String>) -> Option<Self> {
-        profile.machines.retain(|one| one.unit.nanoseconds && !one.threads.is_empty());
+    pub fn new(mut profile: Profile, sources: Vec<String>) -> Option<Self> {
+        profile.machines.retain(|machine| machine.unit.nanoseconds && !machine.threads.is_empty());
         if profile.vcpus.is_empty() && profile.machines.is_empty() {
             return None;
         }
-        let packed = Packed::of(&profile);
-        let slices = profile.slices.as_ref().map(|one| (one.from_ns, one.slice_ns, one.count));
-        let vcpus = profile.vcpus.iter().map(|one| Owner {
-            vm: one.vm.clone(),
-            vcpu: Some(one.vcpu),
+        let packed = Packed::new(&profile);
+        let slices =
+            profile.slices.as_ref().map(|slices| (slices.from_ns, slices.slice_ns, slices.count));
+        let vcpus = profile.vcpus.iter().map(|vcpu| Owner {
+            vm: vcpu.vm.clone(),
+            vcpu: Some(vcpu.vcpu),
             part: None,
-            thread: one.thread,
-            comm: one.comm.clone(),
-            time_ns: one.time_ns,
+            thread: vcpu.thread,
+            comm: vcpu.comm.clone(),
+            time_ns: vcpu.time_ns,
         });
-        let threads = profile.threads.iter().map(|one| Owner {
-            vm: one.vm.clone(),
+        let threads = profile.threads.iter().map(|thread| Owner {
+            vm: thread.vm.clone(),
             vcpu: None,
-            part: Some(one.part),
-            thread: one.thread,
-            comm: one.comm.clone(),
-            time_ns: one.time_ns,
+            part: Some(thread.part),
+            thread: thread.thread,
+            comm: thread.comm.clone(),
+            time_ns: thread.time_ns,
         });
         let sampled = profile.machines.iter().flat_map(|machine| {
             let vm = machine_name(&sources, machine);
-            machine.threads.iter().map(move |one| Owner {
+            machine.threads.iter().map(move |thread| Owner {
                 vm: vm.to_owned(),
                 vcpu: None,
                 part: None,
-                thread: one.thread,
-                comm: one.comm.clone(),
-                time_ns: one.time_ns(),
+                thread: thread.thread,
+                comm: thread.comm.clone(),
+                time_ns: thread.time_ns(),
             })
         });
         let owners = vcpus.chain(threads).chain(sampled).collect();
@@ -260,7 +261,7 @@ const NUMBERS: [fn(&PackedRow) -> u64; 11] = [
 /// A state by its place in the list of the JSON part.
 fn state_number(whose: Whose) -> u64 {
     let Whose::Vcpu(state) = whose else { return VcpuState::ALL.len() as u64 };
-    VcpuState::ALL.iter().position(|one| *one == state).unwrap_or(0) as u64
+    VcpuState::ALL.iter().position(|candidate| *candidate == state).unwrap_or(0) as u64
 }
 
 fn flags(row: &PackedRow) -> u8 {

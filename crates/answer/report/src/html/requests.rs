@@ -12,7 +12,7 @@ use super::columns::Columns;
 const ID: &str = "hyperscope-requests";
 
 /// Paths that are named, of those that took longest; requests of the others are put together.
-const MOST_NAMED: usize = 200;
+const MAX_NAMED: usize = 200;
 
 /// What is said together: a path's requests, or those of all further ones.
 struct Group<'p> {
@@ -22,7 +22,7 @@ struct Group<'p> {
 }
 
 fn groups(paths: &Paths) -> Vec<Group<'_>> {
-    let (named, others) = paths.paths.split_at(paths.paths.len().min(MOST_NAMED));
+    let (named, others) = paths.paths.split_at(paths.paths.len().min(MAX_NAMED));
     let group = |path| Group { path: Some(path), requests: path.listed.iter().collect() };
     let mut groups: Vec<Group<'_>> = named.iter().map(group).collect();
     let mut requests: Vec<&ListedRequest> = others.iter().flat_map(|path| &path.listed).collect();

@@ -234,7 +234,7 @@ impl<'r> File<'r> {
     fn new(file: &'r FileInfo) -> Self {
         let (recording, contents) = (&file.recording, &file.contents);
         let (info, in_ns) = (recording.info(), recording.is_nanoseconds());
-        let damage = recording.damage().iter().chain(contents.damage.kept());
+        let damage = recording.damage().iter().chain(contents.damage.as_slice());
         Self {
             path: recording.path().display().to_string(),
             format: &info.format,

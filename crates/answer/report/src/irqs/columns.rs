@@ -14,7 +14,7 @@ const PER_MILLE: [u64; 3] = [500, 900, 990];
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r> {
     pub(super) irqs: &'r Irqs,
-    pub(super) of: &'r HandlerRow,
+    pub(super) handler: &'r HandlerRow,
 }
 
 impl column::Row for Row<'_> {
@@ -26,22 +26,22 @@ impl column::Row for Row<'_> {
 impl Row<'_> {
     /// How long the recording of its machine lasted.
     fn span_ns(&self) -> Option<u64> {
-        let (from_ns, to_ns) = self.irqs.spans_ns.get(self.of.recording).copied().flatten()?;
+        let (from_ns, to_ns) = self.irqs.spans_ns.get(self.handler.recording).copied().flatten()?;
         Some(to_ns.saturating_sub(from_ns))
     }
 
     /// Runs in a second.
     fn rate(&self) -> Option<f64> {
         let span_ns = self.span_ns().filter(|ns| *ns > 0 && self.irqs.nanoseconds)?;
-        Some(self.of.sums.begun as f64 * 1e9 / span_ns as f64)
+        Some(self.handler.sums.run_count as f64 * 1e9 / span_ns as f64)
     }
 
     fn timed<T>(&self, value: T) -> Option<T> {
-        (self.of.sums.durations.count() > 0).then_some(value)
+        (self.handler.sums.durations.count() > 0).then_some(value)
     }
 
     fn placed<T>(&self, value: T) -> Option<T> {
-        (self.of.sums.placed > 0).then_some(value)
+        (self.handler.sums.placed > 0).then_some(value)
     }
 }
 
@@ -64,20 +64,20 @@ pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(("machine", "machine"), "host, or the name of the VM.", |row: &Row<'_>| {
-            row.irqs.machines.get(row.of.recording).cloned()
+            row.irqs.machines.get(row.handler.recording).cloned()
         })
         .shown(TABLE, 0),
         Column::text(
             ("kind", "kind"),
             "irq: of a device's interrupt. vector: of one that the architecture keeps, such as the local timer. ipi: of a call by another CPU. softirq: of a soft interrupt.",
-            |row: &Row<'_>| Some(row.of.kind.name().to_owned()),
+            |row: &Row<'_>| Some(row.handler.kind.name().to_owned()),
         ).one_of(["irq", "vector", "ipi", "softirq"])
         .shown(TABLE, 0),
         Column::number(
             ("number", "number"),
             Unit::Id,
             "The kernel's number of the interrupt, or of the soft one.",
-            |row: &Row<'_>| row.of.number,
+            |row: &Row<'_>| row.handler.number,
         )
         .null("Vectors and calls by other CPUs are known by their names.")
         .shown_if_known(TABLE, 4)
@@ -85,12 +85,12 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         Column::text(
             ("name", "name"),
             "What the driver called its handler, and of the others the kernel's name.",
-            |row: &Row<'_>| row.of.name.clone(),
+            |row: &Row<'_>| row.handler.name.clone(),
         )
         .null("The events don't have it.")
         .shown(TABLE, 0),
         Column::number(("cpu", "CPU"), Unit::Id, "The CPU, of --by cpu.", |row: &Row<'_>| {
-            row.of.cpu.map(u64::from)
+            row.handler.cpu.map(u64::from)
         })
         .null("Rows are of all CPUs.")
         .shown_if_known(TABLE, 0),
@@ -98,14 +98,14 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
             ("tid", "tid"),
             Unit::Id,
             "Id of the thread that was interrupted, of --by thread.",
-            |row: &Row<'_>| row.of.thread.as_ref().map(|(id, _)| u64::from(*id)),
+            |row: &Row<'_>| row.handler.thread.as_ref().map(|(id, _)| u64::from(*id)),
         )
         .null("Rows are of all threads.")
         .shown_if_known(TABLE, 3),
         Column::text(
             ("thread", "interrupted"),
             "Name of the thread that was interrupted, of --by thread.",
-            |row: &Row<'_>| row.of.thread.as_ref().and_then(|(_, name)| name.clone()),
+            |row: &Row<'_>| row.handler.thread.as_ref().and_then(|(_, name)| name.clone()),
         )
         .null("Rows are of all threads, or it is not recorded.")
         .shown_if_known(TABLE, 0),
@@ -115,16 +115,16 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
 fn sums<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::number(("count", "count"), Unit::Count, "Runs of the handler.", |row: &Row<'_>| {
-            Some(row.of.sums.begun)
+            Some(row.handler.sums.run_count)
         })
         .shown(TABLE, 0),
         Column::number(
             ("timed", "timed"),
             Unit::Count,
             "Runs that were seen ending: those of the times.",
-            |row: &Row<'_>| Some(row.of.sums.durations.count()),
+            |row: &Row<'_>| Some(row.handler.sums.durations.count()),
         )
-        .shown_if(TABLE, 3, |row| row.of.sums.durations.count() != row.of.sums.begun),
+        .shown_if(TABLE, 3, |row| row.handler.sums.durations.count() != row.handler.sums.run_count),
         Column::any(
             ("rate", "per second"),
             (Unit::Count, Kind::Ratio),
@@ -141,7 +141,7 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         Column::time(
             ("own", "own time"),
             "Without the handlers that interrupted it: own times add up.",
-            |row: &Row<'_>| row.timed(row.of.sums.own_ns),
+            |row: &Row<'_>| row.timed(row.handler.sums.own_ns),
         )
         .null(NOT_TIMED)
         .shown(TABLE, 0)
@@ -149,17 +149,17 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         Column::ratio(
             ("share_of_cpu", "of a CPU"),
             "own_ns, of the time of its machine's recording.",
-            |row: &Row<'_>| column::ratio(row.timed(row.of.sums.own_ns)?, row.span_ns()?),
+            |row: &Row<'_>| column::ratio(row.timed(row.handler.sums.own_ns)?, row.span_ns()?),
         )
         .null("The recording has no length, or no run was seen ending.")
         .shown(TABLE, 1),
         Column::time(
             ("total", "with nested"),
             "From beginning to end of all runs, with the handlers that interrupted them.",
-            |row: &Row<'_>| row.timed(row.of.sums.durations.sum()),
+            |row: &Row<'_>| row.timed(row.handler.sums.durations.sum()),
         )
         .null(NOT_TIMED)
-        .shown_if(TABLE, 8, |row| row.of.sums.durations.sum() != row.of.sums.own_ns),
+        .shown_if(TABLE, 8, |row| row.handler.sums.durations.sum() != row.handler.sums.own_ns),
     ]
 }
 
@@ -170,12 +170,12 @@ fn away<'r>() -> Vec<Column<Row<'r>>> {
             ("placed", "placed"),
             Unit::Count,
             "Runs over which the host's recording shows what their vCPU did: those of the next three.",
-            |row: &Row<'_>| Some(row.of.sums.placed),
+            |row: &Row<'_>| Some(row.handler.sums.placed),
         ),
         Column::time(
             ("own_away", "host's"),
             "Of own_ns, what their vCPU was not in the guest: the host handled exits, or had taken the CPU away.",
-            |row: &Row<'_>| row.placed(row.of.sums.own_away_ns),
+            |row: &Row<'_>| row.placed(row.handler.sums.own_away_ns),
         )
         .null(unplaced)
         .shown_if_known(TABLE, 1)
@@ -183,7 +183,7 @@ fn away<'r>() -> Vec<Column<Row<'r>>> {
         Column::time(
             ("longest_away", "most host's"),
             "The most that one run lost so, with what interrupted it.",
-            |row: &Row<'_>| row.placed(row.of.sums.longest_away_ns),
+            |row: &Row<'_>| row.placed(row.handler.sums.longest_away_ns),
         )
         .null(unplaced)
         .shown_if_known(TABLE, 6)
@@ -191,17 +191,18 @@ fn away<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn percentile(of: &Distribution, at: usize) -> Option<u64> {
-    of.percentiles(PER_MILLE).get(at).copied().flatten()
+fn percentile(distribution: &Distribution, at: usize) -> Option<u64> {
+    distribution.percentiles(PER_MILLE).get(at).copied().flatten()
 }
 
 fn durations<'r>() -> Vec<Column<Row<'r>>> {
-    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&HandlerSums) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'_>| of(&row.of.sums))
-            .null(NOT_TIMED)
-            .shown(TABLE, rank)
-            .missing("-")
-    };
+    let time =
+        |names: (&str, &str), help: &str, rank: u8, time_of: fn(&HandlerSums) -> Option<u64>| {
+            Column::time(names, help, move |row: &Row<'_>| time_of(&row.handler.sums))
+                .null(NOT_TIMED)
+                .shown(TABLE, rank)
+                .missing("-")
+        };
     vec![
         time(
             ("duration_mean", "mean"),
@@ -237,8 +238,11 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn delays<'r>() -> Vec<Column<Row<'r>>> {
-    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&Distribution) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'_>| of(&row.of.sums.delays))
+    let time = |names: (&str, &str),
+                help: &str,
+                rank: u8,
+                time_of: fn(&Distribution) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'_>| time_of(&row.handler.sums.delays))
             .null("Not a soft interrupt, or when it became due (softirq_raise) was not recorded.")
             .shown_if_known(TABLE, rank)
             .missing("-")
@@ -248,7 +252,7 @@ fn delays<'r>() -> Vec<Column<Row<'r>>> {
             ("delayed", "delayed"),
             Unit::Count,
             "Runs of a soft interrupt of which it was recorded when it became due: those of the next three.",
-            |row: &Row<'_>| Some(row.of.sums.delays.count()),
+            |row: &Row<'_>| Some(row.handler.sums.delays.count()),
         ),
         time(
             ("delay_p50", "due p50"),

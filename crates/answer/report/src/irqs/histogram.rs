@@ -8,14 +8,14 @@ use crate::units::{count, time};
 const BAR: usize = 40;
 
 /// A line for each power of two, from the least time to the greatest.
-pub(super) fn draw(of: &Distribution, nanoseconds: bool) -> String {
-    let rows = of.by_power_of_two();
-    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+pub(super) fn draw(distribution: &Distribution, nanoseconds: bool) -> String {
+    let rows = distribution.by_power_of_two();
+    let max = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let mut out = String::new();
     for (below, number) in rows {
         let from = time(u64::try_from(below / 2).unwrap_or(u64::MAX), nanoseconds);
         let to = time(u64::try_from(below).unwrap_or(u64::MAX), nanoseconds);
-        let length = (u128::from(number) * BAR as u128).div_ceil(most.into());
+        let length = (u128::from(number) * BAR as u128).div_ceil(max.into());
         let bar = "#".repeat(usize::try_from(length).unwrap_or(BAR));
         let line = format!("  {from:>9} to {to:>9} {:>12}  {bar}", count(number));
         out += line.trim_end();

@@ -140,7 +140,7 @@ times! {
         /// own_ns and the times of all ancillary exits: what the host spent.
         time = "time",
         /// Sum of the times from exit to entry of the level-2 exits themselves.
-        own = "own",
+        own_time = "own",
         /// Of the level-2 exits and of the level-1 exits they brought about, the time in which the CPU worked on
         /// them, the work before the exit events included. Nanoseconds. Null: the recording doesn't separate it
         /// from waiting.
@@ -170,7 +170,7 @@ times! {
 }
 
 impl<'n> Document<'n> {
-    pub(super) fn of(report: &'n NestedReport) -> Self {
+    pub(super) fn new(report: &'n NestedReport) -> Self {
         let all = || report.sources.iter().map(|(_, nested)| nested);
         let dropped = all().map(|nested| nested.dropped).sum();
         let sources = report.sources.iter();
@@ -186,15 +186,20 @@ impl<'n> Document<'n> {
 
 fn levels<'n>(source: &'n str, nested: &'n Nested) -> impl Iterator<Item = Level<'n>> {
     let levels = nested.levels.iter();
-    levels.map(move |one| Level { source, vm: &one.vm, level1: one.level1, level2: one.level2 })
+    levels.map(move |level| Level {
+        source,
+        vm: &level.vm,
+        level1: level.level1,
+        level2: level.level2,
+    })
 }
 
 fn rows<'n>(source: &'n str, nested: &'n Nested) -> impl Iterator<Item = Row<'n>> {
-    nested.rows.iter().map(move |row| Row::of(source, row, nested.nanoseconds))
+    nested.rows.iter().map(move |row| Row::new(source, row, nested.nanoseconds))
 }
 
 impl<'n> Row<'n> {
-    fn of(source: &'n str, row: &'n NestedRow, ns: bool) -> Self {
+    fn new(source: &'n str, row: &'n NestedRow, ns: bool) -> Self {
         let trips = &row.round_trips;
         let injected = row.injected_as.iter();
         let injected = injected.map(|(reason, code, count)| Injected {
@@ -216,7 +221,7 @@ impl<'n> Row<'n> {
             times: RowTimes {
                 in_ns: ns,
                 time: Some(row.time_ns()),
-                own: Some(row.durations.sum()),
+                own_time: Some(row.durations.sum()),
                 cost: row.cost().cost_ns,
                 waited: row.cost().waited_ns,
                 level1_guest: Some(row.level1_ns),
@@ -226,30 +231,34 @@ impl<'n> Row<'n> {
             waiting: row.waiting,
             round_trips: trips.count(),
             unfinished: row.unfinished,
-            ancillary: row.ancillary.iter().map(|one| Ancillary::of(row, one, ns)).collect(),
+            ancillary: row
+                .ancillary
+                .iter()
+                .map(|ancillary| Ancillary::new(row, ancillary, ns))
+                .collect(),
             factor: row.factor(),
         }
     }
 }
 
 impl<'n> Ancillary<'n> {
-    fn of(row: &NestedRow, one: &'n AncillaryRow, ns: bool) -> Self {
+    fn new(row: &NestedRow, ancillary: &'n AncillaryRow, ns: bool) -> Self {
         let msr = |&(msr, count): &(u64, u64)| Msr { msr, name: msr_name(msr), count };
         let group = |(group, count)| VmcbGroup { group, count };
         Self {
-            reason: &one.reason,
-            code: RawCode(&one.code),
-            count: one.count,
-            per_exit: per_exit(row, one),
+            reason: &ancillary.reason,
+            code: RawCode(&ancillary.code),
+            count: ancillary.count,
+            per_exit: per_exit(row, ancillary),
             time: AncillaryTimes {
                 in_ns: ns,
-                time: Some(one.durations.sum()),
-                cost: one.cost.cost_ns,
-                waited: one.cost.waited_ns,
+                time: Some(ancillary.durations.sum()),
+                cost: ancillary.cost.cost_ns,
+                waited: ancillary.cost.waited_ns,
             },
-            msrs: one.msrs.iter().map(msr).collect(),
-            vmcb_runs: one.vmcb.runs,
-            vmcb_changed: one.vmcb.groups().into_iter().map(group).collect(),
+            msrs: ancillary.msrs.iter().map(msr).collect(),
+            vmcb_runs: ancillary.vmcb.runs,
+            vmcb_changed: ancillary.vmcb.groups().into_iter().map(group).collect(),
         }
     }
 }

@@ -31,25 +31,25 @@ impl column::Row for Line<'_> {
 pub(super) fn lines<'n>(path: &'n str, nested: &'n Nested) -> impl Iterator<Item = Line<'n>> {
     nested.rows.iter().flat_map(move |row| {
         let nanoseconds = nested.nanoseconds;
-        let of = move |under, is_last| Line { path, nanoseconds, row, under, is_last };
+        let make_line = move |under, is_last| Line { path, nanoseconds, row, under, is_last };
         let last = row.ancillary.len().saturating_sub(1);
         let under = row.ancillary.iter().enumerate();
-        std::iter::once(of(None, false))
-            .chain(under.map(move |(at, one)| of(Some(one), at == last)))
+        std::iter::once(make_line(None, false))
+            .chain(under.map(move |(at, ancillary)| make_line(Some(ancillary), at == last)))
     })
 }
 
 impl<'n> Line<'n> {
     /// The level-2 reason, unless the line is of one under it.
-    fn own(&self) -> Option<&'n NestedRow> {
+    fn level2_row(&self) -> Option<&'n NestedRow> {
         self.under.is_none().then_some(self.row)
     }
 
     fn name(&self) -> String {
         match (self.under, self.is_last) {
             (None, _) => self.row.reason.clone(),
-            (Some(one), true) => format!("└─ {}", one.reason),
-            (Some(one), false) => format!("├─ {}", one.reason),
+            (Some(ancillary), true) => format!("└─ {}", ancillary.reason),
+            (Some(ancillary), false) => format!("├─ {}", ancillary.reason),
         }
     }
 
@@ -58,7 +58,7 @@ impl<'n> Line<'n> {
     }
 
     fn cost(&self) -> ExitCost {
-        self.under.map_or_else(|| self.row.cost(), |one| one.cost)
+        self.under.map_or_else(|| self.row.cost(), |ancillary| ancillary.cost)
     }
 }
 
@@ -77,8 +77,8 @@ pub(super) fn columns<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
 }
 
 fn names<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
-    let text = |name, help, of: fn(&Line<'_>) -> Option<String>| {
-        Column::text((name, name), help, move |line: &Line<'n>| of(line))
+    let text = |name, help, text_of: fn(&Line<'_>) -> Option<String>| {
+        Column::text((name, name), help, move |line: &Line<'n>| text_of(line))
     };
     let vm = text("vm", "Name of the VM.", |line| Some(line.row.vm.clone()));
     vec![
@@ -89,20 +89,22 @@ fn names<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
             .shown(TABLE, 0),
         text("code", "Its number.", |line| Some(line.row.code.to_string())),
         text("ancillary", "The level-1 reason under it.", |line| {
-            line.under.map(|one| one.reason.clone())
+            line.under.map(|ancillary| ancillary.reason.clone())
         }),
-        text("ancillary_code", "Its number.", |line| line.under.map(|one| one.code.to_string())),
+        text("ancillary_code", "Its number.", |line| {
+            line.under.map(|ancillary| ancillary.code.to_string())
+        }),
     ]
 }
 
 fn counts<'n>() -> Vec<Column<Line<'n>>> {
     vec![
         Column::number(("count", "exits"), Unit::Count, "How many.", |line: &Line<'_>| {
-            Some(line.under.map_or(line.row.count, |one| one.count))
+            Some(line.under.map_or(line.row.count, |ancillary| ancillary.count))
         })
         .shown(TABLE, 0),
         Column::ratio(("to L1", "to L1"), "Share reflected to level 1.", |line: &Line<'_>| {
-            line.own().and_then(|row| column::ratio(row.reflected, row.count))
+            line.level2_row().and_then(|row| column::ratio(row.reflected, row.count))
         })
         .only_in_tables()
         .shown(TABLE, 1)
@@ -131,10 +133,13 @@ fn counts<'n>() -> Vec<Column<Line<'n>>> {
 }
 
 fn times<'n>() -> Vec<Column<Line<'n>>> {
-    let factor = |line: &Line<'_>| line.own().and_then(NestedRow::factor);
+    let factor = |line: &Line<'_>| line.level2_row().and_then(NestedRow::factor);
     vec![
         Column::time(("time", "time"), "Time from exit to entry.", |line: &Line<'_>| {
-            Some(line.under.map_or_else(|| line.row.time_ns(), |one| one.durations.sum()))
+            Some(
+                line.under
+                    .map_or_else(|| line.row.time_ns(), |ancillary| ancillary.durations.sum()),
+            )
         })
         .after("factor")
         .shown(TABLE, 1),
@@ -151,7 +156,8 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
         .at_the_right()
         .shown(TABLE, 1),
         Column::time(("mean", "mean"), "Mean time of an exit.", |line: &Line<'_>| {
-            let durations = line.under.map_or(&line.row.durations, |one| &one.durations);
+            let durations =
+                line.under.map_or(&line.row.durations, |ancillary| &ancillary.durations);
             durations.mean().map(|mean| mean.round() as u64)
         })
         .only_in_tables()
@@ -160,7 +166,7 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
         Column::time(
             ("until L2 runs", "until L2 runs"),
             "Mean time from a reflected exit until level 2 runs again.",
-            |line: &Line<'_>| line.own()?.round_trips.mean().map(|mean| mean.round() as u64),
+            |line: &Line<'_>| line.level2_row()?.round_trips.mean().map(|mean| mean.round() as u64),
         )
         .only_in_tables()
         .shown(TABLE, 3)
@@ -192,7 +198,7 @@ fn details<'n>() -> Vec<Column<Line<'n>>> {
         Column::text(
             ("injected as", "injected as"),
             "What exits were injected as, where that differs from the hardware's reason.",
-            |line: &Line<'_>| Some(line.own().map_or_else(String::new, injected)),
+            |line: &Line<'_>| Some(line.level2_row().map_or_else(String::new, injected)),
         )
         .only_in_tables()
         .shown(TABLE, 4),
@@ -215,23 +221,23 @@ fn injected(row: &NestedRow) -> String {
 }
 
 /// What stands in a line of the table; of the others only the number is shown.
-const MOST_TOUCHED: usize = 2;
+const MAX_TOUCHED: usize = 2;
 
 /// What the row's exits read or wrote, with the shares of exits: model-specific registers, and what
 /// level 1 had changed in its guest's control block.
-fn touches(one: &AncillaryRow) -> String {
+fn touches(ancillary: &AncillaryRow) -> String {
     let msr = |number: u64| match msr_name(number) {
         Some(name) => name.trim_start_matches("IA32_").to_owned(),
         None => format!("{number:#x}"),
     };
-    let msrs = one.msrs.iter().map(|(number, of)| (msr(*number), *of, one.count));
-    let groups = one.vmcb.groups().into_iter();
-    let groups = groups.map(|(group, of)| (group.to_owned(), of, one.vmcb.runs));
+    let msrs = ancillary.msrs.iter().map(|(number, count)| (msr(*number), *count, ancillary.count));
+    let groups = ancillary.vmcb.groups().into_iter();
+    let groups = groups.map(|(group, count)| (group.to_owned(), count, ancillary.vmcb.runs));
     let all: Vec<(String, u64, u64)> = msrs.chain(groups).collect();
-    let shown = all.iter().take(MOST_TOUCHED);
+    let shown = all.iter().take(MAX_TOUCHED);
     let mut named: Vec<String> =
-        shown.map(|(name, of, all)| format!("{name} {}", share(*of, *all))).collect();
-    match all.len().saturating_sub(MOST_TOUCHED) {
+        shown.map(|(name, count, all)| format!("{name} {}", share(*count, *all))).collect();
+    match all.len().saturating_sub(MAX_TOUCHED) {
         0 => {}
         more => named.push(format!("{more} more")),
     }

@@ -156,9 +156,9 @@ times! {
 
 impl<'p> Document<'p> {
     /// With the first `most` paths.
-    pub(super) fn of(report: &'p PathReport, most: usize) -> Self {
+    pub(super) fn new(report: &'p PathReport, max: usize) -> Self {
         let found = &report.paths;
-        let paths = (1..).zip(&found.paths).take(most);
+        let paths = (1..).zip(&found.paths).take(max);
         Self {
             schema: "hyperscope.path/1",
             sources: &report.sources,
@@ -170,14 +170,14 @@ impl<'p> Document<'p> {
             others: found.others,
             requests: found.requests,
             paths: paths
-                .map(|path| OnePath::of(path, found.nanoseconds, &report.sources))
+                .map(|path| OnePath::new(path, found.nanoseconds, &report.sources))
                 .collect(),
         }
     }
 }
 
 impl<'p> OnePath<'p> {
-    fn of((at, path): (usize, &'p Path), ns: bool, sources: &'p [String]) -> Self {
+    fn new((at, path): (usize, &'p Path), ns: bool, sources: &'p [String]) -> Self {
         let median = path.example(ExampleOf::Median).into_iter().flat_map(steps);
         let examples = path.examples.iter();
         Self {
@@ -189,38 +189,38 @@ impl<'p> OnePath<'p> {
             variants: path.variants,
             rare: path.is_rare,
             total: quantiles(&path.total, ns),
-            hops: path.hops.iter().map(|hop| OneHop::of(hop, ns)).collect(),
-            example: median.map(|step| Step::of(step, ns)).collect(),
-            examples: examples.map(|one| OneExample::of(one, (ns, at), sources)).collect(),
+            hops: path.hops.iter().map(|hop| OneHop::new(hop, ns)).collect(),
+            example: median.map(|step| Step::new(step, ns)).collect(),
+            examples: examples.map(|example| OneExample::new(example, (ns, at), sources)).collect(),
         }
     }
 }
 
 impl<'p> OneHop<'p> {
-    fn of(hop: &'p Hop, ns: bool) -> Self {
+    fn new(hop: &'p Hop, ns: bool) -> Self {
         let times = quantiles(&hop.times, ns);
         Self { from: &hop.from, to: &hop.to, on: hop.on.name(), count: hop.times.count(), times }
     }
 }
 
 impl<'p> Step<'p> {
-    fn of((step, hop): (&'p ExampleStep, Option<usize>), ns: bool) -> Self {
+    fn new((step, hop): (&'p ExampleStep, Option<usize>), ns: bool) -> Self {
         let ts = StepTime { in_ns: ns, ts: Some(step.ts_ns) };
         Self { hop, ts, what: &step.what, on: step.on.name() }
     }
 }
 
 impl<'p> OneExample<'p> {
-    fn of(example: &'p Example, (ns, path): (bool, usize), sources: &'p [String]) -> Self {
-        let placed = |one: (&'p ExampleStep, Option<usize>)| {
-            let place = one.0.place;
+    fn new(example: &'p Example, (ns, path): (bool, usize), sources: &'p [String]) -> Self {
+        let placed = |step: (&'p ExampleStep, Option<usize>)| {
+            let place = step.0.place;
             let source = sources.get(usize::from(place.recording)).map(String::as_str);
-            let tid = (one.0.on != Actor::Interrupt).then_some(place.thread);
-            PlacedStep { step: Step::of(one, ns), source, cpu: place.cpu, tid }
+            let tid = (step.0.on != Actor::Interrupt).then_some(place.thread);
+            PlacedStep { step: Step::new(step, ns), source, cpu: place.cpu, tid }
         };
         Self {
-            id: format!("{path}:{}", example.of.name()),
-            of: example.of.name(),
+            id: format!("{path}:{}", example.kind.name()),
+            of: example.kind.name(),
             total: Total { in_ns: ns, total: Some(example.total_ns()) },
             steps: steps(example).map(placed).collect(),
         }

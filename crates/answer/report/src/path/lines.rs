@@ -38,11 +38,11 @@ pub(super) fn lines<'p>(
     number: usize,
 ) -> impl Iterator<Item = Line<'p>> {
     let nanoseconds = paths.nanoseconds;
-    let of = move |hop, bar| Line { nanoseconds, path, number, hop, bar };
+    let make_line = move |hop, bar| Line { nanoseconds, path, number, hop, bar };
     let mut bars = drawing(path).into_iter();
     let hops = (1..).zip(&path.hops);
-    std::iter::once(of(None, String::new()))
-        .chain(hops.map(move |hop| of(Some(hop), bars.next().unwrap_or_default())))
+    std::iter::once(make_line(None, String::new()))
+        .chain(hops.map(move |hop| make_line(Some(hop), bars.next().unwrap_or_default())))
 }
 
 impl<'p> Line<'p> {
@@ -69,8 +69,8 @@ pub(super) fn columns<'p>() -> Vec<Column<Line<'p>>> {
 }
 
 fn names<'p>() -> Vec<Column<Line<'p>>> {
-    let text = |name, help, of: fn(&Line<'_>) -> Option<String>| {
-        Column::text((name, name), help, move |line: &Line<'p>| of(line))
+    let text = |name, help, text_of: fn(&Line<'_>) -> Option<String>| {
+        Column::text((name, name), help, move |line: &Line<'p>| text_of(line))
     };
     vec![
         text("vm", "Name of the VM.", |line| line.path.vm.clone()),

@@ -10,8 +10,8 @@ const ALL: [Evidence; 4] = [Evidence::Agent, Evidence::Exits, Evidence::Host, Ev
 pub(super) struct EvidenceSet(u8);
 
 impl EvidenceSet {
-    const fn bit(of: Evidence) -> u8 {
-        1 << of as u8
+    const fn bit(evidence: Evidence) -> u8 {
+        1 << evidence as u8
     }
 
     pub(super) const fn has(self, kind: Evidence) -> bool {

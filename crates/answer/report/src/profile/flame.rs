@@ -14,7 +14,7 @@ const VMM: usize = 2;
 
 /// The picture.
 pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
-    let tree = Tree::of(report);
+    let tree = Tree::new(report);
     let whole_ns = tree.total_ns();
     let part = |ns: u64| ns as f64 / whole_ns.max(1) as f64;
     let mut drawing = Drawing::default();
@@ -22,7 +22,7 @@ pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
     tree.walk(|depth, node| {
         drawing.push(Frame {
             depth,
-            left: part(begins.place(depth, node.total_ns)),
+            offset: part(begins.place(depth, node.total_ns)),
             width: part(node.total_ns),
             name: node.name.clone(),
             title: tip(report, node, whole_ns),

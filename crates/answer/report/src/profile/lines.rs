@@ -44,7 +44,7 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    fn of(state: VcpuState, ns: u64) -> Self {
+    fn for_state(state: VcpuState, ns: u64) -> Self {
         let mut modes = Self::default();
         match state {
             VcpuState::BeforeExit
@@ -100,7 +100,7 @@ impl column::Row for Line<'_> {
 /// Every row of the profile.
 pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
     let whole_ns = report.shown_ns();
-    let rows = report.profile.rows.iter().map(|row| Line::of(report, row, whole_ns));
+    let rows = report.profile.rows.iter().map(|row| Line::from_row(report, row, whole_ns));
     rows.chain(of_threads(report, whole_ns)).chain(of_machines(report, whole_ns)).collect()
 }
 
@@ -137,7 +137,7 @@ pub(super) fn of_machine<'r>(
             evidence: machine.evidence_of(stack).into(),
             time,
             modes: match state {
-                Some(state) => Modes::of(state, time.ns),
+                Some(state) => Modes::for_state(state, time.ns),
                 None => Modes::of_stack(stack, time.ns),
             },
         }
@@ -193,7 +193,7 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
         let whole_ns = lines.iter().map(|line| line.time.ns).fold(0, u64::saturating_add);
         lines.iter_mut().for_each(|line| line.whole_ns = whole_ns);
         if report.by == ProfileBy::Instruction {
-            lines.sort_by(|one, other| one.stack.cmp(other.stack));
+            lines.sort_by(|line, other| line.stack.cmp(other.stack));
         }
     }
     lines
@@ -234,7 +234,7 @@ fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line
         sum.and_modify(|sum| sum.add(&line)).or_insert(line);
     }
     let mut lines: Vec<Line<'_>> = sums.into_values().collect();
-    lines.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
+    lines.sort_by_key(|line| std::cmp::Reverse(line.time.ns));
     lines
 }
 
@@ -262,26 +262,27 @@ fn put_places_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> V
 }
 
 impl<'r> Line<'r> {
-    fn of(report: &'r ProfileReport, row: &'r ProfileRow, whole_ns: u64) -> Self {
+    fn from_row(report: &'r ProfileReport, row: &'r ProfileRow, whole_ns: u64) -> Self {
         let vcpu = report.profile.vcpus.get(row.vcpu);
-        let own = || vcpu.and_then(|one| one.comm.as_deref()).filter(|_| !row.state.is_guest());
+        let thread_comm =
+            || vcpu.and_then(|vcpu| vcpu.comm.as_deref()).filter(|_| !row.state.is_guest());
         Self {
             nanoseconds: report.profile.nanoseconds,
             whole_ns,
             key: Key {
-                vm: vcpu.map_or("", |one: &ProfileVcpu| one.vm.as_str()),
-                vcpu: vcpu.map(|one| one.vcpu),
+                vm: vcpu.map_or("", |vcpu: &ProfileVcpu| vcpu.vm.as_str()),
+                vcpu: vcpu.map(|vcpu| vcpu.vcpu),
                 level: Some(row.level),
                 state: Some(row.state),
                 reason: row.reason.as_deref(),
-                comm: row.comm.as_deref().or_else(own),
+                comm: row.comm.as_deref().or_else(thread_comm),
                 part: None,
             },
             stack: &row.stack,
             host_code: row.host_code || !row.state.is_guest(),
             evidence: row.evidence.into(),
             time: row.time,
-            modes: Modes::of(row.state, row.time.ns),
+            modes: Modes::for_state(row.state, row.time.ns),
         }
     }
 

@@ -74,15 +74,15 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     };
     let of_guest = |evidence: Option<Evidence>| {
         let rows = rows.iter().filter(|row| row.state.is_guest());
-        let rows = rows.filter(|row| evidence.is_none_or(|one| row.evidence == one));
+        let rows = rows.filter(|row| evidence.is_none_or(|evidence| row.evidence == evidence));
         rows.map(|row| row.time.ns).fold(0, u64::saturating_add)
     };
     let unseen = share(of_guest(Some(Evidence::None)), of_guest(None));
     let (sampled, exits) = (samples(Evidence::Host), samples(Evidence::Exits));
-    let own = samples(Evidence::Agent);
+    let agent_samples = samples(Evidence::Agent);
     let by_exits = format!("{} that interrupts of the host caused", plural(exits, "exit"));
     let mut notes = vec![match (sampled, exits) {
-        (0, 0) if own > 0 => format!("{unseen} of the guests' time has no sample"),
+        (0, 0) if agent_samples > 0 => format!("{unseen} of the guests' time has no sample"),
         (0, _) => format!(
             "guests' code by {by_exits}, each for the time since the last one; {unseen} of the guests' time has none"
         ),
@@ -96,11 +96,12 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
             plural(sampled, "sample")
         ),
     }];
-    notes.extend(
-        (own > 0).then(|| format!("guests' stacks by {} of their own", plural(own, "sample"))),
-    );
+    notes
+        .extend((agent_samples > 0).then(|| {
+            format!("guests' stacks by {} of their own", plural(agent_samples, "sample"))
+        }));
     notes.extend(difference_notes(report));
-    if sampled + exits + own > 0 {
+    if sampled + exits + agent_samples > 0 {
         notes.push(
             "from, to: interval of 95% if each were drawn by itself. Timers of guest and host may line up, and \
              then it is wider"
@@ -132,8 +133,9 @@ fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
 fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let leaves =
         || report.profile.rows.iter().filter_map(|row| row.stack.last()?.instruction.as_ref());
-    let (all, unread) = (leaves().count(), leaves().filter(|one| one.text.is_none()).count());
-    let after = leaves().any(|one| one.is_after_guest);
+    let (all, unread) =
+        (leaves().count(), leaves().filter(|instruction| instruction.text.is_none()).count());
+    let after = leaves().any(|instruction| instruction.is_after_guest);
     let skid = (all > 0).then(|| {
         "a sample is at the instruction that was to run next: the time of one is mostly that of those before it"
             .to_owned()
@@ -196,17 +198,17 @@ fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
         let Some(vcpu) = report.profile.vcpus.get(row.vcpu) else { continue };
         let is_unnamed = row.level == 1
             && !row.host_code
-            && row.stack.last().is_some_and(|one| one.address.is_some() && !one.user_space)
+            && row.stack.last().is_some_and(|frame| frame.address.is_some() && !frame.user_space)
             && report.profile.symbols.get(&vcpu.vm).copied().unwrap_or_default() == coverage;
         let name = printable::line(&vcpu.vm).into_owned();
         if is_unnamed && !names.contains(&name) {
             names.push(name);
         }
     }
-    let most = 4;
-    if names.len() > most {
-        let more = plural((names.len() - most) as u64, "more VM");
-        names.truncate(most);
+    let max = 4;
+    if names.len() > max {
+        let more = plural((names.len() - max) as u64, "more VM");
+        names.truncate(max);
         names.push(more);
     }
     names

@@ -57,16 +57,16 @@ pub(super) fn speedscope(report: &ProfileReport, title: &str) -> String {
             unit,
             start_value: 0,
             end_value: weights.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns)),
-            samples: lines.iter().map(|line| frames.of(line)).collect(),
+            samples: lines.iter().map(|line| frames.numbers_of(line)).collect(),
             weights,
         });
     };
-    for (vcpu, own) in report.profile.vcpus.iter().zip(lines::by_vcpu(report)) {
-        add(format!("{} vCPU {}", vcpu.vm, vcpu.vcpu), &own);
+    for (vcpu, vcpu_lines) in report.profile.vcpus.iter().zip(lines::by_vcpu(report)) {
+        add(format!("{} vCPU {}", vcpu.vm, vcpu.vcpu), &vcpu_lines);
     }
     for machine in &report.profile.machines {
-        let own: Vec<Line<'_>> = lines::of_machine(report, machine, 0).collect();
-        add(report.sources.get(machine.recording).cloned().unwrap_or_default(), &own);
+        let machine_lines: Vec<Line<'_>> = lines::of_machine(report, machine, 0).collect();
+        add(report.sources.get(machine.recording).cloned().unwrap_or_default(), &machine_lines);
     }
     let file = File {
         schema: "https://www.speedscope.app/file-format-schema.json",
@@ -87,7 +87,7 @@ struct Frames {
 
 impl Frames {
     /// The frames of a line, from the root on.
-    fn of(&mut self, line: &Line<'_>) -> Vec<usize> {
+    fn numbers_of(&mut self, line: &Line<'_>) -> Vec<usize> {
         stack(line).into_iter().map(|(_, name)| self.number(name)).collect()
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn of(report: &ProfileReport) -> Self {
+    pub(super) fn new(report: &ProfileReport) -> Self {
         let mut tree = Self { nodes: vec![Node::default()] };
         lines::all(report).iter().for_each(|line| tree.add(line));
         tree
@@ -76,8 +76,8 @@ impl Tree {
         let callees = |at: usize| {
             let node = self.nodes.get(at);
             let mut all: Vec<usize> =
-                node.into_iter().flat_map(|one| one.callees.values().copied()).collect();
-            all.sort_by_key(|&at| self.nodes.get(at).map(|one| one.total_ns));
+                node.into_iter().flat_map(|node| node.callees.values().copied()).collect();
+            all.sort_by_key(|&at| self.nodes.get(at).map(|node| node.total_ns));
             all
         };
         let mut next: Vec<(usize, usize)> = callees(0).into_iter().map(|at| (0, at)).collect();

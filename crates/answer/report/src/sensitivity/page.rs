@@ -17,8 +17,8 @@ impl SensitivityReport {
     pub fn page(&self) -> String {
         let mut page = Page::new(&format!("What {} pays for its exits", self.vm));
         let reasons = || self.reasons.iter().zip(&self.sensitivity.reasons);
-        for (reason, one) in reasons() {
-            page.paragraph("lead", &sentence(reason, one));
+        for (reason, sensitivity) in reasons() {
+            page.paragraph("lead", &sentence(reason, sensitivity));
         }
         page.heading("What a unit of progress takes, by what was added to its exits");
         page.paragraph(
@@ -26,12 +26,14 @@ impl SensitivityReport {
             "The line is what is paid for each nanosecond, the area its interval of 95%; dashed: what it would be if all was waited for.",
         );
         page.figures(
-            &reasons().filter_map(|(reason, one)| self.figure(reason, one)).collect::<Vec<_>>(),
+            &reasons()
+                .filter_map(|(reason, sensitivity)| self.figure(reason, sensitivity))
+                .collect::<Vec<_>>(),
         );
         page.heading("All numbers");
-        for (reason, one) in reasons() {
+        for (reason, sensitivity) in reasons() {
             let mut drawn = Table::default();
-            let rows: Vec<_> = rows(reason, one).collect();
+            let rows: Vec<_> = rows(reason, sensitivity).collect();
             column::draw(&columns(), &mut drawn, TABLE, &rows);
             page.table(&table(&drawn.lines()));
         }
@@ -49,36 +51,36 @@ impl SensitivityReport {
     }
 
     /// Points of delays, and the line of what is paid.
-    fn figure(&self, reason: &str, one: &ReasonSensitivity) -> Option<(String, String)> {
+    fn figure(&self, reason: &str, sensitivity: &ReasonSensitivity) -> Option<(String, String)> {
         let points: Vec<(f64, f64, &DelayPoint)> =
-            one.points.iter().filter_map(|point| self.of_a_unit(point)).collect();
+            sensitivity.points.iter().filter_map(|point| self.of_a_unit(point)).collect();
         let (_, without, _) = points.iter().find(|(.., point)| point.delay_ns == 0)?;
-        let most = points.iter().map(|(added, ..)| *added).fold(0.0, f64::max);
-        let paid = |slope: f64| without + slope * most;
-        let slope = one.slope.filter(|_| most > 0.0);
+        let max = points.iter().map(|(added, ..)| *added).fold(0.0, f64::max);
+        let paid = |slope: f64| without + slope * max;
+        let slope = sensitivity.slope.filter(|_| max > 0.0);
         let ends = slope.map(|slope| {
             [slope.low.unwrap_or(slope.mean), slope.mean, slope.high.unwrap_or(slope.mean)]
         });
         let tops = ends.into_iter().flatten().map(paid).chain([paid(1.0)]);
-        let x = Axis::of([0.0, most]);
-        let y = Axis::of(points.iter().map(|(_, took, _)| *took).chain(tops));
+        let x = Axis::covering([0.0, max]);
+        let y = Axis::covering(points.iter().map(|(_, took, _)| *took).chain(tops));
         let mut plot = Plot::new(SIZE, x, y);
         plot.axes(("added to a unit’s exits", &nanoseconds), ("a unit takes", &nanoseconds));
-        plot.line("one", &[(0.0, *without), (most, paid(1.0))]);
+        plot.line("one", &[(0.0, *without), (max, paid(1.0))]);
         if let Some([low, mean, high]) = ends {
-            plot.area("c0 band", &[(0.0, *without), (most, paid(high)), (most, paid(low))]);
-            plot.line("c0", &[(0.0, *without), (most, paid(mean))]);
+            plot.area("c0 band", &[(0.0, *without), (max, paid(high)), (max, paid(low))]);
+            plot.line("c0", &[(0.0, *without), (max, paid(mean))]);
         }
         for (added, took, point) in &points {
-            let said = format!(
+            let tooltip = format!(
                 "delay {}: {} added to a unit, which takes {}",
                 time(point.delay_ns, true),
                 nanoseconds(*added),
                 nanoseconds(*took)
             );
-            plot.point((*added, *took), Mark(0), false, &said);
+            plot.point((*added, *took), Mark(0), false, &tooltip);
         }
-        Some((reason.to_owned(), plot.svg(&sentence(reason, one))))
+        Some((reason.to_owned(), plot.svg(&sentence(reason, sensitivity))))
     }
 
     /// Of a delay's slices: what was added to a unit of progress, and what one took.

@@ -76,9 +76,9 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
 fn number<'r>(
     names: (&str, &str),
     help: &str,
-    of: impl Fn(&VirtQueue) -> Option<u64> + 'static,
+    value_of: impl Fn(&VirtQueue) -> Option<u64> + 'static,
 ) -> Column<Row<'r>> {
-    Column::number(names, Unit::Count, help, move |row: &Row<'_>| of(row.queue))
+    Column::number(names, Unit::Count, help, move |row: &Row<'_>| value_of(row.queue))
 }
 
 fn buffers<'r>() -> Vec<Column<Row<'r>>> {
@@ -87,31 +87,31 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
         number(
             ("buffers", "buffers"),
             "Buffers handed to the device: each a chain of one or more lists.",
-            |one| Some(one.added),
+            |queue| Some(queue.added),
         )
         .shown(TABLE, 0),
-        number(("out_buffers", "lists out"), "Lists of parts that the device reads.", |one| {
-            Some(one.lists[0])
+        number(("out_buffers", "lists out"), "Lists of parts that the device reads.", |queue| {
+            Some(queue.lists[0])
         })
         .shown(TABLE, 6),
-        number(("in_buffers", "lists in"), "Lists of parts that the device writes.", |one| {
-            Some(one.lists[1])
+        number(("in_buffers", "lists in"), "Lists of parts that the device writes.", |queue| {
+            Some(queue.lists[1])
         })
         .shown(TABLE, 6),
-        number(("out_bytes", "bytes out"), "Bytes that the device may read.", |one| {
-            one.bytes.map(|bytes| bytes[0])
+        number(("out_bytes", "bytes out"), "Bytes that the device may read.", |queue| {
+            queue.bytes.map(|bytes| bytes[0])
         })
         .null(no_sizes)
         .shown(TABLE, 2),
-        number(("in_bytes", "bytes in"), "Bytes that the device may write.", |one| {
-            one.bytes.map(|bytes| bytes[1])
+        number(("in_bytes", "bytes in"), "Bytes that the device may write.", |queue| {
+            queue.bytes.map(|bytes| bytes[1])
         })
         .null(no_sizes)
         .shown(TABLE, 2),
         number(
             ("written_bytes", "written"),
             "Bytes that the device says it wrote, of buffers taken back. Null: not recorded, as by kernels before 6.9, or no buffer was taken back.",
-            |one| one.written,
+            |queue| queue.written,
         )
         .null("Not recorded, as by kernels before 6.9, or no buffer was taken back.")
         .shown_if_known(TABLE, 1)
@@ -119,11 +119,11 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
         number(
             ("cut_buffers", "cut"),
             "Buffers some of whose bytes were not recorded: bytes are at least as many as said.",
-            |one| Some(one.cut),
+            |queue| Some(queue.cut),
         )
         .shown_if(TABLE, 3, |row| row.queue.cut > 0),
-        number(("taken", "taken back"), "Buffers taken back from the device.", |one| {
-            Some(one.taken)
+        number(("taken", "taken back"), "Buffers taken back from the device.", |queue| {
+            Some(queue.taken_back)
         })
         .shown(TABLE, 5),
     ]
@@ -131,12 +131,12 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
 
 fn notifications<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        number(("kicks", "kicks"), "Notifications of the host.", |one| Some(one.kicks))
+        number(("kicks", "kicks"), "Notifications of the host.", |queue| Some(queue.kicks))
             .shown(TABLE, 0),
         number(
             ("kicks_avoided", "avoided"),
             "Times that the host had not to be notified of new buffers: it still worked on others, or looks by itself.",
-            |one| Some(one.kicks_avoided),
+            |queue| Some(queue.kicks_avoided),
         )
         .shown(TABLE, 1),
         Column::ratio(
@@ -153,7 +153,7 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
         number(
             ("interrupts", "interrupts"),
             "Interrupts by which the device said that it was done with some.",
-            |one| Some(one.interrupts),
+            |queue| Some(queue.interrupts),
         )
         .shown(TABLE, 1),
     ]
@@ -170,8 +170,8 @@ fn depth<'r>() -> Vec<Column<Row<'r>>> {
         .null(lost)
         .drawn_as(|row| row.queue.depth.map_or_else(|| "?".to_owned(), |depth| mean(depth.mean)))
         .shown(TABLE, 4),
-        number(("depth_max", "max"), "Buffers that it had at most.", |one| {
-            one.depth.map(|depth| depth.max)
+        number(("depth_max", "max"), "Buffers that it had at most.", |queue| {
+            queue.depth.map(|depth| depth.max)
         })
         .null(lost)
         .shown(TABLE, 4),
@@ -179,18 +179,19 @@ fn depth<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn latencies<'r>() -> Vec<Column<Row<'r>>> {
-    let time = |names: (&str, &str), help: &str, rank: u8, of: fn(&Distribution) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'_>| of(&row.queue.latencies))
-            .null("No buffer came back that was seen going.")
-            .shown(TABLE, rank)
-            .missing("-")
-    };
-    let mean = |of: &Distribution| of.mean().map(|mean| mean.round() as u64);
+    let time =
+        |names: (&str, &str), help: &str, rank: u8, time_of: fn(&Distribution) -> Option<u64>| {
+            Column::time(names, help, move |row: &Row<'_>| time_of(&row.queue.latencies))
+                .null("No buffer came back that was seen going.")
+                .shown(TABLE, rank)
+                .missing("-")
+        };
+    let mean = |distribution: &Distribution| distribution.mean().map(|mean| mean.round() as u64);
     vec![
         number(
             ("timed", "timed"),
             "Buffers that were seen going and coming back: those of the times.",
-            |one| Some(one.latencies.count()),
+            |queue| Some(queue.latencies.count()),
         ),
         time(
             ("latency_mean", "mean"),
@@ -202,19 +203,19 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
             ("latency_p50", "p50"),
             "The same of the median one. Null: no buffer came back that was seen going.",
             0,
-            |of| of.percentiles(PER_MILLE)[0],
+            |distribution| distribution.percentiles(PER_MILLE)[0],
         ),
         time(
             ("latency_p90", "p90"),
             "The same that 90% don't exceed. Null: no buffer came back that was seen going.",
             7,
-            |of| of.percentiles(PER_MILLE)[1],
+            |distribution| distribution.percentiles(PER_MILLE)[1],
         ),
         time(
             ("latency_p99", "p99"),
             "The same that 99% don't exceed. Null: no buffer came back that was seen going.",
             0,
-            |of| of.percentiles(PER_MILLE)[2],
+            |distribution| distribution.percentiles(PER_MILLE)[2],
         ),
         time(
             ("latency_max", "longest"),

@@ -12,7 +12,7 @@ pub(super) type Of<'r> = Row<'r, VmmCalls>;
 
 /// The exits for which calls were made.
 fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
-    match row.of.by {
+    match row.subject.by {
         CalledBy::Exits(at) => row.source.vmm.exits.get(at),
         CalledBy::Thread(_) => None,
     }
@@ -20,7 +20,7 @@ fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
 
 /// The thread that made calls.
 fn thread<'r>(row: &Of<'r>) -> Option<&'r VmmThread> {
-    match row.of.by {
+    match row.subject.by {
         CalledBy::Thread(at) => row.source.vmm.threads.get(at),
         CalledBy::Exits(_) => None,
     }
@@ -43,51 +43,51 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
     let of_exits = "They were made by a thread that runs no vCPU, or no event says so.";
     vec![
         Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| {
-            exits(row).map(|one| &one.vm).or(thread(row).map(|one| &one.vm)).cloned()
+            exits(row).map(|exits| &exits.vm).or(thread(row).map(|thread| &thread.vm)).cloned()
         })
         .shown(TABLE, 0),
         Column::text(("on", "on"), "Who made them: an exit's handling, or a thread.", |row: &Of<'_>| {
             let exit = exits(row).map(row::exits);
-            exit.or_else(|| thread(row).map(|one| row::thread(&one.thread)))
+            exit.or_else(|| thread(row).map(|thread| row::thread(&thread.thread)))
         })
         .only_in_tables()
         .shown(TABLE, 0),
         Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
-            exits(row).map(|one| one.reason.clone())
+            exits(row).map(|exits| exits.reason.clone())
         })
         .null(of_exits),
         Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
-            exits(row).and_then(|one| kind(one.about)).map(str::to_owned)
+            exits(row).and_then(|exits| kind(exits.about)).map(str::to_owned)
         })
         .null(of_exits),
         Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
-            exits(row).and_then(|one| one.about).map(|(_, value)| value)
+            exits(row).and_then(|exits| exits.about).map(|(_, value)| value)
         })
         .null(of_exits),
         Column::number(("tid", "tid"), Unit::Id, "The thread.", |row: &Of<'_>| {
-            thread(row).map(|one| one.thread.tid.into())
+            thread(row).map(|thread| thread.thread.tid.into())
         })
         .null(of_thread),
         Column::text(("thread", "thread"), "Its name.", |row: &Of<'_>| {
-            thread(row).and_then(|one| one.thread.name.clone())
+            thread(row).and_then(|thread| thread.thread.name.clone())
         })
         .null(of_thread),
         Column::text(
             ("call", "call"),
             "The call; of ioctl with its request, of a write of 8 bytes, as to an eventfd, with that length.",
-            |row: &Of<'_>| Some(row.of.name.clone()),
+            |row: &Of<'_>| Some(row.subject.name.clone()),
         )
         .shown(TABLE, 0),
     ]
 }
 
 fn sums<'r>() -> Vec<Column<Of<'r>>> {
-    let time = |names: (&str, &str), help: &str, of: fn(&CallSum) -> u64| {
-        Column::time(names, help, move |row: &Of<'_>| Some(of(&row.of.sum)))
+    let time = |names: (&str, &str), help: &str, time_of: fn(&CallSum) -> u64| {
+        Column::time(names, help, move |row: &Of<'_>| Some(time_of(&row.subject.sum)))
     };
     vec![
         Column::number(("count", "calls"), Unit::Count, "How many.", |row: &Of<'_>| {
-            Some(row.of.sum.count)
+            Some(row.subject.sum.count)
         })
         .shown(TABLE, 0),
         time(("running", "ran"), "Running in them.", |sum| sum.running_ns).shown(TABLE, 0),

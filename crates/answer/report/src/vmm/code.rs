@@ -11,7 +11,7 @@ pub(super) const TABLE: &str = "code";
 pub(super) type Of<'r> = Row<'r, VmmCode>;
 
 fn exits<'r>(row: &Of<'r>) -> Option<&'r VmmExits> {
-    row.source.vmm.exits.get(row.of.exits)
+    row.source.vmm.exits.get(row.subject.exits)
 }
 
 impl<'r> Described for Of<'r> {
@@ -28,33 +28,35 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 
 fn names<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| exits(row).map(|one| one.vm.clone()))
-            .shown(TABLE, 0),
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| {
+            exits(row).map(|exits| exits.vm.clone())
+        })
+        .shown(TABLE, 0),
         Column::text(("on", "on"), "The exits.", |row: &Of<'_>| exits(row).map(row::exits))
             .only_in_tables()
             .shown(TABLE, 0),
         Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
-            exits(row).map(|one| one.reason.clone())
+            exits(row).map(|exits| exits.reason.clone())
         }),
         Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
-            exits(row).and_then(|one| kind(one.about)).map(str::to_owned)
+            exits(row).and_then(|exits| kind(exits.about)).map(str::to_owned)
         })
         .null("No event says what the exits were about."),
         Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
-            exits(row).and_then(|one| one.about).map(|(_, value)| value)
+            exits(row).and_then(|exits| exits.about).map(|(_, value)| value)
         })
         .null("As of about."),
         Column::text(
             ("part", "part"),
             "The part of the exits' time: return, signals, device, lock, calls, back, not_split.",
-            |row: &Of<'_>| Some(row.of.part.name().to_owned()),
+            |row: &Of<'_>| Some(row.subject.part.name().to_owned()),
         )
         .one_of(["return", "signals", "device", "lock", "calls", "back", "not_split"])
         .shown(TABLE, 0),
         Column::text(
             ("function", "function"),
             "The innermost function, with its file or module; of one without a name the file.",
-            |row: &Of<'_>| row.of.function.clone(),
+            |row: &Of<'_>| row.subject.function.clone(),
         )
         .null("No stack was sampled, or stacks are more than are kept.")
         .shown(TABLE, 0),
@@ -64,14 +66,14 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
 fn sums<'r>() -> Vec<Column<Of<'r>>> {
     vec![
         Column::number(("samples", "samples"), Unit::Count, "Samples in it.", |row: &Of<'_>| {
-            Some(row.of.samples)
+            Some(row.subject.samples)
         })
         .at_least(1)
         .shown(TABLE, 0),
         Column::time(
             ("time", "about"),
             "Its share of the part's time, by samples.",
-            |row: &Of<'_>| Some(row.of.time_ns),
+            |row: &Of<'_>| Some(row.subject.time_ns),
         )
         .shown(TABLE, 0),
     ]

@@ -27,56 +27,56 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 
 fn names<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.of.vm.clone()))
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.subject.vm.clone()))
             .shown(TABLE, 0),
         Column::number(
             ("level", "level"),
             Unit::Level,
             "1: guests of the recorded machine; 2: any guest inside those.",
-            |row: &Of<'_>| Some(row.of.level.into()),
+            |row: &Of<'_>| Some(row.subject.level.into()),
         )
         .shown(TABLE, 9),
         Column::text(("isa", "isa"), "Instruction set.", |row: &Of<'_>| {
-            Some(row.of.isa.name().to_owned())
+            Some(row.subject.isa.name().to_owned())
         }),
         Column::text(
             ("reason", "reason"),
             "The kernel's name of the exit reason.",
-            |row: &Of<'_>| Some(row.of.reason.clone()),
+            |row: &Of<'_>| Some(row.subject.reason.clone()),
         )
         .shown(TABLE, 0),
         Column::any(
             ("code", "code"),
             (Unit::Text, Kind::NumberOrText),
             "The raw code, as exits has it. Null: a text has names of reasons alone.",
-            |row: &Of<'_>| code(&row.of.code),
+            |row: &Of<'_>| code(&row.subject.code),
         ).matching(RawCode::PAIR),
         Column::text(
             ("about", "about"),
             "What address is: port, gpa (guest physical address), msr, hypercall, cpuid_leaf.",
-            |row: &Of<'_>| kind(row.of.about).map(str::to_owned),
+            |row: &Of<'_>| kind(row.subject.about).map(str::to_owned),
         )
         .null("No event says what the exits were about."),
         Column::number(
             ("address", "address"),
             Unit::Hex,
             "Port or address of the device, or what else the exits were about.",
-            |row: &Of<'_>| row.of.about.map(|(_, value)| value),
+            |row: &Of<'_>| row.subject.about.map(|(_, value)| value),
         )
         .null("As of about.")
-        .drawn_as(|row| address(row.of))
+        .drawn_as(|row| address(row.subject))
         .shown(TABLE, 0),
         Column::text(
             ("of_device", "of device"),
             "The device at that address, as the guest calls it: its disk, network interface or virtio device.",
-            |row: &Of<'_>| row.of.device.clone(),
+            |row: &Of<'_>| row.subject.device.clone(),
         )
         .null("The guest's agent did not say what is there."),
         Column::number(
             ("exits", "exits"),
             Unit::Count,
             "Exits that the VMM had in hand, with an entry after them, and without losses.",
-            |row: &Of<'_>| Some(row.of.exits),
+            |row: &Of<'_>| Some(row.subject.exits),
         )
         .shown(TABLE, 0),
     ]
@@ -86,7 +86,7 @@ fn user<'r>() -> Column<Of<'r>> {
     Column::time(
         ("user", "ran"),
         "Running in user space: user_ns of exits, or its user_and_return_ns, and the sum of the next seven.",
-        |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.user_ns()),
+        |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.user_ns()),
     )
     .null("kvm_userspace_exit or sched_switch was not recorded.")
     .shown(TABLE, 0)
@@ -98,14 +98,14 @@ fn part<'r>(
     names: (&str, &str),
     help: &str,
     rank: u8,
-    of: fn(&ExitSplit) -> u64,
+    time_of: fn(&ExitSplit) -> u64,
 ) -> Column<Of<'r>> {
     Column::time(names, help, move |row: &Of<'_>| {
         let vmm = &row.source.vmm;
-        (vmm.has_calls && vmm.is_split).then(|| of(&row.of.split))
+        (vmm.has_calls && vmm.is_split).then(|| time_of(&row.subject.split))
     })
     .null("System calls, kvm_userspace_exit or sched_switch were not recorded.")
-    .shown_if(TABLE, rank, move |row| row.source.vmm.has_calls && of(&row.of.split) > 0)
+    .shown_if(TABLE, rank, move |row| row.source.vmm.has_calls && time_of(&row.subject.split) > 0)
 }
 
 fn running<'r>() -> Vec<Column<Of<'r>>> {
@@ -114,45 +114,45 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
             ("return", "return"),
             "From kvm_userspace_exit to the return of the ioctl. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
-            |one| one.return_ns,
+            |split| split.return_ns,
         ),
         part(
             ("signals", "signals"),
             "Handlers of signals, and calls about which signals are let through. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             3,
-            |one| one.signals_ns,
+            |split| split.signals_ns,
         ),
         part(
             ("device", "device"),
             "The VMM's own code: its main loop's and its devices'. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             1,
-            |one| one.device_ns,
+            |split| split.device_ns,
         ),
         part(
             ("lock", "locks"),
             "Running in futex calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
-            |one| one.lock_ns,
+            |split| split.lock_ns,
         ),
         part(
             ("calls", "calls"),
             "Running in other system calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             1,
-            |one| one.calls_ns,
+            |split| split.calls_ns,
         ),
         part(
             ("back", "way back"),
             "From the ioctl of KVM_RUN to where KVM loads the guest's state; to the entry, where no event says so. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
-            |one| one.back_ns,
+            |split| split.back_ns,
         ),
         Column::time(
             ("not_split", "not split"),
             "Running, and what for is not known.",
-            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.not_split_ns),
+            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.not_split_ns),
         )
         .null("As of user_ns.")
-        .shown_if(TABLE, 4, |row| row.source.vmm.has_calls && row.of.split.not_split_ns > 0),
+        .shown_if(TABLE, 4, |row| row.source.vmm.has_calls && row.subject.split.not_split_ns > 0),
     ]
 }
 
@@ -161,7 +161,7 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
         Column::time(
             ("waited", "waited"),
             "Off the CPU while the VMM had the exits: the sum of the next four.",
-            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.of.split.waited_ns()),
+            |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.waited_ns()),
         )
         .null("As of user_ns.")
         .shown(TABLE, 1)
@@ -170,25 +170,25 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
             ("lock_wait", "in locks"),
             "Asleep in futex calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             3,
-            |one| one.lock_wait_ns,
+            |split| split.lock_wait_ns,
         ),
         part(
             ("call_wait", "in calls"),
             "Asleep in other system calls. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             3,
-            |one| one.call_wait_ns,
+            |split| split.call_wait_ns,
         ),
         part(
             ("blocked", "blocked"),
             "Asleep elsewhere, as in page faults. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             5,
-            |one| one.blocked_ns,
+            |split| split.blocked_ns,
         ),
         part(
             ("run_queue", "run queue"),
             "Without a CPU though the thread could have run: preempted, or woken and not on its CPU yet. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
             4,
-            |one| one.run_queue_ns,
+            |split| split.run_queue_ns,
         ),
     ]
 }

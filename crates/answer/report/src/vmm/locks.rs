@@ -25,14 +25,14 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 fn names<'r>() -> Vec<Column<Of<'r>>> {
     let nobody = "Whoever woke them was in no futex call of that address, or it was not recorded.";
     vec![
-        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.of.vm.clone()))
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.subject.vm.clone()))
             .shown(TABLE, 0),
         Column::number(("futex", "futex"), Unit::Hex, "Its address in the VMM.", |row: &Of<'_>| {
-            Some(row.of.address)
+            Some(row.subject.address)
         })
         .shown(TABLE, 0),
         Column::text(("released", "released by"), "Who released it.", |row: &Of<'_>| {
-            row.of.holder.as_ref().map(row::thread)
+            row.subject.holder.as_ref().map(row::thread)
         })
         .only_in_tables()
         .shown(TABLE, 0),
@@ -40,40 +40,40 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
             ("holder_tid", "released by"),
             Unit::Id,
             "The thread that released it: that held it, or that brought about what was waited for.",
-            |row: &Of<'_>| row.of.holder.as_ref().map(|one| one.tid.into()),
+            |row: &Of<'_>| row.subject.holder.as_ref().map(|holder| holder.tid.into()),
         )
         .null(nobody),
         Column::text(("holder", "released by"), "Its name.", |row: &Of<'_>| {
-            row.of.holder.as_ref().and_then(|one| one.name.clone())
+            row.subject.holder.as_ref().and_then(|holder| holder.name.clone())
         })
         .null(nobody),
     ]
 }
 
 fn waits<'r>() -> Vec<Column<Of<'r>>> {
-    let time = |names: (&str, &str), help: &str, of: fn(&VmmLock) -> u64| {
-        Column::time(names, help, move |row: &Of<'_>| Some(of(row.of)))
+    let time = |names: (&str, &str), help: &str, time_of: fn(&VmmLock) -> u64| {
+        Column::time(names, help, move |row: &Of<'_>| Some(time_of(row.subject)))
     };
     vec![
         Column::number(("waits", "waits"), Unit::Count, "Waits that it ended.", |row: &Of<'_>| {
-            Some(row.of.waits)
+            Some(row.subject.waits)
         })
         .shown(TABLE, 0),
         Column::number(
             ("waiters", "threads"),
             Unit::Count,
             "Threads that waited.",
-            |row: &Of<'_>| Some(row.of.waiters),
+            |row: &Of<'_>| Some(row.subject.waiters),
         )
         .shown(TABLE, 2),
-        time(("exits_waited", "exits waited"), "Asleep while exits were handled.", |one| {
-            one.exits_waited_ns
+        time(("exits_waited", "exits waited"), "Asleep while exits were handled.", |lock| {
+            lock.exits_waited_ns
         })
         .shown(TABLE, 0),
-        time(("threads_waited", "others waited"), "Asleep in threads that run no vCPU.", |one| {
-            one.threads_waited_ns
+        time(("threads_waited", "others waited"), "Asleep in threads that run no vCPU.", |lock| {
+            lock.threads_waited_ns
         })
         .shown(TABLE, 1),
-        time(("longest", "longest"), "The longest wait.", |one| one.longest_ns).shown(TABLE, 1),
+        time(("longest", "longest"), "The longest wait.", |lock| lock.longest_ns).shown(TABLE, 1),
     ]
 }

@@ -76,9 +76,9 @@ impl VmmReport {
     }
 
     fn threads_figure(&self, page: &mut Page, source: &VmmSource) {
-        let bar = |one: &analyses::vmm::VmmThread| Bar {
-            name: format!("{} {}", one.vm, row::thread(&one.thread)),
-            parts: thread_parts(&one.split).to_vec(),
+        let bar = |thread: &analyses::vmm::VmmThread| Bar {
+            name: format!("{} {}", thread.vm, row::thread(&thread.thread)),
+            parts: thread_parts(&thread.split).to_vec(),
         };
         let all: Vec<Bar> = source.vmm.threads.iter().take(self.top).map(bar).collect();
         let parts = thread_parts(&ThreadSplit::default()).map(|(part, _)| part);
@@ -102,7 +102,9 @@ impl VmmReport {
         }
         let is_there = |part: &&BarPart| {
             let name = part.name;
-            all.iter().flat_map(|bar| &bar.parts).any(|(one, value)| one.name == name && *value > 0)
+            all.iter()
+                .flat_map(|bar| &bar.parts)
+                .any(|(bar_part, value)| bar_part.name == name && *value > 0)
         };
         let nanoseconds = source.vmm.nanoseconds;
         let words = |value: f64| time(value.round() as u64, nanoseconds);
@@ -133,7 +135,8 @@ fn numbers<'r, T>(
     (columns, name): (&[Column<Row<'r, T>>], &'static str),
     top: usize,
 ) {
-    let rows: Vec<Row<'r, T>> = all.iter().take(top).map(|of| Row { source, of }).collect();
+    let rows: Vec<Row<'r, T>> =
+        all.iter().take(top).map(|subject| Row { source, subject }).collect();
     if !rows.is_empty() {
         page.heading(title);
         let mut drawn = Table::default();

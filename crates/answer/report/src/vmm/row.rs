@@ -11,7 +11,7 @@ use crate::column::{self, Cell};
 #[derive(Debug)]
 pub(super) struct Row<'r, T> {
     pub(super) source: &'r VmmSource,
-    pub(super) of: &'r T,
+    pub(super) subject: &'r T,
 }
 
 impl<T> column::Row for Row<'_, T> {

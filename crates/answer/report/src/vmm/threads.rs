@@ -25,18 +25,20 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 
 fn names<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.of.vm.clone()))
+        Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.subject.vm.clone()))
             .shown(TABLE, 0),
         Column::text(("named", "thread"), "Name and id.", |row: &Of<'_>| {
-            Some(row::thread(&row.of.thread))
+            Some(row::thread(&row.subject.thread))
         })
         .only_in_tables()
         .shown(TABLE, 0),
         Column::number(("tid", "tid"), Unit::Id, "Its id.", |row: &Of<'_>| {
-            Some(row.of.thread.tid.into())
+            Some(row.subject.thread.tid.into())
         }),
-        Column::text(("thread", "thread"), "Its name.", |row: &Of<'_>| row.of.thread.name.clone())
-            .null("Not recorded."),
+        Column::text(("thread", "thread"), "Its name.", |row: &Of<'_>| {
+            row.subject.thread.name.clone()
+        })
+        .null("Not recorded."),
     ]
 }
 
@@ -44,12 +46,12 @@ fn time<'r>(
     names: (&str, &str),
     help: &str,
     rank: u8,
-    of: fn(&ThreadSplit) -> u64,
+    time_of: fn(&ThreadSplit) -> u64,
 ) -> Column<Of<'r>> {
-    Column::time(names, help, move |row: &Of<'_>| Some(of(&row.of.split))).shown_if(
+    Column::time(names, help, move |row: &Of<'_>| Some(time_of(&row.subject.split))).shown_if(
         TABLE,
         rank,
-        move |row| of(&row.of.split) > 0,
+        move |row| time_of(&row.subject.split) > 0,
     )
 }
 
@@ -66,48 +68,50 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
             ("poll", "poll"),
             "Running in calls that wait for something to do, such as ppoll and epoll_wait.",
             1,
-            |one| one.poll_ns,
+            |split| split.poll_ns,
         ),
-        time(("dispatch", "dispatch"), "The VMM's own code.", 1, |one| one.dispatch_ns),
+        time(("dispatch", "dispatch"), "The VMM's own code.", 1, |split| split.dispatch_ns),
         time(
             ("submit", "submit"),
             "Running in calls that move data, or have the kernel move it, such as writev and io_uring_enter.",
             1,
-            |one| one.submit_ns,
+            |split| split.submit_ns,
         ),
-        time(("lock", "locks"), "Running in futex calls.", 2, |one| one.lock_ns),
+        time(("lock", "locks"), "Running in futex calls.", 2, |split| split.lock_ns),
         time(
             ("signals", "signals"),
             "Handlers of signals, and calls about which signals are let through.",
             4,
-            |one| one.signals_ns,
+            |split| split.signals_ns,
         ),
-        time(("calls", "other calls"), "Running in other system calls.", 3, |one| one.calls_ns),
-        time(("not_split", "not split"), "Running, and what for is not known.", 5, |one| {
-            one.not_split_ns
+        time(("calls", "other calls"), "Running in other system calls.", 3, |split| split.calls_ns),
+        time(("not_split", "not split"), "Running, and what for is not known.", 5, |split| {
+            split.not_split_ns
         }),
     ]
 }
 
 fn waiting<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        time(("idle", "idle"), "Asleep in calls that wait for something to do.", 2, |one| {
-            one.idle_ns
+        time(("idle", "idle"), "Asleep in calls that wait for something to do.", 2, |split| {
+            split.idle_ns
         }),
-        time(("submit_wait", "in submit"), "Asleep in calls that move data.", 2, |one| {
-            one.submit_wait_ns
+        time(("submit_wait", "in submit"), "Asleep in calls that move data.", 2, |split| {
+            split.submit_wait_ns
         }),
-        time(("lock_wait", "in locks"), "Asleep in futex calls.", 2, |one| one.lock_wait_ns),
-        time(("call_wait", "in calls"), "Asleep in other system calls.", 4, |one| one.call_wait_ns),
-        time(("blocked", "blocked"), "Asleep elsewhere.", 6, |one| one.blocked_ns),
-        time(("run_queue", "run queue"), "Without a CPU though it could have run.", 3, |one| {
-            one.run_queue_ns
+        time(("lock_wait", "in locks"), "Asleep in futex calls.", 2, |split| split.lock_wait_ns),
+        time(("call_wait", "in calls"), "Asleep in other system calls.", 4, |split| {
+            split.call_wait_ns
+        }),
+        time(("blocked", "blocked"), "Asleep elsewhere.", 6, |split| split.blocked_ns),
+        time(("run_queue", "run queue"), "Without a CPU though it could have run.", 3, |split| {
+            split.run_queue_ns
         }),
         time(
             ("unknown", "unknown"),
             "Whether it ran is not known: it was not heard of yet, or events were lost.",
             7,
-            |one| one.unknown_ns,
+            |split| split.unknown_ns,
         ),
     ]
 }

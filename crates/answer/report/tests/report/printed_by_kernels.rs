@@ -183,7 +183,7 @@ fn stacks_and_calls_of_functions_are_events() {
 #[test]
 fn what_is_no_trace_is_described() {
     let graph = " 0)   0.524 us    |  kvm_arch_vcpu_load();\n 0)               |  vcpu_run() {\n";
-    for (text, said) in [
+    for (text, reason) in [
         ("Dear all,\nmy guest is slow.\n", "no line has a thread, a CPU and a time"),
         ("# tracer: function_graph\n", "line 1 is \"# tracer: function_graph\""),
         (graph, "function_graph"),
@@ -197,6 +197,6 @@ fn what_is_no_trace_is_described() {
             error.starts_with("t.txt is not a recording: a text, and no trace in it: "),
             "{error}"
         );
-        assert!(error.contains(said) && error.contains("Expected lines such as"), "{error}");
+        assert!(error.contains(reason) && error.contains("Expected lines such as"), "{error}");
     }
 }

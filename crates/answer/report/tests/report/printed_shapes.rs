@@ -100,8 +100,8 @@ fn same_events(text: &[Value], recording: &[Value], times: Times, what: &str) {
         for (found, expected) in lines_of(text, cpu).zip(lines_of(recording, cpu)) {
             let name = |event: &Value| event["event"].as_str().unwrap().to_owned();
             let (name, full) = (name(found), name(expected));
-            let own = full.split_once(':').unwrap().1.to_owned();
-            assert!(name.ends_with(&format!(":{own}")), "{what}: {found} is not {expected}");
+            let event_name = full.split_once(':').unwrap().1.to_owned();
+            assert!(name.ends_with(&format!(":{event_name}")), "{what}: {found} is not {expected}");
             assert_eq!(found["pid"], expected["pid"], "{what}: {found} {expected}");
             let stamp = |event: &Value| event["ts_ns"].as_u64();
             let expected_ns = stamp(expected).unwrap();
@@ -138,7 +138,7 @@ fn other_fields(found: &Value, expected: &Value, others: &mut BTreeMap<String, S
         if !value.is_number() || !number.is_number() || name == "prev_state" {
             continue;
         }
-        let bits = |value: &Value| value.as_u64().or(value.as_i64().map(|one| one as u64));
+        let bits = |value: &Value| value.as_u64().or(value.as_i64().map(|signed| signed as u64));
         let (a, b) = (bits(value).unwrap(), bits(number).unwrap());
         let field = format!("{}.{name}", expected["event"].as_str().unwrap());
         // Narrow fields are printed by their own width.
@@ -174,7 +174,7 @@ fn read_with_options(name: &str, all: &[(&[&str], Times)]) {
         assert_eq!((text.cpus(), text.recorded_abi()), (recording.cpus(), None), "{what}");
         assert_eq!(text.is_nanoseconds(), *times != Times::Raw, "{what}");
         assert_eq!(by_name(&text), counts, "{what}");
-        let is_coded = options.iter().any(|one| ["-R", "-r"].contains(one));
+        let is_coded = options.iter().any(|option| ["-R", "-r"].contains(option));
         match times {
             Times::Rounded(to) if !is_coded => {
                 let rounding_ns = if *to > 1 { 1000 } else { 0 };
@@ -271,7 +271,7 @@ fn what_events_prints_is_read_in_both_forms() {
 
 fn styled(recordings: &[&Recording], style: Style<'_>) -> Vec<u8> {
     let paths: Vec<Recording> =
-        recordings.iter().map(|one| sources::open(one.path()).unwrap()).collect();
+        recordings.iter().map(|recording| sources::open(recording.path()).unwrap()).collect();
     let names = ["host", "web"];
     let machine =
         |(level, name): (u32, &&str)| Machine { name: (*name).to_owned(), level, threads: None };

@@ -51,8 +51,8 @@ fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
 /// Counts are those of the recording, times differ by no more than `rounding_ns` an exit.
 pub(crate) fn compare(name: &str, text: &Exits, recording: &Exits, rounding_ns: u64) {
     let (text, recording) = (sums(text), sums(recording));
-    let counts = |of: &BTreeMap<String, (u64, u64, u64)>| -> Vec<(String, u64, u64)> {
-        of.iter().map(|(key, sum)| (key.clone(), sum.0, sum.1)).collect()
+    let counts = |by_reason: &BTreeMap<String, (u64, u64, u64)>| -> Vec<(String, u64, u64)> {
+        by_reason.iter().map(|(key, sum)| (key.clone(), sum.0, sum.1)).collect()
     };
     assert_eq!(counts(&text), counts(&recording), "{name}");
     for (key, (count, _, time)) in &recording {
@@ -110,9 +110,9 @@ fn lines_of_perf_script_are_exits() {
     assert_eq!(recording.comm(1237), None);
     let exits = exits_of(&recording);
     let found = sums(&exits);
-    let of = |reason: &str| *found.iter().find(|(key, _)| key.contains(reason)).unwrap().1;
-    assert_eq!(of("IRQ"), (1, 1, 73_424));
-    assert_eq!(of("WFx"), (1, 1, 300_000_000));
+    let sum_of = |reason: &str| *found.iter().find(|(key, _)| key.contains(reason)).unwrap().1;
+    assert_eq!(sum_of("IRQ"), (1, 1, 73_424));
+    assert_eq!(sum_of("WFx"), (1, 1, 300_000_000));
     assert!(exits.rows.iter().any(|row| row.waiting), "a wait is known by its name");
     // The text is as exact as its coarsest time.
     assert_eq!(recording.info().resolution_ns, Some(100_000_000));

@@ -126,9 +126,9 @@ fn names_on(line: &str) -> Vec<(&str, &str)> {
     if !event.starts_with("sched_") || event == "sched_process_wait" {
         return Vec::new();
     }
-    let pair = |of: &str| {
-        let rest = text.split_once(&format!(" {of}comm="))?.1;
-        let (comm, rest) = rest.split_once(&format!(" {of}pid="))?;
+    let pair = |prefix: &str| {
+        let rest = text.split_once(&format!(" {prefix}comm="))?.1;
+        let (comm, rest) = rest.split_once(&format!(" {prefix}pid="))?;
         Some((rest.split(' ').next()?, comm))
     };
     ["", "prev_", "next_", "child_"].into_iter().filter_map(pair).collect()

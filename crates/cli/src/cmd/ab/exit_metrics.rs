@@ -30,11 +30,11 @@ pub(super) fn exit_metrics(
         always("run_queue_ns", run_queue_ns),
     ];
     for row in rows {
-        let of = reason_in_names(row.level, row.reason);
+        let reason = reason_in_names(row.level, row.reason);
         let count = |name, kind, value: u64| Count { name, kind: Some(kind), value: value as f64 };
-        metrics.push(count(format!("exits_{of}"), "exits", row.count));
+        metrics.push(count(format!("exits_{reason}"), "exits", row.count));
         if !row.waiting {
-            metrics.push(count(format!("exit_cost_{of}_ns"), "cost", row.cost_ns));
+            metrics.push(count(format!("exit_cost_{reason}_ns"), "cost", row.cost_ns));
         }
     }
     metrics

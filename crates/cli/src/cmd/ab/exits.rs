@@ -41,13 +41,14 @@ impl Watch for Exits {
 
 fn counts(interval: &Interval, vm: Option<&str>) -> Vec<Count> {
     let is_asked_for = |name: &str| vm.is_none_or(|vm| vm == name);
-    let own = |row: &&Row| row.vm.as_deref().is_none_or(is_asked_for);
+    let belongs_to_vm = |row: &&Row| row.vm.as_deref().is_none_or(is_asked_for);
     let vcpus = || interval.vcpus.iter().filter(|vcpu| is_asked_for(&vcpu.vm));
     let states = |wanted: &[VcpuActivity]| {
-        let of = |vcpu: &live::Vcpu| wanted.iter().map(|state| vcpu.states.of(*state)).sum::<u64>();
-        vcpus().map(of).sum::<u64>()
+        let time_in_states =
+            |vcpu: &live::Vcpu| wanted.iter().map(|state| vcpu.states.time_ns(*state)).sum::<u64>();
+        vcpus().map(time_in_states).sum::<u64>()
     };
-    let sums = interval.rows.iter().filter(own).map(|row| ReasonSums {
+    let sums = interval.rows.iter().filter(belongs_to_vm).map(|row| ReasonSums {
         level: row.level,
         reason: &row.reason,
         waiting: row.waiting,
@@ -103,7 +104,7 @@ mod tests {
             vcpus: vec![vcpu("web"), vcpu("db")],
             ..Interval::default()
         };
-        let of = |vm: Option<&str>| {
+        let values_of = |vm: Option<&str>| {
             let counts = counts(&interval, vm).into_iter();
             counts.map(|count| (count.name, count.value)).collect::<Vec<_>>()
         };
@@ -118,7 +119,10 @@ mod tests {
             ("exit_cost_l2_0x7b_ns", 30.0),
             ("exits_hlt", 3.0),
         ];
-        assert_eq!(of(Some("web")), expected.map(|(name, value)| (name.to_owned(), value)));
-        assert_eq!(of(None)[..2], [("exits".to_owned(), 12.0), ("exit_cost_ns".to_owned(), 75.0)]);
+        assert_eq!(values_of(Some("web")), expected.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(
+            values_of(None)[..2],
+            [("exits".to_owned(), 12.0), ("exit_cost_ns".to_owned(), 75.0)]
+        );
     }
 }

@@ -61,11 +61,11 @@ impl Labs {
 
     /// The configurations: nothing is set up before a run, and the workload is in the deepest guest.
     pub(super) fn configurations(&self, workload: &[String]) -> Vec<Configuration> {
-        let of = |(lab, wanted): &(Lab, Description)| Configuration {
+        let configuration_of = |(lab, wanted): &(Lab, Description)| Configuration {
             setup: String::new(),
             workload: Some(self.in_guest(lab, wanted, workload)),
         };
-        self.labs.iter().map(of).collect()
+        self.labs.iter().map(configuration_of).collect()
     }
 
     fn in_guest(&self, lab: &Lab, wanted: &Description, workload: &[String]) -> Vec<String> {
@@ -74,7 +74,7 @@ impl Labs {
         let words = [&*program, "lab", "--name", lab.name(), "exec", &level, "--"];
         let words = words.map(str::to_owned).into_iter();
         match (self.workload, workload) {
-            (Some(own), _) => words.chain(own.command(wanted.levels)).collect(),
+            (Some(lab_workload), _) => words.chain(lab_workload.command(wanted.levels)).collect(),
             // A line for the shell.
             (None, [line]) => {
                 words.chain(["sh".to_owned(), "-c".to_owned(), line.clone()]).collect()
@@ -143,8 +143,8 @@ impl LabExits {
     fn counts(&mut self) -> io::Result<ExitCounts> {
         let session = self.sessions.get_mut(self.running);
         let session = session.ok_or_else(|| io::Error::other("there is no lab for it"))?;
-        let said = session.check(&[PROGRAM, "exit-counts"], SHORT).map_err(io::Error::other)?;
-        Ok(serde_json::from_str(&said)?)
+        let output = session.check(&[PROGRAM, "exit-counts"], SHORT).map_err(io::Error::other)?;
+        Ok(serde_json::from_str(&output)?)
     }
 }
 
@@ -165,8 +165,8 @@ impl Watch for LabExits {
 fn more(before: &ExitCounts, after: &ExitCounts) -> Vec<Count> {
     let mut names = timeline::reasons::ReasonNames::of_event_text(&after.format);
     let count_before = |isa, code| {
-        let same = before.reasons.iter().find(|one| (one.isa, one.code) == (isa, code));
-        same.map_or(0, |one| one.count)
+        let same = before.reasons.iter().find(|reason| (reason.isa, reason.code) == (isa, code));
+        same.map_or(0, |reason| reason.count)
     };
     let mut sum = 0;
     let mut counts = Vec::new();

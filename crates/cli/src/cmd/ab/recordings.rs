@@ -77,7 +77,7 @@ impl Watch for Recordings {
         let Some((session, mut recorder)) = self.running.take() else { return Ok(Vec::new()) };
         if !recorder.end()?.success() {
             let late = recorder.is_late().then(|| "it did not end within a minute".to_owned());
-            return Err(failed(&session, &late.unwrap_or_else(|| said(&recorder))));
+            return Err(failed(&session, &late.unwrap_or_else(|| last_message(&recorder))));
         }
         counts(&session, self.vm.as_deref()).map_err(io::Error::other)
     }
@@ -95,7 +95,7 @@ impl Recordings {
         let deadline = Deadline::after(PATIENCE);
         while !recorder.has_said("hyperscope: recording") {
             if recorder.look()?.is_some() {
-                return Err(failed(session, &said(&recorder)));
+                return Err(failed(session, &last_message(&recorder)));
             }
             if deadline.has_passed() {
                 return Err(failed(session, "it did not begin within a minute"));
@@ -140,7 +140,7 @@ impl Watch for LabRecordings {
     }
 }
 
-fn said(recorder: &Running) -> String {
+fn last_message(recorder: &Running) -> String {
     recorder.last_line().unwrap_or_else(|| "its recorder said nothing".to_owned())
 }
 
@@ -152,7 +152,7 @@ fn failed(session: &Path, why: &str) -> io::Error {
 fn counts(session: &Path, vm: Option<&str>) -> anyhow::Result<Vec<Count>> {
     let session = Session::open(&[session.to_owned()], &VmNames::default())?;
     let used = cpu(session.view(), &[], &|_| ());
-    let times = || used.vms.iter().filter(|one| vm.is_none_or(|vm| one.name == vm));
+    let times = || used.vms.iter().filter(|vm_use| vm.is_none_or(|vm| vm_use.name == vm));
     let guest_ns = times().map(|vm| vm.times.guest()).sum();
     let waits = [VcpuState::Waiting, VcpuState::Preempted];
     let run_queue_ns = times().map(|vm| vm.times.of_all(&waits)).sum();

@@ -25,11 +25,13 @@ struct Predicted {
 pub(crate) fn run(args: &BenchAdviceArgs) -> anyhow::Result<()> {
     let predicted = args.against.as_deref().map(read).transpose()?;
     let out = output::open(args.output.output.as_deref(), [])?;
-    let asked =
-        |name: &str| args.switches.is_empty() || args.switches.iter().any(|one| one == name);
-    let is_predicted =
-        |name: &str| predicted.as_ref().is_none_or(|all| all.iter().any(|one| one.switch == name));
-    let switches = SWITCHES.iter().filter(|one| asked(one.name) && is_predicted(one.name));
+    let is_requested =
+        |name: &str| args.switches.is_empty() || args.switches.iter().any(|switch| switch == name);
+    let is_predicted = |name: &str| {
+        predicted.as_ref().is_none_or(|all| all.iter().any(|prediction| prediction.switch == name))
+    };
+    let switches =
+        SWITCHES.iter().filter(|switch| is_requested(switch.name) && is_predicted(switch.name));
     let plan = AdvicePlan {
         switches: switches.collect(),
         runs: args.runs,

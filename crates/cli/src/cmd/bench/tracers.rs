@@ -31,14 +31,15 @@ pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
 }
 
 fn plan(args: &BenchTracersArgs) -> TracersPlan {
-    let asked =
-        |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
+    let is_requested = |names: &[String], name: &str| {
+        names.is_empty() || names.iter().any(|candidate| candidate == name)
+    };
     let with_costs = args.only != Some(TracersTable::Volumes);
     let tracers = Tracer::ALL.into_iter();
-    let tracers = tracers.filter(|tracer| with_costs && asked(&args.tracers, tracer.name()));
+    let tracers = tracers.filter(|tracer| with_costs && is_requested(&args.tracers, tracer.name()));
     let subjects = Subject::ALL.into_iter();
     TracersPlan {
-        subjects: subjects.filter(|subject| asked(&args.subjects, subject.name())).collect(),
+        subjects: subjects.filter(|subject| is_requested(&args.subjects, subject.name())).collect(),
         tracers: tracers.collect(),
         missing: Vec::new(),
         with_volumes: args.only != Some(TracersTable::Costs),

@@ -34,10 +34,10 @@ pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> an
     let mut all = Written::default();
     for (at, (recording, path)) in recordings.iter().zip(&paths).enumerate() {
         let aligned = view.alignment(at).filter(|guest| guest.chosen.is_some());
-        let host = aligned.and_then(|one| recordings.get(one.host));
+        let host = aligned.and_then(|guest| recordings.get(guest.host));
         let on_clock = host.map(clock);
         let export = TraceDatExport { recording, filter, on_clock };
-        let written = one(&export, path, recordings, &|bytes| progress.advance(bytes))?;
+        let written = write_one(&export, path, recordings, &|bytes| progress.advance(bytes))?;
         all.events += written.events;
         all.losses_at_end += written.losses_at_end;
     }
@@ -47,16 +47,17 @@ pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> an
     Ok(())
 }
 
-fn one(
+fn write_one(
     export: &TraceDatExport<'_>,
     path: &Path,
     recordings: &[Recording],
-    tick: &dyn Fn(u64),
+    on_progress: &dyn Fn(u64),
 ) -> anyhow::Result<Written> {
     let mut out = output::create(path, recordings)?;
     let to = BufWriter::with_capacity(super::BUFFER_BYTES, &mut out);
-    let written =
-        export.write(to, tick).with_context(|| format!("cannot write {}", path.display()))?;
+    let written = export
+        .write(to, on_progress)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     out.complete()?;
     Ok(written)
 }
@@ -95,10 +96,14 @@ fn names(machines: &[Machine]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// A guest's name as part of a file's: it comes from the recording, and may be anything.
 fn in_a_path(name: &str) -> String {
-    let safe = |one: char| one.is_alphanumeric() || matches!(one, '-' | '_' | '.');
-    let kept: String =
-        name.chars().map(|one| if safe(one) { one } else { '_' }).take(100).collect();
-    if kept.is_empty() { "guest".to_owned() } else { kept }
+    let safe =
+        |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.');
+    let safe_name: String = name
+        .chars()
+        .map(|character| if safe(character) { character } else { '_' })
+        .take(100)
+        .collect();
+    if safe_name.is_empty() { "guest".to_owned() } else { safe_name }
 }
 
 /// Reports on standard error what the files do not show.

@@ -92,8 +92,8 @@ impl Files for TableFolder<'_> {
 
 fn refuse_source(path: &Path, sources: &[PathBuf]) -> io::Result<()> {
     let place = fs::canonicalize(path).ok();
-    let is_it = |one: &PathBuf| place.is_some() && fs::canonicalize(one).ok() == place;
-    if sources.iter().any(is_it) {
+    let is_same_file = |source: &PathBuf| place.is_some() && fs::canonicalize(source).ok() == place;
+    if sources.iter().any(is_same_file) {
         let why = format!("{} is a recording to be read; write to another place", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }

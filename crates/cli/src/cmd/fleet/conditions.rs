@@ -43,14 +43,17 @@ impl Number<'_> {
 
 /// Whether a condition is on this reason.
 pub(super) fn is_about(condition: &Condition, reason: &str) -> bool {
-    condition.reason.as_deref().is_none_or(|own| reason.eq_ignore_ascii_case(own))
+    condition
+        .reason
+        .as_deref()
+        .is_none_or(|condition_reason| reason.eq_ignore_ascii_case(condition_reason))
 }
 
 impl<'c> Conditions<'c> {
     /// # Errors
     /// When one is on what hosts are not compared by.
-    pub(super) fn of(conditions: &'c [Condition]) -> Result<Self, Misuse> {
-        let with_metric = |one: &'c Condition| Ok((one, metric_of(one)?));
+    pub(super) fn new(conditions: &'c [Condition]) -> Result<Self, Misuse> {
+        let with_metric = |condition: &'c Condition| Ok((condition, metric_of(condition)?));
         conditions.iter().map(with_metric).collect::<Result<_, _>>().map(Self)
     }
 
@@ -60,7 +63,7 @@ impl<'c> Conditions<'c> {
             [] => Metric::ALL.to_vec(),
             some => some.to_vec(),
         };
-        metrics.extend(self.0.iter().map(|one| one.1));
+        metrics.extend(self.0.iter().map(|entry| entry.1));
         metrics.sort_unstable();
         metrics.dedup();
         metrics
@@ -82,9 +85,11 @@ impl<'c> Conditions<'c> {
                 // A slip in a name must not pass for a good result.
                 bail!("--fail-if '{}': no row with numbers to hold it against", condition.text);
             }
-            let of = numbers.iter().filter(|one| one.is_asked_for(condition, *metric));
-            let (findings, others): (Vec<&Number<'_>>, Vec<_>) =
-                of.filter(|one| one.is_beyond(condition)).partition(|one| one.is_finding);
+            let matching_numbers =
+                numbers.iter().filter(|number| number.is_asked_for(condition, *metric));
+            let (findings, others): (Vec<&Number<'_>>, Vec<_>) = matching_numbers
+                .filter(|number| number.is_beyond(condition))
+                .partition(|number| number.is_finding);
             for finding in findings {
                 let _ = writeln!(err, "hyperscope: {}: {}", condition.text, finding.verdict);
                 code = ExitCode::from(CONDITION_HOLDS);

@@ -17,7 +17,7 @@ use crate::lake_place;
 use crate::output::{self, Output};
 
 pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
-    let conditions = Conditions::of(&args.fail_if)?;
+    let conditions = Conditions::new(&args.fail_if)?;
     let question = Question {
         sides: [args.a.clone(), args.b.clone()],
         control: args.control.clone(),
@@ -44,7 +44,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
     }
     let numbers = numbers(&report.diff);
     conditions.conclude(&numbers, &|condition, metric| {
-        numbers.iter().any(|one| one.is_asked_for(condition, metric))
+        numbers.iter().any(|number| number.is_asked_for(condition, metric))
     })
 }
 

@@ -13,7 +13,7 @@ use crate::lake_place;
 use crate::output;
 
 pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
-    let conditions = Conditions::of(&args.fail_if)?;
+    let conditions = Conditions::new(&args.fail_if)?;
     let question = SinceQuestion {
         selection: args.selection.clone(),
         strata: args.strata.clone(),
@@ -38,7 +38,7 @@ pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
     let numbers: Vec<Number<'_>> = report.since.changes.iter().map(number).collect();
     conditions.conclude(&numbers, &|condition, metric| {
         let mut known = report.since.looked_at.iter();
-        known.any(|(reason, of)| *of == metric && is_about(condition, reason))
+        known.any(|(reason, known_metric)| *known_metric == metric && is_about(condition, reason))
     })
 }
 

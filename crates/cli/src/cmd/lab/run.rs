@@ -34,24 +34,24 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     lab::need_module(cache, &scenario, &wanted, &options, &|step| steps.show(&step))?;
     let up = !scenario.changes_machines() && named.is_up() && fits(named, &wanted);
     // Another's lab is left as it is.
-    let own =
+    let own_lab =
         (!up).then(|| Lab::named(cache, &format!("run-{}", std::process::id()))).transpose()?;
-    let guard = own.as_ref().map(interrupted::end_when_interrupted).transpose()?;
-    let ran = match &own {
+    let guard = own_lab.as_ref().map(interrupted::end_when_interrupted).transpose()?;
+    let ran = match &own_lab {
         None => named.run(&scenario, &to, &|step| steps.show(&step)),
-        Some(own) => in_own(own, &scenario, (&wanted, &options), &to, &steps),
+        Some(own_lab) => in_own(own_lab, &scenario, (&wanted, &options), &to, &steps),
     };
     steps.finish();
     drop(guard);
-    if let Some(own) = own {
-        own.down()?;
+    if let Some(own_lab) = own_lab {
+        own_lab.down()?;
     }
     check(&ran?, &wanted.guest.append, &to)
 }
 
 /// Runs it in a lab that is brought up for it, and in another one where a machine hangs.
 fn in_own(
-    own: &Lab,
+    own_lab: &Lab,
     scenario: &Scenario,
     (wanted, options): (&Description, &UpOptions),
     to: &Path,
@@ -59,16 +59,16 @@ fn in_own(
 ) -> lab::Result<Vec<Truth>> {
     let mut again = 0;
     loop {
-        let ran = own
+        let ran = own_lab
             .up(wanted, options, &|step| steps.show(&step))
-            .and_then(|_| own.run(scenario, to, &|step| steps.show(&step)));
+            .and_then(|_| own_lab.run(scenario, to, &|step| steps.show(&step)));
         let Err(hangs) = &ran else { return ran };
         if again == RUN_AGAIN || !hangs.is_hang() {
             return ran;
         }
         again += 1;
         steps.show(&Step { text: format!("{hangs}\n  once more, in other machines"), usual: None });
-        own.down()?;
+        own_lab.down()?;
     }
 }
 
@@ -80,7 +80,7 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
 fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<()> {
     let recordings = Session::open(&[folder.to_owned()], &VmNames::default())?.into_recordings();
     let mut err = messages();
-    for event in asked::missing(command_line, &recordings) {
+    for event in boot_events::missing(command_line, &recordings) {
         writeln!(
             err,
             "hyperscope: the guest's kernel has no event {event}: the recording lacks it, and its log \
@@ -88,16 +88,16 @@ fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<
         )?;
     }
     let mut wrong = 0;
-    for one in truths {
-        let counted = truth::count(one, &recordings)?;
-        let holds = truth::holds(one, counted);
+    for truth in truths {
+        let counted = truth::count(truth, &recordings)?;
+        let holds = truth::holds(truth, counted);
         wrong += u32::from(!holds);
-        let made = if one.at_least { "at least " } else { "" };
+        let made = if truth.at_least { "at least " } else { "" };
         let verdict = if holds { "as expected" } else { "WRONG" };
         writeln!(
             err,
             "hyperscope: {}: {made}{} made, {counted} recorded: {verdict}",
-            one.what, one.count
+            truth.what, truth.count
         )?;
     }
     writeln!(err, "hyperscope: session: {}", folder.display())?;

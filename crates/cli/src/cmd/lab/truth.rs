@@ -20,7 +20,8 @@ pub(crate) fn count(truth: &Truth, recordings: &[Recording]) -> anyhow::Result<u
     }
     let by = By::NAMES.iter().find(|(name, _)| *name == truth.by);
     let Some(&(_, by)) = by else { anyhow::bail!("exits have no property {}", truth.by) };
-    let rows = recordings.iter().flat_map(|one| exits(one, &[by, By::Level], &|_| {}).rows);
+    let rows =
+        recordings.iter().flat_map(|recording| exits(recording, &[by, By::Level], &|_| {}).rows);
     let wanted = rows.filter(|row| {
         let group = &row.group;
         let is_key = match &truth.key {

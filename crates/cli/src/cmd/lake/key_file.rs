@@ -15,7 +15,7 @@ use session::Misuse;
 const KEY_BYTES: usize = 32;
 
 /// Bytes of a key file that are read.
-const MOST_BYTES: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// Permissions of others, who could try names with the key.
 const OTHERS: u32 = 0o007;
@@ -44,14 +44,14 @@ pub(super) fn pseudonyms(path: &Path, lake: &Path) -> anyhow::Result<Pseudonyms>
         bail!("{shown}: others may read it: chmod o= {shown}");
     }
     let mut key = Vec::new();
-    let read = file.take(MOST_BYTES).read_to_end(&mut key);
+    let read = file.take(MAX_BYTES).read_to_end(&mut key);
     read.with_context(|| format!("cannot read {shown}"))?;
-    Pseudonyms::of(key.trim_ascii())
+    Pseudonyms::from_key(key.trim_ascii())
         .with_context(|| format!("{shown}: too short for a key: 16 bytes at least"))
 }
 
 fn is_within(path: &Path, lake: &Path) -> bool {
-    let folder = path.parent().filter(|one| !one.as_os_str().is_empty());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
     folder.is_ok_and(|folder| lake.canonicalize().is_ok_and(|lake| folder.starts_with(lake)))
 }

@@ -15,18 +15,18 @@ use serde_json::Value;
 use crate::notice::say;
 
 /// Bytes of a message: some hundred alerts.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 /// Clients at once.
 const CONNECTIONS: usize = 4;
 /// Alerts of a message that are named, and characters of what is said of them.
-const MOST_NAMED: usize = 5;
-const MOST_CHARS: usize = 400;
+const MAX_NAMED: usize = 5;
+const MAX_CHARS: usize = 400;
 
 /// The place that alerts are posted to.
 pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
     let bounds = Bounds {
         connections: CONNECTIONS,
-        body_bytes: MOST_BYTES,
+        body_bytes: MAX_BYTES,
         answer_within: Duration::from_secs(5),
         ..Bounds::default()
     };
@@ -35,12 +35,16 @@ pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
 }
 
 /// Begins to take alerts. After one has made a session, none does within `rest`.
-pub(super) fn begin(server: Server, rest: Duration, asked: Sender<Asked>) -> anyhow::Result<()> {
+pub(super) fn begin(
+    server: Server,
+    rest: Duration,
+    request_sender: Sender<Asked>,
+) -> anyhow::Result<()> {
     say(&format!("alerts may be posted to {}alert", server.address()));
     let latest = Mutex::new(None);
     thread::Builder::new().name("alerts".to_owned()).spawn(move || {
         Confined::Listener.enter();
-        server.serve(&|query| answer(query, &latest, rest, &asked));
+        server.serve(&|query| answer(query, &latest, rest, &request_sender));
     })?;
     Ok(())
 }
@@ -49,7 +53,7 @@ fn answer(
     query: &Query,
     latest: &Mutex<Option<Instant>>,
     rest: Duration,
-    asked: &Sender<Asked>,
+    request_sender: &Sender<Asked>,
 ) -> Answer {
     let Some(body) = query.body.as_ref().filter(|_| query.name == "alert") else {
         return Answer::sentence(404, "alerts are posted to /alert, and nothing else is here");
@@ -68,7 +72,7 @@ fn answer(
         );
     }
     let trigger = trigger_now(TriggerKind::Alert, Some(text));
-    if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+    if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
         return Answer::sentence(503, "the recorder ends");
     }
     *latest = Some(Instant::now());
@@ -79,16 +83,16 @@ fn answer(
 fn firing(message: &Value) -> Option<String> {
     let alerts = message.get("alerts")?.as_array()?;
     let fires = |alert: &&Value| alert.get("status").and_then(Value::as_str) == Some("firing");
-    let names = alerts.iter().filter(fires).take(MOST_NAMED).map(|alert| {
+    let names = alerts.iter().filter(fires).take(MAX_NAMED).map(|alert| {
         let label = |name: &str| alert.get("labels")?.get(name)?.as_str();
-        let of = ["vm", "reason", "instance"].into_iter();
+        let label_names = ["vm", "reason", "instance"].into_iter();
         let more: Vec<String> =
-            of.filter_map(|name| Some(format!("{name}={}", label(name)?))).collect();
+            label_names.filter_map(|name| Some(format!("{name}={}", label(name)?))).collect();
         let name = label("alertname").unwrap_or("an alert without a name");
         if more.is_empty() { name.to_owned() } else { format!("{name} ({})", more.join(", ")) }
     });
     let names: Vec<String> = names.collect();
-    let text: String = names.join("; ").chars().take(MOST_CHARS).collect();
+    let text: String = names.join("; ").chars().take(MAX_CHARS).collect();
     (!names.is_empty()).then_some(text)
 }
 
@@ -114,12 +118,12 @@ mod tests {
         let nameless = message(vec![json!({ "status": "firing" })]);
         assert_eq!(firing(&nameless).as_deref(), Some("an alert without a name"));
         let many = message(vec![alert("firing", &"x".repeat(1000)); 100]);
-        assert_eq!(firing(&many).map(|text| text.chars().count()), Some(MOST_CHARS));
+        assert_eq!(firing(&many).map(|text| text.chars().count()), Some(MAX_CHARS));
     }
 
     #[test]
     fn one_alert_makes_a_session_and_the_next_waits() {
-        let (asked, asks) = mpsc::channel();
+        let (request_sender, asks) = mpsc::channel();
         let latest = Mutex::new(None);
         let query = |name: &str, body: Option<&str>| {
             let mut query = Query::default();
@@ -128,7 +132,7 @@ mod tests {
             query
         };
         let post = |name: &str, body: Option<&str>, rest_s: u64| {
-            answer(&query(name, body), &latest, Duration::from_secs(rest_s), &asked).status
+            answer(&query(name, body), &latest, Duration::from_secs(rest_s), &request_sender).status
         };
         let fires = r#"{"alerts":[{"status":"firing","labels":{"alertname":"Slow"}}]}"#;
         assert_eq!((post("alert", None, 9), post("", Some(fires), 9)), (404, 404));

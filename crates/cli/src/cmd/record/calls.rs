@@ -38,10 +38,10 @@ pub(super) fn count_them(recorded: &mut Recorded, session: &SessionFolder) -> an
 /// Calls in a recording: each has cost what the tracer costs.
 fn calls_in(recording: &sources::Recording) -> u64 {
     let events = analyses::contents::contents(recording, &|_| ()).events;
-    let of = |name| events.get(name).copied().unwrap_or(0);
+    let count_of = |name| events.get(name).copied().unwrap_or(0);
     ["ftrace:function", "ftrace:funcgraph_entry", "ftrace:funcgraph_retaddr_entry"]
         .into_iter()
-        .map(of)
+        .map(count_of)
         .sum()
 }
 

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a session goes on after a condition held.
 const AFTER: Duration = Duration::from_millis(1200);
 /// Dumps that wait for their turn.
-const MOST_WAITING: usize = 8;
+const MAX_WAITING: usize = 8;
 
 /// Records until a signal, or the time, ends it.
 pub(super) fn record(
@@ -37,16 +37,16 @@ pub(super) fn record(
     session: &SessionFolder,
     stop: &Stop,
 ) -> anyhow::Result<()> {
-    let (asked, asks) = mpsc::channel();
-    dump_at_signals(asked.clone())?;
-    plan.flight = args.flight.plan(asked.clone());
+    let (request_sender, asks) = mpsc::channel();
+    dump_at_signals(request_sender.clone())?;
+    plan.flight = args.flight.plan(request_sender.clone());
     plan.in_guests.in_segments = true;
-    let kept = plan.flight.as_ref().map(|flight| flight.most_bytes);
-    plan.in_guests.quota_bytes = plan.in_guests.quota_bytes.or(kept);
+    let most_bytes = plan.flight.as_ref().map(|flight| flight.most_bytes);
+    plan.in_guests.quota_bytes = plan.in_guests.quota_bytes.or(most_bytes);
     // What mostly fails comes first: a recording that has begun leaves something in its folder.
-    let (watch, alerts) = make_ready(args, &asked).inspect_err(|_| session.abandon())?;
+    let (watch, alerts) = make_ready(args, &request_sender).inspect_err(|_| session.abandon())?;
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
-    let control = match listen(args, alerts, asked) {
+    let control = match listen(args, alerts, request_sender) {
         Ok(control) => control,
         Err(error) => {
             let _ = flight.end();
@@ -56,11 +56,11 @@ pub(super) fn record(
     };
     super::report(flight.recording());
     super::kvm_events::warn_of_none(&plan, flight.recording().events());
-    if let Some(kept) = &plan.flight {
+    if let Some(flight_plan) = &plan.flight {
         say(&format!(
             "the newest {} are kept, in {} MiB at most; kill -USR1 {} or hyperscope flight dump makes a session of them in {}",
-            seconds(kept.window),
-            kept.most_bytes >> 20,
+            seconds(flight_plan.window),
+            flight_plan.most_bytes >> 20,
             std::process::id(),
             session.path().display()
         ));
@@ -76,32 +76,32 @@ pub(super) fn record(
 /// What asks for sessions: conditions on live figures, and a place for alerts, to which nobody listens yet.
 fn make_ready(
     args: &RecordArgs,
-    asked: &Sender<Asked>,
+    request_sender: &Sender<Asked>,
 ) -> anyhow::Result<(Option<Watch>, Option<Server>)> {
     let alerts = args.flight.alerts.map(alerts::open).transpose()?;
-    Ok((watch(args, asked)?, alerts))
+    Ok((watch(args, request_sender)?, alerts))
 }
 
 /// Takes alerts, and what other processes ask for.
 fn listen(
     args: &RecordArgs,
     alerts: Option<Server>,
-    asked: Sender<Asked>,
+    request_sender: Sender<Asked>,
 ) -> anyhow::Result<Control> {
     if let Some(server) = alerts {
-        alerts::begin(server, args.flight.flight.unwrap_or_default(), asked.clone())?;
+        alerts::begin(server, args.flight.flight.unwrap_or_default(), request_sender.clone())?;
     }
-    Ok(Control::open(asked)?)
+    Ok(Control::open(request_sender)?)
 }
 
 /// Watches live figures, where something asks for that.
-fn watch(args: &RecordArgs, asked: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
+fn watch(args: &RecordArgs, request_sender: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
     let conditions = args.flight.when.clone();
     let (has_conditions, rest) = (!conditions.is_empty(), args.flight.flight.unwrap_or_default());
     if !has_conditions && args.flight.alerts.is_none() {
         return Ok(None);
     }
-    match Watch::begin(conditions, rest, asked.clone()) {
+    match Watch::begin(conditions, rest, request_sender.clone()) {
         Ok(watch) => Ok(Some(watch)),
         Err(error) if has_conditions => Err(error),
         // An alert has a session all the same.
@@ -149,7 +149,7 @@ impl Recorder {
     }
 
     fn queue(&mut self, ask: Ask) {
-        if self.waiting.len() < MOST_WAITING {
+        if self.waiting.len() < MAX_WAITING {
             // Figures of just after a condition's time are of use, too; and guests send their events some time
             // after these.
             let is_condition = ask.trigger.kind == TriggerKind::Condition;
@@ -168,17 +168,17 @@ impl Recorder {
         let Some((_, Ask { trigger, reply })) = self.waiting.remove(at) else { return };
         let changes = self.watch.as_ref().and_then(Watch::changes);
         let dump = self.flight.dump(trigger.clone()).map_err(|error| with_causes(&error));
-        let begun = dump.and_then(|job| begin(job, trigger, changes));
-        match begun {
+        let receiver = dump.and_then(|job| begin(job, trigger, changes));
+        match receiver {
             Ok(came) => self.running = Some(Running { came, reply }),
             Err(error) => answer(reply, &Err(error)),
         }
     }
 
     /// Takes what came of a session that was written, waiting for that so long.
-    fn take_done(&mut self, most: Duration) {
+    fn take_done(&mut self, timeout: Duration) {
         let Some(running) = &self.running else { return };
-        let came = match running.came.recv_timeout(most) {
+        let came = match running.came.recv_timeout(timeout) {
             Ok(came) => came,
             Err(mpsc::RecvTimeoutError::Timeout) => return,
             Err(mpsc::RecvTimeoutError::Disconnected) => Err("its thread panicked".to_owned()),
@@ -254,13 +254,13 @@ fn seconds(time: Duration) -> String {
 }
 
 /// Dumps at SIGUSR1.
-fn dump_at_signals(asked: Sender<Asked>) -> anyhow::Result<()> {
+fn dump_at_signals(request_sender: Sender<Asked>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGUSR1]).context("cannot handle signals")?;
     thread::spawn(move || {
         Confined::WORKER.enter();
         for _ in signals.forever() {
             let trigger = trigger_now(TriggerKind::Signal, None);
-            if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+            if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
                 break;
             }
         }

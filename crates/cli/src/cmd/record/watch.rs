@@ -27,7 +27,7 @@ impl Watch {
     pub(super) fn begin(
         conditions: Vec<Condition>,
         rest: Duration,
-        asked: Sender<Asked>,
+        request_sender: Sender<Asked>,
     ) -> anyhow::Result<Self> {
         let mut accounting = Accounting::begin(Limits::default())
             .context("live figures, which --when and --alerts take, can't be had")?;
@@ -44,13 +44,13 @@ impl Watch {
                         return;
                     }
                 };
-                let held = triggers.of(&interval, Instant::now());
+                let held = triggers.update(&interval, Instant::now());
                 history.lock().remember(interval);
                 for held in held {
                     let text = Some(held.to_string());
                     let trigger =
                         Trigger { vm: Some(held.vm), ..trigger_now(TriggerKind::Condition, text) };
-                    if asked.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+                    if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
                         return;
                     }
                 }
@@ -77,25 +77,25 @@ struct Triggers {
 
 impl Triggers {
     fn new(conditions: Vec<Condition>, rest: Duration) -> Self {
-        let conditions = conditions.into_iter().map(|one| (one, false, None)).collect();
+        let conditions = conditions.into_iter().map(|condition| (condition, false, None)).collect();
         Self { conditions, rest }
     }
 
     /// Those that begin to hold in an interval.
-    fn of(&mut self, interval: &Interval, now: Instant) -> Vec<Held> {
-        let mut begun = Vec::new();
-        for (condition, held_before, asked) in &mut self.conditions {
+    fn update(&mut self, interval: &Interval, now: Instant) -> Vec<Held> {
+        let mut onsets = Vec::new();
+        for (condition, held_before, asked_at) in &mut self.conditions {
             let held = condition.holds(interval);
-            let rests = asked.is_some_and(|asked| now.duration_since(asked) < self.rest);
+            let rests = asked_at.is_some_and(|at| now.duration_since(at) < self.rest);
             let holds = held.is_some();
             if let Some(held) = held.filter(|_| !*held_before && !rests) {
-                *asked = Some(now);
-                begun.push(held);
+                *asked_at = Some(now);
+                onsets.push(held);
             }
             // What began while it rested, and goes on, is reported when it has rested.
             *held_before = holds && (*held_before || !rests);
         }
-        begun
+        onsets
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         let mut triggers = Triggers::new(vec![condition], Duration::from_secs(60));
         let begin = Instant::now();
         let mut at = |second: u64, interval: &Interval| {
-            triggers.of(interval, begin + Duration::from_secs(second)).len()
+            triggers.update(interval, begin + Duration::from_secs(second)).len()
         };
         assert_eq!((at(0, &quiet()), at(1, &crowded())), (0, 1));
         assert_eq!((at(2, &crowded()), at(3, &quiet()), at(4, &crowded())), (0, 0, 0));

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The document's name and version.
 const SCHEMA: &str = "hyperscope.why/1";
 /// Exits that are listed at most: those that cost most.
-const MOST_EXITS: usize = 20;
+const MAX_EXITS: usize = 20;
 /// A share of time waiting for a CPU that is worth a sentence, where it has grown.
 const MUCH_WAITING: f64 = 0.05;
 
@@ -112,12 +112,13 @@ pub(super) fn files(
 
 fn headline(trigger: &Trigger) -> String {
     let text = trigger.text.as_deref().filter(|text| !text.is_empty());
-    let of = |what: &str| text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
+    let with_text =
+        |what: &str| text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
     match trigger.kind {
-        TriggerKind::Signal => of("dumped at SIGUSR1"),
-        TriggerKind::Command => of("dumped by hyperscope flight dump"),
-        TriggerKind::Condition => of("a condition held"),
-        TriggerKind::Alert => of("an alert fired"),
+        TriggerKind::Signal => with_text("dumped at SIGUSR1"),
+        TriggerKind::Command => with_text("dumped by hyperscope flight dump"),
+        TriggerKind::Condition => with_text("a condition held"),
+        TriggerKind::Alert => with_text("an alert fired"),
     }
 }
 
@@ -130,24 +131,24 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
         ];
     };
     let vm = trigger.vm.as_deref();
-    let mut said = Vec::new();
-    for (of, change) in &changes.run_queue {
+    let mut sentences = Vec::new();
+    for (vm_name, change) in &changes.run_queue {
         let (before, at) = (change.before.unwrap_or(0.0), change.at.unwrap_or(0.0));
-        if vm.is_none_or(|vm| vm == of) && at >= MUCH_WAITING && at > before {
-            said.push(format!(
-                "{of}: its vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: others had the CPUs.",
+        if vm.is_none_or(|vm| vm == vm_name) && at >= MUCH_WAITING && at > before {
+            sentences.push(format!(
+                "{vm_name}: its vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: others had the CPUs.",
                 at * 100.0,
                 before * 100.0
             ));
         }
     }
-    if let Some(((of, level, reason), change)) = changes.most_grown(vm) {
-        said.push(grown(of, *level, reason, change));
+    if let Some(((vm_name, level, reason), change)) = changes.most_grown(vm) {
+        sentences.push(grown(vm_name, *level, reason, change));
     }
-    if said.is_empty() {
-        said.push("No exit's cost, and no wait for CPUs, grew in the figures.".to_owned());
+    if sentences.is_empty() {
+        sentences.push("No exit's cost, and no wait for CPUs, grew in the figures.".to_owned());
     }
-    said
+    sentences
 }
 
 fn grown(vm: &str, level: u8, reason: &str, change: &Change<ExitFigures>) -> String {
@@ -206,7 +207,7 @@ impl<'w> Figures<'w> {
             run_queue: waits
                 .map(|(vm, change)| ChangedWaits { vm, before: change.before, at: change.at })
                 .collect(),
-            exits: exits.into_iter().take(MOST_EXITS).map(exit).collect(),
+            exits: exits.into_iter().take(MAX_EXITS).map(exit).collect(),
         }
     }
 }

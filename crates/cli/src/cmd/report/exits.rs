@@ -42,10 +42,10 @@ impl ExitsOverTime {
     }
 
     /// Adds those of guests whose times were brought to their hosts' clock.
-    pub(super) fn add_guests(&mut self, view: View<'_>, tick: &(dyn Fn(u64) + Sync)) {
+    pub(super) fn add_guests(&mut self, view: View<'_>, progress: &(dyn Fn(u64) + Sync)) {
         for at in view.guests.iter().map(|guest| guest.guest) {
             if let Some(recording) = view.recordings.get(at) {
-                self.add(ask(recording, &self.question(at), tick));
+                self.add(ask(recording, &self.question(at), progress));
             }
         }
     }
@@ -53,7 +53,11 @@ impl ExitsOverTime {
 
 impl AllExits {
     /// Reads each recording by its own clock.
-    pub(super) fn read(session: &mut Session, room: ListRoom, tick: &(dyn Fn(u64) + Sync)) -> Self {
+    pub(super) fn read(
+        session: &mut Session,
+        room: ListRoom,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Self {
         session.on_own_clocks();
         let (mut sources, mut nested, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
         let (latencies, each_exit) = (Latencies::default(), Vec::new());
@@ -62,7 +66,7 @@ impl AllExits {
             let is_aligned = session.view().alignment(at).is_some();
             let over_time = (!is_aligned).then(|| over_time_of.question(at));
             let question = (((ExitsBy(&By::DEFAULT), OfLevelTwo), EvidenceOf), over_time);
-            let (((exits, of_level_two), seen), over_time) = ask(recording, &question, tick);
+            let (((exits, of_level_two), seen), over_time) = ask(recording, &question, progress);
             evidence.push(seen);
             let source = source(session, at, recording, exits);
             nested.push((source.path.clone(), of_level_two));

@@ -19,7 +19,7 @@ pub(super) struct Known {
 
 impl Known {
     /// What the exits of a session say.
-    pub(super) fn of(session: &Session, exits: &[Source]) -> Self {
+    pub(super) fn from_exits(session: &Session, exits: &[Source]) -> Self {
         let vms: Vec<Vec<Vm>> = exits.iter().map(|source| source.exits.vms.clone()).collect();
         let threads =
             |vms: &Vec<Vm>| vms.iter().flat_map(|vm| &vm.vcpus).map(|vcpu| vcpu.thread).collect();

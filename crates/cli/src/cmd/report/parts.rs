@@ -31,10 +31,10 @@ const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 pub(super) fn critical_of(
     args: &PageArgs,
     session: &Session,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Option<CriticalReport>> {
     let Some(task) = &args.critical else { return Ok(None) };
-    let found = critical_of_task(task, session.view(), tick)?;
+    let found = critical_of_task(task, session.view(), progress)?;
     Ok(Some(CriticalReport {
         sources: session.paths(),
         alignment: session.alignment(),
@@ -49,12 +49,12 @@ pub(super) fn critical_of(
 pub(super) fn advice_of(
     evidence: &[ExitEvidence],
     nested: Option<&NestedReport>,
-    taken: &[TakenCpu],
+    takers: &[TakenCpu],
 ) -> Vec<(usize, Advice)> {
     let advice = |(at, exits): (usize, &ExitEvidence)| {
         let nested = nested.and_then(|nested| nested.sources.get(at));
-        let taken: Vec<&TakenCpu> = taken.iter().filter(|taken| taken.recording == at).collect();
-        advise(exits, nested.map_or(&[], |(_, nested)| &nested.rows), &taken)
+        let takers: Vec<&TakenCpu> = takers.iter().filter(|taker| taker.recording == at).collect();
+        advise(exits, nested.map_or(&[], |(_, nested)| &nested.rows), &takers)
             .into_iter()
             .map(move |advice| (at, advice))
     };
@@ -65,7 +65,7 @@ pub(super) fn advice_of(
 pub(super) fn diff_of(
     args: &PageArgs,
     view: View<'_>,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Option<DiffReport>> {
     let Some(baseline) = &args.baseline else { return Ok(None) };
     let Some(question) = QUESTIONS.iter().find(|question| question.name == "exits") else {
@@ -75,8 +75,8 @@ pub(super) fn diff_of(
     refuse_to_compare_processors(baseline_run.recordings().iter().chain(view.recordings))?;
     let selection = Selection::from(&args.part).for_clocks_of_their_own("--baseline")?;
     baseline_run.select_on_own_clocks(&selection)?;
-    let before = (question.measure)(RunInput { view: baseline_run.view(), samples: &[] }, tick);
-    let now = (question.measure)(RunInput { view, samples: &[] }, tick);
+    let before = (question.measure)(RunInput { view: baseline_run.view(), samples: &[] }, progress);
+    let now = (question.measure)(RunInput { view, samples: &[] }, progress);
     if before.nanoseconds != now.nanoseconds {
         bail!("times of {} are in another unit: they can't be compared", baseline.display());
     }
@@ -117,7 +117,7 @@ pub(super) fn irqs_report(session: &Session, irqs: Irqs) -> IrqsReport {
 /// The samples of each recording. Without those that can't be read a page has all the rest.
 pub(super) fn samples_of(recordings: &[Recording]) -> Vec<Option<Samples>> {
     let samples = |recording: &Recording| {
-        Samples::of(recording).unwrap_or_else(|error| {
+        Samples::for_recording(recording).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: the page is without samples: {error}");
             None
         })

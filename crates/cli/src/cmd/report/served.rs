@@ -35,16 +35,17 @@ const MAX_STORED_BYTES: u64 = 64 << 20;
 /// Before an interval so much is read, too, that what went on when it begins is known: a part of its
 /// length, and no less than this.
 const MARGIN_PART: u64 = 2;
-const LEAST_MARGIN_NS: u64 = 1_000_000;
+const MIN_MARGIN_NS: u64 = 1_000_000;
 
 /// Refuses recordings that can't be read twice.
 ///
 /// # Errors
 /// When there is one.
 pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
-    let is_kept =
-        |one: &Recording| fs::metadata(one.path()).is_ok_and(|of| of.is_file() || of.is_dir());
-    match recordings.iter().find(|one| !is_kept(one)) {
+    let is_kept = |recording: &Recording| {
+        fs::metadata(recording.path()).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
+    };
+    match recordings.iter().find(|recording| !is_kept(recording)) {
         None => Ok(()),
         Some(pipe) => bail!(Misuse(format!(
             "--serve reads recordings again for every answer: {} is no file",
@@ -63,7 +64,7 @@ pub(super) fn serve(
     (session, files): (Session, Vec<PathBuf>),
     known: Known,
 ) -> anyhow::Result<()> {
-    let (file, len) = kept(&page).context("cannot keep the page in a temporary file")?;
+    let (file, len) = write_temporary(&page).context("cannot keep the page in a temporary file")?;
     let times = page.times_ns();
     // What is in the file needs no memory besides.
     drop(page);
@@ -91,7 +92,7 @@ pub(super) fn serve(
 }
 
 /// The page in a file without a name.
-fn kept(page: &PageReport) -> io::Result<(File, u64)> {
+fn write_temporary(page: &PageReport) -> io::Result<(File, u64)> {
     let mut file = tempfile::tempfile()?;
     let mut out = BufWriter::new(&mut file);
     page.write(&mut out)?;
@@ -116,14 +117,14 @@ impl Served {
     fn answer(
         &self,
         query: &Query,
-        of: fn(&Self, &Query, TimeRange) -> anyhow::Result<Answer>,
+        respond: fn(&Self, &Query, TimeRange) -> anyhow::Result<Answer>,
     ) -> Answer {
         let Some(range) = self.range(query) else {
             return Answer::sentence(400, "from and to are nanoseconds from the page's beginning");
         };
         // Nothing is left behind by an answer that failed.
         let _only_this = self.one_at_a_time.lock();
-        of(self, query, range).unwrap_or_else(|error| {
+        respond(self, query, range).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: no answer: {error:#}");
             Answer::sentence(500, "the recordings can't be read: hyperscope says why")
         })
@@ -157,7 +158,7 @@ impl Served {
 
     /// The lanes of an interval.
     fn lanes(&self, _: &Query, range: TimeRange) -> anyhow::Result<Answer> {
-        let margin_ns = ((range.to_ns - range.from_ns) / MARGIN_PART).max(LEAST_MARGIN_NS);
+        let margin_ns = ((range.to_ns - range.from_ns) / MARGIN_PART).max(MIN_MARGIN_NS);
         let wide = TimeRange {
             from_ns: range.from_ns.saturating_sub(margin_ns),
             to_ns: range.to_ns.saturating_add(margin_ns),

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn words(set: &[(&str, &str)]) -> Option<String> {
-        let value = |name: &str| set.iter().find(|one| one.0 == name).map(|one| one.1.into());
+        let value = |name: &str| set.iter().find(|pair| pair.0 == name).map(|pair| pair.1.into());
         let words = command(Path::new("/a b.html"), value)?;
         Some(words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join("|"))
     }

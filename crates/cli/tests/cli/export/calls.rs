@@ -19,9 +19,13 @@ fn callees_lie_within_their_callers() {
     let slices = trace["traceEvents"].as_array().unwrap().iter();
     let ns = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as u64;
     let mut slices: Vec<(u64, u64, &str)> = slices
-        .filter(|one| one["ph"] == "X" && one["cat"] == "call")
-        .map(|one| {
-            (ns(&one["ts"]), ns(&one["ts"]) + ns(&one["dur"]), one["name"].as_str().unwrap())
+        .filter(|event| event["ph"] == "X" && event["cat"] == "call")
+        .map(|event| {
+            (
+                ns(&event["ts"]),
+                ns(&event["ts"]) + ns(&event["dur"]),
+                event["name"].as_str().unwrap(),
+            )
         })
         .collect();
     slices.sort_by_key(|&(from_ns, to_ns, _)| (from_ns, u64::MAX - to_ns));
@@ -36,12 +40,12 @@ fn callees_lie_within_their_callers() {
     let report: Value =
         serde_json::from_str(&output_of(&["calls", "--format", "json", CALLS])).unwrap();
     let functions = report["sources"][0]["functions"].as_array().unwrap();
-    for one in functions.iter().filter(|one| one["count"] != 0) {
-        let name = one["name"].as_str().unwrap();
-        let title = match one["module"].as_str() {
+    for function in functions.iter().filter(|function| function["count"] != 0) {
+        let name = function["name"].as_str().unwrap();
+        let title = match function["module"].as_str() {
             Some(module) => format!("{name} [{module}]"),
             None => name.to_owned(),
         };
-        assert_eq!(counts.get(title.as_str()).copied(), one["count"].as_u64(), "{title}");
+        assert_eq!(counts.get(title.as_str()).copied(), function["count"].as_u64(), "{title}");
     }
 }

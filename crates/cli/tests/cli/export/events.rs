@@ -50,8 +50,8 @@ fn rows_hold_what_json_lines_hold() {
 fn fields_become_columns_if_asked_for() {
     let folder = folder();
     let file = folder.path().join("out.csv");
-    let asked = ["-e", "kvm_exit", "-e", "kvm_mmio", "--columns", "exit_reason,guest_rip,gpa"];
-    export("csv", &file, &[&asked[..], &[SMP]].concat());
+    let options = ["-e", "kvm_exit", "-e", "kvm_mmio", "--columns", "exit_reason,guest_rip,gpa"];
+    export("csv", &file, &[&options[..], &[SMP]].concat());
     let (header, rows) = rows(&file);
     assert_eq!(header[7..], ["exit_reason", "guest_rip", "gpa"]);
     let text = lines(&["-e", "kvm_exit", "-e", "kvm_mmio", "--format", "jsonl", SMP]);

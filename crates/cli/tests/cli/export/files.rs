@@ -36,8 +36,8 @@ fn a_whole_recording_stays_what_it_is() {
         }
         export("tracedat", &file, &[&recording]);
         for args in [&["events"][..], &["exits"], &["info", "--format", "csv"]] {
-            let of = |file: &str| output_of(&[args, &[file]].concat()).replace(file, "FILE");
-            assert!(of(copy) == of(&recording), "{args:?} {recording}");
+            let output = |file: &str| output_of(&[args, &[file]].concat()).replace(file, "FILE");
+            assert!(output(copy) == output(&recording), "{args:?} {recording}");
         }
         let Some(theirs) = report(&[&file]) else { continue };
         let original = report(&[&repository().join(&recording)]).unwrap();
@@ -63,9 +63,9 @@ fn parts_hold_what_events_prints_of_them() {
     ];
     for part in parts {
         export("tracedat", &file, &[part, &[HOST]].concat());
-        let asked: Vec<&str> =
-            part.iter().map(|one| if *one == "--until" { "--to" } else { one }).collect();
-        let expected = lines(&[&asked[..], &[HOST]].concat());
+        let options: Vec<&str> =
+            part.iter().map(|option| if *option == "--until" { "--to" } else { option }).collect();
+        let expected = lines(&[&options[..], &[HOST]].concat());
         assert!(expected.lines().count() > 500, "{part:?}");
         assert!(lines(&[file.to_str().unwrap()]) == expected, "{part:?}");
         let Some(theirs) = report(&[&file]) else { continue };
@@ -90,7 +90,7 @@ fn pages_become_a_file() {
     if let Some(theirs) = report(&[&file]) {
         let original = report(&[&repository().join(SMP)]).unwrap();
         let mut pairs = theirs.lines().zip(original.lines());
-        assert!(pairs.all(|(one, other)| one == other || other.contains("[FAILED TO PARSE]")));
+        assert!(pairs.all(|(line, other)| line == other || other.contains("[FAILED TO PARSE]")));
     }
 }
 
@@ -127,9 +127,9 @@ fn guests_are_written_on_their_hosts_clock() {
         let session = folder.path().join("merged.hscope");
         export("tracedat", &session, &pair);
         let files: Vec<_> =
-            fs::read_dir(&session).unwrap().map(|one| one.unwrap().path()).collect();
+            fs::read_dir(&session).unwrap().map(|entry| entry.unwrap().path()).collect();
         let (host, guest) =
-            (session.join("host.dat"), files.iter().find(|one| !one.ends_with("host.dat")));
+            (session.join("host.dat"), files.iter().find(|path| !path.ends_with("host.dat")));
         let guest = guest.unwrap();
         assert_eq!(files.len(), 2);
         // The lines of each file alone are those of the merged ones, without the machine's name.

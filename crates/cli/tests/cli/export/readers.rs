@@ -67,9 +67,10 @@ fn with_plain_arrays(text: &str) -> String {
     let mut rest = text;
     while let Some((before, array)) = rest.split_once("={") {
         let Some((numbers, behind)) = array.split_once('}') else { break };
-        let number = |one: &str| u64::from_str_radix(one.trim_start_matches("0x"), 16).unwrap();
-        let numbers = numbers.split(',').filter(|one| !one.is_empty()).map(number);
-        let numbers: Vec<String> = numbers.map(|one| one.to_string()).collect();
+        let number =
+            |digits: &str| u64::from_str_radix(digits.trim_start_matches("0x"), 16).unwrap();
+        let numbers = numbers.split(',').filter(|digits| !digits.is_empty()).map(number);
+        let numbers: Vec<String> = numbers.map(|value| value.to_string()).collect();
         out.push_str(&format!("{before}={}", numbers.join(" ")));
         rest = behind;
     }
@@ -109,7 +110,7 @@ fn head(text: &str) -> Option<&str> {
 fn first_difference<'l>(theirs: &'l [String], ours: &'l [String]) -> Option<(&'l str, &'l str)> {
     let longest = theirs.len().max(ours.len());
     let line = |lines: &'l [String], at: usize| lines.get(at).map_or("", String::as_str);
-    (0..longest).map(|at| (line(theirs, at), line(ours, at))).find(|(one, other)| one != other)
+    (0..longest).map(|at| (line(theirs, at), line(ours, at))).find(|(first, other)| first != other)
 }
 
 #[test]

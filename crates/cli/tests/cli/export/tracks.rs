@@ -220,7 +220,7 @@ fn a_window_cuts_spans_and_leaves_out_the_rest() {
         let window = ["--from", "65", "--until", "65.5", "-e", "kvm_exit"];
         export(format, &file, &[&window[..], &[HOST]].concat());
         let Some(summary) = read(format, &file) else { continue };
-        let whole: u64 = summary["tracks"]
+        let total_ns: u64 = summary["tracks"]
             .as_object()
             .unwrap()
             .iter()
@@ -228,7 +228,7 @@ fn a_window_cuts_spans_and_leaves_out_the_rest() {
             .flat_map(|(_, what)| what["ns"].as_object().unwrap().values())
             .map(|ns| ns.as_u64().unwrap())
             .sum();
-        assert_eq!(whole, 500_000_000, "{format}: the vCPU did something all the time");
+        assert_eq!(total_ns, 500_000_000, "{format}: the vCPU did something all the time");
         let lines = super::lines(&["-e", "kvm_exit", "--from", "65", "--to", "65.5", HOST]);
         let exits = lines.lines().count() as u64 - 1;
         assert!(exits > 100);

@@ -59,14 +59,20 @@ fn duckdb_adds_up_to_what_exits_shows() {
     for (path, out) in exported() {
         let report = document(&["exits", "--format", "json", path]);
         let rows = report["rows"].as_array().unwrap();
-        let own: Vec<&Value> = found.iter().filter(|row| row[0] == out.to_str().unwrap()).collect();
-        assert_eq!(own.len(), rows.len(), "{path}");
+        let exported_rows: Vec<&Value> =
+            found.iter().filter(|row| row[0] == out.to_str().unwrap()).collect();
+        assert_eq!(exported_rows.len(), rows.len(), "{path}");
         for row in rows {
-            let is_it = |one: &&&Value| {
-                one[1] == row["vm"] && one[2] == row["level"] && one[3] == row["reason"]
+            let is_same_group = |candidate: &&&Value| {
+                candidate[1] == row["vm"]
+                    && candidate[2] == row["level"]
+                    && candidate[3] == row["reason"]
             };
-            let own = own.iter().find(is_it).unwrap_or_else(|| panic!("{path}: {row:#}"));
-            let number = |at: usize| own[at].as_u64().unwrap_or(0);
+            let exported_row = exported_rows
+                .iter()
+                .find(is_same_group)
+                .unwrap_or_else(|| panic!("{path}: {row:#}"));
+            let number = |at: usize| exported_row[at].as_u64().unwrap_or(0);
             let reported = |key: &str| row[key].as_u64().unwrap_or(0);
             assert_eq!((number(5), number(6)), (reported("count"), reported("paired")), "{path}");
             assert_eq!(number(7), reported("time_ns"), "{path}: {row:#}");

@@ -55,19 +55,22 @@ impl TableFile {
         match schema.column(at).physical_type() {
             parquet::basic::Type::BYTE_ARRAY => return self.texts(column),
             parquet::basic::Type::DOUBLE => {
-                let in_words = |one: Option<f64>| one.map(|number| number.to_string());
+                let in_words = |value: Option<f64>| value.map(|number| number.to_string());
                 return self.doubles(column).into_iter().map(in_words).collect();
             }
             parquet::basic::Type::BOOLEAN => {
                 return self
                     .flags(column)
                     .into_iter()
-                    .map(|one| one.map(|flag| flag.to_string()))
+                    .map(|value| value.map(|flag| flag.to_string()))
                     .collect();
             }
             _ => {}
         }
-        self.numbers(column).into_iter().map(|one| one.map(|number| number.to_string())).collect()
+        self.numbers(column)
+            .into_iter()
+            .map(|value| value.map(|number| number.to_string()))
+            .collect()
     }
 
     fn index(&self, column: &str) -> usize {
@@ -93,7 +96,9 @@ impl TableFile {
             match reader {
                 ColumnReader::Int64ColumnReader(mut reader) => all.extend(read!(reader, rows, 0)),
                 ColumnReader::Int32ColumnReader(mut reader) => {
-                    all.extend(read!(reader, rows, 0).into_iter().map(|one| one.map(i64::from)));
+                    all.extend(
+                        read!(reader, rows, 0).into_iter().map(|value| value.map(i64::from)),
+                    );
                 }
                 _ => panic!("{}: {column} holds no numbers", self.name),
             }
@@ -108,7 +113,7 @@ impl TableFile {
                 panic!("{}: {column} holds no texts", self.name)
             };
             let texts = read!(reader, rows, 0).into_iter();
-            all.extend(texts.map(|one| one.map(|text| text.as_utf8().unwrap().to_owned())));
+            all.extend(texts.map(|value| value.map(|text| text.as_utf8().unwrap().to_owned())));
         }
         all
     }
@@ -136,7 +141,7 @@ impl TableFile {
     }
 
     pub(crate) fn sum(&self, column: &str) -> u64 {
-        self.numbers(column).into_iter().flatten().map(|one| u64::try_from(one).unwrap()).sum()
+        self.numbers(column).into_iter().flatten().map(|value| u64::try_from(value).unwrap()).sum()
     }
 
     /// Its schema: name, type and whether it can be null.

@@ -9,7 +9,7 @@ use super::{TableFile, export};
 fn rows(folder: &Path, columns: &[&str]) -> Vec<Vec<Option<String>>> {
     let table = TableFile::open(folder, "events");
     let columns: Vec<_> = columns.iter().map(|column| table.shown(column)).collect();
-    (0..table.len()).map(|row| columns.iter().map(|one| one[row].clone()).collect()).collect()
+    (0..table.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
 /// Without names of threads, for which all before must be read.
@@ -33,9 +33,9 @@ fn parts_of_events_have_the_rows_of_the_whole_table() {
             export(&out, &[&["--only", "events"], options, recordings].concat());
             out
         };
-        let whole = rows(&only("whole", &[]), &with_comm);
+        let all_rows = rows(&only("whole", &[]), &with_comm);
         let ns = |row: &Vec<Option<String>>| row[0].as_ref().unwrap().parse::<i64>().unwrap();
-        let (first, last) = (ns(&whole[0]), ns(whole.last().unwrap()));
+        let (first, last) = (ns(&all_rows[0]), ns(all_rows.last().unwrap()));
         let (from, to) = (first + (last - first) / 3, first + (last - first) * 2 / 3);
         let options = [
             format!("--needed-from={from}"),
@@ -48,23 +48,23 @@ fn parts_of_events_have_the_rows_of_the_whole_table() {
         };
         for columns in [&PLAIN[..], &with_comm] {
             let cut = |row: &Vec<Option<String>>| row[..columns.len()].to_vec();
-            let asked: Vec<_> = whole.iter().filter(is_asked).map(cut).collect();
+            let expected: Vec<_> = all_rows.iter().filter(is_asked).map(cut).collect();
             let name = format!("part-{}", columns.len());
             let listed = format!("--needed-columns={}", columns.join(","));
             let part = only(&name, &[&options[..], &[&listed]].concat());
             let part = rows(&part, columns);
-            let own: Vec<_> = part.iter().filter(|row| is_asked(row)).cloned().collect();
+            let actual: Vec<_> = part.iter().filter(|row| is_asked(row)).cloned().collect();
             assert!(
-                own == asked && asked.len() > 20,
+                actual == expected && expected.len() > 20,
                 "{recordings:?}: {} {}",
-                own.len(),
-                asked.len()
+                actual.len(),
+                expected.len()
             );
-            assert!(part.len() * 2 < whole.len(), "{} of {}", part.len(), whole.len());
+            assert!(part.len() * 2 < all_rows.len(), "{} of {}", part.len(), all_rows.len());
         }
         // Columns that nobody asks for need not be made.
         let few = rows(&only("few", &["--needed-columns=ts_ns,event"]), &PLAIN[..2]);
-        let all: Vec<_> = whole.iter().map(|row| row[..2].to_vec()).collect();
+        let all: Vec<_> = all_rows.iter().map(|row| row[..2].to_vec()).collect();
         assert!(few == all, "{recordings:?}");
     }
 }
@@ -83,9 +83,9 @@ fn names_of_threads_are_those_of_the_whole_table() {
     let event = "sched:sched_process_exec";
     let options = [format!("--needed-event={event}"), "--needed-columns=ts_ns,event,comm".into()];
     let part = only("part", &options.each_ref().map(String::as_str));
-    let mut whole = only("whole", &[]);
-    whole.retain(|row| row[1].as_deref() == Some(event));
-    assert!(whole.len() > 10 && part == whole, "{part:?} {whole:?}");
+    let mut expected = only("whole", &[]);
+    expected.retain(|row| row[1].as_deref() == Some(event));
+    assert!(expected.len() > 10 && part == expected, "{part:?} {expected:?}");
 }
 
 /// Three VMs on two CPUs, which wait for each other.
@@ -111,17 +111,22 @@ fn exits_of_a_vm_are_those_of_the_whole_table() {
             let row = |at: usize| columns.iter().map(|cells| cells[at].clone()).collect::<Vec<_>>();
             (0..table.len()).map(|at| (vms[at].clone().unwrap(), row(at))).collect::<Vec<_>>()
         };
-        let whole = made("whole", &[]);
-        let vms: BTreeSet<&String> = whole.iter().map(|(vm, _)| vm).collect();
+        let all_rows = made("whole", &[]);
+        let vms: BTreeSet<&String> = all_rows.iter().map(|(vm, _)| vm).collect();
         for vm in vms.iter().copied().chain([&"none".to_owned()]) {
             let part = made("part", &[&format!("--needed-vm={vm}")]);
             assert!(part.iter().all(|row| row.0 == *vm) || vms.len() < 2, "{table} {vm}");
             let of_vm = |rows: &[(String, Vec<Option<String>>)]| {
                 rows.iter().filter(|row| row.0 == *vm).cloned().collect::<Vec<_>>()
             };
-            let (own, asked) = (of_vm(&part), of_vm(&whole));
-            assert!(own == asked, "{table} {recordings:?} {vm}: {} {}", own.len(), asked.len());
-            compared += asked.len();
+            let (actual, expected) = (of_vm(&part), of_vm(&all_rows));
+            assert!(
+                actual == expected,
+                "{table} {recordings:?} {vm}: {} {}",
+                actual.len(),
+                expected.len()
+            );
+            compared += expected.len();
         }
         assert!(!recordings[0].ends_with("smp.dat") || table == "nested_rollup" || vms.len() == 3);
     }

@@ -31,7 +31,7 @@ impl Fault {
     pub(crate) const ALL: [Self; 5] =
         [Self::Empty, Self::Bytes100, Self::CutAtOneThird, Self::CutInHeader, Self::Junk];
 
-    fn of(self, bytes: &[u8]) -> Vec<u8> {
+    fn apply_to(self, bytes: &[u8]) -> Vec<u8> {
         let cut = |len: usize| bytes[..len.min(bytes.len())].to_vec();
         match self {
             Self::Empty => Vec::new(),
@@ -97,7 +97,7 @@ impl Container {
     /// Writes its files, each with this fault.
     pub(crate) fn write_with(&self, fault: Fault) {
         for (path, bytes) in &self.files {
-            fs::write(path, fault.of(bytes)).unwrap();
+            fs::write(path, fault.apply_to(bytes)).unwrap();
         }
     }
 }
@@ -183,11 +183,11 @@ fn pipe(file: &[u8]) -> Vec<u8> {
         let body = [&file[at..at + entry - 16], &file[ids_at..ids_at + ids_len]].concat();
         record(perfdata::kind::HEADER_ATTR, &body, &[]);
     }
-    let mut formats = perf.features.tracing_data.unwrap().of(file).to_vec();
+    let mut formats = perf.features.tracing_data.unwrap().bytes_in(file).to_vec();
     let size = formats.len() as u32;
     formats.resize(formats.len().next_multiple_of(8), 0);
     record(perfdata::kind::TRACING_DATA, &size.to_le_bytes(), &formats);
-    out.extend(perf.data.of(file));
+    out.extend(perf.data.bytes_in(file));
     out
 }
 

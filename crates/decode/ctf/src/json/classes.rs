@@ -11,89 +11,91 @@ use crate::field::{
 };
 
 /// Types that a trace's metadata are made of, at most.
-const MOST_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 20;
 /// How deep types may lie in each other.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 impl Reader {
     /// A field class, which may be the name of one.
     pub(super) fn class(&mut self, value: &Value) -> Result<FieldType, CtfError> {
-        let of = match value {
+        let field_type = match value {
             Value::String(name) => match self.aliases.get(name) {
-                Some(of) => of.clone(),
+                Some(field_type) => field_type.clone(),
                 None => return self.fail(format!("no field class is called {name}")),
             },
             Value::Object(object) => {
                 self.depth += 1;
-                if self.depth > MOST_DEPTH {
+                if self.depth > MAX_DEPTH {
                     return self.fail("field classes lie in each other too deep");
                 }
-                let of = self.object(object)?;
+                let field_type = self.object(object)?;
                 self.depth -= 1;
-                of
+                field_type
             }
             _ => return self.fail("a field class is neither an object nor a name"),
         };
-        self.nodes = self.nodes.saturating_add(of.nodes());
-        if self.nodes > MOST_NODES {
-            return Err(CtfError::TooMany { most: MOST_NODES });
+        self.nodes = self.nodes.saturating_add(field_type.nodes());
+        if self.nodes > MAX_NODES {
+            return Err(CtfError::TooMany { most: MAX_NODES });
         }
-        if of.depth() > MOST_DEPTH {
+        if field_type.depth() > MAX_DEPTH {
             return self.fail("field classes lie in each other too deep");
         }
-        Ok(of)
+        Ok(field_type)
     }
 
-    fn object(&mut self, of: &Object) -> Result<FieldType, CtfError> {
-        let Some(kind) = text(of, "type") else { return self.fail("a field class has no type") };
+    fn object(&mut self, object: &Object) -> Result<FieldType, CtfError> {
+        let Some(kind) = text(object, "type") else {
+            return self.fail("a field class has no type");
+        };
         Ok(match kind {
-            "structure" => self.members(of)?,
+            "structure" => self.members(object)?,
             "null-terminated-string" => FieldType::Text(Text),
             "static-length-string" | "static-length-blob" => {
-                self.bytes(Length::Fixed(number(of, "length").unwrap_or(0)), kind)
+                self.bytes(Length::Fixed(number(object, "length").unwrap_or(0)), kind)
             }
             "dynamic-length-string" | "dynamic-length-blob" => {
-                self.bytes(Length::Of(self.location(of, "length-field-location")?), kind)
+                self.bytes(Length::Of(self.location(object, "length-field-location")?), kind)
             }
             "static-length-array" => {
-                let length = Length::Fixed(number(of, "length").unwrap_or(0));
-                self.array(of, length)?
+                let length = Length::Fixed(number(object, "length").unwrap_or(0));
+                self.array(object, length)?
             }
             "dynamic-length-array" => {
-                let length = Length::Of(self.location(of, "length-field-location")?);
-                self.array(of, length)?
+                let length = Length::Of(self.location(object, "length-field-location")?);
+                self.array(object, length)?
             }
-            "optional" => self.optional(of)?,
-            "variant" => self.variant(of)?,
+            "optional" => self.optional(object)?,
+            "variant" => self.variant(object)?,
             "fixed-length-floating-point-number" => {
-                let bits = self.bits(of)?;
+                let bits = self.bits(object)?;
                 if !matches!(bits, 32 | 64) {
                     return self.fail("a floating-point number has neither 32 nor 64 bits");
                 }
-                let (align, order) = (self.align(of, "alignment")?, self.order(of)?);
+                let (align, order) = (self.align(object, "alignment")?, self.order(object)?);
                 FieldType::Float(Float { bits, align, order })
             }
-            _ if kind.starts_with("fixed-length-") => self.fixed(of, kind)?,
+            _ if kind.starts_with("fixed-length-") => self.fixed(object, kind)?,
             _ if kind.starts_with("variable-length-") => FieldType::VarInteger(VarInteger {
                 signed: kind.contains("-signed-"),
-                labels: labels(of),
-                role: role(of),
+                labels: labels(object),
+                role: role(object),
                 slot: None,
             }),
             other => return self.fail(format!("{other} is no type of fields that is read")),
         })
     }
 
-    fn bits(&self, of: &Object) -> Result<u32, CtfError> {
-        let bits = number(of, "length").unwrap_or(0);
+    fn bits(&self, object: &Object) -> Result<u32, CtfError> {
+        let bits = number(object, "length").unwrap_or(0);
         match u32::try_from(bits).ok().filter(|bits| (1..=64).contains(bits)) {
             Some(bits) => Ok(bits),
             None => self.fail(format!("a number of {bits} bits is not read")),
         }
     }
 
-    fn align(&self, of: &Object, key: &str) -> Result<u32, CtfError> {
-        let align = of.get(key).map_or(Some(1), Value::as_u64);
+    fn align(&self, object: &Object, key: &str) -> Result<u32, CtfError> {
+        let align = object.get(key).map_or(Some(1), Value::as_u64);
         let align = align.and_then(|align| u32::try_from(align).ok());
         match align.filter(|align| align.is_power_of_two() && *align <= 1 << 16) {
             Some(align) => Ok(align),
@@ -101,28 +103,28 @@ impl Reader {
         }
     }
 
-    fn order(&self, of: &Object) -> Result<ByteOrder, CtfError> {
-        let (order, first_to_last) = match text(of, "byte-order") {
+    fn order(&self, object: &Object) -> Result<ByteOrder, CtfError> {
+        let (order, first_to_last) = match text(object, "byte-order") {
             Some("big-endian") => (ByteOrder::Big, "last-to-first"),
             Some("little-endian") => (ByteOrder::Little, "first-to-last"),
             _ => return self.fail("a number has no byte order"),
         };
-        if text(of, "bit-order").is_some_and(|given| given != first_to_last) {
+        if text(object, "bit-order").is_some_and(|given| given != first_to_last) {
             return self.fail("a number's bits run against its bytes, which is not read");
         }
         Ok(order)
     }
 
-    fn fixed(&self, of: &Object, kind: &str) -> Result<FieldType, CtfError> {
-        let (bits, align) = (self.bits(of)?, self.align(of, "alignment")?);
+    fn fixed(&self, object: &Object, kind: &str) -> Result<FieldType, CtfError> {
+        let (bits, align) = (self.bits(object)?, self.align(object, "alignment")?);
         let is_number = kind.contains("integer") || kind.contains("enumeration");
-        let base = number(of, "preferred-display-base").unwrap_or(10);
+        let base = number(object, "preferred-display-base").unwrap_or(10);
         Ok(FieldType::Integer(Integer {
             signed: kind.contains("-signed-"),
             base: if is_number { u8::try_from(base).unwrap_or(10) } else { 16 },
-            labels: labels(of),
-            role: role(of),
-            ..Integer::new(bits, align, self.order(of)?)
+            labels: labels(object),
+            role: role(object),
+            ..Integer::new(bits, align, self.order(object)?)
         }))
     }
 
@@ -135,45 +137,45 @@ impl Reader {
         FieldType::Array(Array::new(length, FieldType::Integer(byte)))
     }
 
-    fn members(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+    fn members(&mut self, object: &Object) -> Result<FieldType, CtfError> {
         let mut fields = Vec::new();
-        for member in of.get("member-classes").and_then(Value::as_array).into_iter().flatten() {
+        for member in object.get("member-classes").and_then(Value::as_array).into_iter().flatten() {
             let member = member.as_object();
             let class = member.and_then(|member| member.get("field-class"));
             let (Some(member), Some(class)) = (member, class) else {
                 return self.fail("a member of a structure has no field class");
             };
             let name = text(member, "name").unwrap_or_default().to_owned();
-            fields.push(Field { name, of: self.class(class)? });
+            fields.push(Field { name, field_type: self.class(class)? });
         }
-        let align = self.align(of, "minimum-alignment")?;
+        let align = self.align(object, "minimum-alignment")?;
         Ok(FieldType::Struct(Struct::new(fields, align)))
     }
 
-    fn array(&mut self, of: &Object, length: Length) -> Result<FieldType, CtfError> {
-        let Some(element) = of.get("element-field-class") else {
+    fn array(&mut self, object: &Object, length: Length) -> Result<FieldType, CtfError> {
+        let Some(element) = object.get("element-field-class") else {
             return self.fail("an array has no field class of elements");
         };
         let mut array = Array::new(length, self.class(element)?);
-        array.align = array.align.max(self.align(of, "minimum-alignment")?);
+        array.align = array.align.max(self.align(object, "minimum-alignment")?);
         Ok(FieldType::Array(array))
     }
 
-    fn optional(&mut self, of: &Object) -> Result<FieldType, CtfError> {
-        let Some(class) = of.get("field-class") else {
+    fn optional(&mut self, object: &Object) -> Result<FieldType, CtfError> {
+        let Some(class) = object.get("field-class") else {
             return self.fail("an optional field has no field class");
         };
         // Without ranges, the selector is a truth value.
-        let ranges = ranges(of.get("selector-field-ranges")).unwrap_or(vec![(1, i128::MAX)]);
+        let ranges = ranges(object.get("selector-field-ranges")).unwrap_or(vec![(1, i128::MAX)]);
         let name = String::new();
-        let choice = Choice { name, label: String::new(), ranges, of: self.class(class)? };
-        let tag = self.location(of, "selector-field-location")?;
+        let choice = Choice { name, label: String::new(), ranges, field_type: self.class(class)? };
+        let tag = self.location(object, "selector-field-location")?;
         Ok(FieldType::Variant(Variant { tag, choices: vec![choice], is_optional: true }))
     }
 
-    fn variant(&mut self, of: &Object) -> Result<FieldType, CtfError> {
+    fn variant(&mut self, object: &Object) -> Result<FieldType, CtfError> {
         let mut choices = Vec::new();
-        for option in of.get("options").and_then(Value::as_array).into_iter().flatten() {
+        for option in object.get("options").and_then(Value::as_array).into_iter().flatten() {
             let option = option.as_object();
             let class = option.and_then(|option| option.get("field-class"));
             let (Some(option), Some(class)) = (option, class) else {
@@ -183,16 +185,16 @@ impl Reader {
                 name: text(option, "name").unwrap_or_default().to_owned(),
                 label: String::new(),
                 ranges: ranges(option.get("selector-field-ranges")).unwrap_or_default(),
-                of: self.class(class)?,
+                field_type: self.class(class)?,
             });
         }
-        let tag = self.location(of, "selector-field-location")?;
+        let tag = self.location(object, "selector-field-location")?;
         Ok(FieldType::Variant(Variant { tag, choices, is_optional: false }))
     }
 
     /// Where another field is: a scope and names, which drafts have in one list.
-    fn location(&self, of: &Object, key: &str) -> Result<Source, CtfError> {
-        let (origin, path) = match of.get(key) {
+    fn location(&self, object: &Object, key: &str) -> Result<Source, CtfError> {
+        let (origin, path) = match object.get(key) {
             Some(Value::Array(all)) => match all.split_first() {
                 Some((origin, path)) => (origin.as_str(), path),
                 None => return self.fail("a location is empty"),
@@ -218,16 +220,16 @@ impl Reader {
     }
 }
 
-fn ranges(of: Option<&Value>) -> Option<Vec<(i128, i128)>> {
+fn ranges(value: Option<&Value>) -> Option<Vec<(i128, i128)>> {
     let range = |range: &Value| {
         let [from, to] = range.as_array()?.as_slice() else { return None };
         Some((integer(from)?, integer(to)?))
     };
-    of?.as_array()?.iter().map(range).collect()
+    value?.as_array()?.iter().map(range).collect()
 }
 
-fn labels(of: &Object) -> Option<std::sync::Arc<[Label]>> {
-    let mappings = of.get("mappings")?.as_object()?;
+fn labels(object: &Object) -> Option<std::sync::Arc<[Label]>> {
+    let mappings = object.get("mappings")?.as_object()?;
     let labels = mappings.iter().flat_map(|(name, values)| {
         let ranges = ranges(Some(values)).unwrap_or_default();
         ranges.into_iter().map(|(from, to)| Label { name: name.clone(), from, to })
@@ -235,8 +237,8 @@ fn labels(of: &Object) -> Option<std::sync::Arc<[Label]>> {
     Some(labels.collect::<Vec<_>>().into())
 }
 
-fn role(of: &Object) -> Option<Role> {
-    of.get("roles")?.as_array()?.iter().find_map(|role| {
+fn role(object: &Object) -> Option<Role> {
+    object.get("roles")?.as_array()?.iter().find_map(|role| {
         Some(match role.as_str()? {
             "packet-magic-number" => Role::Magic,
             "data-stream-class-id" => Role::StreamId,

@@ -42,12 +42,12 @@ struct Reader {
 
 type Object = Map<String, Value>;
 
-fn text<'v>(of: &'v Object, key: &str) -> Option<&'v str> {
-    of.get(key)?.as_str()
+fn text<'v>(object: &'v Object, key: &str) -> Option<&'v str> {
+    object.get(key)?.as_str()
 }
 
-fn number(of: &Object, key: &str) -> Option<u64> {
-    of.get(key)?.as_u64()
+fn number(object: &Object, key: &str) -> Option<u64> {
+    object.get(key)?.as_u64()
 }
 
 fn integer(value: &Value) -> Option<i128> {
@@ -74,20 +74,21 @@ impl Reader {
         Err(CtfError::Fragment { fragment: self.fragment, what: what.into() })
     }
 
-    fn fragment(&mut self, of: &Object) -> Result<(), CtfError> {
-        match text(of, "type") {
+    fn fragment(&mut self, object: &Object) -> Result<(), CtfError> {
+        match text(object, "type") {
             Some("preamble") => {
-                if number(of, "version") != Some(2) {
+                if number(object, "version") != Some(2) {
                     return self.fail("it is of a version that is not 2");
                 }
-                self.layout.uuid = self.layout.uuid.or(uuid(of));
+                self.layout.uuid = self.layout.uuid.or(uuid(object));
             }
-            Some("trace-class") => self.trace(of)?,
-            Some("clock-class") => self.clock(of)?,
-            Some("data-stream-class") => self.stream(of)?,
-            Some("event-record-class") => self.event(of)?,
+            Some("trace-class") => self.trace(object)?,
+            Some("clock-class") => self.clock(object)?,
+            Some("data-stream-class") => self.stream(object)?,
+            Some("event-record-class") => self.event(object)?,
             Some("field-class-alias") => {
-                let (Some(name), Some(class)) = (text(of, "name"), of.get("field-class")) else {
+                let (Some(name), Some(class)) = (text(object, "name"), object.get("field-class"))
+                else {
                     return self.fail("an alias has no name, or no field class");
                 };
                 let class = self.class(class)?;
@@ -100,10 +101,11 @@ impl Reader {
         Ok(())
     }
 
-    fn trace(&mut self, of: &Object) -> Result<(), CtfError> {
-        self.layout.uuid = uuid(of).or(self.layout.uuid);
-        self.layout.packet_header = self.structure(of, "packet-header-field-class")?;
-        for (name, value) in of.get("environment").and_then(Value::as_object).into_iter().flatten()
+    fn trace(&mut self, object: &Object) -> Result<(), CtfError> {
+        self.layout.uuid = uuid(object).or(self.layout.uuid);
+        self.layout.packet_header = self.structure(object, "packet-header-field-class")?;
+        for (name, value) in
+            object.get("environment").and_then(Value::as_object).into_iter().flatten()
         {
             let value = match value {
                 Value::String(text) => EnvValue::Text(text.clone()),
@@ -114,18 +116,18 @@ impl Reader {
         Ok(())
     }
 
-    fn clock(&mut self, of: &Object) -> Result<(), CtfError> {
-        let Some(frequency) = number(of, "frequency").filter(|&frequency| frequency > 0) else {
+    fn clock(&mut self, object: &Object) -> Result<(), CtfError> {
+        let Some(frequency) = number(object, "frequency").filter(|&frequency| frequency > 0) else {
             return self.fail("a clock has no frequency");
         };
-        let offset = of.get("offset-from-origin").or_else(|| of.get("offset"));
+        let offset = object.get("offset-from-origin").or_else(|| object.get("offset"));
         let offset = offset.and_then(Value::as_object);
         let part = |key: &str| offset.and_then(|offset| offset.get(key));
         // The id is what others call it; drafts had the name for that.
-        let name = text(of, "id").or_else(|| text(of, "name")).unwrap_or_default();
+        let name = text(object, "id").or_else(|| text(object, "name")).unwrap_or_default();
         self.layout.clocks.push(Clock {
             name: name.to_owned(),
-            description: text(of, "description").unwrap_or_default().to_owned(),
+            description: text(object, "description").unwrap_or_default().to_owned(),
             frequency,
             offset_s: part("seconds").and_then(Value::as_i64).unwrap_or(0),
             offset_cycles: part("cycles").and_then(Value::as_u64).unwrap_or(0),
@@ -133,14 +135,14 @@ impl Reader {
         Ok(())
     }
 
-    fn stream(&mut self, of: &Object) -> Result<(), CtfError> {
-        let clock = text(of, "default-clock-class-id");
-        let clock = clock.or_else(|| text(of, "default-clock-class-name"));
+    fn stream(&mut self, object: &Object) -> Result<(), CtfError> {
+        let clock = text(object, "default-clock-class-id");
+        let clock = clock.or_else(|| text(object, "default-clock-class-name"));
         let stream = StreamClass {
-            id: number(of, "id").unwrap_or(0),
-            packet_context: self.structure(of, "packet-context-field-class")?,
-            event_header: self.structure(of, "event-record-header-field-class")?,
-            event_context: self.structure(of, "event-record-common-context-field-class")?,
+            id: number(object, "id").unwrap_or(0),
+            packet_context: self.structure(object, "packet-context-field-class")?,
+            event_header: self.structure(object, "event-record-header-field-class")?,
+            event_context: self.structure(object, "event-record-common-context-field-class")?,
             clock_name: clock.map(str::to_owned),
             ..StreamClass::default()
         };
@@ -148,30 +150,30 @@ impl Reader {
         Ok(())
     }
 
-    fn event(&mut self, of: &Object) -> Result<(), CtfError> {
+    fn event(&mut self, object: &Object) -> Result<(), CtfError> {
         let event = EventClass {
-            id: number(of, "id").unwrap_or(0),
-            name: text(of, "name").unwrap_or_default().to_owned(),
-            stream_id: number(of, "data-stream-class-id").unwrap_or(0),
-            context: self.structure(of, "specific-context-field-class")?,
-            payload: self.structure(of, "payload-field-class")?,
+            id: number(object, "id").unwrap_or(0),
+            name: text(object, "name").unwrap_or_default().to_owned(),
+            stream_id: number(object, "data-stream-class-id").unwrap_or(0),
+            context: self.structure(object, "specific-context-field-class")?,
+            payload: self.structure(object, "payload-field-class")?,
             steps: Vec::new(),
         };
         self.events.push(event);
         Ok(())
     }
 
-    fn structure(&mut self, of: &Object, key: &str) -> Result<Option<Struct>, CtfError> {
-        let Some(value) = of.get(key) else { return Ok(None) };
+    fn structure(&mut self, object: &Object, key: &str) -> Result<Option<Struct>, CtfError> {
+        let Some(value) = object.get(key) else { return Ok(None) };
         match self.class(value)? {
-            FieldType::Struct(one) => Ok(Some(one)),
+            FieldType::Struct(structure) => Ok(Some(structure)),
             _ => self.fail(format!("{key} is no structure")),
         }
     }
 }
 
-fn uuid(of: &Object) -> Option<[u8; 16]> {
-    let bytes = of.get("uuid")?.as_array()?;
+fn uuid(object: &Object) -> Option<[u8; 16]> {
+    let bytes = object.get("uuid")?.as_array()?;
     let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
     bytes.iter().map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
 }

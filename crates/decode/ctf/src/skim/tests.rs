@@ -123,15 +123,15 @@ fn compare_runs(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> 
         (Events::new(fast, packet, bytes).unwrap(), Events::new(slow, packet, bytes).unwrap());
     while let (Some(Ok(_)), Some(Ok(_))) = (fast.next_event(), slow.next_event()) {
         let Some(run) = fast.take_run() else { continue };
-        let mut taken = Vec::new();
-        slow.take(|_, step, one| {
-            let (Step::Fixed { bits, .. }, Taken::Fixed(cursor, at)) = (step, one) else {
+        let mut parts = Vec::new();
+        slow.take(|_, step, value| {
+            let (Step::Fixed { bits, .. }, Taken::Fixed(cursor, at)) = (step, value) else {
                 panic!("{step:?} is no run");
             };
-            taken.push(cursor.bytes_at(at, u64::from(*bits) / 8).unwrap().to_vec());
+            parts.push(cursor.bytes_at(at, u64::from(*bits) / 8).unwrap().to_vec());
         })
         .unwrap();
-        assert_eq!(taken.concat(), run);
+        assert_eq!(parts.concat(), run);
         runs += 1;
     }
     runs
@@ -156,7 +156,7 @@ fn compare(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize
             Err(short) => end = Some(short),
         }
     }
-    let expected: Vec<_> = seen.iter().copied().filter(|one| one.0 % 3 == 1).collect();
+    let expected: Vec<_> = seen.iter().copied().filter(|event| event.0 % 3 == 1).collect();
     assert_eq!((some, end), (expected, short));
     seen.len()
 }
@@ -181,7 +181,7 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
             runs += compare_runs(&fast, &slow, &packet, &bytes);
         }
     }
-    assert!(most.iter().all(|&most| most > 30), "events in a packet: {most:?}");
+    assert!(most.iter().all(|&max| max > 30), "events in a packet: {most:?}");
     assert!(runs > 1_000, "events that are one run: {runs}");
     assert!(ended.iter().all(|&ended| ended > 300), "packets of few and of more events: {ended:?}");
 }

@@ -27,7 +27,7 @@ impl Value {
 
 /// An identity as it is written, with or without dashes.
 pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
-    let digits: Vec<u32> = text.chars().filter_map(|one| one.to_digit(16)).collect();
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     let bytes: Vec<u8> = digits
         .chunks_exact(2)
         .filter_map(|two| u8::try_from(two.iter().fold(0, |sum, digit| sum * 16 + digit)).ok())

@@ -42,10 +42,14 @@ pub(crate) fn parse(text: &[u8]) -> Result<Layout, CtfError> {
 /// The byte order of the `trace` block. Types that stand before it have it, too.
 fn native_order(tokens: &[TokenAt]) -> Option<ByteOrder> {
     let is = |at: usize, word: &str| {
-        tokens.get(at).is_some_and(|one| matches!(&one.token, Token::Word(text) if text == word))
+        tokens
+            .get(at)
+            .is_some_and(|token| matches!(&token.token, Token::Word(text) if text == word))
     };
     let sign = |at: usize, sign: &str| {
-        tokens.get(at).is_some_and(|one| matches!(&one.token, Token::Sign(text) if *text == sign))
+        tokens
+            .get(at)
+            .is_some_and(|token| matches!(&token.token, Token::Sign(text) if *text == sign))
     };
     let trace = (0..tokens.len()).find(|&at| is(at, "trace") && sign(at + 1, "{"))?;
     let mut depth = 0_usize;
@@ -124,9 +128,9 @@ impl Reader {
         Ok(())
     }
 
-    fn structure(&self, path: &str, of: FieldType) -> Result<Struct, CtfError> {
-        match of {
-            FieldType::Struct(one) => Ok(one),
+    fn structure(&self, path: &str, field_type: FieldType) -> Result<Struct, CtfError> {
+        match field_type {
+            FieldType::Struct(structure) => Ok(structure),
             _ => self.parser.fail(format!("{path} is no struct")),
         }
     }
@@ -134,8 +138,8 @@ impl Reader {
     fn trace(&mut self) -> Result<(), CtfError> {
         self.entries(|reader, entry| {
             match entry {
-                Entry::Type(path, of) if path == "packet.header" => {
-                    reader.layout.packet_header = Some(reader.structure(&path, of)?);
+                Entry::Type(path, field_type) if path == "packet.header" => {
+                    reader.layout.packet_header = Some(reader.structure(&path, field_type)?);
                 }
                 Entry::Value(path, Value::Text(text)) if path == "uuid" => {
                     reader.layout.uuid = uuid(&text);
@@ -192,12 +196,12 @@ impl Reader {
         let mut stream = StreamClass::default();
         self.entries(|reader, entry| {
             match entry {
-                Entry::Type(path, of) => {
-                    let of = Some(reader.structure(&path, of)?);
+                Entry::Type(path, field_type) => {
+                    let structure = Some(reader.structure(&path, field_type)?);
                     match path.as_str() {
-                        "packet.context" => stream.packet_context = of,
-                        "event.header" => stream.event_header = of,
-                        "event.context" => stream.event_context = of,
+                        "packet.context" => stream.packet_context = structure,
+                        "event.header" => stream.event_header = structure,
+                        "event.context" => stream.event_context = structure,
                         _ => {}
                     }
                 }
@@ -214,11 +218,11 @@ impl Reader {
         let mut event = EventClass::default();
         self.entries(|reader, entry| {
             match entry {
-                Entry::Type(path, of) => {
-                    let of = Some(reader.structure(&path, of)?);
+                Entry::Type(path, field_type) => {
+                    let structure = Some(reader.structure(&path, field_type)?);
                     match path.as_str() {
-                        "context" => event.context = of,
-                        "fields" => event.payload = of,
+                        "context" => event.context = structure,
+                        "fields" => event.payload = structure,
                         _ => {}
                     }
                 }

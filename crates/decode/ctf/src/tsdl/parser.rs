@@ -10,9 +10,9 @@ use crate::field::FieldType;
 use crate::tokens::{Token, TokenAt};
 
 /// Types that a trace's metadata are made of, at most: LTTng's of all events of a kernel are some 50,000.
-const MOST_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 20;
 /// How deep blocks and types may lie in each other.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A place in the text.
 pub(super) struct Parser {
@@ -39,7 +39,7 @@ impl Parser {
     }
 
     pub(super) fn peek(&mut self) -> Option<&Token> {
-        self.tokens.peek().map(|one| &one.token)
+        self.tokens.peek().map(|token| &token.token)
     }
 
     pub(super) fn next(&mut self) -> Option<Token> {
@@ -132,7 +132,7 @@ impl Parser {
     }
 
     pub(super) fn open_scope(&mut self) -> Result<(), CtfError> {
-        if self.scopes.len() >= MOST_DEPTH {
+        if self.scopes.len() >= MAX_DEPTH {
             return self.fail("blocks lie in each other too deep");
         }
         self.scopes.push(HashMap::new());
@@ -144,22 +144,22 @@ impl Parser {
     }
 
     /// Counts what a type is made of: each use of a name is a type of its own.
-    pub(super) fn count(&mut self, of: &FieldType) -> Result<(), CtfError> {
-        self.nodes = self.nodes.saturating_add(of.nodes());
-        if self.nodes > MOST_NODES {
-            return Err(CtfError::TooMany { most: MOST_NODES });
+    pub(super) fn count(&mut self, field_type: &FieldType) -> Result<(), CtfError> {
+        self.nodes = self.nodes.saturating_add(field_type.nodes());
+        if self.nodes > MAX_NODES {
+            return Err(CtfError::TooMany { most: MAX_NODES });
         }
-        if of.depth() > MOST_DEPTH {
+        if field_type.depth() > MAX_DEPTH {
             return self.fail("types lie in each other too deep");
         }
         Ok(())
     }
 
     /// Gives a type a name in the innermost scope.
-    pub(super) fn name(&mut self, name: String, of: FieldType) -> Result<(), CtfError> {
-        self.count(&of)?;
+    pub(super) fn name(&mut self, name: String, field_type: FieldType) -> Result<(), CtfError> {
+        self.count(&field_type)?;
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name, of);
+            scope.insert(name, field_type);
         }
         Ok(())
     }
@@ -168,9 +168,9 @@ impl Parser {
     pub(super) fn named(&mut self, name: &str) -> Result<FieldType, CtfError> {
         let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
         match found {
-            Some(of) => {
-                self.count(&of)?;
-                Ok(of)
+            Some(field_type) => {
+                self.count(&field_type)?;
+                Ok(field_type)
             }
             None => self.fail(format!("no type is called {name}")),
         }

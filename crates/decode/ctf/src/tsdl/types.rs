@@ -14,16 +14,16 @@ impl Parser {
     /// Reads `typealias`, `typedef`, or a named type that is only declared; whether there was one.
     pub(super) fn declaration(&mut self) -> Result<bool, CtfError> {
         if self.take_word("typealias") {
-            let of = self.type_alone()?;
+            let field_type = self.type_alone()?;
             self.sign(":=")?;
             let name = self.type_name()?;
             self.sign(";")?;
-            self.name(name, of)?;
+            self.name(name, field_type)?;
             return Ok(true);
         }
         if self.take_word("typedef") {
-            for (name, of) in self.declared()? {
-                self.name(name, of)?;
+            for (name, field_type) in self.declared()? {
+                self.name(name, field_type)?;
             }
             return Ok(true);
         }
@@ -62,7 +62,7 @@ impl Parser {
     /// A type that no field's name follows.
     pub(super) fn type_alone(&mut self) -> Result<FieldType, CtfError> {
         match self.special()? {
-            Some(of) => Ok(of),
+            Some(field_type) => Ok(field_type),
             None => {
                 let name = self.type_name()?;
                 self.named(&name)
@@ -74,10 +74,12 @@ impl Parser {
     fn special(&mut self) -> Result<Option<FieldType>, CtfError> {
         self.take_word("const");
         let Some(Token::Word(word)) = self.peek() else { return Ok(None) };
-        let Some(word) = BEGINNINGS.into_iter().find(|one| one == word) else { return Ok(None) };
+        let Some(word) = BEGINNINGS.into_iter().find(|beginning| beginning == word) else {
+            return Ok(None);
+        };
         self.next();
         self.open_scope()?;
-        let of = match word {
+        let result = match word {
             "struct" => self.structure(),
             "variant" => self.variant(),
             "enum" => self.enumeration(),
@@ -86,15 +88,15 @@ impl Parser {
             _ => self.string(),
         };
         self.close_scope();
-        let (name, of) = match of? {
-            Named::No(of) => (None, of),
-            Named::Yes(name, of) => (Some(name), of),
+        let (name, field_type) = match result? {
+            Named::No(field_type) => (None, field_type),
+            Named::Yes(name, field_type) => (Some(name), field_type),
         };
-        self.count(&of)?;
+        self.count(&field_type)?;
         if let Some(name) = name {
-            self.name(format!("{word} {name}"), of.clone())?;
+            self.name(format!("{word} {name}"), field_type.clone())?;
         }
-        Ok(Some(of))
+        Ok(Some(field_type))
     }
 }
 
@@ -105,17 +107,18 @@ pub(super) enum Named {
 }
 
 impl Named {
-    fn new(name: Option<String>, of: FieldType) -> Self {
+    fn new(name: Option<String>, field_type: FieldType) -> Self {
         match name {
-            Some(name) => Self::Yes(name, of),
-            None => Self::No(of),
+            Some(name) => Self::Yes(name, field_type),
+            None => Self::No(field_type),
         }
     }
 }
 
 /// The name of a type that several words make up.
 fn name_of(words: &[String]) -> String {
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|one| *one != "const").collect();
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| *word != "const").collect();
     words.join(" ")
 }
 
@@ -149,9 +152,9 @@ impl Parser {
                 continue;
             }
             let declared = self.declared()?;
-            fields.extend(declared.into_iter().map(|(name, of)| {
+            fields.extend(declared.into_iter().map(|(name, field_type)| {
                 let name = without_mark(&name).to_owned();
-                Field { name, of }
+                Field { name, field_type }
             }));
         }
         let mut align = 1;
@@ -182,20 +185,20 @@ impl Parser {
         }
         if !self.take_sign("{") {
             let Some(name) = name else { return self.fail("a variant has no choices") };
-            let mut of = self.named(&format!("variant {name}"))?;
-            if let (FieldType::Variant(variant), Some(tag)) = (&mut of, tag) {
+            let mut field_type = self.named(&format!("variant {name}"))?;
+            if let (FieldType::Variant(variant), Some(tag)) = (&mut field_type, tag) {
                 variant.tag = tag;
             }
-            return Ok(Named::No(of));
+            return Ok(Named::No(field_type));
         }
         let mut choices = Vec::new();
         while !self.take_sign("}") {
             if self.take_sign(";") || self.declared_type()? {
                 continue;
             }
-            choices.extend(self.declared()?.into_iter().map(|(label, of)| {
+            choices.extend(self.declared()?.into_iter().map(|(label, field_type)| {
                 let name = without_mark(&label).to_owned();
-                Choice { name, label, ranges: Vec::new(), of }
+                Choice { name, label, ranges: Vec::new(), field_type }
             }));
         }
         let tag = tag.unwrap_or(Source::Named(Vec::new()));
@@ -205,16 +208,18 @@ impl Parser {
 
     fn enumeration(&mut self) -> Result<Named, CtfError> {
         let name = self.optional_word()?;
-        let of = if self.take_sign(":") { Some(self.type_alone()?) } else { None };
+        let container = if self.take_sign(":") { Some(self.type_alone()?) } else { None };
         if !self.take_sign("{") {
             let Some(name) = name else { return self.fail("an enum has no values") };
             return self.named(&format!("enum {name}")).map(Named::No);
         }
-        let of = match of {
-            Some(of) => of,
+        let container = match container {
+            Some(container) => container,
             None => self.named("int")?,
         };
-        let FieldType::Integer(integer) = of else { return self.fail("an enum is no integer") };
+        let FieldType::Integer(integer) = container else {
+            return self.fail("an enum is no integer");
+        };
         let labels = self.labels()?;
         let integer = Integer { labels: Some(labels.into()), ..integer };
         Ok(Named::new(name, FieldType::Integer(integer)))
@@ -245,15 +250,15 @@ impl Parser {
 
     /// A type, and the names that follow it: `uint32_t a, b[4];`.
     fn declared(&mut self) -> Result<Vec<(String, FieldType)>, CtfError> {
-        let (of, mut name) = match self.special()? {
-            Some(of) => (of, self.word("a field's name")?),
+        let (field_type, mut name) = match self.special()? {
+            Some(field_type) => (field_type, self.word("a field's name")?),
             None => self.words_and_name()?,
         };
         let mut all = Vec::new();
         loop {
-            let whole = self.arrays(of.clone())?;
-            self.count(&whole)?;
-            all.push((name, whole));
+            let full_type = self.arrays(field_type.clone())?;
+            self.count(&full_type)?;
+            all.push((name, full_type));
             if !self.take_sign(",") {
                 break;
             }
@@ -273,7 +278,7 @@ impl Parser {
     }
 
     /// Lengths in brackets behind a name: the first is of the outermost array.
-    fn arrays(&mut self, mut of: FieldType) -> Result<FieldType, CtfError> {
+    fn arrays(&mut self, mut field_type: FieldType) -> Result<FieldType, CtfError> {
         let mut lengths = Vec::new();
         while self.take_sign("[") {
             let length = if matches!(self.peek(), Some(Token::Word(_))) {
@@ -291,8 +296,8 @@ impl Parser {
             }
         }
         for length in lengths.into_iter().rev() {
-            of = FieldType::Array(Array::new(length, of));
+            field_type = FieldType::Array(Array::new(length, field_type));
         }
-        Ok(of)
+        Ok(field_type)
     }
 }

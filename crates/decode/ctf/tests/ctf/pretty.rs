@@ -50,14 +50,14 @@ impl Pretty {
         }
     }
 
-    fn number(&self, value: i128, of: Option<&Integer>) -> String {
-        match of {
-            Some(of) if of.base == 16 => {
-                let mask = (1_u128 << of.bits) - 1;
+    fn number(&self, value: i128, integer: Option<&Integer>) -> String {
+        match integer {
+            Some(integer) if integer.base == 16 => {
+                let mask = (1_u128 << integer.bits) - 1;
                 format!("0x{:X}", value as u128 & mask)
             }
-            Some(of) if of.base == 8 => {
-                let mask = (1_u128 << (of.bits.div_ceil(3) * 3)) - 1;
+            Some(integer) if integer.base == 8 => {
+                let mask = (1_u128 << (integer.bits.div_ceil(3) * 3)) - 1;
                 format!("0{:o}", value as u128 & mask)
             }
             _ => value.to_string(),
@@ -80,9 +80,15 @@ impl Pretty {
 }
 
 impl Visit for Pretty {
-    fn integer(&mut self, name: &str, value: i128, of: Option<&Integer>, labels: Option<&[Label]>) {
+    fn integer(
+        &mut self,
+        name: &str,
+        value: i128,
+        integer: Option<&Integer>,
+        labels: Option<&[Label]>,
+    ) {
         self.label(name);
-        let number = self.number(value, of);
+        let number = self.number(value, integer);
         let Some(labels) = labels else { return self.text.push_str(&number) };
         let mut mine: Vec<&str> = labels
             .iter()

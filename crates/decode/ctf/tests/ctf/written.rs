@@ -58,12 +58,12 @@ fn described(kinds: &[Kind]) -> String {
 
 /// The bits that an event is aligned to: those of its widest field.
 fn align(kinds: &[Kind]) -> usize {
-    let of = |kind: &Kind| match kind {
+    let align_of = |kind: &Kind| match kind {
         Kind::Integer { align, .. } => *align as usize,
         Kind::Text => 8,
         Kind::Sequence => 16,
     };
-    kinds.iter().map(of).max().unwrap_or(1)
+    kinds.iter().map(align_of).max().unwrap_or(1)
 }
 
 /// Writes an event; what a reader should see of it.
@@ -117,7 +117,7 @@ impl Visit for Seen {
     fn end(&mut self, _: bool) {}
 }
 
-fn one(order: ByteOrder, seed: u64) {
+fn round_trip(order: ByteOrder, seed: u64) {
     let mut numbers = Random(seed + 1);
     let kinds = kinds(&mut numbers);
     let layout = Layout::parse(ctf_metadata(order, &described(&kinds)).as_bytes()).unwrap();
@@ -155,7 +155,7 @@ fn one(order: ByteOrder, seed: u64) {
 #[test]
 fn what_was_written_is_read() {
     for seed in 0..500 {
-        one(ByteOrder::Little, seed);
-        one(ByteOrder::Big, seed);
+        round_trip(ByteOrder::Little, seed);
+        round_trip(ByteOrder::Big, seed);
     }
 }

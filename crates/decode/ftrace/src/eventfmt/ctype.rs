@@ -18,7 +18,7 @@ enum Width {
 
 impl CType {
     /// The type of this many bytes.
-    pub(crate) const fn of(size: u8, signed: bool) -> Self {
+    pub(crate) const fn new(size: u8, signed: bool) -> Self {
         Self { width: Width::Bytes(size), signed }
     }
 
@@ -44,72 +44,72 @@ impl CType {
 
 /// Types of the kernel that name an integer, by name without `const` and `enum`.
 const NAMED: &[(&str, CType)] = &[
-    ("__s64", CType::of(8, true)),
-    ("__u16", CType::of(2, false)),
-    ("__u32", CType::of(4, false)),
-    ("__u64", CType::of(8, false)),
-    ("__u8", CType::of(1, false)),
-    ("__s8", CType::of(1, true)),
-    ("__s16", CType::of(2, true)),
-    ("__s32", CType::of(4, true)),
-    ("__be16", CType::of(2, false)),
-    ("__be32", CType::of(4, false)),
-    ("__be64", CType::of(8, false)),
-    ("__le16", CType::of(2, false)),
-    ("__le32", CType::of(4, false)),
-    ("__le64", CType::of(8, false)),
-    ("_Bool", CType::of(1, false)),
-    ("blkcnt_t", CType::of(8, false)),
-    ("bool", CType::of(1, false)),
-    ("clockid_t", CType::of(4, true)),
-    ("dev_t", CType::of(4, false)),
-    ("dma_addr_t", CType::of(8, false)),
-    ("gfn_t", CType::of(8, false)),
-    ("gfp_t", CType::of(4, false)),
-    ("gid_t", CType::of(4, false)),
-    ("gpa_t", CType::of(8, false)),
+    ("__s64", CType::new(8, true)),
+    ("__u16", CType::new(2, false)),
+    ("__u32", CType::new(4, false)),
+    ("__u64", CType::new(8, false)),
+    ("__u8", CType::new(1, false)),
+    ("__s8", CType::new(1, true)),
+    ("__s16", CType::new(2, true)),
+    ("__s32", CType::new(4, true)),
+    ("__be16", CType::new(2, false)),
+    ("__be32", CType::new(4, false)),
+    ("__be64", CType::new(8, false)),
+    ("__le16", CType::new(2, false)),
+    ("__le32", CType::new(4, false)),
+    ("__le64", CType::new(8, false)),
+    ("_Bool", CType::new(1, false)),
+    ("blkcnt_t", CType::new(8, false)),
+    ("bool", CType::new(1, false)),
+    ("clockid_t", CType::new(4, true)),
+    ("dev_t", CType::new(4, false)),
+    ("dma_addr_t", CType::new(8, false)),
+    ("gfn_t", CType::new(8, false)),
+    ("gfp_t", CType::new(4, false)),
+    ("gid_t", CType::new(4, false)),
+    ("gpa_t", CType::new(8, false)),
     ("gva_t", CType::long(false)),
-    ("hfn_t", CType::of(8, false)),
-    ("hpa_t", CType::of(8, false)),
+    ("hfn_t", CType::new(8, false)),
+    ("hpa_t", CType::new(8, false)),
     ("ino_t", CType::long(false)),
-    ("int16_t", CType::of(2, true)),
-    ("int32_t", CType::of(4, true)),
-    ("int64_t", CType::of(8, true)),
-    ("int8_t", CType::of(1, true)),
+    ("int16_t", CType::new(2, true)),
+    ("int32_t", CType::new(4, true)),
+    ("int64_t", CType::new(8, true)),
+    ("int8_t", CType::new(1, true)),
     ("intptr_t", CType::long(true)),
     ("kernel_ulong_t", CType::long(false)),
-    ("kvm_pfn_t", CType::of(8, false)),
-    ("ktime_t", CType::of(8, true)),
-    ("loff_t", CType::of(8, true)),
-    ("mode_t", CType::of(2, false)),
+    ("kvm_pfn_t", CType::new(8, false)),
+    ("ktime_t", CType::new(8, true)),
+    ("loff_t", CType::new(8, true)),
+    ("mode_t", CType::new(2, false)),
     ("off_t", CType::long(true)),
     ("pgoff_t", CType::long(false)),
-    ("phys_addr_t", CType::of(8, false)),
-    ("pid_t", CType::of(4, true)),
-    ("qid_t", CType::of(4, false)),
-    ("resource_size_t", CType::of(8, false)),
-    ("s16", CType::of(2, true)),
-    ("s32", CType::of(4, true)),
-    ("s64", CType::of(8, true)),
-    ("s8", CType::of(1, true)),
-    ("sector_t", CType::of(8, false)),
+    ("phys_addr_t", CType::new(8, false)),
+    ("pid_t", CType::new(4, true)),
+    ("qid_t", CType::new(4, false)),
+    ("resource_size_t", CType::new(8, false)),
+    ("s16", CType::new(2, true)),
+    ("s32", CType::new(4, true)),
+    ("s64", CType::new(8, true)),
+    ("s8", CType::new(1, true)),
+    ("sector_t", CType::new(8, false)),
     ("size_t", CType::long(false)),
     ("ssize_t", CType::long(true)),
-    ("time64_t", CType::of(8, true)),
+    ("time64_t", CType::new(8, true)),
     ("time_t", CType::long(true)),
-    ("tid_t", CType::of(4, false)),
-    ("u16", CType::of(2, false)),
-    ("u32", CType::of(4, false)),
-    ("u64", CType::of(8, false)),
-    ("u8", CType::of(1, false)),
-    ("uid_t", CType::of(4, false)),
-    ("uint16_t", CType::of(2, false)),
-    ("uint32_t", CType::of(4, false)),
-    ("uint64_t", CType::of(8, false)),
-    ("uint8_t", CType::of(1, false)),
+    ("tid_t", CType::new(4, false)),
+    ("u16", CType::new(2, false)),
+    ("u32", CType::new(4, false)),
+    ("u64", CType::new(8, false)),
+    ("u8", CType::new(1, false)),
+    ("uid_t", CType::new(4, false)),
+    ("uint16_t", CType::new(2, false)),
+    ("uint32_t", CType::new(4, false)),
+    ("uint64_t", CType::new(8, false)),
+    ("uint8_t", CType::new(1, false)),
     ("uintptr_t", CType::long(false)),
-    ("umode_t", CType::of(2, false)),
-    ("xid_t", CType::of(4, false)),
+    ("umode_t", CType::new(2, false)),
+    ("xid_t", CType::new(4, false)),
 ];
 
 /// The integer type of this name; `None` when it is none that is known.
@@ -123,7 +123,7 @@ pub(crate) fn named(text: &str) -> Option<CType> {
     for word in text.split_ascii_whitespace() {
         match word {
             "const" | "volatile" | "__force" | "static" => {}
-            "enum" => return Some(CType::of(4, true)),
+            "enum" => return Some(CType::new(4, true)),
             "long" => longs = longs.saturating_add(1),
             "short" => short = true,
             "char" => char = true,
@@ -135,11 +135,11 @@ pub(crate) fn named(text: &str) -> Option<CType> {
     }
     let signed = sign.unwrap_or(true);
     match (longs, short, char) {
-        (0, false, true) => Some(CType::of(1, signed)),
-        (0, true, _) => Some(CType::of(2, signed)),
-        (0, ..) => (int || sign.is_some()).then_some(CType::of(4, signed)),
+        (0, false, true) => Some(CType::new(1, signed)),
+        (0, true, _) => Some(CType::new(2, signed)),
+        (0, ..) => (int || sign.is_some()).then_some(CType::new(4, signed)),
         (1, ..) => Some(CType::long(signed)),
-        _ => Some(CType::of(8, signed)),
+        _ => Some(CType::new(8, signed)),
     }
 }
 
@@ -158,12 +158,12 @@ mod tests {
 
     #[test]
     fn spelled_types_have_their_size() {
-        assert_eq!(named("unsigned long long"), Some(CType::of(8, false)));
-        assert_eq!(named("long long int"), Some(CType::of(8, true)));
-        assert_eq!(named("unsigned"), Some(CType::of(4, false)));
-        assert_eq!(named("unsigned long").map(|it| it.size_in(LongSize::Four)), Some(4));
+        assert_eq!(named("unsigned long long"), Some(CType::new(8, false)));
+        assert_eq!(named("long long int"), Some(CType::new(8, true)));
+        assert_eq!(named("unsigned"), Some(CType::new(4, false)));
+        assert_eq!(named("unsigned long").map(|ctype| ctype.size_in(LongSize::Four)), Some(4));
         assert_eq!(named("const char *"), Some(CType::long(false)));
-        assert_eq!(named("u8"), Some(CType::of(1, false)));
+        assert_eq!(named("u8"), Some(CType::new(1, false)));
         assert_eq!(named("struct foo"), None);
         assert_eq!(named(""), None);
     }

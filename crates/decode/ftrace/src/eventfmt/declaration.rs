@@ -86,8 +86,14 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> (&str, &str, &str, Option<Mark>, bool) {
-        let it = parse(text).unwrap();
-        (it.name, it.base, it.lengths, it.mark, it.pointer)
+        let declaration = parse(text).unwrap();
+        (
+            declaration.name,
+            declaration.base,
+            declaration.lengths,
+            declaration.mark,
+            declaration.pointer,
+        )
     }
 
     #[test]
@@ -123,7 +129,7 @@ mod tests {
     #[test]
     fn a_nameless_field_is_none() {
         for text in ["", "int ", "[3]", "int 7", "int (*)(void)", "a]"] {
-            assert!(parse(text).is_none_or(|it| !it.name.is_empty()), "{text}");
+            assert!(parse(text).is_none_or(|declaration| !declaration.name.is_empty()), "{text}");
         }
         assert_eq!(parse(""), None);
         assert_eq!(parse("int 7"), None);

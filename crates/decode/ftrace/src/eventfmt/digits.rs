@@ -16,7 +16,7 @@ pub(crate) enum Radix {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// `-`: pad on the right.
-    pub(crate) left: bool,
+    pub(crate) minus: bool,
     /// `0`: pad with zeros.
     pub(crate) zero: bool,
     /// `#`: begin with `0x` or `0`.
@@ -63,13 +63,13 @@ pub fn six_digits(value: u64) -> [u8; 6] {
 
 /// Appends `value` in decimal with zeros before it, so that there are `least` digits (up to 8).
 #[inline]
-pub(crate) fn decimal_of(out: &mut Vec<u8>, value: u64, least: usize) {
+pub(crate) fn decimal_of(out: &mut Vec<u8>, value: u64, min: usize) {
     if value >= NINE_DIGITS {
         return long_decimal(out, value);
     }
     let digits = eight_decimals(value);
     // The last digit is shown also when it is 0.
-    let zeros = ((digits | 1 << 56).trailing_zeros() / 8).min(8u32.saturating_sub(least as u32));
+    let zeros = ((digits | 1 << 56).trailing_zeros() / 8).min(8u32.saturating_sub(min as u32));
     let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
     append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
 }
@@ -107,20 +107,20 @@ fn long_decimal(out: &mut Vec<u8>, value: u64) {
 
 /// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
 #[inline]
-pub(crate) fn hex(out: &mut Vec<u8>, value: u64, least: usize) {
-    hex_with(out, value, b'a', least);
+pub(crate) fn hex(out: &mut Vec<u8>, value: u64, min: usize) {
+    hex_with(out, value, b'a', min);
 }
 
 /// All 16 digits are computed at once: shorter than to ask of each whether it is the first.
 #[inline]
-fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, least: usize) {
+fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, min: usize) {
     if value == 0 {
         // Most numbers with zeros before them are 0.
-        return append_first(out, [b'0'; 16], least.clamp(1, 16));
+        return append_first(out, [b'0'; 16], min.clamp(1, 16));
     }
     let high = u128::from(eight_hex(value >> 32, ten)) << 64;
     let digits = high | u128::from(eight_hex(value & 0xffff_ffff, ten));
-    let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(least as u32));
+    let zeros = ((value | 1).leading_zeros() / 4).min(16u32.saturating_sub(min as u32));
     let text = digits.wrapping_shl(zeros.wrapping_mul(8));
     append_first(out, text.to_be_bytes(), 16usize.wrapping_sub(zeros as usize));
 }
@@ -202,12 +202,12 @@ fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Sha
     let shown = prefix.len().saturating_add(digits);
     // A precision asks for digits and switches the flag `0` off.
     let zeros = match shape.precision {
-        Some(least) => least.min(MAX_WIDTH).saturating_sub(digits),
-        None if shape.zero && !shape.left => shape.width.min(MAX_WIDTH).saturating_sub(shown),
+        Some(min) => min.min(MAX_WIDTH).saturating_sub(digits),
+        None if shape.zero && !shape.minus => shape.width.min(MAX_WIDTH).saturating_sub(shown),
         None => 0,
     };
     let pad = shape.width.min(MAX_WIDTH).saturating_sub(shown.saturating_add(zeros));
-    if pad > 0 && !shape.left {
+    if pad > 0 && !shape.minus {
         fill(out, b' ', pad);
     }
     out.extend_from_slice(prefix);
@@ -215,7 +215,7 @@ fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Sha
     if !none {
         plain(out, value, radix);
     }
-    if pad > 0 && shape.left {
+    if pad > 0 && shape.minus {
         fill(out, b' ', pad);
     }
 }
@@ -226,13 +226,13 @@ fn fill(out: &mut Vec<u8>, byte: u8, count: usize) {
 
 /// Cuts and pads the string that was appended since `start`.
 pub(crate) fn pad_text(out: &mut Vec<u8>, start: usize, shape: Shape) {
-    if let Some(most) = shape.precision {
-        out.truncate(start.saturating_add(most));
+    if let Some(max) = shape.precision {
+        out.truncate(start.saturating_add(max));
     }
     let shown = out.len().saturating_sub(start);
     let pad = shape.width.min(MAX_WIDTH).saturating_sub(shown);
     fill(out, b' ', pad);
-    if !shape.left
+    if !shape.minus
         && let Some(tail) = out.get_mut(start..)
     {
         tail.rotate_right(pad.min(tail.len()));
@@ -285,10 +285,10 @@ mod tests {
     #[test]
     fn decimals_have_as_many_digits_as_asked_for() {
         for value in [0, 7, 99, 1_234_567, 12_345_678, 99_999_999, 100_000_000, u64::MAX] {
-            for least in 0..=8 {
+            for min in 0..=8 {
                 let mut out = Vec::new();
-                decimal_of(&mut out, value, least);
-                assert_eq!(String::from_utf8(out).unwrap(), format!("{value:0least$}"));
+                decimal_of(&mut out, value, min);
+                assert_eq!(String::from_utf8(out).unwrap(), format!("{value:0min$}"));
             }
         }
     }
@@ -302,7 +302,7 @@ mod tests {
         let wide = Shape { width: 6, ..Shape::default() };
         assert_eq!(hex(0x1f, Shape { alternate: true, ..wide }), "  0x1f");
         assert_eq!(decimal(-5, wide), "    -5");
-        assert_eq!(decimal(-5, Shape { left: true, ..wide }), "-5    ");
+        assert_eq!(decimal(-5, Shape { minus: true, ..wide }), "-5    ");
         assert_eq!(decimal(-5, Shape { zero: true, ..wide }), "-00005");
         assert_eq!(
             decimal(5, Shape { plus: true, precision: Some(3), zero: true, ..wide }),
@@ -317,7 +317,7 @@ mod tests {
         let mut out = b"a:hello".to_vec();
         pad_text(&mut out, 2, Shape { width: 6, precision: Some(4), ..Shape::default() });
         assert_eq!(out, b"a:  hell");
-        pad_text(&mut out, 2, Shape { width: 8, left: true, ..Shape::default() });
+        pad_text(&mut out, 2, Shape { width: 8, minus: true, ..Shape::default() });
         assert_eq!(out, b"a:  hell  ");
     }
 }

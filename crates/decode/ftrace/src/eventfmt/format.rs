@@ -30,7 +30,7 @@ impl EventFormat {
         let text = String::from_utf8_lossy(text);
         let (head, print_fmt) = split_print_fmt(&text);
         let (mut name, mut id) = (None, None);
-        let (mut common, mut own) = (Vec::new(), Vec::new());
+        let (mut common, mut event_fields) = (Vec::new(), Vec::new());
         for line in head.lines().map(str::trim) {
             if let Some(text) = line.strip_prefix("name:") {
                 name = Some(text.trim());
@@ -38,16 +38,17 @@ impl EventFormat {
                 id = Some(event_id(text.trim())?);
             } else if line.starts_with("field:") {
                 let field = Field::parse(line)?;
-                let list = if field.name.starts_with("common_") { &mut common } else { &mut own };
+                let list =
+                    if field.name.starts_with("common_") { &mut common } else { &mut event_fields };
                 list.push(field);
             }
-            if common.len().max(own.len()) > MAX_FIELDS {
+            if common.len().max(event_fields.len()) > MAX_FIELDS {
                 return Err(FormatError::TooManyFields(MAX_FIELDS));
             }
         }
-        end_last_array(system, &mut own);
+        end_last_array(system, &mut event_fields);
         let common_count = common.len();
-        common.append(&mut own);
+        common.append(&mut event_fields);
         Ok(Self {
             system: system.into(),
             name: name.ok_or(FormatError::Missing("name"))?.into(),
@@ -106,8 +107,8 @@ impl EventFormat {
     /// The field of this name, own or common.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let own = self.fields().iter().find(|field| &*field.name == name);
-        own.or_else(|| self.common_fields().iter().find(|field| &*field.name == name))
+        let event_field = self.fields().iter().find(|field| &*field.name == name);
+        event_field.or_else(|| self.common_fields().iter().find(|field| &*field.name == name))
     }
 
     /// The text after `print fmt:`; empty when there is none.

@@ -12,7 +12,7 @@ pub fn glob(pattern: &str, text: &str) -> bool {
                 retry = Some((behind, text));
                 pattern = behind;
             }
-            (Some((one, behind)), Some((other, rest))) if *one == b'?' || one == other => {
+            (Some((first, behind)), Some((other, rest))) if *first == b'?' || first == other => {
                 (pattern, text) = (behind, rest);
             }
             (None, None) => return true,

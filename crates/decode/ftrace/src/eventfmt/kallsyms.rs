@@ -92,8 +92,8 @@ impl Kallsyms {
     /// symbol whose own address that is.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<Symbol<'_>> {
-        let whole = self.coverage == Coverage::Whole;
-        self.lookup(address).filter(|symbol| whole || symbol.offset == 0)
+        let is_whole = self.coverage == Coverage::Whole;
+        self.lookup(address).filter(|symbol| is_whole || symbol.offset == 0)
     }
 
     /// The symbol with the greatest address that is not above `address`, where `address` can be in it.
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_list_names_no_code_between_its_symbols() {
-        let (part, whole) = (Kallsyms::parse(TEXT), Kallsyms::parse(LAID_OUT));
-        assert_eq!((part.coverage(), whole.coverage()), (Coverage::Partial, Coverage::Whole));
+        let (part, complete) = (Kallsyms::parse(TEXT), Kallsyms::parse(LAID_OUT));
+        assert_eq!((part.coverage(), complete.coverage()), (Coverage::Partial, Coverage::Whole));
         assert!(part.lookup(0xffff_0001).is_some() && part.function(0xffff_0001).is_none());
         assert_eq!(part.function(0xffff_0010).unwrap().name, b"second");
         assert_eq!(part.lookup_within(0xffff_0011).unwrap().name, b"second");
@@ -279,6 +279,6 @@ mod tests {
             part.lookup_within(last).is_some()
                 && part.lookup_within(last.wrapping_add(1)).is_none()
         );
-        assert_eq!(whole.function(0xffff_ffff_8100_0001).unwrap().name, b"_text");
+        assert_eq!(complete.function(0xffff_ffff_8100_0001).unwrap().name, b"_text");
     }
 }

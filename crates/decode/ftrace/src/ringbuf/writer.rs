@@ -63,8 +63,8 @@ impl PageWriter {
         let extend = near.is_some_and(|delta| delta >> DELTA_BITS != 0);
         let size = size.saturating_add(if extend { 8 } else { 0 });
         let fits = self.page.len().saturating_add(size) <= page_size;
-        let begun = !self.page.is_empty() && self.pending == Missed::Nothing;
-        let delta = match near.filter(|_| fits && begun) {
+        let is_page_open = !self.page.is_empty() && self.pending == Missed::Nothing;
+        let delta = match near.filter(|_| fits && is_page_open) {
             Some(delta) => delta,
             None => {
                 self.flush(out);
@@ -176,8 +176,8 @@ impl Missed {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Nothing, one) | (one, Self::Nothing) => one,
-            (Self::Events(one), Self::Events(other)) => Self::Events(one.saturating_add(other)),
+            (Self::Nothing, loss) | (loss, Self::Nothing) => loss,
+            (Self::Events(count), Self::Events(other)) => Self::Events(count.saturating_add(other)),
             _ => Self::Unknown,
         }
     }

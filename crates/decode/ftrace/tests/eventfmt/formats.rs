@@ -21,7 +21,8 @@ fn format(path: &str) -> EventFormat {
 
 fn all_formats(folder: &str) -> Vec<EventFormat> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "format"));
     paths.sort();
     paths

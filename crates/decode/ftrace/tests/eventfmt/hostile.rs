@@ -12,7 +12,8 @@ use raw_bytes::{Abi, ByteOrder, LongSize};
 
 fn texts() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats-6.18");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }

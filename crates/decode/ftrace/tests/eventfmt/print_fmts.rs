@@ -25,11 +25,11 @@ fn event(print_fmt: &str) -> EventFormat {
 }
 
 fn record(order: ByteOrder) -> Vec<u8> {
-    let it = event("\"\"");
-    let mut record = it.blank_record();
+    let format = event("\"\"");
+    let mut record = format.blank_record();
     record.resize(56, 0);
     let mut poke = |name, value: i64| {
-        assert!(it.field(name).unwrap().poke(&mut record, order, value.cast_unsigned()));
+        assert!(format.field(name).unwrap().poke(&mut record, order, value.cast_unsigned()));
     };
     poke("a", -5);
     poke("b", 0x1_0000_00ff);

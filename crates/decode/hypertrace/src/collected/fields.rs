@@ -7,9 +7,9 @@ pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
 impl<'b> Fields<'b> {
     /// The next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
+        let (chunk, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(*taken)
+        Some(*chunk)
     }
 
     pub(crate) fn u8(&mut self) -> Option<u8> {

@@ -5,7 +5,7 @@ use super::fields::Fields;
 /// Bytes before the words.
 pub const HEAD_BYTES: usize = 48;
 /// Registers that carry something, at most.
-pub const MOST_WORDS: usize = 13;
+pub const MAX_WORDS: usize = 13;
 
 /// In place of the time to the entry: no entry was seen, or it came too late to be stored.
 const NO_ENTRY: u32 = u32::MAX;
@@ -47,17 +47,17 @@ pub struct Hypercall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     count: u8,
-    words: [u64; MOST_WORDS],
+    words: [u64; MAX_WORDS],
 }
 
 impl Words {
     /// These; words after the thirteenth are left out.
     #[must_use]
     pub fn new(words: &[u64]) -> Self {
-        let count = u8::try_from(words.len().min(MOST_WORDS)).unwrap_or(0);
-        let mut own = Self { count, words: [0; MOST_WORDS] };
-        own.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
-        own
+        let count = u8::try_from(words.len().min(MAX_WORDS)).unwrap_or(0);
+        let mut copy = Self { count, words: [0; MAX_WORDS] };
+        copy.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        copy
     }
 
     /// All of them, in their order.
@@ -89,14 +89,14 @@ impl Hypercall {
             vcpu: fields.u16()?,
             cpu: fields.u16()?,
             lost: fields.u16()?,
-            words: Words { count: fields.u8()?, words: [0; MOST_WORDS] },
+            words: Words { count: fields.u8()?, words: [0; MAX_WORDS] },
         };
         let flags = fields.u8()?;
         let length = if flags & RIP_AFTER == 0 { 0 } else { INSTRUCTION_BYTES };
         let known = |rip: &u64| flags & RIP_KNOWN != 0 && *rip >= length;
         read.guest_rip = read.guest_rip.filter(known).map(|rip| rip.wrapping_sub(length));
         let Words { count, words } = &mut read.words;
-        if usize::from(*count) > MOST_WORDS {
+        if usize::from(*count) > MAX_WORDS {
             return None;
         }
         for word in words.iter_mut().take((*count).into()) {
@@ -133,10 +133,10 @@ mod tests {
 
     #[test]
     fn an_address_after_the_instruction_becomes_the_instructions_own() {
-        let one = Hypercall { guest_rip: Some(0x1003), ..Hypercall::default() };
-        let mut bytes = one.to_bytes();
+        let hypercall = Hypercall { guest_rip: Some(0x1003), ..Hypercall::default() };
+        let mut bytes = hypercall.to_bytes();
         assert_eq!(bytes.len(), HEAD_BYTES);
-        assert_eq!(Hypercall::parse(&bytes), Some(one));
+        assert_eq!(Hypercall::parse(&bytes), Some(hypercall));
         *bytes.last_mut().unwrap() = RIP_KNOWN | RIP_AFTER;
         assert_eq!(Hypercall::parse(&bytes).unwrap().guest_rip, Some(0x1000));
         *bytes.last_mut().unwrap() = RIP_AFTER;
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn more_words_than_there_are_registers_are_refused() {
         let words = Words::new(&[7; 20]);
-        let one = Hypercall { words, ..Hypercall::default() };
-        assert_eq!(words.as_slice(), [7; MOST_WORDS]);
-        let mut bytes = one.to_bytes();
-        assert_eq!(Hypercall::parse(&bytes), Some(one));
+        let hypercall = Hypercall { words, ..Hypercall::default() };
+        assert_eq!(words.as_slice(), [7; MAX_WORDS]);
+        let mut bytes = hypercall.to_bytes();
+        assert_eq!(Hypercall::parse(&bytes), Some(hypercall));
         bytes[HEAD_BYTES - 2] = 14;
         bytes.extend([0; 64]);
         assert_eq!(Hypercall::parse(&bytes), None);

@@ -100,9 +100,9 @@ mod tests {
             let mut end = 0;
             let ends: Vec<usize> = sizes.map(|size| { end += size; end }).collect();
             let hit = ends.iter().position(|&end| at < end).unwrap();
-            let mut left = written.clone();
-            let gone = left.remove(hit);
-            prop_assert_eq!(found, left);
+            let expected = written.clone();
+            let gone = expected.remove(hit);
+            prop_assert_eq!(found, expected);
             prop_assert_eq!(read.damaged_bytes(), gone.to_bytes().len() as u64);
         }
 
@@ -122,8 +122,8 @@ mod tests {
         #[test]
         fn any_bytes_are_read_to_their_end(file in prop::collection::vec(any::<u8>(), 0..400)) {
             let mut read = Entries::new(&file);
-            let whole: usize = read.by_ref().map(|entry| entry.to_bytes().len()).sum();
-            prop_assert_eq!(whole as u64 + read.damaged_bytes(), file.len() as u64);
+            let intact_bytes: usize = read.by_ref().map(|entry| entry.to_bytes().len()).sum();
+            prop_assert_eq!(intact_bytes as u64 + read.damaged_bytes(), file.len() as u64);
         }
     }
 

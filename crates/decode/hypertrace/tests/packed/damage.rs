@@ -28,20 +28,20 @@ proptest! {
         drop in proptest::collection::vec(1..100_usize, 1..6),
     ) {
         let sent = frames(&history);
-        let (whole, _) = decode(&sent);
+        let (all_events, _) = decode(&sent);
         // The first says how to read, the last that it ends.
-        let kept = |at: usize| at == 0 || at + 1 >= sent.len() || !drop.contains(&at);
+        let survives = |at: usize| at == 0 || at + 1 >= sent.len() || !drop.contains(&at);
         let rest: Vec<&Sent> =
-            sent.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, frame)| frame).collect();
+            sent.iter().enumerate().filter(|(at, _)| survives(*at)).map(|(_, frame)| frame).collect();
         let (events, losses) = decode(rest.iter().copied());
         prop_assert_eq!(losses.frames_lost, (sent.len() - rest.len()) as u64);
-        prop_assert_eq!(losses.events_missing, (whole.len() - events.len()) as u64);
-        let mut left = whole.iter();
+        prop_assert_eq!(losses.events_missing, (all_events.len() - events.len()) as u64);
+        let remaining = all_events.iter();
         for event in &events {
             // In the order of the whole, with nothing in it that is otherwise.
-            let found = left.find(|one| {
-                let same_running = event.running.is_none() || event.running == one.running;
-                one.stamp_ns == event.stamp_ns && same_running && agrees(&event.kind, &one.kind)
+            let found = remaining.find(|candidate| {
+                let same_running = event.running.is_none() || event.running == candidate.running;
+                candidate.stamp_ns == event.stamp_ns && same_running && agrees(&event.kind, &candidate.kind)
             });
             prop_assert!(found.is_some(), "{:?} never was", event);
         }
@@ -90,19 +90,19 @@ proptest! {
 /// Whether what is known of one is so in the other.
 fn agrees(some: &Kind, all: &Kind) -> bool {
     match (some, all) {
-        (Kind::Switch { state, next }, Kind::Switch { state: other, next: whole }) => {
-            state == other && (next.is_none() || next == whole)
+        (Kind::Switch { state, next }, Kind::Switch { state: other, next: full_next }) => {
+            state == other && (next.is_none() || next == full_next)
         }
         (
             Kind::Wake { wake, task, target_cpu },
-            Kind::Wake { wake: other, task: whole, target_cpu: cpu },
-        ) => wake == other && (task.is_none() || task == whole) && target_cpu == cpu,
+            Kind::Wake { wake: other, task: full_task, target_cpu: cpu },
+        ) => wake == other && (task.is_none() || task == full_task) && target_cpu == cpu,
         (
             Kind::Call { address, name, what },
-            Kind::Call { address: whole, name: whole_name, what: other },
+            Kind::Call { address: full_address, name: whole_name, what: other },
         ) => {
             let same_name = name.is_none() || name == whole_name;
-            what == other && (address.is_none() || address == whole) && same_name
+            what == other && (address.is_none() || address == full_address) && same_name
         }
         // Names of interrupts are sent once.
         (Kind::Interrupt { irq, .. }, Kind::Interrupt { irq: other, .. }) => irq == other,

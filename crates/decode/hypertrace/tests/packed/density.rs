@@ -20,10 +20,10 @@ fn switches(words: usize, tasks: u64, count: u64) -> (usize, usize) {
 /// The bar is 4 with the registers that every host records, and 8 with the others.
 #[test]
 fn a_hypercall_carries_many_switches() {
-    for (words, tasks, least) in [(4, 2, 8), (4, 20, 8), (9, 2, 20), (13, 20, 28)] {
+    for (words, tasks, min) in [(4, 2, 8), (4, 20, 8), (9, 2, 20), (13, 20, 28)] {
         let (events, frames) = switches(words, tasks, 20_000);
         let each = events / frames;
         println!("{words} words, {tasks} tasks: {each} switches a hypercall");
-        assert!(each >= least, "{words} words, {tasks} tasks: {each}");
+        assert!(each >= min, "{words} words, {tasks} tasks: {each}");
     }
 }

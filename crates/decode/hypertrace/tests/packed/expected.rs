@@ -58,7 +58,7 @@ fn what() -> impl Strategy<Value = ExpectedKind> {
 }
 
 /// A history of events.
-pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<ExpectedEvent>> {
+pub(crate) fn history(max: usize) -> impl Strategy<Value = Vec<ExpectedEvent>> {
     let after = prop_oneof![
         4 => 0..100_u64,
         4 => 0..5_000_u64,
@@ -69,7 +69,7 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<ExpectedEvent>> 
     let expected = (after, who(), what());
     let expected =
         expected.prop_map(|(after, running, what)| ExpectedEvent { after, running, what });
-    proptest::collection::vec(expected, 0..most)
+    proptest::collection::vec(expected, 0..max)
 }
 
 impl ExpectedEvent {

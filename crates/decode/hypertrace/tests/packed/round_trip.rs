@@ -65,9 +65,9 @@ fn events_of_hypercalls_that_were_stamped_late_have_their_own_times() {
         let late_ns = |at: usize| if at % 3 == 2 { at as u64 * 7919 % 300_000_000 } else { 0 };
         let (mut decoder, mut events) = (Decoder::default(), Vec::new());
         for (at, frame) in sent.iter().enumerate() {
-            let begun = events.len();
+            let first_new = events.len();
             decoder.frame(&frame.words, frame.unit * UNIT_NS + late_ns(at), &mut events);
-            for event in &events[begun..] {
+            for event in &events[first_new..] {
                 let found = event.late_ns.unwrap();
                 // A clock may have been slewed since a hypercall that was not late.
                 let slewed = 2 * 200 * 7_000 * UNIT_NS / 2_000;
@@ -101,9 +101,9 @@ fn names_of_functions_come_with_their_first_call_and_once() {
         let without = addresses.iter().filter(|&&at| at % 1_000_000_007 % 3 == 0).count();
         assert_eq!((events.len(), unnamed), (90, without * 10));
         // Nine names of some 60 bytes, and 90 calls of 13 to 30 bits.
-        let most = 9 * 64 * 8 + 90 * 30;
+        let max = 9 * 64 * 8 + 90 * 30;
         let bits: usize = sent.iter().map(|frame| 64 * frame.words.len() - 8 - 16).sum();
-        assert!(bits < 2 * most, "{bits} bits");
+        assert!(bits < 2 * max, "{bits} bits");
     }
 }
 

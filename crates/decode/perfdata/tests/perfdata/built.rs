@@ -22,7 +22,7 @@ fn both_forms_in_both_byte_orders_say_the_same() {
             assert_eq!(features.os_release.as_deref(), Some("6.1.0"));
             assert_eq!(features.arch.as_deref(), Some("aarch64"));
             assert_eq!((features.cpus_available, features.cpus_online), (Some(4), Some(2)));
-            assert_eq!(features.tracing_data.unwrap().of(&file), b"formats!");
+            assert_eq!(features.tracing_data.unwrap().bytes_in(&file), b"formats!");
             says_what_was_written(&perf, &file);
         }
     }

@@ -38,8 +38,8 @@ fn packed(order: ByteOrder, kind: u32, step: usize) -> (PerfDataBuilder, Vec<u8>
         file.record(68, 0, &[]);
     }
     file.feature(27, vec![0; 20]);
-    let whole = built.records().to_vec();
-    (file, whole)
+    let plain_records = built.records().to_vec();
+    (file, plain_records)
 }
 
 fn builder_without_records(order: ByteOrder) -> PerfDataBuilder {
@@ -67,13 +67,14 @@ fn records_that_begin_in_one_piece_and_end_in_another_are_whole() {
     for order in ORDERS {
         for kind in [81, 83] {
             for step in [1, 7, 50, 100_000] {
-                let (file, whole) = packed(order, kind, step);
+                let (file, plain_records) = packed(order, kind, step);
                 for file in [file.file(), file.pipe()] {
                     let (perf, bytes, damage) = unpack(&file);
                     assert!(perf.features.compressed && damage.is_empty(), "{damage:?}");
                     let found = without_rounds(&bytes, order);
-                    let found = found.get(found.len() - without_rounds(&whole, order).len()..);
-                    assert_eq!(found.unwrap(), without_rounds(&whole, order));
+                    let found =
+                        found.get(found.len() - without_rounds(&plain_records, order).len()..);
+                    assert_eq!(found.unwrap(), without_rounds(&plain_records, order));
                     let (all, _) = bodies(&perf, Records::new(&bytes, order, 0));
                     assert!(all.len() >= 9);
                 }

@@ -24,14 +24,14 @@ fn a_file_that_is_cut_at_any_byte_has_what_comes_before() {
     for order in ORDERS {
         let built = builder(order);
         for file in [built.file(), built.pipe()] {
-            let whole = read(&file);
+            let total = read(&file);
             let mut last = 0;
             for len in 0..file.len() {
                 let found = read(&file[..len]);
-                assert!(found <= whole, "{found} records of {len} bytes");
+                assert!(found <= total, "{found} records of {len} bytes");
                 last = last.max(found);
             }
-            assert!(last >= whole - 1, "{last} of {whole}");
+            assert!(last >= total - 1, "{last} of {total}");
         }
     }
 }

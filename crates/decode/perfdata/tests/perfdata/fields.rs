@@ -102,7 +102,8 @@ fn counts_of_a_single_event_are_in_another_order() {
         let record = perf.records(&file).next().unwrap().unwrap();
         let Ok(Body::Sample(sample)) = perf.events.body(&record) else { panic!("a sample") };
         let read = sample.read.unwrap();
-        let counts: Vec<_> = read.counts().map(|one| (one.value, one.id, one.lost)).collect();
+        let counts: Vec<_> =
+            read.counts().map(|count| (count.value, count.id, count.lost)).collect();
         assert_eq!((read.time_enabled, read.time_running), (Some(20), Some(30)));
         assert_eq!(counts, [(10, Some(40), Some(50))]);
     }

@@ -37,12 +37,14 @@ fn kernel_name(name: &str) -> &str {
         return KVM_X86.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
     }
     after("irq_softirq_")
-        .and_then(|rest| SOFTIRQS.iter().find(|one| one.strip_prefix("softirq_") == Some(rest)))
+        .and_then(|rest| {
+            SOFTIRQS.iter().find(|softirq| softirq.strip_prefix("softirq_") == Some(rest))
+        })
         .copied()
         .or_else(|| after("irq_").filter(|rest| rest.starts_with("tasklet_")))
         .or_else(|| {
             after("timer_").filter(|rest| {
-                ["hrtimer_", "itimer_", "tick_"].iter().any(|one| rest.starts_with(one))
+                ["hrtimer_", "itimer_", "tick_"].iter().any(|prefix| rest.starts_with(prefix))
             })
         })
         .or_else(|| after("x86_irq_vectors_"))
@@ -135,14 +137,17 @@ mod tests {
             let expected = (system.to_owned(), name.to_owned());
             assert_eq!(event(theirs, "lttng-modules"), expected, "{theirs}");
         }
-        let of = |name, tracer| event(name, tracer);
+        let kernel_event = |name, tracer| event(name, tracer);
         let names = ["tid", "pid", "parent_pid"];
         let field = |name| field("sched", name, |other| names.contains(&other));
         assert_eq!(
             [field("tid"), field("pid"), field("parent_pid")],
             ["pid", "tgid", "parent_pid"]
         );
-        assert_eq!(of("kvm:kvm_exit", "perf"), ("kvm".to_owned(), "kvm_exit".to_owned()));
-        assert_eq!(of("my app:1st", "lttng-ust"), ("my_app".to_owned(), "_1st".to_owned()));
+        assert_eq!(kernel_event("kvm:kvm_exit", "perf"), ("kvm".to_owned(), "kvm_exit".to_owned()));
+        assert_eq!(
+            kernel_event("my app:1st", "lttng-ust"),
+            ("my_app".to_owned(), "_1st".to_owned())
+        );
     }
 }

@@ -79,7 +79,7 @@ impl Clocks {
     }
 
     /// Of a stream of this class.
-    pub(super) fn of(&self, layout: &Layout, stream: usize) -> ToNs {
+    pub(super) fn for_stream(&self, layout: &Layout, stream: usize) -> ToNs {
         let stream = layout.streams.get(stream);
         let clock = stream.and_then(|stream| self.clocks.get(stream.clock?));
         let Some(clock) = clock else { return ToNs::Offset(0) };
@@ -94,12 +94,12 @@ impl Clocks {
     fn first_that_does_not_fit(&self, readings: &[Option<Readings>]) -> Option<usize> {
         let fits = |(clock, readings): (&Clock, &Option<Readings>)| {
             let offset = clock.offset_ns().saturating_sub(self.zero_ns);
-            let (least, greatest) = readings.map_or((0, 0), |all| (all.least, all.greatest));
-            let begin = offset.saturating_add(clock.cycles_ns(least));
+            let (min, greatest) = readings.map_or((0, 0), |all| (all.least, all.greatest));
+            let begin = offset.saturating_add(clock.cycles_ns(min));
             let end = offset.saturating_add(clock.cycles_ns(greatest));
             begin >= 0 && end <= u64::MAX.into()
         };
-        self.clocks.iter().zip(readings).position(|one| !fits(one))
+        self.clocks.iter().zip(readings).position(|pair| !fits(pair))
     }
 
     /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the first reading.
@@ -114,8 +114,8 @@ impl Clocks {
         let mut from = "the clock's own zero";
         if self.first_that_does_not_fit(readings).is_some() {
             let first = |(clock, readings): (&Clock, &Option<Readings>)| {
-                let least = readings.as_ref()?.least;
-                Some(clock.offset_ns().saturating_add(clock.cycles_ns(least)))
+                let min = readings.as_ref()?.least;
+                Some(clock.offset_ns().saturating_add(clock.cycles_ns(min)))
             };
             self.zero_ns = self.clocks.iter().zip(readings).filter_map(first).min().unwrap_or(0);
             from = "the first packet";
@@ -147,14 +147,14 @@ mod tests {
     }
 
     /// What becomes of readings of one clock.
-    fn times(clock: Clock, least: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
+    fn times(clock: Clock, min: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
         let mut clocks = Clocks { clocks: vec![clock.clone()], zero_ns: 0 };
-        let readings = [Some(Readings { least, greatest })];
+        let readings = [Some(Readings { least: min, greatest })];
         let bad = clocks.first_that_does_not_fit(&readings);
         let note = bad.map(|_| clocks.count_from_own_zero(&clock, &readings));
         let offset = clock.offset_ns() - clocks.zero_ns;
         let to_ns = ToNs::Any(clock, offset);
-        ([to_ns.ns(least), to_ns.ns(greatest)], note)
+        ([to_ns.ns(min), to_ns.ns(greatest)], note)
     }
 
     #[test]

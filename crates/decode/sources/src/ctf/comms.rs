@@ -15,7 +15,7 @@ use super::threads::is_unknown;
 use crate::names::ThreadNames;
 
 /// Threads whose names are kept, at most.
-const MOST_THREADS: usize = 1 << 20;
+const MAX_THREADS: usize = 1 << 20;
 /// Threads that are found without looking for them; of the same lowest bits, the one that came last.
 const RECENT: usize = 1 << 10;
 
@@ -62,11 +62,11 @@ impl ThreadNames for Comms {
         // As if the streams were read one after another.
         let mut names = Named::default();
         for found in self.of_streams() {
-            for one in found.all {
-                names.take(one.thread, one.ns, one.name.as_bytes());
+            for entry in found.all {
+                names.take(entry.thread, entry.ns, entry.name.as_bytes());
             }
         }
-        let lines = names.all.iter().map(|one| format!("{} {}\n", one.thread, one.name));
+        let lines = names.all.iter().map(|entry| format!("{} {}\n", entry.thread, entry.name));
         Cmdlines::parse(lines.collect::<String>().as_bytes())
     }
 }
@@ -102,7 +102,7 @@ impl Comms {
                 let ns = clock.nearest_ns(cycles);
                 for place in &shape.names_at {
                     let Some(thread) = order.u32_at(record, place.id.into()) else { continue };
-                    let Some(name) = place.name.of(record, order) else { continue };
+                    let Some(name) = place.name.text_in(record, order) else { continue };
                     let is_none = name.is_empty() || name == b"<...>";
                     if thread != 0 && !is_unknown(thread) && !is_none {
                         names.take(thread, ns, name);
@@ -143,11 +143,11 @@ impl Named {
     /// Keeps a name; of several of a thread the last.
     fn take(&mut self, thread: u32, ns: u64, name: &[u8]) {
         let recent = self.recent.get(thread as usize % RECENT).copied().unwrap_or(usize::MAX);
-        let is_it = self.all.get(recent).is_some_and(|one| one.thread == thread);
-        let at = if is_it { Some(recent) } else { self.places.get(&thread).copied() };
+        let is_recent = self.all.get(recent).is_some_and(|entry| entry.thread == thread);
+        let at = if is_recent { Some(recent) } else { self.places.get(&thread).copied() };
         let at = match at {
             Some(at) => at,
-            None if self.all.len() < MOST_THREADS => {
+            None if self.all.len() < MAX_THREADS => {
                 self.places.insert(thread, self.all.len());
                 self.all.push(NamedThread { thread, ns, name: text(name) });
                 self.all.len() - 1
@@ -157,11 +157,11 @@ impl Named {
         if let Some(recent) = self.recent.get_mut(thread as usize % RECENT) {
             *recent = at;
         }
-        let Some(one) = self.all.get_mut(at) else { return };
-        if one.ns <= ns && one.name.as_bytes() != name {
-            one.name = text(name);
+        let Some(entry) = self.all.get_mut(at) else { return };
+        if entry.ns <= ns && entry.name.as_bytes() != name {
+            entry.name = text(name);
         }
-        one.ns = ns.max(one.ns);
+        entry.ns = ns.max(entry.ns);
     }
 }
 
@@ -182,7 +182,8 @@ mod tests {
         {
             names.take(thread, ns, name.as_bytes());
         }
-        let all: Vec<_> = names.all.iter().map(|one| (one.thread, one.ns, &*one.name)).collect();
+        let all: Vec<_> =
+            names.all.iter().map(|entry| (entry.thread, entry.ns, &*entry.name)).collect();
         assert_eq!(all, [(7, 9, "b "), (other, 1, "y")]);
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use ftrace::ringbuf::Missed;
 
-use super::MOST_CPUS;
+use super::MAX_CPUS;
 use super::parts::Part;
 use super::shape::Shape;
 use super::stream::Trace;
 
 /// An event takes as many bytes in its stream, on average at least; of more events the CPUs are not looked for.
-const LEAST_EVENT_BYTES: u64 = 4;
+const MIN_EVENT_BYTES: u64 = 4;
 
 /// A stream of a channel: the CPU that its packets say, and its parts in order.
 pub(super) struct Parted {
@@ -48,7 +48,7 @@ pub(super) fn are_said(shapes: &[Vec<Shape>], class: usize) -> bool {
 /// The parts of each CPU; none: there are too many events, or none says its CPU.
 pub(super) fn by_cpu(trace: &Trace, streams: &[Parted]) -> Option<BTreeMap<u32, Vec<Part>>> {
     let bytes: u64 = streams.iter().flat_map(|stream| &stream.parts).map(Part::len).sum();
-    let (room, is_alone) = (bytes / LEAST_EVENT_BYTES, streams.len() == 1);
+    let (room, is_alone) = (bytes / MIN_EVENT_BYTES, streams.len() == 1);
     let (runs, losses) = (Vec::new(), Vec::new());
     let mut found = Found { trace, room, is_alone, runs, losses };
     for stream in streams {
@@ -63,10 +63,10 @@ pub(super) fn by_cpu(trace: &Trace, streams: &[Parted]) -> Option<BTreeMap<u32, 
     link(&mut losses);
     let mut cpus: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
     for run in runs {
-        let own = cpus.entry(run.cpu).or_default();
-        match own.last_mut() {
+        let cpu_runs = cpus.entry(run.cpu).or_default();
+        match cpu_runs.last_mut() {
             Some(last) if last.part.goes_on_in(&run.part) => last.join(run),
-            _ => own.push(run),
+            _ => cpu_runs.push(run),
         }
     }
     let parts = |(cpu, mut runs): (u32, Vec<Run>)| {
@@ -117,13 +117,13 @@ impl Found<'_> {
             if shape.cpu_at.is_some() {
                 shape.write(events, order, &mut record)?;
             }
-            let said = shape.cpu(&record, order).filter(|&cpu| u64::from(cpu) < MOST_CPUS);
-            *cpu = said.or(of_packet).or(*cpu);
-            let (own, ns) = (cpu.unwrap_or(0), clock.nearest_ns(cycles));
+            let event_cpu = shape.cpu(&record, order).filter(|&cpu| u64::from(cpu) < MAX_CPUS);
+            *cpu = event_cpu.or(of_packet).or(*cpu);
+            let (current_cpu, ns) = (cpu.unwrap_or(0), clock.nearest_ns(cycles));
             let cycles_before = std::mem::replace(&mut before, cycles);
-            let is_neighbour = self.is_alone || said.is_none() || said == of_packet;
+            let is_neighbour = self.is_alone || event_cpu.is_none() || event_cpu == of_packet;
             if let Some(last) = self.runs.get_mut(begin..).and_then(<[Run]>::last_mut) {
-                if last.cpu == own && last.last_ns <= ns && is_neighbour {
+                if last.cpu == current_cpu && last.last_ns <= ns && is_neighbour {
                     last.last_ns = ns;
                     return Ok(());
                 }
@@ -136,7 +136,7 @@ impl Found<'_> {
             let (bits, none) = (at..part.bits.end, Missed::Nothing);
             let part =
                 Part { bits, cycles: cycles_before, before: none, behind: none, ..part.clone() };
-            self.runs.push(Run { cpu: own, first_ns: ns, last_ns: ns, part });
+            self.runs.push(Run { cpu: current_cpu, first_ns: ns, last_ns: ns, part });
             Ok(())
         });
         self.take_losses(part, begin);

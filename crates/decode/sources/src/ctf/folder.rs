@@ -8,11 +8,11 @@ use crate::open_error::{OpenError, OpenFault};
 /// The file with what a trace's streams hold.
 const METADATA: &str = "metadata";
 /// Folders below a session that are looked into for other traces.
-const MOST_DEPTH: usize = 5;
+const MAX_DEPTH: usize = 5;
 /// Entries of folders that are looked at for them: a session of LTTng has a few dozen.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 /// Traces of a session that are named.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// The folder of the trace that `path` stands for: itself, or that of a session: the `kernel`, or the only one. None: it is
 /// neither a trace nor a session.
@@ -30,16 +30,16 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     if is_root(path) {
         return Ok(None);
     }
-    let mut walk = Walk { found: Vec::new(), entries_left: MOST_ENTRIES };
-    walk.below(path, MOST_DEPTH);
+    let mut walk = Walk { found: Vec::new(), entries_left: MAX_ENTRIES };
+    walk.below(path, MAX_DEPTH);
     let Walk { mut found, .. } = walk;
     if found.len() < 2 {
         return Ok(found.pop());
     }
     found.sort();
     let inside = |trace: &PathBuf| trace.strip_prefix(path).unwrap_or(trace).display().to_string();
-    let names = found.iter().take(MOST_NAMED).map(inside);
-    let more = if found.len() > MOST_NAMED { ", …" } else { "" };
+    let names = found.iter().take(MAX_NAMED).map(inside);
+    let more = if found.len() > MAX_NAMED { ", …" } else { "" };
     let what = format!(
         "several CTF traces, none of them in its kernel folder; give one of them: {}{more}",
         names.collect::<Vec<_>>().join(", ")
@@ -65,7 +65,7 @@ impl Walk {
     fn below(&mut self, folder: &Path, depth: usize) {
         let Ok(entries) = folder.read_dir() else { return };
         for entry in entries.flatten() {
-            if self.found.len() > MOST_NAMED || self.entries_left == 0 {
+            if self.found.len() > MAX_NAMED || self.entries_left == 0 {
                 return;
             }
             self.entries_left -= 1;
@@ -115,7 +115,7 @@ mod tests {
             fs::create_dir_all(folder.join(format!("{number}/deeper"))).unwrap();
         }
         let mut walk = Walk { found: Vec::new(), entries_left: 10 };
-        walk.below(&folder, MOST_DEPTH);
+        walk.below(&folder, MAX_DEPTH);
         let is_root_of_all = is_root(&folder);
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!((walk.entries_left, is_root_of_all), (0, false));

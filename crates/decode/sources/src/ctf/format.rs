@@ -7,7 +7,7 @@ use ctf::Integer;
 use super::symbols;
 
 /// Names of values that a print fmt has, at most.
-const MOST_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 
 /// A field that a record has.
 pub(super) struct Known {
@@ -109,8 +109,8 @@ fn numbers(name: &str, count: Option<u32>, size: u32) -> String {
 }
 
 /// The type of a field as C has it, and whether it is signed.
-pub(super) fn declared(of: &Integer, bytes: u32) -> (&'static str, bool) {
-    let declared = match (bytes, of.signed) {
+pub(super) fn declared(integer: &Integer, bytes: u32) -> (&'static str, bool) {
+    let declared = match (bytes, integer.signed) {
         (1, false) => "u8",
         (1, true) => "s8",
         (2, false) => "u16",
@@ -120,26 +120,26 @@ pub(super) fn declared(of: &Integer, bytes: u32) -> (&'static str, bool) {
         (_, false) => "u64",
         (_, true) => "s64",
     };
-    (declared, of.signed)
+    (declared, integer.signed)
 }
 
 /// How a number of this many bytes is printed: by the names of its values, if it has any.
-pub(super) fn number(one: &Integer, bytes: u32) -> Print {
+pub(super) fn number(integer: &Integer, bytes: u32) -> Print {
     let single = |label: &&ctf::Label| label.from == label.to;
-    let labels = || one.labels.iter().flat_map(|labels| labels.iter()).filter(single);
+    let labels = || integer.labels.iter().flat_map(|labels| labels.iter()).filter(single);
     // libtraceevent reads no number below zero, and doesn't extend the sign of a field.
-    let is_below = labels().take(MOST_LABELS).any(|label| label.from < 0) && bytes < 8;
+    let is_below = labels().take(MAX_LABELS).any(|label| label.from < 0) && bytes < 8;
     let bits = if is_below { (1 << (bytes * 8)) - 1 } else { u64::MAX };
     let value = |label: &ctf::Label| label.from as u64 & bits;
     let labels: Vec<String> = labels()
-        .take(MOST_LABELS)
+        .take(MAX_LABELS)
         .map(|label| format!("{{ {:#x}, \"{}\" }}", value(label), plain(&label.name)))
         .collect();
     if !labels.is_empty() {
         return Print::Labels(labels.join(", "), bits);
     }
     // libtraceevent doesn't extend the sign of what is shorter than its conversion.
-    Print::Number(match (one, bytes) {
+    Print::Number(match (integer, bytes) {
         (Integer { base: 16, .. }, 8) => "0x%llx",
         (Integer { base: 16, .. }, _) => "0x%x",
         (Integer { signed: true, .. }, 1) => "%hhd",
@@ -153,9 +153,9 @@ pub(super) fn number(one: &Integer, bytes: u32) -> Print {
 
 /// A name that can stand in a print fmt.
 fn plain(name: &str) -> String {
-    let plain = |one: char| match one {
+    let plain = |c: char| match c {
         '"' | '\\' => '\'',
-        ' '..='~' => one,
+        ' '..='~' => c,
         _ => '?',
     };
     name.chars().map(plain).collect()

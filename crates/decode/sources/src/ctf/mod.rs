@@ -46,9 +46,9 @@ use crate::text::{HEADER_EVENT, HEADER_PAGE};
 use crate::{Damage, Ending, FormatTable, KernelCount};
 
 /// Metadata are not longer: those of all events of a kernel are 2 MB.
-const MOST_METADATA_BYTES: usize = 256 << 20;
+const MAX_METADATA_BYTES: usize = 256 << 20;
 /// A CPU's number is less: the kernel has no more.
-const MOST_CPUS: u64 = 1 << 14;
+const MAX_CPUS: u64 = 1 << 14;
 
 /// Whether a file is part of a trace, and its folder should be named.
 pub(crate) fn is_part(file: &[u8]) -> bool {
@@ -62,7 +62,7 @@ pub(crate) fn is_part(file: &[u8]) -> bool {
 pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
     let failed = |what: String| OpenError::new(dir, OpenFault::Refused(what));
     let metadata = FileMap::open(&folder::metadata(dir))?;
-    if metadata.len() > MOST_METADATA_BYTES {
+    if metadata.len() > MAX_METADATA_BYTES {
         return Err(failed(
             "its metadata are longer than 256 MiB; no tracer writes so much".into(),
         ));
@@ -118,7 +118,7 @@ fn packets(
                         damage.push(Damage::at(packet.offset, what.to_owned()));
                     }
                     let (class, cpu, instance) = (packet.stream, packet.cpu, packet.instance);
-                    let cpu = cpu.filter(|&cpu| cpu < MOST_CPUS);
+                    let cpu = cpu.filter(|&cpu| cpu < MAX_CPUS);
                     let is_named = cpu.is_some() || instance.is_some();
                     let key = StreamKey { class, cpu, instance, file: (!is_named).then_some(file) };
                     streams.entry(key).or_default().push((file, packet));
@@ -138,9 +138,9 @@ fn order_of(layout: &Layout) -> ByteOrder {
     let heads = layout.streams.iter().filter_map(|stream| stream.event_header.as_ref());
     let payloads = layout.streams.iter().flat_map(|stream| &stream.events);
     let payloads = payloads.filter_map(|event| event.payload.as_ref());
-    let fields = heads.chain(payloads).flat_map(|one| &one.fields);
-    let orders = fields.filter_map(|field| match &field.of {
-        FieldType::Integer(one) if one.bits > 8 => Some(one.order),
+    let fields = heads.chain(payloads).flat_map(|structure| &structure.fields);
+    let orders = fields.filter_map(|field| match &field.field_type {
+        FieldType::Integer(integer) if integer.bits > 8 => Some(integer.order),
         _ => None,
     });
     let (big, little): (Vec<_>, Vec<_>) = orders.partition(|&order| order == ByteOrder::Big);
@@ -159,12 +159,12 @@ fn shapes(
     for stream in &layout.streams {
         let exits_have_vcpus = stream.events.iter().any(|event| {
             let fields = event.payload.iter().flat_map(|payload| &payload.fields);
-            event.name == "kvm_x86_exit" && fields.into_iter().any(|one| one.name == "vcpu_id")
+            event.name == "kvm_x86_exit" && fields.into_iter().any(|field| field.name == "vcpu_id")
         });
         let make = |has_threads| -> Vec<Shape> {
-            let of = Of { tracer, order, has_threads, exits_have_vcpus };
+            let context = Of { tracer, order, has_threads, exits_have_vcpus };
             let ids = (first..).map_while(|id| u16::try_from(id).ok());
-            ids.zip(&stream.events).map(|(id, event)| Shape::new(id, event, &of)).collect()
+            ids.zip(&stream.events).map(|(id, event)| Shape::new(id, event, &context)).collect()
         };
         let mut shapes = make(true);
         let is_of_kvm = shapes.iter().any(|shape| shape.system == "kvm");
@@ -219,7 +219,7 @@ fn format_texts(shapes: &[Vec<Shape>]) -> Formats {
 fn info(layout: &Layout, buffers: Vec<BufferInfo>, notes: Vec<String>) -> RecordingInfo {
     let env = |name: &str| layout.env(name).filter(|text| !text.is_empty());
     let number = |name: &str| {
-        layout.env.iter().find(|(one, _)| one == name).and_then(|(_, value)| match value {
+        layout.env.iter().find(|(key, _)| key == name).and_then(|(_, value)| match value {
             ::ctf::EnvValue::Number(number) => Some(*number),
             ::ctf::EnvValue::Text(_) => None,
         })
@@ -270,7 +270,7 @@ fn clock_name(name: &str) -> &str {
 /// The buffer of a channel: LTTng's files are called by it, and by the CPU.
 fn channel(path: Option<&std::path::PathBuf>) -> String {
     let name = path.and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
-    let plain = name.trim_end_matches(|one: char| one.is_ascii_digit() || one == '_');
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
     if plain.is_empty() { name.into_owned() } else { plain.to_owned() }
 }
 
@@ -296,7 +296,7 @@ fn channels(
     let mut channels: Vec<Channel> = Vec::new();
     for (number, (key, packets)) in found.into_iter().enumerate() {
         let name = channel(packets.first().and_then(|(file, _)| names.get(*file)));
-        let at = channels.iter().position(|one| one.name == name).unwrap_or_else(|| {
+        let at = channels.iter().position(|channel| channel.name == name).unwrap_or_else(|| {
             channels.push(Channel { name, ..Channel::default() });
             channels.len() - 1
         });
@@ -319,15 +319,15 @@ fn channels(
 impl Channel {
     /// Its parts by the CPUs that events say, else by those of packets; and what each lost.
     fn by_cpu(&mut self, trace: &Trace) -> Vec<(u32, Vec<Part>, u64)> {
-        let said = if self.says_cpus { cpus::by_cpu(trace, &self.streams) } else { None };
-        let Some(said) = said else {
+        let parts_by_cpu = if self.says_cpus { cpus::by_cpu(trace, &self.streams) } else { None };
+        let Some(parts_by_cpu) = parts_by_cpu else {
             let streams = std::mem::take(&mut self.streams).into_iter().zip(&self.lost);
             return streams.map(|(stream, &(cpu, lost))| (cpu, stream.parts, lost)).collect();
         };
         // Nobody knows which of them lost what packets of all of them did: one of them has the count.
         let mut lost = self.lost.iter().map(|(_, lost)| *lost).fold(0, u64::saturating_add);
         let with_lost = |(cpu, parts)| (cpu, parts, std::mem::take(&mut lost));
-        said.into_iter().map(with_lost).collect()
+        parts_by_cpu.into_iter().map(with_lost).collect()
     }
 }
 
@@ -382,7 +382,7 @@ fn recording(
         let counts = counts.into_iter().map(|(_, count)| count).collect();
         Ending { counts, ..Ending::default() }
     } else {
-        Ending::of(path, &container, &streams, &info.buffers)
+        Ending::read(path, &container, &streams, &info.buffers)
     };
     let corrections = info.buffers.iter().map(|_| Correction::identity()).collect();
     Recording {

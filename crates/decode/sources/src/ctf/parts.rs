@@ -127,12 +127,12 @@ pub(super) fn parted(parts: Vec<Part>, layout: &Layout, files: &[FileMap]) -> Ve
         all.push(Part { bits: from.0..part.bits.end, cycles: from.1, ..part.clone() });
         // What is missing is before the first of them and behind the last.
         let count = all.len() - begin;
-        for (at, one) in all.iter_mut().skip(begin).enumerate() {
+        for (at, piece) in all.iter_mut().skip(begin).enumerate() {
             if at > 0 {
-                one.before = Missed::Nothing;
+                piece.before = Missed::Nothing;
             }
             if at + 1 < count {
-                one.behind = Missed::Nothing;
+                piece.behind = Missed::Nothing;
             }
         }
     }

@@ -19,11 +19,11 @@ pub(super) const HEAD_BYTES: u16 = 8;
 /// Where `common_pid` is.
 pub(super) const PID_AT: usize = 4;
 /// Bytes of the places of all fields of a record, at most.
-const MOST_BYTES: u32 = 1 << 15;
+const MAX_BYTES: u32 = 1 << 15;
 /// Bytes of a number with a fraction as text, and what parts it from the next: `-2.2250738585072014e-308, `.
 const FLOAT_BYTES: u32 = 26;
 /// Fields of an event, at most.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// Where a record has a text: in an array of this many bytes, or behind all fields.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Behind {
 
 impl Behind {
     /// The text, up to its NUL.
-    pub(super) fn of(self, record: &[u8], order: ByteOrder) -> Option<&[u8]> {
+    pub(super) fn text_in(self, record: &[u8], order: ByteOrder) -> Option<&[u8]> {
         let bytes = match self.len {
             Some(len) => record.get(usize::from(self.at)..)?.get(..usize::from(len))?,
             None => {
@@ -132,7 +132,7 @@ const COMMS: [&str; 7] =
     ["comm", "prev_comm", "next_comm", "parent_comm", "child_comm", "oldcomm", "newcomm"];
 
 struct Builder<'t> {
-    of: &'t Of<'t>,
+    context: &'t Of<'t>,
     is_entry: bool,
     system: String,
     /// What the event calls its own fields.
@@ -149,14 +149,14 @@ impl Shape {
         self.thread_at.is_some() || self.switch_at.is_some()
     }
 
-    pub(super) fn new(id: u16, event: &EventClass, of: &Of<'_>) -> Self {
-        let (mut system, name) = aliases::event(&event.name, of.tracer);
-        if !of.has_threads && system == "kvm" {
+    pub(super) fn new(id: u16, event: &EventClass, context: &Of<'_>) -> Self {
+        let (mut system, name) = aliases::event(&event.name, context.tracer);
+        if !context.has_threads && system == "kvm" {
             // Exits are put together by their threads: these can't be.
             "kvm_of_no_thread".clone_into(&mut system);
         }
         let mut builder = Builder {
-            of,
+            context,
             is_entry: event.name == "kvm_x86_entry",
             system,
             payload: own_fields(event),
@@ -222,7 +222,7 @@ impl Builder<'_> {
     fn room(&mut self, bytes: u32) -> Option<u16> {
         let at = self.end;
         let end = at.checked_add(bytes)?;
-        if end > MOST_BYTES || self.fields.len() >= MOST_FIELDS {
+        if end > MAX_BYTES || self.fields.len() >= MAX_FIELDS {
             return None;
         }
         self.end = end;
@@ -234,12 +234,14 @@ impl Builder<'_> {
         let name = match scope {
             // Where exits have it, entries of lttng-modules 2.13 have part of a pointer to the vCPU: since
             // Linux 5.10 the tracepoint is given that, and their probe takes it for the number.
-            Scope::Payload if self.is_entry && self.of.exits_have_vcpus && name == "vcpu_id" => {
+            Scope::Payload
+                if self.is_entry && self.context.exits_have_vcpus && name == "vcpu_id" =>
+            {
                 "vcpu_pointer".to_owned()
             }
-            Scope::Payload => {
-                identifier(aliases::field(&self.system, name, |one| self.payload.contains(one)))
-            }
+            Scope::Payload => identifier(aliases::field(&self.system, name, |candidate| {
+                self.payload.contains(candidate)
+            })),
             _ => format!("context_{}", identifier(name)),
         };
         // `common_…` are the record's own.
@@ -289,7 +291,7 @@ impl Builder<'_> {
                 self.behind(name, *scope, "__data_loc char[]", Print::Text)
             }
             Step::Sequence { name, scope, element, is_text, .. } => {
-                let is_plain = element.bits == 8 || element.order == self.of.order;
+                let is_plain = element.bits == 8 || element.order == self.context.order;
                 let declared = match (element.bits, element.signed) {
                     _ if *is_text => "__data_loc char[]",
                     (8, false) => "__data_loc u8[]",
@@ -310,7 +312,7 @@ impl Builder<'_> {
 
     /// How an array of numbers is printed.
     fn numbers(&self, size: u32) -> Print {
-        let is_printed = size == 1 || self.of.order == ByteOrder::Little;
+        let is_printed = size == 1 || self.context.order == ByteOrder::Little;
         if is_printed { Print::Numbers(size) } else { Print::Nothing }
     }
 
@@ -337,16 +339,16 @@ impl Builder<'_> {
     }
 
     fn fixed(&mut self, field: &FixedField) -> Option<Piece> {
-        let of = match &field.of {
-            FixedType::Integer(of) => of,
-            FixedType::Float(of) => return self.floats(field, of),
+        let integer = match &field.field_type {
+            FixedType::Integer(integer) => integer,
+            FixedType::Float(float) => return self.floats(field, float),
         };
         let is_own = field.count.is_none() && field.scope == Scope::Payload;
-        if is_own && self.is_common(&field.name, field.at, of) {
+        if is_own && self.is_common(&field.name, field.at, integer) {
             return None;
         }
-        let (bits, order) = (field.of.bits(), field.of.order());
-        let plain = is_plain(bits, order, field.at, self.of.order);
+        let (bits, order) = (field.field_type.bits(), field.field_type.order());
+        let plain = is_plain(bits, order, field.at, self.context.order);
         let count = field.count;
         if !plain && count.is_some() {
             return None;
@@ -354,18 +356,18 @@ impl Builder<'_> {
         let each = if plain { bits / 8 } else { 8 };
         let bytes = each.checked_mul(count.unwrap_or(1))?;
         let to = self.room(bytes)?;
-        let (declared, signed) = declared(of, each);
-        let is_text = of.is_text && each == 1 && count.is_some();
+        let (declared, signed) = declared(integer, each);
+        let is_text = integer.is_text && each == 1 && count.is_some();
         let print = match count {
             _ if is_text => Print::Text,
             Some(_) => self.numbers(each),
-            None => number(of, each),
+            None => number(integer, each),
         };
         let name = self.name(&field.name, field.scope);
         let size = u16::try_from(bytes).ok()?;
         let declared = if is_text { "char" } else { declared };
         self.fields.push(Known { name, declared, count, at: to, size, signed, print });
-        let how = if plain { How::Bytes(size) } else { How::Integer(of.clone()) };
+        let how = if plain { How::Bytes(size) } else { How::Integer(integer.clone()) };
         Some(Piece { from: field.at, to, how })
     }
 
@@ -382,8 +384,8 @@ impl Builder<'_> {
     }
 
     /// What the record has in its head already: perf gives tracepoints with all that they have.
-    fn is_common(&mut self, name: &str, at: u32, one: &Integer) -> bool {
-        let place = (at, one.bits);
+    fn is_common(&mut self, name: &str, at: u32, integer: &Integer) -> bool {
+        let place = (at, integer.bits);
         match name {
             "common_flags" => self.common_at[0] = Some(place),
             "common_preempt_count" => self.common_at[1] = Some(place),

@@ -92,9 +92,9 @@ impl CtfStream {
                 let begin = out.len();
                 read = shape.write(events, order, out);
                 let record = out.get_mut(begin..).unwrap_or(&mut []);
-                let own = shape.thread(record, order);
-                if let Some(own) = own {
-                    put(record, PID_AT, &bytes4(order, own));
+                let event_thread = shape.thread(record, order);
+                if let Some(event_thread) = event_thread {
+                    put(record, PID_AT, &bytes4(order, event_thread));
                 } else if has_switches {
                     let switch = shape.switch(record, order);
                     let ran = switch.map(|(before, _)| before).or(thread).unwrap_or_else(|| {
@@ -162,7 +162,7 @@ impl RecordSource for CtfStream {
 
 impl Trace {
     pub(super) fn clock(&self, part: &Part) -> ToNs {
-        self.clocks.of(&self.layout, part.packet.stream)
+        self.clocks.for_stream(&self.layout, part.packet.stream)
     }
 
     /// The events of a part, with the shapes of their classes.
@@ -236,9 +236,9 @@ impl Shape {
         out.resize(begin + usize::from(self.size), 0);
         put(out, begin, &bytes2(order, self.id));
         let mut plans = self.plans.iter();
-        events.take(|_, step, taken| {
+        events.take(|_, step, content| {
             let Some(plan) = plans.next() else { return };
-            match (plan, taken) {
+            match (plan, content) {
                 (Plan::Pieces(pieces), Taken::Fixed(cursor, at)) => {
                     for piece in pieces {
                         piece.write(&cursor, at, begin, order, out);
@@ -246,8 +246,8 @@ impl Shape {
                     self.common(step, &cursor, at, begin, out);
                 }
                 (Plan::Comm { at }, Taken::Bytes(bytes)) => {
-                    let most = usize::from(COMM_BYTES) - 1;
-                    put(out, begin + usize::from(*at), bytes.get(..most).unwrap_or(bytes));
+                    let max = usize::from(COMM_BYTES) - 1;
+                    put(out, begin + usize::from(*at), bytes.get(..max).unwrap_or(bytes));
                 }
                 (Plan::Behind { at, is_text }, Taken::Bytes(bytes)) => {
                     behind(out, begin, *at, bytes, *is_text, order);
@@ -268,7 +268,7 @@ impl Shape {
             return;
         }
         let Step::Fixed { fields, .. } = step else { return };
-        let order = fields.first().map_or(ByteOrder::Little, |field| field.of.order());
+        let order = fields.first().map_or(ByteOrder::Little, |field| field.field_type.order());
         for (to, place) in [2, 3].into_iter().zip(self.common_at) {
             let value = place.and_then(|(from, bits)| {
                 cursor.unsigned_at(at.saturating_add(from.into()), bits, order)
@@ -306,15 +306,15 @@ impl Piece {
                     put(out, to, bytes);
                 }
             }
-            How::Integer(one) => {
-                let raw = cursor.unsigned_at(at, one.bits, one.order).unwrap_or(0);
+            How::Integer(integer) => {
+                let raw = cursor.unsigned_at(at, integer.bits, integer.order).unwrap_or(0);
                 // The low 64 bits of what is one or the other.
-                put(out, to, &bytes8(order, one.value(raw) as u64));
+                put(out, to, &bytes8(order, integer.value(raw) as u64));
             }
-            How::Floats(one, count) => {
-                let places = (0..u64::from(*count)).map(|index| at + index * u64::from(one.bits));
-                let raw = places.map_while(|at| cursor.unsigned_at(at, one.bits, one.order));
-                let texts: Vec<String> = raw.map(|raw| format!("{:?}", one.value(raw))).collect();
+            How::Floats(float, count) => {
+                let places = (0..u64::from(*count)).map(|index| at + index * u64::from(float.bits));
+                let raw = places.map_while(|at| cursor.unsigned_at(at, float.bits, float.order));
+                let texts: Vec<String> = raw.map(|raw| format!("{:?}", float.value(raw))).collect();
                 put(out, to, texts.join(", ").as_bytes());
             }
         }

@@ -12,7 +12,7 @@ const UNKNOWN: u32 = 1 << 30;
 const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
 
 /// Parts that are looked at in each direction, at most.
-const MOST_LOOKED_AT: usize = 1 << 10;
+const MAX_LOOKED_AT: usize = 1 << 10;
 
 /// What is known of a stream's parts, as they are looked at.
 #[derive(Debug, Default)]
@@ -56,13 +56,13 @@ impl Threads {
             if let Some(before) = first_of(next) {
                 return before;
             }
-            if !follows(next) || next - at >= MOST_LOOKED_AT {
+            if !follows(next) || next - at >= MAX_LOOKED_AT {
                 break;
             }
             next += 1;
         }
         let mut begin = at;
-        while begin > 0 && follows(begin - 1) && at - begin < MOST_LOOKED_AT {
+        while begin > 0 && follows(begin - 1) && at - begin < MAX_LOOKED_AT {
             begin -= 1;
             if let Some(after) = last_of(begin) {
                 return after;
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn the_next_switch_says_who_ran_but_not_across_a_loss() {
         let mut parts = vec![part(Missed::Nothing); 5];
-        for (at, one) in parts.iter_mut().enumerate() {
-            one.file = at;
+        for (at, part) in parts.iter_mut().enumerate() {
+            part.file = at;
             if at == 3 {
-                one.before = Missed::Unknown;
+                part.before = Missed::Unknown;
             }
         }
         let known = [None, Some((7, 8)), None, None, None];

@@ -47,12 +47,12 @@ impl Bytes {
     }
 
     pub(crate) fn records(&self) -> Records<'_> {
-        Records::new(self.data.of(&self.map), self.order, self.data.offset)
+        Records::new(self.data.bytes_in(&self.map), self.order, self.data.offset)
     }
 
     /// The record that begins at an offset of those that [`Bytes::records`] gives.
     pub(crate) fn record(&self, offset: u64) -> Option<Record<'_>> {
-        let bytes = self.data.of(&self.map);
+        let bytes = self.data.bytes_in(&self.map);
         let from = usize::try_from(offset.checked_sub(self.data.offset)?).ok()?;
         Records::new(bytes.get(from..)?, self.order, offset).next()?.ok()
     }

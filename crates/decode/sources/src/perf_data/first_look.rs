@@ -15,9 +15,9 @@ use raw_bytes::counted;
 use crate::{CutFile, Damage, KernelCount};
 
 /// Threads whose names are kept, at most.
-const MOST_THREADS: usize = 1 << 20;
+const MAX_THREADS: usize = 1 << 20;
 /// A CPU's number is less: the kernel has no more.
-pub(super) const MOST_CPUS: u32 = 1 << 14;
+pub(super) const MAX_CPUS: u32 = 1 << 14;
 
 /// What the first look at all records finds.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl FirstLook {
 
     /// Whether the file ends early.
     pub(super) fn cut(&self, perf: &PerfData, file_len: usize) -> Option<CutFile> {
-        CutFile::of(perf.damage.iter().chain(&self.cut_record), file_len)
+        CutFile::from_damages(perf.damage.iter().chain(&self.cut_record), file_len)
     }
 
     fn record(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) {
@@ -131,7 +131,7 @@ impl FirstLook {
             _ => {}
         }
         let Ok(body) = events.body(record) else { return };
-        if let Some(loss) = self.losses.of(events, record, &body) {
+        if let Some(loss) = self.losses.loss_in(events, record, &body) {
             self.lost(loss, offset);
         }
         match body {
@@ -157,7 +157,7 @@ impl FirstLook {
             *self.samples.entry(name).or_default().get_mut(at)? += 1;
             return Some(());
         };
-        let cpu = sample.cpu.filter(|&cpu| cpu < MOST_CPUS);
+        let cpu = sample.cpu.filter(|&cpu| cpu < MAX_CPUS);
         let Some((time_ns, cpu)) = sample.time.zip(cpu) else {
             self.nowhere.add(bytes.in_file(record.offset));
             return Some(());
@@ -170,7 +170,7 @@ impl FirstLook {
 
     /// Keeps a thread's name, of several the last in time: the buffers of CPUs lie one after another in the file.
     fn comm(&mut self, thread: u32, name: &[u8], time_ns: u64) {
-        let room = self.comms.len() < MOST_THREADS;
+        let room = self.comms.len() < MAX_THREADS;
         let name = || String::from_utf8_lossy(name).into_owned();
         match self.comms.get_mut(&thread) {
             Some(known) if known.time_ns > time_ns => {}
@@ -183,14 +183,14 @@ impl FirstLook {
     }
 
     fn lost(&mut self, loss: LossAt, offset: u64) {
-        if loss.cpu < MOST_CPUS {
+        if loss.cpu < MAX_CPUS {
             self.cpus.entry(loss.cpu).or_default().lost(loss.time_ns, offset, loss.count);
         }
     }
 
     fn finish(&mut self) {
         for (cpu, count) in self.losses.at_the_end() {
-            if cpu < MOST_CPUS {
+            if cpu < MAX_CPUS {
                 self.cpus.entry(cpu).or_default().lost_at_the_end(count);
             }
         }

@@ -47,7 +47,7 @@ impl Losses {
     }
 
     /// What a record says of losses, if it does; `None` also if that has no place yet.
-    pub(super) fn of(
+    pub(super) fn loss_in(
         &mut self,
         events: &Events,
         record: &Record<'_>,
@@ -112,6 +112,6 @@ pub(super) fn are_counted(perf: &PerfData) -> bool {
     });
     let asks = |event: &Event| event.attr.read_format & read_format::LOST != 0;
     let mut tracepoints = perf.events.list().iter().filter(|event| event.attr.is_tracepoint());
-    let whole = perf.form == Form::File && perf.damage.is_empty();
-    whole && !arguments.is_empty() && !is_one_of_several && tracepoints.all(asks)
+    let is_complete = perf.form == Form::File && perf.damage.is_empty();
+    is_complete && !arguments.is_empty() && !is_one_of_several && tracepoints.all(asks)
 }

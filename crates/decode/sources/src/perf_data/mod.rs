@@ -27,7 +27,7 @@ use sys::FileMap;
 use tracedat::{Cmdlines, Correction, Formats, TracingData};
 
 pub(crate) use self::bytes::Bytes;
-use self::first_look::{FirstLook, MOST_CPUS, NameSince};
+use self::first_look::{FirstLook, MAX_CPUS, NameSince};
 use self::running_kernel::RecordedKernel;
 use self::stream::PerfStream;
 use crate::clock::Clock;
@@ -109,20 +109,20 @@ pub(crate) fn recording(
         Container::PerfData(Box::new(PerfDataParts { formats, bytes, events, build_ids }));
     let ending = match counts {
         Some(counts) => Ending { counts, ..Ending::default() },
-        None => Ending::of(path, &container, &streams, &info.buffers),
+        None => Ending::read(path, &container, &streams, &info.buffers),
     };
     let tracing = tracing.as_ref();
     let here = |text: Option<&Vec<u8>>| text.map_or(Text::Missing, |text| Text::Here(text.clone()));
     let saved = tracing.map_or(&[][..], |tracing| &tracing.cmdlines);
     let names = Names::new(
         cmdlines(saved, &comms),
-        match RecordedKernel::of(&perf.features.build_ids, kernel) {
-            Some(kernel) if tracing.is_none_or(|one| one.kallsyms.is_empty()) => {
+        match RecordedKernel::from_build_ids(&perf.features.build_ids, kernel) {
+            Some(kernel) if tracing.is_none_or(|tracing| tracing.kallsyms.is_empty()) => {
                 Text::OfRunningKernel(kernel)
             }
-            _ => here(tracing.map(|one| &one.kallsyms)),
+            _ => here(tracing.map(|tracing| &tracing.kallsyms)),
         },
-        here(tracing.map(|one| &one.printk)),
+        here(tracing.map(|tracing| &tracing.printk)),
     );
     Ok(Recording {
         path: path.to_owned(),
@@ -144,7 +144,7 @@ pub(crate) fn recording(
 
 fn tracing_data(perf: &PerfData, file: &[u8], damage: &mut Vec<Damage>) -> Option<TracingData> {
     let range = perf.features.tracing_data?;
-    match TracingData::parse(range.of(file), range.offset) {
+    match TracingData::parse(range.bytes_in(file), range.offset) {
         Ok(tracing) => {
             damage.extend(tracing.damage.iter().cloned().map(Damage::from));
             Some(tracing)
@@ -181,7 +181,7 @@ fn info(perf: &PerfData, look: &mut FirstLook) -> RecordingInfo {
         clock: Some(clock(perf).to_owned()),
         uname: (!parts.is_empty()).then(|| parts.join(" ")),
         buffers: vec![BufferInfo::default()],
-        cpu_count: features.cpus_available.filter(|&cpus| cpus > 0 && cpus <= MOST_CPUS),
+        cpu_count: features.cpus_available.filter(|&cpus| cpus > 0 && cpus <= MAX_CPUS),
         tracer: Tracer::Perf,
         samples: std::mem::take(&mut look.samples),
         ..RecordingInfo::default()
@@ -190,8 +190,8 @@ fn info(perf: &PerfData, look: &mut FirstLook) -> RecordingInfo {
 
 /// The clock of the events, by the names that tracefs has for them; the scheduler's is perf's own.
 fn clock(perf: &PerfData) -> &'static str {
-    let asked = perf.events.list().iter().map(|event| &event.attr);
-    let id = asked.filter(|attr| attr.flags.use_clock_id()).map(|attr| attr.clock_id).next();
+    let attrs = perf.events.list().iter().map(|event| &event.attr);
+    let id = attrs.filter(|attr| attr.flags.use_clock_id()).map(|attr| attr.clock_id).next();
     // `CLOCK_…` of include/uapi/linux/time.h.
     match id {
         Some(0) => "realtime",

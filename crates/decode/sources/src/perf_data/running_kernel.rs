@@ -16,7 +16,7 @@ const KALLSYMS: &str = "/proc/kallsyms";
 /// What parts of notes are filled up to.
 const NOTE_STEP: u64 = 4;
 /// Bytes of all its symbols, at most.
-const MOST_TEXT_BYTES: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// A kernel, as a perf.data describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) fn placed(mapping: &Mapping<'_>) -> Option<(Vec<u8>, u64)> {
 
 impl RecordedKernel {
     /// By the build ids of a file, and what it says of the kernel's place.
-    pub(super) fn of(
+    pub(super) fn from_build_ids(
         build_ids: &[(BuildId, String)],
         placed: Option<(Vec<u8>, u64)>,
     ) -> Option<Self> {
@@ -50,7 +50,7 @@ impl RecordedKernel {
         if BuildId::in_notes(&fs::read(NOTES).ok()?, order, NOTE_STEP)? != self.build_id {
             return None;
         }
-        let text = fs::read(KALLSYMS).ok().filter(|text| text.len() <= MOST_TEXT_BYTES)?;
+        let text = fs::read(KALLSYMS).ok().filter(|text| text.len() <= MAX_TEXT_BYTES)?;
         (address(&text, &self.symbol)? == self.address).then_some(text)
     }
 }
@@ -58,13 +58,13 @@ impl RecordedKernel {
 /// Where a symbol is, by lines of `ADDRESS TYPE NAME`.
 fn address(kallsyms: &[u8], symbol: &[u8]) -> Option<u64> {
     let mut lines = kallsyms.split(|&byte| byte == b'\n');
-    let of = |line: &[u8]| {
+    let address_in = |line: &[u8]| {
         let mut words = line.split(|&byte| byte == b' ');
         let (address, _, name) = (words.next()?, words.next()?, words.next()?);
         let address = std::str::from_utf8(address).ok()?;
         (name == symbol).then(|| u64::from_str_radix(address, 16).ok())?
     };
-    lines.find_map(of)
+    lines.find_map(address_in)
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn compressed_records_are_read_and_damaged_ones_are_counted() {
     for order in ORDERS {
         let mut made = Made::new(order);
         (1..200).for_each(|time| made.exit(0, time));
-        let whole = read(&open(made.file.file()));
+        let expected = read(&open(made.file.file()));
         let packed = zstd::bulk::compress(made.file.records(), 3).unwrap();
         let mut file = made.file.clone().without_records();
         for piece in packed.chunks(100) {
@@ -224,7 +224,7 @@ fn compressed_records_are_read_and_damaged_ones_are_counted() {
             file.record(83, 0, &size.raw(piece).bytes);
         }
         let recording = open(file.file());
-        assert_eq!((recording.damage(), read(&recording)), (&[][..], whole));
+        assert_eq!((recording.damage(), read(&recording)), (&[][..], expected));
         let mut damaged = file.file();
         // The header of the stream's frame comes first: what follows it can't be read.
         let at = damaged.windows(8).position(|bytes| bytes == &packed[..8]).unwrap();

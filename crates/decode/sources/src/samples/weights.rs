@@ -43,19 +43,19 @@ impl Samples {
         for &at in keys.iter().filter_map(|key| self.found.get(key)).flatten() {
             let Some(record) = self.bytes.record(at.offset) else { continue };
             let Some((event, sample)) = sampled(&self.events, &record) else { continue };
-            let Some(of) = self.events.list().get(event) else { continue };
-            let weight = weight(&of.attr, sample.period);
+            let Some(event_info) = self.events.list().get(event) else { continue };
+            let weight = weight(&event_info.attr, sample.period);
             all.push((event, WeighedSample { at, thread: sample.tid.unwrap_or(0), weight }));
         }
         let first = all.iter().map(|(event, _)| *event).min()?;
-        let of = self.events.list().get(first)?;
+        let event_info = self.events.list().get(first)?;
         let before = all.len();
         all.retain(|(event, _)| *event == first);
-        let hz = rate(&of.attr);
+        let hz = rate(&event_info.attr);
         let unit = WeightUnit {
-            event: of.name(),
-            nanoseconds: is_clock(&of.attr) || hz.is_some(),
-            hz: hz.filter(|_| !is_clock(&of.attr)),
+            event: event_info.name(),
+            nanoseconds: is_clock(&event_info.attr) || hz.is_some(),
+            hz: hz.filter(|_| !is_clock(&event_info.attr)),
             others: (before - all.len()) as u64,
         };
         Some((unit, all.into_iter().map(|(_, sample)| sample).collect()))
@@ -94,7 +94,7 @@ mod tests {
             sample_period: period,
             sample_type: 0,
             read_format: 0,
-            flags: Flags::of(if is_rate { &[perfdata::flag::FREQ] } else { &[] }),
+            flags: Flags::with_bits(if is_rate { &[perfdata::flag::FREQ] } else { &[] }),
             wakeup: 0,
             branch_sample_type: 0,
             sample_regs_user: 0,

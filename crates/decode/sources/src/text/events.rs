@@ -7,7 +7,7 @@ use super::layout::Event;
 use super::line::{EventLine, Form};
 
 /// Different events, at most.
-const MOST_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// Events by what lines call them.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Events {
         let known = places.and_then(|places| places.get(line.name)).copied();
         let place = known.unwrap_or(self.list.len());
         if known.is_none() {
-            let id = u16::try_from(place + 1).ok().filter(|_| place < MOST_EVENTS)?;
+            let id = u16::try_from(place + 1).ok().filter(|_| place < MAX_EVENTS)?;
             self.list.push(Event::new(id, system, line.form, line.name));
             let places = self.with_system.entry(system.to_owned()).or_default();
             places.entry(line.form).or_default().insert(line.name.to_owned(), place);

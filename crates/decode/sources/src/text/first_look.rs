@@ -8,19 +8,19 @@ use super::events::Events;
 use super::line::{EventLine, Head, Line, Time, Why};
 use super::reasons::Reasons;
 use super::stream::CpuLines;
-use super::{LineAt, MOST_LINE_BYTES};
+use super::{LineAt, MAX_LINE_BYTES};
 use raw_bytes::counted;
 
 use crate::recording::{BufferInfo, RecordingInfo};
 use crate::{Damage, Doubt, Ending, KernelCount};
 
 /// Threads whose names are kept, at most.
-const MOST_THREADS: usize = 1 << 20;
+const MAX_THREADS: usize = 1 << 20;
 /// Lines that can't be read which are reported one by one.
-const MOST_UNREADABLE: usize = 100;
+const MAX_UNREADABLE: usize = 100;
 /// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
 /// CPUs differ a little.
-const MOST_BACKWARDS: u64 = 8;
+const MAX_BACKWARDS: u64 = 8;
 /// Characters of a line that are shown.
 const SHOWN: usize = 60;
 
@@ -98,7 +98,7 @@ impl FirstLook {
             self.damage.push(Damage::at(0, what));
         }
         let (backwards, lines) = (self.backwards, self.event_lines);
-        if backwards > MOST_BACKWARDS && backwards > lines / 4 {
+        if backwards > MAX_BACKWARDS && backwards > lines / 4 {
             let what = format!(
                 "times run back in {backwards} of {}: if they count from the line before \
                  (perf script --deltatime), print the text without that",
@@ -128,7 +128,7 @@ impl FirstLook {
         self.last = event.time.stamp;
         self.name(event);
         if at.is_cut() {
-            let why = format!("it is longer than {MOST_LINE_BYTES} bytes: the rest is left out");
+            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is left out");
             self.unreadable(number, at, &why);
         }
     }
@@ -155,7 +155,7 @@ impl FirstLook {
         if unknown || event.thread == 0 {
             return;
         }
-        let room = self.comms.len() < MOST_THREADS;
+        let room = self.comms.len() < MAX_THREADS;
         match self.comms.get_mut(&event.thread) {
             Some(comm) if comm == event.comm => {}
             Some(comm) => event.comm.clone_into(comm),
@@ -176,7 +176,7 @@ impl FirstLook {
     }
 
     fn unreadable(&mut self, number: u64, at: &LineAt<'_>, why: &str) {
-        if self.damage.len() >= MOST_UNREADABLE {
+        if self.damage.len() >= MAX_UNREADABLE {
             self.more += 1;
             return;
         }
@@ -205,9 +205,9 @@ impl FirstLook {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.before > 0 {
-            let (one, many) =
+            let (singular, many) =
                 ("line before the first event is", "lines before the first event are");
-            notes.push(counted(self.before, one, many) + " none, and left out");
+            notes.push(counted(self.before, singular, many) + " none, and left out");
         }
         notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
         notes
@@ -227,8 +227,8 @@ impl FirstLook {
         let lost = self.heads.overwritten()?;
         let cpu = self.only_cpu();
         let counts = cpu.map(|cpu| {
-            let kept = Some(self.heads.in_buffer);
-            KernelCount { buffer: String::new(), cpu, lost, kept }
+            let events_kept = Some(self.heads.in_buffer);
+            KernelCount { buffer: String::new(), cpu, lost, events_kept }
         });
         let lost_anywhere = if cpu.is_some() { 0 } else { lost };
         let (lines, held) = (self.event_lines, self.heads.in_buffer);

@@ -113,7 +113,7 @@ pub(super) const SYSCALL_EXIT: &[&str] = &["{ret:x}"];
 
 /// The templates of an event; none: its line is pairs.
 pub(super) fn templates(name: &str) -> &'static [&'static str] {
-    TEMPLATES.iter().find(|(of, _)| *of == name).map_or(&[], |(_, templates)| templates)
+    TEMPLATES.iter().find(|(event, _)| *event == name).map_or(&[], |(_, templates)| templates)
 }
 
 /// The system of the events of single system calls.
@@ -185,7 +185,10 @@ pub(crate) fn system_of(name: &str) -> &'static str {
     if vector.is_some_and(|vector| X86_VECTORS.contains(&vector)) || name.starts_with("vector_") {
         return "irq_vectors";
     }
-    PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(UNKNOWN, |(_, of)| of)
+    PREFIXES
+        .iter()
+        .find(|(prefix, _)| name.starts_with(prefix))
+        .map_or(UNKNOWN, |(_, system)| system)
 }
 
 /// Names of reasons for which a guest has nothing to do: it waits for an interrupt.

@@ -14,7 +14,7 @@ use raw_bytes::counted;
 use crate::identifier::identifier;
 
 /// Fields of one event, at most: a line has no room for many.
-const MOST_FIELDS: usize = 32;
+const MAX_FIELDS: usize = 32;
 /// Bytes before an event's own fields: `common_type` to `common_pid`.
 const HEAD_BYTES: u16 = 8;
 /// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
@@ -165,7 +165,7 @@ impl Event {
             if let Captured::Reason(reason) = value {
                 reasons.add(reason);
             }
-            if seen.len() >= MOST_FIELDS && !seen.contains_key(name) {
+            if seen.len() >= MAX_FIELDS && !seen.contains_key(name) {
                 return;
             }
             let field = match seen.get_mut(name) {
@@ -329,8 +329,8 @@ impl Field {
                 put(out, at, &reasons.number(reason).to_le_bytes());
             }
             (Kind::Comm, Captured::Comm(text) | Captured::Text(text)) => {
-                let most = usize::from(COMM_BYTES) - 1;
-                put(out, at, text.as_bytes().get(..most).unwrap_or(text.as_bytes()));
+                let max = usize::from(COMM_BYTES) - 1;
+                put(out, at, text.as_bytes().get(..max).unwrap_or(text.as_bytes()));
             }
             (Kind::Comm, Captured::Number(_, shown)) => {
                 self.write(Captured::Comm(shown), reasons, begin, out);

@@ -108,16 +108,16 @@ pub(super) struct EventLine<'t> {
 }
 
 /// Colons of a line that a time is looked for before, at most: names of threads have few.
-const MOST_COLONS: usize = 24;
+const MAX_COLONS: usize = 24;
 
 impl<'t> Read<'t> {
     /// Reads a line without its end.
     pub(super) fn new(line: &'t str) -> Self {
         let line = line.trim_start_matches('\u{feff}').trim_end();
         let (text, is_of_log) = prefix::without_log_head(line);
-        let whole = |line| Self { recording: None, is_of_log, line };
+        let without_recording = |line| Self { recording: None, is_of_log, line };
         if let Some(line) = remark::remark(text) {
-            return whole(line);
+            return without_recording(line);
         }
         let why = match event(text) {
             Ok((recording, line)) => return Self { recording, is_of_log, line },
@@ -128,7 +128,7 @@ impl<'t> Read<'t> {
             .filter(|(_, line)| *line != Line::Nothing || why == Why::Foreign);
         match prefixed {
             Some((name, line)) => Self { recording: Some(name), is_of_log, line },
-            None => whole(Line::Unreadable(why)),
+            None => without_recording(Line::Unreadable(why)),
         }
     }
 }
@@ -140,7 +140,7 @@ fn all_digits(text: &str) -> bool {
 /// The event of a line, and the recording that it is of.
 fn event(text: &str) -> Result<(Option<&str>, Line<'_>), Why> {
     let mut why = Why::Foreign;
-    for (at, _) in text.match_indices(':').take(MOST_COLONS) {
+    for (at, _) in text.match_indices(':').take(MAX_COLONS) {
         let (Some(before), Some(rest)) = (text.get(..at), text.get(at + 1..)) else { continue };
         if !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             continue;
@@ -177,7 +177,7 @@ fn after<'t>(
 
 /// Whether there is a CPU in brackets.
 fn has_cpu(text: &str) -> bool {
-    let mut brackets = text.match_indices('[').take(MOST_COLONS);
+    let mut brackets = text.match_indices('[').take(MAX_COLONS);
     brackets.any(|(at, _)| {
         let inner = text.get(at + 1..).and_then(|rest| rest.split_once(']'));
         inner.is_some_and(|(cpu, _)| cpu.len() >= 3 && all_digits(cpu))

@@ -13,7 +13,7 @@ use super::lines;
 use super::refusal::Refusal;
 
 /// Recordings in a text, and buffers of one, at most.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 
 /// All recordings of a text, after a first look at all lines.
 #[derive(Debug, Default)]
@@ -103,13 +103,13 @@ impl Machines {
             let buffers = &mut self.list.get_mut(at)?.look.buffers;
             let known = buffers.iter().position(|buffer| buffer == name);
             let buffer = known.unwrap_or(buffers.len());
-            if known.is_none() && buffer < MOST_NAMES {
+            if known.is_none() && buffer < MAX_NAMES {
                 buffers.push(name.to_owned());
             }
-            return (buffer < MOST_NAMES).then_some((at, buffer));
+            return (buffer < MAX_NAMES).then_some((at, buffer));
         }
         let known = self.list.iter().position(|machine| machine.name == name);
-        let at = known.or_else(|| (self.list.len() < MOST_NAMES).then(|| self.add(name)))?;
+        let at = known.or_else(|| (self.list.len() < MAX_NAMES).then(|| self.add(name)))?;
         Some((at, 0))
     }
 

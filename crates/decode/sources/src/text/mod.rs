@@ -44,7 +44,7 @@ use crate::stream::{Stream, StreamRecords};
 use crate::{Ending, FormatTable};
 
 /// A line is read up to here: what follows fits no page of the kernel's.
-const MOST_LINE_BYTES: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 /// How much of a file is looked at to see whether it is text.
 const FIRST_BYTES: usize = 64 << 10;
 
@@ -54,7 +54,7 @@ const TRACE_DAT: u8 = 0x17;
 /// Whether a file begins as text. That it holds a trace is seen when it is read.
 pub(crate) fn is_text(file: &[u8]) -> bool {
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
-    first.first() != Some(&TRACE_DAT) && !first.iter().any(|&one| one < b'\t' || one == 0x7f)
+    first.first() != Some(&TRACE_DAT) && !first.iter().any(|&byte| byte < b'\t' || byte == 0x7f)
 }
 
 /// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an event as they are
@@ -77,17 +77,17 @@ impl<'f> LineAt<'f> {
     /// The line from an offset on, without its end.
     fn at(file: &'f [u8], offset: usize) -> Option<Self> {
         let rest = file.get(offset..).filter(|rest| !rest.is_empty())?;
-        let end = rest.iter().position(|&one| one == b'\n').unwrap_or(rest.len());
+        let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
         Some(Self { offset, bytes: rest.get(..end)? })
     }
 
     /// As text, as far as it is read.
     fn text(&self) -> std::borrow::Cow<'f, str> {
-        String::from_utf8_lossy(self.bytes.get(..MOST_LINE_BYTES).unwrap_or(self.bytes))
+        String::from_utf8_lossy(self.bytes.get(..MAX_LINE_BYTES).unwrap_or(self.bytes))
     }
 
     fn is_cut(&self) -> bool {
-        self.bytes.len() > MOST_LINE_BYTES
+        self.bytes.len() > MAX_LINE_BYTES
     }
 }
 
@@ -147,7 +147,8 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
     let look = machine.look;
     let (info, correction, ending) = (look.info(), look.correction(), look.ending());
     let FirstLook { events, reasons, cpus, comms, damage, .. } = look;
-    let formats: FormatTable = events.list.iter().filter_map(|one| one.format(&reasons)).collect();
+    let formats: FormatTable =
+        events.list.iter().filter_map(|event| event.format(&reasons)).collect();
     let comms: String = comms.iter().map(|(thread, comm)| format!("{thread} {comm}\n")).collect();
     let text = Arc::new(Text { file, events, reasons });
     let stream = |((buffer, cpu), lines)| {
@@ -156,7 +157,7 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
     };
     let streams: Vec<Stream> = cpus.into_iter().map(stream).collect();
     let container = Container::Text(Box::new(format_texts(&text)));
-    let ending = ending.unwrap_or_else(|| Ending::of(&path, &container, &streams, &info.buffers));
+    let ending = ending.unwrap_or_else(|| Ending::read(&path, &container, &streams, &info.buffers));
     let corrections = vec![correction; info.buffers.len().max(1)];
     Recording {
         path,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::known;
 
 /// Names of reasons, at most: architectures have some hundred.
-const MOST_REASONS: usize = 1024;
+const MAX_REASONS: usize = 1024;
 /// Set in the number of a reason for which a guest has nothing to do.
 pub const TEXT_REASON_WAITS: u64 = 1 << 32;
 
@@ -19,7 +19,7 @@ pub(super) struct Reasons {
 impl Reasons {
     /// Gives a name its number, once.
     pub(super) fn add(&mut self, name: &str) {
-        if self.numbers.contains_key(name) || self.names.len() >= MOST_REASONS {
+        if self.numbers.contains_key(name) || self.names.len() >= MAX_REASONS {
             return;
         }
         // 0 stands for a line whose reason can't be read.
@@ -36,10 +36,9 @@ impl Reasons {
 
     /// All of them, as `__print_symbolic` has them.
     pub(super) fn symbols(&self) -> String {
-        let is_plain = |one: char| matches!(one, ' '..='~') && one != '"' && one != '\\';
+        let is_plain = |c: char| matches!(c, ' '..='~') && c != '"' && c != '\\';
         let named = |name: &String| {
-            let plain: String =
-                name.chars().map(|one| if is_plain(one) { one } else { '?' }).collect();
+            let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
             format!(", {{ {:#x}, \"{plain}\" }}", self.number(name))
         };
         "{ 0, \"not readable\" }".to_owned() + &self.names.iter().map(named).collect::<String>()

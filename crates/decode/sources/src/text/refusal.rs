@@ -35,7 +35,7 @@ const LACKS: [Lack; 8] = [
 ];
 
 impl Lack {
-    fn of(line: &str, why: Why) -> Self {
+    fn new(line: &str, why: Why) -> Self {
         match why {
             Why::NoCpu => Self::Cpu,
             Why::Thread => Self::Thread,
@@ -115,7 +115,7 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Takes a line into account that is no remark.
     pub(super) fn line(&mut self, line: &str, why: Why) {
-        let lack = Lack::of(line, why);
+        let lack = Lack::new(line, why);
         if let Some(count) =
             LACKS.iter().position(|known| *known == lack).and_then(|at| self.lacks.get_mut(at))
         {
@@ -215,8 +215,8 @@ mod tests {
                 "no CPU and no time: perf script prints that with -F +cpu,+time",
             ),
         ] {
-            let said = missing_fields(line);
-            assert_eq!(said, Some(format!("its lines have {names}")), "{line}");
+            let message = missing_fields(line);
+            assert_eq!(message, Some(format!("its lines have {names}")), "{line}");
         }
         assert_eq!(missing_fields("qemu 102 [000] 42.3: kvm:kvm_exit: reason HLT"), None);
     }
@@ -241,7 +241,7 @@ mod tests {
             ("Dear all,", Lack::Everything),
         ] {
             let Line::Unreadable(why) = Read::new(line).line else { panic!("{line}") };
-            assert_eq!(Lack::of(line, why), lack, "{line}");
+            assert_eq!(Lack::new(line, why), lack, "{line}");
         }
     }
 }

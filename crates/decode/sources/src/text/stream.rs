@@ -47,7 +47,8 @@ impl CpuLines {
     pub(super) fn lost(&mut self, offset: usize, count: Option<u64>) {
         let last = self.places.last().filter(|place| **place & IS_LOSS != 0);
         if let (Some(_), Some(loss)) = (last, self.losses.last_mut()) {
-            loss.count = loss.count.zip(count).map(|(one, other)| one.saturating_add(other));
+            loss.count =
+                loss.count.zip(count).map(|(earlier, other)| earlier.saturating_add(other));
             return;
         }
         self.places.push(IS_LOSS | self.losses.len() as u64);

@@ -16,7 +16,7 @@ pub(super) enum Captured<'t> {
 }
 
 /// Bytes of a name in a line, at most: those of threads have 15, those of reasons some 30.
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// What a line's body says by a template, in the order of the template; `None`: it is of another form.
 pub(super) fn matched<'t, 'p>(
@@ -50,15 +50,15 @@ fn follow<'t, 'p>(
             let end = body.find(char::is_whitespace).unwrap_or(body.len());
             let Some((word, behind)) = body.split_at_checked(end) else { return false };
             out.push((name, Captured::Reason(word)));
-            !word.is_empty() && word.len() <= MOST_NAME_BYTES && follow(rest, behind, out)
+            !word.is_empty() && word.len() <= MAX_NAME_BYTES && follow(rest, behind, out)
         }
         _ => {
-            let taken = match kind {
+            let value_and_rest = match kind {
                 "s" => task_state(body),
                 "x" => number(body, true),
                 _ => number(body, false),
             };
-            let Some((value, behind)) = taken else { return false };
+            let Some((value, behind)) = value_and_rest else { return false };
             let shown = body.get(..body.len() - behind.len()).unwrap_or("");
             out.push((name, Captured::Number(value, shown)));
             follow(rest, behind, out)
@@ -79,7 +79,7 @@ fn follow_name<'t, 'p>(
     }
     let at = out.len();
     let ends = body.char_indices().map(|(at, _)| at).chain([body.len()]);
-    for end in ends.take_while(|end| *end <= MOST_NAME_BYTES).filter(|end| *end > 0) {
+    for end in ends.take_while(|end| *end <= MAX_NAME_BYTES).filter(|end| *end > 0) {
         let Some((text, behind)) = body.split_at_checked(end) else { continue };
         let text = text.trim();
         out.truncate(at);
@@ -113,7 +113,7 @@ pub(super) fn number(text: &str, hex: bool) -> Option<(i128, &str)> {
         Some(digits) => (16, digits),
         None => (if hex { 16 } else { 10 }, digits),
     };
-    let end = digits.find(|one: char| !one.is_digit(radix)).unwrap_or(digits.len());
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     let (digits, rest) = digits.split_at_checked(end)?;
     let value = i128::from(u64::from_str_radix(digits, radix).ok()?);
     Some((if negative { value.checked_neg()? } else { value }, rest))
@@ -224,9 +224,9 @@ fn next_name(text: &str) -> Option<usize> {
 
 /// Whether it can be a field's name.
 fn is_field(name: &str) -> bool {
-    let begins = name.bytes().next().is_some_and(|one| one.is_ascii_alphabetic() || one == b'_');
-    let goes_on = name.bytes().all(|one| one.is_ascii_alphanumeric() || one == b'_');
-    begins && goes_on && name.len() <= MOST_NAME_BYTES
+    let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let goes_on = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    begins && goes_on && name.len() <= MAX_NAME_BYTES
 }
 
 #[cfg(test)]

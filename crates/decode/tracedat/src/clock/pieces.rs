@@ -45,10 +45,10 @@ impl ClockPieces {
 
     /// What to add to a time on a CPU; the first piece also holds before its beginning.
     pub(super) fn offset(&self, time: u64, cpu: u32) -> i64 {
-        let own = self.cpus.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or(0);
-        let Some((_, pieces)) = self.cpus.get(own) else { return 0 };
-        let begun = pieces.partition_point(|piece| piece.from <= time);
-        pieces.get(begun.saturating_sub(1)).map_or(0, |piece| piece.offset_at(time))
+        let index = self.cpus.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or(0);
+        let Some((_, pieces)) = self.cpus.get(index) else { return 0 };
+        let next_piece = pieces.partition_point(|piece| piece.from <= time);
+        pieces.get(next_piece.saturating_sub(1)).map_or(0, |piece| piece.offset_at(time))
     }
 }
 

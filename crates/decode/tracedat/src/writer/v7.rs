@@ -20,7 +20,7 @@ pub(super) struct Sections {
     /// The buffer whose section is being written.
     open: Option<OpenBuffer>,
     /// Buffers with a section, complete or not; later ones have none yet.
-    begun: usize,
+    begun_buffers: usize,
     /// Names of sections, each with its NUL.
     strings: Vec<u8>,
 }
@@ -51,7 +51,7 @@ impl Sections {
         let compression = contents.header.compression.clone();
         let (late_options, strings) = (Vec::new(), Vec::new());
         let mut sections =
-            Self { compression, next_options, late_options, open: None, begun: 0, strings };
+            Self { compression, next_options, late_options, open: None, begun_buffers: 0, strings };
         let formats = &contents.formats;
         let [kallsyms, printk, cmdlines] = encoder.texts(contents)?;
         let parts = [
@@ -142,13 +142,15 @@ impl Sections {
         index: usize,
     ) -> io::Result<()> {
         let last = index.saturating_add(1);
-        while let Some(spec) = buffers.get(self.begun).filter(|_| self.begun < last) {
+        while let Some(spec) = buffers.get(self.begun_buffers).filter(|_| self.begun_buffers < last)
+        {
             self.close_buffer(out, buffers)?;
             let compressed = self.compression != Compression::None;
             let name = format!("buffer flyrecord {}", spec.name);
             let section = self.header(out, id::BUFFER, &name, compressed)?;
-            self.open = Some(OpenBuffer { index: self.begun, section, entries: Vec::new() });
-            self.begun = self.begun.saturating_add(1);
+            self.open =
+                Some(OpenBuffer { index: self.begun_buffers, section, entries: Vec::new() });
+            self.begun_buffers = self.begun_buffers.saturating_add(1);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ fn every_recording_is_read_whole_and_without_damage() {
         // Those of a boot and of hypertrace have few symbols, or none: fixtures/README.md.
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let has_few = ["boot.", "hypertrace.", "late-hypercalls."];
-        if !has_few.iter().any(|one| name.starts_with(one)) {
+        if !has_few.iter().any(|prefix| name.starts_with(prefix)) {
             let symbols = recording.kallsyms.as_ref().unwrap().read(&file).unwrap();
             assert!(symbols.starts_with(b"0") || symbols.starts_with(b"ffff"));
             assert!(symbols.len() > 100_000 && symbols.ends_with(b"\n"));

@@ -86,16 +86,21 @@ impl Check<'_> {
     /// Predictions for each workload; unless only they are asked for, with what was measured then.
     fn of_switch(&mut self, switch: &'static Switch) -> Result<Vec<Row>> {
         let predicted = match &self.plan.predicted {
-            Some(all) => all.iter().filter(|one| one.switch == switch.name).cloned().collect(),
+            Some(all) => {
+                all.iter().filter(|prediction| prediction.switch == switch.name).cloned().collect()
+            }
             None => self.predict(switch)?,
         };
         if self.plan.predicts_only {
             return Ok(predicted.into_iter().map(Row::predicted).collect());
         }
         let [a, b] = self.pairs(switch)?;
-        let row = |one: Prediction| {
-            let at = switch.workloads.iter().position(|workload| workload.name == one.workload)?;
-            let row = Row::measured(one, a.get(at)?, b.get(at)?);
+        let row = |prediction: Prediction| {
+            let at = switch
+                .workloads
+                .iter()
+                .position(|workload| workload.name == prediction.workload)?;
+            let row = Row::measured(prediction, a.get(at)?, b.get(at)?);
             (self.machines.report)(row.line());
             Some(row)
         };
@@ -108,12 +113,12 @@ impl Check<'_> {
         for at in 1..=self.plan.runs {
             self.side(switch, 0, &format!("predicting, {at} of {}", self.plan.runs), &mut runs)?;
         }
-        let of = |(workload, runs): (&Workload, &Vec<AdvisedRun>)| {
-            let one = Prediction::of(switch, workload, runs);
-            (self.machines.report)(one.line());
-            one
+        let prediction_of = |(workload, runs): (&Workload, &Vec<AdvisedRun>)| {
+            let prediction = Prediction::from_runs(switch, workload, runs);
+            (self.machines.report)(prediction.line());
+            prediction
         };
-        Ok(switch.workloads.iter().zip(&runs).map(of).collect())
+        Ok(switch.workloads.iter().zip(&runs).map(prediction_of).collect())
     }
 
     /// Runs of both sides, by workload.
@@ -138,12 +143,13 @@ impl Check<'_> {
         what: &str,
         to: &mut [Vec<AdvisedRun>],
     ) -> Result<()> {
-        let Some(of) = switch.sides.get(side) else { return Ok(()) };
+        let Some(setup) = switch.sides.get(side) else { return Ok(()) };
         let letter = if side == 0 { "A" } else { "B" };
         let name = format!("{}, {what}: side {letter}", switch.name);
         (self.machines.report)(name.clone());
         let (lab, folder) = (self.lab, self.folder.path());
-        let ran = self.machines.run(&name, &mut |host| side::run(switch, of, lab, host, folder))?;
+        let ran =
+            self.machines.run(&name, &mut |host| side::run(switch, setup, lab, host, folder))?;
         to.iter_mut().zip(ran).for_each(|(to, run)| to.push(run));
         Ok(())
     }

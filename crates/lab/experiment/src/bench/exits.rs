@@ -40,7 +40,7 @@ pub struct ExitsPlan {
 }
 
 impl ExitsPlan {
-    fn of(&self, way: ExitSource) -> labguest::exitcost::MeasureOptions {
+    fn measure_options(&self, way: ExitSource) -> labguest::exitcost::MeasureOptions {
         let run_ms = u64::try_from(self.run.as_millis()).unwrap_or(u64::MAX);
         labguest::exitcost::MeasureOptions {
             way,
@@ -58,12 +58,13 @@ impl ExitsPlan {
 pub fn run_here(plan: &ExitsPlan, way: ExitSource, stop: &AtomicBool) -> Result<Outcome> {
     let surroundings = Surroundings::begin();
     if let Some(ablation) = &plan.ablation {
-        let asked = ablation.plan(&plan.kinds, plan.runs);
-        let sheet = labguest::exitcost::ablate(&asked, stop).map_err(BenchError::Exits)?;
+        let options = ablation.plan(&plan.kinds, plan.runs);
+        let sheet = labguest::exitcost::ablate(&options, stop).map_err(BenchError::Exits)?;
         let ladders = vec![Ladders::new("vm".into(), None, ablation, &plan.kinds, sheet)];
         return Ok(Outcome::new(Conditions::new(plan, 0, surroundings), Vec::new(), ladders));
     }
-    let sheet = labguest::exitcost::measure(&plan.of(way)).map_err(BenchError::Exits)?;
+    let sheet =
+        labguest::exitcost::measure(&plan.measure_options(way)).map_err(BenchError::Exits)?;
     let name = match way {
         ExitSource::Vm => "vm",
         ExitSource::Guest => "guest",

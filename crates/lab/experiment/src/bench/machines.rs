@@ -50,9 +50,9 @@ pub(crate) struct BootedMachines {
 impl BootedMachines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let own = own()?;
-        let mut machines = Self::at(lab, 2, &own)?;
-        machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
+        let program = own_program()?;
+        let mut machines = Self::at(lab, 2, &program)?;
+        machines.guest.put(&agent(&program)?, "/bin/hyperscope-agent")?;
         machines.devices = Device::parse(&machines.guest.shell(LIST)?);
         Ok(machines)
     }
@@ -60,14 +60,14 @@ impl BootedMachines {
     /// A guest with the module that reports its events, and its host with this program.
     pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
         lab.put_module(level)?;
-        Self::at(lab, level, &own()?)
+        Self::at(lab, level, &own_program()?)
     }
 
     /// The guest of this level and its host, which gets this program.
-    fn at(lab: &Lab, level: u8, own: &Path) -> Result<Self> {
+    fn at(lab: &Lab, level: u8, program: &Path) -> Result<Self> {
         let (mut host, mut guest) =
             (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
-        host.put(own, "/bin/hyperscope")?;
+        host.put(program, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         guest.shell(&format!("mkdir -p {FOLDER}"))?;
         Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
@@ -90,31 +90,31 @@ impl BootedMachines {
     }
 }
 
-fn own() -> Result<PathBuf> {
+fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(BenchError::io("cannot find", Path::new("this program")))
 }
 
 /// The agent's program: named, or built with this one and next to it.
-fn agent(own: &Path) -> Result<PathBuf> {
+fn agent(program: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
     }
     // Tests are one folder down in a build.
-    let folders = own.ancestors().skip(1).take(2);
+    let folders = program.ancestors().skip(1).take(2);
     let mut places = folders.map(|folder| folder.join("hyperscope-agent"));
     places.find(|path| path.is_file()).ok_or(BenchError::NoAgent)
 }
 
 impl BootedMachine {
     /// The machine of a level.
-    pub(crate) fn of(lab: &Lab, level: u8) -> Result<Self> {
+    pub(crate) fn at_level(lab: &Lab, level: u8) -> Result<Self> {
         Ok(Self(lab.session(level)?))
     }
 
     /// Level 1, with this program.
     pub(crate) fn host_of(lab: &Lab) -> Result<Self> {
-        let mut host = Self::of(lab, 1)?;
-        host.put(&own()?, "/bin/hyperscope")?;
+        let mut host = Self::at_level(lab, 1)?;
+        host.put(&own_program()?, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         Ok(host)
     }
@@ -128,7 +128,7 @@ impl BootedMachine {
     /// file, has this in it.
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
         let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
-        let Ended::Detached(pid) = self.0.said(&exec)?.ended else {
+        let Ended::Detached(pid) = self.0.output(&exec)?.ended else {
             return Err(BenchError::Malformed { what: "the lab", text: script.to_owned() });
         };
         // Fails with what the program said, when it ends before that.
@@ -151,8 +151,8 @@ impl BootedMachine {
 
     /// What the machine has used by now.
     pub(crate) fn usage(&mut self) -> Result<Usage> {
-        let said = self.shell("hyperscope-labguest usage")?;
-        serde_json::from_str(&said).map_err(BenchError::malformed("hyperscope-labguest usage"))
+        let output = self.shell("hyperscope-labguest usage")?;
+        serde_json::from_str(&output).map_err(BenchError::malformed("hyperscope-labguest usage"))
     }
 
     /// Runs the measured workload, and calls `report` at its begin and at its end.
@@ -168,13 +168,13 @@ impl BootedMachine {
             time.as_millis(),
             u8::from(with_score)
         );
-        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        let (mut stdout, mut errors) = (Vec::new(), Vec::new());
         let mut outputs = Outputs {
             stdout: &mut |bytes| {
-                let before = lines(&said);
-                said.extend_from_slice(bytes);
+                let before = lines(&stdout);
+                stdout.extend_from_slice(bytes);
                 for boundary in
-                    [Boundary::Begin, Boundary::End].iter().take(lines(&said)).skip(before)
+                    [Boundary::Begin, Boundary::End].iter().take(lines(&stdout)).skip(before)
                 {
                     report(*boundary);
                 }
@@ -182,9 +182,9 @@ impl BootedMachine {
             stderr: &mut |bytes| errors.extend_from_slice(bytes),
         };
         self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
-        let said = String::from_utf8_lossy(&said);
+        let stdout = String::from_utf8_lossy(&stdout);
         // Two lines with nothing but the moment that they are, and what was measured.
-        let last = said.lines().nth(2).ok_or_else(|| BenchError::Malformed {
+        let last = stdout.lines().nth(2).ok_or_else(|| BenchError::Malformed {
             what: "hyperscope-labguest measure",
             text: String::from_utf8_lossy(&errors).into_owned(),
         })?;

@@ -31,8 +31,8 @@ pub(crate) fn interval(estimate: Option<Estimate>, write: impl Fn(f64) -> String
 }
 
 /// The same with this many decimals.
-pub(crate) fn estimate(of: Option<Estimate>, digits: usize) -> String {
-    interval(of, |value| format!("{value:.digits$}"))
+pub(crate) fn estimate(estimate: Option<Estimate>, digits: usize) -> String {
+    interval(estimate, |value| format!("{value:.digits$}"))
 }
 
 /// As CSV has it: in full, and empty for what was not measured.

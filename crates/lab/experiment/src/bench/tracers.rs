@@ -105,13 +105,15 @@ fn ladders(plan: &TracersPlan) -> Vec<Ladder> {
 }
 
 fn rows(plan: &TracersPlan, ladders: &[Ladder]) -> Vec<Row> {
-    let tracer = |ladder: &Ladder| match ladder.of {
+    let tracer = |ladder: &Ladder| match ladder.purpose {
         Of::Tracer(tracer, _) => Some(tracer),
         Of::Volumes => None,
     };
-    let below = |of: &Ladder| {
-        ladders.iter().find(|one| {
-            one.subject == of.subject && one.level + 1 == of.level && tracer(one) == tracer(of)
+    let below = |ladder: &Ladder| {
+        ladders.iter().find(|candidate| {
+            candidate.subject == ladder.subject
+                && candidate.level + 1 == ladder.level
+                && tracer(candidate) == tracer(ladder)
         })
     };
     let measured = ladders.iter().filter_map(|ladder| ladder.row(below(ladder)));

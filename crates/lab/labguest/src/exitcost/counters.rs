@@ -11,7 +11,7 @@ const DESCRIPTION_BYTES: usize = 16;
 /// Longer names than the kernel's 48 are not believed.
 const LONGEST_NAME: usize = 256;
 /// More counters than a hundred are not believed.
-const MOST_COUNTERS: usize = 1024;
+const MAX_COUNTERS: usize = 1024;
 
 /// One counter.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Counter {
         let field = |at| word(&header, at);
         let (name_bytes, count) = (field(4) as usize, field(8) as usize);
         let (descriptions, data) = (u64::from(field(16)), u64::from(field(20)));
-        if name_bytes > LONGEST_NAME || count > MOST_COUNTERS {
+        if name_bytes > LONGEST_NAME || count > MAX_COUNTERS {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let bytes = DESCRIPTION_BYTES + name_bytes;

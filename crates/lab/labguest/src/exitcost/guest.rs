@@ -68,10 +68,10 @@ fn begin(kind: Kind, options: &MeasureOptions, system: &System) -> Result<Series
         Some(_) => {}
     }
     let mut make = prepare(kind, system.tsc_khz)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     make(WARM_UP).map_err(|error| error.to_string())?;
     let row = Row {
-        operations: operations(options.run(), begun.elapsed()),
+        operations: operations(options.run(), start.elapsed()),
         made: WARM_UP,
         not_measured: None,
         ..Row::without(kind, what(kind), String::new())
@@ -138,11 +138,11 @@ impl Series {
 fn read_register(registers: &File, count: u64) -> io::Result<f64> {
     let nothing = File::open("/dev/zero")?;
     let cycles = |file: &File, at: u64| -> io::Result<u64> {
-        let begun = sys::time_stamp_counter();
+        let start = sys::time_stamp_counter();
         for _ in 0..count {
             file.read_exact_at(&mut [0; 8], at)?;
         }
-        Ok(sys::time_stamp_counter().saturating_sub(begun))
+        Ok(sys::time_stamp_counter().saturating_sub(start))
     };
     let empty = cycles(&nothing, 0)?;
     Ok(float(cycles(registers, MSR_APIC_BASE.into())?) - float(empty))
@@ -150,11 +150,11 @@ fn read_register(registers: &File, count: u64) -> io::Result<f64> {
 
 /// Sleeps; what they took beyond what was asked for.
 fn naps(count: u64, tsc_khz: f64) -> f64 {
-    let asked = NAP.as_secs_f64() * 1e3 * tsc_khz;
+    let nap_ticks = NAP.as_secs_f64() * 1e3 * tsc_khz;
     let beyond = (0..count).map(|_| {
-        let begun = sys::time_stamp_counter();
+        let start = sys::time_stamp_counter();
         sleep(NAP);
-        float(sys::time_stamp_counter().saturating_sub(begun)) - asked
+        float(sys::time_stamp_counter().saturating_sub(start)) - nap_ticks
     });
     beyond.sum()
 }

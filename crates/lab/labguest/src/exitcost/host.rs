@@ -25,9 +25,9 @@ fn kvm() -> Option<String> {
 
 /// Ticks in a millisecond, looked at for a twentieth of a second. None where it stands still.
 fn tsc_khz() -> Option<f64> {
-    let (begun, from) = (Instant::now(), sys::time_stamp_counter());
+    let (start, from) = (Instant::now(), sys::time_stamp_counter());
     sleep(Duration::from_millis(50));
-    let (took, to) = (begun.elapsed(), sys::time_stamp_counter());
+    let (took, to) = (start.elapsed(), sys::time_stamp_counter());
     let ticks = to.checked_sub(from).filter(|&ticks| ticks > 0)?;
     #[allow(clippy::cast_precision_loss, reason = "a twentieth of a second of ticks")]
     let khz = ticks as f64 / (took.as_secs_f64() * 1e3);

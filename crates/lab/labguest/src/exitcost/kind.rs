@@ -20,7 +20,7 @@ pub(crate) const MEMORY_BELL: u32 = 0x0200_0000;
 pub(crate) const IO_APIC: u32 = 0xfec0_0000;
 
 /// Samples that the machine has room for.
-pub(crate) const MOST_SAMPLES: u64 = 0x2000;
+pub(crate) const MAX_SAMPLES: u64 = 0x2000;
 
 /// A kind of exits; in the order of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ impl Kind {
     /// This many operations in a run, or as many as there is room to keep samples of.
     #[must_use]
     pub fn at_most(self, operations: u64) -> u64 {
-        if self == Self::HltWake { operations.min(MOST_SAMPLES) } else { operations }
+        if self == Self::HltWake { operations.min(MAX_SAMPLES) } else { operations }
     }
 
     /// Whether 64-bit mode alone has its instruction.

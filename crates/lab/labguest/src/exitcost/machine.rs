@@ -161,10 +161,10 @@ impl Machine {
         };
         let server = if kind == Some(Kind::Send) { Some(self.serve()?) } else { None };
         let before = self.exits()?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let user_exits = self.run(at_most, server.as_ref())?;
         if kind.is_none() {
-            self.nap = self.nap.min(EXITS_TO_HALT * begun.elapsed()).max(NAP[0]);
+            self.nap = self.nap.min(EXITS_TO_HALT * start.elapsed()).max(NAP[0]);
         }
         drop(server);
         self.vm.end_vhost();

@@ -7,14 +7,16 @@ pub(crate) const EMPTY: u64 = 10_000;
 /// Operations that warm up, and show how long one takes.
 pub(crate) const WARM_UP: u64 = 64;
 /// The least a run has, however long they take.
-const FEWEST: u64 = 32;
+const MIN_OPERATIONS: u64 = 32;
 /// The most a run has: no run is shorter than it takes to execute these.
-const MOST: u64 = 100_000;
+const MAX_OPERATIONS: u64 = 100_000;
 
 /// Operations that fit in a run, when `WARM_UP` of them took so long.
 pub(crate) fn operations(run: Duration, warm_up: Duration) -> u64 {
     let each_ns = (warm_up.as_nanos() / u128::from(WARM_UP)).max(1);
-    u64::try_from(run.as_nanos() / each_ns).unwrap_or(MOST).clamp(FEWEST, MOST)
+    u64::try_from(run.as_nanos() / each_ns)
+        .unwrap_or(MAX_OPERATIONS)
+        .clamp(MIN_OPERATIONS, MAX_OPERATIONS)
 }
 
 /// Cycles of each operation, without those of the empty loop.
@@ -23,7 +25,7 @@ pub(crate) fn net(cycles: f64, operations: u64, empty: f64) -> f64 {
 }
 
 /// Of each operation.
-#[allow(clippy::cast_precision_loss, reason = "operations are at most MOST")]
+#[allow(clippy::cast_precision_loss, reason = "operations are at most MAX_OPERATIONS")]
 pub(crate) fn per(sum: f64, operations: u64) -> f64 {
     sum / operations.max(1) as f64
 }
@@ -41,8 +43,8 @@ mod tests {
     fn a_run_has_as_many_operations_as_fit() {
         let run = Duration::from_millis(20);
         assert_eq!(operations(run, Duration::from_micros(64)), 20_000);
-        assert_eq!(operations(run, Duration::from_secs(64)), FEWEST);
-        assert_eq!(operations(run, Duration::ZERO), MOST);
+        assert_eq!(operations(run, Duration::from_secs(64)), MIN_OPERATIONS);
+        assert_eq!(operations(run, Duration::ZERO), MAX_OPERATIONS);
     }
 
     #[test]

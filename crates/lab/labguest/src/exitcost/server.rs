@@ -73,11 +73,11 @@ pub(crate) fn by_vhost(
 
 /// Has a thread serve, which sleeps until the doorbell rings.
 pub(crate) fn by_thread(tap: Tap, asks: &OwnedFd, wakes: &OwnedFd) -> io::Result<Server> {
-    let (own, bell, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
+    let (asks_clone, bell, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
     let is_over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&is_over);
     let serve = move || loop {
-        wait(&own)?;
+        wait(&asks_clone)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }

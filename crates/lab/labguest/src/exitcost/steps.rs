@@ -46,7 +46,7 @@ pub(crate) fn ablate(
             }
             match step(options, toggles, long_mode) {
                 Ok(cycles) => {
-                    sheet.cycles.iter_mut().zip(cycles).for_each(|(all, one)| all.push(one));
+                    sheet.cycles.iter_mut().zip(cycles).for_each(|(all, value)| all.push(value));
                 }
                 Err(why) if at == 0 => return Err(why),
                 Err(why) => *sheet = StepSheet { not_measured: Some(why), ..StepSheet::default() },

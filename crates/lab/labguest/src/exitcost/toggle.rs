@@ -84,7 +84,7 @@ impl Toggle {
     /// What a word of a command line says; a parameter as `MODULE/NAME=VALUE`.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Vec<Self>> {
-        let one = match word {
+        let toggle = match word {
             "all" => return Some([Self::tracers(), Self::settings()].concat()),
             "tracers" => return Some(Self::tracers()),
             "settings" => return Some(Self::settings()),
@@ -99,7 +99,7 @@ impl Toggle {
             "function-graph" => Self::FunctionGraph,
             other => Self::with_value(other)?,
         };
-        Some(vec![one])
+        Some(vec![toggle])
     }
 
     /// What a word says that has more than a name.

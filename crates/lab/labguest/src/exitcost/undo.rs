@@ -27,8 +27,8 @@ impl Undo {
     /// None yet. Takes back what a program that was killed has left, by its note; refuses where that
     /// program is still at work.
     pub(crate) fn new(note: &Path) -> io::Result<Self> {
-        let left = fs::read_to_string(note).unwrap_or_default();
-        let mut lines = left.lines();
+        let note_text = fs::read_to_string(note).unwrap_or_default();
+        let mut lines = note_text.lines();
         let whose = lines.next().and_then(|line| line.parse::<u32>().ok());
         if whose.is_some_and(|pid| pid != std::process::id() && is_alive(pid)) {
             let text = format!("another program has things switched: {}", note.display());

@@ -80,11 +80,11 @@ fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mod
     if !long_mode && kind.needs_long_mode() {
         return without(NO_CR8.into());
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     if let Err(error) = machine.batch(Some(kind), WARM_UP, SHORT) {
         return without(error.to_string());
     }
-    let count = kind.at_most(operations(options.run(), begun.elapsed()));
+    let count = kind.at_most(operations(options.run(), start.elapsed()));
     let row = Row {
         operations: count,
         made: WARM_UP,

@@ -45,7 +45,7 @@ impl Waker {
         count: u64,
         nap: Duration,
     ) -> io::Result<Self> {
-        let (own, asks, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
+        let (asks_clone, asks, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
         let is_over = Arc::new(AtomicBool::new(false));
         let (stop, (sender, signals)) = (Arc::clone(&is_over), channel());
         let answer = move || {
@@ -63,7 +63,7 @@ impl Waker {
             Ok(())
         };
         let thread = Builder::new().name("waker".into()).spawn(answer)?;
-        Ok(Self { thread: Some(thread), signals, asks: own, is_over })
+        Ok(Self { thread: Some(thread), signals, asks: asks_clone, is_over })
     }
 
     /// The time stamp counter at each signal.

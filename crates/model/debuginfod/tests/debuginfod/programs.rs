@@ -27,7 +27,7 @@ fn run(program: &str, arguments: &[&str]) {
 pub(crate) fn build(folder: &Path, number: u32) -> Program {
     let function = format!("only_in_debug_file_{number}");
     let path = |name: &str| folder.join(format!("{name}{number}"));
-    let (source, whole) = (folder.join(format!("p{number}.c")), path("whole"));
+    let (source, unstripped) = (folder.join(format!("p{number}.c")), path("whole"));
     let (stripped, debug) = (path("program"), folder.join(format!("program{number}.debug")));
     let text = format!(
         "static volatile int sum;\n\
@@ -36,12 +36,13 @@ pub(crate) fn build(folder: &Path, number: u32) -> Program {
     );
     fs::write(&source, text).unwrap();
     let text = |path: &Path| path.to_str().unwrap().to_owned();
-    let [source, whole, to, names] = [&source, &whole, &stripped, &debug].map(|path| text(path));
-    run("gcc", &["-g", "-O1", "-Wl,--build-id=sha1", "-o", &whole, &source]);
-    run("objcopy", &["--only-keep-debug", &whole, &names]);
-    run("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={names}"), &whole, &to]);
+    let [source, unstripped, to, names] =
+        [&source, &unstripped, &stripped, &debug].map(|path| text(path));
+    run("gcc", &["-g", "-O1", "-Wl,--build-id=sha1", "-o", &unstripped, &source]);
+    run("objcopy", &["--only-keep-debug", &unstripped, &names]);
+    run("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={names}"), &unstripped, &to]);
     let build_id = ElfFunctions::build_id_of(&fs::read(&stripped).unwrap()).unwrap();
-    fs::remove_file(whole).unwrap();
+    fs::remove_file(unstripped).unwrap();
     Program { stripped, debug, build_id, function }
 }
 
@@ -51,13 +52,13 @@ pub(crate) struct Heard(pub(crate) Arc<Mutex<(Vec<String>, u64)>>);
 
 impl Watch for Heard {
     fn coming(&mut self, file: &Coming<'_>) {
-        let mut heard = self.0.lock();
-        heard.1 = heard.1.max(file.bytes);
+        let mut log = self.0.lock();
+        log.1 = log.1.max(file.bytes);
     }
 
     fn over(&mut self) {}
 
-    fn said(&mut self, line: &str) {
+    fn warn(&mut self, line: &str) {
         self.0.lock().0.push(line.to_owned());
     }
 }
@@ -85,6 +86,6 @@ pub(crate) fn settings(servers: &[String], cache: &Path) -> Settings {
 }
 
 pub(crate) fn with(settings: Settings) -> (Debuginfod, Heard) {
-    let heard = Heard::default();
-    (Debuginfod::new(settings, Box::new(heard.clone())), heard)
+    let log = Heard::default();
+    (Debuginfod::new(settings, Box::new(log.clone())), log)
 }

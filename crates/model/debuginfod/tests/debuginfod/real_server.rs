@@ -29,10 +29,10 @@ impl Server {
             return None;
         };
         let server = Self { process, url: format!("http://127.0.0.1:{port}") };
-        let begun = Instant::now();
+        let start = Instant::now();
         let address = format!("127.0.0.1:{port}");
         while !has_it(&address, &has.build_id) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it finds nothing");
+            assert!(start.elapsed() < Duration::from_secs(60), "it finds nothing");
             std::thread::sleep(Duration::from_millis(100));
         }
         Some(server)
@@ -53,9 +53,9 @@ fn has_it(address: &str, build_id: &BuildId) -> bool {
         let Ok(mut stream) = TcpStream::connect(address) else { return false };
         let request = format!("GET /buildid/{build_id}/{kind} HTTP/1.0\r\n\r\n");
         let mut head = [0; 12];
-        let asked =
+        let exchange =
             stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut head));
-        asked.is_ok() && head.ends_with(b"200")
+        exchange.is_ok() && head.ends_with(b"200")
     })
 }
 
@@ -106,12 +106,12 @@ fn debians_server_names_what_is_stripped_here() {
     fs::create_dir(&folder).unwrap();
     let (program, cache) = (build(&folder, 11), at.path().join("cache"));
     let Some(server) = Server::start(&folder, &program) else { return };
-    let (client, heard) = client(std::slice::from_ref(&server.url), &cache);
+    let (client, log) = client(std::slice::from_ref(&server.url), &cache);
     let none = || DebugFiles::of_folders(Vec::new());
     assert!(name(&program, none()).starts_with("in-a-guest+0x"));
     let named = name(&program, none().then(Box::new(client)));
     assert_eq!(named, format!("{} [in-a-guest]", program.function));
-    assert_eq!(heard.lines(), Vec::<String>::new());
+    assert_eq!(log.lines(), Vec::<String>::new());
     let came = fs::read(cache.join(program.build_id.to_string()).join("debuginfo")).unwrap();
     assert_eq!(came, fs::read(&program.debug).unwrap());
 }
@@ -124,10 +124,10 @@ fn the_cache_is_that_of_elfutils_client() {
     let (ours, theirs) = (build(&folder, 12), build(&folder, 13));
     let Some(server) = Server::start(&folder, &ours) else { return };
     let cache = at.path().join("cache");
-    let (mut one, _) = client(std::slice::from_ref(&server.url), &cache);
-    let path = one.fetch("p", &ours.build_id, Wanted::DebugFile).unwrap();
+    let (mut first, _) = client(std::slice::from_ref(&server.url), &cache);
+    let path = first.fetch("p", &ours.build_id, Wanted::DebugFile).unwrap();
     let missing = BuildId::new(&[3; 20]);
-    assert_eq!(one.fetch("p", &missing, Wanted::DebugFile), None);
+    assert_eq!(first.fetch("p", &missing, Wanted::DebugFile), None);
     // What they fetch, too.
     let Some((found, _)) = find("debuginfo", &theirs.build_id, &cache, &server.url) else { return };
     assert!(found);
@@ -136,10 +136,10 @@ fn the_cache_is_that_of_elfutils_client() {
     drop(server);
     // From here on nobody serves.
     let gone = "http://127.0.0.1:1".to_owned();
-    let (mut other, heard) = client(std::slice::from_ref(&gone), &cache);
+    let (mut other, log) = client(std::slice::from_ref(&gone), &cache);
     assert!(other.fetch("p", &theirs.build_id, Wanted::DebugFile).is_some());
     assert_eq!(other.fetch("p", &missing_of_theirs, Wanted::DebugFile), None);
-    assert_eq!(heard.lines(), Vec::<String>::new());
+    assert_eq!(log.lines(), Vec::<String>::new());
     let found = find("debuginfo", &ours.build_id, &cache, &gone).unwrap();
     assert_eq!(found, (true, path.display().to_string()));
     let trace = |build_id: &BuildId| {

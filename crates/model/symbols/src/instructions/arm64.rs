@@ -43,7 +43,7 @@ mod tests {
         assert!(at(0).unwrap().text.starts_with("stp x29, x30"), "{:?}", at(0));
         assert!(at(8).unwrap().is_after_guest && at(2).is_none() && at(12).is_none());
         let all = instructions_to(&code, 8, 9).unwrap();
-        assert_eq!(all.iter().map(|one| one.into).collect::<Vec<_>>(), [0, 4, 8]);
+        assert_eq!(all.iter().map(|instruction| instruction.into).collect::<Vec<_>>(), [0, 4, 8]);
         assert_eq!((all.first().cloned(), all.last().cloned()), (at(0), at(8)));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn instructions_to(
         if at > into || !decoder.can_decode() {
             return None;
         }
-        let decoded = Some(decoder.decode()).filter(|one| !one.is_invalid())?;
+        let decoded = Some(decoder.decode()).filter(|instruction| !instruction.is_invalid())?;
         last.push_back((at, decoded));
         if last.len().saturating_sub(2) > before {
             last.pop_front();
@@ -79,10 +79,10 @@ mod tests {
             for before in 0..6 {
                 let found = instructions_to(&ENTER, 0, into, before).unwrap();
                 assert_eq!(found.len(), 1 + before.min(into / 3));
-                for one in &found {
-                    let at = usize::try_from(one.into).unwrap();
+                for instruction in &found {
+                    let at = usize::try_from(instruction.into).unwrap();
                     let alone = instructions_to(&ENTER, 0, at, 0).unwrap();
-                    assert_eq!(alone, std::slice::from_ref(one));
+                    assert_eq!(alone, std::slice::from_ref(instruction));
                 }
                 assert_eq!(found.last().unwrap().into, into as u64);
             }

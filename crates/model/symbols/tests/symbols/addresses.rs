@@ -153,7 +153,8 @@ fn kallsyms(slide: u64) -> Kallsyms {
 fn two_guests_with_one_kernel_keep_their_own_symbols() {
     // So far apart that an address of one is inside another function of the other.
     let kernels = [kallsyms(0), kallsyms(0x800)];
-    let machines = kernels.each_ref().map(|one| Machine::elsewhere(one, Processes::default()));
+    let machines =
+        kernels.each_ref().map(|kernel| Machine::elsewhere(kernel, Processes::default()));
     let mut names = Names::of_files_here();
     let mut name = |machine: usize, address| {
         let machine = &machines[machine];

@@ -21,15 +21,15 @@ fn functions_are_those_that_nm_lists() {
         let file = fs::read(&program).unwrap();
         let functions = ElfFunctions::parse(&file).unwrap();
         let listed = nm(&program);
-        for (address, one) in &listed {
-            for into in [0, one.size / 2, one.size.saturating_sub(1)] {
+        for (address, function) in &listed {
+            for into in [0, function.size / 2, function.size.saturating_sub(1)] {
                 let found = functions.at(&file, address + into).unwrap();
                 let name = String::from_utf8_lossy(found.name).into_owned();
                 // Some functions have others within.
                 let inner = listed.range(..=address + into).next_back().unwrap();
                 assert!(
-                    one.names.contains(&name) || inner.1.names.contains(&name),
-                    "{}: {address:#x}+{into}: {name}, {one:?}",
+                    function.names.contains(&name) || inner.1.names.contains(&name),
+                    "{}: {address:#x}+{into}: {name}, {function:?}",
                     program.display()
                 );
             }
@@ -44,13 +44,16 @@ fn addresses_have_addr2lines_names() {
     for program in build_all(folder.path()) {
         let file = fs::read(&program).unwrap();
         let functions = ElfFunctions::parse(&file).unwrap();
-        for (&address, one) in &nm(&program) {
-            let of = format!("{:#x}", address + one.size / 2);
-            let said = run("addr2line", &["-f", "-e", text(&program), &of]);
-            let found = functions.at(&file, address + one.size / 2).unwrap();
-            let said = said.lines().next().unwrap();
-            assert!(said == "??" || one.names.iter().any(|name| name == said), "{said}: {one:?}");
-            assert!(one.names.iter().any(|name| name.as_bytes() == found.name));
+        for (&address, function) in &nm(&program) {
+            let address_text = format!("{:#x}", address + function.size / 2);
+            let output = run("addr2line", &["-f", "-e", text(&program), &address_text]);
+            let found = functions.at(&file, address + function.size / 2).unwrap();
+            let expected = output.lines().next().unwrap();
+            assert!(
+                expected == "??" || function.names.iter().any(|name| name == expected),
+                "{expected}: {function:?}"
+            );
+            assert!(function.names.iter().any(|name| name.as_bytes() == found.name));
         }
     }
 }
@@ -66,7 +69,7 @@ enum Owner {
 fn names(
     program: &Path,
     path: &Path,
-    of: BuildId,
+    build_id: BuildId,
     owner: Owner,
     files: DebugFiles,
 ) -> Vec<(String, String)> {
@@ -78,7 +81,7 @@ fn names(
         addr: BASE,
         len,
         file_offset,
-        build_id: Some(of),
+        build_id: Some(build_id),
         protection: Some(5),
         path: text(path).as_bytes(),
     };
@@ -90,14 +93,14 @@ fn names(
     };
     let mut names = Names::new(files);
     let mut found = Vec::new();
-    for (at, one) in nm(program).iter().filter(|(_, one)| one.size > 1) {
-        let place = machine.user_place(7, 1, BASE + at - address + one.size / 2);
+    for (at, function) in nm(program).iter().filter(|(_, function)| function.size > 1) {
+        let place = machine.user_place(7, 1, BASE + at - address + function.size / 2);
         let name = names.name(&machine, place);
-        assert_eq!(name.offset, file_offset + at - address + one.size / 2);
-        let expected = if name.symbol.is_some() { &one.names[..] } else { &[] };
+        assert_eq!(name.offset, file_offset + at - address + function.size / 2);
+        let expected = if name.symbol.is_some() { &function.names[..] } else { &[] };
         let symbol = name.symbol.as_deref().unwrap_or_default().to_owned();
-        assert!(expected.is_empty() || expected.contains(&symbol), "{symbol}: {one:?}");
-        found.push((one.names[0].clone(), name.to_string()));
+        assert!(expected.is_empty() || expected.contains(&symbol), "{symbol}: {function:?}");
+        found.push((function.names[0].clone(), name.to_string()));
     }
     assert!(found.iter().any(|(name, _)| name == "spin_b"));
     found

@@ -72,9 +72,9 @@ pub(crate) fn nm(program: &Path) -> BTreeMap<u64, Listed> {
         let [address, size, kind, name] = words[..] else { continue };
         if matches!(kind, "T" | "t" | "W" | "i") {
             let hex = |word| u64::from_str_radix(word, 16).unwrap();
-            let one = all.entry(hex(address)).or_default();
-            one.size = hex(size);
-            one.names.push(name.to_owned());
+            let function = all.entry(hex(address)).or_default();
+            function.size = hex(size);
+            function.names.push(name.to_owned());
         }
     }
     all

@@ -13,12 +13,12 @@ pub struct Away {
     spans: Vec<(i64, i64)>,
     /// Stamp of the last entry or exit seen.
     last_edge_ns: Option<u64>,
-    /// Stretches shorter than this are left out, to keep to [`MOST_SPANS`].
+    /// Stretches shorter than this are left out, to keep to [`MAX_SPANS`].
     shortest_ns: i64,
 }
 
 /// Stretches kept of one vCPU. Leaving some out loosens bounds, but makes none wrong.
-const MOST_SPANS: usize = 1 << 21;
+const MAX_SPANS: usize = 1 << 21;
 
 impl Away {
     /// Adds the exit that followed those added before.
@@ -41,7 +41,7 @@ impl Away {
         if after && from < to && to - from >= self.shortest_ns {
             self.spans.push((from, to));
         }
-        if self.spans.len() > MOST_SPANS {
+        if self.spans.len() > MAX_SPANS {
             self.thin_out();
         }
     }
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn too_many_spans_lose_the_short_ones() {
         let mut away = Away::default();
-        for at in 0..=MOST_SPANS as u64 {
+        for at in 0..=MAX_SPANS as u64 {
             away.push(100 * at, 100 * at + 1 + at % 50);
         }
-        assert!(away.len() <= MOST_SPANS / 2 + 1, "{}", away.len());
+        assert!(away.len() <= MAX_SPANS / 2 + 1, "{}", away.len());
         assert!(away.from(i64::MIN).iter().all(|(from, to)| to - from > 25));
     }
 }

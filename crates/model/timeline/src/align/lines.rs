@@ -13,7 +13,7 @@ pub(super) struct Lines {
 const ROUNDING_NS: f64 = 1.0;
 
 /// A polygon with more corners is not cut further: that makes it too wide, but not wrong.
-const MOST_CORNERS: usize = 256;
+const MAX_CORNERS: usize = 256;
 
 impl Lines {
     /// All lines whose offset at time 0 and whose rate lie in these ranges.
@@ -45,7 +45,7 @@ impl Lines {
         let below = clip(&self.corners, |(offset, rate)| high - (offset + rate * time));
         let corners = clip(&below, |(offset, rate)| offset + rate * time - low);
         let any = !corners.is_empty();
-        if any && corners.len() <= MOST_CORNERS {
+        if any && corners.len() <= MAX_CORNERS {
             self.corners = corners;
         }
         any
@@ -54,40 +54,46 @@ impl Lines {
     /// Whether a line with these numbers is among them.
     pub(super) fn has(&self, offset: f64, rate: f64) -> bool {
         let next = self.corners.iter().cycle().skip(1);
-        let sides = self.corners.iter().zip(next).map(|(one, other)| {
-            (other.0 - one.0) * (rate - one.1) - (other.1 - one.1) * (offset - one.0)
+        let sides = self.corners.iter().zip(next).map(|(corner, other)| {
+            (other.0 - corner.0) * (rate - corner.1) - (other.1 - corner.1) * (offset - corner.0)
         });
-        let (mut left, mut right) = (false, false);
+        let (mut on_left, mut right) = (false, false);
         for side in sides {
-            left |= side > 0.0;
+            on_left |= side > 0.0;
             right |= side < 0.0;
         }
-        !(left && right)
+        !(on_left && right)
     }
 
     /// A line in the midst of them.
     pub(super) fn middle(&self) -> (f64, f64) {
         let count = self.corners.len().max(1) as f64;
-        let sum = self.corners.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let sum = self
+            .corners
+            .iter()
+            .fold((0.0, 0.0), |sum, corner| (sum.0 + corner.0, sum.1 + corner.1));
         (sum.0 / count, sum.1 / count)
     }
 }
 
 /// The part of a convex polygon in which `inside` is not negative.
 fn clip(corners: &[(f64, f64)], inside: impl Fn((f64, f64)) -> f64) -> Vec<(f64, f64)> {
-    let mut kept = Vec::with_capacity(corners.len() + 1);
+    let mut polygon = Vec::with_capacity(corners.len() + 1);
     let next = corners.iter().cycle().skip(1);
-    for (&one, &other) in corners.iter().zip(next) {
-        let (here, there) = (inside(one), inside(other));
+    for (&corner, &other) in corners.iter().zip(next) {
+        let (here, there) = (inside(corner), inside(other));
         if here >= 0.0 {
-            kept.push(one);
+            polygon.push(corner);
         }
         if (here > 0.0 && there < 0.0) || (here < 0.0 && there > 0.0) {
             let part = here / (here - there);
-            kept.push((one.0 + (other.0 - one.0) * part, one.1 + (other.1 - one.1) * part));
+            polygon.push((
+                corner.0 + (other.0 - corner.0) * part,
+                corner.1 + (other.1 - corner.1) * part,
+            ));
         }
     }
-    kept
+    polygon
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::Away;
 use super::lines::Lines;
-use super::search::MOST_DRIFT_PPM;
+use super::search::MAX_DRIFT_PPM;
 
 /// A line from a guest's clock to its host's: `host = guest + offset + drift * (guest - at)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub struct Piece {
 }
 
 /// Events read over again to narrow the lines, at most so often; each time takes less away.
-const MOST_PASSES: usize = 16;
+const MAX_PASSES: usize = 16;
 
 impl Piece {
     pub(super) fn new(from_ns: i64, to_ns: i64, possible: Possible) -> Self {
@@ -115,8 +115,8 @@ impl Possible {
     pub(super) fn through(zero: i64, low: i64, high: i64) -> Self {
         let base = low.midpoint(high);
         let half = (high.saturating_sub(low) / 2 + 1) as f64;
-        let most = MOST_DRIFT_PPM as f64 * 1000.0;
-        Self { zero, base, lines: Lines::between((-half, half), (-most, most)) }
+        let max = MAX_DRIFT_PPM as f64 * 1000.0;
+        Self { zero, base, lines: Lines::between((-half, half), (-max, max)) }
     }
 
     fn time(&self, stamp: i64) -> f64 {
@@ -147,7 +147,7 @@ impl Possible {
     /// further. Those that contradict are left out.
     pub(super) fn narrow(&mut self, stamps: &[i64], away: &Away) {
         let (Some(&first), Some(&last)) = (stamps.first(), stamps.last()) else { return };
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MAX_PASSES {
             let before = (self.offsets(first), self.offsets(last));
             for &stamp in stamps {
                 let _ = self.take(stamp, away);

@@ -9,7 +9,7 @@ use super::{Away, Budget};
 
 /// Clocks differ in speed by no more than this: a wrong calibration of a TSC reaches some hundred
 /// parts in a million.
-pub(super) const MOST_DRIFT_PPM: i64 = 500;
+pub(super) const MAX_DRIFT_PPM: i64 = 500;
 
 /// A set of offsets this narrow need not be narrowed by trying: the exact solution does it better.
 const NARROW_NS: i64 = 200_000;
@@ -18,13 +18,13 @@ const NARROW_NS: i64 = 200_000;
 const WIDEST_NS: i64 = 50_000_000;
 
 /// Places that are weighed against one another.
-const MOST_PLACES: usize = 32;
+const MAX_PLACES: usize = 32;
 
 /// Bits that must speak for an answer before it is no coincidence: one in a million.
 pub(super) const ENOUGH_BITS: f64 = 20.0;
 
 /// Events looked at to separate evidence from chance; of more, evenly spread ones.
-const MOST_WEIGHED: usize = 1 << 16;
+const MAX_WEIGHED: usize = 1 << 16;
 
 /// What came of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub(super) enum SearchResult {
 
 /// Offsets are no candidates if they put less than this part of the events into the host's
 /// recording that could lie in it.
-const LEAST_INSIDE: usize = 4;
+const MIN_INSIDE: usize = 4;
 
 /// Candidates so near one another are not told apart at first.
 const SAME_NS: i64 = 1_000_000;
@@ -52,11 +52,11 @@ const SAME_NS: i64 = 1_000_000;
 /// `extent.0` to `extent.1`.
 pub(super) fn overlapping(stamps: &[i64], extent: (i64, i64)) -> Vec<(i64, i64)> {
     let length = extent.1.saturating_sub(extent.0);
-    let most = inside(stamps, length).map(|(_, count)| count).max().unwrap_or(0);
+    let max = inside(stamps, length).map(|(_, count)| count).max().unwrap_or(0);
     let mut candidates: Vec<(i64, i64)> = Vec::new();
     let mut since = None;
     for (begin, count) in inside(stamps, length) {
-        if count >= most.div_ceil(LEAST_INSIDE).max(1) {
+        if count >= max.div_ceil(MIN_INSIDE).max(1) {
             since.get_or_insert(begin);
         } else if let Some(since) = since.take() {
             let low = extent.0.saturating_sub(begin).saturating_add(1);
@@ -74,9 +74,9 @@ pub(super) fn overlapping(stamps: &[i64], extent: (i64, i64)) -> Vec<(i64, i64)>
 /// By where a stretch of this length begins, how many events lie in it: moments at which the
 /// number changes, and the number from then on. The last is 0.
 fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
-    let (mut entered, mut left) = (0, 0);
+    let (mut entered, mut left_count) = (0, 0);
     std::iter::from_fn(move || {
-        let leaves = stamps.get(left)?.saturating_add(1);
+        let leaves = stamps.get(left_count)?.saturating_add(1);
         let enters = stamps.get(entered).map(|stamp| stamp.saturating_sub(length));
         let begin = match enters.filter(|&enters| enters < leaves) {
             Some(enters) => {
@@ -84,11 +84,11 @@ fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
                 enters
             }
             None => {
-                left += 1;
+                left_count += 1;
                 leaves
             }
         };
-        Some((begin, entered - left))
+        Some((begin, entered - left_count))
     })
 }
 
@@ -139,14 +139,14 @@ fn choose(
             _ => places.push((low, high)),
         }
     }
-    if places.len() > MOST_PLACES {
+    if places.len() > MAX_PLACES {
         return SearchResult::Several;
     }
-    budget.spend(places.len().saturating_mul(stamps.len().min(MOST_WEIGHED)));
+    budget.spend(places.len().saturating_mul(stamps.len().min(MAX_WEIGHED)));
     let bits = |&(low, high): &(i64, i64)| evidence.now(stamps, low, high);
     let mut weighed: Vec<(f64, (i64, i64))> =
         places.iter().map(|place| (bits(place), *place)).collect();
-    weighed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    weighed.sort_by(|first, other| other.0.total_cmp(&first.0));
     let others = weighed.get(1).map_or(0.0, |(bits, _)| bits.max(0.0));
     match weighed.first() {
         Some(&(bits, (low, high))) if bits - others >= ENOUGH_BITS => {
@@ -162,7 +162,7 @@ fn choose(
 
 /// What clocks may drift apart in a time.
 fn drift_ns(time_ns: i64) -> i64 {
-    time_ns.saturating_mul(MOST_DRIFT_PPM) / 1_000_000 + 1
+    time_ns.saturating_mul(MAX_DRIFT_PPM) / 1_000_000 + 1
 }
 
 /// Of the offsets, grown by so much at each end, those that put `stamp` where it is possible.
@@ -241,7 +241,7 @@ impl<'a> Evidence<'a> {
             return false;
         }
         self.next = stamps.len() + stamps.len() / 8 + 1;
-        budget.spend(stamps.len().min(MOST_WEIGHED));
+        budget.spend(stamps.len().min(MAX_WEIGHED));
         self.now(stamps, low, high) >= ENOUGH_BITS
     }
 
@@ -250,7 +250,7 @@ impl<'a> Evidence<'a> {
         let Some((begin, end)) = self.away.extent() else { return 0.0 };
         let (mut windows, mut last) = (0_u32, None);
         let (mut first_ns, mut last_ns) = (end, begin);
-        let every = stamps.len() / MOST_WEIGHED + 1;
+        let every = stamps.len() / MAX_WEIGHED + 1;
         for at in stamps.iter().step_by(every).map(|stamp| stamp.saturating_add(offset)) {
             if at < begin || at > end {
                 continue;
@@ -281,12 +281,12 @@ mod tests {
         for (from, to) in [(100, 110), (120, 130), (140, 150)] {
             away.push(from, to);
         }
-        let mut left = Vec::new();
-        remove_away(&[(-30, 40)], 0, 105, &away, &mut left);
-        assert_eq!(left, [(-30, -5), (5, 15), (25, 35)]);
+        let mut remaining = Vec::new();
+        remove_away(&[(-30, 40)], 0, 105, &away, &mut remaining);
+        assert_eq!(remaining, [(-30, -5), (5, 15), (25, 35)]);
         // The event is at 112 now; what has grown together is one.
-        remove_away(&left.clone(), 6, 112, &away, &mut left);
-        assert_eq!(left, [(-36, -12), (-2, 8), (18, 28), (38, 41)]);
+        remove_away(&remaining.clone(), 6, 112, &away, &mut remaining);
+        assert_eq!(remaining, [(-36, -12), (-2, 8), (18, 28), (38, 41)]);
     }
 
     #[test]

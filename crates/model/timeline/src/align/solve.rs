@@ -22,7 +22,7 @@ pub enum Unsolved {
 }
 
 /// Tries to find a beginning, at different places of the recording.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 /// Behind a break the line most often goes on nearby.
 const NEARBY_NS: i64 = 2_000_000;
 /// Fewer events prove nothing.
@@ -33,7 +33,7 @@ const MARGIN_NS: i64 = 50_000;
 /// The same where events after a break may have led the search astray.
 const WIDE_MARGIN_NS: i64 = 500_000;
 /// More breaks than this are noise.
-const MOST_PIECES: usize = 512;
+const MAX_PIECES: usize = 512;
 
 /// Finds the lines that relate the clock of guest events to that of their vCPU's host.
 ///
@@ -100,7 +100,7 @@ impl Solver<'_> {
         let mut why = Unsolved::NoOffsetFits;
         let mut open = vec![(0, self.stamps.len(), None)];
         while let Some((begin, end, near)) = open.pop() {
-            if grown.len() >= MOST_PIECES {
+            if grown.len() >= MAX_PIECES {
                 break;
             }
             match self.begin(begin, end, near) {
@@ -139,7 +139,7 @@ impl Solver<'_> {
             }
         }
         let (mut from, mut why) = (0, Unsolved::NoOffsetFits);
-        for attempt in 1..=MOST_TRIES {
+        for attempt in 1..=MAX_TRIES {
             let rest = events.get(from..).filter(|rest| rest.len() >= FEWEST_EVENTS);
             let Some(rest) = rest else { break };
             self.budget.spend(rest.len());
@@ -160,7 +160,7 @@ impl Solver<'_> {
                 SearchResult::OverBudget => return Err(Unsolved::OverBudget),
                 SearchResult::Nothing { event } => event + 1,
             };
-            from = (from + contradicted).max(attempt * events.len() / MOST_TRIES);
+            from = (from + contradicted).max(attempt * events.len() / MAX_TRIES);
         }
         Err(why)
     }
@@ -272,8 +272,8 @@ impl Solver<'_> {
         let events = self.stamps.get(first..end).unwrap_or_default();
         let begin = event.clamp(first, end.saturating_sub(1));
         let stamp = self.stamps.get(begin).copied().unwrap_or_default();
-        let own = first <= from && event < end;
-        let mut possible = if own {
+        let holds_seed = first <= from && event < end;
+        let mut possible = if holds_seed {
             Possible::through(stamp, low.saturating_sub(MARGIN_NS), high.saturating_add(MARGIN_NS))
         } else {
             let (low, high) = grown.possible.offsets(stamp);
@@ -303,7 +303,7 @@ mod tests {
         (0..100_000).for_each(|at| away.push(at * 1000, at * 1000 + 500));
         let stamps: Vec<i64> = (0..100_000).map(|at| at * 1000 + 750).collect();
         // Each of the events would look at some hundred thousand intervals.
-        let mut budget = Budget::of(1 << 22);
+        let mut budget = Budget::new(1 << 22);
         assert_eq!(solve(&stamps, &away, &mut budget).err(), Some(Unsolved::OverBudget));
     }
 }

@@ -86,7 +86,7 @@ where
 pub fn each_cycle<S: CycleSink + WantsTraceEvents>(
     recording: &Recording,
     sink: &mut S,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> CyclePass {
     let inputs = Input::on_clock_of(recording);
     let decoder = WithSightings::new(recording, |format| sink.wanted(0, format));
@@ -97,7 +97,7 @@ pub fn each_cycle<S: CycleSink + WantsTraceEvents>(
     let owners = vec![0; inputs.len()];
     let queues = StreamQueues::new(&inputs, &owners, nothing_yet(std::slice::from_ref(recording)));
     let mut both = ByThread { lanes, queues };
-    rounds::run(&inputs, &decoder, &mut both, tick);
+    rounds::run(&inputs, &decoder, &mut both, progress);
     let ByThread { lanes, queues } = both;
     let Fed { follower, seen, losses, .. } = lanes.finish(recording);
     let CycleFollower { cycles, sink, .. } = follower;

@@ -39,7 +39,7 @@ pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool, guest_pc: bool)
 }
 
 /// What a trace_event says of threads, of the one that ran first; of none, if it is not whole.
-pub(super) fn of(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
+pub(super) fn thread_events(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     let ran = ThreadEvent {
         stamp_ns: trace_event.stamp_ns,
         value: 0,
@@ -88,9 +88,9 @@ pub fn exit_code(trace_event: &TraceEvent) -> u64 {
 
 fn switch(trace_event: &TraceEvent, ran: ThreadEvent) -> Option<[ThreadEvent; 2]> {
     let runnable = !arch::sleeps(trace_event.value(1)?);
-    let of = |place, kind, flag| {
+    let thread_event = |place, kind, flag| {
         let thread = trace_event.value(place)? as u32;
         Some(ThreadEvent { thread, kind, flag, ..ran })
     };
-    Some([of(0, Kind::SchedOut, u8::from(runnable))?, of(2, Kind::SchedIn, 0)?])
+    Some([thread_event(0, Kind::SchedOut, u8::from(runnable))?, thread_event(2, Kind::SchedIn, 0)?])
 }

@@ -5,7 +5,7 @@ use crate::exit_span::ExitSpan;
 use crate::vcpu::{VcpuActivity, VcpuThread};
 
 /// A cycle with more intervals than this is emitted in pieces.
-const MOST_INTERVALS: usize = 1 << 16;
+const MAX_INTERVALS: usize = 1 << 16;
 
 /// The intervals of one vCPU that are not emitted yet.
 #[derive(Debug, Default)]
@@ -88,24 +88,24 @@ impl Journal {
     pub(super) fn woke_up(&mut self, polled_ns: Option<(u64, u64)>, waited: bool) {
         self.halted |= waited;
         if let Some((from_ns, to_ns)) = polled_ns {
-            for one in self.intervals.split_off(self.poll_at.min(self.intervals.len())) {
-                let polls = one.activity == VcpuActivity::Kernel
-                    && one.to_ns > from_ns
-                    && one.from_ns < to_ns;
+            for interval in self.intervals.split_off(self.poll_at.min(self.intervals.len())) {
+                let polls = interval.activity == VcpuActivity::Kernel
+                    && interval.to_ns > from_ns
+                    && interval.from_ns < to_ns;
                 if !polls {
-                    self.intervals.push(one);
+                    self.intervals.push(interval);
                     continue;
                 }
-                let (begin_ns, end_ns) = (one.from_ns.max(from_ns), one.to_ns.min(to_ns));
+                let (begin_ns, end_ns) = (interval.from_ns.max(from_ns), interval.to_ns.min(to_ns));
                 let pieces = [
-                    Interval { to_ns: begin_ns, ..one },
+                    Interval { to_ns: begin_ns, ..interval },
                     Interval {
                         from_ns: begin_ns,
                         to_ns: end_ns,
                         activity: VcpuActivity::HaltPoll,
-                        ..one
+                        ..interval
                     },
-                    Interval { from_ns: end_ns, ..one },
+                    Interval { from_ns: end_ns, ..interval },
                 ];
                 self.intervals.extend(pieces.iter().filter(|piece| piece.from_ns < piece.to_ns));
             }
@@ -114,7 +114,7 @@ impl Journal {
     }
 
     pub(super) fn is_long(&self) -> bool {
-        self.intervals.len() > MOST_INTERVALS
+        self.intervals.len() > MAX_INTERVALS
     }
 
     /// Emits a cycle that is not at its end.
@@ -152,7 +152,7 @@ fn joined(first: &Interval, second: &Interval) -> Interval {
 }
 
 fn forget(intervals: &mut [Interval]) {
-    for one in intervals {
-        (one.activity, one.in_vmm) = (VcpuActivity::Unknown, false);
+    for interval in intervals {
+        (interval.activity, interval.in_vmm) = (VcpuActivity::Unknown, false);
     }
 }

@@ -106,7 +106,7 @@ impl TraceEventBatch {
     /// has no time of its own.
     #[cold]
     pub(super) fn begin_at(&mut self, recording: u16, cpu: u16, reached_ns: u64) {
-        let late = self.events.iter().take_while(|one| one.stamp_ns < reached_ns).count();
+        let late = self.events.iter().take_while(|event| event.stamp_ns < reached_ns).count();
         for event in &mut self.events {
             event.stamp_ns = event.stamp_ns.max(reached_ns);
         }

@@ -9,7 +9,7 @@ use sources::{Block, Damage, FormatTable, Packet, Recording};
 
 use super::batch::{TraceEventBatch, Walk};
 use super::name_fields::{NameAt, names_of, renames};
-use super::{MOST_FIELDS, TraceEvent, Wanted, WantsTraceEvents};
+use super::{MAX_FIELDS, TraceEvent, Wanted, WantsTraceEvents};
 use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::stamps;
@@ -24,7 +24,7 @@ impl Fields {
             let number = names.split('|').find_map(|name| number(format, name))?;
             Some((place, Load::new(number)))
         };
-        Self(wanted.iter().take(MOST_FIELDS).enumerate().filter_map(load).collect())
+        Self(wanted.iter().take(MAX_FIELDS).enumerate().filter_map(load).collect())
     }
 
     /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that the record
@@ -67,7 +67,7 @@ struct Event {
 
 impl Event {
     fn new(format: &EventFormat, wanted: &Wanted) -> Self {
-        let mut parts = wanted.fields.chunks(MOST_FIELDS).map(|part| Fields::new(format, part));
+        let mut parts = wanted.fields.chunks(MAX_FIELDS).map(|part| Fields::new(format, part));
         let fields = parts.next().unwrap_or_default();
         let more = parts.collect();
         Self { tag: wanted.tag, is_wanted: true, fields, more, names: names_of(format) }
@@ -225,7 +225,7 @@ impl Reader {
         if !event.is_wanted {
             return;
         }
-        let (values, has, cut) = ([0; MOST_FIELDS], 0, 0);
+        let (values, has, cut) = ([0; MAX_FIELDS], 0, 0);
         // Values are written where they stay: to copy what was just written in parts is slow.
         batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, cut, values });
         if let Some(added) = batch.events.last_mut() {
@@ -255,7 +255,7 @@ impl Reader {
     fn more<const BIG: bool>(event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
         let Some(&first) = batch.events.last() else { return };
         for (fields, tag) in event.more.iter().zip(event.tag.saturating_add(1)..) {
-            let (values, has, cut) = ([0; MOST_FIELDS], 0, 0);
+            let (values, has, cut) = ([0; MAX_FIELDS], 0, 0);
             let mut further = TraceEvent { tag, has, cut, values, ..first };
             fields.read::<BIG>(payload, &mut further);
             batch.events.push(further);

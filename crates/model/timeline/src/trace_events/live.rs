@@ -179,7 +179,7 @@ mod tests {
     fn live(formats: &KernelFormats) -> LiveTraceEvents {
         let systems = formats.systems().into_iter();
         let texts =
-            systems.flat_map(|(system, texts)| texts.into_iter().map(move |one| (system, one)));
+            systems.flat_map(|(system, texts)| texts.into_iter().map(move |text| (system, text)));
         let table: FormatTable = texts
             .map(|(system, text)| EventFormat::parse(system, text.as_bytes()).unwrap())
             .collect();

@@ -101,7 +101,8 @@ impl StreamQueue {
         let is_done = |batch: &TraceEventBatch, given, gaps_given| {
             given >= batch.events.len() && gaps_given >= batch.gaps.len()
         };
-        while self.batches.front().is_some_and(|one| is_done(one, self.given, self.gaps_given)) {
+        while self.batches.front().is_some_and(|batch| is_done(batch, self.given, self.gaps_given))
+        {
             spent.extend(self.batches.pop_front());
             (self.given, self.gaps_given) = (0, 0);
         }

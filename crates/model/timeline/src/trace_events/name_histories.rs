@@ -12,7 +12,7 @@ const MAX_TIMES: usize = 1 << 18;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameHistories {
     by_thread: FxHashMap<u32, Vec<(u64, Box<str>)>>,
-    kept: usize,
+    count: usize,
 }
 
 impl NameHistories {
@@ -23,14 +23,14 @@ impl NameHistories {
 
     /// A thread had a name from one moment to another one.
     pub(super) fn add(&mut self, thread: u32, (from_ns, to_ns): (u64, u64), name: &str) {
-        if self.kept >= MAX_TIMES {
+        if self.count >= MAX_TIMES {
             return;
         }
         let seen = self.by_thread.entry(thread).or_default();
         let before = seen.len();
         note(seen, from_ns, name);
         note(seen, to_ns, name);
-        self.kept = (self.kept + seen.len()).saturating_sub(before);
+        self.count = (self.count + seen.len()).saturating_sub(before);
     }
 
     /// The name that a renamed thread had at a moment, and since when; before the first event it is that one's, from 0 on.
@@ -47,7 +47,7 @@ impl NameHistories {
     }
 
     /// All names of a thread, each with its first moment.
-    pub(super) fn of(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
+    pub(super) fn names_of(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
         let seen = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
         let runs = seen.chunk_by(|before, after| before.1 == after.1);
         runs.filter_map(|run| run.first().map(|(at_ns, name)| (*at_ns, &**name)))
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn names(histories: &NameHistories) -> Vec<(u64, &str)> {
-        histories.of(7).collect()
+        histories.names_of(7).collect()
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
             let in_order = all.iter().cycle().skip(first).take(all.len());
             in_order.for_each(|(seen_ns, name)| histories.add(7, *seen_ns, name));
             assert_eq!(names(&histories), [(2, "init"), (20, "sh"), (61, "dd")]);
-            assert_eq!(histories.kept, 6);
+            assert_eq!(histories.count, 6);
             let at = |now_ns| histories.at(7, now_ns);
             assert_eq!(at(1), Some((0, "init")));
             assert_eq!((at(19), at(20)), (Some((2, "init")), Some((20, "sh"))));
@@ -108,7 +108,7 @@ mod tests {
         for at in 0..100_000 {
             histories.add(7, (at, at), if at % 2 == 0 { "a" } else { "b" });
         }
-        assert_eq!(histories.kept, MAX_TIMES_OF_THREAD);
+        assert_eq!(histories.count, MAX_TIMES_OF_THREAD);
         assert_eq!(names(&histories).len(), MAX_TIMES_OF_THREAD / 2);
     }
 }

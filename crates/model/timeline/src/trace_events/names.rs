@@ -9,7 +9,7 @@ pub(super) const COMM_BYTES: usize = 16;
 
 /// Threads whose names are kept: as many as a kernel has at once (`PID_MAX_LIMIT`) would fit, but a
 /// damaged recording has no more threads than this either.
-const MOST_NAMES: usize = 1 << 22;
+const MAX_NAMES: usize = 1 << 22;
 
 /// A name as the kernel keeps it: filled up with zeros.
 pub(super) type Comm = [u8; COMM_BYTES];
@@ -115,7 +115,7 @@ impl ThreadNames {
 
     /// The thread's name: what events called it last, else what the kernel saved.
     #[must_use]
-    pub fn of(&self, thread: u32) -> Option<&str> {
+    pub fn get(&self, thread: u32) -> Option<&str> {
         self.latest.get(&thread).map(|latest| latest.name.as_str())
     }
 
@@ -123,7 +123,7 @@ impl ThreadNames {
     #[must_use]
     pub fn at(&self, thread: u32, now_ns: u64) -> Option<&str> {
         let earlier = self.renamed.at(thread, now_ns).map(|(_, name)| name);
-        earlier.or_else(|| self.of(thread))
+        earlier.or_else(|| self.get(thread))
     }
 
     /// Since when the thread had the name that it had at a moment; 0: as long as it is known.
@@ -135,7 +135,7 @@ impl ThreadNames {
     /// Names that the thread had one after the other, each with the moment of its first event; none of a thread that
     /// had but one.
     pub fn history(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
-        self.renamed.of(thread)
+        self.renamed.names_of(thread)
     }
 
     /// An event has the name of a thread. Idle threads share the id 0.
@@ -147,7 +147,7 @@ impl ThreadNames {
             return;
         }
         let seen_ns = (*from_ns, *stamp_ns);
-        let has_room = self.latest.len() < MOST_NAMES;
+        let has_room = self.latest.len() < MAX_NAMES;
         match self.latest.get_mut(thread) {
             Some(latest) => {
                 if let Some(known_ns) = latest.seen_ns
@@ -206,16 +206,16 @@ mod tests {
         let other: &[_] = &[(7, "bash", 2), (8, "x", 3)];
         for blocks in [[one_cpu, other], [other, one_cpu]] {
             let names = names(&blocks);
-            assert_eq!((names.of(7), names.of(8)), (Some("gcc"), Some("x")));
+            assert_eq!((names.get(7), names.get(8)), (Some("gcc"), Some("x")));
         }
         // A name that was set again counts from its last time on.
         let again: &[_] = &[(7, "bash", 1), (7, "bash", 8)];
         let between: &[_] = &[(7, "gcc", 5)];
-        assert_eq!(names(&[again, between]).of(7), Some("bash"));
+        assert_eq!(names(&[again, between]).get(7), Some("bash"));
         // Threads whose names share a place.
         let other = 7 + RECENT as u32;
         let shared: &[_] = &[(7, "a", 1), (other, "b", 2), (7, "c", 3), (other, "b", 4)];
-        assert_eq!(names(&[shared]).of(7), Some("c"));
+        assert_eq!(names(&[shared]).get(7), Some("c"));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             let at = [0, 4, 5, 19, 20].map(|now_ns| names.at(7, now_ns).unwrap());
             assert_eq!(at, ["init", "init", "sh", "sh", "dd"]);
             assert_eq!((names.since_ns(7, 19), names.since_ns(8, 19)), (5, 0));
-            assert_eq!((names.at(8, 1), names.of(7)), (Some("x"), Some("dd")));
+            assert_eq!((names.at(8, 1), names.get(7)), (Some("x"), Some("dd")));
             let history: Vec<(u64, &str)> = names.history(7).collect();
             assert_eq!(history, [(1, "init"), (5, "sh"), (20, "dd")]);
         }

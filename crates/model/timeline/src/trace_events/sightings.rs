@@ -77,7 +77,7 @@ impl Decode for WithSightings {
         let SightingBatch { threads, events } = batch;
         let cpu = u16::try_from(input.stream.cpu()).unwrap_or(u16::MAX);
         let walk = Walk::new(ONLY, cpu, events);
-        let mut sightings = Sightings { of: self, thread: None, walk };
+        let mut sightings = Sightings { owner: self, thread: None, walk };
         self.extractor.decode_with(index, input, block, threads, &mut sightings);
         sightings.walk.batch.stamps = threads.stamps;
         sightings.walk.end();
@@ -86,7 +86,7 @@ impl Decode for WithSightings {
 
 /// Those of one block.
 struct Sightings<'b> {
-    of: &'b WithSightings,
+    owner: &'b WithSightings,
     /// Who has the CPU by the last event on this page.
     thread: Option<u32>,
     walk: Walk<'b>,
@@ -97,37 +97,37 @@ impl Sightings<'_> {
     #[inline(never)]
     fn take<const BIG: bool>(&mut self, stamp_ns: u64, payload: &[u8]) {
         let place = (ONLY, self.walk.cpu);
-        self.of.reader.record_in::<BIG>(place, || stamp_ns, payload, self.walk.batch);
+        self.owner.reader.record_in::<BIG>(place, || stamp_ns, payload, self.walk.batch);
     }
 }
 
 impl Aside for Sightings<'_> {
     #[inline(always)]
     fn record<const BIG: bool>(&mut self, id: u16, stamp_ns: impl Fn() -> u64, payload: &[u8]) {
-        let of = self.of;
-        match of.uses[usize::from(id)] {
-            EventUse::Nothing => of.reader.note_seen(usize::from(id)),
+        let owner = self.owner;
+        match owner.uses[usize::from(id)] {
+            EventUse::Nothing => owner.reader.note_seen(usize::from(id)),
             EventUse::NamesAlone => {
                 let batch = &mut *self.walk.batch;
-                of.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
+                owner.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
             }
             EventUse::Thread => {
-                let thread = Some(of.reader.thread::<BIG>(payload));
+                let thread = Some(owner.reader.thread::<BIG>(payload));
                 if thread != self.thread {
                     self.thread = thread;
                     self.take::<BIG>(stamp_ns(), payload);
                 } else {
-                    of.reader.note_seen(usize::from(id));
+                    owner.reader.note_seen(usize::from(id));
                 }
             }
             EventUse::Names => {
-                let thread = Some(of.reader.thread::<BIG>(payload));
+                let thread = Some(owner.reader.thread::<BIG>(payload));
                 if thread != self.thread {
                     self.thread = thread;
                     self.take::<BIG>(stamp_ns(), payload);
                 } else {
                     let batch = &mut *self.walk.batch;
-                    of.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
+                    owner.reader.note_names::<BIG>(id, stamp_ns(), payload, batch);
                 }
             }
             EventUse::Fields => {
@@ -135,7 +135,7 @@ impl Aside for Sightings<'_> {
                 // After a switch another thread has the CPU.
                 let last = self.walk.batch.events.last();
                 self.thread = last
-                    .filter(|one| one.tag == SWITCH_TAG)
+                    .filter(|event| event.tag == SWITCH_TAG)
                     .and_then(|switch| switch.thread_value(2));
             }
         }

@@ -116,9 +116,12 @@ fn a_guest_that_idles_is_found_by_a_few_hundred_events() {
 #[test]
 fn a_guest_on_another_vcpu_has_no_place() {
     for seed in 0..20 {
-        let one = Spec { seed, ..Spec::default() }.history();
+        let history = Spec { seed, ..Spec::default() }.history();
         let other = Spec { seed: seed + 1000, ..Spec::default() }.history();
-        assert!(solve(&one.stamps, &other.away, &mut Budget::default()).is_err(), "seed {seed}");
+        assert!(
+            solve(&history.stamps, &other.away, &mut Budget::default()).is_err(),
+            "seed {seed}"
+        );
     }
 }
 
@@ -168,17 +171,18 @@ fn times_of_damaged_recordings_do_no_harm() {
 #[test]
 fn another_cpu_of_the_guest_narrows_the_bound() {
     let spec = Spec { event_ns: 2_000_000, offset_ns: 1_000_000, ..Spec::default() };
-    let (one, pieces) = solved(&spec);
+    let (history, pieces) = solved(&spec);
     let mut pieces = pieces.unwrap();
     let other = Spec { seed: 77, event_ns: 50_000, ..spec }.history();
     let before = pieces[0].bound_ns;
     assert!(pieces[0].narrow_by(&other.stamps, &other.away));
     assert!(pieces[0].bound_ns < before, "{before} {}", pieces[0].bound_ns);
-    check(&one, &pieces);
+    check(&history, &pieces);
     // One whose clock is another contradicts, and changes nothing.
-    let (kept, far) = (pieces[0].clone(), Spec { offset_ns: 9_000_000, ..other_spec() }.history());
+    let (original, far) =
+        (pieces[0].clone(), Spec { offset_ns: 9_000_000, ..other_spec() }.history());
     assert!(!pieces[0].narrow_by(&far.stamps, &far.away));
-    assert_eq!(pieces[0].bound_ns, kept.bound_ns);
+    assert_eq!(pieces[0].bound_ns, original.bound_ns);
 }
 
 fn other_spec() -> Spec {
@@ -186,22 +190,22 @@ fn other_spec() -> Spec {
 }
 
 /// Jumps by less may hide in a line that fits before and after them.
-const LEAST_JUMP_NS: i64 = 2_000_000;
+const MIN_JUMP_NS: i64 = 2_000_000;
 
 /// This many events must contradict the offset before or after a jump for it to be noticed.
 const CONTRADICTIONS: usize = 30;
 
 /// What clocks drift apart between two events, at most.
-const MOST_DRIFT_BETWEEN_NS: u64 = 8000;
+const MAX_DRIFT_BETWEEN_NS: u64 = 8000;
 
 /// Whether all jumps can be noticed.
 fn is_noticeable(history: &History) -> bool {
     let mut runs: Vec<(i64, Vec<i64>)> = Vec::new();
     for (&stamp, &truth) in history.stamps.iter().zip(&history.truth) {
         match runs.last_mut() {
-            Some((last, run)) if last.abs_diff(truth) < LEAST_JUMP_NS as u64 / 2 => {
+            Some((last, run)) if last.abs_diff(truth) < MIN_JUMP_NS as u64 / 2 => {
                 // Two jumps that nearly cancel out are a small one.
-                if last.abs_diff(truth) > MOST_DRIFT_BETWEEN_NS {
+                if last.abs_diff(truth) > MAX_DRIFT_BETWEEN_NS {
                     return false;
                 }
                 *last = truth;
@@ -228,7 +232,7 @@ prop_compose! {
         event_ns in 10_000_u64..2_000_000,
         offset_ns in -10_000_000_000_000_i64..40_000_000_000,
         drift_ppb in -400_000_i64..400_000,
-        jumps in prop::collection::vec((50_u64..950, LEAST_JUMP_NS..20_000_000, any::<bool>()), 0..3),
+        jumps in prop::collection::vec((50_u64..950, MIN_JUMP_NS..20_000_000, any::<bool>()), 0..3),
         lost in 0_u64..300,
         begin in 0_u64..400,
         part in 300_u64..1000,

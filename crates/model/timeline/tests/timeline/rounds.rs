@@ -52,18 +52,18 @@ struct Holds {
     most_alive: usize,
     held: Vec<Counted>,
     largest: usize,
-    taken: usize,
+    batches_taken: usize,
 }
 
 impl Consume<Counted> for Holds {
     fn take(&mut self, _: usize, batch: Counted) {
         self.held.push(batch);
-        self.taken += 1;
+        self.batches_taken += 1;
     }
 
     fn advance(&mut self, _: u64, spent: &mut Vec<Counted>) -> ControlFlow<()> {
         self.rounds += 1;
-        self.largest = self.largest.max(std::mem::take(&mut self.taken));
+        self.largest = self.largest.max(std::mem::take(&mut self.batches_taken));
         self.most_alive = self.most_alive.max(ALIVE.load(Relaxed));
         if !self.waits || self.rounds.is_multiple_of(2) {
             spent.append(&mut self.held);
@@ -85,6 +85,6 @@ fn batches_that_two_consumers_give_back_at_different_times_are_bounded() {
     let first = first.consumer;
     assert!(first.rounds > 8, "{} rounds", first.rounds);
     // Of each kind: one round is decoded, one is consumed, one is held, and as many wait to be used again.
-    let most = 2 * 4 * first.largest;
-    assert!(first.most_alive <= most, "{} batches, {most} at most", first.most_alive);
+    let max = 2 * 4 * first.largest;
+    assert!(first.most_alive <= max, "{} batches, {max} at most", first.most_alive);
 }

@@ -35,12 +35,12 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
         (control, known, answer, path)
     });
     let mut host = link.host(&GuestHello::default(), &leave).unwrap();
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Message(7, Message::HostHello));
     host.begin_session(7);
     host.attached_stream(7, 0).unwrap();
     assert!(host.attached.is_empty());
     let (_control, _known, answer, path) = caller.join().unwrap();
-    assert!(matches!(answer, Heard::Message(8, Message::Refused(_))), "{answer:?}");
+    assert!(matches!(answer, Received::Message(8, Message::Refused(_))), "{answer:?}");
     // Page streams of a session that is over are not kept for the next.
     host.begin_session(9);
     std::fs::remove_file(path).unwrap();
@@ -55,17 +55,17 @@ fn a_host_that_is_gone_is_not_waited_for() {
     control.send(7, &Message::HostHello).unwrap();
     control.send(7, &Message::Alive).unwrap();
     let mut host = link.host(&GuestHello::default(), &leave).unwrap();
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Message(7, Message::HostHello));
     host.begin_session(7);
-    let begun = Instant::now();
+    let start = Instant::now();
     let caller = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
         drop(control);
     });
     assert!(host.attached_stream(7, 0).is_err());
-    assert!(begun.elapsed() < STREAMS, "{:?}", begun.elapsed());
+    assert!(start.elapsed() < STREAMS, "{:?}", start.elapsed());
     caller.join().unwrap();
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::End);
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Closed);
     drop(host);
     // Of one that is gone by the time it is served nothing is begun.
     let mut control = connect(&path);
@@ -73,7 +73,7 @@ fn a_host_that_is_gone_is_not_waited_for() {
     control.send(8, &Message::Alive).unwrap();
     drop(control);
     let mut host = link.host(&GuestHello::default(), &leave).unwrap();
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::End);
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Closed);
     std::fs::remove_file(path).unwrap();
 }
 
@@ -82,17 +82,17 @@ struct Looker(Control);
 
 impl Looker {
     fn new(path: &Path) -> Self {
-        let mut own = Self(connect(path));
-        let first = own.view().unwrap();
+        let mut looker = Self(connect(path));
+        let first = looker.view().unwrap();
         assert_eq!((first.span_ns, first.cpu_count, first.tasks.len()), (0, 0, 0));
-        own
+        looker
     }
 
     fn view(&mut self) -> Option<channel::wire::GuestView> {
         self.0.send(5, &Message::AskView(channel::wire::ViewRequest { tasks: 3 })).ok()?;
         match self.0.receive(Wait::at_most(WAIT)).unwrap() {
-            Heard::Message(5, Message::View(view)) => Some(*view),
-            Heard::Message(5, Message::Refused(_)) | Heard::End => None,
+            Received::Message(5, Message::View(view)) => Some(*view),
+            Received::Message(5, Message::Refused(_)) | Received::Closed => None,
             other => panic!("{other:?}"),
         }
     }
@@ -116,7 +116,7 @@ fn hosts_look_at_this_machine_before_and_while_another_records_it() {
         let mut fifth = connect(&path);
         fifth.send(5, &Message::AskView(channel::wire::ViewRequest { tasks: 3 })).unwrap();
         let answer = fifth.receive(Wait::at_most(WAIT)).unwrap();
-        assert!(matches!(answer, Heard::Message(5, Message::Refused(_))), "{answer:?}");
+        assert!(matches!(answer, Received::Message(5, Message::Refused(_))), "{answer:?}");
         // Who records is not disturbed.
         control.send(7, &Message::Alive).unwrap();
         control.send(7, &Message::Stop).unwrap();
@@ -124,10 +124,10 @@ fn hosts_look_at_this_machine_before_and_while_another_records_it() {
         (control, path)
     });
     let mut host = link.host(&GuestHello::default(), &leave).unwrap();
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::HostHello));
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Message(7, Message::HostHello));
     host.begin_session(7);
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::Alive));
-    assert_eq!(host.receive(WAIT).unwrap(), Heard::Message(7, Message::Stop));
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Message(7, Message::Alive));
+    assert_eq!(host.receive(WAIT).unwrap(), Received::Message(7, Message::Stop));
     let (_control, path) = caller.join().unwrap();
     std::fs::remove_file(path).unwrap();
 }

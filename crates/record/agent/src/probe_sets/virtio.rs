@@ -55,7 +55,7 @@ pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<
     let (lists, list) = (lists.unwrap_or_default(), list.unwrap_or_default());
     let mut all = vec![(ADD_LISTS, format!("{OF_LISTS}{names}{lists}"))];
     all.extend(ADD_LIST.map(|(function, fields)| (function, format!("{fields}{names}{list}"))));
-    let has_get = GET.iter().any(|one| can_probe(one));
+    let has_get = GET.iter().any(|function| can_probe(function));
     let written = if kernel.have_arguments_at_return { WRITTEN } else { "" };
     for function in if has_get { GET } else { OTHER_GETS } {
         all.push((function, "vq=$arg1:x32".to_owned()));
@@ -83,7 +83,7 @@ pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<
 
 /// The names of a queue and of its device.
 fn names(layouts: &StructLayouts) -> Option<String> {
-    let member = |of, name| layouts.member(of, name);
+    let member = |structure, name| layouts.member(structure, name);
     let (name, device) = (member("virtqueue", "name")?, member("virtqueue", "vdev")?);
     let of_device = member("virtio_device", "dev")?
         .checked_add(member("device", "kobj")?)?
@@ -128,9 +128,10 @@ mod tests {
     fn bytes_that_a_device_wrote_are_read_where_returns_have_arguments() {
         let kernel = KernelProbes { have_arguments_at_return: true, ..kernel(&|_| true) };
         let all = probes(&StructLayouts::default(), &kernel);
-        let written: Vec<&String> = all.iter().filter(|one| one.contains("len=")).collect();
-        let of = |name: &str| format!("{name}%return token=$retval:x32 len=+0($arg2):u32");
-        assert_eq!(written, [&of(GET[0]), &of(GET[1])]);
+        let written: Vec<&String> = all.iter().filter(|probe| probe.contains("len=")).collect();
+        let return_probe =
+            |name: &str| format!("{name}%return token=$retval:x32 len=+0($arg2):u32");
+        assert_eq!(written, [&return_probe(GET[0]), &return_probe(GET[1])]);
     }
 
     #[test]
@@ -144,7 +145,8 @@ mod tests {
         assert_eq!(all.len(), 7 + 4 + 4, "{all:?}");
         let few = |function: &str| ["virtqueue_add_sgs", "virtqueue_get_buf"].contains(&function);
         let found = probes(&none, &kernel(&few));
-        let functions: Vec<&str> = found.iter().filter_map(|one| one.split(' ').next()).collect();
+        let functions: Vec<&str> =
+            found.iter().filter_map(|probe| probe.split(' ').next()).collect();
         assert_eq!(
             functions,
             ["virtqueue_add_sgs", "virtqueue_get_buf", "virtqueue_get_buf%return"]
@@ -156,12 +158,12 @@ mod tests {
     fn sizes_are_read_where_the_kernel_has_them() {
         let layouts = StructLayouts::made(&[("page_link", 0), ("length", 12)], "scatterlist", 32);
         let all = probes(&layouts, &kernel(&|_| true));
-        let has = |probe: usize, field: &str| all[probe].split(' ').any(|one| one == field);
+        let has = |probe: usize, field: &str| all[probe].split(' ').any(|word| word == field);
         assert!(has(0, "a1=+44(+0($arg2)):u32") && has(0, "mb0=+0(+8($arg2)):u8"), "{}", all[0]);
         assert!(has(1, "a1=+44($arg2):u32") && !all[1].contains(" b0="), "{}", all[1]);
         for probe in &all {
             // MAX_ARGSTR_LEN, and the bound of a probe's line.
-            assert!(probe.split(' ').all(|one| one.len() < 63) && probe.len() < 2048, "{probe}");
+            assert!(probe.split(' ').all(|word| word.len() < 63) && probe.len() < 2048, "{probe}");
         }
     }
 }

@@ -37,17 +37,17 @@ fn port(listener: &Listener) -> io::Result<u32> {
 pub(super) fn accept_from(
     listener: &Listener,
     (peer, host): (&Peer, BorrowedFd<'_>),
-    most: Duration,
+    timeout: Duration,
 ) -> io::Result<Stream> {
-    let end = Instant::now() + most;
+    let end = Instant::now() + timeout;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
+        let remaining = end.saturating_duration_since(Instant::now());
         let mut fds = [
             PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(host, PollFlags::RDHUP),
         ];
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
-            Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+        match poll(&mut fds, Timespec::try_from(remaining).ok().as_ref()) {
+            Ok(0) if remaining.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
             Err(error) => return Err(error.into()),

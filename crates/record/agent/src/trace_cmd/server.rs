@@ -31,7 +31,7 @@ impl Server {
     pub fn bind(address: &GuestAddress) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         let unsupported = || failed(io::ErrorKind::Unsupported.into());
-        let listener = Listener::of(address).map_err(failed)?.ok_or_else(unsupported)?;
+        let listener = Listener::for_address(address).map_err(failed)?.ok_or_else(unsupported)?;
         let arrivals = Arrivals::new(listener, may_record).map_err(failed)?;
         Ok(Self { arrivals: RefCell::new(arrivals) })
     }
@@ -45,7 +45,7 @@ impl Server {
         let (busy, leave) = (Busy::default(), Signal::new()?);
         leave_at_signals(&busy, &leave)?;
         let stop = [leave.fd()];
-        while !leave.is_given() {
+        while !leave.is_set() {
             let next = self.arrivals.borrow_mut().next(Wait::at_most(LOOK).or(&stop));
             match next {
                 Ok(Some(arrival)) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use channel::wire::trace_cmd::{MOST_DATA_BYTES, Message, ReadError, Request, Response};
+use channel::wire::trace_cmd::{MAX_DATA_BYTES, Message, ReadError, Request, Response};
 use channel::wire::{CpuEnd, Start};
 use channel::{Arrival, Listener, PageSink, Peer, StreamSink, TraceCmd};
 use os::waits::{Signal, Wait};
@@ -26,7 +26,7 @@ const RECORDING: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long it may take to end time synchronisation after that.
 const LAST_ROUND: Duration = Duration::from_secs(5);
 /// trace-cmd's clock where none is asked for.
-const USUAL_CLOCK: &str = "local";
+const DEFAULT_CLOCK: &str = "local";
 
 /// Serves a host that has connected; whether it had something recorded.
 pub(super) fn serve(
@@ -74,10 +74,10 @@ fn request(host: &mut TraceCmd, first: Message) -> Result<Option<Request>> {
     let mut first = Some(first);
     let end = Instant::now() + ANSWER;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
+        let remaining = end.saturating_duration_since(Instant::now());
         let message = match first.take() {
             Some(first) => Ok(Some(first)),
-            None => host.receive(Wait::at_most(left)),
+            None => host.receive(Wait::at_most(remaining)),
         };
         match message {
             Ok(Some(Message::Request(request))) => return Ok(Some(request)),
@@ -158,7 +158,7 @@ impl Session {
         let file = metadata::file(texts, self.prepared.clock(), cpus, self.trace_id)?;
         // It takes none of it before the first rounds of time synchronisation, one for each CPU.
         host.set_patience(FIRST_ROUNDS);
-        for part in file.chunks(MOST_DATA_BYTES) {
+        for part in file.chunks(MAX_DATA_BYTES) {
             host.send(&Message::Data(part.to_vec()))?;
         }
         // The host gets no other message before what it wants recorded begins.
@@ -191,7 +191,7 @@ fn end(recording: Recording, host: &mut TraceCmd) -> Result<Vec<CpuEnd>> {
 
 /// Waits until the host ends the recording, or it is time to leave. One that is gone has no use for the rest of it.
 fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
-    while !leave.is_given() {
+    while !leave.is_set() {
         match host.receive(Wait::at_most(RECORDING).or(&[leave.fd()])) {
             Ok(Some(Message::Close)) => return Ok(()),
             Ok(Some(Message::NotSupported) | None) => {}
@@ -238,7 +238,7 @@ impl Syncing {
 impl Drop for Syncing {
     fn drop(&mut self) {
         // It ends after the round it is in.
-        self.stop.give();
+        self.stop.set();
     }
 }
 
@@ -250,7 +250,7 @@ fn start(wanted: &Wanted) -> Start {
         events,
         optional,
         filters: wanted.filters(),
-        clock: Some(wanted.clock.clone().unwrap_or_else(|| USUAL_CLOCK.into())),
+        clock: Some(wanted.clock.clone().unwrap_or_else(|| DEFAULT_CLOCK.into())),
         buffer_kib: wanted.buffer_kib,
         tracer: wanted.tracer.clone(),
         ..Start::default()

@@ -65,7 +65,7 @@ impl Guest {
     /// Answers until the host stops, is gone, or `stop` is given.
     pub(super) fn run(mut self, stream: Stream, stop: &Signal) -> io::Result<()> {
         let mut host = TraceCmd::new(stream).prompt();
-        let own = sched_getaffinity(None);
+        let affinity = sched_getaffinity(None);
         loop {
             let stop_fds = [stop.fd()];
             let wait = Wait::at_most(NEXT_ROUND).or(&stop_fds);
@@ -76,17 +76,17 @@ impl Guest {
             let Some(cpu) = probed else { return Ok(()) };
             // What is measured is this CPU's clock. Where it can't be pinned any CPU's will do: trace
             // clocks that differ between CPUs relate to nothing.
-            let mut one = CpuSet::new();
+            let mut cpu_set = CpuSet::new();
             if usize::from(cpu) < CpuSet::MAX_CPU {
-                one.set(cpu.into());
-                let _ = sched_setaffinity(None, &one);
+                cpu_set.set(cpu.into());
+                let _ = sched_setaffinity(None, &cpu_set);
             }
             let done = match self.protocol {
                 Protocol::Kvm => self.kvm(&mut host),
                 Protocol::Ptp => self.ptp(&mut host),
             };
-            if let Ok(own) = &own {
-                let _ = sched_setaffinity(None, own);
+            if let Ok(affinity) = &affinity {
+                let _ = sched_setaffinity(None, affinity);
             }
             done?;
         }

@@ -29,12 +29,12 @@ impl CpuTimes {
 
     /// What those did that are there now. One that was not there before did nothing then.
     pub(super) fn since(&self, before: &Self) -> BTreeMap<u32, CpuUse> {
-        let of = |(cpu, now): (&u32, &CpuUse)| {
+        let difference = |(cpu, now): (&u32, &CpuUse)| {
             let before = before.0.get(cpu).copied().unwrap_or(*now);
             // Idle time is known to go back a tick on CPUs without one (get_cpu_idle_time_us()).
             (*cpu, each(now, &before, u64::saturating_sub))
         };
-        self.0.iter().map(of).collect()
+        self.0.iter().map(difference).collect()
     }
 }
 
@@ -43,14 +43,14 @@ pub(super) fn sum(a: &CpuUse, b: &CpuUse) -> CpuUse {
     each(a, b, u64::saturating_add)
 }
 
-fn each(a: &CpuUse, b: &CpuUse, of: impl Fn(u64, u64) -> u64) -> CpuUse {
+fn each(a: &CpuUse, b: &CpuUse, combine: impl Fn(u64, u64) -> u64) -> CpuUse {
     CpuUse {
-        user_ns: of(a.user_ns, b.user_ns),
-        system_ns: of(a.system_ns, b.system_ns),
-        irq_ns: of(a.irq_ns, b.irq_ns),
-        steal_ns: of(a.steal_ns, b.steal_ns),
-        idle_ns: of(a.idle_ns, b.idle_ns),
-        guest_ns: of(a.guest_ns, b.guest_ns),
+        user_ns: combine(a.user_ns, b.user_ns),
+        system_ns: combine(a.system_ns, b.system_ns),
+        irq_ns: combine(a.irq_ns, b.irq_ns),
+        steal_ns: combine(a.steal_ns, b.steal_ns),
+        idle_ns: combine(a.idle_ns, b.idle_ns),
+        guest_ns: combine(a.guest_ns, b.guest_ns),
     }
 }
 

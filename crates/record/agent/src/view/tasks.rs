@@ -10,7 +10,7 @@ use std::path::Path;
 use channel::wire::{MAX_TASK_NAME_BYTES, TaskUse};
 
 /// Threads that are looked at, at most: each takes three system calls.
-const MOST_THREADS: usize = 8192;
+const MAX_THREADS: usize = 8192;
 
 /// A process, and a thread of it.
 type Thread = (u32, u32);
@@ -46,7 +46,7 @@ impl Tasks {
             let Ok(threads) = numbers(&proc.join(format!("{pid}/task"))) else { continue };
             tasks.processes += 1;
             for tid in threads {
-                if tasks.threads.len() >= MOST_THREADS {
+                if tasks.threads.len() >= MAX_THREADS {
                     tasks.unread = tasks.unread.saturating_add(1);
                     continue;
                 }

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use crate::load::{attach, kernel_types, load_object, load_program, program, take_map};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::{Ebpf, EbpfLoader};
-use hypertrace::collected::{Counts, HEAD_BYTES, MOST_WORDS};
+use hypertrace::collected::{Counts, HEAD_BYTES, MAX_WORDS};
 
 use crate::collector::error::{CollectError, Result};
 
@@ -37,7 +37,7 @@ const PROGRAMS: [(&str, &str); 4] = [
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
 /// `struct state` in the programs: four words before the record.
-const STATE_BYTES: usize = STATE_HEAD_BYTES + HEAD_BYTES + 8 * MOST_WORDS;
+const STATE_BYTES: usize = STATE_HEAD_BYTES + HEAD_BYTES + 8 * MAX_WORDS;
 const STATE_HEAD_BYTES: usize = 32;
 /// Where it marks that a record waits for its entry.
 const WAITS_AT: usize = 16;
@@ -56,7 +56,7 @@ impl Programs {
     pub(crate) fn load(first_number: u64, words: u8) -> Result<Self> {
         let object = OBJECT.ok_or(CollectError::Architecture)?;
         let types = kernel_types()?;
-        let words = u32::from(words).min(MOST_WORDS as u32);
+        let words = u32::from(words).min(MAX_WORDS as u32);
         let threads = available_parallelism().map_or(1, usize::from).saturating_mul(THREADS_A_CPU);
         let threads = threads.clamp(*THREADS.start(), *THREADS.end());
         let mut loader = EbpfLoader::new();

@@ -31,7 +31,7 @@ pub fn kernel_types() -> Result<Btf> {
 
 /// Types and texts of both, in this order, under one header.
 fn joined(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
-    let (kernel, module) = (Sections::of(kernel)?, Sections::of(module)?);
+    let (kernel, module) = (Sections::parse(kernel)?, Sections::parse(module)?);
     let types = [kernel.types, module.types].concat();
     let texts = [kernel.texts, module.texts].concat();
     let mut all = kernel.head.to_vec();
@@ -55,7 +55,7 @@ struct Sections<'b> {
 }
 
 impl<'b> Sections<'b> {
-    fn of(bytes: &'b [u8]) -> Option<Self> {
+    fn parse(bytes: &'b [u8]) -> Option<Self> {
         let number = |at: usize| -> Option<usize> {
             let bytes = bytes.get(at..)?.first_chunk()?;
             usize::try_from(u32::from_ne_bytes(*bytes)).ok()

@@ -30,7 +30,7 @@ impl RunTimes {
     }
 
     /// What programs of an object took since they were loaded, in nanoseconds; `None`: it is not counted.
-    pub fn of(&self, object: &mut Ebpf, names: &[&'static str]) -> Option<u64> {
+    pub fn total_ns(&self, object: &mut Ebpf, names: &[&'static str]) -> Option<u64> {
         if !self.are_counted() {
             return None;
         }

@@ -40,7 +40,7 @@ struct Carrier<'a> {
     waiting: Vec<u8>,
     /// The stream's user has ended.
     is_over: bool,
-    begun: Instant,
+    start: Instant,
 }
 
 impl<'a> Carrier<'a> {
@@ -52,8 +52,8 @@ impl<'a> Carrier<'a> {
     ) -> io::Result<Self> {
         tcp.set_nonblocking(true)?;
         inside.set_nonblocking(true)?;
-        let (waiting, is_over, begun) = (Vec::new(), false, Instant::now());
-        Ok(Self { tcp, connection, inside, shown, waiting, is_over, begun })
+        let (waiting, is_over, start) = (Vec::new(), false, Instant::now());
+        Ok(Self { tcp, connection, inside, shown, waiting, is_over, start })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -88,12 +88,12 @@ impl<'a> Carrier<'a> {
         if !of_inside.is_empty() {
             fds.push(PollFd::new(self.inside, of_inside));
         }
-        let most = if self.connection.is_handshaking() { HANDSHAKE } else { LOOK };
-        match poll(&mut fds, Timespec::try_from(most).ok().as_ref()) {
+        let timeout = if self.connection.is_handshaking() { HANDSHAKE } else { LOOK };
+        match poll(&mut fds, Timespec::try_from(timeout).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if self.connection.is_handshaking() && self.begun.elapsed() > HANDSHAKE {
+        if self.connection.is_handshaking() && self.start.elapsed() > HANDSHAKE {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())

@@ -14,9 +14,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;
-        Ok(taken)
+        Ok(head)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {

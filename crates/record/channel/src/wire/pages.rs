@@ -81,9 +81,9 @@ pub enum Piece<'a> {
 pub struct PageDecoder {
     session: u64,
     /// The beginning of a head whose rest has not come.
-    begun: Vec<u8>,
+    partial_head: Vec<u8>,
     /// Bytes of pages that are still to come.
-    left: u32,
+    remaining: u32,
 }
 
 impl PageDecoder {
@@ -92,13 +92,13 @@ impl PageDecoder {
     /// may have been killed on the way.
     #[must_use]
     pub fn new(session: u64) -> Self {
-        Self { session, begun: Vec::new(), left: 0 }
+        Self { session, partial_head: Vec::new(), remaining: 0 }
     }
 
     /// Bytes that are to come before the next head, or 0.
     #[must_use]
-    pub fn left(&self) -> u32 {
-        self.left
+    pub fn remaining(&self) -> u32 {
+        self.remaining
     }
 
     /// Calls `each` with the pieces in the next bytes of the stream.
@@ -111,23 +111,24 @@ impl PageDecoder {
         mut each: impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         while !bytes.is_empty() {
-            if self.left > 0 {
-                let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+            if self.remaining > 0 {
+                let take = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
                 let (pages, rest) = bytes.split_at_checked(take).unwrap_or((bytes, &[]));
-                self.left = self.left.saturating_sub(u32::try_from(take).unwrap_or(u32::MAX));
+                self.remaining =
+                    self.remaining.saturating_sub(u32::try_from(take).unwrap_or(u32::MAX));
                 bytes = rest;
                 each(Piece::Pages(pages))?;
                 continue;
             }
-            let wanted = PAGE_HEAD_BYTES.saturating_sub(self.begun.len()).min(bytes.len());
+            let wanted = PAGE_HEAD_BYTES.saturating_sub(self.partial_head.len()).min(bytes.len());
             let (more, rest) = bytes.split_at_checked(wanted).unwrap_or((bytes, &[]));
-            self.begun.extend_from_slice(more);
+            self.partial_head.extend_from_slice(more);
             bytes = rest;
-            let Some(head) = self.begun.first_chunk::<PAGE_HEAD_BYTES>() else { continue };
+            let Some(head) = self.partial_head.first_chunk::<PAGE_HEAD_BYTES>() else { continue };
             match PageHead::decode(head).filter(|head| head.session == self.session) {
                 Some(head) => {
-                    self.left = head.bytes;
-                    self.begun.clear();
+                    self.remaining = head.bytes;
+                    self.partial_head.clear();
                     each(Piece::Head(head))?;
                 }
                 None => each(Piece::Skipped(self.skip()))?,
@@ -138,7 +139,7 @@ impl PageDecoder {
 
     /// Leaves out bytes up to where the next head may begin; how many.
     fn skip(&mut self) -> u64 {
-        let later = self.begun.get(1..).unwrap_or_default();
+        let later = self.partial_head.get(1..).unwrap_or_default();
         let may_begin = |at: usize| {
             let rest = later.get(at..).unwrap_or_default();
             let compared = rest.len().min(MAGIC.len());
@@ -146,7 +147,7 @@ impl PageDecoder {
         };
         let at = (0..later.len()).find(|&at| may_begin(at)).unwrap_or(later.len());
         let skipped = at.saturating_add(1);
-        self.begun.drain(..skipped.min(self.begun.len()));
+        self.partial_head.drain(..skipped.min(self.partial_head.len()));
         skipped as u64
     }
 }

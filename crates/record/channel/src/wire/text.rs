@@ -36,7 +36,7 @@ impl TextKind {
         self as u8
     }
 
-    fn of(number: u8) -> Result<Self, Malformed> {
+    fn from_number(number: u8) -> Result<Self, Malformed> {
         Self::ALL.get(usize::from(number)).copied().ok_or(Malformed)
     }
 }
@@ -59,7 +59,7 @@ impl Text {
 
     pub(crate) fn read(from: &mut Fields<'_>) -> Result<Self, Malformed> {
         Ok(Self {
-            kind: TextKind::of(from.u8()?)?,
+            kind: TextKind::from_number(from.u8()?)?,
             last: from.flag()?,
             bytes: from.rest().to_vec(),
         })

@@ -35,6 +35,6 @@ pub use time_sync::TimeSync;
 /// The port of vsock that an agent listens on, when nobody says otherwise.
 pub const PORT: u32 = 823;
 /// The longest message, its head included.
-pub const MOST_BYTES: usize = 8192;
+pub const MAX_BYTES: usize = 8192;
 /// The most bytes that one [`Message::Data`] carries.
-pub const MOST_DATA_BYTES: usize = MOST_BYTES - frame::HEAD_BYTES;
+pub const MAX_DATA_BYTES: usize = MAX_BYTES - frame::HEAD_BYTES;

@@ -117,8 +117,8 @@ impl GuestView {
     }
 }
 
-fn first<T>(of: &[T], most: usize) -> &[T] {
-    of.get(..most).unwrap_or(of)
+fn first<T>(values: &[T], max: usize) -> &[T] {
+    values.get(..max).unwrap_or(values)
 }
 
 impl CpuUse {

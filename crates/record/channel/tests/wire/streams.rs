@@ -158,14 +158,14 @@ fn every_message_comes_back_however_it_is_cut() {
 
 #[test]
 fn what_is_no_message_is_skipped_and_counted() {
-    let one = encode(1, &Message::Stop).unwrap();
-    let mut wrong_sum = one.clone();
+    let stop = encode(1, &Message::Stop).unwrap();
+    let mut wrong_sum = stop.clone();
     wrong_sum[9] ^= 1;
     let long = [b"HSCM".as_slice(), &[1, 0, 0, 0], &[0; 8], &[0xff; 8]].concat();
     let cut = &encode(2, &Message::Refused("cut".into())).unwrap()[..26];
-    let bytes = [b"HSC", &wrong_sum[..], &long, cut, &one, b"rest", &one].concat();
+    let bytes = [b"HSC", &wrong_sum[..], &long, cut, &stop, b"rest", &stop].concat();
     // What was cut off swallows what comes after it, up to the length it promises.
-    let skipped = (bytes.len() - 2 * one.len()) as u64;
+    let skipped = (bytes.len() - 2 * stop.len()) as u64;
     for at_once in [1, 5, 1000] {
         let (messages, left_out) = found(&bytes, at_once);
         assert_eq!(messages, [(1, Message::Stop), (1, Message::Stop)]);
@@ -176,9 +176,9 @@ fn what_is_no_message_is_skipped_and_counted() {
 #[test]
 fn the_rest_of_a_message_is_not_waited_for_for_ever() {
     let long = encode(1, &Message::Refused("x".repeat(1000))).unwrap();
-    let whole = encode(2, &Message::HostHello).unwrap();
+    let hello = encode(2, &Message::HostHello).unwrap();
     let mut decoder = ControlDecoder::new();
-    decoder.push(&[&long[..500], &whole].concat());
+    decoder.push(&[&long[..500], &hello].concat());
     assert_eq!(decoder.next(), None);
     decoder.give_up();
     assert_eq!(decoder.next(), Some((2, Message::HostHello)));
@@ -198,8 +198,8 @@ fn messages_that_are_too_long_are_not_made() {
 fn a_device_has_few_ranges_and_none_ends_before_it_begins() {
     let range = |first, last| DeviceRange { ports: false, first, last };
     let sent = encode(1, &Message::Device(vec![range(1, 2); 100])).unwrap();
-    let kept = Message::Device(vec![range(1, 2); channel::wire::MAX_DEVICE_RANGES]);
-    assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
+    let expected = Message::Device(vec![range(1, 2); channel::wire::MAX_DEVICE_RANGES]);
+    assert_eq!(found(&sent, sent.len()).0, [(1, expected)]);
     let wrong = encode(1, &Message::Device(vec![range(2, 1)])).unwrap();
     assert_eq!(found(&wrong, wrong.len()).0, []);
 }
@@ -207,8 +207,8 @@ fn a_device_has_few_ranges_and_none_ends_before_it_begins() {
 #[test]
 fn what_an_event_costs_has_few_rounds_and_each_has_events() {
     let sent = encode(1, &Message::EventCost(cost(1000))).unwrap();
-    let kept = Message::EventCost(cost(channel::wire::MAX_COST_ROUNDS));
-    assert_eq!(found(&sent, sent.len()).0, [(1, kept)]);
+    let expected = Message::EventCost(cost(channel::wire::MAX_COST_ROUNDS));
+    assert_eq!(found(&sent, sent.len()).0, [(1, expected)]);
     let wrong = encode(1, &Message::EventCost(EventCost { repeats: 0, ..cost(1) })).unwrap();
     assert_eq!(found(&wrong, wrong.len()).0, []);
 }
@@ -216,13 +216,13 @@ fn what_an_event_costs_has_few_rounds_and_each_has_events() {
 #[test]
 fn a_view_has_few_cpus_and_tasks_and_short_names() {
     let (cpus, tasks) = (channel::wire::MAX_VIEW_CPUS, channel::wire::MAX_VIEW_TASKS);
-    let whole = view(cpus as u32, tasks);
+    let full_view = view(cpus as u32, tasks);
     for longer in [view(cpus as u32 + 1, 0), view(0, tasks + 1)] {
         let sent = encode(1, &Message::View(Box::new(longer))).unwrap();
-        let [(1, Message::View(kept))] = &found(&sent, sent.len()).0[..] else { panic!() };
-        assert!(kept.cpus.len() <= cpus && kept.tasks.len() <= tasks);
+        let [(1, Message::View(received))] = &found(&sent, sent.len()).0[..] else { panic!() };
+        assert!(received.cpus.len() <= cpus && received.tasks.len() <= tasks);
     }
-    let mut long_name = whole;
+    let mut long_name = full_view;
     long_name.tasks[0].name.push('x');
     let sent = encode(1, &Message::View(Box::new(long_name))).unwrap();
     assert_eq!(found(&sent, sent.len()).0, []);
@@ -328,10 +328,10 @@ proptest! {
         bytes in proptest::collection::vec(prop_oneof![Just(b'H'), Just(b'S'), any::<u8>()], 0..200),
         at_once in 1_usize..50,
     ) {
-        let whole = [&bytes[..], &head(5, 0).encode()].concat();
-        let found = pages(&whole, at_once);
+        let stream = [&bytes[..], &head(5, 0).encode()].concat();
+        let found = pages(&stream, at_once);
         let heads = found.heads.len() * PAGE_HEAD_BYTES;
         prop_assert_eq!(found.heads.last(), Some(&head(5, 0)));
-        prop_assert_eq!(heads as u64 + found.bytes.len() as u64 + found.skipped, whole.len() as u64);
+        prop_assert_eq!(heads as u64 + found.bytes.len() as u64 + found.skipped, stream.len() as u64);
     }
 }

@@ -1,7 +1,7 @@
 //! trace-cmd's messages: as they went, so they come; any bytes are a message or refused.
 
 use channel::wire::trace_cmd::{
-    DecodeError, MOST_BYTES, MOST_DATA_BYTES, Message, ReadError, Request, Response, TimeSync,
+    DecodeError, MAX_BYTES, MAX_DATA_BYTES, Message, ReadError, Request, Response, TimeSync,
     decode, encode, kvm, ptp, read,
 };
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn message() -> impl Strategy<Value = Message> {
         (any::<u32>(), any::<u32>(), prop::collection::vec(text(), 0..5))
             .prop_map(|(cpus, page_size, options)| Message::Init { cpus, page_size, options }),
         prop::collection::vec(any::<u32>(), 0..300).prop_map(Message::InitAnswer),
-        prop::collection::vec(any::<u8>(), 0..=MOST_DATA_BYTES).prop_map(Message::Data),
+        prop::collection::vec(any::<u8>(), 0..=MAX_DATA_BYTES).prop_map(Message::Data),
         Just(Message::EndOfData),
         Just(Message::NotSupported),
         request().prop_map(Message::Request),
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn a_message_comes_as_it_went(message in message()) {
         let bytes = encode(&message).unwrap();
-        prop_assert!(bytes.len() <= MOST_BYTES);
+        prop_assert!(bytes.len() <= MAX_BYTES);
         prop_assert_eq!(decode(&bytes).unwrap(), Some((message.clone(), bytes.len())));
         prop_assert_eq!(read(&mut bytes.as_slice()).unwrap(), message);
         // A part of it is no message yet.
@@ -97,8 +97,8 @@ fn sizes_are_checked_before_anything_is_taken() {
         assert!(matches!(read, Err(ReadError::Decode(DecodeError::Size { .. }))));
     }
     assert!(matches!(read(&mut [0_u8; 3].as_slice()), Err(ReadError::Closed)));
-    assert!(encode(&Message::Data(vec![0; MOST_DATA_BYTES + 1])).is_err());
-    assert!(encode(&Message::Data(vec![0; MOST_DATA_BYTES])).is_ok());
+    assert!(encode(&Message::Data(vec![0; MAX_DATA_BYTES + 1])).is_err());
+    assert!(encode(&Message::Data(vec![0; MAX_DATA_BYTES])).is_ok());
 }
 
 #[test]

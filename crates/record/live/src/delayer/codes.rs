@@ -22,7 +22,7 @@ pub struct CodeTable(BTreeMap<String, Vec<u64>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchReason {
     /// What was asked for.
-    pub asked: String,
+    pub reason: String,
     /// Names that begin or end alike; all names if none does.
     pub known: Vec<String>,
 }
@@ -50,14 +50,14 @@ impl CodeTable {
     ///
     /// # Errors
     /// When there is none of that name.
-    pub fn codes(&self, asked: &str) -> std::result::Result<&[u64], NoSuchReason> {
-        let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(asked));
+    pub fn codes(&self, reason: &str) -> std::result::Result<&[u64], NoSuchReason> {
+        let found = self.0.iter().find(|(name, _)| name.eq_ignore_ascii_case(reason));
         found.map(|(_, codes)| codes.as_slice()).ok_or_else(|| {
-            let lower = asked.to_ascii_lowercase();
+            let lower = reason.to_ascii_lowercase();
             let is_alike = |name: &&String| name.to_ascii_lowercase().contains(&lower);
             let alike: Vec<String> = self.0.keys().filter(is_alike).cloned().collect();
             let known = if alike.is_empty() { self.0.keys().cloned().collect() } else { alike };
-            NoSuchReason { asked: asked.to_owned(), known }
+            NoSuchReason { reason: reason.to_owned(), known }
         })
     }
 }

@@ -23,7 +23,7 @@ static OBJECT: Option<&[u8]> =
 static OBJECT: Option<&[u8]> = None;
 
 /// The programs delay no exit for longer, whatever they are asked for.
-pub const MOST_DELAY: Duration = Duration::from_micros(100);
+pub const MAX_DELAY: Duration = Duration::from_micros(100);
 /// Programs by their names, with their tracepoints: what sees that an exit is over, and what waits.
 const ON_ENTRY: (&str, &str) = ("on_entry", "kvm_entry");
 const ON_EXIT: (&str, &str) = ("on_exit", "kvm_exit");
@@ -101,7 +101,7 @@ impl Delayer {
         if codes.len() > MAX_CODES {
             return Err(DelayError::TooMany(codes.len()));
         }
-        let bits = |of: &[u64]| bits(&codes, of);
+        let bits = |subset: &[u64]| bits(&codes, subset);
         let places: Vec<u64> = plan.reasons.iter().map(|reason| bits(reason)).collect();
         let progress_places = bits(&plan.progress) as u32;
         let mut room = [0; MAX_CODES];
@@ -143,7 +143,7 @@ impl Delayer {
 
     /// CPU time that the programs took, their waits included, where the kernel counts that.
     pub fn run_time_ns(&mut self) -> Option<u64> {
-        self.run_times.of(&mut self.object, &[ON_ENTRY.0, ON_EXIT.0])
+        self.run_times.total_ns(&mut self.object, &[ON_ENTRY.0, ON_EXIT.0])
     }
 
     /// The slice that begins next.
@@ -160,7 +160,7 @@ impl Delayer {
     pub fn begin(&mut self, delay: Option<(usize, Duration)>) -> Result<SliceNumber> {
         let slice = self.next_slice();
         let word = delay.map_or(0, |(reason, delay)| {
-            let ns = delay.min(MOST_DELAY).as_nanos() as u64;
+            let ns = delay.min(MAX_DELAY).as_nanos() as u64;
             self.places.get(reason).map_or(0, |places| places << 32 | ns)
         });
         self.setting.set(0, word | u64::from(slice.0) << SLICE_SHIFT, 0)?;
@@ -211,8 +211,8 @@ fn write_threads(
 }
 
 /// A bit for each of these codes at its place among all.
-fn bits(all: &[u64], of: &[u64]) -> u64 {
-    let places = all.iter().enumerate().filter(|(_, code)| of.contains(code));
+fn bits(all: &[u64], subset: &[u64]) -> u64 {
+    let places = all.iter().enumerate().filter(|(_, code)| subset.contains(code));
     places.fold(0, |bits, (place, _)| bits | 1 << place)
 }
 

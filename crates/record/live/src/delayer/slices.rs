@@ -13,7 +13,7 @@ use crate::delayer::error::{DelayError, Result};
 use crate::delayer::programs::{Delayer, SliceNumber};
 
 /// Bytes of a file with a counter that are read.
-const MOST_COUNTER: usize = 64;
+const MAX_COUNTER: usize = 64;
 
 /// What shows how far the workload is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn run(
             if wait(plan.slice) {
                 slices.running = None;
                 slices.pause(delayer, plan)?;
-                return Ok(slices.whole);
+                return Ok(slices.complete);
             }
         }
         if came_last.elapsed() >= COME_LAST {
@@ -97,7 +97,7 @@ struct Running {
     number: SliceNumber,
     /// What its place had counted before.
     before: DelayCounts,
-    begun: Instant,
+    start: Instant,
     /// What the file with the progress had then, if one shows it.
     progress: Option<u64>,
     delay: Option<(usize, Duration)>,
@@ -115,7 +115,7 @@ struct Ended {
 /// The slices that were run.
 #[derive(Default)]
 struct Slices {
-    whole: Vec<DelaySlice>,
+    complete: Vec<DelaySlice>,
     running: Option<Running>,
     ended: Option<Ended>,
 }
@@ -130,12 +130,12 @@ impl Slices {
     ) -> Result<()> {
         let number = delayer.next_slice();
         let (before, progress) = (delayer.counts(number)?, progress(plan)?);
-        let begun = Instant::now();
+        let start = Instant::now();
         delayer.begin(delay)?;
         // All exits of the one before have ended by now, or are left out.
         self.take_ended(delayer)?;
-        let running = Running { number, before, begun, progress, delay };
-        self.ended = self.running.replace(running).map(|over| over.end(begun, progress));
+        let running = Running { number, before, start, progress, delay };
+        self.ended = self.running.replace(running).map(|over| over.end(start, progress));
         Ok(())
     }
 
@@ -156,15 +156,15 @@ impl Slices {
         if let Some(progress) = progress {
             slice.counts.progress = progress;
         }
-        self.whole.push(slice);
+        self.complete.push(slice);
         Ok(())
     }
 }
 
 impl Running {
     fn end(self, end: Instant, progress: Option<u64>) -> Ended {
-        let Self { number, before, begun, progress: began_with, delay } = self;
-        let duration = end.duration_since(begun);
+        let Self { number, before, start, progress: began_with, delay } = self;
+        let duration = end.duration_since(start);
         Ended {
             number,
             before,
@@ -192,7 +192,7 @@ fn progress(plan: &SlicePlan) -> Result<Option<u64>> {
 /// The number in a file.
 fn counter(path: &PathBuf) -> io::Result<u64> {
     let bytes = fs::read(path)?;
-    let text = bytes.get(..bytes.len().min(MOST_COUNTER)).unwrap_or_default();
+    let text = bytes.get(..bytes.len().min(MAX_COUNTER)).unwrap_or_default();
     let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
     number.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
@@ -214,7 +214,7 @@ mod tests {
         let block = plan.block();
         assert_eq!(block.len(), 5);
         assert_eq!(plan.slices_a_block(), 5);
-        assert_eq!(block.iter().filter(|one| one.is_none()).count(), 1);
+        assert_eq!(block.iter().filter(|delay| delay.is_none()).count(), 1);
         assert!(block.contains(&Some((1, delays[1]))));
     }
 

@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Asking {
     /// What the user calls it.
-    asked: String,
+    requested_name: String,
     question: Arc<Question>,
     most_tasks: u16,
 }
@@ -35,9 +35,13 @@ impl Asking {
     ///
     /// # Errors
     /// When there can be no other thread.
-    pub(crate) fn start(asked: String, question: Arc<Question>, most_tasks: u16) -> io::Result<()> {
-        let own = Self { asked, question, most_tasks };
-        std::thread::Builder::new().name("guest-view".into()).spawn(move || own.run())?;
+    pub(crate) fn start(
+        requested_name: String,
+        question: Arc<Question>,
+        most_tasks: u16,
+    ) -> io::Result<()> {
+        let asking = Self { requested_name, question, most_tasks };
+        std::thread::Builder::new().name("guest-view".into()).spawn(move || asking.run())?;
         Ok(())
     }
 
@@ -55,8 +59,11 @@ impl Asking {
 
     fn connect_and_ask(&self) -> io::Result<()> {
         // The VM may have been started again meanwhile.
-        let address =
-            GuestAddress::find_by(&self.asked, &vms::running(), HostAddress::takes_several);
+        let address = GuestAddress::find_by(
+            &self.requested_name,
+            &vms::running(),
+            HostAddress::takes_several,
+        );
         let address = address.map_err(io::Error::other)?;
         self.question.reached(&address);
         let mut control = Control::new(address.channel.connect_control(CONNECT)?);

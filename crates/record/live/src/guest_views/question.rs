@@ -20,7 +20,7 @@ pub(crate) struct Question {
 struct State {
     seen: SeenGuest,
     /// How often it was asked.
-    asked: u64,
+    ask_count: u64,
     /// Up to which of those there is an answer, or none will come.
     settled: u64,
     /// Up to which of those the answer was shown.
@@ -43,9 +43,9 @@ pub(crate) enum Next {
 }
 
 impl Question {
-    pub(crate) fn new(asked: &str, address: &GuestAddress) -> Self {
+    pub(crate) fn new(requested_name: &str, address: &GuestAddress) -> Self {
         let seen = SeenGuest {
-            asked: asked.to_owned(),
+            requested_name: requested_name.to_owned(),
             name: address.name.clone(),
             channel: address.channel.to_string(),
             process: None,
@@ -53,16 +53,16 @@ impl Question {
         };
         let state = State {
             seen,
-            asked: 0,
+            ask_count: 0,
             settled: 0,
             shown: 0,
             is_ready: false,
             has_failed: false,
             is_over: false,
         };
-        let own = Self { state: Mutex::new(state), has_changed: Condvar::new() };
-        own.reached(address);
-        own
+        let question = Self { state: Mutex::new(state), has_changed: Condvar::new() };
+        question.reached(address);
+        question
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -74,11 +74,11 @@ impl Question {
     fn wait_until(&self, end: Instant, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if is_so(&state) || left.is_zero() {
+            let remaining = end.saturating_duration_since(Instant::now());
+            if is_so(&state) || remaining.is_zero() {
                 return state;
             }
-            self.has_changed.wait_for(&mut state, left);
+            self.has_changed.wait_for(&mut state, remaining);
         }
     }
 
@@ -87,8 +87,8 @@ impl Question {
     /// An answer that comes late is the next one, so that no time of the guest's is in none.
     pub(crate) fn ask(&self) {
         self.change(|state| {
-            if state.shown == state.asked {
-                state.asked += 1;
+            if state.shown == state.ask_count {
+                state.ask_count += 1;
             }
         });
     }
@@ -130,7 +130,7 @@ impl Question {
     pub(crate) fn ready(&self) {
         self.change(|state| {
             state.is_ready = true;
-            (state.settled, state.shown) = (state.asked, state.asked);
+            (state.settled, state.shown) = (state.ask_count, state.ask_count);
             state.seen.view = Err("its agent counts from now on".to_owned());
         });
     }
@@ -146,26 +146,26 @@ impl Question {
     pub(crate) fn fail(&self, why: String) {
         self.change(|state| {
             (state.is_ready, state.has_failed) = (false, true);
-            (state.settled, state.shown) = (state.asked, state.asked);
+            (state.settled, state.shown) = (state.ask_count, state.ask_count);
             state.seen.view = Err(why);
         });
     }
 
     /// Waits for what to do next, at most so long.
-    pub(crate) fn next(&self, most: Duration) -> Next {
-        let end = Instant::now() + most;
-        let state = self.wait_until(end, |state| state.is_over || state.settled < state.asked);
+    pub(crate) fn next(&self, timeout: Duration) -> Next {
+        let end = Instant::now() + timeout;
+        let state = self.wait_until(end, |state| state.is_over || state.settled < state.ask_count);
         if state.is_over {
             Next::End
-        } else if state.settled < state.asked {
-            Next::Ask(state.asked)
+        } else if state.settled < state.ask_count {
+            Next::Ask(state.ask_count)
         } else {
             Next::Alive
         }
     }
 
     /// Waits until nobody wants to know any more, at most so long; whether that is so.
-    pub(crate) fn is_over_within(&self, most: Duration) -> bool {
-        self.wait_until(Instant::now() + most, |state| state.is_over).is_over
+    pub(crate) fn is_over_within(&self, timeout: Duration) -> bool {
+        self.wait_until(Instant::now() + timeout, |state| state.is_over).is_over
     }
 }

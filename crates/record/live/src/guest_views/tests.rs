@@ -4,16 +4,16 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use channel::wire::{CpuUse, Message, TaskUse};
-use channel::{Control, Heard, Stream};
+use channel::{Control, Received, Stream};
 use os::waits::Wait;
 
 use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn ask(views: &GuestViews, most: Duration) -> Vec<SeenGuest> {
+fn ask(views: &GuestViews, timeout: Duration) -> Vec<SeenGuest> {
     views.ask();
-    views.answers(most)
+    views.answers(timeout)
 }
 
 fn watch(path: &Path) -> GuestViews {
@@ -26,7 +26,7 @@ fn agent(path: &Path, answer: impl FnMut(&mut Control, u64) -> bool + Send + 'st
     std::thread::spawn(move || {
         let mut answer = answer;
         let mut control = Control::new(Stream::new(listener.accept().unwrap().0).unwrap());
-        while let Ok(Heard::Message(session, Message::AskView(request))) =
+        while let Ok(Received::Message(session, Message::AskView(request))) =
             control.receive(Wait::at_most(LONG))
         {
             assert_eq!(request.tasks, 3);
@@ -71,12 +71,12 @@ fn each_question_gets_the_view_since_the_one_before() {
 fn who_does_not_answer_keeps_nobody_waiting_and_says_why() {
     let (_folder, path) = place();
     let views = watch(&path);
-    let begun = Instant::now();
+    let start = Instant::now();
     views.wait_until_ready(LONG);
     let [guest] = &ask(&views, Duration::from_millis(50))[..] else { panic!() };
     let why = guest.view.clone().unwrap_err();
     assert!(why.contains("cannot connect") || why.contains("No such file"), "{why}");
-    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 
     // One that has answered once, and then is silent.
     let (_folder, path) = place();
@@ -87,22 +87,22 @@ fn who_does_not_answer_keeps_nobody_waiting_and_says_why() {
     });
     let views = watch(&path);
     views.wait_until_ready(LONG);
-    let begun = Instant::now();
+    let start = Instant::now();
     let [guest] = &ask(&views, Duration::from_millis(50))[..] else { panic!() };
-    assert!(guest.view.is_err() && begun.elapsed() < Duration::from_secs(5), "{guest:?}");
+    assert!(guest.view.is_err() && start.elapsed() < Duration::from_secs(5), "{guest:?}");
 }
 
 #[test]
 fn an_answer_that_comes_late_is_shown_next_and_none_is_lost() {
     let (_folder, path) = place();
     let (go, may_answer) = std::sync::mpsc::channel::<()>();
-    let mut asked = 0;
+    let mut ask_count = 0;
     agent(&path, move |control, session| {
-        asked += 1;
-        if asked > 1 {
+        ask_count += 1;
+        if ask_count > 1 {
             may_answer.recv().unwrap();
         }
-        let view = GuestView { span_ns: asked, ..GuestView::default() };
+        let view = GuestView { span_ns: ask_count, ..GuestView::default() };
         control.send(session, &Message::View(Box::new(view))).is_ok()
     });
     let views = watch(&path);

@@ -73,7 +73,7 @@ fn states_of_an_interval_add_up_to_it_and_a_new_thread_begins_again() {
     assert_eq!(interval.vcpus[0].states.total_ns(), 900);
     // It has done nothing else since.
     let interval = before.interval((1000, 2500), &first, By::Vm, &mut Fixed);
-    assert_eq!(interval.vcpus[0].states.of(VcpuActivity::Blocked), 1500);
+    assert_eq!(interval.vcpus[0].states.time_ns(VcpuActivity::Blocked), 1500);
     assert_eq!(interval.vcpus[0].states.total_ns(), 1500);
     let again = Snapshot { vcpus: vec![vcpu_of(9, 1, 2600, 50)], ..Snapshot::default() };
     let interval = before.interval((2500, 3000), &again, By::Vm, &mut Fixed);

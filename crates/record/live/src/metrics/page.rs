@@ -25,7 +25,7 @@ fn write(totals: &Totals, out: &mut dyn Exposition) {
     exits(totals, out);
     durations(totals, out);
     vcpus(totals, out);
-    own(totals, out);
+    own_cost(totals, out);
     lost(totals, out);
 }
 
@@ -100,7 +100,10 @@ fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
     );
     for (name, vm) in vms(totals) {
         for (activity, state) in ACTIVITIES {
-            out.sample(&[("vm", name), ("state", state)], Value::Seconds(vm.states.of(activity)));
+            out.sample(
+                &[("vm", name), ("state", state)],
+                Value::Seconds(vm.states.time_ns(activity)),
+            );
         }
     }
     out.family(
@@ -117,7 +120,7 @@ fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
     }
 }
 
-fn own(totals: &Totals, out: &mut dyn Exposition) {
+fn own_cost(totals: &Totals, out: &mut dyn Exposition) {
     let cost = totals.cost;
     out.family("hyperscope_self_cpu_seconds", Kind::Counter, "CPU time of hyperscope serve.");
     out.sample(&[], Value::Seconds(cost.process_ns));

@@ -215,7 +215,7 @@ mod tests {
             let all = counts.iter().sum::<u64>() + longer;
             let histogram = native(&Histogram::new(counts, all), 1_500_000_000);
             let expected: Vec<(usize, u64)> =
-                (1..).zip(counts[1..].iter().copied()).chain([(BUCKETS, longer)]).filter(|one| one.1 > 0).collect();
+                (1..).zip(counts[1..].iter().copied()).chain([(BUCKETS, longer)]).filter(|entry| entry.1 > 0).collect();
             let found = read(&histogram);
             prop_assert_eq!(found.len(), expected.len());
             for ((end_s, count), (bucket, expected)) in found.into_iter().zip(expected) {

@@ -6,7 +6,7 @@ use crate::metrics::exposition::Value;
 use crate::metrics::totals::Totals;
 
 /// VMs that are listed at most, those with most exits first.
-const MOST_LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// The page, in HTML without scripts.
 #[must_use]
@@ -20,14 +20,14 @@ pub fn status(totals: &Totals, version: &str) -> String {
          <p><a href=\"/metrics\">Metrics</a> for Prometheus · <a href=\"/healthz\">health</a></p>\n<table>\n",
         Html(version)
     );
-    own(totals, &mut out);
+    own_figures(totals, &mut out);
     out += "</table>\n<h2>VMs</h2>\n";
     vms(totals, &mut out);
     out += "</body></html>\n";
     out
 }
 
-fn own(totals: &Totals, out: &mut String) {
+fn own_figures(totals: &Totals, out: &mut String) {
     let cost = totals.cost;
     let per_exit = cost.programs_ns.and_then(|took_ns| took_ns.checked_div(cost.exits));
     let per_exit = per_exit.map_or("not measured".to_owned(), |ns| format!("{ns} ns"));
@@ -53,7 +53,7 @@ fn vms(totals: &Totals, out: &mut String) {
     let mut vms: Vec<_> = totals.vms.iter().collect();
     vms.sort_by_key(|(_, vm)| std::cmp::Reverse(vm.exits()));
     *out += "<table>\n<tr><th>VM</th><th>vCPUs</th><th>Exits</th></tr>\n";
-    for (name, vm) in vms.iter().take(MOST_LISTED) {
+    for (name, vm) in vms.iter().take(MAX_LISTED) {
         let (vcpus, exits) = (vm.vcpus, vm.exits());
         let _ = writeln!(
             out,
@@ -62,7 +62,7 @@ fn vms(totals: &Totals, out: &mut String) {
         );
     }
     *out += "</table>\n";
-    if let Some(more) = vms.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+    if let Some(more) = vms.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
         let _ = writeln!(out, "<p>And {more} more.</p>");
     }
 }

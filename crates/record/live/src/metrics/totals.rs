@@ -7,13 +7,13 @@ use crate::{Interval, LeftOut, Row};
 use crate::metrics::vm::{REASON_SERIES, Reason, VM_SERIES, Vm};
 
 /// Series that are there without any VM: those of what has no room, and of what it costs.
-pub const LEAST_SERIES: usize = VM_SERIES + OWN_SERIES;
+pub const MIN_SERIES: usize = VM_SERIES + OWN_SERIES;
 /// Series of the server itself, and of losses.
 pub(crate) const OWN_SERIES: usize = 11;
 /// The series of a VM that is gone stay so long, so that whoever collects sees its last numbers.
 const GONE_AFTER_NS: u64 = 60_000_000_000;
 /// Characters of a name at most; longer ones are cut, and count together where they are the same then.
-const MOST_NAME_CHARS: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 /// All that was added up.
 #[derive(Clone, Debug)]
@@ -42,12 +42,12 @@ pub(crate) struct OwnCost {
 }
 
 impl Totals {
-    /// Nothing yet, with room for a number of series, but no less than [`LEAST_SERIES`].
+    /// Nothing yet, with room for a number of series, but no less than [`MIN_SERIES`].
     #[must_use]
     pub fn new(most_series: usize) -> Self {
         Self {
-            most_series: most_series.max(LEAST_SERIES),
-            series: LEAST_SERIES,
+            most_series: most_series.max(MIN_SERIES),
+            series: MIN_SERIES,
             vms: BTreeMap::new(),
             rest: Vm::default(),
             cost: OwnCost::default(),
@@ -87,7 +87,7 @@ impl Totals {
     fn drop_gone(&mut self) {
         let end_ns = self.end_ns;
         self.vms.retain(|_, vm| end_ns.saturating_sub(vm.seen_ns) <= GONE_AFTER_NS);
-        self.series = LEAST_SERIES + self.vms.values().map(Vm::series).sum::<usize>();
+        self.series = MIN_SERIES + self.vms.values().map(Vm::series).sum::<usize>();
     }
 
     fn add_vcpus(&mut self, interval: &Interval, left_out: &mut LeftOutSeries) {
@@ -172,7 +172,7 @@ fn label(name: &str) -> String {
     if name.is_empty() {
         return "unnamed".to_owned();
     }
-    let cut: String = name.chars().take(MOST_NAME_CHARS).collect();
+    let cut: String = name.chars().take(MAX_NAME_CHARS).collect();
     printable::line(&cut).into()
 }
 

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// The end of an interval is set so long before it comes: all CPUs know it by then.
 const AHEAD: Duration = Duration::from_millis(1);
 /// Where that is too short it is doubled, up to this.
-const MOST_AHEAD: Duration = Duration::from_secs(1);
+const MAX_AHEAD: Duration = Duration::from_secs(1);
 /// Programs that run are waited for so long where the kernel has no way to wait for them.
 const LONGEST_RUN: Duration = Duration::from_millis(20);
 
@@ -36,7 +36,7 @@ impl Programs {
             let end_ns = (clock_ns(ClockId::Monotonic) + ahead.as_nanos() as u64) & !1;
             self.begin_interval(end_ns, bank)?;
             // This thread may have been without a CPU until after that moment.
-            if clock_ns(ClockId::Monotonic) < end_ns || ahead > MOST_AHEAD {
+            if clock_ns(ClockId::Monotonic) < end_ns || ahead > MAX_AHEAD {
                 return Ok(end_ns);
             }
             ahead *= 2;

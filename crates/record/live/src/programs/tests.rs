@@ -44,12 +44,12 @@ impl Played {
             );
             return None;
         }
-        let begun = Programs::load(Room::new(rows)).and_then(|mut programs| {
+        let programs = Programs::load(Room::new(rows)).and_then(|mut programs| {
             programs.begin_interval(now_ns(), 0)?;
             programs.attach()?;
             Ok(programs)
         });
-        match begun {
+        match programs {
             Ok(programs) => {
                 let thread = gettid().as_raw_pid().cast_unsigned();
                 Some(Self { programs, thread, switches: [switches(); 2], waits: 0 })
@@ -90,14 +90,14 @@ impl Played {
         }
         let end_ns = self.programs.end_interval(1 - bank).unwrap();
         let snapshot = self.programs.take(bank).unwrap();
-        let waits = snapshot.waits.iter().find(|(of, _)| *of == self.thread);
+        let waits = snapshot.waits.iter().find(|(thread, _)| *thread == self.thread);
         self.waits += waits.map_or(0, |(_, sums)| sums.count);
         (snapshot, end_ns)
     }
 
-    fn own(&self, snapshot: &Snapshot, level: u8) -> Sums {
+    fn own_sums(&self, snapshot: &Snapshot, level: u8) -> Sums {
         let key = RowKey { thread: self.thread, level, isa: host_isa() as u8, code: CODE };
-        let found = snapshot.rows.iter().find(|(of, _)| *of == key);
+        let found = snapshot.rows.iter().find(|(row_key, _)| *row_key == key);
         found.map(|(_, sums)| sums.clone()).unwrap_or_default()
     }
 
@@ -127,10 +127,10 @@ fn traced_whole<T>(
 ) -> Option<(Played, Snapshot, T)> {
     for _ in 0..ATTEMPTS {
         let mut played = Played::begin()?;
-        let (snapshot, of) = play(&mut played);
+        let (snapshot, result) = play(&mut played);
         let [before, after] = played.switches;
         if snapshot.sched_events_unseen == 0 && played.waits >= after - before {
-            return Some((played, snapshot, of));
+            return Some((played, snapshot, result));
         }
     }
     panic!("a switch was left out in each of {ATTEMPTS} attempts");
@@ -160,7 +160,7 @@ fn an_exit_is_split_into_the_parts_that_its_events_show() {
         (played.take(0).0, [guest_ns, kernel_ns, user_ns + not_back_ns])
     });
     let Some((played, snapshot, [guest_ns, kernel_ns, user_ns])) = split else { return };
-    let sums = played.own(&snapshot, 1);
+    let sums = played.own_sums(&snapshot, 1);
     let parts = sums.parts;
     assert_eq!((sums.count, sums.paired, sums.handled), (1, 1, [0, 1, 0]));
     assert_eq!(parts.total_ns(), sums.time_ns);
@@ -191,7 +191,7 @@ fn polling_is_cut_out_of_the_time_in_the_kernel() {
         (played.take(0).0, ())
     });
     let Some((played, snapshot, ())) = polled else { return };
-    let sums = played.own(&snapshot, 1);
+    let sums = played.own_sums(&snapshot, 1);
     assert_eq!((sums.count, sums.paired, sums.poll_unknown), (2, 2, 0));
     assert_eq!(sums.parts.total_ns(), sums.time_ns);
     let polled_ns = sums.parts.halt_poll_ns;
@@ -225,11 +225,14 @@ fn exits_without_an_entry_are_counted_and_levels_told_apart() {
     played.exit();
     played.entry();
     let (snapshot, end_ns) = played.take(0);
-    let (one, two) = (played.own(&snapshot, 1), played.own(&snapshot, 2));
+    let (level_one, two) = (played.own_sums(&snapshot, 1), played.own_sums(&snapshot, 2));
     let did = played.state(&snapshot).done_by(end_ns);
     assert_eq!(did.nested_ns(), two.guest_ns, "{did:?}");
-    assert!(did.of(VcpuActivity::Guest) >= one.guest_ns + two.guest_ns, "{did:?} {one:?}");
-    assert_eq!((one.count, one.paired, one.handled), (4, 3, [3, 0, 0]));
+    assert!(
+        did.time_ns(VcpuActivity::Guest) >= level_one.guest_ns + two.guest_ns,
+        "{did:?} {level_one:?}"
+    );
+    assert_eq!((level_one.count, level_one.paired, level_one.handled), (4, 3, [3, 0, 0]));
     assert_eq!((two.count, two.paired, two.handled), (1, 1, [0, 0, 1]));
 }
 
@@ -258,7 +261,7 @@ fn states_add_up_to_every_interval() {
         (snapshot, all_did)
     });
     for did in all_did.into_iter().flat_map(|(_, _, all_did)| all_did) {
-        assert!(did.of(VcpuActivity::Blocked) >= 1_900_000, "{did:?}");
+        assert!(did.time_ns(VcpuActivity::Blocked) >= 1_900_000, "{did:?}");
     }
 }
 
@@ -304,7 +307,7 @@ fn what_has_no_room_is_in_one_row_and_nothing_is_counted_twice() {
     played.exit();
     played.entry();
     let (snapshot, _) = played.take(1);
-    assert_eq!((played.own(&snapshot, 1).count, snapshot.other.count), (1, 0));
+    assert_eq!((played.own_sums(&snapshot, 1).count, snapshot.other.count), (1, 0));
     let (snapshot, _) = played.take(0);
     assert_eq!((snapshot.rows.len(), snapshot.other.count), (0, 0));
 }
@@ -320,7 +323,7 @@ fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
         });
         thread = vcpu.join().unwrap();
     });
-    let of = |snapshot: &Snapshot| {
+    let gone_flag = |snapshot: &Snapshot| {
         snapshot.vcpus.iter().find(|state| state.thread == thread).map(|state| state.gone)
     };
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -329,12 +332,12 @@ fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
     loop {
         let (snapshot, _) = played.take(bank);
         bank = 1 - bank;
-        match of(&snapshot) {
+        match gone_flag(&snapshot) {
             Some(true) => break,
             is_gone => assert!(is_gone == Some(false) && Instant::now() < deadline),
         }
     }
-    assert_eq!(of(&played.take(bank).0), None);
+    assert_eq!(gone_flag(&played.take(bank).0), None);
 }
 
 /// Keeps the calling thread on the machine's first CPU.
@@ -363,12 +366,12 @@ fn wait_for_another(played: &mut Played) -> (Snapshot, (u64, u32)) {
             is_named.wait();
             played.is_here();
             played.entry();
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_millis(200) {}
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(200) {}
             played.exit();
-            let taken = played.take(0);
+            let outcome = played.take(0);
             stop.store(true, Relaxed);
-            taken
+            outcome
         });
         let (snapshot, end_ns) = waiter.join().unwrap();
         (snapshot, (end_ns, taker.join().unwrap()))
@@ -378,13 +381,14 @@ fn wait_for_another(played: &mut Played) -> (Snapshot, (u64, u32)) {
 #[test]
 fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
     let Some((played, snapshot, (end_ns, taker))) = traced_whole(wait_for_another) else { return };
-    let waits = snapshot.waits.iter().find(|(of, _)| *of == played.thread);
+    let waits = snapshot.waits.iter().find(|(thread, _)| *thread == played.thread);
     let ended_ns = waits.map_or(0, |(_, sums)| sums.time_ns);
     let did = played.state(&snapshot).done_by(end_ns);
-    let waited_ns = did.of(VcpuActivity::Preempted) + did.of(VcpuActivity::Waiting);
-    let of: Vec<_> = snapshot.takers.iter().filter(|one| one.waiter == played.thread).collect();
-    let known_ns: u64 = of.iter().map(|one| one.time_ns).sum();
-    let by_taker = of.iter().find(|one| one.thread == taker).unwrap();
+    let waited_ns = did.time_ns(VcpuActivity::Preempted) + did.time_ns(VcpuActivity::Waiting);
+    let takers: Vec<_> =
+        snapshot.takers.iter().filter(|entry| entry.waiter == played.thread).collect();
+    let known_ns: u64 = takers.iter().map(|entry| entry.time_ns).sum();
+    let by_taker = takers.iter().find(|entry| entry.thread == taker).unwrap();
     assert!(ended_ns > 20_000_000, "{ended_ns}");
     // The last wait may go on at the interval's end.
     assert!(
@@ -392,9 +396,9 @@ fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
         "{ended_ns} {known_ns} {did:?}"
     );
     // Others may have had it, too.
-    assert!(by_taker.time_ns > 5_000_000, "{of:?}");
+    assert!(by_taker.time_ns > 5_000_000, "{takers:?}");
     assert_eq!((by_taker.name.as_str(), by_taker.process), ("takes-the-cpu", std::process::id()));
-    assert!(of.iter().all(|one| one.thread != played.thread), "{of:?}");
+    assert!(takers.iter().all(|entry| entry.thread != played.thread), "{takers:?}");
 }
 
 #[test]
@@ -456,9 +460,9 @@ fn the_vcpus_of_a_large_host_are_counted_and_taken_out() {
                 .unwrap();
         }
     });
-    let begun = Instant::now();
+    let start = Instant::now();
     let (snapshot, _) = played.take(0);
-    let took = begun.elapsed();
+    let took = start.elapsed();
     assert_eq!(snapshot.rows.len() as u64, threads as u64 * reasons);
     assert_eq!(
         snapshot.rows.iter().map(|(_, sums)| sums.paired).sum::<u64>(),

@@ -28,15 +28,15 @@ const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
     ("wait p99", 8, None),
 ];
 /// The least that a name gets.
-const LEAST_NAME: u16 = 14;
+const MIN_NAME: u16 = 14;
 /// Sparklines that would be narrower are left out.
-const LEAST_SPARKLINE: u16 = 8;
+const MIN_SPARKLINE: u16 = 8;
 /// Lines that a notice takes at most.
-const MOST_NOTICE_LINES: usize = 4;
+const MAX_NOTICE_LINES: usize = 4;
 /// Of those who ran while the chosen line's vCPUs waited, this many are named.
-const MOST_RUNNERS: usize = 3;
+const MAX_RUNNERS: usize = 3;
 /// How wide a sparkline is at most.
-const MOST_SPARKLINE: u16 = 60;
+const MAX_SPARKLINE: u16 = 60;
 
 const HELP: &str = "\
 Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs; of a guest that runs
@@ -58,7 +58,7 @@ guests, level 1 is it, level 2 what they run: both together are the line above t
 
 /// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
-    let said = notice_lines(screen, frame.area().width);
+    let notice_text = notice_lines(screen, frame.area().width);
     let lines = screen.lines();
     let waits = waits_line(screen, &lines);
     let inside = inside_lines(screen);
@@ -68,7 +68,7 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
         Constraint::Min(3),
         Constraint::Length(u16::from(waits.is_some())),
         Constraint::Length(u16::try_from(inside.len()).unwrap_or(0)),
-        Constraint::Length(u16::try_from(said.len()).unwrap_or(0)),
+        Constraint::Length(u16::try_from(notice_text.len()).unwrap_or(0)),
         Constraint::Length(1),
     ]);
     let [head, cost, body, waited, guest, notice, keys] = areas.areas(frame.area());
@@ -88,7 +88,7 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     }
     frame.render_widget(Paragraph::new(waits.unwrap_or_default()), waited);
     frame.render_widget(Paragraph::new(inside), guest);
-    frame.render_widget(Paragraph::new(said), notice);
+    frame.render_widget(Paragraph::new(notice_text), notice);
     frame.render_widget(Paragraph::new(keys_line(screen)), keys);
 }
 
@@ -104,9 +104,10 @@ fn waits_line<'t>(screen: &Screen, lines: &[Line]) -> Option<Text<'t>> {
         return None;
     }
     let of_cpu = |ns| share(ns, interval.interval_ns());
-    let named = runners.iter().take(MOST_RUNNERS);
-    let named: Vec<String> =
-        named.map(|one| format!("{} {}", printable::line(&one.who), of_cpu(one.time_ns))).collect();
+    let named = runners.iter().take(MAX_RUNNERS);
+    let named: Vec<String> = named
+        .map(|runner| format!("{} {}", printable::line(&runner.who), of_cpu(runner.time_ns)))
+        .collect();
     let vcpu = place.vcpu.map_or(String::new(), |vcpu| format!(" vCPU {vcpu}"));
     let vm = printable::line(&place.vm);
     Some(Text::raw(format!(
@@ -142,7 +143,7 @@ fn task_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
         Row::new([task, format!("{pid:>10}"), format!("{ran:>9}"), format!("{waited:>9}")])
     });
     let widths = [
-        Constraint::Min(LEAST_NAME),
+        Constraint::Min(MIN_NAME),
         Constraint::Length(10),
         Constraint::Length(9),
         Constraint::Length(9),
@@ -160,7 +161,7 @@ fn notice_lines<'t>(screen: &Screen, width: u16) -> Vec<Text<'t>> {
     let chars: Vec<char> = printable::line(notice).chars().collect();
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let line = |part: &[char]| Text::styled(part.iter().collect::<String>(), bold);
-    chars.chunks(usize::from(width.max(1))).take(MOST_NOTICE_LINES).map(line).collect()
+    chars.chunks(usize::from(width.max(1))).take(MAX_NOTICE_LINES).map(line).collect()
 }
 
 fn head_line<'t>(screen: &Screen, interval: &Interval) -> Text<'t> {
@@ -221,9 +222,9 @@ fn body_table(screen: &Screen, lines: &[Line], frame: &mut Frame<'_>, area: Rect
     }
     let numbers: u16 = COLUMNS.iter().map(|(_, width, _)| width + 1).sum();
     let rest = area.width.saturating_sub(numbers);
-    let spark = rest.saturating_sub(LEAST_NAME + 1).min(rest / 2).min(MOST_SPARKLINE);
-    let spark = if spark < LEAST_SPARKLINE { 0 } else { spark };
-    let mut widths = vec![Constraint::Min(LEAST_NAME)];
+    let spark = rest.saturating_sub(MIN_NAME + 1).min(rest / 2).min(MAX_SPARKLINE);
+    let spark = if spark < MIN_SPARKLINE { 0 } else { spark };
+    let mut widths = vec![Constraint::Min(MIN_NAME)];
     widths.extend(COLUMNS.iter().map(|(_, width, _)| Constraint::Length(*width)));
     let mut titles = vec![Cell::from("VM, vCPU, reason")];
     titles.extend(COLUMNS.iter().map(|column| title(column, screen.sort())));
@@ -297,9 +298,9 @@ fn per_second(number: u64, interval: &Interval) -> u64 {
 fn sparkline(history: impl DoubleEndedIterator<Item = u64>, width: usize) -> String {
     let mut newest: Vec<u64> = history.rev().take(width).collect();
     newest.reverse();
-    let most = newest.iter().copied().max().unwrap_or(0).max(1);
+    let max = newest.iter().copied().max().unwrap_or(0).max(1);
     let bar = |&value: &u64| {
-        let eighth = (u128::from(value) * (BARS.len() as u128 - 1)).div_ceil(u128::from(most));
+        let eighth = (u128::from(value) * (BARS.len() as u128 - 1)).div_ceil(u128::from(max));
         BARS[usize::try_from(eighth).unwrap_or(0).min(BARS.len() - 1)]
     };
     newest.iter().map(bar).collect()

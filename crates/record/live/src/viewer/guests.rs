@@ -8,9 +8,9 @@ use tables::units::{count, plural, share, time};
 use timeline::VcpuActivity;
 
 /// Of each guest, this many tasks are in the tables.
-const MOST_TASKS: usize = 10;
+const MAX_TASKS: usize = 10;
 /// And in the line above the screen's keys.
-const MOST_TASKS_IN_LINE: usize = 4;
+const MAX_TASKS_IN_LINE: usize = 4;
 
 /// A part of a guest's CPU time, with what it is called.
 type Part = (&'static str, fn(&CpuUse) -> u64);
@@ -62,8 +62,8 @@ pub(crate) fn text(guests: &[SeenGuest], interval: &Interval, width: Option<usiz
 }
 
 fn cpus(views: &[(&SeenGuest, &GuestView)], interval: &Interval) -> Table {
-    let column = |of: &dyn Fn(&SeenGuest, &GuestView) -> String| {
-        views.iter().map(|(guest, view)| of(guest, view)).collect::<Vec<_>>()
+    let column = |cell: &dyn Fn(&SeenGuest, &GuestView) -> String| {
+        views.iter().map(|(guest, view)| cell(guest, view)).collect::<Vec<_>>()
     };
     let mut table = Table::default();
     table.names("guest", 0, column(&|guest, _| guest.name.clone()));
@@ -84,7 +84,7 @@ fn run_queue(guest: &SeenGuest, interval: &Interval) -> String {
     let (mut queue_ns, mut all_ns) = (0_u64, 0_u64);
     for vcpu in interval.vcpus.iter().filter(is_its) {
         for activity in [VcpuActivity::Preempted, VcpuActivity::Waiting] {
-            queue_ns = queue_ns.saturating_add(vcpu.states.of(activity));
+            queue_ns = queue_ns.saturating_add(vcpu.states.time_ns(activity));
         }
         all_ns = all_ns.saturating_add(vcpu.states.total_ns());
     }
@@ -96,7 +96,7 @@ fn tasks(views: &[(&SeenGuest, &GuestView)]) -> Table {
     let mut rows: Vec<[String; 5]> = Vec::new();
     for (guest, view) in views {
         rows.extend(
-            task_rows(view, MOST_TASKS)
+            task_rows(view, MAX_TASKS)
                 .map(|[task, pid, ran, waited]| [guest.name.clone(), task, pid, ran, waited]),
         );
     }
@@ -111,13 +111,13 @@ fn tasks(views: &[(&SeenGuest, &GuestView)]) -> Table {
 }
 
 /// Name, process, share of a CPU that it ran and waited: of the first tasks, then of all others together.
-pub(crate) fn task_rows(view: &GuestView, most: usize) -> impl Iterator<Item = [String; 4]> {
+pub(crate) fn task_rows(view: &GuestView, max: usize) -> impl Iterator<Item = [String; 4]> {
     let shares = |ran: u64, waited: u64| [share(ran, view.span_ns), share(waited, view.span_ns)];
-    let shown = view.tasks.iter().take(most).map(move |task| {
+    let shown = view.tasks.iter().take(max).map(move |task| {
         let [ran, waited] = shares(task.run_ns, task.waited_ns);
         [task_name(task), task.pid.to_string(), ran, waited]
     });
-    let others = others(view, most);
+    let others = others(view, max);
     let others = (others.run_ns > 0 || others.waited_ns > 0).then(|| {
         let [ran, waited] = shares(others.run_ns, others.waited_ns);
         ["all others".to_owned(), "-".to_owned(), ran, waited]
@@ -126,8 +126,8 @@ pub(crate) fn task_rows(view: &GuestView, most: usize) -> impl Iterator<Item = [
 }
 
 /// All tasks but the first: how long they ran and waited.
-fn others(view: &GuestView, most: usize) -> TaskUse {
-    let shown = view.tasks.iter().take(most);
+fn others(view: &GuestView, max: usize) -> TaskUse {
+    let shown = view.tasks.iter().take(max);
     let (ran, waited) = shown.fold((0_u64, 0_u64), |(ran, waited), task| {
         (ran.saturating_add(task.run_ns), waited.saturating_add(task.waited_ns))
     });
@@ -158,11 +158,11 @@ pub(crate) fn lines(guest: &SeenGuest) -> Vec<String> {
         PARTS.map(|(title, part)| format!("{title} {}", share(part(&view.all_cpus), whole_ns)));
     let cpus = plural(u64::from(view.cpu_count), "CPU");
     let cpus = format!("inside {name}: {} of {cpus}", parts.join(", "));
-    let named = view.tasks.iter().take(MOST_TASKS_IN_LINE);
+    let named = view.tasks.iter().take(MAX_TASKS_IN_LINE);
     let mut tasks: Vec<String> = named
         .map(|task| format!("{} {}", printable::line(&task.name), share(task.run_ns, view.span_ns)))
         .collect();
-    let others = others(view, MOST_TASKS_IN_LINE);
+    let others = others(view, MAX_TASKS_IN_LINE);
     if others.run_ns > 0 {
         tasks.push(format!("others {}", share(others.run_ns, view.span_ns)));
     }

@@ -292,15 +292,15 @@ impl<'i> VcpuLine<'i> {
 impl States {
     fn new(states: &crate::States) -> Self {
         Self {
-            guest: states.of(VcpuActivity::Guest),
-            before_exit: states.of(VcpuActivity::BeforeExit),
-            exit_kernel: states.of(VcpuActivity::Kernel),
-            exit_user: states.of(VcpuActivity::User),
-            halt_poll: states.of(VcpuActivity::HaltPoll),
-            preempted: states.of(VcpuActivity::Preempted),
-            waiting: states.of(VcpuActivity::Waiting),
-            blocked: states.of(VcpuActivity::Blocked),
-            unknown: states.of(VcpuActivity::Unknown),
+            guest: states.time_ns(VcpuActivity::Guest),
+            before_exit: states.time_ns(VcpuActivity::BeforeExit),
+            exit_kernel: states.time_ns(VcpuActivity::Kernel),
+            exit_user: states.time_ns(VcpuActivity::User),
+            halt_poll: states.time_ns(VcpuActivity::HaltPoll),
+            preempted: states.time_ns(VcpuActivity::Preempted),
+            waiting: states.time_ns(VcpuActivity::Waiting),
+            blocked: states.time_ns(VcpuActivity::Blocked),
+            unknown: states.time_ns(VcpuActivity::Unknown),
         }
     }
 }

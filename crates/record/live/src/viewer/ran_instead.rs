@@ -21,14 +21,14 @@ pub(crate) fn runners<'v>(vcpus: impl Iterator<Item = &'v Vcpu>) -> (Vec<Runner>
     let (mut known_ns, mut waited_ns) = (0_u64, 0_u64);
     for vcpu in vcpus {
         waited_ns = waited_ns.saturating_add(vcpu.waits.time_ns);
-        for one in &vcpu.ran_instead {
-            known_ns = known_ns.saturating_add(one.time_ns);
-            let sum = by_name.entry(who(one)).or_default();
-            *sum = sum.saturating_add(one.time_ns);
+        for ran in &vcpu.ran_instead {
+            known_ns = known_ns.saturating_add(ran.time_ns);
+            let sum = by_name.entry(who(ran)).or_default();
+            *sum = sum.saturating_add(ran.time_ns);
         }
     }
-    let of = |(who, time_ns)| Runner { who, time_ns };
-    let mut runners: Vec<Runner> = by_name.into_iter().map(of).collect();
+    let to_runner = |(who, time_ns)| Runner { who, time_ns };
+    let mut runners: Vec<Runner> = by_name.into_iter().map(to_runner).collect();
     runners.sort_by_key(|runner| Reverse(runner.time_ns));
     let unknown_ns = waited_ns.saturating_sub(known_ns);
     if unknown_ns > 0 {
@@ -38,12 +38,12 @@ pub(crate) fn runners<'v>(vcpus: impl Iterator<Item = &'v Vcpu>) -> (Vec<Runner>
 }
 
 /// Threads of a VM are that VM; others have their names.
-fn who(one: &RanInstead) -> String {
-    match (&one.vm, &one.name) {
+fn who(ran: &RanInstead) -> String {
+    match (&ran.vm, &ran.name) {
         (Some(vm), _) => format!("VM {vm}"),
-        (None, _) if one.thread == 0 => "idle CPU".to_owned(),
+        (None, _) if ran.thread == 0 => "idle CPU".to_owned(),
         (None, Some(name)) => name.clone(),
-        (None, None) => format!("thread {}", one.thread),
+        (None, None) => format!("thread {}", ran.thread),
     }
 }
 
@@ -89,7 +89,8 @@ mod tests {
             ),
         ];
         let (runners, waited_ns) = runners(vcpus.iter());
-        let shown: Vec<_> = runners.iter().map(|one| (one.who.as_str(), one.time_ns)).collect();
+        let shown: Vec<_> =
+            runners.iter().map(|runner| (runner.who.as_str(), runner.time_ns)).collect();
         let expected =
             [("cc1", 700), ("VM db", 500), ("idle CPU", 50), ("thread 11", 1), ("not known", 649)];
         assert_eq!((shown, waited_ns), (expected.to_vec(), 1900));

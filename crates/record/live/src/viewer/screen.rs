@@ -11,7 +11,7 @@ use crate::viewer::tree::{Line, Place, Sort, lines};
 /// Intervals that a sparkline goes back.
 const HISTORY: usize = 120;
 /// The longest filter.
-const MOST_FILTER: usize = 64;
+const MAX_FILTER: usize = 64;
 
 /// A key, whatever the terminal calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Screen {
             Key::Backspace => {
                 self.filter.pop();
             }
-            Key::Char(char) if self.filter.len() < MOST_FILTER => self.filter.push(char),
+            Key::Char(char) if self.filter.len() < MAX_FILTER => self.filter.push(char),
             _ => {}
         }
     }
@@ -250,7 +250,7 @@ impl Screen {
     /// How the user named that guest.
     #[must_use]
     pub fn asked_under_cursor(&self) -> Option<String> {
-        Some(self.guest_under_cursor()?.asked.clone())
+        Some(self.guest_under_cursor()?.requested_name.clone())
     }
 
     /// Whether guests were asked how they see themselves.

@@ -10,7 +10,7 @@ use crate::viewer::guests;
 use crate::viewer::ran_instead::{Runner, runners};
 
 /// Of those who ran while a VM waited, this many are shown.
-const MOST_RUNNERS: usize = 5;
+const MAX_RUNNERS: usize = 5;
 
 /// The tables, for a terminal of this many columns; with guests that were asked how they see themselves.
 #[must_use]
@@ -63,11 +63,11 @@ fn head(interval: &Interval) -> String {
 }
 
 fn vcpus(vcpus: &[Vcpu]) -> Table {
-    let column = |of: &dyn Fn(&Vcpu) -> String| vcpus.iter().map(of).collect::<Vec<_>>();
+    let column = |cell: &dyn Fn(&Vcpu) -> String| vcpus.iter().map(cell).collect::<Vec<_>>();
     let has_nested = vcpus.iter().any(|vcpu| vcpu.states.nested_ns() > 0);
-    let of = |vcpu: &Vcpu, activity| {
+    let activity_share = |vcpu: &Vcpu, activity| {
         let nested_ns = if activity == VcpuActivity::Guest { vcpu.states.nested_ns() } else { 0 };
-        share(vcpu.states.of(activity).saturating_sub(nested_ns), vcpu.states.total_ns())
+        share(vcpu.states.time_ns(activity).saturating_sub(nested_ns), vcpu.states.total_ns())
     };
     let nested = |vcpu: &Vcpu| share(vcpu.states.nested_ns(), vcpu.states.total_ns());
     let wait = |vcpu: &Vcpu, quantile| {
@@ -87,7 +87,7 @@ fn vcpus(vcpus: &[Vcpu]) -> Table {
         ("blocked", 1, VcpuActivity::Blocked),
     ];
     for (title, rank, activity) in shares {
-        table.numbers(title, rank, column(&|vcpu| of(vcpu, activity)));
+        table.numbers(title, rank, column(&|vcpu| activity_share(vcpu, activity)));
         if activity == VcpuActivity::Guest && has_nested {
             table.numbers("nested guest", 0, column(&nested));
         }
@@ -111,7 +111,7 @@ fn waited(vcpus: &[Vcpu]) -> Vec<Waited<'_>> {
     for of_vm in vcpus.chunk_by(|a, b| (&a.vm, a.process) == (&b.vm, b.process)) {
         let Some(vm) = of_vm.first().map(|vcpu| vcpu.vm.as_str()) else { continue };
         let (runners, waited_ns) = runners(of_vm.iter());
-        let shown = runners.into_iter().take(MOST_RUNNERS);
+        let shown = runners.into_iter().take(MAX_RUNNERS);
         all.extend(shown.map(|runner| Waited { vm, waited_ns, runner }));
     }
     all
@@ -119,18 +119,19 @@ fn waited(vcpus: &[Vcpu]) -> Vec<Waited<'_>> {
 
 fn takers(waited: &[Waited<'_>], interval: &Interval) -> Table {
     let column =
-        |of: &dyn Fn(&Waited<'_>) -> String| waited.iter().map(of).collect::<Vec<String>>();
+        |cell: &dyn Fn(&Waited<'_>) -> String| waited.iter().map(cell).collect::<Vec<String>>();
     let mut table = Table::default();
-    table.names("VM", 0, column(&|one| one.vm.to_owned()));
-    table.names("ran instead", 0, column(&|one| one.runner.who.clone()));
-    table.numbers("time", 0, column(&|one| time(one.runner.time_ns, true)));
-    table.numbers("of waits", 0, column(&|one| share(one.runner.time_ns, one.waited_ns)));
-    table.numbers("of a CPU", 1, column(&|one| share(one.runner.time_ns, interval.interval_ns())));
+    table.names("VM", 0, column(&|row| row.vm.to_owned()));
+    table.names("ran instead", 0, column(&|row| row.runner.who.clone()));
+    table.numbers("time", 0, column(&|row| time(row.runner.time_ns, true)));
+    table.numbers("of waits", 0, column(&|row| share(row.runner.time_ns, row.waited_ns)));
+    table.numbers("of a CPU", 1, column(&|row| share(row.runner.time_ns, interval.interval_ns())));
     table
 }
 
 fn exits(rows: &[&Row], interval: &Interval) -> Table {
-    let column = |of: &dyn Fn(&Row) -> String| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
+    let column =
+        |cell: &dyn Fn(&Row) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
     let ns = |value: u64| time(value, true);
     let quantile = |row: &Row, quantile| {
         row.sums.times.quantile_ns(quantile).map_or("-".to_owned(), |value| time(value, true))
@@ -139,12 +140,13 @@ fn exits(rows: &[&Row], interval: &Interval) -> Table {
     let mut table = Table::default();
     table.names("VM", 0, column(&|row| row.vm.clone().unwrap_or_else(|| "all".to_owned())));
     if rows.iter().any(|row| row.vcpu.is_some()) {
-        let of = |row: &Row| row.vcpu.map_or("-".into(), |vcpu| vcpu.to_string());
-        table.numbers("vCPU", 0, column(&of));
+        let vcpu_text = |row: &Row| row.vcpu.map_or("-".into(), |vcpu| vcpu.to_string());
+        table.numbers("vCPU", 0, column(&vcpu_text));
     }
     if rows.iter().any(|row| row.level != 1) {
-        let of = |row: &Row| if row.level > 0 { format!("L{}", row.level) } else { "-".into() };
-        table.names("level", 0, column(&of));
+        let level_text =
+            |row: &Row| if row.level > 0 { format!("L{}", row.level) } else { "-".into() };
+        table.names("level", 0, column(&level_text));
     }
     table.names("reason", 0, column(&|row| row.reason.clone()));
     table.numbers("exits/s", 0, column(&|row| per_second(row.sums.count, interval.interval_ns())));

@@ -131,10 +131,11 @@ impl Line {
     }
 
     fn add_vcpu(&mut self, vcpu: &Vcpu) {
-        let of = |activity| vcpu.states.of(activity);
-        let queue = of(VcpuActivity::Preempted).saturating_add(of(VcpuActivity::Waiting));
+        let activity_ns = |activity| vcpu.states.time_ns(activity);
+        let queue =
+            activity_ns(VcpuActivity::Preempted).saturating_add(activity_ns(VcpuActivity::Waiting));
         self.run_queue_ns = self.run_queue_ns.saturating_add(queue);
-        self.add_guest(of(VcpuActivity::Guest));
+        self.add_guest(activity_ns(VcpuActivity::Guest));
         self.waits.add(&vcpu.waits.times);
     }
 
@@ -241,7 +242,7 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
 /// Adds what a vCPU did to its lines and to those of its VM.
 fn add_states(all: &mut BTreeMap<Place, Line>, vcpu: &Vcpu, number: Option<u32>) {
     let nested_ns = vcpu.states.nested_ns();
-    let own_ns = vcpu.states.of(VcpuActivity::Guest).saturating_sub(nested_ns);
+    let own_ns = vcpu.states.time_ns(VcpuActivity::Guest).saturating_sub(nested_ns);
     for number in [number, None] {
         let place = |level| Place { vm: vcpu.vm.clone(), vcpu: number, level, reason: None };
         line_at(all, place(None)).add_vcpu(vcpu);

@@ -28,7 +28,7 @@ use crate::flight_plan::{Answer, Ask, Asked};
 /// What follows the process id in a socket's name.
 const SUFFIX: &str = ".flight";
 /// Bytes of a request and of an answer, at most.
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_BYTES: u64 = 16 << 10;
 /// How long a request may take to come, and an answer to be taken.
 const WITHIN: Duration = Duration::from_secs(5);
 /// How long a dump may take, with those that wait before it.
@@ -127,8 +127,8 @@ fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<Asked>) -> io::Result<
         Ok(Ok(Request { dump })) => {
             let (reply, replied) = mpsc::channel();
             let trigger = trigger_now(TriggerKind::Command, dump);
-            let asked = asks.send(Asked::Dump(Ask { trigger, reply: Some(reply) }));
-            let answer = asked.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
+            let result = asks.send(Asked::Dump(Ask { trigger, reply: Some(reply) }));
+            let answer = result.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
             answer.unwrap_or_else(|| answer_of(Err("the recorder ends")))
         }
         Ok(Err(error)) => answer_of(Err(&format!("that is no request: {error}"))),
@@ -145,11 +145,11 @@ fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut part = [0; 1024];
     while !line.ends_with(b"\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || line.len() as u64 > MOST_BYTES {
+        let remaining = until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() || line.len() as u64 > MAX_BYTES {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(remaining))?;
         match stream.read(&mut part)? {
             0 => break,
             read => line.extend_from_slice(part.get(..read).unwrap_or_default()),
@@ -163,20 +163,20 @@ fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 /// # Errors
 /// When this user may not know.
 pub fn running() -> Result<Vec<(u32, PathBuf)>> {
-    let own = tracefs::run_folder()?;
-    let names = own.names().map_err(RecordError::io("read", own.path()))?;
-    let mut sockets: Vec<PathBuf> = names.iter().map(|name| own.path().join(name)).collect();
+    let folder = tracefs::run_folder()?;
+    let names = folder.names().map_err(RecordError::io("read", folder.path()))?;
+    let mut sockets: Vec<PathBuf> = names.iter().map(|name| folder.path().join(name)).collect();
     if geteuid().is_root() {
         let others =
             tracefs::run_folders_of_others().into_iter().filter_map(|at| at.read_dir().ok());
         sockets.extend(others.flatten().flatten().map(|entry| entry.path()));
     }
-    let of = |path: PathBuf| {
+    let recorder_at = |path: PathBuf| {
         let pid = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.parse().ok()?;
         // One that was killed leaves its socket, and nobody answers there.
         UnixStream::connect(&path).is_ok().then_some((pid, path))
     };
-    let mut running: Vec<(u32, PathBuf)> = sockets.into_iter().filter_map(of).collect();
+    let mut running: Vec<(u32, PathBuf)> = sockets.into_iter().filter_map(recorder_at).collect();
     running.sort();
     Ok(running)
 }
@@ -187,16 +187,16 @@ pub fn running() -> Result<Vec<(u32, PathBuf)>> {
 /// When it does not answer.
 pub fn ask(socket: &Path, why: Option<&str>) -> Result<Answer> {
     let failed = || RecordError::io("ask the flight recorder at", socket);
-    let asked = || {
+    let exchange = || {
         let mut stream = UnixStream::connect(socket)?;
         let request = Request { dump: why.map(str::to_owned) };
         stream.write_all(&[&serde_json::to_vec(&request)?, b"\n".as_slice()].concat())?;
         stream.set_read_timeout(Some(DUMPS_WITHIN))?;
         let mut answer = Vec::new();
-        (&mut stream).take(MOST_BYTES).read_to_end(&mut answer)?;
+        (&mut stream).take(MAX_BYTES).read_to_end(&mut answer)?;
         Ok(serde_json::from_slice::<Answer>(&answer)?)
     };
-    asked().map_err(failed())
+    exchange().map_err(failed())
 }
 
 #[cfg(test)]
@@ -204,11 +204,11 @@ mod tests {
     use super::*;
 
     /// A client's request, and what the recorder was asked and answered.
-    fn asked(request: &[u8]) -> (Option<Option<String>>, Option<Answer>) {
+    fn exchange(request: &[u8]) -> (Option<Option<String>>, Option<Answer>) {
         let (mut client, server) = UnixStream::pair().unwrap();
-        let (asks, asked) = mpsc::channel();
+        let (asks, inbox) = mpsc::channel();
         let recorder = thread::spawn(move || {
-            let Ok(Asked::Dump(ask)) = asked.recv() else { return None };
+            let Ok(Asked::Dump(ask)) = inbox.recv() else { return None };
             ask.reply.unwrap().send(answer_of(Err("the disk is full"))).unwrap();
             assert_eq!(ask.trigger.kind, TriggerKind::Command);
             Some(ask.trigger.text)
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn who_asks_is_answered() {
-        let (why, answer) = asked(b"{\"dump\":\"slow\"}\n");
+        let (why, answer) = exchange(b"{\"dump\":\"slow\"}\n");
         assert_eq!(why, Some(Some("slow".to_owned())));
         assert_eq!(answer.unwrap().error.as_deref(), Some("the disk is full"));
     }
@@ -235,7 +235,7 @@ mod tests {
     fn what_is_no_request_reaches_nobody() {
         let long = [b"{\"dump\":\"".as_slice(), &[b'x'; 40 << 10]].concat();
         for request in [b"".as_slice(), b"{}x\n", b"{\"other\":1}\n", &long] {
-            let (why, answer) = asked(request);
+            let (why, answer) = exchange(request);
             assert!(why.is_none() && answer.is_none_or(|answer| answer.error.is_some()));
         }
     }

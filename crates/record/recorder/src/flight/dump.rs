@@ -130,7 +130,7 @@ impl DumpJob {
         };
         let generations: Vec<&Generation> = rolling.generations().collect();
         let cpus = by_cpu(&generations, rolling.folder())?;
-        let begin = generations.first().map_or(rolling.begun(), |first| first.begin);
+        let begin = generations.first().map_or(rolling.current_begin(), |first| first.begin);
         let segments = generations.len() as u64;
         let flight = FlightSummary {
             window_ns: nanoseconds(rolling.plan().window),
@@ -144,7 +144,7 @@ impl DumpJob {
         let (mut guests, mut guest_faults) = (Vec::new(), Vec::new());
         for guest in known.guests {
             match guest {
-                Ok(kept) => guests.push(kept),
+                Ok(guest) => guests.push(guest),
                 Err(fault) => guest_faults.push(fault),
             }
         }
@@ -179,7 +179,10 @@ impl DumpJob {
     pub fn bytes(&self) -> u64 {
         let of_host = self.cpus.iter().flat_map(|cpu| &cpu.files);
         // Those of guests are copied, and then in their recordings.
-        let of_guests = self.guests.iter().flat_map(|(_, kept)| kept.files.values().flatten());
+        let of_guests = self
+            .guests
+            .iter()
+            .flat_map(|(_, kept_segments)| kept_segments.files.values().flatten());
         of_host.chain(of_guests.clone()).chain(of_guests).map(|(_, bytes)| bytes).sum()
     }
 
@@ -187,22 +190,22 @@ impl DumpJob {
     ///
     /// # Errors
     /// When there is no room for it, or it can't be written: nothing of it is left.
-    pub fn run(self, tick: &dyn Fn(u64)) -> Result<Dumped> {
+    pub fn run(self, progress: &dyn Fn(u64)) -> Result<Dumped> {
         let (to, outside) = (self.to.clone(), self.outside.clone());
-        let (most, most_bytes) = (self.plan.most_sessions, self.plan.most_session_bytes);
+        let (max, most_bytes) = (self.plan.most_sessions, self.plan.most_session_bytes);
         let bytes = self.bytes() + self.texts.kallsyms.len() as u64;
         let name = flight_sessions::name(&to, self.flight.trigger.unix_ns);
-        flight_sessions::make_room(&to, most, most_bytes, bytes)?;
+        flight_sessions::make_room(&to, max, most_bytes, bytes)?;
         self.check_room(bytes)?;
         // What a recorder left that was killed meanwhile.
         let _ = to.remove_all(UNFINISHED);
         let path = to.path().join(UNFINISHED);
         let folder = to.subfolder(UNFINISHED).map_err(RecordError::io("make", &path))?;
-        let tick: Tick<'_> = &|bytes| {
-            tick(bytes);
+        let progress: Tick<'_> = &|bytes| {
+            progress(bytes);
             if outside.leaves() { Err(std::io::Error::other("stopped")) } else { Ok(()) }
         };
-        let written = self.write(&folder, tick).and_then(|recorded| {
+        let written = self.write(&folder, progress).and_then(|recorded| {
             to.rename(UNFINISHED, &name).map_err(RecordError::io("rename", &path))?;
             let owner = invoking_user().filter(|_| to.is_given_away());
             // Somebody may have moved it meanwhile.
@@ -233,7 +236,7 @@ impl DumpJob {
         Err(RecordError::io("dump into", self.to.path())(source))
     }
 
-    fn write(self, session: &Folder, tick: Tick<'_>) -> Result<Recorded> {
+    fn write(self, session: &Folder, progress: Tick<'_>) -> Result<Recorded> {
         let Self { cpus, layout, window, texts, clock, names, .. } = self;
         let (flight, mut recorded) = (self.flight, self.recorded);
         let mut host_pages = Vec::new();
@@ -247,21 +250,22 @@ impl DumpJob {
         }
         recorded.flight = Some(FlightSummary { events_cut, ..flight });
         let stats: Vec<(u32, String)> =
-            recorded.cpus.iter().map(|one| (one.cpu, stats_text(one))).collect();
+            recorded.cpus.iter().map(|cpu| (cpu.cpu, stats_text(cpu))).collect();
         let trace_id = session_number::random()?;
         let guests = self.guests.into_iter();
-        let guests = guests.map(|(parts, kept)| copied(parts, kept, session, tick));
+        let guests =
+            guests.map(|(parts, kept_segments)| copied(parts, kept_segments, session, progress));
         let mut guests = guests.collect::<Result<Vec<_>>>()?;
         recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
-        let host = HostClock::of(&clock, trace_id);
+        let host = HostClock::new(&clock, trace_id);
         let options = recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect();
         let about = About::of_host(&texts, &clock, trace_id, options, &stats, names);
         session::write(&recorded, session)?;
         let from = From::Open(host_pages);
-        let held = assemble::write_from(texts, about, from, (session, HOST_FILE), tick)?;
+        let held = assemble::write_from(texts, about, from, (session, HOST_FILE), progress)?;
         recorded.faults.extend(hold(&mut recorded.cpus, &held));
         for guest in &mut guests {
-            guests::write(guest, &host, session, tick)?;
+            guests::write(guest, &host, session, progress)?;
         }
         recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
         session::write(&recorded, session)?;
@@ -270,13 +274,18 @@ impl DumpJob {
 }
 
 /// Copies a guest's segments into a file for each CPU, out of which its recording is put together.
-fn copied(parts: Parts, kept: Kept, session: &Folder, tick: Tick<'_>) -> Result<GuestRecorded> {
+fn copied(
+    parts: Parts,
+    kept_segments: Kept,
+    session: &Folder,
+    progress: Tick<'_>,
+) -> Result<GuestRecorded> {
     let folder = make_pages_folder(session, &parts.identity.name)?;
-    for (cpu, files) in kept.files {
+    for (cpu, files) in kept_segments.files {
         let name = pages(cpu);
         let copied = folder.create_new(&name).and_then(|mut to| {
             for (file, bytes) in files {
-                tick(std::io::copy(&mut file.take(bytes), &mut to)?)?;
+                progress(std::io::copy(&mut file.take(bytes), &mut to)?)?;
             }
             Ok(())
         });
@@ -305,14 +314,14 @@ fn by_cpu(generations: &[&Generation], folder: &Folder) -> Result<Vec<CpuPages>>
     let mut cpus = BTreeMap::<u32, CpuPages>::new();
     let segments = generations.iter().flat_map(|generation| &generation.segments);
     for segment in segments {
-        let of = cpus.entry(segment.cpu).or_insert_with(|| CpuPages {
+        let cpu_pages = cpus.entry(segment.cpu).or_insert_with(|| CpuPages {
             cpu: segment.cpu,
             files: Vec::new(),
             unwritten: 0,
             first: segment.begin.clone(),
             last: Default::default(),
         });
-        of.add(segment, folder)?;
+        cpu_pages.add(segment, folder)?;
     }
     Ok(cpus.into_values().collect())
 }
@@ -364,11 +373,11 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
 }
 
 /// The kernel's text of such counts, which it would have shown of a buffer that held nothing else.
-fn stats_text(of: &CpuLosses) -> String {
-    let CpuLosses { overrun, commit_overrun, dropped, bytes, kept, .. } = of;
-    let kept = kept.unwrap_or(0);
+fn stats_text(losses: &CpuLosses) -> String {
+    let CpuLosses { overrun, commit_overrun, dropped, bytes, kept, .. } = losses;
+    let read_events = kept.unwrap_or(0);
     format!(
         "entries: 0\noverrun: {overrun}\ncommit overrun: {commit_overrun}\nbytes: {bytes}\n\
-         dropped events: {dropped}\nread events: {kept}\n"
+         dropped events: {dropped}\nread events: {read_events}\n"
     )
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use super::Asked;
 
 /// How many times as much as it may have a generation gets where nobody ends it in time: the machine is busy.
-const MOST_TIMES: u64 = 4;
+const MAX_TIMES: u64 = 4;
 
 /// Counted by all rollers together. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ struct Inner {
 
 impl Growing {
     /// None yet; once there are as many as this, that is reported.
-    pub(crate) fn new(most: u64, full: Sender<Asked>) -> Self {
-        Self(Arc::new(Inner { bytes: AtomicU64::new(0), most, full }))
+    pub(crate) fn new(max: u64, full: Sender<Asked>) -> Self {
+        Self(Arc::new(Inner { bytes: AtomicU64::new(0), most: max, full }))
     }
 
     /// Bytes of segments that go on.
@@ -39,7 +39,7 @@ impl Growing {
 
     /// Whether no more may be written before the generation ends.
     pub(crate) fn is_more_than_may_be(&self) -> bool {
-        self.bytes() >= self.0.most.saturating_mul(MOST_TIMES)
+        self.bytes() >= self.0.most.saturating_mul(MAX_TIMES)
     }
 
     /// More were written.

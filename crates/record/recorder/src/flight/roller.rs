@@ -47,7 +47,7 @@ impl Orders {
         let mut order = self.0.lock();
         let (number, ended) = (order.0, std::mem::replace(&mut order.1, next));
         order.0 += 1;
-        ended.give();
+        ended.set();
         Ok(number)
     }
 }
@@ -125,7 +125,7 @@ impl Mover {
             if let Some(end) = orders.end_of(self.segment.number) {
                 self.take_until(&end, stop, &mut page)?;
             }
-            if stop.is_given() {
+            if stop.is_set() {
                 return Ok(());
             }
             let segment = self.end_segment(&mut page)?;
@@ -136,7 +136,7 @@ impl Mover {
 
     /// Takes pages until the generation, or the recording, ends.
     fn take_until(&mut self, end: &Signal, stop: &Signal, page: &mut [u8]) -> io::Result<()> {
-        let is_over = || end.is_given() || stop.is_given();
+        let is_over = || end.is_set() || stop.is_set();
         while !is_over() {
             if self.rolls.growing.is_more_than_may_be() {
                 // Pages stay in the kernel, which counts those that it has no room for.
@@ -160,21 +160,21 @@ impl Mover {
         self.file = None;
         self.rolls.growing.take_away(self.segment.bytes);
         let number = self.segment.number + 1;
-        let begun =
+        let new_segment =
             Segment { cpu: self.rolls.cpu, number, begin: next.clone(), ..Segment::default() };
-        Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, begun) })
+        Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, new_segment) })
     }
 
     /// Takes all pages that there are now, with the one that is being written. In a flood others come meanwhile:
     /// the oldest come first, so as many as the buffer holds are enough.
     fn take_what_is_there(&mut self, page: &mut [u8]) -> io::Result<()> {
-        let most = self.rolls.buffer_bytes;
-        let mut taken = 0;
+        let max = self.rolls.buffer_bytes;
+        let mut total = 0;
         for _ in 0..2 {
             loop {
                 let moved = self.splice(page)?;
-                taken += moved;
-                if moved == 0 || taken > most {
+                total += moved;
+                if moved == 0 || total > max {
                     break;
                 }
             }
@@ -195,13 +195,13 @@ impl Mover {
             self.take_by_page(page, moved)?;
             return Ok(moved);
         }
-        let mut left = moved;
-        while left > 0 {
-            match self.splice_out(left) {
-                Ok(written) if written > 0 => left -= written,
+        let mut remaining = moved;
+        while remaining > 0 {
+            match self.splice_out(remaining) {
+                Ok(written) if written > 0 => remaining -= written,
                 _ => {
                     self.cut();
-                    self.skip(page, moved, left)?;
+                    self.skip(page, moved, remaining)?;
                     break;
                 }
             }
@@ -209,20 +209,20 @@ impl Mover {
         Ok(moved)
     }
 
-    fn splice_out(&mut self, most: usize) -> io::Result<usize> {
+    fn splice_out(&mut self, max: usize) -> io::Result<usize> {
         let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-        let written = file.splice_from(&self.pipe.0, most)?;
+        let written = file.splice_from(&self.pipe.0, max)?;
         self.grow(written as u64);
         Ok(written)
     }
 
     /// The disk took some of the pages in the pipe: what is left goes.
-    fn skip(&mut self, page: &mut [u8], moved: usize, left: usize) -> io::Result<()> {
-        let part = (moved - left) % page.len();
-        self.segment.unwritten += (left + part) as u64;
+    fn skip(&mut self, page: &mut [u8], moved: usize, remaining: usize) -> io::Result<()> {
+        let part = (moved - remaining) % page.len();
+        self.segment.unwritten += (remaining + part) as u64;
         self.missed = true;
         let mut pipe = std::fs::File::from(rustix::io::dup(&self.pipe.0)?);
-        io::copy(&mut (&mut pipe).take(left as u64), &mut io::sink())?;
+        io::copy(&mut (&mut pipe).take(remaining as u64), &mut io::sink())?;
         Ok(())
     }
 
@@ -300,9 +300,9 @@ mod tests {
     fn a_generation_that_ended_unseen_has_ended() {
         let orders = Orders::new().unwrap();
         let first = orders.end_of(0).unwrap();
-        assert!(!first.is_given() && orders.end_of(1).is_none());
+        assert!(!first.is_set() && orders.end_of(1).is_none());
         assert_eq!((orders.roll().unwrap(), orders.roll().unwrap()), (0, 1));
-        assert!(first.is_given() && orders.end_of(0).is_none() && orders.end_of(1).is_none());
-        assert!(orders.end_of(2).is_some_and(|end| !end.is_given()));
+        assert!(first.is_set() && orders.end_of(0).is_none() && orders.end_of(1).is_none());
+        assert!(orders.end_of(2).is_some_and(|end| !end.is_set()));
     }
 }

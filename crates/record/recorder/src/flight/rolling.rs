@@ -38,7 +38,7 @@ pub(crate) struct Rolling {
     /// Those that have ended, the oldest first.
     generations: VecDeque<Generation>,
     /// When the one that goes on began.
-    begun: Edge,
+    current_begin: Edge,
     /// Some was removed before its time, as there was too much.
     shortened: Option<Instant>,
 }
@@ -65,7 +65,7 @@ impl Rolling {
         let failed = || RecordError::io("make an event for", folder.path());
         let orders = Orders::new().map_err(failed())?;
         let (send, ended) = mpsc::channel();
-        let growing = Growing::new(plan.most_bytes / SIZE_PARTS, plan.asked.clone());
+        let growing = Growing::new(plan.most_bytes / SIZE_PARTS, plan.asks.clone());
         let shape = PageShape {
             bytes: session.texts().page_size() as usize,
             long_bytes: size_of::<usize>(),
@@ -80,7 +80,7 @@ impl Rolling {
         };
         let rollers = session.cpus().iter().map(start).collect::<Result<_>>()?;
         let clock = session.clock().clone();
-        let begun = Edge::now(&clock);
+        let current_begin = Edge::now(&clock);
         Ok(Self {
             plan,
             folder: folder.clone(),
@@ -91,7 +91,7 @@ impl Rolling {
             ended,
             growing,
             generations: VecDeque::new(),
-            begun,
+            current_begin,
             shortened: None,
         })
     }
@@ -129,18 +129,18 @@ impl Rolling {
 
     /// When the oldest that is kept began.
     pub(crate) fn oldest(&self) -> Instant {
-        self.generations.front().map_or(self.begun.at, |first| first.begin.at)
+        self.generations.front().map_or(self.current_begin.at, |first| first.begin.at)
     }
 
     /// When the one that goes on began: the end of those that have ended.
-    pub(crate) fn begun(&self) -> Edge {
-        self.begun
+    pub(crate) fn current_begin(&self) -> Edge {
+        self.current_begin
     }
 
     /// Less is kept than there was time for.
     pub(crate) fn is_shorter(&self) -> bool {
         let is_recent = |at: &Instant| at.elapsed() < self.plan.window;
-        let first = self.generations.front().map_or(self.begun.at, |first| first.begin.at);
+        let first = self.generations.front().map_or(self.current_begin.at, |first| first.begin.at);
         self.shortened.as_ref().is_some_and(is_recent) || first.elapsed() < self.plan.window
     }
 
@@ -159,7 +159,7 @@ impl Rolling {
 
     /// Whether the generation that goes on is as long, or as large, as one may be.
     pub(crate) fn is_due(&self) -> bool {
-        self.begun.at.elapsed() >= self.often() || self.growing.is_full()
+        self.current_begin.at.elapsed() >= self.often() || self.growing.is_full()
     }
 
     /// Ends the generation that goes on, begins the next, and removes what need not be kept any more.
@@ -171,7 +171,7 @@ impl Rolling {
         let next = Edge::now(&self.clock);
         let ordered = self.orders.roll();
         let number = ordered.map_err(RecordError::io("make an event for", self.folder.path()))?;
-        let begin = std::mem::replace(&mut self.begun, next);
+        let begin = std::mem::replace(&mut self.current_begin, next);
         self.generations.push_back(Generation { number, begin, segments: Vec::new() });
         let mut forgotten = self.take_ended(number);
         forgotten.extend(self.forget());
@@ -189,12 +189,13 @@ impl Rolling {
         let until = Deadline::after(ENDS);
         let mut missing = self.rollers.iter().filter(|roller| !roller.is_finished()).count();
         while missing > 0 {
-            match self.ended.recv_timeout(until.left()) {
+            match self.ended.recv_timeout(until.remaining()) {
                 Ok(segment) => {
                     // One that was late belongs to an earlier generation, and that of this one follows it.
                     missing -= usize::from(segment.number == number);
-                    let of = |generation: &&mut Generation| generation.number == segment.number;
-                    match self.generations.iter_mut().find(of) {
+                    let is_its_generation =
+                        |generation: &&mut Generation| generation.number == segment.number;
+                    match self.generations.iter_mut().find(is_its_generation) {
                         Some(generation) => generation.segments.push(segment),
                         None if segment.bytes > 0 => forgotten.push(segment),
                         None => {}
@@ -229,21 +230,25 @@ impl Rolling {
     /// Whether the oldest generation goes for its size. One into which more came than there is room for, faster
     /// than the next could begin, stays as long as those after it are little.
     fn is_too_much(&self, bytes: u64, oldest_bytes: u64) -> bool {
-        let most = self.plan.most_bytes;
+        let max = self.plan.most_bytes;
         let others = bytes - oldest_bytes;
-        bytes > most - most / SIZE_PARTS && (others >= most / 2 || bytes > most.saturating_mul(2))
+        bytes > max - max / SIZE_PARTS && (others >= max / 2 || bytes > max.saturating_mul(2))
     }
 
     /// CPUs that have no segment in the newest generation: their disk is too slow.
     pub(crate) fn late_cpus(&self) -> Vec<u32> {
         let newest = self.generations.back();
-        let has = |cpu: u32| newest.is_some_and(|one| one.segments.iter().any(|of| of.cpu == cpu));
+        let has = |cpu: u32| {
+            newest.is_some_and(|generation| {
+                generation.segments.iter().any(|segment| segment.cpu == cpu)
+            })
+        };
         self.rollers.iter().map(|roller| roller.cpu).filter(|&cpu| !has(cpu)).collect()
     }
 
     /// Ends it; what went wrong.
     pub(crate) fn end(&mut self) -> Vec<io::Error> {
-        self.stop.give();
+        self.stop.set();
         // Wakes them up.
         let _ = self.orders.roll();
         self.rollers.drain(..).filter_map(|roller| roller.join().err()).collect()

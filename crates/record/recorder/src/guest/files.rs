@@ -132,7 +132,7 @@ impl GuestFiles {
             opener,
             cpus,
             growing: GrowingFiles::default(),
-            text_quota: AtomicU64::new(quota.left() / 2),
+            text_quota: AtomicU64::new(quota.remaining() / 2),
             quota,
             malformed: AtomicU64::new(0),
             failure: Mutex::default(),
@@ -159,9 +159,9 @@ impl GuestFiles {
     }
 
     /// What is kept, and what came of each CPU since it began.
-    pub(crate) fn kept(&self) -> io::Result<Kept> {
+    pub(crate) fn open_segments(&self) -> io::Result<Kept> {
         let Some(segments) = &self.segments else { return Err(io::ErrorKind::NotFound.into()) };
-        segments.kept(&self.folder, &self.received())
+        segments.open(&self.folder, &self.received())
     }
 
     /// Who opens files for it, and does else what those that listen to a guest may not.
@@ -287,7 +287,7 @@ impl GuestFiles {
     pub(crate) fn take_quota_for_text(&self, bytes: u64) -> bool {
         // What they take on a disk: whole blocks.
         let bytes = bytes.next_multiple_of(BLOCK_BYTES).saturating_add(BLOCK_BYTES);
-        let take = |left: u64| left.checked_sub(bytes);
+        let take = |remaining: u64| remaining.checked_sub(bytes);
         let order = Ordering::Relaxed;
         self.text_quota.fetch_update(order, order, take).is_ok() && self.quota.take(bytes)
     }
@@ -421,10 +421,10 @@ impl<'f> Arriving<'f> {
     pub(crate) fn end(mut self) {
         self.flush();
         let Some(head) = self.head.take() else { return };
-        let whole = self.pages.len() - self.pages.len() % self.files.shape.bytes;
-        let kept = PageHead { bytes: u32::try_from(whole).unwrap_or(0), ..head };
-        if let Some(pages) = self.pages.get_mut(..whole).filter(|pages| !pages.is_empty()) {
-            self.files.add(&kept, pages);
+        let whole_bytes = self.pages.len() - self.pages.len() % self.files.shape.bytes;
+        let trimmed_head = PageHead { bytes: u32::try_from(whole_bytes).unwrap_or(0), ..head };
+        if let Some(pages) = self.pages.get_mut(..whole_bytes).filter(|pages| !pages.is_empty()) {
+            self.files.add(&trimmed_head, pages);
         }
         self.files.lose(&head);
     }

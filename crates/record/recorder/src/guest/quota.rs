@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// With less left nothing comes of a session: agents send pages in batches, 16 at a time.
-const LEAST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: u64 = 64 << 10;
 
 /// Bytes that are left. Clones are the same ones.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Quota {
 
     /// Takes this many bytes; false when fewer are left.
     pub(crate) fn take(&self, bytes: u64) -> bool {
-        let take = |left: u64| left.checked_sub(bytes);
+        let take = |remaining: u64| remaining.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
@@ -28,13 +28,13 @@ impl Quota {
     }
 
     /// Bytes that are left now.
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn remaining(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Whether nothing is left that would be of use.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.0.load(Ordering::Relaxed) < LEAST_BYTES
+        self.0.load(Ordering::Relaxed) < MIN_BYTES
     }
 }
 

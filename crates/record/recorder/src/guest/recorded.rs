@@ -101,12 +101,17 @@ impl GuestRecorded {
     ///
     /// # Errors
     /// When it can't be written.
-    pub(crate) fn write(&mut self, host: &HostClock, to: &Folder, tick: Tick<'_>) -> Result<()> {
+    pub(crate) fn write(
+        &mut self,
+        host: &HostClock,
+        to: &Folder,
+        progress: Tick<'_>,
+    ) -> Result<()> {
         let texts = mem::take(&mut self.parts.report.texts);
         let Parts { identity: GuestIdentity { hello, trace_id, .. }, folder, report, .. } =
             &self.parts;
         let Some(started) = &report.started else { return Ok(()) };
-        let own =
+        let guest_conversion =
             started.conversion.map(|(mult, shift, zero_ns)| TscConversion { mult, shift, zero_ns });
         let time_shift = self.time_shift(host, started);
         let is_related = time_shift.is_some();
@@ -119,7 +124,7 @@ impl GuestRecorded {
             clock: &started.clock,
             clock_line: &started.clock_line,
             // A shift comes before the conversion: shifted ticks are the host's.
-            tsc_conversion: if is_related { host.tsc_conversion } else { own },
+            tsc_conversion: if is_related { host.tsc_conversion } else { guest_conversion },
             trace_id: *trace_id,
             uname: hello.uname.clone(),
             guests: Vec::new(),
@@ -128,11 +133,11 @@ impl GuestRecorded {
             stats: &stats,
             cmdlines: texts.cmdlines,
         };
-        let held = assemble::write(texts.texts, about, folder, (to, &self.summary.file), tick)?;
+        let held = assemble::write(texts.texts, about, folder, (to, &self.summary.file), progress)?;
         let held: HashMap<u32, u64> = held.into_iter().collect();
         for cpu in &mut self.summary.cpus {
             let held = held.get(&cpu.cpu).copied().unwrap_or(0);
-            cpu.missing = cpu.kept.map(|kept| kept.saturating_sub(held));
+            cpu.missing = cpu.kept.map(|kept_events| kept_events.saturating_sub(held));
         }
         Ok(())
     }
@@ -140,7 +145,7 @@ impl GuestRecorded {
     /// CPUs whose pages came.
     fn present(&self) -> Vec<u32> {
         let received = (0..).zip(&self.parts.received);
-        received.filter(|(_, one)| one.written > 0).map(|(cpu, _)| cpu).collect()
+        received.filter(|(_, counts)| counts.written > 0).map(|(cpu, _)| cpu).collect()
     }
 
     /// The way from the guest's clock to the host's: as it was measured, else for a TSC from what
@@ -178,7 +183,7 @@ pub(crate) struct HostClock {
 
 impl HostClock {
     /// That of a recording with this clock.
-    pub(crate) fn of(clock: &Clock, trace_id: u64) -> Self {
+    pub(crate) fn new(clock: &Clock, trace_id: u64) -> Self {
         let tsc_conversion = clock.tsc_conversion;
         Self { name: clock.name.clone(), tsc_conversion, trace_id }
     }
@@ -204,7 +209,7 @@ fn summary(parts: &Parts) -> GuestSummary {
     let cpus = (0..).zip(&parts.received).map(|(cpu, received)| GuestCpu {
         cpu,
         events_lost: counts(cpu).map(|counts| counts.events()),
-        kept: counts(cpu).map(|counts| counts.kept()),
+        kept: counts(cpu).map(|counts| counts.kept_events()),
         missing: None,
         bytes: received.written,
         lost_bytes: received.lost,

@@ -176,17 +176,17 @@ impl GuestRecording {
     }
 
     /// What is kept of it, with that report.
-    pub(crate) fn kept(&self, report: AgentReport) -> io::Result<(Parts, Kept)> {
-        let kept = self.pages.files.kept()?;
+    pub(crate) fn open_segments(&self, report: AgentReport) -> io::Result<(Parts, Kept)> {
+        let kept_segments = self.pages.files.open_segments()?;
         let parts = Parts {
             identity: self.identity.clone(),
             folder: self.pages.folder.clone(),
-            received: kept.received.clone(),
+            received: kept_segments.received.clone(),
             malformed: self.pages.files.malformed(),
             report,
             tracer: self.tracer.clone(),
         };
-        Ok((parts, kept))
+        Ok((parts, kept_segments))
     }
 
     /// Has the guest stop; it is waited for until then.

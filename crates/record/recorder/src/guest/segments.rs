@@ -17,7 +17,7 @@ use crate::guest::files::CpuReceived;
 pub(crate) struct Segments {
     current: AtomicU64,
     /// Their numbers, when each began, and what had come of each CPU by then; the newest goes on.
-    begun: Mutex<VecDeque<(u64, Instant, Vec<CpuReceived>)>>,
+    starts: Mutex<VecDeque<(u64, Instant, Vec<CpuReceived>)>>,
 }
 
 /// What is kept of a guest.
@@ -32,7 +32,7 @@ pub(crate) struct Kept {
 impl Default for Segments {
     fn default() -> Self {
         let first = (0, Instant::now(), Vec::new());
-        Self { current: AtomicU64::new(0), begun: Mutex::new(VecDeque::from([first])) }
+        Self { current: AtomicU64::new(0), starts: Mutex::new(VecDeque::from([first])) }
     }
 }
 
@@ -45,23 +45,23 @@ impl Segments {
     /// Begins the next.
     pub(crate) fn roll(&self, received: Vec<CpuReceived>) {
         let number = self.current.fetch_add(1, Ordering::Relaxed) + 1;
-        self.begun.lock().push_back((number, Instant::now(), received));
+        self.starts.lock().push_back((number, Instant::now(), received));
     }
 
     /// Removes those that ended before a time; their bytes.
     pub(crate) fn forget(&self, folder: &Folder, keep_from: Instant) -> u64 {
-        let mut begun = self.begun.lock();
-        while begun.get(1).is_some_and(|(_, next, _)| *next <= keep_from) {
-            begun.pop_front();
+        let mut starts = self.starts.lock();
+        while starts.get(1).is_some_and(|(_, next, _)| *next <= keep_from) {
+            starts.pop_front();
         }
-        let Some(oldest) = begun.front().map(|(number, ..)| *number) else { return 0 };
-        drop(begun);
+        let Some(oldest) = starts.front().map(|(number, ..)| *number) else { return 0 };
+        drop(starts);
         let mut bytes = 0;
         for (name, _, number) in files(folder).unwrap_or_default() {
             if number < oldest {
-                let own = folder.read(&name).and_then(|file| Ok(file.metadata()?.len()));
+                let size = folder.read(&name).and_then(|file| Ok(file.metadata()?.len()));
                 if folder.remove(&name).is_ok() {
-                    bytes += own.unwrap_or(0);
+                    bytes += size.unwrap_or(0);
                 }
             }
         }
@@ -69,39 +69,39 @@ impl Segments {
     }
 
     /// Opens what there is.
-    pub(crate) fn kept(&self, folder: &Folder, received: &[CpuReceived]) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+    pub(crate) fn open(&self, folder: &Folder, received: &[CpuReceived]) -> io::Result<Kept> {
+        let mut kept_segments = Kept::default();
         for (name, cpu, _) in files(folder)? {
             let file = folder.read(&name)?;
             let bytes = file.metadata()?.len();
-            kept.files.entry(cpu).or_default().push((file, bytes));
+            kept_segments.files.entry(cpu).or_default().push((file, bytes));
         }
-        let begun = self.begun.lock();
-        let before = begun.front().map(|(.., received)| received.as_slice()).unwrap_or_default();
+        let starts = self.starts.lock();
+        let before = starts.front().map(|(.., received)| received.as_slice()).unwrap_or_default();
         for (cpu, now) in received.iter().enumerate() {
             let before = before.get(cpu).copied().unwrap_or_default();
             let number = u32::try_from(cpu).unwrap_or(u32::MAX);
-            let own = kept.files.get(&number).into_iter().flatten();
-            kept.received.push(CpuReceived {
-                written: own.map(|(_, bytes)| bytes).sum(),
+            let cpu_files = kept_segments.files.get(&number).into_iter().flatten();
+            kept_segments.received.push(CpuReceived {
+                written: cpu_files.map(|(_, bytes)| bytes).sum(),
                 lost: now.lost.saturating_sub(before.lost),
                 over_quota: now.over_quota.saturating_sub(before.over_quota),
                 gaps: now.gaps.saturating_sub(before.gaps),
                 ended: now.ended,
             });
         }
-        Ok(kept)
+        Ok(kept_segments)
     }
 }
 
 /// Files of segments in a folder, with CPU and number, in order of these.
 fn files(folder: &Folder) -> io::Result<Vec<(String, u32, u64)>> {
-    let of = |name: String| {
+    let parse = |name: String| {
         let (cpu, number) = name.strip_prefix("cpu")?.split_once('.')?;
         let (cpu, number) = (cpu.parse().ok()?, number.parse().ok()?);
         Some((name, cpu, number))
     };
-    let mut files: Vec<_> = folder.names()?.into_iter().filter_map(of).collect();
+    let mut files: Vec<_> = folder.names()?.into_iter().filter_map(parse).collect();
     files.sort_by_key(|(_, cpu, number)| (*cpu, *number));
     Ok(files)
 }

@@ -8,9 +8,9 @@ use crate::guest::files::GuestFiles;
 
 /// Bytes that all texts of a guest may have, since they are kept in memory; symbols of big kernels
 /// have 20 MiB.
-const MOST_BYTES: usize = 48 << 20;
+const MAX_BYTES: usize = 48 << 20;
 /// Texts that a guest may send; big kernels have 3000 events.
-const MOST_TEXTS: usize = 20_000;
+const MAX_TEXTS: usize = 20_000;
 
 /// Texts that have come so far.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct GuestTexts {
     pub(crate) texts: Texts,
     pub(crate) cmdlines: Vec<u8>,
     /// The beginning of a text, and what it is of.
-    begun: Option<(TextKind, Vec<u8>)>,
+    partial: Option<(TextKind, Vec<u8>)>,
     bytes: usize,
     count: usize,
     /// Bytes of texts that its quota had no room for.
@@ -27,7 +27,7 @@ pub(crate) struct GuestTexts {
 
 impl GuestTexts {
     /// Texts that came all at once.
-    pub(crate) fn whole(texts: Texts, cmdlines: Vec<u8>) -> Self {
+    pub(crate) fn complete(texts: Texts, cmdlines: Vec<u8>) -> Self {
         Self { texts, cmdlines, ..Self::default() }
     }
 
@@ -46,11 +46,11 @@ impl GuestTexts {
     /// sends more than any guest has.
     pub(crate) fn take(&mut self, part: &Text, files: &GuestFiles) -> bool {
         self.bytes += part.bytes.len();
-        if self.bytes > MOST_BYTES || self.count >= MOST_TEXTS {
+        if self.bytes > MAX_BYTES || self.count >= MAX_TEXTS {
             return false;
         }
-        let mut bytes = match self.begun.take() {
-            Some((kind, begun)) if kind == part.kind => begun,
+        let mut bytes = match self.partial.take() {
+            Some((kind, partial)) if kind == part.kind => partial,
             // Parts of one text follow each other.
             _ => Vec::new(),
         };
@@ -63,7 +63,7 @@ impl GuestTexts {
                 self.over_quota_bytes += bytes.len() as u64;
             }
         } else {
-            self.begun = Some((part.kind, bytes));
+            self.partial = Some((part.kind, bytes));
         }
         true
     }
@@ -152,6 +152,6 @@ mod tests {
         assert!(!texts.take(&big, &files));
         let mut texts = GuestTexts::default();
         let empty = part(TextKind::Ftrace, true, b"");
-        assert_eq!((0..1 << 20).take_while(|_| texts.take(&empty, &files)).count(), MOST_TEXTS);
+        assert_eq!((0..1 << 20).take_while(|_| texts.take(&empty, &files)).count(), MAX_TEXTS);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use channel::wire::{Message, Started, Status};
-use channel::{Control, Heard};
+use channel::{Control, Received};
 use os::confine::Confined;
 use os::folder::Folder;
 use os::waits::{Deadline, Wait};
@@ -70,7 +70,7 @@ fn so_far(report: &AgentReport) -> AgentReport {
     let AgentReport { started, texts, device, devices, faults, .. } = report;
     AgentReport {
         started: started.clone(),
-        texts: GuestTexts::whole(texts.texts.clone(), texts.cmdlines.clone()),
+        texts: GuestTexts::complete(texts.texts.clone(), texts.cmdlines.clone()),
         device: device.clone(),
         devices: devices.clone(),
         faults: faults.clone(),
@@ -133,9 +133,9 @@ impl Conversation {
             guest_status: Arc::clone(&guest_status),
             snapshots: Arc::clone(&snapshots),
             report: AgentReport::default(),
-            heard: Instant::now(),
-            said: Instant::now(),
-            begun: None,
+            last_heard: Instant::now(),
+            last_sent: Instant::now(),
+            start: None,
             stopping: None,
             left_first: false,
             messages: (Instant::now(), 0),
@@ -176,12 +176,12 @@ struct ControlLoop {
     guest_status: Arc<Mutex<GuestStatus>>,
     snapshots: Arc<Mutex<Snapshots>>,
     report: AgentReport,
-    heard: Instant,
-    said: Instant,
+    last_heard: Instant,
+    last_sent: Instant,
     /// When the guest was asked to stop.
     stopping: Option<Instant>,
     /// When it began to record.
-    begun: Option<Instant>,
+    start: Option<Instant>,
     /// It had closed the channel by then.
     left_first: bool,
     /// Messages since the second began.
@@ -196,18 +196,18 @@ impl ControlLoop {
                 break Some(why);
             }
             match self.listen() {
-                Ok(Heard::Message(session, message)) if session == self.session => {
+                Ok(Received::Message(session, message)) if session == self.session => {
                     if self.take(message) {
                         break None;
                     }
                 }
-                Ok(Heard::Message(_, Message::GuestHello(_))) => {
+                Ok(Received::Message(_, Message::GuestHello(_))) => {
                     break Some("its agent was started again".into());
                 }
                 // What a host that was here before has left unread.
-                Ok(Heard::Message(..)) => {}
-                Ok(Heard::Nothing) => {}
-                Ok(Heard::End) => break Some("it closed the channel".into()),
+                Ok(Received::Message(..)) => {}
+                Ok(Received::Timeout) => {}
+                Ok(Received::Closed) => break Some("it closed the channel".into()),
                 // As sockets say where it was killed before it had read all that it was sent.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     break Some("it closed the channel".into());
@@ -223,7 +223,7 @@ impl ControlLoop {
 
     fn recorded(&self) -> Option<Duration> {
         let end = self.stopping.unwrap_or_else(Instant::now);
-        self.begun.map(|begun| end.saturating_duration_since(begun))
+        self.start.map(|start| end.saturating_duration_since(start))
     }
 
     /// All that was reported, once nothing more is.
@@ -251,14 +251,14 @@ impl ControlLoop {
     }
 
     /// Waits for a message, until it is to be looked what is due.
-    fn listen(&mut self) -> io::Result<Heard> {
+    fn listen(&mut self) -> io::Result<Received> {
         let mut look = Deadline::after(LOOK);
         if self.report.started.is_none() && self.stopping.is_none() {
             look = look.min(self.patience.begins_by);
         }
         let until = self.ending.until().map_or(look, |until| until.min(look));
         let is_stopping = self.stopping.is_some();
-        let early = if is_stopping { self.ending.cut() } else { self.ending.begun() };
+        let early = if is_stopping { self.ending.cut() } else { self.ending.begin_signal() };
         self.control.receive(Wait::until(until).or(&[early.fd()]))
     }
 
@@ -267,12 +267,12 @@ impl ControlLoop {
         let now = Instant::now();
         // Memory does not show that the other side is gone. A guest that speaks has moved to another
         // VMM.
-        let is_quiet = now.duration_since(self.heard) > QUIET;
+        let is_quiet = now.duration_since(self.last_heard) > QUIET;
         if is_quiet && self.vmm.is_some_and(|pid| !self.is_there(pid)) {
             return Err("its VM has ended".into());
         }
         match self.stopping {
-            None if self.ending.begun().is_given() => return self.say_stop(now),
+            None if self.ending.begin_signal().is_set() => return self.say_stop(now),
             Some(since) if self.ending.is_over() => {
                 let seconds = now.duration_since(since).as_secs_f64();
                 return Err(format!(
@@ -283,12 +283,12 @@ impl ControlLoop {
             None => self.has_patience(now)?,
             Some(_) => {}
         }
-        if now.duration_since(self.said) > ALIVE {
-            self.said = now;
+        if now.duration_since(self.last_sent) > ALIVE {
+            self.last_sent = now;
             match self.send(&Message::Alive, TAKES) {
                 Err(error) if is_closed(&error) => {}
                 // It is asked to stop next, and has to receive that.
-                said => said
+                result => result
                     .or_else(|error| self.unless_ending(error))
                     .map_err(|error| format!("its agent does not receive messages: {error}"))?,
             }
@@ -302,7 +302,7 @@ impl ControlLoop {
         if self.report.started.is_none() {
             return if self.patience.begins_by.has_passed() { Err(LATE.into()) } else { Ok(()) };
         }
-        if now.duration_since(self.heard) > silence {
+        if now.duration_since(self.last_heard) > silence {
             return Err(format!("it has been silent for {} s", silence.as_secs()));
         }
         Ok(())
@@ -310,7 +310,7 @@ impl ControlLoop {
 
     /// An error counts as long as nothing has interrupted what failed.
     fn unless_ending(&self, error: io::Error) -> io::Result<()> {
-        if self.ending.begun().is_given() { Ok(()) } else { Err(error) }
+        if self.ending.begin_signal().is_set() { Ok(()) } else { Err(error) }
     }
 
     /// Asks the guest to stop.
@@ -321,7 +321,7 @@ impl ControlLoop {
                 self.left_first = true;
                 Ok(())
             }
-            said => said.map_err(|error| format!("it could not be asked to stop: {error}")),
+            result => result.map_err(|error| format!("it could not be asked to stop: {error}")),
         }
     }
 
@@ -330,13 +330,13 @@ impl ControlLoop {
         let within = Deadline::after(within);
         let until = self.ending.until().map_or(within, |until| until.min(within));
         let is_stopping = self.stopping.is_some();
-        let early = if is_stopping { self.ending.cut() } else { self.ending.begun() };
+        let early = if is_stopping { self.ending.cut() } else { self.ending.begin_signal() };
         self.control.send_within(self.session, message, Wait::until(until).or(&[early.fd()]))
     }
 
     /// Takes a message; true when it is the last.
     fn take(&mut self, message: Message) -> bool {
-        self.heard = Instant::now();
+        self.last_heard = Instant::now();
         if self.is_flood() {
             self.fault("it floods the host with messages".into());
             return true;
@@ -401,7 +401,7 @@ impl ControlLoop {
             self.fault(format!("what its pages are read with was not written: {error}"));
         }
         self.report.started = Some(started);
-        self.begun = Some(Instant::now());
+        self.start = Some(Instant::now());
         self.guest_status.lock().started = true;
     }
 
@@ -425,8 +425,8 @@ impl ControlLoop {
     /// Whether more comes than any guest has to say.
     fn is_flood(&mut self) -> bool {
         let (since, count) = &mut self.messages;
-        if self.heard.duration_since(*since) > Duration::from_secs(1) {
-            (*since, *count) = (self.heard, 0);
+        if self.last_heard.duration_since(*since) > Duration::from_secs(1) {
+            (*since, *count) = (self.last_heard, 0);
         }
         *count += 1;
         *count > MAX_A_SECOND

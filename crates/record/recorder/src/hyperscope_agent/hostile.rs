@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channel::wire::{CpuEnd, GuestHello, Message, PageHead, Started, Status, Text, TextKind};
-use channel::{Control, Heard, HostAddress, Stream};
+use channel::{Control, HostAddress, Received, Stream};
 use os::confine::Unconfined;
 use os::folder::{Folder, Modes};
 use os::waits::{Deadline, Signal, Wait};
@@ -66,10 +66,11 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
         let socket = accept();
         let raw = socket.try_clone().unwrap();
         let mut control = Control::new(Stream::new(socket).unwrap());
-        assert!(matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(..))));
+        assert!(matches!(control.receive(Wait::at_most(LONG)), Ok(Received::Message(..))));
         control.send(SESSION, &Message::GuestHello(hello)).unwrap();
         // The host goes no further with one whose answer makes no sense.
-        let Ok(Heard::Message(_, Message::Start(_))) = control.receive(Wait::at_most(LONG)) else {
+        let Ok(Received::Message(_, Message::Start(_))) = control.receive(Wait::at_most(LONG))
+        else {
             return;
         };
         act(&mut control, accept(), raw);
@@ -247,7 +248,8 @@ fn drip(raw: &UnixStream, pause: Duration, bytes: &[u8]) {
 }
 
 fn until_asked_to_stop(control: &mut Control) {
-    while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::Message(_, Message::Stop))) {}
+    while !matches!(control.receive(Wait::at_most(LONG)), Ok(Received::Message(_, Message::Stop))) {
+    }
 }
 
 fn until_closed(mut pages: UnixStream) {

@@ -16,9 +16,9 @@ use crate::error::{RecordError, Result};
 use crate::guest::GuestFiles;
 
 /// Bytes that a guest may send.
-const MOST_BYTES: u32 = 4 << 20;
+const MAX_BYTES: u32 = 4 << 20;
 /// Pieces of a guest's code: as many as that has pages, each apart from the others.
-const MOST_PIECES: u32 = MOST_BYTES / 4096;
+const MAX_PIECES: u32 = MAX_BYTES / 4096;
 
 /// Pieces that come.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl GuestCode {
 
     /// What asks for it.
     pub(crate) fn request() -> Message {
-        Message::KeepCode(CodeRequest { pieces: MOST_PIECES, bytes: MOST_BYTES })
+        Message::KeepCode(CodeRequest { pieces: MAX_PIECES, bytes: MAX_BYTES })
     }
 
     /// Takes a piece, and room for it among the guest's files.
@@ -67,7 +67,7 @@ impl GuestCode {
         }
         let code = self.code.get_or_insert(KeptCode::new(piece.elf_machine, ByteOrder::Little));
         let bytes = piece.bytes.len() as u64;
-        if self.pieces >= MOST_PIECES || code.bytes().saturating_add(bytes) > MOST_BYTES.into() {
+        if self.pieces >= MAX_PIECES || code.bytes().saturating_add(bytes) > MAX_BYTES.into() {
             return Err("it sends more than it was asked for".into());
         }
         if code.elf_machine() != piece.elf_machine {

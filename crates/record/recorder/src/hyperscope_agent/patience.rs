@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channel::wire::{Message, Started, Status};
-use channel::{Control, Heard, Stream};
+use channel::{Control, Received, Stream};
 use os::confine::Unconfined;
 use os::folder::{Folder, Modes};
 use os::waits::{Deadline, Wait};
@@ -46,7 +46,7 @@ fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, 
     let guest = thread::spawn(move || {
         let mut control = there;
         act(&mut control);
-        while !matches!(control.receive(Wait::at_most(LONG)), Ok(Heard::End) | Err(_)) {}
+        while !matches!(control.receive(Wait::at_most(LONG)), Ok(Received::Closed) | Err(_)) {}
     });
     let ending = Ending::of_one().unwrap();
     let conversation = begin(here, begins_within, &ending);

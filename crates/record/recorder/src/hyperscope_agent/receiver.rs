@@ -41,7 +41,7 @@ pub(crate) struct Receivers {
 }
 
 /// Page streams that a guest may have.
-const MOST_STREAMS: usize = 512;
+const MAX_STREAMS: usize = 512;
 
 impl Receivers {
     /// For a guest that says how many page streams it makes.
@@ -53,14 +53,14 @@ impl Receivers {
     ) -> Result<Self> {
         let (stop, ending) = (stop_signal()?, ending.clone());
         let read_bytes =
-            (ALL_READ_BYTES / (streams as usize).clamp(1, MOST_STREAMS)).min(READ_BYTES);
+            (ALL_READ_BYTES / (streams as usize).clamp(1, MAX_STREAMS)).min(READ_BYTES);
         Ok(Self { session, files, stop, ending, read_bytes, threads: Mutex::default() })
     }
 
     /// Begins to take the pages of one more stream.
     pub(crate) fn add(&self, stream: Stream) -> io::Result<()> {
         let mut threads = self.threads.lock();
-        if threads.len() >= MOST_STREAMS {
+        if threads.len() >= MAX_STREAMS {
             return Err(io::Error::other("it makes more page streams than any guest needs"));
         }
         let taker = Taker {
@@ -95,7 +95,7 @@ impl Receivers {
 
     /// Waits until what is still on its way has come, no longer than this; what went wrong.
     pub(crate) fn end(&self, until: Deadline) -> Vec<io::Error> {
-        self.stop.give();
+        self.stop.set();
         let threads = std::mem::take(&mut *self.threads.lock());
         let end = |task: Task<io::Result<()>>| match task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.err(),
@@ -129,7 +129,7 @@ impl Taker {
             if self.ending.is_over() {
                 break Err(io::Error::new(io::ErrorKind::TimedOut, CUT));
             }
-            let is_last = self.stop.is_given();
+            let is_last = self.stop.is_set();
             let early = [self.stop.fd(), self.ending.cut().fd()];
             let wait = match self.ending.until() {
                 Some(until) if is_last => Wait::until(until.min(Deadline::after(REST))),
@@ -167,7 +167,7 @@ pub(crate) fn discard(rings: &mut [PageConsumer], limit: &StartLimit) {
     for ring in rings {
         let mut page = vec![0; ring.page_bytes()];
         // A ring has no more pages than these unless somebody fills it right now.
-        for at in 0..MOST_IN_RING {
+        for at in 0..MAX_IN_RING {
             let is_late = at % AT_ONCE == 0 && limit.wait(|wait| wait.is_over());
             if is_late || ring.next_into(&mut page).is_none() {
                 break;
@@ -177,7 +177,7 @@ pub(crate) fn discard(rings: &mut [PageConsumer], limit: &StartLimit) {
 }
 
 /// Pages that a ring may have; far more than any does.
-const MOST_IN_RING: u32 = 1 << 20;
+const MAX_IN_RING: u32 = 1 << 20;
 /// Pages taken of one ring before the next has its turn.
 const AT_ONCE: u32 = 64;
 
@@ -196,7 +196,7 @@ impl Taker {
         let (mut page, mut poller) = (vec![0; longest], Poller::default());
         loop {
             // Asked before the rings: what was in them by then is taken.
-            let is_last = self.stop.is_given();
+            let is_last = self.stop.is_set();
             let mut found = false;
             for ring in &mut rings {
                 found |= self.take_ring(ring, &mut page);
@@ -222,9 +222,9 @@ impl Taker {
     fn take_ring(&self, ring: &mut PageConsumer, page: &mut [u8]) -> bool {
         let page = page.get_mut(..ring.page_bytes()).unwrap_or_default();
         for at in 0..AT_ONCE {
-            let Some(taken) = ring.next_into(page) else { return at > 0 };
+            let Some(taken_page) = ring.next_into(page) else { return at > 0 };
             let cpu = u32::try_from(ring.cpu()).unwrap_or(u32::MAX);
-            self.files.add_in_order(cpu, taken.missed_pages, page);
+            self.files.add_in_order(cpu, taken_page.missed_pages, page);
         }
         true
     }

@@ -36,7 +36,7 @@ struct Arriving {
 /// The files of a guest that was asked to sample.
 #[derive(Debug)]
 pub(crate) struct GuestSamples {
-    asked: Sampling,
+    sampling: Sampling,
     samples: Arriving,
     clocks: Arriving,
     code: Option<GuestCode>,
@@ -53,14 +53,14 @@ pub(crate) struct GuestSampled {
 impl GuestSamples {
     /// Makes the files in a session, for the guest of this name.
     pub(crate) fn new(
-        asked: Sampling,
+        sampling: Sampling,
         session: &Folder,
         guest: &str,
         hello: &GuestHello,
     ) -> Result<Self> {
         let [samples, clocks] = names(guest);
         Ok(Self {
-            asked,
+            sampling,
             samples: Arriving::new(session, samples)?,
             clocks: Arriving::new(session, clocks)?,
             code: GuestCode::new(session, guest, hello)?,
@@ -70,12 +70,12 @@ impl GuestSamples {
 
     /// What asks for them, and for the code.
     pub(crate) fn requests(&self) -> Vec<Message> {
-        let event = match self.asked.event {
+        let event = match self.sampling.event {
             None => SampleEvent::Best,
             Some(SampledEvent::Cycles) => SampleEvent::Cycles,
             Some(SampledEvent::CpuClock) => SampleEvent::CpuClock,
         };
-        let samples = Message::Sample(SampleRequest { hz: self.asked.hz, event });
+        let samples = Message::Sample(SampleRequest { hz: self.sampling.hz, event });
         [samples].into_iter().chain(self.code.as_ref().map(|_| GuestCode::request())).collect()
     }
 
@@ -129,7 +129,7 @@ impl GuestSamples {
             clock_file: self.clocks.name,
             code,
             event: EVENTS.into_iter().find(|name| *name == end.event).map(str::to_owned),
-            hz: self.asked.hz,
+            hz: self.sampling.hz,
             samples,
             // What did not come is not counted by anybody.
             lost: end.lost.filter(|_| !is_cut && self.samples.missing == 0),
@@ -216,8 +216,8 @@ mod tests {
         let shape = PageShape { bytes: 4096, long_bytes: 8, big_endian: false };
         let opener = Unconfined::start("opens").unwrap();
         let files = GuestFiles::new((to.clone(), opener), 1, shape, quota);
-        let asked = Sampling { hz: 397, event: None };
-        let samples = GuestSamples::new(asked, &to, "web", &hello()).unwrap();
+        let sampling = Sampling { hz: 397, event: None };
+        let samples = GuestSamples::new(sampling, &to, "web", &hello()).unwrap();
         Setup { at, files, samples }
     }
 
@@ -233,7 +233,9 @@ mod tests {
     fn parts_become_files() {
         let Setup { at, files, mut samples } = setup(1 << 20);
         let clock = SamplePart { file: SampleFile::Clocks, ..part(0, b"clock") };
-        [part(0, b"one"), clock, part(3, b"two")].iter().for_each(|one| samples.take(one, &files));
+        [part(0, b"one"), clock, part(3, b"two")]
+            .iter()
+            .for_each(|part| samples.take(part, &files));
         samples.end(end(6));
         let GuestSampled { summary, faults } = samples.finish();
         assert_eq!((summary.bytes, summary.lost, faults.len()), (11, Some(0), 0), "{faults:?}");
@@ -244,12 +246,15 @@ mod tests {
     #[test]
     fn a_part_that_does_not_come_ends_the_file_and_is_reported() {
         let Setup { at, files, mut samples } = setup(1 << 20);
-        [part(0, b"one"), part(6, b"three")].iter().for_each(|one| samples.take(one, &files));
+        [part(0, b"one"), part(6, b"three")].iter().for_each(|part| samples.take(part, &files));
         samples.end(end(11));
         let GuestSampled { summary, faults } = samples.finish();
         assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"one");
         assert_eq!(summary.lost, None);
-        assert!(faults.iter().any(|one| one.contains("8 bytes of guest-web.data")), "{faults:?}");
+        assert!(
+            faults.iter().any(|fault| fault.contains("8 bytes of guest-web.data")),
+            "{faults:?}"
+        );
     }
 
     #[test]
@@ -257,10 +262,10 @@ mod tests {
         let Setup { at, files, mut samples } = setup(4);
         [part(0, b"one"), part(3, b"two"), part(6, b"x")]
             .iter()
-            .for_each(|one| samples.take(one, &files));
+            .for_each(|part| samples.take(part, &files));
         let GuestSampled { faults, .. } = samples.finish();
         assert_eq!(fs::read(at.path().join("guest-web.data")).unwrap(), b"one");
-        assert!(faults.iter().any(|one| one.contains("--guest-quota")), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains("--guest-quota")), "{faults:?}");
     }
 
     fn piece(before: u32, address: u64, bytes: &[u8]) -> CodePiece {
@@ -268,9 +273,9 @@ mod tests {
     }
 
     /// What is in the file of code after these pieces, and what is said of it.
-    fn kept(quota: u64, pieces: &[CodePiece]) -> (Vec<u8>, Option<u64>, Vec<String>) {
+    fn store_pieces(quota: u64, pieces: &[CodePiece]) -> (Vec<u8>, Option<u64>, Vec<String>) {
         let Setup { at, files, mut samples } = setup(quota);
-        pieces.iter().for_each(|one| samples.take_code(one, &files));
+        pieces.iter().for_each(|piece| samples.take_code(piece, &files));
         samples.end(end(0));
         let GuestSampled { summary, faults } = samples.finish();
         let file = fs::read(at.path().join("guest-web.kcore")).unwrap();
@@ -287,11 +292,11 @@ mod tests {
     fn pieces_of_code_become_a_file() {
         let pieces =
             [piece(0, 16, b"ab"), piece(1, 18, b"c"), piece(2, 64, b"d"), piece(3, 0, b"")];
-        let (file, bytes, faults) = kept(1 << 20, &pieces);
+        let (file, bytes, faults) = store_pieces(1 << 20, &pieces);
         assert_eq!(file, elf(&[(16, b"abc"), (64, b"d")]));
         assert_eq!((bytes, faults), (Some(file.len() as u64), vec![]));
         // An agent that keeps none.
-        assert_eq!(kept(1 << 20, &[]), (vec![], None, vec![]));
+        assert_eq!(store_pieces(1 << 20, &[]), (vec![], None, vec![]));
     }
 
     #[test]
@@ -309,10 +314,10 @@ mod tests {
             (many, 1024, "more than it was asked for"),
             (large, (4 << 20) / channel::wire::MAX_CODE_BYTES, "more than it was asked for"),
         ];
-        for (pieces, taken, why) in cases {
-            let (file, _, faults) = kept(64 << 20, &pieces);
+        for (pieces, count, why) in cases {
+            let (file, _, faults) = store_pieces(64 << 20, &pieces);
             let runs: Vec<_> =
-                pieces[..taken].iter().map(|one| (one.address, &one.bytes[..])).collect();
+                pieces[..count].iter().map(|piece| (piece.address, &piece.bytes[..])).collect();
             assert_eq!(file, elf(&runs), "{why}");
             assert!(faults.len() == 1 && faults[0].contains(why), "{why}: {faults:?}");
         }
@@ -320,27 +325,27 @@ mod tests {
 
     #[test]
     fn code_counts_as_what_a_guest_may_send() {
-        let (file, _, faults) = kept(3, &[piece(0, 16, b"ab"), piece(1, 32, b"cd")]);
+        let (file, _, faults) = store_pieces(3, &[piece(0, 16, b"ab"), piece(1, 32, b"cd")]);
         assert_eq!(file, elf(&[(16, b"ab")]));
-        assert!(faults.iter().any(|one| one.contains("--guest-quota")), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains("--guest-quota")), "{faults:?}");
     }
 
     #[test]
     fn code_that_nobody_reads_is_not_asked_for() {
         let at = tempfile::tempdir().unwrap();
         let to = Folder::open(at.path(), Modes::default()).unwrap();
-        let asked = Sampling { hz: 397, event: None };
-        let of =
-            |name, hello| GuestSamples::new(asked, &to, name, &hello).unwrap().requests().len();
-        assert_eq!(of("a", hello()), 2);
-        assert_eq!(of("b", GuestHello { big_endian: true, ..hello() }), 1);
-        assert_eq!(of("c", GuestHello { long_bytes: 4, ..hello() }), 1);
+        let sampling = Sampling { hz: 397, event: None };
+        let request_count =
+            |name, hello| GuestSamples::new(sampling, &to, name, &hello).unwrap().requests().len();
+        assert_eq!(request_count("a", hello()), 2);
+        assert_eq!(request_count("b", GuestHello { big_endian: true, ..hello() }), 1);
+        assert_eq!(request_count("c", GuestHello { long_bytes: 4, ..hello() }), 1);
     }
 
     #[test]
     fn an_agent_that_knows_no_samples_is_reported() {
         let Setup { samples, .. } = setup(1 << 20);
         let faults = samples.finish().faults;
-        assert!(faults.iter().any(|one| one.contains("earlier version")), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains("earlier version")), "{faults:?}");
     }
 }

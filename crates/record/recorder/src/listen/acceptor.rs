@@ -20,7 +20,7 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 /// and may not do that itself.
 pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &SyncSender<Arrival>) {
     let early = [stop.fd()];
-    while !stop.is_given() {
+    while !stop.is_set() {
         match arrivals.next(Wait::at_most(LOOK).or(&early)) {
             Ok(Some(arrival)) => {
                 // Whoever takes them is there as long as this.

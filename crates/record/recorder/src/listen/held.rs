@@ -13,7 +13,7 @@ use crate::error::{RecordError, Result};
 /// The file in a session's folder that says whose it is.
 const FILE: &str = ".identity";
 /// It is no longer than that.
-const MOST_BYTES: u64 = 200;
+const MAX_BYTES: u64 = 200;
 /// Folders in a session's, and in those.
 const DEPTH: u32 = 4;
 /// What a file's blocks are counted in.
@@ -29,24 +29,24 @@ pub(super) fn note(folder: &Folder, party: &Peer) -> Result<()> {
 pub(super) fn held_bytes(to: &Path, party: &Peer) -> u64 {
     let Ok(entries) = fs::read_dir(to) else { return 0 };
     let sessions = entries.flatten().map(|entry| entry.path());
-    let own = party.to_string();
+    let identity = party.to_string();
     let is_its = |session: &std::path::PathBuf| {
         let file = session.join(FILE);
         let is_short = fs::symlink_metadata(&file)
-            .is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES);
-        is_short && fs::read_to_string(file).is_ok_and(|text| text.trim_end() == own)
+            .is_ok_and(|about| about.is_file() && about.len() <= MAX_BYTES);
+        is_short && fs::read_to_string(file).is_ok_and(|text| text.trim_end() == identity)
     };
     sessions.filter(is_its).map(|session| bytes(&session, DEPTH)).fold(0, u64::saturating_add)
 }
 
 fn bytes(path: &Path, depth: u32) -> u64 {
     let Ok(about) = fs::symlink_metadata(path) else { return 0 };
-    let own = about.blocks().saturating_mul(BLOCK_BYTES);
+    let own_bytes = about.blocks().saturating_mul(BLOCK_BYTES);
     if !about.is_dir() || depth == 0 {
-        return own;
+        return own_bytes;
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| bytes(&entry.path(), depth - 1)).fold(own, u64::saturating_add)
+    entries.map(|entry| bytes(&entry.path(), depth - 1)).fold(own_bytes, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -63,15 +63,15 @@ mod tests {
             fs::create_dir(to.path().join(name).join("guest-web.pages")).unwrap();
             fs::write(to.path().join(name).join("guest-web.pages/cpu0"), vec![1; bytes]).unwrap();
         };
-        let (one, other) = (Peer::Vsock(3), Peer::Vsock(33));
-        session("a.hscope", &one, 1 << 20);
-        session("b.hscope", &one, 1 << 19);
+        let (peer, other) = (Peer::Vsock(3), Peer::Vsock(33));
+        session("a.hscope", &peer, 1 << 20);
+        session("b.hscope", &peer, 1 << 19);
         session("c.hscope", &other, 1 << 21);
         fs::create_dir(to.path().join("d.hscope")).unwrap();
-        let (held, others) = (held_bytes(to.path(), &one), held_bytes(to.path(), &other));
+        let (held, others) = (held_bytes(to.path(), &peer), held_bytes(to.path(), &other));
         assert!((3 << 19..(3 << 19) + (1 << 17)).contains(&held), "{held}");
         assert!((1 << 21..(1 << 21) + (1 << 17)).contains(&others), "{others}");
         assert_eq!(held_bytes(to.path(), &Peer::Unix), 0);
-        assert_eq!(held_bytes(&to.path().join("none"), &one), 0);
+        assert_eq!(held_bytes(&to.path().join("none"), &peer), 0);
     }
 }

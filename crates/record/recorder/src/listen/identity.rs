@@ -20,7 +20,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// The guest at the other end of a connection, among VMs that run.
-    pub(super) fn of(peer: &Peer, vms: &[Vm]) -> Self {
+    pub(super) fn for_peer(peer: &Peer, vms: &[Vm]) -> Self {
         let (channel, own_name) = match peer {
             Peer::Vsock(cid) => {
                 (HostAddress::Vsock { cid: *cid, port: channel::PORT }, format!("cid-{cid}"))
@@ -52,7 +52,7 @@ impl Identity {
 fn name_of(vm: &Vm, vms: &[Vm]) -> Result<String, String> {
     vms::called(vms, &vm.name).map_err(|error| error.to_string())?;
     let name = file_name(&vm.name);
-    if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
+    if OWN_NAMES.iter().any(|prefix| name.starts_with(prefix)) {
         return Err(format!("the VM with process {} is called {name}, as others are here", vm.pid));
     }
     Ok(name)
@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn a_guest_is_called_what_the_host_knows_of_it() {
         let vms = [vm("web", 70, 3), vm("db", 71, 4), vm("spy", 72, 4), vm("cid-3", 73, 5)];
-        let of = |peer: Peer| Identity::of(&peer, &vms);
-        let name = |peer: Peer| of(peer).address.name;
+        let identity_of = |peer: Peer| Identity::for_peer(&peer, &vms);
+        let name = |peer: Peer| identity_of(peer).address.name;
         assert_eq!(name(Peer::Vsock(3)), "web");
-        assert_eq!(of(Peer::Vsock(3)).address.vm.unwrap().pid, 70);
+        assert_eq!(identity_of(Peer::Vsock(3)).address.vm.unwrap().pid, 70);
         assert_eq!(name(Peer::Vsock(9)), "cid-9");
         // Two claim this number: neither is believed.
-        let two = of(Peer::Vsock(4));
+        let two = identity_of(Peer::Vsock(4));
         assert_eq!((two.address.name.as_str(), two.address.vm.is_some()), ("cid-4", false));
         let doubt = two.doubt.unwrap();
         assert!(doubt.contains("process 71") && doubt.contains("process 72"), "{doubt}");
@@ -94,9 +94,9 @@ mod tests {
     fn a_name_that_two_vms_have_is_given_to_no_guest() {
         let vms = [vm("web", 70, 3), vm("web", 71, 4)];
         for cid in [3, 4] {
-            let one = Identity::of(&Peer::Vsock(cid), &vms);
-            assert_eq!(one.address.name, format!("cid-{cid}"));
-            assert!(one.doubt.unwrap().contains("the name web"));
+            let identity = Identity::for_peer(&Peer::Vsock(cid), &vms);
+            assert_eq!(identity.address.name, format!("cid-{cid}"));
+            assert!(identity.doubt.unwrap().contains("the name web"));
         }
     }
 }

@@ -16,7 +16,7 @@ const SESSIONS: RateLimit = RateLimit { at_once: 10, every: Duration::from_secs(
 /// Refusals of an identity that are reported at once, and how long until another is.
 const REFUSALS: RateLimit = RateLimit { at_once: 5, every: Duration::from_secs(10) };
 /// Identities that are remembered; those that have done nothing for long are not.
-const MOST_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
 /// How often something may happen.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +61,13 @@ impl RateLimits {
     /// Takes one of the times that are left; false when none is.
     fn take(&mut self, party: &Peer, now: Instant) -> bool {
         let limit = self.limit;
-        if self.remaining.len() >= MOST_REMEMBERED {
+        if self.remaining.len() >= MAX_REMEMBERED {
             self.remaining.retain(|_, remaining| limit.at(*remaining, now).times < limit.at_once);
         }
         let remaining = self.remaining.get(party).copied();
         let remaining = remaining.unwrap_or(Remaining { times: limit.at_once, since: now });
         // This many at once are one party that has many names.
-        let is_known = self.remaining.contains_key(party) || self.remaining.len() < MOST_REMEMBERED;
+        let is_known = self.remaining.contains_key(party) || self.remaining.len() < MAX_REMEMBERED;
         let remaining = limit.at(remaining, now);
         let Some(times) = remaining.times.checked_sub(1).filter(|_| is_known) else { return false };
         self.remaining.insert(party.clone(), Remaining { times, ..remaining });
@@ -79,7 +79,7 @@ impl RateLimits {
 #[derive(Debug)]
 pub(super) struct GuestSlots {
     most: usize,
-    taken: HashMap<Peer, PartySlots>,
+    parties: HashMap<Peer, PartySlots>,
     sessions: RateLimits,
     refusals: RateLimits,
 }
@@ -92,10 +92,10 @@ struct PartySlots {
 }
 
 impl GuestSlots {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         Self {
-            most,
-            taken: HashMap::new(),
+            most: max,
+            parties: HashMap::new(),
             sessions: RateLimits::new(SESSIONS),
             refusals: RateLimits::new(REFUSALS),
         }
@@ -103,7 +103,7 @@ impl GuestSlots {
 
     /// Guests that are recorded now.
     pub(super) fn count(&self) -> usize {
-        self.taken.values().map(|taken| taken.guests).sum()
+        self.parties.values().map(|slots| slots.guests).sum()
     }
 
     /// Takes a place for a guest.
@@ -115,23 +115,23 @@ impl GuestSlots {
         if self.count() >= self.most {
             return Err(format!("{} guests are recorded already", self.most));
         }
-        let taken = self.taken.entry(party.clone()).or_default();
-        if taken.guests >= of_one {
+        let slots = self.parties.entry(party.clone()).or_default();
+        if slots.guests >= of_one {
             return Err(match of_one {
                 1 => "this guest is recorded already".into(),
-                most => format!("{most} guests of this address are recorded already"),
+                max => format!("{max} guests of this address are recorded already"),
             });
         }
-        taken.guests += 1;
+        slots.guests += 1;
         Ok(())
     }
 
     /// Gives a place back.
     pub(super) fn give_back(&mut self, party: &Peer) {
-        if let Some(taken) = self.taken.get_mut(party) {
-            taken.guests = taken.guests.saturating_sub(1);
-            if taken.guests == 0 {
-                self.taken.remove(party);
+        if let Some(slots) = self.parties.get_mut(party) {
+            slots.guests = slots.guests.saturating_sub(1);
+            if slots.guests == 0 {
+                self.parties.remove(party);
             }
         }
     }
@@ -151,13 +151,13 @@ impl GuestSlots {
     /// What is left of the quota of an identity with guests that are recorded. Where nothing is, sessions of it may have been
     /// removed since.
     pub(super) fn quota(&self, party: &Peer) -> Option<Quota> {
-        self.taken.get(party)?.quota.clone().filter(|quota| !quota.is_used_up())
+        self.parties.get(party)?.quota.clone().filter(|quota| !quota.is_used_up())
     }
 
     /// Has guests of an identity share `bytes`, unless they share some already.
     pub(super) fn share(&mut self, party: &Peer, bytes: u64) -> Quota {
-        let left = self.quota(party).unwrap_or_else(|| Quota::new(bytes));
-        self.taken.entry(party.clone()).or_default().quota.insert(left).clone()
+        let quota = self.quota(party).unwrap_or_else(|| Quota::new(bytes));
+        self.parties.entry(party.clone()).or_default().quota.insert(quota).clone()
     }
 
     /// Whether a refusal is reported: an identity that is refused again and again is reported now and then.
@@ -195,13 +195,13 @@ mod tests {
     #[test]
     fn a_guest_that_comes_again_and_again_is_recorded_now_and_then() {
         let mut rates = RateLimits::new(SESSIONS);
-        let begun = Instant::now();
+        let start = Instant::now();
         // Ten thousand times in an hour.
         let times = (0..10_000)
-            .filter(|&at| rates.take(&address(1), begun + Duration::from_millis(360 * at)));
+            .filter(|&at| rates.take(&address(1), start + Duration::from_millis(360 * at)));
         assert_eq!(times.count(), 10 + 3600 / 30 - 1);
-        assert!(rates.take(&address(2), begun));
-        let later = begun + Duration::from_secs(7200);
+        assert!(rates.take(&address(2), start));
+        let later = start + Duration::from_secs(7200);
         assert!((0..10).all(|_| rates.take(&address(1), later)));
         assert!(!rates.take(&address(1), later));
     }
@@ -211,10 +211,10 @@ mod tests {
         let mut rates = RateLimits::new(SESSIONS);
         let now = Instant::now();
         let party = |number: usize| Peer::Vsock(u32::try_from(number).unwrap());
-        for number in 0..2 * MOST_REMEMBERED {
+        for number in 0..2 * MAX_REMEMBERED {
             rates.take(&party(number), now);
         }
-        assert_eq!(rates.remaining.len(), MOST_REMEMBERED);
+        assert_eq!(rates.remaining.len(), MAX_REMEMBERED);
         // They are forgotten when they may begin as many as if they were new.
         assert!(rates.take(&party(0), now + SESSIONS.every));
         assert!(rates.remaining.len() <= 2);
@@ -223,19 +223,19 @@ mod tests {
     #[test]
     fn guests_of_one_identity_share_its_quota() {
         let mut slots = GuestSlots::new(4);
-        let (one, other) = (address(1), address(2));
-        assert!(slots.take(&one).is_ok() && slots.take(&one).is_ok());
-        assert!(slots.take(&other).is_ok() && slots.quota(&one).is_none());
-        let (first, second) = (slots.share(&one, 600_000), slots.share(&one, 600_000));
+        let (peer, other) = (address(1), address(2));
+        assert!(slots.take(&peer).is_ok() && slots.take(&peer).is_ok());
+        assert!(slots.take(&other).is_ok() && slots.quota(&peer).is_none());
+        let (first, second) = (slots.share(&peer, 600_000), slots.share(&peer, 600_000));
         assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
         // Room that is made meanwhile is shared.
-        assert!(slots.quota(&one).is_none() && slots.share(&one, 0).is_used_up());
-        let third = slots.share(&one, 100_000);
-        assert!(third.take(60_000) && !first.take(1) && !slots.share(&one, 9).take(50_000));
+        assert!(slots.quota(&peer).is_none() && slots.share(&peer, 0).is_used_up());
+        let third = slots.share(&peer, 100_000);
+        assert!(third.take(60_000) && !first.take(1) && !slots.share(&peer, 9).take(50_000));
         assert!(!slots.share(&other, 600_000).is_used_up());
         // It is computed again once none of them is recorded.
-        slots.give_back(&one);
-        slots.give_back(&one);
-        assert!(slots.quota(&one).is_none());
+        slots.give_back(&peer);
+        slots.give_back(&peer);
+        assert!(slots.quota(&peer).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channel::wire::{Message, Status};
-use channel::{Control, Heard, Stream};
+use channel::{Control, Received, Stream};
 use os::folder::Modes;
 use os::waits::Wait;
 
@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(60);
 fn never_begins(at: &Path) -> bool {
     let mut control = Control::new(Stream::new(UnixStream::connect(at).unwrap()).unwrap());
     control.send(0, &Message::GuestHello(hello())).unwrap();
-    let Ok(Heard::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
+    let Ok(Received::Message(session, Message::HostHello)) = control.receive(Wait::at_most(LONG))
     else {
         return false;
     };
@@ -29,7 +29,7 @@ fn never_begins(at: &Path) -> bool {
     while control.send(session, &Message::Status(Status::default())).is_ok() {
         thread::sleep(Duration::from_millis(50));
     }
-    matches!(start, Ok(Heard::Message(_, Message::Start(_))))
+    matches!(start, Ok(Received::Message(_, Message::Start(_))))
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_guest_that_never_begins_leaves_its_place_in_time() {
         panic!("it was not asked to record");
     };
     let before = Instant::now();
-    let left = events.recv_timeout(LONG).unwrap();
-    let ListenEvent::Left { summary, .. } = left else { panic!("{left:?}") };
+    let event = events.recv_timeout(LONG).unwrap();
+    let ListenEvent::Left { summary, .. } = event else { panic!("{event:?}") };
     let faults = summary.faults.join("; ");
     assert!(faults.contains("does not begin to record"), "{faults}");
     assert!(before.elapsed() < within + Duration::from_secs(20), "{:?}", before.elapsed());

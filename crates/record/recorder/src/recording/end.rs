@@ -23,21 +23,21 @@ impl Recording {
     ///
     /// # Errors
     /// When something can't be written; the pages stay in their folder then.
-    pub fn end(mut self, tick: &dyn Fn(u64)) -> Result<Recorded> {
+    pub fn end(mut self, progress: &dyn Fn(u64)) -> Result<Recorded> {
         self.outside.end();
         let mut faults = self.guest_side.stop();
         let streams = self.streams.stop();
         let interference = self.session.off()?;
-        let duration = self.begun.at.elapsed();
+        let duration = self.start.at.elapsed();
         let ended = UnixPair::now(self.session.clock());
-        self.pages.stop().give();
+        self.pages.stop().set();
         let folder = self.pages_folder()?;
         let (cpus, stats) = self.pages.end(&self.session, &mut faults)?.into_iter().unzip();
         let (cpus, stats): (Vec<CpuLosses>, Vec<String>) = (cpus, stats);
         // Counts that are not all are none to whoever reads the file alone.
         let text = |text| if interference.is_some() { String::new() } else { text };
         let stats: Vec<(u32, String)> =
-            cpus.iter().map(|one| one.cpu).zip(stats.into_iter().map(text)).collect();
+            cpus.iter().map(|cpu| cpu.cpu).zip(stats.into_iter().map(text)).collect();
         faults.extend(interference.iter().map(ToString::to_string));
         let until = self.guest_side.ending.threads_until();
         faults.extend(self.pages.settle(until));
@@ -45,7 +45,7 @@ impl Recording {
         let (collector, sampler) = streams.end(until, &mut faults);
         let modules = self.guest_side.end_modules(until);
         let vms = self.vms_seen(&guests);
-        let recorder_cpu_ns = sys::process_cpu_ns().saturating_sub(self.begun.own_cpu_ns);
+        let recorder_cpu_ns = sys::process_cpu_ns().saturating_sub(self.start.own_cpu_ns);
         let cmdlines = self.session.thread_names();
         // A recording that is read from its folder has names, too.
         let _ = folder.overwrite("saved_cmdlines", &cmdlines);
@@ -54,17 +54,17 @@ impl Recording {
             // unknown what was lost, and readers say so.
             let _ = keep_counts(&folder, *cpu, text);
         }
-        let Self { pages, session, to, outside, begun, trace_id, .. } = self;
+        let Self { pages, session, to, outside, start, trace_id, .. } = self;
         let tracer = session.tracer().map(|tracer| tracer::summary(tracer, session.traced()));
         let mut recorded = Recorded {
             recorder: session::by_this_version().recorder,
             clock: session.clock().name.clone(),
             events: session.events().to_vec(),
             buffer_kib: session.buffer_kib(),
-            begun_unix_ns: begun.unix_ns,
+            begun_unix_ns: start.unix_ns,
             duration_ns: nanoseconds(duration),
             host: Some(host_identity::here()),
-            clock_pairs: begun.clocks.into_iter().chain(ended).map(session::clock_pair).collect(),
+            clock_pairs: start.clocks.into_iter().chain(ended).map(session::clock_pair).collect(),
             cpus,
             recorder_cpu_ns,
             faults,
@@ -79,21 +79,21 @@ impl Recording {
         drop(pages);
         let (texts, clock) = session.release();
         session::write(&recorded, &to)?;
-        let host = HostClock::of(&clock, trace_id);
+        let host = HostClock::new(&clock, trace_id);
         let options = recorded.vms.iter().map(|vm| guests::option(vm, &guests)).collect();
         let about = About::of_host(&texts, &clock, trace_id, options, &stats, cmdlines);
-        let tick: Tick<'_> = &|bytes| {
-            tick(bytes);
+        let progress: Tick<'_> = &|bytes| {
+            progress(bytes);
             if outside.leaves() { Err(stopped_again()) } else { Ok(()) }
         };
         if outside.leaves() {
             return Err(RecordError::StoppedAgain);
         }
-        let held = assemble::write(texts, about, &folder, (&to, HOST_FILE), tick)?;
+        let held = assemble::write(texts, about, &folder, (&to, HOST_FILE), progress)?;
         recorded.faults.extend(hold(&mut recorded.cpus, &held));
         to.remove_all(FOLDER).map_err(RecordError::io("remove", folder.path()))?;
         for guest in &mut guests {
-            guests::write(guest, &host, &to, tick)?;
+            guests::write(guest, &host, &to, progress)?;
         }
         recorded.guests = guests.iter().map(|guest| guest.summary().clone()).collect();
         session::write(&recorded, &to)?;

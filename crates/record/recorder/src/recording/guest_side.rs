@@ -19,7 +19,7 @@ use crate::session_folder::SessionFolder;
 pub(super) struct GuestSide {
     pub(super) guests: SharedGuests,
     /// Guests that are to be recorded.
-    pub(super) asked: usize,
+    pub(super) guest_count: usize,
     pending: Option<PendingGuests>,
     modules: Vec<module::Recorded>,
     /// How long guests are waited for after the end.
@@ -33,7 +33,7 @@ impl GuestSide {
     pub(super) fn new(plan: &RecordPlan, outside: &Stop) -> Result<Self> {
         Ok(Self {
             guests: SharedGuests::default(),
-            asked: plan.guests.len(),
+            guest_count: plan.guests.len(),
             pending: None,
             modules: Vec::new(),
             wait: plan.in_guests.wait(),

@@ -102,7 +102,7 @@ impl HostPages {
         session: &TraceSession,
         faults: &mut Vec<String>,
     ) -> Result<Vec<(CpuLosses, String)>> {
-        self.stop.give();
+        self.stop.set();
         let mut end = |pump: Pump| {
             let cpu = pump.cpu;
             let (bytes, ended) = pump.join();
@@ -110,7 +110,7 @@ impl HostPages {
                 faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
             }
             let (counts, text) = session.stats(cpu)?;
-            Ok((losses::of(&counts, bytes), text))
+            Ok((losses::from_stats(&counts, bytes), text))
         };
         std::mem::take(&mut self.pumps).into_iter().map(&mut end).collect()
     }
@@ -130,7 +130,7 @@ fn pages_folder(to: &SessionFolder) -> Result<Folder> {
 impl Drop for HostPages {
     fn drop(&mut self) {
         // Pumps hold files of the instance, which could not go before them.
-        self.stop.give();
+        self.stop.set();
         self.pumps.drain(..).for_each(|pump| drop(pump.join()));
     }
 }

@@ -62,7 +62,8 @@ impl HostStreams {
         if let Some((opened, hz)) = loaded.samples {
             self.sampler = Some((samples::begin(opened, to)?, hz));
         }
-        self.collector = loaded.hypercalls.map(|one| hypercalls::begin(one, to)).transpose()?;
+        self.collector =
+            loaded.hypercalls.map(|loaded| hypercalls::begin(loaded, to)).transpose()?;
         Ok(())
     }
 
@@ -84,8 +85,8 @@ impl HostStreams {
         let collector = self.collector.take().map(hypercalls::end);
         let sampler = self.sampler.take().map(|(sampler, hz)| samples::end(sampler, hz));
         let soon = Deadline::after(STOP_MESSAGE);
-        collector.as_ref().map(|one| one.is_over(soon));
-        sampler.as_ref().map(|one| one.is_over(soon));
+        collector.as_ref().map(|task| task.is_over(soon));
+        sampler.as_ref().map(|task| task.is_over(soon));
         EndingStreams { collector, sampler }
     }
 
@@ -104,9 +105,9 @@ impl EndingStreams {
         faults: &mut Vec<String>,
     ) -> (Option<CollectorSummary>, Option<SamplerSummary>) {
         let not_all = "hypercalls were not collected to the end";
-        let collector = self.collector.and_then(|one| one.end(until, not_all, faults));
+        let collector = self.collector.and_then(|task| task.end(until, not_all, faults));
         let not_all = "CPUs were not sampled to the end";
-        let sampler = self.sampler.and_then(|one| one.end(until, not_all, faults));
+        let sampler = self.sampler.and_then(|task| task.end(until, not_all, faults));
         (collector, sampler)
     }
 }

@@ -23,7 +23,7 @@ impl Recording {
     /// How long it has been recording.
     #[must_use]
     pub fn progress_time(&self) -> Duration {
-        self.begun.at.elapsed()
+        self.start.at.elapsed()
     }
 
     /// Whether some of it can't be recorded any more: a full disk.
@@ -41,7 +41,7 @@ impl Recording {
         let of_guests = guests.iter().map(|status| status.lost);
         let sent = guests.iter().map(|status| status.sent_bytes);
         Progress {
-            time: self.begun.at.elapsed(),
+            time: self.start.at.elapsed(),
             bytes: self.pages.bytes() + self.streams.bytes(),
             lost: lost.chain(of_guests).sum(),
             guest_bytes: sent.sum::<u64>() + self.guest_side.module_bytes(),

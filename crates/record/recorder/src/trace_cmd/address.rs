@@ -14,10 +14,10 @@ const USAGE: &str = "trace-cmd:VM, trace-cmd:vsock:CID[:PORT] and trace-cmd:tcp:
 ///
 /// # Errors
 /// When it is, but there is no way to it.
-pub(crate) fn find(asked: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
-    let (name, to) = match asked.split_once('=') {
+pub(crate) fn find(spec: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
+    let (name, to) = match spec.split_once('=') {
         Some((name, to)) if !name.contains(':') => (Some(name), to),
-        _ => (None, asked),
+        _ => (None, spec),
     };
     let to = to.strip_prefix(PREFIX)?;
     Some(found(name, to, vms))
@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn guests_by_name_and_by_address() {
         let vms = [vm("web", Some(3)), vm("db", None)];
-        let find = |asked: &str| {
-            find(asked, &vms).map(|found| {
+        let find = |spec: &str| {
+            find(spec, &vms).map(|found| {
                 found.map(|found| (found.name, found.channel.to_string(), found.vm.is_some()))
             })
         };
         let web = |name: &str, channel: &str, known| Some((name.into(), channel.into(), known));
-        for (asked, expected) in [
+        for (spec, expected) in [
             ("trace-cmd:web", web("web", "vsock:3:823", true)),
             ("trace-cmd:vsock:3", web("web", "vsock:3:823", true)),
             ("trace-cmd:vsock:3:99", web("web", "vsock:3:99", true)),
@@ -86,7 +86,7 @@ mod tests {
             ("web=trace-cmd:tcp:10.0.0.2:823", web("web", "tcp-plain:10.0.0.2:823", true)),
             ("trace-cmd:tcp:h:1", web("tcp-plain-h-1", "tcp-plain:h:1", false)),
         ] {
-            assert_eq!(find(asked).transpose().unwrap(), expected, "{asked}");
+            assert_eq!(find(spec).transpose().unwrap(), expected, "{spec}");
         }
         assert!(find("web").is_none() && find("vsock:3").is_none());
         assert!(find("trace-cmd:db").unwrap().unwrap_err().to_string().contains("no channel"));

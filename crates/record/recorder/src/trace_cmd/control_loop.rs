@@ -19,7 +19,7 @@ use crate::task::Task;
 /// How long an agent may be silent: it has nothing to say before the end.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// Messages that an agent may send unasked; trace-cmd's sends none.
-const MOST_UNASKED: u32 = 1000;
+const MAX_UNASKED: u32 = 1000;
 
 /// A running control loop.
 #[derive(Debug)]
@@ -99,14 +99,14 @@ fn run(
 
 /// Waits until the recording is to end; why the agent is not there any more, if so.
 fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
-    let (mut unasked, stop) = (0, ending.begun());
-    while !stop.is_given() {
+    let (mut unasked, stop) = (0, ending.begin_signal());
+    while !stop.is_set() {
         match agent.receive(Wait::at_most(SILENCE).or(&[stop.fd()])) {
             Ok(None) => {}
             Ok(Some(Message::Close | Message::CloseResponse)) => {
                 return Err("its agent has stopped by itself".into());
             }
-            Ok(Some(_)) if unasked < MOST_UNASKED => unasked += 1,
+            Ok(Some(_)) if unasked < MAX_UNASKED => unasked += 1,
             Ok(Some(_)) => return Err("it floods the host with messages".into()),
             Err(ReadError::Closed) => return Err("its agent, or the guest, is gone".into()),
             Err(error) => return Err(format!("the connection to its agent failed: {error}")),
@@ -120,7 +120,7 @@ fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
 /// trace-cmd's agent (3.1.6) takes its filters of functions away before its tracer, so that for a
 /// moment all functions are traced: on two emulated CPUs in an emulated host that took over a minute.
 fn until_closed(agent: &mut TraceCmd, wait: Wait<'_>) -> Result<(), String> {
-    for _ in 0..MOST_UNASKED {
+    for _ in 0..MAX_UNASKED {
         match agent.receive(wait) {
             Ok(Some(Message::CloseResponse)) => return Ok(()),
             Ok(Some(_)) if !wait.is_over() => {}

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use channel::wire::trace_cmd::{MOST_DATA_BYTES, Message, Response};
+use channel::wire::trace_cmd::{MAX_DATA_BYTES, Message, Response};
 use channel::{HostAddress, Stream, TraceCmd};
 use os::folder::{Folder, Modes};
 use os::waits::{Deadline, Signal, Wait};
@@ -46,7 +46,7 @@ impl Agent {
     }
 
     fn send_file(&mut self, file: &[u8]) {
-        for part in file.chunks(MOST_DATA_BYTES) {
+        for part in file.chunks(MAX_DATA_BYTES) {
             if self.host.send(&Message::Data(part.to_vec())).is_err() {
                 return;
             }
@@ -117,8 +117,8 @@ fn play(act: fn(&mut Agent), time: Duration) -> Played {
     let guest = thread::spawn(move || {
         let stream = Stream::new(listener.accept().unwrap().0).unwrap();
         let mut agent = Agent { host: TraceCmd::new(stream), pages: listen() };
-        let asked = agent.host.receive(Wait::at_most(LONG));
-        assert!(matches!(asked, Ok(Some(Message::Request(_)))), "{asked:?}");
+        let request = agent.host.receive(Wait::at_most(LONG));
+        assert!(matches!(request, Ok(Some(Message::Request(_)))), "{request:?}");
         act(&mut agent);
     });
     let address = GuestAddress { name: "g".into(), channel: HostAddress::Tcp { to }, vm: None };
@@ -209,7 +209,7 @@ fn what_pages_are_read_with_has_an_end_and_a_form() {
     assert!(cut.contains("not understood"), "{cut}");
     let endless = refusal(|agent| {
         agent.answer(|_| {});
-        let part = Message::Data(vec![0; MOST_DATA_BYTES]);
+        let part = Message::Data(vec![0; MAX_DATA_BYTES]);
         while agent.host.send(&part).is_ok() {}
     });
     assert!(endless.contains("more of its machine than any machine has"), "{endless}");

@@ -13,12 +13,12 @@ use tracefs::{EventText, Texts, page_size};
 use crate::guest::{GuestTexts, PAGE_BYTES};
 
 /// The longest file that is taken; symbols of big kernels have 20 MiB.
-const MOST_BYTES: usize = 48 << 20;
+const MAX_BYTES: usize = 48 << 20;
 /// Formats that are taken; big kernels have 3000 events.
-const MOST_FORMATS: usize = 20_000;
+const MAX_FORMATS: usize = 20_000;
 const TOO_MUCH: &str = "it says more of its machine than any machine has";
 /// Bytes of a name or a line that is kept.
-const MOST_LINE: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// What an agent has said of its machine, bounded and checked.
 #[derive(Debug)]
@@ -46,15 +46,15 @@ impl Metadata {
     fn read(file: &[u8]) -> Result<Self, String> {
         let what = "what it says of its machine is not understood";
         let dat = TraceDat::parse(file).map_err(|error| format!("{what}: {error}"))?;
-        if dat.formats.ftrace.len().saturating_add(dat.formats.events.len()) > MOST_FORMATS {
+        if dat.formats.ftrace.len().saturating_add(dat.formats.events.len()) > MAX_FORMATS {
             return Err(TOO_MUCH.into());
         }
-        let mut left = MOST_BYTES;
+        let mut remaining = MAX_BYTES;
         let mut section = |section: &Option<Section>| {
             let read = section.as_ref().and_then(|section| section.read(file).ok());
             let text = read.map(std::borrow::Cow::into_owned).unwrap_or_default();
             // What is packed may be as large as the file says, each for itself.
-            left = left.checked_sub(text.len()).ok_or(TOO_MUCH)?;
+            remaining = remaining.checked_sub(text.len()).ok_or(TOO_MUCH)?;
             Ok::<_, String>(text)
         };
         let header_page = dat.formats.header_page.clone();
@@ -79,10 +79,10 @@ impl Metadata {
         };
         let line = |text: Option<&str>| {
             let text = text.unwrap_or("").trim();
-            text.chars().filter(|c| !c.is_control()).take(MOST_LINE).collect::<String>()
+            text.chars().filter(|c| !c.is_control()).take(MAX_LINE).collect::<String>()
         };
         Ok(Self {
-            texts: GuestTexts::whole(texts, section(&dat.cmdlines)?),
+            texts: GuestTexts::complete(texts, section(&dat.cmdlines)?),
             clock: line(dat.metadata.selected_clock().or(Some("local"))),
             clock_line: line(dat.metadata.trace_clock.as_deref()),
             page_bytes,
@@ -94,7 +94,7 @@ impl Metadata {
     }
 
     /// Events that were asked for by their whole names and are not recorded.
-    pub(crate) fn missing(&self, asked: &[String]) -> Vec<String> {
+    pub(crate) fn missing(&self, patterns: &[String]) -> Vec<String> {
         let is_literal = |name: &&String| !name.contains(['*', '?', '^', '$', '[']);
         let is_there = |name: &str| {
             let (system, event) =
@@ -106,7 +106,7 @@ impl Metadata {
             })
         };
         let missing =
-            asked.iter().filter(is_literal).filter(|name| *name != "all" && !is_there(name));
+            patterns.iter().filter(is_literal).filter(|name| *name != "all" && !is_there(name));
         missing.map(|name| format!("it does not record {name}, which it does not have")).collect()
     }
 
@@ -164,7 +164,7 @@ fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
             }
             Err(error) => return Err(io::Error::other(error)),
         }
-        if file.len() > MOST_BYTES {
+        if file.len() > MAX_BYTES {
             return wrong(TOO_MUCH);
         }
     }
@@ -183,7 +183,7 @@ mod tests {
 
     fn metadata(events: Vec<EventText>) -> Metadata {
         Metadata {
-            texts: GuestTexts::whole(Texts { events, ..Texts::default() }, Vec::new()),
+            texts: GuestTexts::complete(Texts { events, ..Texts::default() }, Vec::new()),
             clock: "local".into(),
             clock_line: "[local]".into(),
             page_bytes: 4096,
@@ -198,7 +198,7 @@ mod tests {
     fn events_that_are_not_recorded_are_reported() {
         let metadata =
             metadata(vec![event("sched", "sched_switch"), event("irq", "softirq_entry")]);
-        let missing = |asked: &str| !metadata.missing(&[asked.to_owned()]).is_empty();
+        let missing = |pattern: &str| !metadata.missing(&[pattern.to_owned()]).is_empty();
         for there in ["sched", "sched:sched_switch", "softirq_entry", "irq:*", "all"] {
             assert!(!missing(there), "{there}");
         }
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(metadata.texts.cmdlines, b"1 init\n");
             assert_eq!((metadata.clock.as_str(), metadata.hello(2).cpus), ("local", 2));
         }
-        let many = Metadata::read(&metadata_of(Version::V7, MOST_FORMATS + 1)).unwrap_err();
+        let many = Metadata::read(&metadata_of(Version::V7, MAX_FORMATS + 1)).unwrap_err();
         assert_eq!(many, TOO_MUCH);
     }
 

@@ -78,14 +78,14 @@ impl PageTaker {
                 Ok(None) => continue,
                 Err(error) => break Err(error),
             }
-            let whole = used - used % page_bytes;
-            if whole > 0 {
-                let bytes = u32::try_from(whole).unwrap_or(u32::MAX);
+            let whole_bytes = used - used % page_bytes;
+            if whole_bytes > 0 {
+                let bytes = u32::try_from(whole_bytes).unwrap_or(u32::MAX);
                 let head = PageHead { cpu, session: 0, offset, bytes };
-                self.files.add(&head, buffer.get_mut(..whole).unwrap_or_default());
-                offset += whole as u64;
-                buffer.copy_within(whole..used, 0);
-                used -= whole;
+                self.files.add(&head, buffer.get_mut(..whole_bytes).unwrap_or_default());
+                offset += whole_bytes as u64;
+                buffer.copy_within(whole_bytes..used, 0);
+                used -= whole_bytes;
             }
         };
         self.files.note_malformed(used as u64);
@@ -94,7 +94,7 @@ impl PageTaker {
 
     /// Reads what comes; None when nothing has, and more may.
     fn read(&self, stream: &Stream, room: &mut [u8]) -> io::Result<Option<usize>> {
-        let is_last = self.stop.is_given();
+        let is_last = self.stop.is_set();
         let early = [self.stop.fd(), self.ending.cut().fd()];
         let wait = match self.ending.until() {
             Some(until) if is_last => Wait::until(until.min(Deadline::after(REST))),

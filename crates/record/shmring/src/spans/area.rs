@@ -10,7 +10,7 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSPANS");
 pub(super) const VERSION: u64 = 1;
 
 /// Most vCPUs of an area.
-pub const MOST_VCPUS: usize = 4096;
+pub const MAX_VCPUS: usize = 4096;
 /// Fewer slots would be overwritten between two looks of a reader.
 const FEWEST_SLOTS: usize = 128;
 
@@ -95,10 +95,10 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub(super) fn of(memory_bytes: usize, vcpus: usize) -> Result<Self, SpansError> {
+    pub(super) fn for_memory(memory_bytes: usize, vcpus: usize) -> Result<Self, SpansError> {
         let too_small = SpansError::TooSmall { memory_bytes, vcpus };
         let (at, bytes) = spans_part(memory_bytes).ok_or(too_small)?;
-        if !(1..=MOST_VCPUS).contains(&vcpus) {
+        if !(1..=MAX_VCPUS).contains(&vcpus) {
             return Err(too_small);
         }
         let ring_bytes = ((bytes - RINGS_AT) / vcpus) & !63;
@@ -121,7 +121,7 @@ impl Area {
             return Err(SpansError::Version(version));
         }
         let vcpus = usize::try_from(word(head::VCPUS)).map_err(|_| SpansError::Sizes)?;
-        let area = Self::of(map.len_bytes(), vcpus).map_err(|_| SpansError::Sizes)?;
+        let area = Self::for_memory(map.len_bytes(), vcpus).map_err(|_| SpansError::Sizes)?;
         if word(head::AREA_BYTES) != bytes as u64 {
             return Err(SpansError::Sizes);
         }

@@ -141,8 +141,8 @@ fn an_agents_region_and_the_area_do_not_meet() {
         control_bytes: 4096,
     };
     // One that takes all there is, as agents did before there were spans.
-    let whole = plan.filling(MEMORY).unwrap();
-    let side = GuestSide::create(Arc::clone(&map), &whole, [0; 16]).unwrap();
+    let full_plan = plan.filling(MEMORY).unwrap();
+    let side = GuestSide::create(Arc::clone(&map), &full_plan, [0; 16]).unwrap();
     let refused = SpanWriter::lay_out(Arc::clone(&map), &[0], 0, 0).map(|_| ());
     assert_eq!(refused, Err(SpansError::InUse));
     drop(side);
@@ -161,9 +161,9 @@ fn an_agents_region_and_the_area_do_not_meet() {
 #[test]
 fn memory_that_is_too_small_is_refused() {
     for (bytes, vcpus) in [(4096, 1), (100 << 10, 1), (128 << 10, 4096), (1 << 20, 0)] {
-        assert!(Area::of(bytes, vcpus).is_err(), "{bytes} {vcpus}");
+        assert!(Area::for_memory(bytes, vcpus).is_err(), "{bytes} {vcpus}");
     }
-    assert_eq!(Area::of(8 << 20, 64).unwrap().bytes, 1 << 20);
+    assert_eq!(Area::for_memory(8 << 20, 64).unwrap().bytes, 1 << 20);
     let small = Arc::new(SharedMap::of_bytes(&[0; 4096]).unwrap());
     assert_eq!(SpanReader::attach(small, false).err(), Some(SpansError::NotThere));
     assert_eq!(SpanReader::attach(memory(), false).err(), Some(SpansError::NotThere));

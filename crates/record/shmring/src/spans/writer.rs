@@ -50,7 +50,7 @@ impl SpanWriter {
         ticks_per_second: u64,
         interval_ns: u64,
     ) -> Result<Self, SpansError> {
-        let area = Area::of(map.len_bytes(), vcpus.len())?;
+        let area = Area::for_memory(map.len_bytes(), vcpus.len())?;
         if map.load(header::MAGIC) == layout::MAGIC
             && Layout::load(&map).is_ok_and(|layout| layout.region_bytes > area.at)
         {

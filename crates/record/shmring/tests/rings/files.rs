@@ -109,7 +109,7 @@ fn a_page_overwritten_while_it_is_written_is_noticed() {
         out.read_exact(&mut drained).unwrap();
         let (first, second) = written.join().unwrap();
         assert_eq!(first, Written::Overtaken { len_bytes: 4096 });
-        let Written::Page(taken) = second else { panic!("{second:?}") };
-        assert_eq!((taken.position, taken.missed_pages), (4, 4));
+        let Written::Page(taken_page) = second else { panic!("{second:?}") };
+        assert_eq!((taken_page.position, taken_page.missed_pages), (4, 4));
     });
 }

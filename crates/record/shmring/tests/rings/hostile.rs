@@ -52,8 +52,8 @@ fn look(host: &mut HostSide, target: &std::fs::File) -> usize {
     let mut found = 0;
     let mut page = [0; 4096];
     for ring in &mut host.pages {
-        if let Some(taken) = ring.next_into(&mut page) {
-            assert!((1..=4096).contains(&taken.len_bytes));
+        if let Some(taken_page) = ring.next_into(&mut page) {
+            assert!((1..=4096).contains(&taken_page.len_bytes));
             found += 1;
         }
         if let Written::Page(_) = ring.next_to(target.as_fd()).unwrap() {
@@ -242,14 +242,14 @@ proptest! {
             let Ok(mut host) = side(Arc::clone(&map)) else { continue };
             let mut page = [0; 4096];
             // One look may end with damage, so "nothing" has to be said twice.
-            let mut taken = Vec::new();
+            let taken_pages = Vec::new();
             for _ in 0..16 {
-                taken.extend(host.pages[0].next_into(&mut page));
+                taken_pages.extend(host.pages[0].next_into(&mut page));
             }
-            prop_assert!(taken.len() <= 5, "{taken:?}");
-            prop_assert!(taken.is_sorted_by(|one, other| one.position < other.position));
+            prop_assert!(taken_pages.len() <= 5, "{taken_pages:?}");
+            prop_assert!(taken_pages.is_sorted_by(|first, other| first.position < other.position));
             prop_assert_eq!(host.pages[0].next_into(&mut page), None);
-            prop_assert_eq!(host.pages[0].totals().taken_pages, taken.len() as u64);
+            prop_assert_eq!(host.pages[0].totals().taken_pages, taken_pages.len() as u64);
         }
     }
 }

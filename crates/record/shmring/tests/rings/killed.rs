@@ -61,7 +61,7 @@ fn no_page_is_lost_or_torn_when_agents_are_killed() {
                 };
                 match check(host, &mut next, &mut epochs, mode) {
                     0 => thread::yield_now(),
-                    taken => taken_pages += taken,
+                    count => taken_pages += count,
                 }
             }
             agent.kill().unwrap();
@@ -78,10 +78,13 @@ fn no_page_is_lost_or_torn_when_agents_are_killed() {
 
 /// Takes a page, if there is one, and compares it with those before.
 fn check(host: &mut HostSide, next: &mut u64, last_epoch: &mut u64, mode: Mode) -> u64 {
-    let Some(taken) = take(&mut host.pages[0]) else { return 0 };
-    assert_eq!((taken.position, taken.damage_before), (*next + taken.missed_pages, 0));
-    assert!(taken.epoch >= *last_epoch);
-    assert!(mode == Mode::Overwrite || taken.missed_pages == 0);
-    (*next, *last_epoch) = (taken.position + 1, taken.epoch);
+    let Some(taken_page) = take(&mut host.pages[0]) else { return 0 };
+    assert_eq!(
+        (taken_page.position, taken_page.damage_before),
+        (*next + taken_page.missed_pages, 0)
+    );
+    assert!(taken_page.epoch >= *last_epoch);
+    assert!(mode == Mode::Overwrite || taken_page.missed_pages == 0);
+    (*next, *last_epoch) = (taken_page.position + 1, taken_page.epoch);
     1
 }

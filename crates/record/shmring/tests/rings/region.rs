@@ -71,14 +71,14 @@ pub(crate) fn put(ring: &mut PageProducer, position: u64) -> bool {
 /// Takes the next page and checks each of its bytes.
 pub(crate) fn take(ring: &mut PageConsumer) -> Option<TakenPage> {
     let mut page = [0xEE; 4096];
-    let taken = ring.next_into(&mut page)?;
+    let taken_page = ring.next_into(&mut page)?;
     let mut expected = Vec::new();
-    content(taken.position, &mut expected);
-    assert!(page[..taken.len_bytes] == expected, "page {} is torn", taken.position);
-    Some(taken)
+    content(taken_page.position, &mut expected);
+    assert!(page[..taken_page.len_bytes] == expected, "page {} is torn", taken_page.position);
+    Some(taken_page)
 }
 
 /// Takes all there is: the positions.
 pub(crate) fn take_all(ring: &mut PageConsumer) -> Vec<u64> {
-    std::iter::from_fn(|| take(ring)).map(|taken| taken.position).collect()
+    std::iter::from_fn(|| take(ring)).map(|taken_page| taken_page.position).collect()
 }

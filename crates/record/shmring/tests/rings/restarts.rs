@@ -56,8 +56,8 @@ fn pages_of_an_agent_that_was_killed_come_before_those_of_the_next() {
         (3..6).for_each(|position| assert!(put(&mut guest.pages[0], position)));
         assert_eq!(host.watch.change(), Change::Restarted { epoch: 2 });
         assert_eq!(host.watch.change(), Change::None);
-        while let Some(taken) = take(&mut host.pages[0]) {
-            host_sees.push((taken.position, taken.epoch));
+        while let Some(taken_page) = take(&mut host.pages[0]) {
+            host_sees.push((taken_page.position, taken_page.epoch));
         }
         assert_eq!(host_sees, [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]);
         assert_eq!((host.pages[0].totals().missed_pages, host.pages[0].totals().damage), (0, 0));

@@ -37,14 +37,17 @@ fn kept_pages_all_arrive_in_order_and_whole() {
         let mut poller = Poller::default();
         let mut next = 0;
         while next < KEPT {
-            let taken = take(&mut host.pages[0]);
-            if let Some(taken) = taken {
-                assert_eq!((taken.position, taken.missed_pages, taken.damage_before), (next, 0, 0));
+            let taken_page = take(&mut host.pages[0]);
+            if let Some(taken_page) = taken_page {
+                assert_eq!(
+                    (taken_page.position, taken_page.missed_pages, taken_page.damage_before),
+                    (next, 0, 0)
+                );
                 next += 1;
             } else {
                 thread::yield_now();
             }
-            poller.looked(taken.is_some());
+            poller.looked(taken_page.is_some());
         }
         assert!(full.join().unwrap() > 0, "the ring was never full: nothing was shown");
         assert!(poller.polls() > KEPT);
@@ -68,10 +71,10 @@ fn overwritten_pages_are_counted_to_the_page() {
             });
             loop {
                 let was_last = ended.load(Ordering::Acquire);
-                if let Some(taken) = take(&mut host.pages[0]) {
-                    assert_eq!(taken.position, next + taken.missed_pages);
-                    assert_eq!(taken.damage_before, 0);
-                    (next, taken_pages) = (taken.position + 1, taken_pages + 1);
+                if let Some(taken_page) = take(&mut host.pages[0]) {
+                    assert_eq!(taken_page.position, next + taken_page.missed_pages);
+                    assert_eq!(taken_page.damage_before, 0);
+                    (next, taken_pages) = (taken_page.position + 1, taken_pages + 1);
                     if taken_pages.is_multiple_of(5000) {
                         thread::sleep(Duration::from_micros(200));
                     }

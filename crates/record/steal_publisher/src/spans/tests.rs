@@ -54,7 +54,7 @@ impl Publishing {
         };
         let vcpus: Vec<RunningVcpu> = (0..).zip(THREADS).map(vcpu).collect();
         let clocks: Vec<GuestClock> =
-            vcpus.iter().map(|one| GuestClock::of(one).unwrap()).collect();
+            vcpus.iter().map(|vcpu| GuestClock::for_vcpu(vcpu).unwrap()).collect();
         // No such process: nobody but vCPUs is the VM's own.
         let (name, program, pid) = ("web".into(), "qemu".into(), u32::MAX);
         let vm = Vm {
@@ -129,11 +129,11 @@ enum HostEvent {
 
 /// Times on the host's TSC, as they were written.
 fn plain(news: News) -> Vec<(u64, u64, Activity, By, bool, Option<u32>)> {
-    let of = |span: &Span| {
+    let plain_span = |span: &Span| {
         let (from, to) = (span.start_tsc - AHEAD, span.end_tsc() - AHEAD);
         (from, to, span.activity, span.by, span.begins_exit, span.code)
     };
-    news.spans.iter().map(of).collect()
+    news.spans.iter().map(plain_span).collect()
 }
 
 #[test]
@@ -263,11 +263,11 @@ fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
 /// Ticks by what was done, exits that begin, and that spans are in order and don't overlap.
 fn sums(spans: &[Span]) -> (Vec<(Activity, u64)>, usize) {
     assert!(spans.windows(2).all(|two| two[0].end_tsc() <= two[1].start_tsc));
-    let of = |activity| {
+    let ticks_of = |activity| {
         spans.iter().filter(|span| span.activity == activity).map(|span| span.ticks).sum()
     };
-    let begun = spans.iter().filter(|span| span.begins_exit).count();
-    (Activity::ALL.into_iter().map(|activity| (activity, of(activity))).collect(), begun)
+    let exits = spans.iter().filter(|span| span.begins_exit).count();
+    (Activity::ALL.into_iter().map(|activity| (activity, ticks_of(activity))).collect(), exits)
 }
 
 #[test]

@@ -23,7 +23,7 @@ const FIRST_THREAD: u32 = 1000;
 /// Bytes of a thread's name.
 const COMM_BYTES: usize = 16;
 /// The scheduler's number for usual priority.
-const USUAL_PRIORITY: i32 = 120;
+const DEFAULT_PRIORITY: i32 = 120;
 
 /// The thread that a vCPU is in the recording.
 pub(super) fn thread(vcpu: u32) -> u32 {
@@ -31,7 +31,7 @@ pub(super) fn thread(vcpu: u32) -> u32 {
 }
 
 fn stand_in(by: By) -> (u32, &'static str) {
-    let known = STAND_INS.iter().find(|(of, ..)| *of == by);
+    let known = STAND_INS.iter().find(|(other, ..)| *other == by);
     known.map_or((0, "swapper"), |(_, thread, name)| (*thread, name))
 }
 
@@ -100,11 +100,11 @@ fn switch(prev: (u32, &str), next: (u32, &str), prev_state: u64) -> Vec<u8> {
     let mut bytes = event(SWITCH, prev.0);
     comm(&mut bytes, prev.1);
     bytes.extend(prev.0.to_le_bytes());
-    bytes.extend(USUAL_PRIORITY.to_le_bytes());
+    bytes.extend(DEFAULT_PRIORITY.to_le_bytes());
     bytes.extend(prev_state.to_le_bytes());
     comm(&mut bytes, next.1);
     bytes.extend(next.0.to_le_bytes());
-    bytes.extend(USUAL_PRIORITY.to_le_bytes());
+    bytes.extend(DEFAULT_PRIORITY.to_le_bytes());
     bytes
 }
 
@@ -113,7 +113,7 @@ pub(super) fn waking(vcpu: u32) -> Vec<u8> {
     let mut bytes = event(WAKING, 0);
     comm(&mut bytes, &name_of(vcpu));
     bytes.extend(thread(vcpu).to_le_bytes());
-    bytes.extend(USUAL_PRIORITY.to_le_bytes());
+    bytes.extend(DEFAULT_PRIORITY.to_le_bytes());
     bytes.extend(vcpu.to_le_bytes());
     bytes
 }

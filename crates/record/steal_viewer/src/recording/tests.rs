@@ -59,8 +59,8 @@ fn a_recording_has_the_events_that_spans_are_made_of() {
     }
     recording.known([(0, 0), (2, 1000)].into_iter()).unwrap();
     recording.end(&Names::from([((2, 0x60), "interrupt".to_owned())])).unwrap();
-    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    let entries: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
 
     let file = fs::read(&path).unwrap();
     let dat = TraceDat::parse(&file).unwrap();
@@ -79,7 +79,7 @@ fn a_recording_has_the_events_that_spans_are_made_of() {
         missed.push(page.missed);
         page.for_each(|record| {
             let id = u16::from_le_bytes(record.payload[..2].try_into().unwrap());
-            let (_, name) = names.iter().find(|(of, _)| *of == id).unwrap();
+            let (_, name) = names.iter().find(|(event_id, _)| *event_id == id).unwrap();
             events.push((record.stamp, name.trim_start_matches("kvm_").to_owned()));
         })
         .unwrap();

@@ -31,15 +31,15 @@ impl LeftOver {
         let names = folder.names().unwrap_or_default();
         let noted = names.iter().filter_map(|name| name.parse().ok());
         let pids: BTreeSet<u32> = noted.chain(instance::owners(tracefs.root())).collect();
-        let of = |pid| Self::look(&folder, pid, FlockOperation::NonBlockingLockExclusive);
-        Ok(pids.into_iter().filter_map(of).collect())
+        let left_over = |pid| Self::look(&folder, pid, FlockOperation::NonBlockingLockExclusive);
+        Ok(pids.into_iter().filter_map(left_over).collect())
     }
 
     /// What the owner with this process id left, once it is gone: this waits for that.
     ///
     /// # Errors
     /// When the folder with the owners' files can't be used.
-    pub fn of(pid: u32) -> Result<Option<Self>> {
+    pub fn wait_for(pid: u32) -> Result<Option<Self>> {
         Ok(Self::look(&run_folder()?, pid, FlockOperation::LockExclusive))
     }
 
@@ -78,7 +78,7 @@ impl LeftOver {
     /// Its first instance, or the kernel's own buffers that it borrowed.
     #[must_use]
     pub fn instance(&self, tracefs: &Tracefs) -> Option<Instance> {
-        Instance::of(tracefs, self.pid)
+        Instance::left_by(tracefs, self.pid)
     }
 
     /// Whether some process has files of its instance open, as far as can be seen from here.

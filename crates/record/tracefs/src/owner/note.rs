@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// Bytes that are read of a note: a path, and some numbers.
-pub(super) const MOST_BYTES: u64 = 16 << 10;
+pub(super) const MAX_BYTES: u64 = 16 << 10;
 
 /// A process that has instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,9 @@ impl Note {
             }
             let end = value.iter().position(|&byte| byte == b'\n').unwrap_or(value.len());
             let line = String::from_utf8_lossy(value.get(..end).unwrap_or_default());
-            let numbers: Vec<u64> = line.split(' ').filter_map(|one| one.parse().ok()).collect();
-            let small = |one: &u64| u32::try_from(*one).ok();
+            let numbers: Vec<u64> =
+                line.split(' ').filter_map(|number| number.parse().ok()).collect();
+            let small = |number: &u64| u32::try_from(*number).ok();
             match (key, &*numbers) {
                 (b"pid", [pid]) => note.pid = small(pid).unwrap_or(0),
                 (b"started_ticks", [ticks]) => note.started_ticks = *ticks,

@@ -9,9 +9,9 @@ use crate::error::{Result, TracefsError};
 
 /// Bytes of a probe. The kernel takes lines of less than 4096 (`WRITE_BUFSIZE`), with our group and
 /// the event's name before it.
-const MOST_BYTES: usize = 2048;
+const MAX_BYTES: usize = 2048;
 /// Bytes of a function's name (`KSYM_NAME_LEN`), with its module.
-const MOST_FUNCTION_BYTES: usize = 512;
+const MAX_FUNCTION_BYTES: usize = 512;
 
 /// What follows a function whose return is probed (Linux 5.10).
 pub(super) const RETURN: &str = "%return";
@@ -22,7 +22,7 @@ pub(super) const RETURN: &str = "%return";
 /// [`TracefsError::NotAProbe`] when the text is anything but one probe.
 pub(super) fn function(probe: &str) -> Result<&str> {
     let refused = |why| TracefsError::NotAProbe { probe: shortened(probe), why };
-    if probe.len() > MOST_BYTES {
+    if probe.len() > MAX_BYTES {
         return Err(refused("it is longer than 2048 bytes"));
     }
     if !probe.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
@@ -48,7 +48,7 @@ fn shortened(probe: &str) -> String {
 fn is_function(text: &str) -> bool {
     let (module, rest) = text.split_once(':').map_or((None, text), |(a, b)| (Some(a), b));
     let (name, offset) = rest.split_once('+').map_or((rest, None), |(a, b)| (a, Some(b)));
-    text.len() <= MOST_FUNCTION_BYTES
+    text.len() <= MAX_FUNCTION_BYTES
         && is_name(name)
         && module.is_none_or(is_name)
         && offset.is_none_or(is_number)
@@ -121,6 +121,6 @@ mod tests {
             assert!(error.contains("is no probe") && !error.contains('\n'), "{probe:?}: {error}");
         }
         assert!(function(&"x".repeat(513)).is_err());
-        assert!(function(&format!("x {}", "y".repeat(MOST_BYTES))).is_err());
+        assert!(function(&format!("x {}", "y".repeat(MAX_BYTES))).is_err());
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 /// How often probes were hit, and how often that was not recorded.
 const PROFILE: &str = "kprobe_profile";
 /// Bytes of the kernel's text, at most: others may have set any number of probes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The kernel's counts of some probes, in a file that stays open. It counts by names of probes, whoever set them.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl MissedHits {
         let Some(profile) = &self.profile else { return 0 };
         let (mut text, mut piece) = (Vec::new(), [0; 4096]);
         // The kernel counts again for a read from the beginning, and goes on from line to line.
-        while text.len() < MOST_BYTES
+        while text.len() < MAX_BYTES
             && let Ok(read @ 1..) = profile.read_at(&mut piece, text.len() as u64)
         {
             text.extend_from_slice(piece.get(..read).unwrap_or_default());
@@ -42,7 +42,7 @@ fn missed(profile: &str, names: &[String]) -> u64 {
     let misses = |line: &str| {
         let mut words = line.split_whitespace();
         let name = words.next()?;
-        names.iter().any(|one| one == name).then(|| words.nth(1)?.parse().ok())?
+        names.iter().any(|probe| probe == name).then(|| words.nth(1)?.parse().ok())?
     };
     profile.lines().filter_map(misses).fold(0, u64::saturating_add)
 }

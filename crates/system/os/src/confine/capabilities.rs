@@ -16,27 +16,30 @@ use rustix::thread::{
 ///
 /// # Errors
 /// When the kernel refuses, as a filter of a container's may.
-pub fn keep_only(kept: CapabilitySet) -> io::Result<()> {
+pub fn keep_only(to_keep: CapabilitySet) -> io::Result<()> {
     let now = capabilities(None)?;
     if now.effective.contains(CapabilitySet::SETPCAP) {
-        keep_in_bounding_set(kept)?;
+        keep_in_bounding_set(to_keep)?;
     }
-    let kept = now.permitted & kept;
-    let sets =
-        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let to_keep = now.permitted & to_keep;
+    let sets = CapabilitySets {
+        effective: to_keep,
+        permitted: to_keep,
+        inheritable: CapabilitySet::empty(),
+    };
     set_capabilities(None, sets)?;
     // What is not permitted is in no ambient set; kernels before 4.3 have none.
     let _ = clear_ambient_capability_set();
     Ok(set_no_new_privs(true)?)
 }
 
-fn keep_in_bounding_set(kept: CapabilitySet) -> io::Result<()> {
+fn keep_in_bounding_set(to_keep: CapabilitySet) -> io::Result<()> {
     for bit in 0..u64::BITS {
-        let one = CapabilitySet::from_bits_retain(1 << bit);
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
         // The kernel knows no capability with this number, nor a later one.
-        let Ok(is_there) = capability_is_in_bounding_set(one) else { break };
-        if is_there && !kept.contains(one) {
-            remove_capability_from_bounding_set(one)?;
+        let Ok(is_there) = capability_is_in_bounding_set(capability) else { break };
+        if is_there && !to_keep.contains(capability) {
+            remove_capability_from_bounding_set(capability)?;
         }
     }
     Ok(())

@@ -60,7 +60,7 @@ impl Filter {
     /// The filter as the kernel takes it; made once.
     fn program(self) -> io::Result<&'static BpfProgram> {
         static PROGRAMS: [OnceLock<Result<BpfProgram, String>>; 6] = [const { OnceLock::new() }; 6];
-        let made = PROGRAMS.get(self as usize).map(|one| one.get_or_init(|| self.compile()));
+        let made = PROGRAMS.get(self as usize).map(|slot| slot.get_or_init(|| self.compile()));
         match made {
             Some(Ok(program)) => Ok(program),
             Some(Err(text)) => Err(io::Error::other(text.clone())),
@@ -72,17 +72,20 @@ impl Filter {
         let eperm = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let (rules, of_others, of_these) = match self {
             Self::Never => (
-                whole(calls::NEVER).into_iter().chain(whole(calls::MOUNTS)).collect(),
+                unconditional(calls::NEVER)
+                    .into_iter()
+                    .chain(unconditional(calls::MOUNTS))
+                    .collect(),
                 SeccompAction::Allow,
                 SeccompAction::KillProcess,
             ),
             Self::NeverButMounts => {
-                (whole(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess)
+                (unconditional(calls::NEVER), SeccompAction::Allow, SeccompAction::KillProcess)
             }
-            Self::NoMounts => (whole(calls::MOUNTS), SeccompAction::Allow, eperm),
+            Self::NoMounts => (unconditional(calls::MOUNTS), SeccompAction::Allow, eperm),
             Self::NoClone3 => {
                 let enosys = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-                (whole(&[libc::SYS_clone3]), SeccompAction::Allow, enosys)
+                (unconditional(&[libc::SYS_clone3]), SeccompAction::Allow, enosys)
             }
             Self::Reader => (reader()?, eperm, SeccompAction::Allow),
             Self::Listener => (listener()?, eperm, SeccompAction::Allow),
@@ -126,7 +129,7 @@ const FCNTL: [libc::c_int; 8] = [
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Rules that match calls whatever their arguments are.
-fn whole(calls: &[i64]) -> Rules {
+fn unconditional(calls: &[i64]) -> Rules {
     calls.iter().map(|&call| (call, Vec::new())).collect()
 }
 
@@ -144,7 +147,7 @@ fn bits(at: u8, mask: libc::c_int, value: libc::c_int) -> Result<Vec<SeccompRule
 }
 
 fn reader() -> Result<Rules, String> {
-    let mut rules = whole(calls::READER);
+    let mut rules = unconditional(calls::READER);
     // Memory that can be run is not made.
     rules.insert(libc::SYS_mmap, bits(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, bits(2, libc::PROT_EXEC, 0)?);
@@ -157,14 +160,14 @@ fn reader() -> Result<Rules, String> {
     // Sockets that are not to wait.
     rules.insert(libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, FIONBIO)?);
     // What a panic that aborts ends with.
-    let own = u64::from(std::process::id());
-    rules.insert(libc::SYS_tgkill, argument(0, SeccompCmpOp::Eq, own)?);
+    let own_pid = u64::from(std::process::id());
+    rules.insert(libc::SYS_tgkill, argument(0, SeccompCmpOp::Eq, own_pid)?);
     Ok(rules)
 }
 
 fn listener() -> Result<Rules, String> {
     let mut rules = reader()?;
-    rules.extend(whole(calls::LISTENER));
+    rules.extend(unconditional(calls::LISTENER));
     rules.insert(libc::SYS_clone, bits(0, libc::CLONE_THREAD, libc::CLONE_THREAD)?);
     Ok(rules)
 }

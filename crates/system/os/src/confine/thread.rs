@@ -29,11 +29,11 @@ impl Confined {
     /// Confines the calling thread for as long as it lives. Where the kernel refuses, the thread goes
     /// on and [`crate::confine::failure`] says why: recording without this is better than not recording.
     pub fn enter(self) {
-        let kept = match self {
-            Self::Worker(kept) | Self::TracefsWorker(kept) => kept,
+        let capabilities = match self {
+            Self::Worker(capabilities) | Self::TracefsWorker(capabilities) => capabilities,
             Self::Reader | Self::Listener => CapabilitySet::empty(),
         };
-        let filtered = keep_only(kept).and_then(|()| match self {
+        let filtered = keep_only(capabilities).and_then(|()| match self {
             Self::Reader => filter::apply(&[Filter::Never, Filter::Reader]),
             Self::Listener => filter::apply(&[Filter::Never, Filter::NoClone3, Filter::Listener]),
             Self::Worker(_) => filter::apply(&[Filter::Never]),

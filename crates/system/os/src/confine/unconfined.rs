@@ -26,10 +26,10 @@ impl Unconfined {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn with(kept: CapabilitySet, name: &str) -> io::Result<Self> {
+    pub fn with(capabilities: CapabilitySet, name: &str) -> io::Result<Self> {
         let (errands, given) = mpsc::channel::<Errand>();
         thread::Builder::new().name(name.to_owned()).spawn(move || {
-            Confined::Worker(kept).enter();
+            Confined::Worker(capabilities).enter();
             given.into_iter().for_each(|errand| errand());
         })?;
         Ok(Self(errands))

@@ -217,7 +217,7 @@ impl Folder {
     #[must_use]
     pub fn is_at_its_path(&self) -> bool {
         let there = statat(CWD, self.path(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
-        there.is_ok_and(|there| self.identity().is_ok_and(|own| own == there))
+        there.is_ok_and(|there| self.identity().is_ok_and(|ours| ours == there))
     }
 
     /// Where it is now; `None`: it was removed.
@@ -235,7 +235,7 @@ impl Folder {
     /// Whether an open file is still the one of that name in it.
     #[must_use]
     pub fn is_still(&self, name: &str, file: &File) -> bool {
-        let same = |of: Stat| fstat(file).is_ok_and(|open| identity(&open) == identity(&of));
+        let same = |stat: Stat| fstat(file).is_ok_and(|open| identity(&open) == identity(&stat));
         self.stat(name).is_ok_and(same)
     }
 
@@ -299,9 +299,9 @@ impl Folder {
     /// # Errors
     /// When the system does not say.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        let of = fstatvfs(&self.0.fd)?;
-        let free = if geteuid().is_root() { of.f_bfree } else { of.f_bavail };
-        Ok(free.saturating_mul(of.f_frsize))
+        let file_system = fstatvfs(&self.0.fd)?;
+        let free = if geteuid().is_root() { file_system.f_bfree } else { file_system.f_bavail };
+        Ok(free.saturating_mul(file_system.f_frsize))
     }
 
     /// Bytes of the files in it and in folders in it.
@@ -402,12 +402,12 @@ fn check_file(stat: &Stat) -> io::Result<()> {
 }
 
 fn check_owner(stat: &Stat) -> io::Result<()> {
-    let own = geteuid().as_raw();
-    if stat.st_uid == own {
+    let own_user = geteuid().as_raw();
+    if stat.st_uid == own_user {
         return Ok(());
     }
     let text = format!(
-        "it belongs to user {}, and this program writes as user {own} only what is its own: name \
+        "it belongs to user {}, and this program writes as user {own_user} only what is its own: name \
          another one, or remove it",
         stat.st_uid
     );

@@ -25,14 +25,14 @@ impl Deadline {
 
     /// Time that is left; none when it has passed.
     #[must_use]
-    pub fn left(self) -> Duration {
+    pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
     /// Whether it has passed.
     #[must_use]
     pub fn has_passed(self) -> bool {
-        self.left().is_zero()
+        self.remaining().is_zero()
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
     fn a_deadline_passes_once_and_can_be_far_away() {
         assert!(Deadline::after(Duration::ZERO).has_passed());
         let far = Deadline::after(Duration::MAX);
-        assert!(!far.has_passed() && far.left() > Duration::from_secs(3600));
+        assert!(!far.has_passed() && far.remaining() > Duration::from_secs(3600));
         assert!(Deadline::after(Duration::ZERO) < far);
     }
 }

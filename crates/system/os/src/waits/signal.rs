@@ -30,32 +30,32 @@ impl Signal {
 
     /// Whether it is given.
     #[must_use]
-    pub fn is_given(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.wait(Duration::ZERO)
     }
 
     /// Waits until it is given, for at most this time; returns whether it is.
-    pub fn wait(&self, most: Duration) -> bool {
-        let most = Timespec::try_from(most).ok();
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let timeout = Timespec::try_from(timeout).ok();
         let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
-        poll(&mut fds, most.as_ref()).is_ok_and(|ready| ready > 0)
+        poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// Waits until it is given, at most as long as `wait` says; whether it is.
     pub fn wait_within(&self, wait: Wait<'_>) -> bool {
-        let own = PollFd::new(&*self.0, PollFlags::IN);
+        let own_fd = PollFd::new(&*self.0, PollFlags::IN);
         let stops = wait.stop().iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
-        let mut fds: Vec<_> = std::iter::once(own).chain(stops).collect();
+        let mut fds: Vec<_> = std::iter::once(own_fd).chain(stops).collect();
         loop {
-            match poll(&mut fds, Timespec::try_from(wait.left()).ok().as_ref()) {
+            match poll(&mut fds, Timespec::try_from(wait.remaining()).ok().as_ref()) {
                 Err(rustix::io::Errno::INTR) => {}
-                _ => return self.is_given(),
+                _ => return self.is_set(),
             }
         }
     }
 
     /// Gives it, to whoever waits for it now or asks later.
-    pub fn give(&self) {
+    pub fn set(&self) {
         // It counts up and is never read: it can't be full.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
@@ -69,9 +69,9 @@ mod tests {
     fn what_is_given_stays_so_for_all_copies() {
         let signal = Signal::new().unwrap();
         let copy = signal.clone();
-        assert!(!copy.is_given() && !copy.wait(Duration::from_millis(1)));
-        signal.give();
-        signal.give();
-        assert!(copy.is_given() && copy.wait(Duration::from_secs(9)) && signal.is_given());
+        assert!(!copy.is_set() && !copy.wait(Duration::from_millis(1)));
+        signal.set();
+        signal.set();
+        assert!(copy.is_set() && copy.wait(Duration::from_secs(9)) && signal.is_set());
     }
 }

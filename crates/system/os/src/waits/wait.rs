@@ -24,8 +24,8 @@ impl<'a> Wait<'a> {
 
     /// This long from now, whatever happens.
     #[must_use]
-    pub fn at_most(most: Duration) -> Self {
-        Self::until(Deadline::after(most))
+    pub fn at_most(timeout: Duration) -> Self {
+        Self::until(Deadline::after(timeout))
     }
 
     /// The same, but no longer than until one of these can be read.
@@ -43,8 +43,8 @@ impl<'a> Wait<'a> {
 
     /// Time that is left.
     #[must_use]
-    pub fn left(&self) -> Duration {
-        self.until.left()
+    pub fn remaining(&self) -> Duration {
+        self.until.remaining()
     }
 
     /// What ends it early.

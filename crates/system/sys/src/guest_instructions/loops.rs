@@ -21,9 +21,9 @@ pub fn time_stamp_counter() -> u64 {
 }
 
 fn timed(work: impl FnOnce()) -> u64 {
-    let begun = time_stamp_counter();
+    let start = time_stamp_counter();
     work();
-    time_stamp_counter().saturating_sub(begun)
+    time_stamp_counter().saturating_sub(start)
 }
 
 /// Turns with nothing in them; the cycles that took. A count of 0 is taken for 1, here and below.

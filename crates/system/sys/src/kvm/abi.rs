@@ -30,7 +30,7 @@ impl<T> Request<T> {
         Self { number, argument: PhantomData }
     }
 
-    const fn of(direction: c_ulong, number: c_ulong) -> Self {
+    const fn for_argument(direction: c_ulong, number: c_ulong) -> Self {
         Self::new(direction, number, size_of::<T>())
     }
 }
@@ -52,9 +52,10 @@ pub(super) mod request {
     pub(in super::super) const CREATE_IRQCHIP: c_ulong = plain(0x60);
     pub(in super::super) const RUN: c_ulong = plain(0x80);
     pub(in super::super) const GET_STATS_FD: c_ulong = plain(0xce);
-    pub(in super::super) const SET_USER_MEMORY_REGION: Request<MemoryRegion> = Request::of(1, 0x46);
-    pub(in super::super) const IRQFD: Request<Irqfd> = Request::of(1, 0x76);
-    pub(in super::super) const IOEVENTFD: Request<Ioeventfd> = Request::of(1, 0x79);
+    pub(in super::super) const SET_USER_MEMORY_REGION: Request<MemoryRegion> =
+        Request::for_argument(1, 0x46);
+    pub(in super::super) const IRQFD: Request<Irqfd> = Request::for_argument(1, 0x76);
+    pub(in super::super) const IOEVENTFD: Request<Ioeventfd> = Request::for_argument(1, 0x79);
 }
 
 /// Bytes of `struct kvm_run` that are looked at.

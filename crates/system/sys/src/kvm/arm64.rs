@@ -14,8 +14,8 @@ impl TinyVm {
     /// # Errors
     /// When KVM refuses.
     pub fn set_program_counter(&mut self, address: u64) -> Result<()> {
-        let mut one = OneRegister::new(PROGRAM_COUNTER, &raw const address as u64);
-        with(self.vcpu.as_fd(), "KVM_SET_ONE_REG", request::SET_ONE_REG, &mut one)
+        let mut register = OneRegister::new(PROGRAM_COUNTER, &raw const address as u64);
+        with(self.vcpu.as_fd(), "KVM_SET_ONE_REG", request::SET_ONE_REG, &mut register)
     }
 }
 

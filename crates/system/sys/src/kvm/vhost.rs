@@ -23,7 +23,7 @@ pub struct Queue {
 }
 
 /// The most descriptors that a queue may have.
-const MOST_DESCRIPTORS: u16 = 1 << 15;
+const MAX_DESCRIPTORS: u16 = 1 << 15;
 
 impl Queue {
     /// Whether all of it lies in memory of `bytes` bytes from address 0, as the standard aligns it. The
@@ -35,7 +35,7 @@ impl Queue {
                 && at.checked_add(bytes).is_some_and(|end| end <= memory_bytes as u64)
         };
         let is_sound = self.length.is_power_of_two()
-            && self.length <= MOST_DESCRIPTORS
+            && self.length <= MAX_DESCRIPTORS
             && is_in(self.descriptors, 16, 16 * count)
             && is_in(self.available, 2, 6 + 2 * count)
             && is_in(self.used, 4, 6 + 8 * count);
@@ -73,7 +73,7 @@ struct Memory {
     padding: u32,
     guest: u64,
     bytes: u64,
-    own: u64,
+    userspace: u64,
     flags: u64,
 }
 
@@ -152,7 +152,7 @@ impl VhostNet {
         call: BorrowedFd<'_>,
     ) -> Result<Self, KvmError> {
         queue.check(memory.len())?;
-        let (own, bytes) = (memory.as_mut_ptr() as u64, memory.len() as u64);
+        let (userspace, bytes) = (memory.as_mut_ptr() as u64, memory.len() as u64);
         let failed = |call| move |source| KvmError { call, source };
         let device = OpenOptions::new().read(true).write(true).open("/dev/vhost-net");
         let device = device.map_err(failed("open /dev/vhost-net"))?;
@@ -161,16 +161,16 @@ impl VhostNet {
         if owned < 0 {
             return Err(failed("VHOST_SET_OWNER")(io::Error::last_os_error()));
         }
-        ask(&device, &Memory { count: 1, padding: 0, guest: 0, bytes, own, flags: 0 })?;
+        ask(&device, &Memory { count: 1, padding: 0, guest: 0, bytes, userspace, flags: 0 })?;
         ask(&device, &Length { index: SENDS, length: queue.length.into() })?;
         ask(
             &device,
             &Addresses {
                 index: SENDS,
                 flags: 0,
-                descriptors: own + queue.descriptors,
-                used: own + queue.used,
-                available: own + queue.available,
+                descriptors: userspace + queue.descriptors,
+                used: userspace + queue.used,
+                available: userspace + queue.available,
                 log: 0,
             },
         )?;

@@ -58,9 +58,9 @@ impl TinyVm {
     /// When the kernel doesn't report it: it is older than 5.16.
     pub fn tsc_offset(&self) -> Result<i64> {
         let mut offset = 0_i64;
-        let mut asked = DeviceAttribute::tsc_offset(&raw mut offset as u64);
+        let mut argument = DeviceAttribute::tsc_offset(&raw mut offset as u64);
         let call = "KVM_GET_DEVICE_ATTR of the TSC's offset";
-        with(self.vcpu.as_fd(), call, request::GET_DEVICE_ATTR, &mut asked)?;
+        with(self.vcpu.as_fd(), call, request::GET_DEVICE_ATTR, &mut argument)?;
         Ok(offset)
     }
 }

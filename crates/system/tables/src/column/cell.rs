@@ -50,7 +50,8 @@ impl Cell {
             Self::Signed(value) => value.map_or_else(String::new, |value| value.to_string()),
             // As JSON writes it.
             Self::Ratio(value) => value.map_or_else(String::new, |value| {
-                serde_json::Number::from_f64(value).map_or_else(String::new, |one| one.to_string())
+                serde_json::Number::from_f64(value)
+                    .map_or_else(String::new, |number| number.to_string())
             }),
             Self::Flag(value) => value.to_string(),
         }
@@ -59,16 +60,16 @@ impl Cell {
 
 /// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
 #[must_use]
-pub fn sorted(one: &Cell, other: &Cell) -> Ordering {
-    let unknown_last = other.is_known().cmp(&one.is_known());
-    unknown_last.then_with(|| match (one, other) {
-        (Cell::Number(one), Cell::Number(other)) => other.cmp(one),
-        (Cell::Signed(one), Cell::Signed(other)) => other.cmp(one),
-        (Cell::Ratio(one), Cell::Ratio(other)) => {
-            other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0))
+pub fn sorted(first: &Cell, other: &Cell) -> Ordering {
+    let unknown_last = other.is_known().cmp(&first.is_known());
+    unknown_last.then_with(|| match (first, other) {
+        (Cell::Number(first), Cell::Number(other)) => other.cmp(first),
+        (Cell::Signed(first), Cell::Signed(other)) => other.cmp(first),
+        (Cell::Ratio(first), Cell::Ratio(other)) => {
+            other.unwrap_or(0.0).total_cmp(&first.unwrap_or(0.0))
         }
-        (Cell::Flag(one), Cell::Flag(other)) => other.cmp(one),
-        (one, other) => one.plain().cmp(&other.plain()),
+        (Cell::Flag(first), Cell::Flag(other)) => other.cmp(first),
+        (first, other) => first.plain().cmp(&other.plain()),
     })
 }
 

@@ -44,7 +44,7 @@ pub struct Exported<'r, R> {
 
 impl<R: Row> Serialize for Exported<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let columns: Vec<_> = self.columns.iter().filter(|one| one.is_in_json()).collect();
+        let columns: Vec<_> = self.columns.iter().filter(|column| column.is_in_json()).collect();
         Object { columns: &columns, row: self.row, is_inner: false }.serialize(serializer)
     }
 }
@@ -89,8 +89,8 @@ struct Object<'c, R> {
 impl<R: Row> Serialize for Object<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (row, mut map) = (self.row, serializer.serialize_map(None)?);
-        let same = |one: &&Column<R>, other: &&Column<R>| {
-            one.object.is_some() && one.object == other.object && !self.is_inner
+        let same = |column: &&Column<R>, other: &&Column<R>| {
+            column.object.is_some() && column.object == other.object && !self.is_inner
         };
         for columns in self.columns.chunk_by(same) {
             let Some(first) = columns.first() else { continue };

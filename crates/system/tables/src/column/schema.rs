@@ -91,8 +91,8 @@ fn row_schema<R: Described>() -> Value {
     let columns = R::all_columns();
     let columns: Vec<&Column<R>> = columns.iter().filter(|column| column.is_in_json()).collect();
     let mut row = ObjectSchema::default();
-    for group in
-        columns.chunk_by(|left, right| left.object.is_some() && left.object == right.object)
+    for group in columns
+        .chunk_by(|previous, right| previous.object.is_some() && previous.object == right.object)
     {
         let Some(first) = group.first() else { continue };
         let Some(object) = first.object else {
@@ -198,11 +198,11 @@ impl<R> Column<R> {
         if let Some(pattern) = self.pattern {
             set("pattern", json!(pattern));
         }
-        if let Some(least) = self.least {
-            set("minimum", json!(least));
+        if let Some(min) = self.least {
+            set("minimum", json!(min));
         }
-        if let Some(most) = self.most {
-            set("maximum", json!(most));
+        if let Some(max) = self.most {
+            set("maximum", json!(max));
         }
         Value::Object(schema)
     }

@@ -28,8 +28,11 @@ impl StateSink for KeptSpans {
 const BOUND_NS: u64 = 10;
 const VCPU: VcpuRef = VcpuRef { recording: 0, index: 0 };
 
-fn weave() -> Weave {
-    Weave { guest: Some((GuestCpu { recording: 1, cpu: 0 }, BOUND_NS)), ..Weave::default() }
+fn weave() -> GuestOverlay {
+    GuestOverlay {
+        guest: Some((GuestCpu { recording: 1, cpu: 0 }, BOUND_NS)),
+        ..GuestOverlay::default()
+    }
 }
 
 fn interval(from_ns: u64, to_ns: u64, activity: VcpuActivity) -> Interval {
@@ -48,20 +51,20 @@ fn runs(task: u32) -> Context {
 }
 
 /// Two cycles, each 100 ns in the guest and 100 ns away.
-fn weave_two_cycles(weave: &mut Weave, level: u8) -> KeptSpans {
-    let mut kept = KeptSpans::default();
+fn weave_two_cycles(weave: &mut GuestOverlay, level: u8) -> KeptSpans {
+    let mut spans = KeptSpans::default();
     for from in [1_000, 1_200] {
         let intervals = [
             interval(from, from + 100, VcpuActivity::Guest),
             interval(from + 100, from + 200, VcpuActivity::Kernel),
         ];
-        weave.cycle(&cycle(&intervals, level), Isa::Svm, VCPU, &mut kept);
+        weave.cycle(&cycle(&intervals, level), Isa::Svm, VCPU, &mut spans);
     }
-    kept
+    spans
 }
 
-fn of_guest(kept: &KeptSpans) -> Vec<(Option<u32>, u64, u64)> {
-    let guest = kept.vcpu.iter().filter(|span| span.state.is_guest());
+fn of_guest(spans: &KeptSpans) -> Vec<(Option<u32>, u64, u64)> {
+    let guest = spans.vcpu.iter().filter(|span| span.state.is_guest());
     guest.map(|span| (span.task, span.from_ns, span.to_ns)).collect()
 }
 
@@ -71,16 +74,16 @@ fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
     for (at, task) in [(990, 1), (1_050, 2), (1_108, 3), (1_195, 4), (1_230, 5)] {
         weave.change(at, runs(task));
     }
-    let kept = weave_two_cycles(&mut weave, 1);
+    let spans = weave_two_cycles(&mut weave, 1);
     let expected = [
         (Some(1), 1_000, 1_050),
         (Some(2), 1_050, 1_100),
         (Some(4), 1_200, 1_230),
         (Some(5), 1_230, 1_300),
     ];
-    assert_eq!(of_guest(&kept), expected);
+    assert_eq!(of_guest(&spans), expected);
     // Thread 3 began before the exit: the exit is its.
-    assert!(kept.tasks.contains(&(3, 1_100, 1_200)), "{:?}", kept.tasks);
+    assert!(spans.tasks.contains(&(3, 1_100, 1_200)), "{:?}", spans.tasks);
     let placed = GuestFit { changes: 4, moved: 2, most_moved_ns: 8, outside: 0 };
     assert_eq!(weave.placed, placed, "what came before the vCPU is no change to be placed");
 }
@@ -91,43 +94,43 @@ fn what_lies_further_outside_shows_nothing() {
     for (at, task) in [(1_050, 1), (1_130, 2), (1_250, 3)] {
         weave.change(at, runs(task));
     }
-    let kept = weave_two_cycles(&mut weave, 1);
+    let spans = weave_two_cycles(&mut weave, 1);
     let expected = [
         (None, 1_000, 1_050),
         (Some(1), 1_050, 1_100),
         (None, 1_200, 1_250),
         (Some(3), 1_250, 1_300),
     ];
-    assert_eq!(of_guest(&kept), expected);
+    assert_eq!(of_guest(&spans), expected);
     assert_eq!(weave.placed.outside, 1);
-    assert!(kept.tasks.iter().all(|(task, _, _)| *task != 2));
+    assert!(spans.tasks.iter().all(|(task, _, _)| *task != 2));
 }
 
 #[test]
 fn what_runs_inside_the_guest_is_not_known_by_it() {
     let mut weave = weave();
     weave.change(1_010, runs(1));
-    let kept = weave_two_cycles(&mut weave, 2);
-    let inside = kept.vcpu.iter().filter(|span| span.state.is_guest());
+    let spans = weave_two_cycles(&mut weave, 2);
+    let inside = spans.vcpu.iter().filter(|span| span.state.is_guest());
     assert!(inside.clone().all(|span| span.state == VcpuState::Guest && span.level == 2));
-    assert!(kept.tasks.contains(&(1, 1_010, 1_100)), "{:?}", kept.tasks);
+    assert!(spans.tasks.contains(&(1, 1_010, 1_100)), "{:?}", spans.tasks);
 }
 
 #[test]
 fn nothing_is_known_beyond_the_end_of_the_recording() {
-    let mut weave = Weave { until_ns: Some(1_060), ..weave() };
+    let mut weave = GuestOverlay { until_ns: Some(1_060), ..weave() };
     weave.change(1_050, runs(1));
-    let kept = weave_two_cycles(&mut weave, 1);
+    let spans = weave_two_cycles(&mut weave, 1);
     let expected = [(None, 1_000, 1_050), (Some(1), 1_050, 1_060), (None, 1_060, 1_100)];
-    assert_eq!(of_guest(&kept)[..3], expected);
-    assert_eq!(kept.tasks, [(1, 1_050, 1_060)]);
+    assert_eq!(of_guest(&spans)[..3], expected);
+    assert_eq!(spans.tasks, [(1, 1_050, 1_060)]);
     assert_eq!(weave.placed.changes, 1);
 }
 
 #[test]
 fn waiting_changes_are_bounded() {
     let mut weave = weave();
-    let full = (0..MOST_WAITING as u64).map(|at| weave.change(at, runs(1))).filter(|full| *full);
+    let full = (0..MAX_WAITING as u64).map(|at| weave.change(at, runs(1))).filter(|full| *full);
     assert_eq!(full.count(), 1);
     weave.give_up();
     assert!(weave.waiting.is_empty());
@@ -143,7 +146,7 @@ proptest! {
     ) {
         changes.sort_by_key(|(at, _)| *at);
         let mut weave = weave();
-        let (mut kept, mut now_ns, mut given) = (KeptSpans::default(), 500, 0);
+        let (spans, mut now_ns, mut given) = (KeptSpans::default(), 500, 0);
         let mut expected = std::collections::BTreeMap::new();
         for (kind, length) in lengths {
             let activity = [VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel][usize::from(kind)];
@@ -156,13 +159,13 @@ proptest! {
                 weave.change(at, runs(task));
                 given += 1;
             }
-            weave.cycle(&cycle(&intervals, 1), Isa::Svm, VCPU, &mut kept);
-            for one in intervals {
-                *expected.entry(format!("{:?}", one.activity)).or_insert(0) += one.to_ns - one.from_ns;
+            weave.cycle(&cycle(&intervals, 1), Isa::Svm, VCPU, &mut spans);
+            for interval in intervals {
+                *expected.entry(format!("{:?}", interval.activity)).or_insert(0) += interval.to_ns - interval.from_ns;
             }
         }
         let mut found = std::collections::BTreeMap::new();
-        for span in &kept.vcpu {
+        for span in &spans.vcpu {
             let activity = match span.state {
                 state if state.is_guest() => "Guest",
                 VcpuState::Unknown => "Unknown",
@@ -171,10 +174,10 @@ proptest! {
             *found.entry(activity.to_owned()).or_insert(0) += span.duration_ns();
         }
         prop_assert_eq!(found, expected);
-        let contiguous = kept.vcpu.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);
+        let contiguous = spans.vcpu.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);
         prop_assert!(contiguous);
-        let tasks: u64 = kept.tasks.iter().map(|(_, from, to)| to - from).sum();
-        let with_task: u64 = kept.vcpu.iter().filter(|one| one.task.is_some()).map(StateSpan::duration_ns).sum();
+        let tasks: u64 = spans.tasks.iter().map(|(_, from, to)| to - from).sum();
+        let with_task: u64 = spans.vcpu.iter().filter(|span| span.task.is_some()).map(StateSpan::duration_ns).sum();
         prop_assert_eq!(tasks, with_task);
     }
 }

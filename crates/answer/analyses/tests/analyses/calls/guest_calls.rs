@@ -92,7 +92,7 @@ fn calls_in(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
     let (files, question) = (HypertraceFiles::default(), CallQuestion::default());
     let guest_of = |_| "web".to_owned();
     let all = guest_calls(&recordings, files, NUMBER, &guest_of, &question, &|_| ());
-    all.into_iter().map(|one| one.calls).collect()
+    all.into_iter().map(|guest| guest.calls).collect()
 }
 
 const OUTER: u64 = 0xffff_8000_0000;
@@ -116,8 +116,14 @@ fn calls_and_returns_nest_and_add_up() {
     let calls = &all[0];
     assert_eq!(calls.tracer, Some(CallTracer::Module { returns: true }));
     let times = |at: usize| {
-        let one: &analyses::calls::Function = &calls.functions[at];
-        (one.address & 0xffff_ffff_ffff, one.count, one.total_ns, one.self_ns, one.without_return)
+        let function: &analyses::calls::Function = &calls.functions[at];
+        (
+            function.address & 0xffff_ffff_ffff,
+            function.count,
+            function.total_ns,
+            function.self_ns,
+            function.without_return,
+        )
     };
     // A unit is 16 cycles, at 1 GHz as many nanoseconds.
     assert_eq!([times(0), times(1)], [(OUTER, 1, 35 * 16, 15 * 16, 0), (INNER, 1, 320, 320, 0)]);
@@ -128,9 +134,9 @@ fn calls_and_returns_nest_and_add_up() {
 
 #[test]
 fn what_was_under_way_at_a_missing_frame_is_not_guessed() {
-    let mut begun = Frame::new(1);
-    begun.function(0, OUTER);
-    begun.call(false, 0, 0);
+    let mut earlier = Frame::new(1);
+    earlier.function(0, OUTER);
+    earlier.call(false, 0, 0);
     // Number 2 is missing; the tables are sent again, and the function returns.
     let mut later = Frame::new(3);
     for (value, bits) in [(6, 3), (1, 6), (70, 22), (121, 8), (0, 4)] {
@@ -139,9 +145,9 @@ fn what_was_under_way_at_a_missing_frame_is_not_guessed() {
     later.runs(1);
     later.function(0, OUTER);
     later.call(true, 0, 0);
-    let all = calls_in(&[Frame::begin().end(0), begun.end(0), later.end(0)]);
-    let one = &all[0].functions[0];
-    assert_eq!((one.count, one.without_return, one.without_call), (0, 1, 1));
+    let all = calls_in(&[Frame::begin().end(0), earlier.end(0), later.end(0)]);
+    let function = &all[0].functions[0];
+    assert_eq!((function.count, function.without_return, function.without_call), (0, 1, 1));
     assert_eq!((all[0].interrupted, all[0].losses.uncounted_losses), (1, 1));
 }
 
@@ -156,9 +162,9 @@ fn entries_alone_are_counted() {
     let calls = &calls_in(&[Frame::begin().end(0), frame.end(0)])[0];
     assert_eq!(calls.tracer, Some(CallTracer::Module { returns: false }));
     let counts: Vec<_> =
-        calls.functions.iter().map(|one| (one.count, one.without_return)).collect();
+        calls.functions.iter().map(|function| (function.count, function.without_return)).collect();
     assert_eq!(counts, [(2, 0), (3, 0)]);
-    assert_eq!(calls.sum(|one| one.total_ns), 0);
+    assert_eq!(calls.sum(|function| function.total_ns), 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{INNER, Kernel, OUTER, named, numbers};
 const THREAD: i32 = 7;
 
 /// Interrupts that interrupt one another, as softirq, interrupt and NMI do.
-const MOST_INTERRUPTS: usize = 3;
+const MAX_INTERRUPTS: usize = 3;
 
 /// A kernel that does what a string of numbers says.
 struct Interrupted<'c> {
@@ -34,7 +34,7 @@ impl Interrupted<'_> {
     /// One or two calls at `depth`, if there are any.
     fn interrupt(&mut self, depth: u64, interrupts: usize) {
         let choice = self.choice();
-        if interrupts < MOST_INTERRUPTS && choice % 4 == 1 {
+        if interrupts < MAX_INTERRUPTS && choice % 4 == 1 {
             for _ in 0..1 + choice / 4 % 2 {
                 self.call(depth, interrupts + 1);
             }
@@ -110,16 +110,16 @@ proptest! {
     ) {
         let Interrupted { kernel, calls: made, off_cpu, first_ns, now_ns, .. } = run(&choices);
         let calls = kernel.calls();
-        prop_assert_eq!(calls.sum(|one| one.without_call + one.without_return), 0);
+        prop_assert_eq!(calls.sum(|function| function.without_call + function.without_return), 0);
         prop_assert_eq!(found(&calls), count_again(&made, &off_cpu));
-        let one = calls.threads.iter().find(|one| one.thread == THREAD as u32).unwrap();
-        let known_ns = one.self_ns + one.off_cpu_ns;
-        prop_assert_eq!(known_ns + one.unaccounted_ns(), one.traced_ns);
-        prop_assert!(one.traced_ns <= now_ns - first_ns, "{} {}", one.traced_ns, now_ns - first_ns);
+        let thread = calls.threads.iter().find(|thread| thread.thread == THREAD as u32).unwrap();
+        let known_ns = thread.self_ns + thread.off_cpu_ns;
+        prop_assert_eq!(known_ns + thread.unaccounted_ns(), thread.traced_ns);
+        prop_assert!(thread.traced_ns <= now_ns - first_ns, "{} {}", thread.traced_ns, now_ns - first_ns);
         // The tree's nodes have all of the time, though not each as its caller has it.
         let nodes = calls.tree.nodes();
-        let all_ns: u64 = nodes.iter().map(|one| one.self_ns + one.off_cpu_ns).sum();
-        prop_assert_eq!(all_ns, calls.sum(|one| one.self_ns + one.off_cpu_ns));
+        let all_ns: u64 = nodes.iter().map(|node| node.self_ns + node.off_cpu_ns).sum();
+        prop_assert_eq!(all_ns, calls.sum(|function| function.self_ns + function.off_cpu_ns));
     }
 }
 
@@ -139,10 +139,10 @@ fn a_call_stays_open_until_its_return_is_written() {
     kernel.measured(0, 6_700, THREAD, [OUTER, 1, 1_100, 6_380]);
     kernel.leave(0, 7_000, THREAD, caller, 0, 1_000);
     let calls = kernel.calls();
-    assert_eq!(calls.sum(|one| one.without_call + one.without_return), 0);
+    assert_eq!(calls.sum(|function| function.without_call + function.without_return), 0);
     assert_eq!(numbers(named(&calls, "outer")), [1, 5_280, 5_180, 0]);
     assert_eq!(numbers(named(&calls, "inner")), [1, 200, 200, 0]);
-    let caller = calls.functions.iter().find(|one| one.address == caller).unwrap();
+    let caller = calls.functions.iter().find(|function| function.address == caller).unwrap();
     assert_eq!(numbers(caller), [1, 6_000, 520, 0]);
 }
 
@@ -158,6 +158,6 @@ fn the_calls_of_one_without_a_return_are_not_its_callers_own_time() {
     let calls = kernel.calls();
     assert_eq!(named(&calls, "inner").without_return, 1);
     assert_eq!(numbers(named(&calls, "outer")), [1, 1_000, 300, 0]);
-    let thread = calls.threads.iter().find(|one| one.thread == THREAD as u32).unwrap();
+    let thread = calls.threads.iter().find(|thread| thread.thread == THREAD as u32).unwrap();
     assert_eq!((thread.self_ns, thread.traced_ns, thread.unaccounted_ns()), (1_000, 1_000, 0));
 }

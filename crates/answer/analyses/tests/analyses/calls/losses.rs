@@ -63,6 +63,6 @@ fn off_the_cpu_over_a_loss_is_unknown() {
     kernel.switch(0, 5_000, 8, 7);
     kernel.leave(0, 5_100, 7, OUTER, 0, 1_000);
     let calls = kernel.calls();
-    let thread = calls.threads.iter().find(|one| one.thread == 7).unwrap();
+    let thread = calls.threads.iter().find(|thread| thread.thread == 7).unwrap();
     assert_eq!((thread.off_cpu_ns, thread.self_ns, thread.unaccounted_ns()), (0, 0, 4_100));
 }

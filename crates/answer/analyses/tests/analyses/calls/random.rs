@@ -69,16 +69,16 @@ proptest! {
         let found: BTreeMap<u64, (u64, u64)> = calls
             .functions
             .iter()
-            .filter(|one| one.count > 0)
-            .map(|one| (one.address, (one.count, one.total_ns)))
+            .filter(|function| function.count > 0)
+            .map(|function| (function.address, (function.count, function.total_ns)))
             .collect();
         prop_assert_eq!(found, naive);
-        prop_assert_eq!(calls.sum(|one| one.without_return), open);
-        let thread = calls.threads.iter().find(|one| one.thread == 7).unwrap();
+        prop_assert_eq!(calls.sum(|function| function.without_return), open);
+        let thread = calls.threads.iter().find(|thread| thread.thread == 7).unwrap();
         prop_assert_eq!(thread.off_cpu_ns, off_ns);
-        prop_assert_eq!(thread.self_ns, calls.sum(|one| one.self_ns));
+        prop_assert_eq!(thread.self_ns, calls.sum(|function| function.self_ns));
         if open == 0 {
-            let in_calls_ns = calls.sum(|one| one.self_ns + one.off_cpu_ns);
+            let in_calls_ns = calls.sum(|function| function.self_ns + function.off_cpu_ns);
             prop_assert_eq!(in_calls_ns, roots_ns);
         }
         // Each node of the tree holds its callees.

@@ -28,36 +28,44 @@ fn every_call_and_every_nanosecond_is_found() {
             all_ns[number as usize] += node.total_ns;
         }
     }
-    let mut whole = 0;
+    let mut complete_count = 0;
     assert_eq!(calls.functions.len(), truth.len());
-    for (one, all_ns) in calls.functions.iter().zip(all_ns) {
-        let name = one.name.as_deref().unwrap();
+    for (function, all_ns) in calls.functions.iter().zip(all_ns) {
+        let name = function.name.as_deref().unwrap();
         let expected = &truth[name];
-        assert_eq!(Some(one.count + one.without_return), expected["entries"].as_u64(), "{name}");
-        assert_eq!(Some(one.count + one.without_call), expected["exits"].as_u64(), "{name}");
         assert_eq!(
-            Some(one.events),
+            Some(function.count + function.without_return),
+            expected["entries"].as_u64(),
+            "{name}"
+        );
+        assert_eq!(
+            Some(function.count + function.without_call),
+            expected["exits"].as_u64(),
+            "{name}"
+        );
+        assert_eq!(
+            Some(function.events),
             expected["entries"]
                 .as_u64()
                 .zip(expected["exits"].as_u64())
                 .map(|(entries, exits)| entries + exits),
             "{name}"
         );
-        if one.without_call + one.without_return == 0 {
-            whole += 1;
+        if function.without_call + function.without_return == 0 {
+            complete_count += 1;
             assert_eq!(Some(all_ns), expected["exit_ns"].as_u64(), "{name}");
         }
     }
-    assert_eq!(whole, truth.len());
+    assert_eq!(complete_count, truth.len());
 }
 
 #[test]
 fn parts_of_a_thread_add_up() {
     let (calls, _) = read("x86-svm/calls.dat");
     assert!(calls.switches);
-    let self_ns = calls.sum(|one| one.self_ns);
-    assert_eq!(self_ns, calls.threads.iter().map(|one| one.self_ns).sum::<u64>());
-    for thread in calls.threads.iter().filter(|one| one.count > 0) {
+    let self_ns = calls.sum(|function| function.self_ns);
+    assert_eq!(self_ns, calls.threads.iter().map(|thread| thread.self_ns).sum::<u64>());
+    for thread in calls.threads.iter().filter(|thread| thread.count > 0) {
         let known_ns = thread.self_ns + thread.off_cpu_ns;
         assert_eq!(known_ns + thread.unaccounted_ns(), thread.traced_ns);
         assert!(thread.unaccounted_ns() > 0, "{thread:?}");
@@ -71,13 +79,15 @@ fn calls_of_the_function_tracer_are_counted() {
     let found: BTreeMap<&str, u64> = calls
         .functions
         .iter()
-        .filter(|one| one.events > 0)
-        .map(|one| (one.name.as_deref().unwrap(), one.count))
+        .filter(|function| function.events > 0)
+        .map(|function| (function.name.as_deref().unwrap(), function.count))
         .collect();
-    let expected: BTreeMap<&str, u64> =
-        truth.iter().map(|(name, one)| (name.as_str(), one["calls"].as_u64().unwrap())).collect();
+    let expected: BTreeMap<&str, u64> = truth
+        .iter()
+        .map(|(name, counts)| (name.as_str(), counts["calls"].as_u64().unwrap()))
+        .collect();
     assert_eq!(found, expected);
-    for one in calls.functions.iter().filter(|one| one.events > 0) {
-        assert_eq!(one.callers.iter().map(|(_, count)| count).sum::<u64>(), one.count);
+    for function in calls.functions.iter().filter(|function| function.events > 0) {
+        assert_eq!(function.callers.iter().map(|(_, count)| count).sum::<u64>(), function.count);
     }
 }

@@ -42,11 +42,11 @@ pub(crate) fn count_again(calls: &[(u64, Span)], off_cpu: &[Span]) -> BTreeMap<u
         open.extend(std::iter::from_fn(|| next.next_if(|(_, (from_ns, _))| *from_ns <= piece[0])));
         open.retain(|(_, (_, to_ns))| *to_ns >= piece[1]);
         let Some((function, _)) = open.last() else { continue };
-        let one = counted.get_mut(function).unwrap();
-        one.self_ns += (piece[1] - piece[0]) as i64;
+        let function_counts = counted.get_mut(function).unwrap();
+        function_counts.self_ns += (piece[1] - piece[0]) as i64;
         for (from_ns, to_ns) in off_cpu.iter().filter(|(_, to_ns)| *to_ns == piece[1]) {
-            one.self_ns -= (to_ns - from_ns) as i64;
-            one.off_cpu_ns += to_ns - from_ns;
+            function_counts.self_ns -= (to_ns - from_ns) as i64;
+            function_counts.off_cpu_ns += to_ns - from_ns;
         }
     }
     counted
@@ -54,10 +54,11 @@ pub(crate) fn count_again(calls: &[(u64, Span)], off_cpu: &[Span]) -> BTreeMap<u
 
 /// What is found by the analysis, to be held against that.
 pub(crate) fn found(calls: &RecordedCalls) -> BTreeMap<u64, Counted> {
-    let called = calls.functions.iter().filter(|one| one.count > 0);
-    let counted = called.map(|one| {
-        let (calls, self_ns, off_cpu_ns) = (one.count, one.self_ns as i64, one.off_cpu_ns);
-        (one.address, Counted { calls, self_ns, off_cpu_ns })
+    let called = calls.functions.iter().filter(|function| function.count > 0);
+    let counted = called.map(|function| {
+        let (calls, self_ns, off_cpu_ns) =
+            (function.count, function.self_ns as i64, function.off_cpu_ns);
+        (function.address, Counted { calls, self_ns, off_cpu_ns })
     });
     counted.collect()
 }
@@ -141,7 +142,7 @@ fn recordings() -> Vec<PathBuf> {
         let truth: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         truth["calls"]
             .as_object()
-            .is_some_and(|calls| calls.values().any(|one| one["exits"].is_u64()))
+            .is_some_and(|calls| calls.values().any(|counts| counts["exits"].is_u64()))
     };
     let truths = files.map(|entry| entry.unwrap().path());
     let truths = truths.filter(|path| path.to_string_lossy().ends_with(".truth.json"));
@@ -157,18 +158,23 @@ fn a_recount_of_entries_and_exits_gives_the_same_to_the_nanosecond() {
         let recording = sources::open(&path).unwrap();
         let raw = raw(&recording);
         let calls = calls(&recording, &CallQuestion::default(), &mut (), &|_| ());
-        assert_eq!(calls.sum(|one| one.count + one.without_return), raw.entries, "{path:?}");
-        assert_eq!(calls.sum(|one| one.without_call), raw.exits_alone, "{path:?}");
+        assert_eq!(
+            calls.sum(|function| function.count + function.without_return),
+            raw.entries,
+            "{path:?}"
+        );
+        assert_eq!(calls.sum(|function| function.without_call), raw.exits_alone, "{path:?}");
         let mut again: BTreeMap<u64, Counted> = BTreeMap::new();
         for (thread, of_thread) in &raw.calls {
             let off_cpu = raw.off_cpu.get(thread).map_or(&[][..], Vec::as_slice);
             let counted = count_again(of_thread, off_cpu);
-            let known_ns: i64 = counted.values().map(|one| one.self_ns).sum();
+            let known_ns: i64 = counted.values().map(|counts| counts.self_ns).sum();
             let away_ns: u64 = off_cpu.iter().map(|(from_ns, to_ns)| to_ns - from_ns).sum();
-            let one = calls.threads.iter().find(|one| one.thread == *thread).unwrap();
+            let thread_calls =
+                calls.threads.iter().find(|thread_calls| thread_calls.thread == *thread).unwrap();
             let (first_ns, last_ns) = raw.seen[thread];
             let unaccounted_ns = last_ns - first_ns - known_ns as u64 - away_ns;
-            assert_eq!(one.unaccounted_ns(), unaccounted_ns, "{path:?} {thread}");
+            assert_eq!(thread_calls.unaccounted_ns(), unaccounted_ns, "{path:?} {thread}");
             for (function, more) in counted {
                 let sum = again.entry(function).or_default();
                 sum.calls += more.calls;
@@ -176,14 +182,15 @@ fn a_recount_of_entries_and_exits_gives_the_same_to_the_nanosecond() {
                 sum.off_cpu_ns += more.off_cpu_ns;
             }
         }
-        let title =
-            |address| calls.functions.iter().find(|one| one.address == address).unwrap().title();
+        let title = |address| {
+            calls.functions.iter().find(|function| function.address == address).unwrap().title()
+        };
         // The tracer is a few bytes into a function.
         let begins: BTreeSet<u64> = found(&calls).into_keys().collect();
         for (address, found) in found(&calls) {
             let of_it = |raw: &u64| begins.range(..=raw).next_back() == Some(&address);
             let counted = again.iter().filter(|(raw, _)| of_it(raw));
-            let counted: Vec<&Counted> = counted.map(|(_, one)| one).collect();
+            let counted: Vec<&Counted> = counted.map(|(_, counts)| counts).collect();
             assert_eq!(counted, [&found], "{path:?} {}", title(address));
         }
     }

@@ -7,8 +7,8 @@ use analyses::diff::{
 use analyses::view::View;
 use stats::Chance;
 
-const fn metric(name: &'static str, unit: Unit, of: Estimator) -> Metric {
-    Metric { name, short: name, unit, of, samples: None }
+const fn metric(name: &'static str, unit: Unit, estimator: Estimator) -> Metric {
+    Metric { name, short: name, unit, estimator, samples: None }
 }
 
 /// The kinds of metrics there are.
@@ -87,7 +87,7 @@ impl World {
     pub(crate) fn run(&self, seed: u64) -> Run {
         let mut chance = Chance::of_part(seed, 1);
         let mut series = Series::default();
-        let mut whole = Series::default();
+        let mut total = Series::default();
         let (mut rate, mut slowness) = (normal(&mut chance), normal(&mut chance));
         let fresh = (1.0 - self.memory * self.memory).sqrt();
         let mut last = 0;
@@ -103,30 +103,30 @@ impl World {
                 let log = self.spread * normal(&mut chance) + self.wander * slowness;
                 let ns = (self.median_ns * of_run * log.exp()) as u64;
                 add(&mut series, at, ns);
-                add(&mut whole, at, ns);
+                add(&mut total, at, ns);
                 last = last.max(at + ns);
             }
             // Another reason that the share is of.
-            add(&mut whole, step * (SPAN_NS / STEPS), 100_000 + chance.below(200_000) as u64);
+            add(&mut total, step * (SPAN_NS / STEPS), 100_000 + chance.below(200_000) as u64);
         }
         // A run lasts as long as its other exits do.
         let span_ns = (0, last.max(SPAN_NS));
-        run(vec![(KeyValue::Text("made".to_owned()), series)], whole, span_ns)
+        run(vec![(KeyValue::Text("made".to_owned()), series)], total, span_ns)
     }
 }
 
-pub(crate) fn run(groups: Vec<(KeyValue, Series)>, whole: Series, span_ns: (u64, u64)) -> Run {
+pub(crate) fn run(groups: Vec<(KeyValue, Series)>, total: Series, span_ns: (u64, u64)) -> Run {
     let groups = groups.into_iter().map(|(reason, series)| MeasuredGroup {
         key: vec![KeyValue::Vm(0), reason],
         series,
-        whole: Some(0),
+        whole_index: Some(0),
         unrecorded: 0,
     });
     Run {
         vms: vec![RunVm { name: "vm".to_owned(), vcpus: 1 }],
         span_ns,
         groups: groups.collect(),
-        wholes: vec![whole],
+        wholes: vec![total],
         nanoseconds: true,
         lost: Lost::default(),
         calls: Vec::new(),
@@ -159,6 +159,6 @@ pub(crate) fn compared(a: &[Run], b: &[Run], seed: u64) -> Diff {
 
 /// The row of a metric.
 pub(crate) fn row<'d>(diff: &'d Diff, metric: &str) -> &'d DiffRow {
-    let at = QUESTION.metrics.iter().position(|one| one.name == metric).unwrap();
+    let at = QUESTION.metrics.iter().position(|candidate| candidate.name == metric).unwrap();
     diff.rows.iter().find(|row| row.metric == at).unwrap()
 }

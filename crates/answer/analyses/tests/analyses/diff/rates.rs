@@ -30,10 +30,10 @@ fn false_alarms(world: World) -> Vec<(&'static str, f64)> {
     QUESTION.metrics.iter().map(|metric| metric.name).zip(alarms.iter().map(share)).collect()
 }
 
-fn check(world: World, most: f64) {
+fn check(world: World, max: f64) {
     let found = false_alarms(world);
     eprintln!("{} pairs: {found:?}", pairs());
-    assert!(found.iter().all(|(_, share)| *share <= most), "{found:?}");
+    assert!(found.iter().all(|(_, share)| *share <= max), "{found:?}");
     assert!(found.iter().any(|(_, share)| *share > 0.0), "never wrong: too careful? {found:?}");
 }
 

@@ -11,14 +11,14 @@ fn with_exits(events: &[u64]) -> Run {
     events.iter().for_each(|at| add(&mut series, *at, 40_000));
     let mut steady = Series::default();
     (0..1000).for_each(|step| add(&mut steady, step * 10_000_000, 30_000));
-    let mut whole = steady.clone();
-    whole.merge(&series);
+    let mut total = steady.clone();
+    total.merge(&series);
     let named = |name: &str| KeyValue::Text(name.to_owned());
     let mut groups = vec![(named("steady"), steady)];
     if !events.is_empty() {
         groups.push((named("rare"), series));
     }
-    run(groups, whole, (0, 10_000_000_000))
+    run(groups, total, (0, 10_000_000_000))
 }
 
 fn scattered(count: u32, seed: u64) -> Run {
@@ -69,7 +69,11 @@ fn what_a_few_values_can_not_show_is_not_reported() {
     for metric in ["mean", "p50", "p99"] {
         let rare: Vec<_> =
             diff.rows.iter().filter(|row| row.key[1] == KeyValue::Text("rare".into())).collect();
-        let at = super::made::QUESTION.metrics.iter().position(|one| one.name == metric).unwrap();
+        let at = super::made::QUESTION
+            .metrics
+            .iter()
+            .position(|candidate| candidate.name == metric)
+            .unwrap();
         let row = rare.iter().find(|row| row.metric == at).unwrap();
         assert_eq!((row.a.value, row.p, row.interval), (Some(40_000.0), None, None), "{metric}");
     }

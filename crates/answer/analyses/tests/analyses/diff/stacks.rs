@@ -35,10 +35,10 @@ fn sampled(shares: &[f64; 12], wander: f64, samples: u64, seed: u64) -> Run {
             weights = shares.map(|share| share * (wander * normal(&mut chance)).exp());
         }
         let all: f64 = weights.iter().sum();
-        let mut left = chance.below(1 << 30) as f64 / f64::from(1 << 30) * all;
+        let mut remaining = chance.below(1 << 30) as f64 / f64::from(1 << 30) * all;
         let drawn = weights.iter().position(|weight| {
-            left -= weight;
-            left < 0.0
+            remaining -= weight;
+            remaining < 0.0
         });
         let leaf = drawn.unwrap_or(0);
         let caller = code(&format!("caller {}", leaf % 4));
@@ -49,9 +49,11 @@ fn sampled(shares: &[f64; 12], wander: f64, samples: u64, seed: u64) -> Run {
 }
 
 fn coloured(changes: &StackChanges) -> Vec<&StackFrame> {
-    let judged =
-        changes.stacks.iter().filter(|one| one.judged.as_ref().is_some_and(|row| row.significant));
-    judged.map(|one| &one.frame).collect()
+    let judged = changes
+        .stacks
+        .iter()
+        .filter(|stack| stack.judged.as_ref().is_some_and(|row| row.significant));
+    judged.map(|stack| &stack.frame).collect()
 }
 
 /// How many of `pairs` of equal runs have any colour.
@@ -82,7 +84,7 @@ fn three_percent_of_the_time_are_found() {
         let a = sampled(&SHARES, 0.0, 3 * SAMPLES, 1000 + pair);
         let b = sampled(&changed, 0.0, 3 * SAMPLES, 2000 + pair);
         let changes = stack_changes(&[a], &[b], OPTIONS);
-        let grown = |one: &&analyses::diff::ChangedStack| one.frame == code("function 1");
+        let grown = |stack: &&analyses::diff::ChangedStack| stack.frame == code("function 1");
         let grown = changes.stacks.iter().find(grown).unwrap();
         grown.ns_per_s[1] > grown.ns_per_s[0] && coloured(&changes).contains(&&grown.frame)
     });
@@ -101,7 +103,7 @@ fn what_is_on_one_side_only_is_kept() {
     }
     let changes = stack_changes(&[run(a)], &[run(b)], OPTIONS);
     assert_eq!(coloured(&changes), [&code("gone"), &code("new")]);
-    let rates: Vec<[f64; 2]> = changes.stacks.iter().map(|one| one.ns_per_s).collect();
+    let rates: Vec<[f64; 2]> = changes.stacks.iter().map(|stack| stack.ns_per_s).collect();
     assert_eq!(rates, [[3e8, 3e8], [3e8, 3e8], [3e8, 0.0], [0.0, 3e8]]);
     assert_eq!(changes.vms, ["vm"]);
 }
@@ -141,20 +143,20 @@ proptest! {
         let (a, b) = runs.split_at(1);
         let changes = stack_changes(a, b, OPTIONS);
         let mut below: BTreeMap<Option<usize>, [f64; 2]> = BTreeMap::new();
-        for one in &changes.stacks {
-            let sum = below.entry(one.caller).or_default();
-            (0..2).for_each(|side| sum[side] += one.ns_per_s[side]);
+        for stack in &changes.stacks {
+            let sum = below.entry(stack.caller).or_default();
+            (0..2).for_each(|side| sum[side] += stack.ns_per_s[side]);
         }
-        for (at, one) in changes.stacks.iter().enumerate() {
+        for (at, stack) in changes.stacks.iter().enumerate() {
             for side in 0..2 {
                 let callees = below.get(&Some(at)).map_or(0.0, |sum| sum[side]);
-                prop_assert!((callees + one.own_ns_per_s[side] - one.ns_per_s[side]).abs() < 1e-3);
+                prop_assert!((callees + stack.own_ns_per_s[side] - stack.ns_per_s[side]).abs() < 1e-3);
             }
         }
         let ns = |runs: &[Vec<(Vec<usize>, u64, u64)>]| {
             runs.iter().flatten().map(|(_, _, ns)| *ns as f64).sum::<f64>() / runs.len() as f64 / 10.0
         };
-        let whole = changes.ns_per_s();
-        prop_assert!((whole[0] - ns(&sides[..1])).abs() < 1e-3 && (whole[1] - ns(&sides[1..])).abs() < 1e-3);
+        let totals = changes.ns_per_s();
+        prop_assert!((totals[0] - ns(&sides[..1])).abs() < 1e-3 && (totals[1] - ns(&sides[1..])).abs() < 1e-3);
     }
 }

@@ -35,7 +35,7 @@ fn the_machine(boot: &Boot) -> &BootedMachine {
 }
 
 fn phase<'b>(machine: &'b BootedMachine, kind: PhaseKind, name: &str) -> &'b Phase {
-    machine.phases.iter().find(|one| (one.kind, &*one.name) == (kind, name)).unwrap()
+    machine.phases.iter().find(|phase| (phase.kind, &*phase.name) == (kind, name)).unwrap()
 }
 
 /// trace-cmd and this program round ticks in their own ways: by two nanoseconds at most.
@@ -50,9 +50,9 @@ fn levels_are_those_of_trace_cmd() {
     let machine = the_machine(&boot);
     let truth = &truth(GUEST)["boot"];
     let all_expected = truth["levels"].as_array().unwrap();
-    let is_level = |one: &&Phase| one.kind == PhaseKind::Level;
+    let is_level = |phase: &&Phase| phase.kind == PhaseKind::Level;
     let levels: Vec<&Phase> = machine.phases.iter().filter(is_level).collect();
-    let names: Vec<&str> = levels.iter().map(|one| &*one.name).collect();
+    let names: Vec<&str> = levels.iter().map(|level| &*level.name).collect();
     assert_eq!(
         names,
         ["console", "early", "pure", "core", "postcore", "arch", "subsys", "fs", "device", "late"]
@@ -68,7 +68,7 @@ fn levels_are_those_of_trace_cmd() {
         assert!(guest.initcalls_ns.abs_diff(sum_ns) <= 4 * guest.initcalls, "{name}");
         // trace-cmd's text knows of no phase between the first level and the second.
         let rest = (name == "console").then(|| phase(machine, PhaseKind::Kernel, "start_kernel"));
-        let host = |one: &Phase| one.host.as_ref().unwrap().exits;
+        let host = |phase: &Phase| phase.host.as_ref().unwrap().exits;
         let exits = host(level) + rest.map_or(0, host);
         assert!(
             expected["exits"].is_null() || expected["exits"] == exits,
@@ -94,7 +94,7 @@ fn init_the_mark_and_the_shutdown_are_those_of_trace_cmd() {
     for (name, expected) in names.iter().zip(truth["steps"].as_array().unwrap()) {
         about(phase(machine, PhaseKind::Shutdown, name).from_ns, &expected["at_ns"], name);
     }
-    assert_eq!(machine.phases.last().map(|one| one.kind), Some(PhaseKind::After));
+    assert_eq!(machine.phases.last().map(|phase| phase.kind), Some(PhaseKind::After));
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn initcalls_are_those_of_trace_cmd() {
     let mut named = 0;
     for expected in truth["slowest"].as_array().unwrap() {
         let from_ns = expected["from_ns"].as_u64().unwrap();
-        let is_it = |one: &&Initcall| one.from_ns.abs_diff(from_ns) <= 2;
-        let initcall = machine.initcalls.iter().find(is_it).unwrap();
+        let matches_start = |initcall: &&Initcall| initcall.from_ns.abs_diff(from_ns) <= 2;
+        let initcall = machine.initcalls.iter().find(matches_start).unwrap();
         about(initcall.duration_ns().unwrap(), &expected["duration_ns"], "duration");
         assert_eq!(expected["result"], initcall.result.unwrap());
         assert_eq!(expected["level"].as_str(), initcall.level.as_deref());
@@ -120,14 +120,15 @@ fn initcalls_are_those_of_trace_cmd() {
         }
     }
     assert!(named > 10);
-    let of = |function: &str| {
-        let is_it = |one: &&Initcall| one.function.as_deref() == Some(function);
-        machine.initcalls.iter().find(is_it).unwrap()
+    let initcall_of = |function: &str| {
+        let matches_function =
+            |initcall: &&Initcall| initcall.function.as_deref() == Some(function);
+        machine.initcalls.iter().find(matches_function).unwrap()
     };
-    assert_eq!(of("populate_rootfs").section.as_deref(), Some("rootfs"));
-    assert_eq!(of("pci_apply_final_quirks").section.as_deref(), Some("5s"));
-    assert_eq!(of("con_init").section.as_deref(), Some("con"));
-    let without = |one: &&Initcall| !one.is_loaded && one.section.is_none();
+    assert_eq!(initcall_of("populate_rootfs").section.as_deref(), Some("rootfs"));
+    assert_eq!(initcall_of("pci_apply_final_quirks").section.as_deref(), Some("5s"));
+    assert_eq!(initcall_of("con_init").section.as_deref(), Some("con"));
+    let without = |initcall: &&Initcall| !initcall.is_loaded && initcall.section.is_none();
     assert_eq!(machine.initcalls.iter().find(without), None);
 }
 
@@ -135,34 +136,35 @@ fn initcalls_are_those_of_trace_cmd() {
 fn phases_are_without_gaps_and_their_exits_are_all() {
     let (recordings, boot) = found(&BootMarks::default());
     let machine = the_machine(&boot);
-    for (one, next) in machine.phases.iter().zip(&machine.phases[1..]) {
-        assert_eq!(one.to_ns, next.from_ns, "{} {}", one.name, next.name);
+    for (phase, next) in machine.phases.iter().zip(&machine.phases[1..]) {
+        assert_eq!(phase.to_ns, next.from_ns, "{} {}", phase.name, next.name);
     }
     let all: u64 = exits(&recordings[0], &[], &|_| ()).rows.iter().map(|row| row.tally.count).sum();
-    let host = |of: &dyn Fn(&analyses::boot::HostCost) -> u64| -> u64 {
-        machine.phases.iter().map(|one| of(one.host.as_ref().unwrap())).sum()
+    let host = |value_of: &dyn Fn(&analyses::boot::HostCost) -> u64| -> u64 {
+        machine.phases.iter().map(|phase| value_of(phase.host.as_ref().unwrap())).sum()
     };
-    assert_eq!((host(&|one| one.exits), machine.exits), (all, Some(all)));
+    assert_eq!((host(&|cost| cost.exits), machine.exits), (all, Some(all)));
     for phase in &machine.phases {
         let cost = phase.host.as_ref().unwrap();
-        let sum =
-            |of: fn(&analyses::boot::ReasonCost) -> u64| cost.reasons.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|one| one.exits), cost.exits, "{}", phase.name);
+        let sum = |value_of: fn(&analyses::boot::ReasonCost) -> u64| {
+            cost.reasons.iter().map(value_of).sum::<u64>()
+        };
+        assert_eq!(sum(|reason| reason.exits), cost.exits, "{}", phase.name);
         let parts = &cost.parts;
         let of_time =
             [parts.user_ns, parts.user_and_return_ns, parts.off_cpu_ns, parts.halt_poll_ns];
         let known: u64 = of_time.into_iter().flatten().sum();
         let kernel_ns = parts.kernel_ns.unwrap_or(parts.not_split_ns);
         assert_eq!(known + kernel_ns, cost.time_ns, "{}", phase.name);
-        assert_eq!(sum(|one| one.time_ns), cost.time_ns, "{}", phase.name);
+        assert_eq!(sum(|reason| reason.time_ns), cost.time_ns, "{}", phase.name);
     }
-    let guest = machine.phases.iter().filter_map(|one| one.guest.as_ref());
-    let events: u64 = guest.clone().map(|one| one.weight.events).sum();
+    let guest = machine.phases.iter().filter_map(|phase| phase.guest.as_ref());
+    let events: u64 = guest.clone().map(|guest| guest.weight.events).sum();
     let expected: u64 =
         truth(GUEST)["events"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     assert_eq!(events, expected);
-    let sections = guest.flat_map(|one| &one.sections).map(|(_, count, _)| count).sum::<u64>();
-    let of_table = machine.initcalls.iter().filter(|one| one.section.is_some()).count();
+    let sections = guest.flat_map(|guest| &guest.sections).map(|(_, count, _)| count).sum::<u64>();
+    let of_table = machine.initcalls.iter().filter(|initcall| initcall.section.is_some()).count();
     assert_eq!(sections, of_table as u64);
 }
 
@@ -174,7 +176,7 @@ fn marks_end_the_boot_and_begin_the_shutdown() {
     assert_eq!(machine.mark, None);
     let down = phase(machine, PhaseKind::Shutdown, "up");
     about(down.from_ns, &truth(GUEST)["boot"]["mark"]["at_ns"], "mark");
-    assert!(machine.phases.iter().all(|one| one.kind != PhaseKind::Running));
+    assert!(machine.phases.iter().all(|phase| phase.kind != PhaseKind::Running));
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn either_side_alone_gives_its_part() {
     let guest = [open(GUEST)];
     let alone = boot(View::on_own_clocks(&guest), &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);
-    assert!(machine.phases.iter().all(|one| one.host.is_none() && one.guest.is_some()));
+    assert!(machine.phases.iter().all(|phase| phase.host.is_none() && phase.guest.is_some()));
     assert_eq!(machine.initcalls.len(), 585);
     // Without hypercalls a host knows when its guest ran, and how often it left it.
     let host = [open(HOST)];

@@ -24,12 +24,12 @@ fn use_of(names: &[&str]) -> (Vec<Recording>, CpuUse) {
 fn by_switches(recording: &Recording) -> BTreeMap<u64, u64> {
     let all = flat::events(recording);
     let mut sums = BTreeMap::new();
-    for number in 0..recording.streams().iter().map(|one| one.cpu() + 1).max().unwrap_or(0) {
-        let own: Vec<_> = all.iter().filter(|event| event.cpu == number).collect();
-        let (Some(first), Some(last)) = (own.first(), all.last()) else { continue };
+    for number in 0..recording.streams().iter().map(|stream| stream.cpu() + 1).max().unwrap_or(0) {
+        let cpu_events: Vec<_> = all.iter().filter(|event| event.cpu == number).collect();
+        let (Some(first), Some(last)) = (cpu_events.first(), all.last()) else { continue };
         let mut from = first.ns;
         let mut runs = first.ran();
-        for event in own.iter().filter(|event| event.is("sched_switch")) {
+        for event in cpu_events.iter().filter(|event| event.is("sched_switch")) {
             assert_eq!(event.get("prev_pid"), Some(runs), "a switch is missing");
             *sums.entry(runs).or_insert(0) += event.ns - from;
             (from, runs) = (event.ns, event.get("next_pid").unwrap());
@@ -44,12 +44,15 @@ fn by_switches(recording: &Recording) -> BTreeMap<u64, u64> {
 fn threads_had_what_switches_show() {
     for name in ["arm64/A.dat", "arm64/D.dat", "x86-svm/tsc.dat", "x86-vmx/smp.dat"] {
         let (recordings, cpu_use) = use_of(&[name]);
-        let found: BTreeMap<u64, u64> =
-            cpu_use.threads.iter().map(|one| (u64::from(one.thread), one.cpu_ns)).collect();
+        let found: BTreeMap<u64, u64> = cpu_use
+            .threads
+            .iter()
+            .map(|thread| (u64::from(thread.thread), thread.cpu_ns))
+            .collect();
         assert_eq!(found, by_switches(&recordings[0]), "{name}");
-        let on_cpus: u64 = cpu_use.cpus.iter().flat_map(|one| one.by_part.values()).sum();
+        let on_cpus: u64 = cpu_use.cpus.iter().flat_map(|cpu| cpu.by_part.values()).sum();
         assert_eq!(on_cpus, found.values().sum::<u64>(), "{name}: all time is some thread's");
-        assert!(cpu_use.cpus.iter().all(|one| one.unknown_ns == 0), "{name}");
+        assert!(cpu_use.cpus.iter().all(|cpu| cpu.unknown_ns == 0), "{name}");
     }
 }
 
@@ -66,13 +69,15 @@ fn threads_had_what_the_kernel_accounted() {
                 *accounted.entry(event.get("pid").unwrap()).or_default() += ns;
             }
         }
-        let large =
-            cpu_use.threads.iter().filter(|one| one.thread != 0 && one.cpu_ns > 100_000_000);
+        let large = cpu_use
+            .threads
+            .iter()
+            .filter(|thread| thread.thread != 0 && thread.cpu_ns > 100_000_000);
         let mut checked = 0;
-        for one in large {
-            let kernel_ns = accounted[&u64::from(one.thread)];
-            let off = one.cpu_ns.abs_diff(kernel_ns) as f64 / one.cpu_ns as f64;
-            assert!(off < 0.07, "{name} {:?}: {} and {kernel_ns}", one.name, one.cpu_ns);
+        for thread in large {
+            let kernel_ns = accounted[&u64::from(thread.thread)];
+            let off = thread.cpu_ns.abs_diff(kernel_ns) as f64 / thread.cpu_ns as f64;
+            assert!(off < 0.07, "{name} {:?}: {} and {kernel_ns}", thread.name, thread.cpu_ns);
             checked += 1;
         }
         assert!(checked >= 4, "{name}: {checked}");
@@ -83,8 +88,8 @@ fn threads_had_what_the_kernel_accounted() {
 fn threads_that_serve_a_vm_are_found() {
     let parts = |name: &str| -> Vec<(u32, Part)> {
         let (_, cpu_use) = use_of(&[name]);
-        let serve = cpu_use.threads.iter().filter(|one| one.vm == Some(0));
-        let mut parts: Vec<_> = serve.map(|one| (one.thread, one.part)).collect();
+        let serve = cpu_use.threads.iter().filter(|thread| thread.vm == Some(0));
+        let mut parts: Vec<_> = serve.map(|thread| (thread.thread, thread.part)).collect();
         parts.sort_unstable();
         parts
     };
@@ -104,7 +109,8 @@ fn vcpus_were_on_cpus_as_their_threads_were() {
     {
         let (_, cpu_use) = use_of(names);
         for vcpu in &cpu_use.vcpus {
-            let thread = cpu_use.threads.iter().find(|one| one.thread == vcpu.thread).unwrap();
+            let thread =
+                cpu_use.threads.iter().find(|thread| thread.thread == vcpu.thread).unwrap();
             let states_ns = vcpu.times.on_cpu();
             let off = states_ns.abs_diff(thread.cpu_ns) as f64 / thread.cpu_ns as f64;
             assert!(off < 0.01, "{names:?}: {states_ns} and {}", thread.cpu_ns);

@@ -27,8 +27,9 @@ const PORTS: [RangeInclusive<u64>; 2] = [0x3f8..=0x3ff, 0xc000..=0xffff];
 /// Whether an exit was in memory, and where.
 fn place(thread: u64, after: &[&Event<'_>]) -> Option<(bool, u64)> {
     let ends = |event: &Event<'_>| event.is("kvm_entry") || event.is("kvm_exit");
-    let own = after.iter().filter(|event| event.ran() == thread).take_while(|event| !ends(event));
-    for event in own {
+    let events =
+        after.iter().filter(|event| event.ran() == thread).take_while(|event| !ends(event));
+    for event in events {
         if OTHERS.iter().any(|name| event.is(name)) {
             return None;
         }
@@ -50,8 +51,12 @@ fn naive(thread: u64, events: &[&Event<'_>]) -> (u64, u64, u64) {
     for (exit, place) in exits_of(thread, events).iter().zip(places) {
         all += 1;
         match place.filter(|_| exit.level == 1) {
-            Some((true, gpa)) => memory += u64::from(MEMORY.iter().any(|one| one.contains(&gpa))),
-            Some((false, port)) => ports += u64::from(PORTS.iter().any(|one| one.contains(&port))),
+            Some((true, gpa)) => {
+                memory += u64::from(MEMORY.iter().any(|range| range.contains(&gpa)))
+            }
+            Some((false, port)) => {
+                ports += u64::from(PORTS.iter().any(|range| range.contains(&port)))
+            }
             None => {}
         }
     }
@@ -90,7 +95,7 @@ fn exits_at_devices_are_those_that_say_so() {
     let hosts = ["x86-svm/host-guest.dat", "x86-svm/tsc.dat", "x86-vmx/vmm.dat", "x86-vmx/smp.dat"];
     let nested = ["x86-svm/nested.dat", "x86-vmx/nested.dat", "arm64/A.dat", "arm64/D.dat"];
     let sums = hosts.into_iter().chain(nested).map(check);
-    let (memory, ports) = sums.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (memory, ports) = sums.fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
     assert!(memory > 100 && ports > 100, "{memory} in memory, {ports} at ports");
 }
 

@@ -10,9 +10,10 @@ use super::{open, truth};
 
 fn found(row: &NestedRow) -> LevelTwo {
     let injected_as = row.injected_as.iter().map(|(_, code, count)| (code.to_string(), *count));
-    let ancillary = row.ancillary.iter().map(|one| {
-        let sums = (one.count, one.durations.count(), one.durations.sum());
-        (one.code.to_string(), sums)
+    let ancillary = row.ancillary.iter().map(|ancillary_row| {
+        let sums =
+            (ancillary_row.count, ancillary_row.durations.count(), ancillary_row.durations.sum());
+        (ancillary_row.code.to_string(), sums)
     });
     LevelTwo {
         count: row.count,
@@ -34,8 +35,8 @@ fn check(name: &str) {
         report.rows.iter().map(|row| (row.code.to_string(), found(row))).collect();
     assert_eq!(rows, expected, "{name}");
     let of_level = |level| exits.iter().filter(|exit| exit.level == level).count() as u64;
-    assert_eq!(report.levels.iter().map(|one| one.level1).sum::<u64>(), of_level(1));
-    assert_eq!(report.levels.iter().map(|one| one.level2).sum::<u64>(), of_level(2));
+    assert_eq!(report.levels.iter().map(|level| level.level1).sum::<u64>(), of_level(1));
+    assert_eq!(report.levels.iter().map(|level| level.level2).sum::<u64>(), of_level(2));
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn sums_are_those_of_the_nested_events() {
         let events = &truth(name)["events"];
         let number = |event: &str| events[event].as_u64().unwrap();
         let report = nested(&open(name), &|_| ());
-        let sum = |of: fn(&NestedRow) -> u64| report.rows.iter().map(of).sum::<u64>();
+        let sum = |value_of: fn(&NestedRow) -> u64| report.rows.iter().map(value_of).sum::<u64>();
         assert_eq!(sum(|row| row.count), number("kvm_nested_vmexit"), "{name}");
         assert_eq!(sum(|row| row.reflected), number("kvm_nested_vmexit_inject"), "{name}");
     }
@@ -77,7 +78,7 @@ fn amd_parents_pay_one_vmrun_stgi_and_clgi_per_exit() {
     assert_eq!(reflected, 36_068);
     for (reason, code) in [("vmrun", "128"), ("stgi", "132"), ("clgi", "133")] {
         let rows = report.rows.iter().flat_map(|row| &row.ancillary);
-        let count: u64 = rows.filter(|one| one.code.to_string() == code).map(|one| one.count).sum();
+        let count: u64 = rows.filter(|row| row.code.to_string() == code).map(|row| row.count).sum();
         let all = truth(name)["exits"][code]["count"].as_u64().unwrap();
         assert_eq!(all, 36_068, "{reason}");
         let ratio = count as f64 / reflected as f64;
@@ -93,10 +94,10 @@ fn exits_for_registers_name_theirs() {
     {
         let report = nested(&open(name), &|_| ());
         let mut all = 0;
-        for one in report.rows.iter().flat_map(|row| &row.ancillary) {
-            let named: u64 = one.msrs.iter().map(|(_, count)| count).sum();
-            let is_of_register = codes.contains(&one.code.to_string().as_str());
-            assert_eq!(named, if is_of_register { one.count } else { 0 }, "{name} {}", one.reason);
+        for row in report.rows.iter().flat_map(|row| &row.ancillary) {
+            let named: u64 = row.msrs.iter().map(|(_, count)| count).sum();
+            let is_of_register = codes.contains(&row.code.to_string().as_str());
+            assert_eq!(named, if is_of_register { row.count } else { 0 }, "{name} {}", row.reason);
             all += named;
         }
         let events = truth(name)["events"]["kvm_msr"].as_u64().unwrap();
@@ -109,9 +110,9 @@ fn exits_for_registers_name_theirs() {
 fn intel_parents_read_debugctl() {
     let report = nested(&open("x86-vmx/nested.dat"), &|_| ());
     let reads = report.rows.iter().flat_map(|row| &row.ancillary);
-    let reads: Vec<_> = reads.filter(|one| one.code.to_string() == "31").collect();
-    let all: u64 = reads.iter().map(|one| one.count).sum();
+    let reads: Vec<_> = reads.filter(|read| read.code.to_string() == "31").collect();
+    let all: u64 = reads.iter().map(|read| read.count).sum();
     let of_debugctl = |(msr, count): &(u64, u64)| if *msr == 0x1d9 { *count } else { 0 };
-    let debugctl: u64 = reads.iter().flat_map(|one| &one.msrs).map(of_debugctl).sum();
+    let debugctl: u64 = reads.iter().flat_map(|read| &read.msrs).map(of_debugctl).sum();
     assert!(all >= 400 && debugctl * 100 >= all * 99, "{debugctl} of {all}");
 }

@@ -20,7 +20,8 @@ fn of_page(recordings: &mut [Recording], arrow_bytes: usize) -> OverTime {
         _ => align(recordings, None, &|_| ()),
     };
     guests.iter().for_each(|guest| guest.apply(&mut recordings[guest.guest]));
-    let vms: Vec<_> = recordings.iter().map(|one| exits(one, &By::DEFAULT, &|_| ()).vms).collect();
+    let vms: Vec<_> =
+        recordings.iter().map(|recording| exits(recording, &By::DEFAULT, &|_| ()).vms).collect();
     let machine = |(at, vms): (usize, &Vec<timeline::Vm>)| {
         let guest = guests.iter().find(|guest| guest.guest == at);
         LaneMachine {
@@ -44,7 +45,7 @@ fn of_page(recordings: &mut [Recording], arrow_bytes: usize) -> OverTime {
 const ROOM: usize = 1 << 24;
 
 fn of_kind(arrows: &Arrows, kind: HandoverKind) -> impl Iterator<Item = &Arrow> {
-    arrows.list.iter().filter(move |one| one.kind == kind)
+    arrows.list.iter().filter(move |arrow| arrow.kind == kind)
 }
 
 const RECORDINGS: &[&[&str]] = &[
@@ -62,7 +63,7 @@ fn arrows_lie_between_spans() {
         let OverTime { lanes, arrows, paths, .. } = of_page(&mut recordings, ROOM);
         assert!(arrows.list.len() > 100, "{names:?}: {}", arrows.list.len());
         assert_eq!((arrows.left_out, arrows.left_out_below_ns), (0, 0), "{names:?}");
-        assert!(arrows.list.is_sorted_by_key(|one| one.to_ns), "{names:?}");
+        assert!(arrows.list.is_sorted_by_key(|arrow| arrow.to_ns), "{names:?}");
         let spans: Vec<Vec<(u64, u64)>> = lanes
             .lanes()
             .iter()
@@ -75,15 +76,17 @@ fn arrows_lie_between_spans() {
                 .iter()
                 .any(|(from_ns, to_ns)| (*from_ns..=*to_ns).contains(&ns))
         };
-        for one in &arrows.list {
-            assert!(one.from_ns <= one.to_ns, "{names:?}: {one:?}");
+        for arrow in &arrows.list {
+            assert!(arrow.from_ns <= arrow.to_ns, "{names:?}: {arrow:?}");
             // A CPU is idle between its spans: interrupts hit it there, too.
-            let is_cpu = lanes.lanes()[one.from_lane as usize].kind == LaneKind::Cpu;
-            assert!(is_cpu || is_within(one.from_lane, one.from_ns), "{names:?}: {one:?}");
-            assert!(is_within(one.to_lane, one.to_ns), "{names:?}: {one:?}");
+            let is_cpu = lanes.lanes()[arrow.from_lane as usize].kind == LaneKind::Cpu;
+            assert!(is_cpu || is_within(arrow.from_lane, arrow.from_ns), "{names:?}: {arrow:?}");
+            assert!(is_within(arrow.to_lane, arrow.to_ns), "{names:?}: {arrow:?}");
         }
         // What is shown of requests is in lanes, too: all of what vCPUs do.
-        for step in paths.paths.iter().flat_map(|path| &path.examples).flat_map(|one| &one.steps) {
+        for step in
+            paths.paths.iter().flat_map(|path| &path.examples).flat_map(|example| &example.steps)
+        {
             let lane = arrows.places.lane(step.place, step.on);
             assert!(lane.is_some() || step.on != Actor::Vcpu, "{names:?}: {step:?}");
             assert!(lane.is_none_or(|lane| (lane as usize) < spans.len()), "{names:?}: {step:?}");
@@ -98,22 +101,22 @@ fn arrows_have_happened() {
         let recording = open(name);
         let all = events(&recording);
         let at = |ns: u64| {
-            let from = all.partition_point(|one| one.ns < ns);
-            all[from..].iter().take_while(move |one| one.ns == ns)
+            let from = all.partition_point(|event| event.ns < ns);
+            all[from..].iter().take_while(move |event| event.ns == ns)
         };
         let OverTime { arrows, .. } = of_page(&mut [open(name)], ROOM);
-        for one in of_kind(&arrows, HandoverKind::Wake) {
-            let woken = at(one.from_ns)
+        for arrow in of_kind(&arrows, HandoverKind::Wake) {
+            let woken = at(arrow.from_ns)
                 .filter(|event| event.is("sched_waking") || event.is("sched_wakeup"));
             let mut woken = woken.filter_map(|event| event.get("pid"));
             let ran = |thread: u64| {
-                at(one.to_ns)
+                at(arrow.to_ns)
                     .any(|event| event.is("sched_switch") && event.get("next_pid") == Some(thread))
             };
-            assert!(woken.any(ran), "{name}: {one:?}");
+            assert!(woken.any(ran), "{name}: {arrow:?}");
         }
-        for one in of_kind(&arrows, HandoverKind::Inject) {
-            assert!(at(one.to_ns).any(|event| event.is("kvm_entry")), "{name}: {one:?}");
+        for arrow in of_kind(&arrows, HandoverKind::Inject) {
+            assert!(at(arrow.to_ns).any(|event| event.is("kvm_entry")), "{name}: {arrow:?}");
         }
         // A wake-up that is followed by a switch to the thread, none from it between, has its arrow.
         let mut woken = HashMap::new();
@@ -144,7 +147,7 @@ fn the_shortest_arrows_are_left_out() {
     let count = |arrows: &Arrows| arrows.list.len() as u64 + arrows.left_out + arrows.without_lane;
     assert_eq!(count(&all), count(&some));
     assert!(some.left_out > 0 && some.list.len() < all.list.len());
-    let is_long = |one: &&Arrow| one.to_ns - one.from_ns >= some.left_out_below_ns;
+    let is_long = |arrow: &&Arrow| arrow.to_ns - arrow.from_ns >= some.left_out_below_ns;
     let long: Vec<&Arrow> = all.list.iter().filter(is_long).collect();
     assert!(long == some.list.iter().collect::<Vec<_>>());
 }

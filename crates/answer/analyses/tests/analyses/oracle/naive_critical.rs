@@ -66,7 +66,7 @@ impl<'e, 'r> Naive<'e, 'r> {
             }
             threads.sort_unstable();
             threads.dedup();
-            threads.into_iter().for_each(|one| of_thread.entry(one).or_default().push(at));
+            threads.into_iter().for_each(|thread| of_thread.entry(thread).or_default().push(at));
         }
         Self { recording, all, vcpus, names, of_thread, of_cpu }
     }
@@ -99,10 +99,10 @@ impl<'e, 'r> Naive<'e, 'r> {
 
     /// What a thread did just before a moment, since when, and until when at most.
     fn activity(&self, thread: u64, ns: u64) -> Option<(u64, Activity)> {
-        let own = self.of_thread.get(&thread)?;
-        let end = own.partition_point(|&at| self.all[at].ns < ns);
+        let indices = self.of_thread.get(&thread)?;
+        let end = indices.partition_point(|&at| self.all[at].ns < ns);
         let (mut found, mut slept) = (None, false);
-        for &at in own[..end].iter().rev() {
+        for &at in indices[..end].iter().rev() {
             let event = &self.all[at];
             let is_wake = event.is("sched_waking")
                 || event.is("sched_wakeup")
@@ -115,7 +115,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                     found.map(|(ns, activity)| (ns, self.earlier_waker(thread, at, activity)));
                 let early =
                     self.woken_before(thread, at).map(|by| (event.ns, Activity::Woken { by }));
-                let is_over = own[end..].iter().find(|&&at| self.all[at].resumes(thread));
+                let is_over = indices[end..].iter().find(|&&at| self.all[at].resumes(thread));
                 // Woken on its way to sleep, and not seen to be woken since.
                 let early = early.filter(|_| is_over.is_some() && !self.is_woken_later(thread, at));
                 return Some(found.or(early).filter(|_| sleeps).unwrap_or(now));
@@ -131,7 +131,7 @@ impl<'e, 'r> Naive<'e, 'r> {
             }
         }
         if slept {
-            let first = own.iter().find(|&&at| self.all[at].ran() == thread)?;
+            let first = indices.iter().find(|&&at| self.all[at].ran() == thread)?;
             Some((self.all[*first].ns, Activity::Runs))
         } else {
             found
@@ -141,9 +141,9 @@ impl<'e, 'r> Naive<'e, 'r> {
     /// The wake-up that found a thread running still, in the run that ends with this switch, and that no
     /// `sched_wakeup` finished before it.
     fn woken_before(&self, thread: u64, switch: usize) -> Option<usize> {
-        let own = &self.of_thread[&thread];
-        let end = own.partition_point(|&at| at < switch);
-        let back = own[..end].iter().rev().take_while(|&&at| !self.all[at].resumes(thread));
+        let indices = &self.of_thread[&thread];
+        let end = indices.partition_point(|&at| at < switch);
+        let back = indices[..end].iter().rev().take_while(|&&at| !self.all[at].resumes(thread));
         let of_it = |event: &Event<'_>| event.get("pid") == Some(thread) && event.ran() != thread;
         for &at in back {
             let event = &self.all[at];
@@ -158,9 +158,9 @@ impl<'e, 'r> Naive<'e, 'r> {
     }
 
     fn is_woken_later(&self, thread: u64, switch: usize) -> bool {
-        let own = &self.of_thread[&thread];
-        let from = own.partition_point(|&at| at <= switch);
-        let until = own[from..].iter().take_while(|&&at| !self.all[at].resumes(thread));
+        let indices = &self.of_thread[&thread];
+        let from = indices.partition_point(|&at| at <= switch);
+        let until = indices[from..].iter().take_while(|&&at| !self.all[at].resumes(thread));
         let mut wakes = until.filter(|&&at| self.all[at].wakes(thread));
         wakes.next().is_some()
     }
@@ -177,10 +177,10 @@ impl<'e, 'r> Naive<'e, 'r> {
 
     /// What a vCPU's thread does with its CPU, and since when.
     fn mode(&self, thread: u64, ns: u64) -> (u64, CriticalState) {
-        let own = &self.of_thread[&thread];
-        let end = own.partition_point(|&at| self.all[at].ns < ns);
+        let indices = &self.of_thread[&thread];
+        let end = indices.partition_point(|&at| self.all[at].ns < ns);
         let mut back = None;
-        for &at in own[..end].iter().rev() {
+        for &at in indices[..end].iter().rev() {
             let event = &self.all[at];
             if event.ran() != thread {
                 continue;
@@ -203,9 +203,9 @@ impl<'e, 'r> Naive<'e, 'r> {
 
     /// The thread that had a CPU just before a moment, and since when.
     fn had(&self, cpu: u32, ns: u64) -> Option<(u64, u64)> {
-        let own = self.of_cpu.get(&cpu)?;
-        let end = own.partition_point(|&at| self.all[at].ns < ns);
-        if let Some(&at) = end.checked_sub(1).and_then(|at| own.get(at)) {
+        let switches = self.of_cpu.get(&cpu)?;
+        let end = switches.partition_point(|&at| self.all[at].ns < ns);
+        if let Some(&at) = end.checked_sub(1).and_then(|at| switches.get(at)) {
             return Some((self.all[at].ns, self.all[at].get("next_pid")?));
         }
         // Before the first switch: whoever's events there are. Switches may be recorded later than others.
@@ -217,9 +217,9 @@ impl<'e, 'r> Naive<'e, 'r> {
 
     /// Where a thread runs after a moment.
     fn runs_next(&self, thread: u64, ns: u64) -> Option<u32> {
-        let own = self.of_thread.get(&thread)?;
-        let from = own.partition_point(|&at| self.all[at].ns < ns);
-        own[from..].iter().find(|&&at| self.all[at].resumes(thread)).map(|&at| self.all[at].cpu)
+        let indices = self.of_thread.get(&thread)?;
+        let from = indices.partition_point(|&at| self.all[at].ns < ns);
+        indices[from..].iter().find(|&&at| self.all[at].resumes(thread)).map(|&at| self.all[at].cpu)
     }
 
     /// Shares out the time of a thread between two moments.
@@ -263,8 +263,8 @@ impl<'e, 'r> Naive<'e, 'r> {
                         Some((_, Activity::Woken { by })) => Some(&self.all[by]),
                         _ => None,
                     };
-                    let by_thread = waker.filter(|one| {
-                        one.ran() != 0 && one.get("common_flags").unwrap_or(0) & 8 == 0
+                    let by_thread = waker.filter(|waker| {
+                        waker.ran() != 0 && waker.get("common_flags").unwrap_or(0) & 8 == 0
                     });
                     match by_thread {
                         Some(waker) => self.explain(waker.ran(), (begin, to), is_vcpu, sums),
@@ -280,8 +280,8 @@ impl<'e, 'r> Naive<'e, 'r> {
 }
 
 fn found(recording: &Recording, thread: u64) -> Critical {
-    let of = CriticalOf::Task(CriticalTask(thread.to_string()));
-    critical(View::on_own_clocks(std::slice::from_ref(recording)), &of, &|_| ()).unwrap()
+    let target = CriticalOf::Task(CriticalTask(thread.to_string()));
+    critical(View::on_own_clocks(std::slice::from_ref(recording)), &target, &|_| ()).unwrap()
 }
 
 /// Waits of vCPUs, VMMs and workers, by two ways that share no code.
@@ -296,7 +296,8 @@ fn waits_are_those_of_a_naive_search() {
     for (name, threads) in cases {
         let recording = open(name);
         let all = events(&recording);
-        let vcpus: Vec<u64> = all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
+        let vcpus: Vec<u64> =
+            all.iter().filter(|event| event.is("kvm_exit")).map(Event::ran).collect();
         let is_vcpu = |thread: u64| vcpus.contains(&thread);
         let vms = analyses::vms::find_vms(&recording, &|_| ());
         let vcpu_name = vms.iter().flat_map(|vm| {
@@ -310,8 +311,11 @@ fn waits_are_those_of_a_naive_search() {
             let found = found(&recording, thread);
             let parts: u64 = found.parts.iter().map(|part| part.time_ns).sum();
             assert_eq!(parts, found.waited_ns(), "{name} {thread}");
-            let [own] = &found.threads[..] else { panic!("{name} {thread}") };
-            assert_eq!(own.wall_ns, own.ran_ns + own.waited_ns + own.unknown_ns);
+            let [critical_thread] = &found.threads[..] else { panic!("{name} {thread}") };
+            assert_eq!(
+                critical_thread.wall_ns,
+                critical_thread.ran_ns + critical_thread.waited_ns + critical_thread.unknown_ns
+            );
             let first = naive.of_thread[&thread].first().map(|&at| all[at].ns).unwrap();
             let last = all.last().unwrap().ns;
             // Its own time on CPUs is no wait.
@@ -340,7 +344,7 @@ fn waits_are_those_of_a_naive_search() {
             sums.retain(|_, ns| *ns > 0);
             let keys: BTreeSet<_> = of_report.keys().chain(sums.keys()).collect();
             let both = keys.into_iter().map(|key| (key, of_report.get(key), sums.get(key)));
-            let differ: Vec<_> = both.filter(|(_, one, other)| one != other).collect();
+            let differ: Vec<_> = both.filter(|(_, ours, other)| ours != other).collect();
             assert!(differ.is_empty(), "{name} {thread}: {differ:#?}");
         }
     }

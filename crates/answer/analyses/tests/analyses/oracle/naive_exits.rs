@@ -32,22 +32,22 @@ pub(crate) struct Sums {
 
 impl Sums {
     pub(crate) fn add(&mut self, exit: &Exit) {
-        let one = &exit.sums;
+        let sums = &exit.sums;
         for (sum, more) in [
-            (&mut self.count, one.count),
-            (&mut self.paired, one.paired),
-            (&mut self.time_ns, one.time_ns),
-            (&mut self.kernel_ns, one.kernel_ns),
-            (&mut self.user_ns, one.user_ns),
-            (&mut self.runnable_ns, one.runnable_ns),
-            (&mut self.blocked_ns, one.blocked_ns),
-            (&mut self.halt_poll_ns, one.halt_poll_ns),
-            (&mut self.by_kernel, one.by_kernel),
-            (&mut self.by_user, one.by_user),
-            (&mut self.by_l1, one.by_l1),
-            (&mut self.poll_unknown, one.poll_unknown),
-            (&mut self.before_exit_ns, one.before_exit_ns),
-            (&mut self.guest_ns, one.guest_ns),
+            (&mut self.count, sums.count),
+            (&mut self.paired, sums.paired),
+            (&mut self.time_ns, sums.time_ns),
+            (&mut self.kernel_ns, sums.kernel_ns),
+            (&mut self.user_ns, sums.user_ns),
+            (&mut self.runnable_ns, sums.runnable_ns),
+            (&mut self.blocked_ns, sums.blocked_ns),
+            (&mut self.halt_poll_ns, sums.halt_poll_ns),
+            (&mut self.by_kernel, sums.by_kernel),
+            (&mut self.by_user, sums.by_user),
+            (&mut self.by_l1, sums.by_l1),
+            (&mut self.poll_unknown, sums.poll_unknown),
+            (&mut self.before_exit_ns, sums.before_exit_ns),
+            (&mut self.guest_ns, sums.guest_ns),
         ] {
             *sum += more;
         }
@@ -78,11 +78,11 @@ pub(crate) fn exits_of(thread: u64, events: &[&Event<'_>]) -> Vec<Exit> {
             continue;
         }
         // Up to the next entry, exit or end of this thread.
-        let ends = |one: &Event<'_>| {
-            one.ran() == thread
-                && ["kvm_entry", "kvm_exit", "sched_process_exit"].iter().any(|name| one.is(name))
+        let ends = |event: &Event<'_>| {
+            event.ran() == thread
+                && ["kvm_entry", "kvm_exit", "sched_process_exit"].iter().any(|name| event.is(name))
         };
-        let end = events[at + 1..].iter().position(|one| ends(one)).map(|more| at + 1 + more);
+        let end = events[at + 1..].iter().position(|event| ends(event)).map(|more| at + 1 + more);
         let span = &events[at..end.map_or(events.len(), |end| end + 1)];
         let paired = end.is_some_and(|end| events[end].is("kvm_entry"));
         exits.push(exit(thread, &events[..at], span, paired, &mut level_two_runs));
@@ -98,13 +98,15 @@ fn exit(
     paired: bool,
     level_two_runs: &mut bool,
 ) -> Exit {
-    let own = |name: &str| span.iter().position(|one| one.is(name) && one.ran() == thread);
-    let enters = own("kvm_nested_vmenter");
-    let injects = own("kvm_nested_vmexit_inject");
+    let position_of =
+        |name: &str| span.iter().position(|event| event.is(name) && event.ran() == thread);
+    let enters = position_of("kvm_nested_vmenter");
+    let injects = position_of("kvm_nested_vmexit_inject");
     // An inject after an enter takes that back: no exit of the hardware is reflected by it.
     let takes_back = enters.is_some() && injects > enters;
     let injected = injects.filter(|_| !takes_back).map(|at| span[at]);
-    let of_level_two = own("kvm_nested_vmexit").is_some() || injected.is_some() || *level_two_runs;
+    let of_level_two =
+        position_of("kvm_nested_vmexit").is_some() || injected.is_some() || *level_two_runs;
     *level_two_runs = injects.is_none() && (enters.is_some() || of_level_two);
 
     let mut sums = Sums { count: 1, ..Sums::default() };
@@ -115,7 +117,7 @@ fn exit(
         parts(thread, span, &mut sums);
         if injected.is_some() {
             sums.by_l1 = 1;
-        } else if own("kvm_userspace_exit").is_some() {
+        } else if position_of("kvm_userspace_exit").is_some() {
             sums.by_user = 1;
         } else {
             sums.by_kernel = 1;
@@ -123,11 +125,11 @@ fn exit(
     }
     Exit {
         thread,
-        vcpu_id: span.iter().chain(before).find_map(|one| one.get("vcpu_id")),
+        vcpu_id: span.iter().chain(before).find_map(|event| event.get("vcpu_id")),
         level: if of_level_two { 2 } else { 1 },
         code: code(span[0]),
         injected_as: injected
-            .map(|one| one.get("exit_reason").or_else(|| one.get("exit_code")).unwrap()),
+            .map(|event| event.get("exit_reason").or_else(|| event.get("exit_code")).unwrap()),
         enters_level_two: enters.is_some(),
         sums,
     }
@@ -143,13 +145,14 @@ fn code(exit: &Event<'_>) -> String {
 
 /// Guest time since the last entry, and host time after it and before this exit.
 pub(crate) fn guest_window(thread: u64, before: &[&Event<'_>], exit_ns: u64) -> (u64, u64) {
-    let last = |name: &str| before.iter().rposition(|one| one.is(name) && one.ran() == thread);
+    let last =
+        |name: &str| before.iter().rposition(|event| event.is(name) && event.ran() == thread);
     let Some(entry) = last("kvm_entry") else { return (0, 0) };
     if last("kvm_exit").is_some_and(|exit| exit > entry) {
         return (0, 0);
     }
-    let host = before[entry..].iter().find(|one| is_host_work(thread, one));
-    let host_ns = host.map_or(exit_ns, |one| one.ns);
+    let host = before[entry..].iter().find(|event| is_host_work(thread, event));
+    let host_ns = host.map_or(exit_ns, |event| event.ns);
     (host_ns - before[entry].ns, exit_ns - host_ns)
 }
 
@@ -191,18 +194,18 @@ fn parts(thread: u64, span: &[&Event<'_>], sums: &mut Sums) {
 
 /// Where the thread is after the last event of `seen`, which begins with its exit.
 fn state(thread: u64, seen: &[&Event<'_>]) -> State {
-    let switch = seen.iter().rposition(|one| one.leaves(thread) || one.resumes(thread));
+    let switch = seen.iter().rposition(|event| event.leaves(thread) || event.resumes(thread));
     if let Some(at) = switch
         && seen[at].leaves(thread)
     {
         let sleeps = seen[at].get("prev_state").unwrap() & 0xff != 0;
-        let woken = seen[at..].iter().any(|one| one.wakes(thread));
+        let woken = seen[at..].iter().any(|event| event.wakes(thread));
         return if sleeps && !woken { State::Blocked } else { State::Runnable };
     }
-    let own: Vec<_> = seen.iter().filter(|one| one.ran() == thread).collect();
-    let to_user = own.iter().rposition(|one| one.is("kvm_userspace_exit"));
+    let thread_events: Vec<_> = seen.iter().filter(|event| event.ran() == thread).collect();
+    let to_user = thread_events.iter().rposition(|event| event.is("kvm_userspace_exit"));
     match to_user {
-        Some(at) if !own[at..].iter().any(|one| is_return(one)) => State::User,
+        Some(at) if !thread_events[at..].iter().any(|event| is_return(event)) => State::User,
         _ => State::Kernel,
     }
 }

@@ -28,8 +28,9 @@ pub(crate) fn level_two(exits: &[Exit]) -> BTreeMap<String, LevelTwo> {
         let Some(injected) = exit.injected_as else { continue };
         row.reflected += 1;
         *row.injected_as.entry(injected.to_string()).or_default() += 1;
-        let parents =
-            exits[at + 1..].iter().take_while(|one| one.thread == exit.thread && one.level == 1);
+        let parents = exits[at + 1..]
+            .iter()
+            .take_while(|parent| parent.thread == exit.thread && parent.level == 1);
         let mut finished = false;
         for parent in parents {
             let sum = row.ancillary.entry(parent.code.clone()).or_default();

@@ -44,7 +44,8 @@ fn hops_add_up() {
             }
             // Each hop begins with one of those before it.
             let comes_from = |(at, hop): (usize, &Hop)| {
-                hop.from == path.start || path.hops[..at].iter().any(|one| one.to == hop.from)
+                hop.from == path.start
+                    || path.hops[..at].iter().any(|previous| previous.to == hop.from)
             };
             assert!(path.hops.iter().enumerate().all(comes_from), "{name} {}", path.name);
             assert_eq!(path.hops[0].from, path.start, "{name} {}", path.name);
@@ -83,17 +84,20 @@ fn examples_have_happened() {
         let recording = open(name);
         let all = events(&recording);
         let vcpu_threads: Vec<u64> =
-            all.iter().filter(|one| one.is("kvm_exit")).map(Event::ran).collect();
+            all.iter().filter(|event| event.is("kvm_exit")).map(Event::ran).collect();
         for path in of_host(name).paths {
             for step in path.examples.iter().flat_map(|example| &example.steps) {
-                let from = all.partition_point(|one| one.ns < step.ts_ns);
-                let at = all[from..].iter().take_while(|one| one.ns == step.ts_ns);
-                let fits = |one: &&Event<'_>| {
-                    let by_vcpu = vcpu_threads.contains(&one.ran()) || one.is("sched_switch");
-                    let ran =
-                        if one.is("sched_switch") { one.get("next_pid") } else { Some(one.ran()) };
+                let from = all.partition_point(|event| event.ns < step.ts_ns);
+                let at = all[from..].iter().take_while(|event| event.ns == step.ts_ns);
+                let fits = |event: &&Event<'_>| {
+                    let by_vcpu = vcpu_threads.contains(&event.ran()) || event.is("sched_switch");
+                    let ran = if event.is("sched_switch") {
+                        event.get("next_pid")
+                    } else {
+                        Some(event.ran())
+                    };
                     let is_there = ran == Some(u64::from(step.place.thread));
-                    is_step(one, step) && is_there && (step.on != Actor::Vcpu || by_vcpu)
+                    is_step(event, step) && is_there && (step.on != Actor::Vcpu || by_vcpu)
                 };
                 assert!(at.filter(fits).count() > 0, "{name} {}: {step:?}", path.name);
             }
@@ -103,21 +107,21 @@ fn examples_have_happened() {
 
 /// How often, and for how long in all, user space was asked for an access and answered it.
 fn naive_answers(all: &[Event<'_>], thread: u64) -> (u64, u64) {
-    let (mut accessed, mut asked) = (None, false);
+    let (mut accessed, mut asks_user) = (None, false);
     let (mut count, mut sum_ns) = (0, 0);
-    for event in all.iter().filter(|one| one.ran() == thread) {
+    for event in all.iter().filter(|event| event.ran() == thread) {
         match event.format.name() {
-            "kvm_exit" => (accessed, asked) = (None, false),
+            "kvm_exit" => (accessed, asks_user) = (None, false),
             "kvm_mmio" | "kvm_pio" | "kvm_msr" | "kvm_hypercall" | "kvm_hvc_arm64" => {
                 accessed = accessed.or(Some(event.ns));
             }
-            "kvm_userspace_exit" => asked |= accessed.is_some(),
+            "kvm_userspace_exit" => asks_user |= accessed.is_some(),
             "kvm_entry" => {
-                if let Some(from_ns) = accessed.filter(|_| asked) {
+                if let Some(from_ns) = accessed.filter(|_| asks_user) {
                     count += 1;
                     sum_ns += event.ns - from_ns;
                 }
-                (accessed, asked) = (None, false);
+                (accessed, asks_user) = (None, false);
             }
             _ => {}
         }
@@ -131,7 +135,7 @@ fn answers_of_user_space_are_all_found() {
     for name in ["arm64/B-vhost-off.dat", "arm64/B-vhost-on.dat"] {
         let recording = open(name);
         let all = events(&recording);
-        let thread = all.iter().find(|one| one.is("kvm_exit")).unwrap().ran();
+        let thread = all.iter().find(|event| event.is("kvm_exit")).unwrap().ran();
         let of_vcpu = |path: &&Path| {
             path.start.contains("0x9000")
                 && path.returns
@@ -161,7 +165,7 @@ fn naive_kicks(all: &[Event<'_>], vcpu: u64, worker: u64) -> Vec<(u64, u64)> {
             && event.is("sched_waking")
             && event.get("pid") == Some(worker)
         {
-            let runs = all[at..].iter().find(|one| one.resumes(worker));
+            let runs = all[at..].iter().find(|event| event.resumes(worker));
             if let (Some(rung), Some(runs)) = (rung.take(), runs) {
                 kicks.push((event.ns - rung, runs.ns - event.ns));
             }
@@ -179,8 +183,8 @@ fn doorbells_are_followed_to_who_sends() {
     {
         let recording = open(name);
         let all = events(&recording);
-        let vcpu = all.iter().find(|one| one.is("kvm_exit")).unwrap().ran();
-        let worker = all.iter().find(|one| one.is("kp_tun_get_user")).unwrap().ran();
+        let vcpu = all.iter().find(|event| event.is("kvm_exit")).unwrap().ran();
+        let worker = all.iter().find(|event| event.is("kp_tun_get_user")).unwrap().ran();
         let kicks = naive_kicks(&all, vcpu, worker);
         let found = of_host(name);
         let woken = format!("wakes {}", on.name());
@@ -198,10 +202,10 @@ fn doorbells_are_followed_to_who_sends() {
         let sums =
             [0, 1].map(|hop| direct.iter().map(|path| path.hops[hop].times.sum()).sum::<u64>());
         let all_of =
-            [kicks.iter().map(|one| one.0).sum::<u64>(), kicks.iter().map(|one| one.1).sum()];
+            [kicks.iter().map(|kick| kick.0).sum::<u64>(), kicks.iter().map(|kick| kick.1).sum()];
         let longest = [
-            kicks.iter().map(|one| one.0).max().unwrap(),
-            kicks.iter().map(|one| one.1).max().unwrap(),
+            kicks.iter().map(|kick| kick.0).max().unwrap(),
+            kicks.iter().map(|kick| kick.1).max().unwrap(),
         ];
         for hop in [0, 1] {
             let missing_ns = all_of[hop] - sums[hop];
@@ -216,7 +220,7 @@ fn doorbells_are_followed_to_who_sends() {
 /// Whatever is put together, each request is on one path, and each nanosecond of it in one hop.
 #[test]
 fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
-    for (name, most) in [
+    for (name, max) in [
         ("x86-svm/host-guest.dat", 35),
         ("x86-svm/tsc.dat", 44),
         ("arm64/A.dat", 58),
@@ -225,15 +229,15 @@ fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
         ("arm64/D.dat", 32),
     ] {
         let found = of_host(name);
-        let sum = |of: fn(&Path) -> u64| found.paths.iter().map(of).sum::<u64>();
+        let sum = |value_of: fn(&Path) -> u64| found.paths.iter().map(value_of).sum::<u64>();
         assert_eq!(sum(|path| path.total.count()) + found.others, found.requests, "{name}");
         let variants = sum(|path| path.variants);
-        assert!(found.paths.len() <= most, "{name}: {} of {variants}", found.paths.len());
+        assert!(found.paths.len() <= max, "{name}: {} of {variants}", found.paths.len());
         for path in &found.paths {
             let hops_ns: u64 = path.hops.iter().map(|hop| hop.times.sum()).sum();
             assert_eq!(hops_ns, path.total.sum(), "{name}: {}", path.name);
-            let taken = |hop: &Hop| (1..=path.total.count()).contains(&hop.times.count());
-            assert!(path.hops.iter().all(taken), "{name}: {}", path.name);
+            let is_taken = |hop: &Hop| (1..=path.total.count()).contains(&hop.times.count());
+            assert!(path.hops.iter().all(is_taken), "{name}: {}", path.name);
             assert_eq!(path.hops.last().unwrap().times.count(), path.total.count());
             let optional = path.hops.iter().any(|hop| hop.times.count() < path.total.count());
             assert_eq!(optional, path.variants > 1, "{name}: {}", path.name);
@@ -242,7 +246,7 @@ fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
                 assert!(example.steps.is_sorted_by_key(|step| step.ts_ns), "{name}: {}", path.name);
                 assert_eq!(example.hops.len() + 1, example.steps.len(), "{name}: {}", path.name);
             }
-            let total_ns = |of| path.example(of).map(Example::total_ns);
+            let total_ns = |kind| path.example(kind).map(Example::total_ns);
             assert_eq!(total_ns(ExampleOf::Worst), path.total.max(), "{name}: {}", path.name);
             assert!(total_ns(ExampleOf::Median).is_some(), "{name}: {}", path.name);
             let [p99] = path.total.percentiles([990]);
@@ -270,7 +274,7 @@ fn a_request_goes_over_vhost_and_qemu_and_comes_back() {
     let path = found.paths.iter().find(|path| {
         let steps = path.hops.iter().filter(|hop| 10 * hop.times.count() > path.total.count());
         let mut steps = steps.map(|hop| (hop.to.as_str(), hop.on));
-        expected.iter().all(|step| steps.any(|one| one == *step))
+        expected.iter().all(|step| steps.any(|hop| hop == *step))
     });
     let path = path.unwrap();
     assert_eq!(path.start, "mmio write 0xfeb02e50");

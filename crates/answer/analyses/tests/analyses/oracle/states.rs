@@ -45,25 +45,25 @@ impl StateSink for Kept {
 }
 
 /// The states of recordings, guests brought to their hosts' clock.
-pub(crate) fn kept(names: &[&str]) -> (Vec<Recording>, Kept, States) {
+pub(crate) fn aligned_states(names: &[&str]) -> (Vec<Recording>, Kept, States) {
     let mut recordings: Vec<Recording> = names.iter().map(|name| open(name)).collect();
     let guests = align(&recordings, None, &|_| ());
     for guest in &guests {
         guest.apply(&mut recordings[guest.guest]);
     }
-    let mut kept = Kept::default();
-    let states = states(View::new(&recordings, &guests), &mut kept, &|_| ());
-    (recordings, kept, states)
+    let mut all_spans = Kept::default();
+    let states = states(View::new(&recordings, &guests), &mut all_spans, &|_| ());
+    (recordings, all_spans, states)
 }
 
 /// Spans by thread and first moment of their vCPU: in which order vCPUs are numbered is another matter.
-fn of_vcpus(kept: &Kept, states: &States) -> BTreeMap<(u32, u64), Vec<StateSpan>> {
+fn of_vcpus(all_spans: &Kept, states: &States) -> BTreeMap<(u32, u64), Vec<StateSpan>> {
     let vcpus = states.vcpus[0].iter().zip(0..);
-    let of = |(info, index): (&timeline::VcpuInfo, u32)| {
-        let spans = kept.vcpus.get(&VcpuRef { recording: 0, index }).cloned();
+    let spans_of = |(info, index): (&timeline::VcpuInfo, u32)| {
+        let spans = all_spans.vcpus.get(&VcpuRef { recording: 0, index }).cloned();
         ((info.thread, info.first_ns), spans.unwrap_or_default())
     };
-    vcpus.map(of).collect()
+    vcpus.map(spans_of).collect()
 }
 
 #[test]
@@ -76,13 +76,16 @@ fn thread_by_thread_all_is_as_in_the_order_of_all_cpus() {
         let found = states_by_thread(View::on_own_clocks(&recordings), &mut by_thread, &|_| ());
         assert_eq!(of_vcpus(&by_thread, &found), of_vcpus(&merged, &in_order), "{name}");
         assert_eq!(by_thread.cpus, merged.cpus, "{name}");
-        let rest = |one: &States| {
-            let pass = &one.pass;
-            format!("{:?} {:?} {:?} {:?}", one.recorded, pass.losses, pass.spans_ns, pass.event_ids)
+        let rest = |states: &States| {
+            let pass = &states.pass;
+            format!(
+                "{:?} {:?} {:?} {:?}",
+                states.recorded, pass.losses, pass.spans_ns, pass.event_ids
+            )
         };
         assert_eq!(rest(&found), rest(&in_order), "{name}");
         for thread in merged.cpus.values().flatten().filter_map(|span| span.thread) {
-            let name_of = |one: &States| one.pass.names[0].of(thread).map(str::to_owned);
+            let name_of = |states: &States| states.pass.names[0].get(thread).map(str::to_owned);
             assert_eq!(name_of(&found), name_of(&in_order), "{name}: {thread}");
         }
         checked += merged.vcpus.len();
@@ -95,24 +98,25 @@ fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
 }
 
 /// Spans follow one another from the vCPU's first event to its last.
-fn partitions(recordings: &[Recording], kept: &Kept, states: &States) {
+fn partitions(recordings: &[Recording], all_spans: &Kept, states: &States) {
     for (at, recording) in recordings.iter().enumerate() {
         let all = flat::events(recording);
         let threads = flat::by_vcpu_thread(&all);
         for (index, info) in states.vcpus[at].iter().enumerate() {
             let vcpu = VcpuRef { recording: at as u16, index: index as u32 };
-            let Some(spans) = kept.vcpus.get(&vcpu) else { continue };
+            let Some(spans) = all_spans.vcpus.get(&vcpu) else { continue };
             for pair in spans.windows(2) {
                 assert_eq!(pair[0].to_ns, pair[1].from_ns, "no gap, no overlap");
             }
             assert!(spans.iter().all(|span| span.from_ns < span.to_ns), "no empty span");
-            let (thread, own) = (u64::from(info.thread), &threads[&u64::from(info.thread)]);
-            let is_edge = |one: &&&flat::Event<'_>| {
-                let edge = one.ran() == thread && (one.is("kvm_exit") || one.is("kvm_entry"));
-                edge || one.leaves(thread) || one.resumes(thread) || one.wakes(thread)
+            let (thread, events) = (u64::from(info.thread), &threads[&u64::from(info.thread)]);
+            let is_edge = |event: &&&flat::Event<'_>| {
+                let edge = event.ran() == thread && (event.is("kvm_exit") || event.is("kvm_entry"));
+                edge || event.leaves(thread) || event.resumes(thread) || event.wakes(thread)
             };
-            let end = own.iter().rfind(is_edge).unwrap().ns..=own.last().unwrap().ns;
-            let all_on_thread = states.vcpus[at].iter().filter(|one| one.thread == info.thread);
+            let end = events.iter().rfind(is_edge).unwrap().ns..=events.last().unwrap().ns;
+            let all_on_thread =
+                states.vcpus[at].iter().filter(|candidate| candidate.thread == info.thread);
             if all_on_thread.count() == 1 {
                 assert_eq!(spans.first().map(|span| span.from_ns), Some(info.first_ns));
                 assert!(end.contains(&spans.last().unwrap().to_ns), "up to the last event");
@@ -122,17 +126,17 @@ fn partitions(recordings: &[Recording], kept: &Kept, states: &States) {
 }
 
 /// Sums of states are the parts of exits.
-fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &States) {
+fn adds_up_to_exits(name: &str, recording: &Recording, all_spans: &Kept, states: &States) {
     let report = exits(&open(name), &[By::Code], &|_| ());
-    let spans: Vec<StateSpan> = kept.vcpus.values().flatten().copied().collect();
+    let spans: Vec<StateSpan> = all_spans.vcpus.values().flatten().copied().collect();
     for row in &report.rows {
         let code = row.group.code.as_ref().unwrap().to_string();
         let of_it = |span: &StateSpan, states: &[VcpuState]| {
             let pair = |code: u64| format!("{}:{}", code >> 32, code as u32);
-            let is_it = span.exit.is_some_and(|exit| {
+            let is_of_code = span.exit.is_some_and(|exit| {
                 exit.paired && (exit.code.to_string() == code || pair(exit.code) == code)
             });
-            is_it && states.contains(&span.state)
+            is_of_code && states.contains(&span.state)
         };
         let total = |states: &[VcpuState]| sum(&spans, |span| of_it(span, states));
         let parts = &row.tally.parts;
@@ -165,10 +169,11 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &Sta
     let (mut guest_ns, mut before_ns) = (0, 0);
     let all = flat::events(recording);
     let threads = flat::by_vcpu_thread(&all);
-    for (vcpu, spans) in kept.vcpus.iter().filter(|(vcpu, _)| vcpu.recording == 0) {
+    for (vcpu, spans) in all_spans.vcpus.iter().filter(|(vcpu, _)| vcpu.recording == 0) {
         let thread = u64::from(states.vcpus[0][vcpu.index as usize].thread);
-        let edge = |one: &&&flat::Event<'_>| one.is("kvm_entry") || one.is("kvm_exit");
-        let last = threads[&thread].iter().filter(|one| one.ran() == thread).rfind(edge).unwrap();
+        let edge = |event: &&&flat::Event<'_>| event.is("kvm_entry") || event.is("kvm_exit");
+        let last =
+            threads[&thread].iter().filter(|event| event.ran() == thread).rfind(edge).unwrap();
         // What comes after the last entry is in no exit's account.
         let account_ns = if last.is("kvm_entry") { last.ns } else { u64::MAX };
         let end = spans.partition_point(|span| span.to_ns <= account_ns);
@@ -179,18 +184,18 @@ fn adds_up_to_exits(name: &str, recording: &Recording, kept: &Kept, states: &Sta
             known && span.exit.is_none()
         });
     }
-    let total = |of: fn(&analyses::tally::Tally) -> u64| -> u64 {
-        report.rows.iter().map(|row| of(&row.tally)).sum()
+    let total = |value_of: fn(&analyses::tally::Tally) -> u64| -> u64 {
+        report.rows.iter().map(|row| value_of(&row.tally)).sum()
     };
     assert_eq!(guest_ns, total(|tally| tally.guest_ns), "{name}: time in the guest");
     assert_eq!(before_ns, total(|tally| tally.before_exit_ns), "{name}: before kvm_exit");
 }
 
 fn check(names: &[&str]) -> (Vec<Recording>, Kept, States) {
-    let (recordings, kept, states) = kept(names);
-    partitions(&recordings, &kept, &states);
-    adds_up_to_exits(names[0], &recordings[0], &kept, &states);
-    (recordings, kept, states)
+    let (recordings, all_spans, states) = aligned_states(names);
+    partitions(&recordings, &all_spans, &states);
+    adds_up_to_exits(names[0], &recordings[0], &all_spans, &states);
+    (recordings, all_spans, states)
 }
 
 #[test]
@@ -219,7 +224,7 @@ fn guests_did_what_looking_back_shows() {
         if outside > 0 {
             continue;
         }
-        let (recordings, kept, _) = kept(&names);
+        let (recordings, all_spans, _) = aligned_states(&names);
         let rows = align(&recordings, None, &|_| ());
         let rows = rows[0].result().unwrap().rows.clone();
         let (host, guest) = (flat::events(&recordings[0]), flat::events(&recordings[1]));
@@ -230,7 +235,7 @@ fn guests_did_what_looking_back_shows() {
             let on_cpu: Vec<_> = guest.iter().filter(|event| event.cpu == cpu).collect();
             let expected = naive_guests::ran(*thread, events, &on_cpu, end_ns);
             let mut found = naive_guests::Ran::new();
-            for ((guest, task), spans) in &kept.tasks {
+            for ((guest, task), spans) in &all_spans.tasks {
                 for span in spans.iter().filter(|_| u32::from(guest.cpu) == cpu) {
                     let what = match span.state {
                         VcpuState::GuestIrq => "irq",

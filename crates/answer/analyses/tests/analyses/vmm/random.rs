@@ -3,7 +3,7 @@
 use analyses::vmm::ExitSplit;
 use testkit::Random;
 
-use super::asked;
+use super::checked_vmm;
 use super::made::{MAIN, Made};
 
 /// What the vCPU's thread is at.
@@ -161,7 +161,7 @@ fn any_life_is_split_as_its_events_say() {
         let mut life = Life::new(seed * 31);
         (0..300).for_each(|_| life.step());
         life.finish();
-        let found = asked(&life.made.recording());
+        let found = checked_vmm(&life.made.recording());
         let mut all = ExitSplit::default();
         found.exits.iter().for_each(|row| all += row.split);
         assert_eq!(all, life.split, "{seed}");
@@ -194,7 +194,7 @@ fn parts_add_up_whatever_was_lost() {
                 _ => {}
             }
         }
-        let found = asked(&life.made.recording());
+        let found = checked_vmm(&life.made.recording());
         split_exits += found.exits.iter().map(|row| row.exits).sum::<u64>();
         let [main] = &found.threads[..] else { panic!("{:?}", found.threads) };
         assert_eq!(main.split.wall_ns(), life.now_ns - 1, "{seed}");

@@ -8,8 +8,8 @@ use crate::column::{self, Column, Unit};
 use crate::exits::rounded;
 
 pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
-    let time = |names, help, of: fn(&Tally) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'r>| of(row.tally))
+    let time = |names, help, time_of: fn(&Tally) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'r>| time_of(row.tally))
     };
     let percentile = |names, help, at: usize| {
         Column::time(names, help, move |row: &Row<'r>| row.percentiles.get(at).copied().flatten())
@@ -18,27 +18,27 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
         Column::ratio(
             ("time_share", "time%"),
             "Share of the time of the table.",
-            |row: &Row<'r>| column::ratio(row.tally.durations.sum(), row.whole.time_ns),
+            |row: &Row<'r>| column::ratio(row.tally.durations.sum(), row.totals.time_ns),
         )
         .only_in_tables()
         .shown(HOW_LONG, 2),
-        time(("time", "time"), "Sum of the times from exit to entry.", |one| {
-            Some(one.durations.sum())
+        time(("time", "time"), "Sum of the times from exit to entry.", |tally| {
+            Some(tally.durations.sum())
         })
         .shown(HOW_LONG, 4),
-        time(("min", "min"), "Shortest; null where none is paired.", |one| one.durations.min())
+        time(("min", "min"), "Shortest; null where none is paired.", |tally| tally.durations.min())
             .shown(HOW_LONG, 7),
-        time(("max", "max"), "Longest; null where none is paired.", |one| one.durations.max())
+        time(("max", "max"), "Longest; null where none is paired.", |tally| tally.durations.max())
             .shown(HOW_LONG, 3)
             .after("p999"),
-        time(("mean", "mean"), "Mean, rounded; null where none is paired.", |one| {
-            one.durations.mean().map(rounded)
+        time(("mean", "mean"), "Mean, rounded; null where none is paired.", |tally| {
+            tally.durations.mean().map(rounded)
         })
         .shown(HOW_LONG, 2),
         time(
             ("sd", "sd"),
             "Standard deviation of the sample, rounded; null below two paired exits.",
-            |one| one.durations.standard_deviation().map(rounded),
+            |tally| tally.durations.standard_deviation().map(rounded),
         )
         .shown(HOW_LONG, 9)
         .after("relative_error"),
@@ -62,10 +62,10 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
 
 pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
     let stays = "the recording has no events for it, and the time stays in another part";
-    let part = |names, help, of: fn(&KnownParts) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'r>| of(&row.parts))
+    let part = |names, help, time_of: fn(&KnownParts) -> Option<u64>| {
+        Column::time(names, help, move |row: &Row<'r>| time_of(&row.parts))
     };
-    let known = |names, help, of| part(names, help, of).null(stays);
+    let known = |names, help, time_of| part(names, help, time_of).null(stays);
     vec![
         part(
             ("kernel", "kernel"),
@@ -142,10 +142,10 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
     let unknown =
         "sched_switch was not recorded, so that running can't be distinguished from waiting";
     let percentile = |names, help, at: usize| {
-        let of = move |row: &Row<'r>| {
+        let cost_of = move |row: &Row<'r>| {
             row.parts.cost_ns.and(row.cost_percentiles.get(at).copied().flatten())
         };
-        Column::time(names, help, of).null(unknown)
+        Column::time(names, help, cost_of).null(unknown)
     };
     vec![
         Column::time(
@@ -162,7 +162,7 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
             "Share of the cost of all exits of the recording that don't wait.",
             |row: &Row<'r>| {
                 let cost_ns = row.parts.cost_ns.filter(|_| !row.waiting)?;
-                column::ratio(cost_ns, row.whole.cost_ns?)
+                column::ratio(cost_ns, row.totals.cost_ns?)
             },
         )
         .null("cost is not known, or the exits wait")

@@ -23,10 +23,10 @@ pub(super) fn attach<'a>(
         }
     }
     let (mut added, mut left_out) = (0, 0);
-    for one in advice {
-        let of_vm = by_vm.entry(one.vm.clone()).or_default();
+    for piece in advice {
+        let of_vm = by_vm.entry(piece.vm.clone()).or_default();
         let explains_at =
-            |at: &&usize| findings.get(**at).is_some_and(|finding| explains(one, finding));
+            |at: &&usize| findings.get(**at).is_some_and(|finding| explains(piece, finding));
         let place = of_vm.iter().find(explains_at).copied();
         if place.is_none() && added >= MAX_BY_THEMSELVES {
             left_out += 1;
@@ -34,12 +34,12 @@ pub(super) fn attach<'a>(
         }
         let place = place.unwrap_or_else(|| {
             added += 1;
-            findings.push(by_itself(one));
+            findings.push(by_itself(piece));
             of_vm.push(findings.len() - 1);
             findings.len() - 1
         });
         if let Some(finding) = findings.get_mut(place) {
-            finding.advice.push((source.to_owned(), one.clone()));
+            finding.advice.push((source.to_owned(), piece.clone()));
         }
     }
     findings.extend(further(left_out));

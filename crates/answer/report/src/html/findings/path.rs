@@ -6,7 +6,7 @@ use analyses::path::{Actor, Hop};
 use super::{Finding, Link, Weight};
 use crate::{PathReport, count, share, time as duration};
 
-pub(super) fn of(report: &PathReport) -> Option<Finding> {
+pub(super) fn finding_of(report: &PathReport) -> Option<Finding> {
     let ns = report.paths.nanoseconds;
     let path = report.paths.paths.iter().max_by_key(|path| path.total.sum())?;
     let time = |hop: &Hop| hop.times.sum();

@@ -3,7 +3,7 @@
 use super::{Finding, Link, PageReport, Weight};
 use crate::{CallsSource, align_summary, counted, plural};
 
-pub(super) fn of(page: &PageReport) -> Vec<Finding> {
+pub(super) fn findings_of(page: &PageReport) -> Vec<Finding> {
     let mut findings = losses(page);
     for guest in page.align.iter().flat_map(|align| &align.guests) {
         let violated = guest.result().is_none_or(|result| result.violations() > 0);
@@ -35,10 +35,10 @@ fn traced(source: &CallsSource) -> Option<Finding> {
 
 fn losses(page: &PageReport) -> Vec<Finding> {
     let all = || page.exits.sources.iter().map(|source| &source.exits);
-    let lost: u64 = all().map(|one| one.losses.events_lost).sum();
-    let uncounted: u64 = all().map(|one| one.losses.uncounted_losses).sum();
-    let damaged: u64 = all().map(|one| one.losses.pages_damaged()).sum();
-    let dropped: u64 = all().flat_map(|one| &one.rows).map(|row| row.tally.dropped).sum();
+    let lost: u64 = all().map(|exits| exits.losses.events_lost).sum();
+    let uncounted: u64 = all().map(|exits| exits.losses.uncounted_losses).sum();
+    let damaged: u64 = all().map(|exits| exits.losses.pages_damaged()).sum();
+    let dropped: u64 = all().flat_map(|exits| &exits.rows).map(|row| row.tally.dropped).sum();
     let mut findings = Vec::new();
     if lost + uncounted > 0 {
         let values = [
@@ -49,7 +49,7 @@ fn losses(page: &PageReport) -> Vec<Finding> {
         let sentence = "*{} lost* by the kernel's count, and at {} an unknown number; {} left out of all times.";
         findings.push(Finding::new(Weight::Warning, sentence, &values));
     }
-    let missing: u64 = all().map(|one| one.losses.events_missing).sum();
+    let missing: u64 = all().map(|exits| exits.losses.events_missing).sum();
     if missing > 0 {
         let sentence = "*{} missing* that the kernel counted and the recording does not hold.";
         findings.push(Finding::new(

@@ -19,20 +19,20 @@ const OUTLIER: u64 = 10;
 /// Fewer exits have no percentiles worth a sentence.
 const ENOUGH: u64 = 100;
 /// Threads that are named as having had the CPU.
-const MOST_TAKERS: usize = 3;
+const MAX_TAKERS: usize = 3;
 /// Reasons reported for each VM.
-const MOST_REASONS: usize = 2;
+const MAX_REASONS: usize = 2;
 
 /// What one recording shows.
-pub(super) fn of(source: &Source, taken: &[&TakenCpu]) -> Vec<Finding> {
+pub(super) fn findings_of(source: &Source, takers: &[&TakenCpu]) -> Vec<Finding> {
     let exits = &source.exits;
     let mut working = Tally::default();
     exits.rows.iter().filter(|row| !row.waiting).for_each(|row| working.merge(&row.tally));
-    let whole = Amounts::new(&working, &exits.recorded);
-    let ListedVms { vms, others } = ListedVms::of(source, taken);
-    let of = |vm| OfVm::new(source, vm, whole).findings();
-    let mut findings: Vec<Finding> = vms.into_iter().flat_map(of).collect();
-    findings.extend(others.finding(whole));
+    let totals = Amounts::new(&working, &exits.recorded);
+    let ListedVms { vms, others } = ListedVms::new(source, takers);
+    let findings_of_vm = |vm| OfVm::new(source, vm, totals).findings();
+    let mut findings: Vec<Finding> = vms.into_iter().flat_map(findings_of_vm).collect();
+    findings.extend(others.finding(totals));
     findings
 }
 
@@ -67,12 +67,16 @@ struct OfVm<'s> {
     all: Tally,
     working: Tally,
     /// Of all exits of the recording that don't wait, as in the table of exits.
-    whole: Amounts,
-    taken: Vec<&'s TakenCpu>,
+    totals: Amounts,
+    takers: Vec<&'s TakenCpu>,
 }
 
 impl<'s> OfVm<'s> {
-    fn new(source: &'s Source, RowsOfVm { vm, rows, taken }: RowsOfVm<'s>, whole: Amounts) -> Self {
+    fn new(
+        source: &'s Source,
+        RowsOfVm { vm, rows, takers }: RowsOfVm<'s>,
+        totals: Amounts,
+    ) -> Self {
         let (mut all, mut working) = (Tally::default(), Tally::default());
         for row in &rows {
             all.merge(&row.tally);
@@ -80,7 +84,7 @@ impl<'s> OfVm<'s> {
                 working.merge(&row.tally);
             }
         }
-        Self { source, vm, rows, all, working, whole, taken }
+        Self { source, vm, rows, all, working, totals, takers }
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -95,7 +99,7 @@ impl<'s> OfVm<'s> {
 
     /// What exits cost, where it is known, else how long they took.
     fn times<'r>(&self, row: &'r ExitRow) -> &'r Distribution {
-        if self.whole.cost_ns.is_some() { &row.tally.costs } else { &row.tally.durations }
+        if self.totals.cost_ns.is_some() { &row.tally.costs } else { &row.tally.durations }
     }
 
     fn amounts(&self, tally: &Tally) -> Amounts {
@@ -166,7 +170,7 @@ impl<'s> OfVm<'s> {
     /// The reasons that cost most, or took longest where cost is not known.
     fn reasons(&self) -> Vec<Finding> {
         let working = self.rows.iter().filter(|row| !row.waiting && row.tally.paired() > 0);
-        working.take(MOST_REASONS).map(|row| self.reason(row)).collect()
+        working.take(MAX_REASONS).map(|row| self.reason(row)).collect()
     }
 
     fn reason(&self, row: &ExitRow) -> Finding {
@@ -174,7 +178,7 @@ impl<'s> OfVm<'s> {
         let times = self.times(row);
         let [p99] = times.percentiles([990]).map(Option::unwrap_or_default);
         let values = [
-            &share(amounts.value(), self.whole.value()),
+            &share(amounts.value(), self.totals.value()),
             amounts.name(),
             &reason_of(row),
             self.vm,
@@ -197,8 +201,8 @@ impl<'s> OfVm<'s> {
             return None;
         }
         let values = [
-            &share(user_ns, self.whole.value()),
-            self.whole.name(),
+            &share(user_ns, self.totals.value()),
+            self.totals.name(),
             self.vm,
             &plural(self.working.by_user, "exit"),
             &share(costliest.tally.parts.user_ns, user_ns),
@@ -214,19 +218,19 @@ impl<'s> OfVm<'s> {
     fn outliers(&self) -> Option<Finding> {
         let enough = |row: &&&ExitRow| !row.waiting && row.tally.paired() >= ENOUGH;
         let candidates = self.rows.iter().filter(enough).filter_map(|row| {
-            let [half, most] = self.times(row).percentiles([500, 990]);
-            let (half, most) = (half?, most?);
-            (most >= half.saturating_mul(OUTLIER)).then_some((most, half, row))
+            let [half, max] = self.times(row).percentiles([500, 990]);
+            let (half, max) = (half?, max?);
+            (max >= half.saturating_mul(OUTLIER)).then_some((max, half, row))
         });
-        let (most, half, row) = candidates.max_by_key(|(most, ..)| *most)?;
-        let verb = if self.whole.cost_ns.is_some() { "cost" } else { "take" };
+        let (max, half, row) = candidates.max_by_key(|(max, ..)| *max)?;
+        let verb = if self.totals.cost_ns.is_some() { "cost" } else { "take" };
         let longest = self.times(row).max().unwrap_or_default();
         let values = [
             &reason_of(row),
             self.vm,
             verb,
             &self.time(half),
-            &self.time(most),
+            &self.time(max),
             &self.time(longest),
         ];
         let sentence =
@@ -241,10 +245,14 @@ impl<'s> OfVm<'s> {
         let runnable_ns = parts.runnable_ns.filter(|&ns| ns > 0)?;
         let weight =
             if runnable_ns > self.all.durations.sum() / 20 { Weight::Notice } else { Weight::Info };
-        let most = self.taken.iter().take(MOST_TAKERS);
-        let shown = |one: &&TakenCpu| {
-            let itself = if one.is_recorder() { " (the recording itself)" } else { "" };
-            format!("{}{itself} {}", named(one.name.as_deref(), one.thread), self.time(one.ns))
+        let most = self.takers.iter().take(MAX_TAKERS);
+        let shown = |taker: &&TakenCpu| {
+            let itself = if taker.is_recorder() { " (the recording itself)" } else { "" };
+            format!(
+                "{}{itself} {}",
+                named(taker.name.as_deref(), taker.thread),
+                self.time(taker.ns)
+            )
         };
         let takers: Vec<String> = most.map(shown).collect();
         let who = match takers.join(", ") {
@@ -287,8 +295,9 @@ pub(super) fn nested(nested: &Nested) -> Option<Finding> {
     let per_exit = |exits: u64| exits as f64 / row.reflected as f64;
     let mean = row.round_trips.mean()?.round() as u64;
     let most = row.ancillary.iter().take(3);
-    let most: Vec<String> =
-        most.map(|one| format!("{} {:.1}x", one.reason, per_exit(one.count))).collect();
+    let most: Vec<String> = most
+        .map(|ancillary| format!("{} {:.1}x", ancillary.reason, per_exit(ancillary.count)))
+        .collect();
     let values = [
         &row.reason,
         &row.vm,

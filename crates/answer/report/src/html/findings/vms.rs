@@ -20,7 +20,7 @@ pub(super) struct RowsOfVm<'s> {
     /// Its exits, the costliest first.
     pub(super) rows: Vec<&'s ExitRow>,
     /// Who had the CPUs that its vCPUs waited for.
-    pub(super) taken: Vec<&'s TakenCpu>,
+    pub(super) takers: Vec<&'s TakenCpu>,
 }
 
 /// The VMs of a recording that have exits.
@@ -41,8 +41,8 @@ pub(super) struct Others {
 }
 
 impl<'s> ListedVms<'s> {
-    pub(super) fn of(source: &'s Source, taken: &[&'s TakenCpu]) -> Self {
-        let all = rows_by_vm(source, taken);
+    pub(super) fn new(source: &'s Source, takers: &[&'s TakenCpu]) -> Self {
+        let all = rows_by_vm(source, takers);
         let weights: Vec<(u64, u64)> = all.iter().map(|vm| vm.weight(source)).collect();
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|at| weights.get(*at).copied().map(Reverse));
@@ -56,18 +56,18 @@ impl<'s> ListedVms<'s> {
                 others.add(*value, *exits);
             }
         }
-        let kept = all.into_iter().zip(is_listed).filter(|(_, is_listed)| *is_listed);
-        Self { vms: kept.map(|(vm, _)| vm).collect(), others }
+        let listed_vms = all.into_iter().zip(is_listed).filter(|(_, is_listed)| *is_listed);
+        Self { vms: listed_vms.map(|(vm, _)| vm).collect(), others }
     }
 }
 
 /// The rows of each VM that has exits.
-fn rows_by_vm<'s>(source: &'s Source, taken: &[&'s TakenCpu]) -> Vec<RowsOfVm<'s>> {
+fn rows_by_vm<'s>(source: &'s Source, takers: &[&'s TakenCpu]) -> Vec<RowsOfVm<'s>> {
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     let mut all: Vec<RowsOfVm<'s>> = Vec::new();
     for vm in &source.exits.vms {
         places.entry(&vm.name).or_insert_with(|| {
-            all.push(RowsOfVm { vm: &vm.name, rows: Vec::new(), taken: Vec::new() });
+            all.push(RowsOfVm { vm: &vm.name, rows: Vec::new(), takers: Vec::new() });
             all.len() - 1
         });
     }
@@ -77,10 +77,10 @@ fn rows_by_vm<'s>(source: &'s Source, taken: &[&'s TakenCpu]) -> Vec<RowsOfVm<'s
             vm.rows.push(row);
         }
     }
-    for &had in taken {
+    for &had in takers {
         let place = places.get(had.vm.as_str());
         if let Some(vm) = place.and_then(|at| all.get_mut(*at)) {
-            vm.taken.push(had);
+            vm.takers.push(had);
         }
     }
     all.retain(|vm| vm.rows.iter().any(|row| row.tally.count > 0));
@@ -104,13 +104,13 @@ impl Others {
         self.value = self.value.saturating_add(value);
     }
 
-    /// `whole` is that of all exits of the recording.
-    pub(super) fn finding(self, whole: Amounts) -> Option<Finding> {
+    /// `totals` are those of all exits of the recording.
+    pub(super) fn finding(self, totals: Amounts) -> Option<Finding> {
         let values = [
             &counted(self.vms, "further VM", "further VMs"),
             &plural(self.exits, "exit"),
-            &share(self.value, whole.value()),
-            whole.name(),
+            &share(self.value, totals.value()),
+            totals.name(),
         ];
         let sentence = "*{}* with {} took {} of the {} of all exits: the tables list them.";
         let link = Link { section: "exits", ..Link::default() };

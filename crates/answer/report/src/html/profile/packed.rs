@@ -6,11 +6,11 @@ use analyses::profile::{CodeFrame, Evidence, Profile, SampledTime};
 use analyses::states::VcpuState;
 
 /// Frames of all stacks at most; stacks that need more are cut short.
-const MOST_FRAMES: usize = 50_000;
+const MAX_FRAMES: usize = 50_000;
 /// Rows at most, but for one of each owner and state that takes the rest.
-const MOST_ROWS: usize = 30_000;
+const MAX_ROWS: usize = 30_000;
 /// Bytes of a name at most.
-const MOST_NAME_BYTES: usize = 400;
+const MAX_NAME_BYTES: usize = 400;
 
 /// What is left of a name that is too long ends so.
 const ELLIPSIS: &str = "…";
@@ -88,25 +88,25 @@ struct Found<'p> {
 }
 
 impl Packed {
-    pub(super) fn of(profile: &Profile) -> Self {
-        Self::within(profile, MOST_FRAMES, MOST_ROWS)
+    pub(super) fn new(profile: &Profile) -> Self {
+        Self::within(profile, MAX_FRAMES, MAX_ROWS)
     }
 
     fn within(profile: &Profile, most_frames: usize, most_rows: usize) -> Self {
         let mut all = found(profile);
         // Those that took longest have their stacks first.
-        all.sort_by_key(|one| std::cmp::Reverse(one.time.ns));
+        all.sort_by_key(|entry| std::cmp::Reverse(entry.time.ns));
         let mut packer = Packer { most_frames, ..Packer::default() };
         let mut rows: BTreeMap<PackedKey, (SampledTime, BTreeMap<u32, u64>)> = BTreeMap::new();
-        for one in &all {
+        for entry in &all {
             let key = if rows.len() < most_rows {
-                packer.key(one)
+                packer.key(entry)
             } else {
-                PackedKey { reason: 0, comm: 0, ..packer.cut(one) }
+                PackedKey { reason: 0, comm: 0, ..packer.cut(entry) }
             };
             let (time, slices) = rows.entry(key).or_default();
-            time.add(one.time);
-            for &(slice, ns) in one.slices {
+            time.add(entry.time);
+            for &(slice, ns) in entry.slices {
                 let sum = slices.entry(slice).or_default();
                 *sum = sum.saturating_add(ns);
             }
@@ -161,7 +161,8 @@ fn found(profile: &Profile) -> Vec<Found<'_>> {
 /// The stacks of machines without vCPUs, whose threads come after this many owners.
 fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'_>> {
     let machines = profile.machines.iter();
-    let threads = machines.flat_map(|one| one.threads.iter().map(move |thread| (one, thread)));
+    let threads =
+        machines.flat_map(|machine| machine.threads.iter().map(move |thread| (machine, thread)));
     threads.enumerate().flat_map(move |(at, (machine, thread))| {
         thread.stacks.iter().enumerate().map(move |(stack_at, (stack, time))| Found {
             owner: number(before.saturating_add(at)),
@@ -193,39 +194,39 @@ struct Packer {
 }
 
 impl Packer {
-    fn key(&mut self, of: &Found<'_>) -> PackedKey {
+    fn key(&mut self, entry: &Found<'_>) -> PackedKey {
         let mut frame = 0;
         let mut is_cut = false;
-        for one in of.stack {
-            let Some(next) = self.frame(frame, one) else {
+        for code_frame in entry.stack {
+            let Some(next) = self.frame(frame, code_frame) else {
                 is_cut = true;
                 break;
             };
             frame = next;
         }
         let [reason, comm] =
-            [of.reason, of.comm].map(|name| name.map_or(0, |name| self.name(name) + 1));
-        PackedKey { reason, comm, frame, is_cut, ..self.cut(of) }
+            [entry.reason, entry.comm].map(|name| name.map_or(0, |name| self.name(name) + 1));
+        PackedKey { reason, comm, frame, is_cut, ..self.cut(entry) }
     }
 
     /// That of a row of which only owner and state are kept.
-    const fn cut(&self, of: &Found<'_>) -> PackedKey {
+    const fn cut(&self, entry: &Found<'_>) -> PackedKey {
         PackedKey {
-            owner: of.owner,
-            whose: of.whose,
-            level: of.level,
+            owner: entry.owner,
+            whose: entry.whose,
+            level: entry.level,
             reason: 0,
             comm: 0,
-            evidence: of.evidence,
-            host_code: of.host_code,
+            evidence: entry.evidence,
+            host_code: entry.host_code,
             is_cut: true,
             frame: 0,
         }
     }
 
-    fn frame(&mut self, parent: u32, of: &CodeFrame) -> Option<u32> {
-        let name = self.name(&of.name());
-        let frame = PackedFrame { parent, name, user_space: of.user_space };
+    fn frame(&mut self, parent: u32, code_frame: &CodeFrame) -> Option<u32> {
+        let name = self.name(&code_frame.name());
+        let frame = PackedFrame { parent, name, user_space: code_frame.user_space };
         if let Some(&known) = self.frame_numbers.get(&frame) {
             return Some(known);
         }
@@ -250,10 +251,10 @@ impl Packer {
 }
 
 fn shortened(name: &str) -> String {
-    if name.len() <= MOST_NAME_BYTES {
+    if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
     }
-    let fits = name.char_indices().map(|(at, _)| at).take_while(|at| *at <= MOST_NAME_BYTES);
+    let fits = name.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_NAME_BYTES);
     let end = fits.last().unwrap_or(0);
     name.get(..end).unwrap_or_default().to_owned() + ELLIPSIS
 }
@@ -297,15 +298,15 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_and_no_time_is_lost() {
         let profile = threads(100);
-        let (whole, cut) = (Packed::of(&profile), Packed::within(&profile, 60, 50));
-        assert_eq!((whole.frames.len(), whole.rows.len(), whole.cut_ns()), (99, 100, 0));
+        let (full, cut) = (Packed::new(&profile), Packed::within(&profile, 60, 50));
+        assert_eq!((full.frames.len(), full.rows.len(), full.cut_ns()), (99, 100, 0));
         assert_eq!(cut.frames.len(), 60);
         let sum = |packed: &Packed| packed.rows.iter().map(|row| row.time.ns).sum::<u64>();
-        assert_eq!(sum(&cut), sum(&whole));
+        assert_eq!(sum(&cut), sum(&full));
         // The 39 that go further in, and those that have no row of their own.
         let less: u64 = (61..100).sum();
         assert!(cut.cut_ns() >= less, "{}", cut.cut_ns());
-        for row in cut.rows.iter().chain(&whole.rows) {
+        for row in cut.rows.iter().chain(&full.rows) {
             assert_eq!(row.slices.iter().map(|(_, ns)| ns).sum::<u64>(), row.time.ns);
         }
     }
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn long_names_end_at_a_letter() {
         let name = shortened(&"ä".repeat(300));
-        assert!(name.len() <= MOST_NAME_BYTES + ELLIPSIS.len() && name.ends_with("ä…"));
+        assert!(name.len() <= MAX_NAME_BYTES + ELLIPSIS.len() && name.ends_with("ä…"));
         assert_eq!(shortened("kvm"), "kvm");
     }
 }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 /// Lines that are looked at for one answer: a second's work or so.
-const MOST_LINES: u64 = 300_000;
+const MAX_LINES: u64 = 300_000;
 
 /// Bytes of an answer.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Takes lines of [`report::events::Style::JsonText`].
 #[derive(Debug)]
@@ -17,10 +17,10 @@ pub(super) struct Picked {
     limit: usize,
     origin_ns: u64,
     /// A line of which the end is still to come.
-    begun: Vec<u8>,
+    partial_line: Vec<u8>,
     lines: u64,
     matching: u64,
-    taken: usize,
+    event_count: usize,
     events: Vec<u8>,
 }
 
@@ -31,17 +31,17 @@ impl Picked {
             words: words.split_whitespace().map(str::to_lowercase).collect(),
             limit,
             origin_ns,
-            begun: Vec::new(),
+            partial_line: Vec::new(),
             lines: 0,
             matching: 0,
-            taken: 0,
+            event_count: 0,
             events: Vec::new(),
         }
     }
 
     /// No more lines are looked at.
     pub(super) fn is_full(&self) -> bool {
-        self.lines >= MOST_LINES
+        self.lines >= MAX_LINES
     }
 
     /// The answer.
@@ -67,16 +67,16 @@ impl Picked {
             return;
         }
         self.matching += 1;
-        if self.taken >= self.limit || self.events.len() >= MOST_BYTES {
+        if self.event_count >= self.limit || self.events.len() >= MAX_BYTES {
             return;
         }
         // Nanoseconds since 1970 are more than a browser's numbers hold.
         let at = event.get("ts_ns").or(event.get("ts_cycles")).and_then(Value::as_u64);
         event.insert("at".to_owned(), at.unwrap_or(0).saturating_sub(self.origin_ns).into());
-        if self.taken > 0 {
+        if self.event_count > 0 {
             self.events.push(b',');
         }
-        self.taken += 1;
+        self.event_count += 1;
         self.events.extend_from_slice(Value::Object(event).to_string().as_bytes());
     }
 
@@ -110,10 +110,10 @@ impl Write for Picked {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             match piece.strip_suffix(b"\n") {
-                None => self.begun.extend_from_slice(piece),
-                Some(end) if self.begun.is_empty() => self.line(end),
+                None => self.partial_line.extend_from_slice(piece),
+                Some(end) if self.partial_line.is_empty() => self.line(end),
                 Some(end) => {
-                    let mut line = std::mem::take(&mut self.begun);
+                    let mut line = std::mem::take(&mut self.partial_line);
                     line.extend_from_slice(end);
                     self.line(&line);
                 }
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(answer["matching"], 2, "{size}");
             assert_eq!(answer["all"], true);
             let at: Vec<&Value> =
-                answer["events"].as_array().unwrap().iter().map(|one| &one["at"]).collect();
+                answer["events"].as_array().unwrap().iter().map(|event| &event["at"]).collect();
             assert_eq!(at, [1, 5]);
         }
     }
@@ -157,7 +157,7 @@ mod tests {
         for (words, matching) in [("text", 0), ("ts_ns", 0), ("HOST cpu1 qemu-7", 1), ("", 1)] {
             let mut picked = Picked::new(words, 0, 0);
             picked.write_all(event(1, "x").as_bytes()).unwrap();
-            assert_eq!((picked.matching, picked.taken), (matching, 0), "{words}");
+            assert_eq!((picked.matching, picked.event_count), (matching, 0), "{words}");
         }
     }
 }

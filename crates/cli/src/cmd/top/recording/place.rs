@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{Access, access};
 
 /// Characters of a VM's name that its session's folder has.
-const MOST_NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// A folder that is not there yet: in the current one, or in that for temporary files where the
 /// current one can't be written to.
@@ -37,7 +37,7 @@ fn session_in(folder: &Path, vm: &str, unix_s: i64) -> PathBuf {
 /// A VM's name as part of a file's name, which no shell or option takes for anything else.
 fn file_name(vm: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = vm.chars().take(MOST_NAME).map(plain).collect();
+    let name: String = vm.chars().take(MAX_NAME).map(plain).collect();
     let name = name.trim_start_matches(['.', '-']);
     if name.is_empty() { "vm".to_owned() } else { name.to_owned() }
 }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(file_name("../../etc/x"), "_.._etc_x");
         assert_eq!(file_name("--vm\u{1b}[2J"), "vm__2J");
         assert_eq!(file_name("..."), "vm");
-        assert_eq!(file_name(&"a".repeat(500)).len(), MOST_NAME);
+        assert_eq!(file_name(&"a".repeat(500)).len(), MAX_NAME);
     }
 
     #[test]

@@ -76,9 +76,9 @@ fn a_recording_ends_as_a_page() {
         notice.ends_with("report.html") && notice.starts_with("recorded web: /")
     });
     assert_eq!(done, format!("recorded web: {}", page.display()));
-    let asked = fs::read_to_string(page).unwrap();
+    let command_line = fs::read_to_string(page).unwrap();
     assert_eq!(
-        asked.trim_end(),
+        command_line.trim_end(),
         format!("record --vm 4711 --for 10s -o {} --guest vsock:3", session.display())
     );
     assert_eq!(recordings.end(), [done]);
@@ -104,8 +104,8 @@ fn why_nothing_was_recorded_is_the_recorders_last_line() {
     let script = "echo 'hyperscope: one' >&2; echo 'hyperscope: tracing needs root' >&2; exit 1";
     let mut recordings = stand_in(&folder, script);
     begin(&mut recordings, &folder);
-    let said = wait_for(&mut recordings, |notice| notice.contains("not recorded"));
-    assert_eq!(said, "web was not recorded: tracing needs root");
+    let notice = wait_for(&mut recordings, |notice| notice.contains("not recorded"));
+    assert_eq!(notice, "web was not recorded: tracing needs root");
     assert!(is_idle(&recordings));
     recordings.program = folder.path().join("none");
     begin(&mut recordings, &folder);
@@ -126,8 +126,8 @@ fn a_recorder_that_hangs_is_ended_at_its_deadline() {
     let Step::Recording(recording) = &recordings.step else { panic!("{recordings:?}") };
     let process = format!("/proc/{}", recording.recorder.id());
     assert!(Path::new(&process).exists());
-    let said = wait_for(&mut recordings, |notice| notice.contains("not recorded"));
-    assert_eq!(said, "web was not recorded: it took too long, and was ended");
+    let notice = wait_for(&mut recordings, |notice| notice.contains("not recorded"));
+    assert_eq!(notice, "web was not recorded: it took too long, and was ended");
     assert!(!Path::new(&process).exists(), "it was not waited for");
 }
 
@@ -137,10 +137,10 @@ fn a_page_that_fails_leaves_the_command_that_makes_it() {
     let script = WORKS.replace("cp \"$2/host.dat\" \"$4\"", "echo 'no room' >&2; exit 1");
     let mut recordings = stand_in(&folder, &script);
     let session = begin(&mut recordings, &folder);
-    let said = wait_for(&mut recordings, |notice| notice.contains("without a page"));
+    let notice = wait_for(&mut recordings, |notice| notice.contains("without a page"));
     let path = session.display();
     let command = format!("hyperscope report {path} -o {path}/report.html");
-    assert_eq!(said, format!("recorded web, without a page (no room): {command}"));
+    assert_eq!(notice, format!("recorded web, without a page (no room): {command}"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ struct Arguments<'w> {
 
 impl BinaryPrint {
     /// The layout of `ftrace:bprint`; `None` for other events.
-    pub(super) fn of(format: &EventFormat) -> Option<Self> {
+    pub(super) fn for_event(format: &EventFormat) -> Option<Self> {
         if format.full_name() != "ftrace:bprint" {
             return None;
         }

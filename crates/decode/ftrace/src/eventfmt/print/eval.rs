@@ -90,13 +90,13 @@ impl<'r> Record<'r> {
     }
 
     fn binary(self, binary: &Binary) -> Result<u64, WriteError> {
-        let left = self.eval(&binary.left)?;
-        match (binary.op, left) {
+        let lhs = self.eval(&binary.lhs)?;
+        match (binary.op, lhs) {
             (Op::Both, 0) => return Ok(0),
             (Op::Either, 1..) => return Ok(1),
             _ => {}
         }
-        operate(binary.op, binary.kind, left, self.eval(&binary.right)?)
+        operate(binary.op, binary.kind, lhs, self.eval(&binary.right)?)
     }
 }
 
@@ -106,44 +106,44 @@ fn swapped(value: u64, size: u8) -> u64 {
 }
 
 /// Computes in `kind`, wrapping as the kernel does.
-fn operate(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError> {
+fn operate(op: Op, kind: Kind, lhs: u64, right: u64) -> Result<u64, WriteError> {
     let bits = u32::from(kind.size).wrapping_mul(8);
     // Shifting by the width or more is undefined in C; machines take the count modulo the width.
     let count = (right as u32).checked_rem(bits).unwrap_or(0);
     let value = match op {
-        Op::Add => left.wrapping_add(right),
-        Op::Sub => left.wrapping_sub(right),
-        Op::Mul => left.wrapping_mul(right),
-        Op::Div | Op::Rem => return divide(op, kind, left, right),
-        Op::And => left & right,
-        Op::Or => left | right,
-        Op::Xor => left ^ right,
-        Op::Shl => left.wrapping_shl(count),
-        Op::Shr if kind.signed => left.cast_signed().wrapping_shr(count).cast_unsigned(),
-        Op::Shr => left.wrapping_shr(count),
-        Op::Less if kind.signed => return Ok((left.cast_signed() < right.cast_signed()).into()),
+        Op::Add => lhs.wrapping_add(right),
+        Op::Sub => lhs.wrapping_sub(right),
+        Op::Mul => lhs.wrapping_mul(right),
+        Op::Div | Op::Rem => return divide(op, kind, lhs, right),
+        Op::And => lhs & right,
+        Op::Or => lhs | right,
+        Op::Xor => lhs ^ right,
+        Op::Shl => lhs.wrapping_shl(count),
+        Op::Shr if kind.signed => lhs.cast_signed().wrapping_shr(count).cast_unsigned(),
+        Op::Shr => lhs.wrapping_shr(count),
+        Op::Less if kind.signed => return Ok((lhs.cast_signed() < right.cast_signed()).into()),
         Op::LessEqual if kind.signed => {
-            return Ok((left.cast_signed() <= right.cast_signed()).into());
+            return Ok((lhs.cast_signed() <= right.cast_signed()).into());
         }
-        Op::Less => return Ok((left < right).into()),
-        Op::LessEqual => return Ok((left <= right).into()),
-        Op::Equal => return Ok((left == right).into()),
-        Op::NotEqual => return Ok((left != right).into()),
+        Op::Less => return Ok((lhs < right).into()),
+        Op::LessEqual => return Ok((lhs <= right).into()),
+        Op::Equal => return Ok((lhs == right).into()),
+        Op::NotEqual => return Ok((lhs != right).into()),
         Op::Both | Op::Either => return Ok((right != 0).into()),
     };
     Ok(kind.fit(value))
 }
 
 /// Divides as C does, rounding towards zero; the least number divided by -1 wraps.
-fn divide(op: Op, kind: Kind, left: u64, right: u64) -> Result<u64, WriteError> {
-    let (dividend, divisor) = (left.cast_signed(), right.cast_signed());
+fn divide(op: Op, kind: Kind, lhs: u64, right: u64) -> Result<u64, WriteError> {
+    let (dividend, divisor) = (lhs.cast_signed(), right.cast_signed());
     let value = match (op, kind.signed) {
-        (Op::Div, true) if divisor == -1 => Some(left.wrapping_neg()),
+        (Op::Div, true) if divisor == -1 => Some(lhs.wrapping_neg()),
         (_, true) if divisor == -1 => Some(0),
         (Op::Div, true) => dividend.checked_div(divisor).map(i64::cast_unsigned),
-        (Op::Div, false) => left.checked_div(right),
+        (Op::Div, false) => lhs.checked_div(right),
         (_, true) => dividend.checked_rem(divisor).map(i64::cast_unsigned),
-        (_, false) => left.checked_rem(right),
+        (_, false) => lhs.checked_rem(right),
     };
     value.map(|value| kind.fit(value)).ok_or(WriteError::DivisionByZero)
 }

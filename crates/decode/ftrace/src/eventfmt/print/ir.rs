@@ -37,13 +37,13 @@ impl Kind {
 
     /// The kind C computes in when two numbers meet.
     pub(super) fn meet(self, other: Self) -> Self {
-        let (left, right) = (self.promoted(), other.promoted());
-        let signed = match left.size.cmp(&right.size) {
+        let (lhs, right) = (self.promoted(), other.promoted());
+        let signed = match lhs.size.cmp(&right.size) {
             std::cmp::Ordering::Less => right.signed,
-            std::cmp::Ordering::Equal => left.signed && right.signed,
-            std::cmp::Ordering::Greater => left.signed,
+            std::cmp::Ordering::Equal => lhs.signed && right.signed,
+            std::cmp::Ordering::Greater => lhs.signed,
         };
-        Self { size: left.size.max(right.size), signed }
+        Self { size: lhs.size.max(right.size), signed }
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Element {
 pub(super) struct Binary {
     pub(super) op: Op,
     pub(super) kind: Kind,
-    pub(super) left: Num,
+    pub(super) lhs: Num,
     pub(super) right: Num,
 }
 

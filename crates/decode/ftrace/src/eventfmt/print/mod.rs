@@ -72,9 +72,9 @@ enum Special {
 }
 
 impl Special {
-    fn of(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
-        let stack = || stack::StackPrint::of(format, pieces).map(Self::Stack);
-        binary_print::BinaryPrint::of(format).map(Self::Binary).or_else(stack)
+    fn for_event(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
+        let stack = || stack::StackPrint::for_event(format, pieces).map(Self::Stack);
+        binary_print::BinaryPrint::for_event(format).map(Self::Binary).or_else(stack)
     }
 
     const fn needs_kernel(self) -> bool {
@@ -96,7 +96,7 @@ impl PrintProgram {
         if parser.peek().is_some() {
             return Err(parser.unexpected("the end"));
         }
-        let special = Special::of(format, &pieces);
+        let special = Special::for_event(format, &pieces);
         let is_always_plain = special.is_none() && plain::is_always_plain(&pieces);
         let needs_kernel =
             special.map_or_else(|| plain::needs_kernel(&pieces), Special::needs_kernel);

@@ -26,14 +26,15 @@ impl Parser<'_> {
     }
 
     /// Binary operators that bind at least as tightly as `least`.
-    pub(super) fn operation(&mut self, least: u8) -> Result<Operand, PrintError> {
-        let mut left = self.unary()?;
-        while let Some((mark, binding)) = self.peek_operator().filter(|it| it.1 >= least) {
+    pub(super) fn operation(&mut self, min: u8) -> Result<Operand, PrintError> {
+        let mut lhs = self.unary()?;
+        while let Some((mark, binding)) = self.peek_operator().filter(|operator| operator.1 >= min)
+        {
             self.advance();
             let right = self.nested(|parser| parser.operation(binding.saturating_add(1)))?;
-            left = self.combine(mark, left, right)?;
+            lhs = self.combine(mark, lhs, right)?;
         }
-        Ok(left)
+        Ok(lhs)
     }
 
     fn peek_operator(&self) -> Option<(&'static str, u8)> {
@@ -57,10 +58,10 @@ impl Parser<'_> {
     fn combine(
         &mut self,
         mark: &'static str,
-        left: Operand,
+        lhs: Operand,
         right: Operand,
     ) -> Result<Operand, PrintError> {
-        let (left, right) = (self.as_number(left)?, self.as_number(right)?);
+        let (lhs, right) = (self.as_number(lhs)?, self.as_number(right)?);
         let (op, swap) = match mark {
             "||" => (Op::Either, false),
             "&&" => (Op::Both, false),
@@ -81,8 +82,8 @@ impl Parser<'_> {
             "/" => (Op::Div, false),
             _ => (Op::Rem, false),
         };
-        let (left, right) = if swap { (right, left) } else { (left, right) };
-        Typed::binary(op, left, right).map(Operand::Number)
+        let (lhs, right) = if swap { (right, lhs) } else { (lhs, right) };
+        Typed::binary(op, lhs, right).map(Operand::Number)
     }
 
     fn unary(&mut self) -> Result<Operand, PrintError> {
@@ -149,8 +150,8 @@ impl Parser<'_> {
     fn index(&mut self, operand: Operand, index: Typed) -> Result<Operand, PrintError> {
         match operand {
             Operand::Bytes(Bytes { place, element }) => {
-                let it = Element { place, kind: element, index: index.num };
-                Typed::node(Num::Element(Box::new(it)), element, index.depth).map(Operand::Number)
+                let node = Element { place, kind: element, index: index.num };
+                Typed::node(Num::Element(Box::new(node)), element, index.depth).map(Operand::Number)
             }
             Operand::Strings(strings) => Ok(Operand::Text(Text::Indexed(strings, index.num))),
             _ => Err(PrintError::unsupported("the operator", "[] or *")),
@@ -169,7 +170,7 @@ impl Parser<'_> {
             }
             Operand::Bytes(bytes) => match name.trim_end().strip_suffix('*') {
                 Some(element) => {
-                    let element = ctype::named(element).map(|it| self.kind(it));
+                    let element = ctype::named(element).map(|ctype| self.kind(ctype));
                     let element = element.unwrap_or(bytes.element);
                     Ok(Operand::Bytes(Bytes { element, ..bytes }))
                 }

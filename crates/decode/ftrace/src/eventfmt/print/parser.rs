@@ -124,13 +124,13 @@ impl<'t> Parser<'t> {
 
     /// String literals that stand side by side are one.
     pub(super) fn literal(&mut self) -> Result<Box<[u8]>, PrintError> {
-        let mut whole: Option<Vec<u8>> = None;
+        let mut literal: Option<Vec<u8>> = None;
         while let Some(TokenKind::Text(text)) = self.peek() {
             let text = text.clone();
             self.advance();
-            whole.get_or_insert_default().extend_from_slice(&text);
+            literal.get_or_insert_default().extend_from_slice(&text);
         }
-        whole.map(Vec::into_boxed_slice).ok_or_else(|| self.unexpected("a string"))
+        literal.map(Vec::into_boxed_slice).ok_or_else(|| self.unexpected("a string"))
     }
 
     pub(super) fn unexpected(&self, wanted: &'static str) -> PrintError {
@@ -227,10 +227,11 @@ impl<'t> Parser<'t> {
         let unknown = || PrintError::UnknownField(name.to_owned());
         let field = self.format.field(name).ok_or_else(unknown)?;
         let Some(at) = field.number() else { return Ok(Operand::Bytes(self.bytes_of(field))) };
-        let own = self.format.fields().iter().position(|own| std::ptr::eq(own, field));
+        let position =
+            self.format.fields().iter().position(|candidate| std::ptr::eq(candidate, field));
         let place = ByteRange::Fixed { offset: at.offset, len: u32::from(at.size) };
         let kind = Kind { size: at.size, signed: at.signed };
-        let index = own.and_then(|own| u32::try_from(own).ok()).unwrap_or(u32::MAX);
+        let index = position.and_then(|position| u32::try_from(position).ok()).unwrap_or(u32::MAX);
         let number = Typed::leaf(Num::Field(at), kind);
         Ok(Operand::Number(Typed { field: Some((index, place)), ..number }))
     }

@@ -26,7 +26,7 @@ fn is_plain_text(text: &Text) -> bool {
         Text::Flags(flags) => {
             is_plain(&flags.delimiter) && flags.names.iter().all(|(_, name)| is_plain(name))
         }
-        Text::Hex(hex) => hex.separator.is_none_or(|one| is_plain(&[one])),
+        Text::Hex(hex) => hex.separator.is_none_or(|separator| is_plain(&[separator])),
         Text::Array(_) => true,
         Text::Choice(parts) => is_plain_text(&parts.1) && is_plain_text(&parts.2),
         Text::Indexed(strings, _) => strings.iter().all(|string| is_plain(string)),

@@ -136,7 +136,7 @@ impl Parser<'_> {
             "MAJOR" => Typed::binary(Op::Shr, first, Typed::constant(20, Kind::INT)),
             "MINOR" => Typed::binary(Op::And, first, Typed::constant(0xf_ffff, Kind::UNSIGNED)),
             "BIT" | "BIT_ULL" => {
-                let long = if name == "BIT" { CType::long(false) } else { CType::of(8, false) };
+                let long = if name == "BIT" { CType::long(false) } else { CType::new(8, false) };
                 Typed::binary(Op::Shl, Typed::constant(1, self.kind(long)), first)
             }
             "__print_ns_to_secs" => seconds(Op::Div, first),
@@ -165,7 +165,7 @@ impl Parser<'_> {
         }
         // Sign bits of a negative `int` are not bits of the number asked about.
         let number = number.cast(Kind { signed: false, ..from.promoted() })?;
-        let one = Typed::constant(1, Kind::INT);
+        let const_one = Typed::constant(1, Kind::INT);
         let lowest = |number: Typed| {
             Typed::node(Num::LowestBit(Box::new(number.num)), Kind::INT, number.depth)
         };
@@ -174,9 +174,9 @@ impl Parser<'_> {
         };
         match name {
             "ffs" => lowest(number),
-            "__ffs" | "__ffs64" => Typed::binary(Op::Sub, lowest(number)?, one),
+            "__ffs" | "__ffs64" => Typed::binary(Op::Sub, lowest(number)?, const_one),
             "fls" | "fls64" => highest(number),
-            "__fls" | "ilog2" => Typed::binary(Op::Sub, highest(number)?, one),
+            "__fls" | "ilog2" => Typed::binary(Op::Sub, highest(number)?, const_one),
             _ => Err(PrintError::unsupported("the function", name)),
         }
     }

@@ -24,7 +24,7 @@ enum Form {
 
 impl Quick {
     /// The conversion in short, if it is one of these. Its width and precision are fixed.
-    pub(super) fn of(what: &ConversionKind, shape: Shape) -> Option<Self> {
+    pub(super) fn from_conversion(what: &ConversionKind, shape: Shape) -> Option<Self> {
         let (ConversionKind::Signed(Num::Field(at), kind)
         | ConversionKind::Unsigned(Num::Field(at), kind, _)) = *what
         else {
@@ -57,13 +57,13 @@ impl Quick {
         let value = self.at.read_signed(record.bytes, record.order)?.cast_unsigned();
         let value = self.kind.fit(value);
         match self.form {
-            Form::Hex(least) => digits::hex(out, value, usize::from(least)),
-            Form::Decimal(least) if self.kind.signed && value.cast_signed() < 0 => {
+            Form::Hex(min) => digits::hex(out, value, usize::from(min)),
+            Form::Decimal(min) if self.kind.signed && value.cast_signed() < 0 => {
                 out.push(b'-');
-                let least = usize::from(least).saturating_sub(1);
-                digits::decimal_of(out, value.wrapping_neg(), least);
+                let min = usize::from(min).saturating_sub(1);
+                digits::decimal_of(out, value.wrapping_neg(), min);
             }
-            Form::Decimal(least) => digits::decimal_of(out, value, usize::from(least)),
+            Form::Decimal(min) => digits::decimal_of(out, value, usize::from(min)),
         }
         Some(())
     }

@@ -33,7 +33,7 @@ impl Remembered {
     pub(super) fn write(&self, writer: Writer<'_>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         if let Some(value) = self.needs.value(writer.record) {
             match self.place(value).and_then(OnceLock::get) {
-                Some((of, text)) if *of == value => {
+                Some((key, text)) if *key == value => {
                     text.append(out);
                     return Ok(());
                 }
@@ -75,11 +75,12 @@ pub(super) struct Needs {
 impl Needs {
     /// What a conversion to text depends on; `None` if on other things than a few numbers, and for
     /// numbers themselves, which have more values than are remembered.
-    pub(super) fn of(conversion: &Conversion) -> Option<Self> {
+    pub(super) fn from_conversion(conversion: &Conversion) -> Option<Self> {
         let ConversionKind::Text(text) = &conversion.what else { return None };
         let mut needs = Self::default();
         let widths = conversion.width.iter().chain(&conversion.precision);
-        let known = needs.add_text(text) && widths.fold(true, |all, one| all & needs.add(one));
+        let known =
+            needs.add_text(text) && widths.fold(true, |all, number| all & needs.add(number));
         known.then_some(needs)
     }
 
@@ -116,7 +117,7 @@ impl Needs {
                 true
             }
             Num::Element(_) | Num::Length(_) => false,
-            Num::Binary(binary) => self.add(&binary.left) && self.add(&binary.right),
+            Num::Binary(binary) => self.add(&binary.lhs) && self.add(&binary.right),
             Num::Choice(parts) => parts.iter().all(|part| self.add(part)),
             Num::Not(inner)
             | Num::Cast(inner, _)

@@ -143,7 +143,7 @@ fn first_field(num: &Num) -> Option<NumberAt> {
     match num {
         Num::Field(at) => Some(*at),
         Num::Cast(inner, _) | Num::Swap(inner, _) | Num::Not(inner) => first_field(inner),
-        Num::Binary(binary) => first_field(&binary.left).or_else(|| first_field(&binary.right)),
+        Num::Binary(binary) => first_field(&binary.lhs).or_else(|| first_field(&binary.right)),
         Num::Choice(parts) => parts.iter().find_map(first_field),
         _ => None,
     }
@@ -154,8 +154,8 @@ fn label_of(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let text = text.strip_suffix("0x").unwrap_or(&text);
     let text = text.trim_end_matches([' ', '=', ':']);
-    let is_word = |one: char| one.is_ascii_alphanumeric() || one == '_';
-    text.rsplit(|one| !is_word(one)).next().unwrap_or_default().to_owned()
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.rsplit(|c| !is_word(c)).next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -179,9 +179,9 @@ mod tests {
         let format = EventFormat::parse("kvm", EXIT).unwrap();
         let shown = PrintProgram::compile(&format, ABI).unwrap().shown_values(&format);
         let words: Vec<(&str, &str)> =
-            shown.iter().map(|one| (one.label.as_str(), &*one.field)).collect();
+            shown.iter().map(|value| (value.label.as_str(), &*value.field)).collect();
         assert_eq!(words, [("vcpu", "vcpu_id"), ("reason", "exit_reason"), ("rip", "guest_rip")]);
-        let named = shown.iter().find_map(|one| one.named.as_ref()).unwrap();
+        let named = shown.iter().find_map(|value| value.named.as_ref()).unwrap();
         assert_eq!(named.names(), ["MSR_READ", "MSR_WRITE", "msr"]);
         let mut record = format.blank_record();
         format.field("exit_reason").unwrap().poke(&mut record, ABI.order, 124);

@@ -52,7 +52,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Spec<'_>, &[u8]), &[u8]> {
     let mut rest = text;
     while let Some((&flag, tail)) = rest.split_first() {
         match flag {
-            b'-' => flags.left = true,
+            b'-' => flags.minus = true,
             b'0' => flags.zero = true,
             b'#' => flags.alternate = true,
             b'+' => flags.plus = true,
@@ -73,11 +73,11 @@ pub(super) fn parse(text: &[u8]) -> Result<(Spec<'_>, &[u8]), &[u8]> {
     let (&conversion, after) = after.split_first().ok_or(text)?;
     let suffix = if conversion == b'p' { super::pointer::suffix(after) } else { &[] };
     let after = after.get(suffix.len()..).ok_or(text)?;
-    let whole = text.get(..text.len().saturating_sub(after.len())).ok_or(text)?;
+    let specifier = text.get(..text.len().saturating_sub(after.len())).ok_or(text)?;
     if !b"diuxXocsp".contains(&conversion) {
         return Err(text);
     }
-    Ok((Spec { flags, width, precision, length, conversion, suffix, text: whole }, after))
+    Ok((Spec { flags, width, precision, length, conversion, suffix, text: specifier }, after))
 }
 
 fn amount(text: &[u8]) -> (Amount, &[u8]) {
@@ -86,7 +86,7 @@ fn amount(text: &[u8]) -> (Amount, &[u8]) {
     }
     let mut rest = text;
     let mut amount = 0usize;
-    while let Some((&digit, tail)) = rest.split_first().filter(|it| it.0.is_ascii_digit()) {
+    while let Some((&digit, tail)) = rest.split_first().filter(|split| split.0.is_ascii_digit()) {
         let digit = usize::from(digit.wrapping_sub(b'0'));
         amount = amount.saturating_mul(10).saturating_add(digit).min(MAX_WIDTH);
         rest = tail;
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn conversions_are_taken_apart() {
         let (spec, rest) = parse(b"-08.3lld rest").unwrap();
-        assert!(spec.flags.left && spec.flags.zero);
+        assert!(spec.flags.minus && spec.flags.zero);
         assert_eq!((spec.width, spec.precision), (Amount::Fixed(8), Amount::Fixed(3)));
         assert_eq!((spec.length, spec.conversion), (Length::LongLong, b'd'));
         assert_eq!((spec.text, rest), (&b"-08.3lld"[..], &b" rest"[..]));

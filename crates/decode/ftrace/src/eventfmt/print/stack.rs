@@ -20,7 +20,7 @@ pub(super) struct StackPrint {
 impl StackPrint {
     /// The layout of an event of ftrace whose print fmt writes nothing but addresses of its last array, of which it names the
     /// first few; `None` for other events.
-    pub(super) fn of(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
+    pub(super) fn for_event(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
         let last = format.fields().last().filter(|last| last.open_ended)?;
         let FieldKind::Array(element) = last.kind else { return None };
         if element.form != ElementForm::Long || !format.name().ends_with("_stack") {

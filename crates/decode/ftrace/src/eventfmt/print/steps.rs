@@ -62,8 +62,9 @@ impl Steps {
             self.run.push(piece.clone());
             return;
         };
-        let own = Needs::of(conversion).and_then(|own| own.with(&Needs::default()));
-        let Some(own) = own else {
+        let piece_needs =
+            Needs::from_conversion(conversion).and_then(|needs| needs.with(&Needs::default()));
+        let Some(piece_needs) = piece_needs else {
             self.end_run();
             self.done.push(match (conversion.quick, &conversion.what) {
                 (Some(quick), _) => Step::Number(quick),
@@ -75,12 +76,12 @@ impl Steps {
             return;
         };
         let all = match &self.needs {
-            Some(needs) => needs.with(&own),
-            None => Some(own.clone()),
+            Some(needs) => needs.with(&piece_needs),
+            None => Some(piece_needs.clone()),
         };
         self.needs = Some(all.unwrap_or_else(|| {
             self.end_run();
-            own
+            piece_needs
         }));
         self.run.push(piece.clone());
     }

@@ -104,7 +104,7 @@ fn uses(num: &Num, at: NumberAt) -> bool {
         Num::Element(element) => uses(&element.index, at),
         Num::Not(inner) | Num::LowestBit(inner) | Num::HighestBit(inner) => uses(inner, at),
         Num::Cast(inner, _) | Num::Swap(inner, _) => uses(inner, at),
-        Num::Binary(binary) => uses(&binary.left, at) || uses(&binary.right, at),
+        Num::Binary(binary) => uses(&binary.lhs, at) || uses(&binary.right, at),
         Num::Choice(parts) => parts.iter().any(|part| uses(part, at)),
     }
 }

@@ -75,7 +75,7 @@ impl Parser<'_> {
         let fixed = width.is_none() && precision.is_none();
         let plain = fixed && shape == Shape::default();
         let what = self.what(spec, operand)?;
-        let quick = Quick::of(&what, shape).filter(|_| fixed);
+        let quick = Quick::from_conversion(&what, shape).filter(|_| fixed);
         Ok(Conversion { shape, width, precision, plain, what, quick, field })
     }
 

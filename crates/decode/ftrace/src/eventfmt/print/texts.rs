@@ -12,23 +12,23 @@ pub(super) fn flags(
     flags: &Flags,
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
-    let mut left = flags.kind.fit(writer.record.eval(&flags.value)?);
+    let mut remaining = flags.kind.fit(writer.record.eval(&flags.value)?);
     let mut first = true;
     for (mask, name) in &flags.names {
-        if left & mask != *mask {
+        if remaining & mask != *mask {
             continue;
         }
         if !std::mem::take(&mut first) {
             out.extend_from_slice(&flags.delimiter);
         }
         out.extend_from_slice(name);
-        left &= !mask;
+        remaining &= !mask;
     }
-    if left != 0 {
+    if remaining != 0 {
         if !first {
             out.extend_from_slice(&flags.delimiter);
         }
-        digits::address(out, left);
+        digits::address(out, remaining);
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn dump_row(
     // Two digits for each byte, a space after each group, and one more.
     let groups = row.checked_div(group).unwrap_or(0);
     let column = row.saturating_mul(2).saturating_add(groups).saturating_add(1);
-    let pad = Shape { left: true, width: column, ..Shape::default() };
+    let pad = Shape { minus: true, width: column, ..Shape::default() };
     digits::pad_text(out, start, pad);
     out.extend(bytes.iter().map(
         |&byte| {

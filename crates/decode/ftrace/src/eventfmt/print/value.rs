@@ -60,29 +60,29 @@ impl Typed {
     }
 
     /// Applies a unary operator that computes in the promoted kind.
-    pub(super) fn unary(self, op: Op, left: u64) -> Result<Self, PrintError> {
+    pub(super) fn unary(self, op: Op, lhs: u64) -> Result<Self, PrintError> {
         let kind = self.kind.promoted();
-        Self::binary(op, Self::constant(left, kind), self)
+        Self::binary(op, Self::constant(lhs, kind), self)
     }
 
     /// Applies an operator to two numbers after C's usual conversions.
-    pub(super) fn binary(op: Op, left: Self, right: Self) -> Result<Self, PrintError> {
-        let depth = left.depth.max(right.depth);
+    pub(super) fn binary(op: Op, lhs: Self, right: Self) -> Result<Self, PrintError> {
+        let depth = lhs.depth.max(right.depth);
         let (kind, result) = match op {
-            Op::Shl | Op::Shr => (left.kind.promoted(), left.kind.promoted()),
+            Op::Shl | Op::Shr => (lhs.kind.promoted(), lhs.kind.promoted()),
             Op::Both | Op::Either => (Kind::INT, Kind::INT),
             Op::Less | Op::LessEqual | Op::Equal | Op::NotEqual => {
-                (left.kind.meet(right.kind), Kind::INT)
+                (lhs.kind.meet(right.kind), Kind::INT)
             }
-            _ => (left.kind.meet(right.kind), left.kind.meet(right.kind)),
+            _ => (lhs.kind.meet(right.kind), lhs.kind.meet(right.kind)),
         };
-        let (left, right) = match op {
-            Op::Both | Op::Either => (left, right),
-            Op::Shl | Op::Shr => (left.cast(kind)?, right),
-            _ => (left.cast(kind)?, right.cast(kind)?),
+        let (lhs, right) = match op {
+            Op::Both | Op::Either => (lhs, right),
+            Op::Shl | Op::Shr => (lhs.cast(kind)?, right),
+            _ => (lhs.cast(kind)?, right.cast(kind)?),
         };
-        let binary = Binary { op, kind, left: left.num, right: right.num };
-        let depth = depth.max(left.depth).max(right.depth);
+        let binary = Binary { op, kind, lhs: lhs.num, right: right.num };
+        let depth = depth.max(lhs.depth).max(right.depth);
         Self::node(Num::Binary(Box::new(binary)), result, depth)
     }
 
@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(literal("1L", LongSize::Four).unwrap().kind, Kind::INT);
     }
 
-    fn computed(op: Op, left: Typed, right: Typed) -> (u64, Kind) {
-        let it = Typed::binary(op, left, right).unwrap();
-        let Num::Const(value) = it.num else { panic!("not folded: {it:?}") };
-        (value, it.kind)
+    fn computed(op: Op, lhs: Typed, right: Typed) -> (u64, Kind) {
+        let result = Typed::binary(op, lhs, right).unwrap();
+        let Num::Const(value) = result.num else { panic!("not folded: {result:?}") };
+        (value, result.kind)
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn division_by_a_constant_zero_stays_unfolded() {
         let zero = Typed::constant(0, Kind::INT);
-        let it = Typed::binary(Op::Div, Typed::constant(1, Kind::INT), zero).unwrap();
-        assert!(matches!(it.num, Num::Binary(_)));
+        let quotient = Typed::binary(Op::Div, Typed::constant(1, Kind::INT), zero).unwrap();
+        assert!(matches!(quotient.num, Num::Binary(_)));
     }
 }

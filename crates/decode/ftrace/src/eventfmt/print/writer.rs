@@ -64,7 +64,7 @@ impl Writer<'_> {
         let mut shape = conversion.shape;
         if let Some(width) = &conversion.width {
             let width = self.record.eval(width)?.cast_signed();
-            shape.left |= width < 0;
+            shape.minus |= width < 0;
             shape.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
         }
         if let Some(precision) = &conversion.precision {

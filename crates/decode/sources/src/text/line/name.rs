@@ -47,7 +47,7 @@ pub(super) enum AfterTime<'t> {
 }
 
 /// What a name of an event or a system is made of, and its bytes at most.
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Modifiers after a colon (`cycles:ppp`): they are part of no event's name.
 const PERF_MODIFIERS: &str = "ukhGHpPSDIWeb";
 
@@ -73,7 +73,7 @@ fn is_name(name: &str) -> bool {
     };
     let begins =
         name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    begins && name.len() <= MOST_NAME_BYTES && name.bytes().all(is_of_name)
+    begins && name.len() <= MAX_NAME_BYTES && name.bytes().all(is_of_name)
 }
 
 /// `(+36)` of trace-cmd's option `--ts-diff`.

@@ -13,9 +13,9 @@ pub(super) struct Place<'t> {
 }
 
 /// A CPU's number is less: the kernel has no more.
-const MOST_CPUS: u32 = 1 << 14;
+const MAX_CPUS: u32 = 1 << 14;
 /// Words between the CPU in brackets and the time: flags, perf's cpumode, a date and a time of day.
-const MOST_WORDS: usize = 4;
+const MAX_WORDS: usize = 4;
 /// Characters of a thread's name in formats that cut it (`%8.8s`).
 const SHORT_COMM: usize = 8;
 
@@ -29,12 +29,12 @@ pub(super) fn place(before: &str) -> Result<Place<'_>, Why> {
             .or_else(|| perf_latency(before))
             .ok_or_else(|| missing(before)),
     }?;
-    if found.cpu >= MOST_CPUS { Err(Why::Cpu) } else { Ok(found) }
+    if found.cpu >= MAX_CPUS { Err(Why::Cpu) } else { Ok(found) }
 }
 
 /// The number of a CPU that the kernel can have.
 pub(super) fn cpu(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|cpu| *cpu < MOST_CPUS)
+    text.parse().ok().filter(|cpu| *cpu < MAX_CPUS)
 }
 
 /// `comm-12 [003] d..2.`: whatever stands between the last CPU in brackets and the time; `None`: no CPU is.
@@ -42,7 +42,7 @@ fn bracketed(before: &str) -> Option<Result<Place<'_>, Why>> {
     let (at, cpu, rest) = before.rmatch_indices('[').find_map(|(at, _)| {
         let (cpu, rest) = before.get(at + 1..)?.split_once(']')?;
         let apart = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        (apart && all_digits(cpu) && rest.split_whitespace().count() <= MOST_WORDS)
+        (apart && all_digits(cpu) && rest.split_whitespace().count() <= MAX_WORDS)
             .then_some((at, cpu, rest))
     })?;
     let flags = rest.split_whitespace().next_back().and_then(flags);

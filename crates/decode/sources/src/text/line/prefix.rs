@@ -3,9 +3,9 @@
 use super::all_digits;
 
 /// How far into a line the head of a log's line can reach.
-const MOST_LOG_HEAD: usize = 160;
+const MAX_LOG_HEAD: usize = 160;
 /// Bytes of a thread's name, at most (`TASK_COMM_LEN` without its NUL).
-const MOST_COMM: usize = 15;
+const MAX_COMM: usize = 15;
 
 /// A line without what a kernel's log has before it, and whether it had that:
 /// `[   12.345678] `, `<0>[   12.345678][    C1] `, `Nov 27 10:00:00 name kernel: [   12.345678] `.
@@ -23,7 +23,7 @@ pub(super) fn without_log_head(line: &str) -> (&str, bool) {
 
 /// What follows `… HH:MM:SS … kernel: `.
 fn without_syslog(text: &str) -> Option<&str> {
-    let mut end = text.len().min(MOST_LOG_HEAD);
+    let mut end = text.len().min(MAX_LOG_HEAD);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -57,7 +57,7 @@ fn is_context(text: &str) -> bool {
 pub(super) fn recording_of(comm: &str) -> (Option<&str>, &str) {
     match comm.split_once(": ") {
         Some((name, rest))
-            if (comm.len() > MOST_COMM || rest.starts_with(' ')) && is_file_name(name) =>
+            if (comm.len() > MAX_COMM || rest.starts_with(' ')) && is_file_name(name) =>
         {
             (Some(name), rest.trim_start())
         }

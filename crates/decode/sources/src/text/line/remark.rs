@@ -40,8 +40,8 @@ pub(super) fn remark<'t>(line: &'t str) -> Option<Line<'t>> {
     if let Some(rest) = text.strip_prefix("cpus=") {
         return Some(rest.parse().map_or(Line::Nothing, Line::Cpus));
     }
-    if let Some(said) = text.strip_prefix("CPU:").and_then(of_buffer) {
-        return Some(said);
+    if let Some(buffer_line) = text.strip_prefix("CPU:").and_then(of_buffer) {
+        return Some(buffer_line);
     }
     let is_nothing = text.is_empty()
         || text.starts_with("=> ")

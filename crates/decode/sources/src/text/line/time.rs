@@ -58,9 +58,9 @@ fn time(word: &str) -> Option<Time> {
     if let Some(millis) = word.strip_suffix("ms") {
         let (millis, fraction) = millis.split_once('.')?;
         let micros = number(fraction).filter(|_| fraction.len() == 3)?;
-        let whole = number(millis)?.checked_mul(1_000)?;
+        let whole_micros = number(millis)?.checked_mul(1_000)?;
         return Some(Time {
-            stamp: whole.checked_add(micros)?.checked_mul(1_000)?,
+            stamp: whole_micros.checked_add(micros)?.checked_mul(1_000)?,
             digits: Some(6),
         });
     }

@@ -94,14 +94,14 @@ impl Row {
     }
 
     pub(super) fn measured(prediction: Prediction, a: &[AdvisedRun], b: &[AdvisedRun]) -> Self {
-        let of = Switch::named(&prediction.switch).map(Switch::saving_of);
-        let whole = |runs: &[AdvisedRun]| -> Vec<f64> {
-            let ns = |run: &AdvisedRun| of.map_or(0, |of| run.whole_ns(of)) as f64;
+        let saving = Switch::named(&prediction.switch).map(Switch::saving_of);
+        let whole_ns_of = |runs: &[AdvisedRun]| -> Vec<f64> {
+            let ns = |run: &AdvisedRun| saving.map_or(0, |saving| run.whole_ns(saving)) as f64;
             runs.iter().map(ns).collect()
         };
         let exits =
             |runs: &[AdvisedRun]| median(runs.iter().map(|run| run.spent.exits as f64).collect());
-        let (a_ns, b_ns) = (whole(a), whole(b));
+        let (a_ns, b_ns) = (whole_ns_of(a), whole_ns_of(b));
         let saved = 1.0 - median(b_ns.clone()) / median(a_ns.clone()).max(1.0);
         let holds = prediction.holds(saved);
         let (a_exits, b_exits) = (exits(a), exits(b));

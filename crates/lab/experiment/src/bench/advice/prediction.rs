@@ -36,22 +36,24 @@ pub struct Prediction {
 
 impl Prediction {
     /// From runs of side A.
-    pub(super) fn of(switch: &Switch, workload: &Workload, runs: &[AdvisedRun]) -> Self {
-        let spoke = runs.iter().filter(|run| run.said(switch).pieces > 0).count();
+    pub(super) fn from_runs(switch: &Switch, workload: &Workload, runs: &[AdvisedRun]) -> Self {
+        let spoke = runs.iter().filter(|run| run.advice_on(switch).pieces > 0).count();
         let speaks = spoke * 2 > runs.len();
-        let whole = |run: &AdvisedRun| run.whole_ns(switch.saving_of()) as f64;
-        let share = |part: f64, run: &AdvisedRun| part / whole(run).max(1.0);
-        let median_of = |of: &dyn Fn(&AdvisedRun) -> f64| median(runs.iter().map(of).collect());
-        let said = |of: &dyn Fn(&AdvisedRun) -> f64| if speaks { median_of(of) } else { 0.0 };
+        let whole_ns = |run: &AdvisedRun| run.whole_ns(switch.saving_of()) as f64;
+        let share = |part: f64, run: &AdvisedRun| part / whole_ns(run).max(1.0);
+        let median_of =
+            |measure: &dyn Fn(&AdvisedRun) -> f64| median(runs.iter().map(measure).collect());
+        let median_if_speaks =
+            |measure: &dyn Fn(&AdvisedRun) -> f64| if speaks { median_of(measure) } else { 0.0 };
         Self {
             switch: switch.name.to_owned(),
             rule: switch.rule().to_owned(),
             workload: workload.name.to_owned(),
             speaks,
-            whole: switch.whole().to_owned(),
-            whole_ns: median_of(&whole),
-            least: said(&|run| share(run.said(switch).least_ns as f64, run)),
-            most: said(&|run| share(run.said(switch).most_ns as f64, run)),
+            whole: switch.whole_name().to_owned(),
+            whole_ns: median_of(&whole_ns),
+            least: median_if_speaks(&|run| share(run.advice_on(switch).least_ns as f64, run)),
+            most: median_if_speaks(&|run| share(run.advice_on(switch).most_ns as f64, run)),
             resolution: median_of(&|run| share(RESOLUTION * run.spent.running_ns as f64, run)),
             runs: runs.len() as u64,
         }
@@ -72,9 +74,9 @@ impl Prediction {
     pub(super) fn line(&self) -> String {
         let Self { switch, workload, whole, .. } = self;
         if self.speaks {
-            let (least, most) = (self.least * 100.0, self.most * 100.0);
+            let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
-                "{switch}, {workload}: saves {least:.1}% to {most:.1}% of time {whole}, is predicted"
+                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {whole}, is predicted"
             )
         } else {
             format!("{switch}, {workload}: advice is silent")
@@ -109,8 +111,8 @@ mod tests {
 
     #[test]
     fn a_saving_lies_in_its_interval_or_not() {
-        let said = [0.17, 0.19, 0.3, 0.41, 0.43].map(|saved| predicted(true).holds(saved));
-        assert_eq!(said, [false, true, true, true, false]);
+        let outcomes = [0.17, 0.19, 0.3, 0.41, 0.43].map(|saved| predicted(true).holds(saved));
+        assert_eq!(outcomes, [false, true, true, true, false]);
         let silent = [-0.5, 0.0, 0.04, 0.05].map(|saved| predicted(false).holds(saved));
         assert_eq!(silent, [true, true, true, false]);
     }

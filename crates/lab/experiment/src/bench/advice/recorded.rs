@@ -33,26 +33,26 @@ pub(super) fn read(file: &Path) -> Result<AdvisedRun> {
     let unreadable = |source| BenchError::Recording { variant: "hyperscope record", source };
     let recording = sources::open(file).map_err(unreadable)?;
     let (exits, nested) = ask(&recording, &(EvidenceOf, OfLevelTwo), &|_| ());
-    let taken = cpu(View::on_own_clocks(std::slice::from_ref(&recording)), &[], &|_| ()).taken;
-    let taken: Vec<&TakenCpu> = taken.iter().collect();
-    let advice = advise(&exits, &nested.rows, &taken);
+    let cpus = cpu(View::on_own_clocks(std::slice::from_ref(&recording)), &[], &|_| ()).takers;
+    let cpus: Vec<&TakenCpu> = cpus.iter().collect();
+    let advice = advise(&exits, &nested.rows, &cpus);
     Ok(AdvisedRun { spent: exits.spent(), advice })
 }
 
 impl AdvisedRun {
     /// What is said of what a switch changes.
-    pub(super) fn said(&self, switch: &Switch) -> Said {
-        let mut said = Said::default();
-        for one in self.advice.iter().filter(|one| switch.concerns(one)) {
-            said.pieces += 1;
-            said.least_ns = said.least_ns.saturating_add(one.saving_at_least_ns);
-            said.most_ns = said.most_ns.saturating_add(one.saving_at_most_ns);
+    pub(super) fn advice_on(&self, switch: &Switch) -> Said {
+        let mut sum = Said::default();
+        for advice in self.advice.iter().filter(|advice| switch.concerns(advice)) {
+            sum.pieces += 1;
+            sum.least_ns = sum.least_ns.saturating_add(advice.saving_at_least_ns);
+            sum.most_ns = sum.most_ns.saturating_add(advice.saving_at_most_ns);
         }
-        said
+        sum
     }
 
     /// The whole of which a switch is to save a part.
-    pub(super) fn whole_ns(&self, of: SavingOf) -> u64 {
-        if of == SavingOf::Waiting { self.spent.waited_ns } else { self.spent.outside_ns }
+    pub(super) fn whole_ns(&self, saving: SavingOf) -> u64 {
+        if saving == SavingOf::Waiting { self.spent.waited_ns } else { self.spent.outside_ns }
     }
 }

@@ -10,9 +10,9 @@ impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
         let mut text = draw(&self.table(), width);
         for (speaks, what) in [(true, "savings are as predicted"), (false, "silences are right")] {
-            let (held, of) = self.held(speaks);
-            if of > 0 {
-                text.push_str(&format!("{held} of {of} {what}.\n"));
+            let (held, total) = self.held(speaks);
+            if total > 0 {
+                text.push_str(&format!("{held} of {total} {what}.\n"));
             }
         }
         text.push_str(&self.notes());
@@ -25,9 +25,9 @@ impl Report for Outcome {
 
     fn csv(&self) -> Table {
         let mut table = Table::default();
-        let cells = |of: &dyn Fn(&Row) -> String| self.rows.iter().map(of).collect::<Vec<_>>();
+        let cells = |cell: &dyn Fn(&Row) -> String| self.rows.iter().map(cell).collect::<Vec<_>>();
         let measured =
-            |of: fn(&Measured) -> f64| cells(&|row| plain(row.measured.as_ref().map(of)));
+            |value: fn(&Measured) -> f64| cells(&|row| plain(row.measured.as_ref().map(value)));
         table.names("switch", 0, cells(&|row| row.prediction.switch.clone()));
         table.names("rule", 0, cells(&|row| row.prediction.rule.clone()));
         table.names("workload", 0, cells(&|row| row.prediction.workload.clone()));
@@ -37,9 +37,9 @@ impl Report for Outcome {
         table.numbers("least", 0, cells(&|row| row.prediction.least.to_string()));
         table.numbers("most", 0, cells(&|row| row.prediction.most.to_string()));
         table.numbers("resolution", 0, cells(&|row| row.prediction.resolution.to_string()));
-        table.numbers("saved", 0, measured(|one| one.saved));
-        table.numbers("a_exits", 0, measured(|one| one.a_exits));
-        table.numbers("b_exits", 0, measured(|one| one.b_exits));
+        table.numbers("saved", 0, measured(|m| m.saved));
+        table.numbers("a_exits", 0, measured(|m| m.a_exits));
+        table.numbers("b_exits", 0, measured(|m| m.b_exits));
         let holds =
             |row: &Row| row.measured.as_ref().map_or(String::new(), |m| m.holds.to_string());
         table.names("holds", 0, cells(&holds));
@@ -50,10 +50,10 @@ impl Report for Outcome {
 impl Outcome {
     fn table(&self) -> Table {
         let mut table = Table::default();
-        let cells = |of: &dyn Fn(&Row) -> String| self.rows.iter().map(of).collect::<Vec<_>>();
-        let exits = |of: fn(&Measured) -> f64| {
+        let cells = |cell: &dyn Fn(&Row) -> String| self.rows.iter().map(cell).collect::<Vec<_>>();
+        let exits = |value: fn(&Measured) -> f64| {
             cells(&|row| {
-                row.measured.as_ref().map_or(NONE.to_owned(), |one| format!("{:.0}", of(one)))
+                row.measured.as_ref().map_or(NONE.to_owned(), |m| format!("{:.0}", value(m)))
             })
         };
         table.names("switch", 0, cells(&|row| row.prediction.switch.clone()));
@@ -66,17 +66,18 @@ impl Outcome {
         table.names("of time", 1, cells(&|row| row.prediction.whole.clone()));
         table.names("holds", 0, cells(&holds));
         let what = |row: &Row| {
-            Switch::named(&row.prediction.switch).map_or(String::new(), |one| one.what.to_owned())
+            Switch::named(&row.prediction.switch)
+                .map_or(String::new(), |switch| switch.what.to_owned())
         };
         table.names("what B does", 3, cells(&what));
-        table.numbers("exits A", 1, exits(|one| one.a_exits));
-        table.numbers("exits B", 1, exits(|one| one.b_exits));
+        table.numbers("exits A", 1, exits(|m| m.a_exits));
+        table.numbers("exits B", 1, exits(|m| m.b_exits));
         table
     }
 
     fn notes(&self) -> String {
-        let of = &self.conditions;
-        let before = if of.predicted_before {
+        let conditions = &self.conditions;
+        let before = if conditions.predicted_before {
             "Predictions were read from a file, made before these runs."
         } else {
             "Predictions are from recordings of side A made before these runs."
@@ -86,18 +87,18 @@ impl Outcome {
              ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
              Savings are what side B takes less than side A, in shares of what A takes: CPU time of vCPUs outside the guest, or waiting\n\
              for a CPU. A nanosecond of the lab's time is an instruction. {}\n",
-            plural(of.runs.into(), "run"),
-            of.seed,
-            plural(of.repeated_runs.into(), "run"),
-            of.surroundings.load(),
+            plural(conditions.runs.into(), "run"),
+            conditions.seed,
+            plural(conditions.repeated_runs.into(), "run"),
+            conditions.surroundings.load(),
         )
     }
 }
 
 fn predicted(row: &Row) -> String {
-    let one = &row.prediction;
-    if one.speaks {
-        format!("{} … {}", percent(one.least), percent(one.most))
+    let prediction = &row.prediction;
+    if prediction.speaks {
+        format!("{} … {}", percent(prediction.least), percent(prediction.most))
     } else {
         "silent".to_owned()
     }

@@ -56,7 +56,7 @@ fn boot(
     wanted.guest.disk_mib = Some(DISK_MIB);
     wanted.guest.qemu = side.qemu.to_owned();
     lab.replace_guest(&wanted)?;
-    let mut guest = BootedMachine::of(lab, 2)?;
+    let mut guest = BootedMachine::at_level(lab, 2)?;
     if side.net.is_some() {
         host.shell(SERVE)?;
         guest.shell(CONNECT)?;

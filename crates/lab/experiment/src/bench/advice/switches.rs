@@ -246,7 +246,7 @@ impl Switch {
     /// The one of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        SWITCHES.iter().find(|one| one.name == name)
+        SWITCHES.iter().find(|switch| switch.name == name)
     }
 
     /// The rule that the verdict is on.
@@ -261,7 +261,7 @@ impl Switch {
     }
 
     /// The same, as predictions and reports have it.
-    pub(super) fn whole(&self) -> &'static str {
+    pub(super) fn whole_name(&self) -> &'static str {
         if self.saving_of() == SavingOf::Waiting { "waiting" } else { "outside" }
     }
 

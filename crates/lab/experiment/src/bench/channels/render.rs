@@ -33,12 +33,13 @@ impl Report for Outcome {
             ("host_cpu_ms_per_mb", |row| row.host_cpu_ms_per_mb),
             ("exits_per_mb", |row| row.exits_per_mb),
         ];
-        for (title, of) in estimates {
-            let cells =
-                |part: fn(Estimate) -> Option<f64>| self.cells(|row| plain(of(row).and_then(part)));
-            table.numbers(title, 0, cells(|one| Some(one.mean)));
-            table.numbers(&format!("{title}_low"), 0, cells(|one| one.low));
-            table.numbers(&format!("{title}_high"), 0, cells(|one| one.high));
+        for (title, value_of) in estimates {
+            let cells = |part: fn(Estimate) -> Option<f64>| {
+                self.cells(|row| plain(value_of(row).and_then(part)))
+            };
+            table.numbers(title, 0, cells(|estimate| Some(estimate.mean)));
+            table.numbers(&format!("{title}_low"), 0, cells(|estimate| estimate.low));
+            table.numbers(&format!("{title}_high"), 0, cells(|estimate| estimate.high));
         }
         let numbers: Columns<f64, 5> = [
             ("events_per_s", |row| Some(row.events_per_s)),
@@ -47,8 +48,8 @@ impl Report for Outcome {
             ("agent_wakeups_per_s", |row| row.agent_wakeups_per_s),
             ("sustained_events_per_s", |row| row.sustained?.events_per_s),
         ];
-        for (title, of) in numbers {
-            table.numbers(title, 0, self.cells(|row| plain(of(row))));
+        for (title, value_of) in numbers {
+            table.numbers(title, 0, self.cells(|row| plain(value_of(row))));
         }
         let counts: Columns<u64, 4> = [
             ("events", |row| Some(row.events)),
@@ -56,8 +57,8 @@ impl Report for Outcome {
             ("load_missing", |row| row.load_missing),
             ("bytes", |row| Some(row.bytes)),
         ];
-        for (title, of) in counts {
-            let cell = |row: &Row| of(row).map_or(String::new(), |value| value.to_string());
+        for (title, value_of) in counts {
+            let cell = |row: &Row| value_of(row).map_or(String::new(), |value| value.to_string());
             table.numbers(title, 0, self.cells(cell));
         }
         table
@@ -65,8 +66,8 @@ impl Report for Outcome {
 }
 
 impl Outcome {
-    fn cells(&self, of: impl Fn(&Row) -> String) -> Vec<String> {
-        self.variants.iter().map(of).collect()
+    fn cells(&self, cell: impl Fn(&Row) -> String) -> Vec<String> {
+        self.variants.iter().map(cell).collect()
     }
 
     fn table(&self) -> Table {
@@ -81,8 +82,8 @@ impl Outcome {
         if self.conditions.surroundings.counts_instructions {
             let all = |row: &Row| estimate(row.instructions_per_event, 0);
             table.numbers("instructions/event", 1, self.cells(all));
-            let own = |row: &Row| estimate(row.guest_instructions_per_event, 0);
-            table.numbers("guest's own/event", 1, self.cells(own));
+            let guest_instructions = |row: &Row| estimate(row.guest_instructions_per_event, 0);
+            table.numbers("guest's own/event", 1, self.cells(guest_instructions));
         } else {
             let wall = |row: &Row| estimate(row.wall_overhead_percent, 0);
             table.numbers("by the clock %", 2, self.cells(wall));
@@ -94,8 +95,9 @@ impl Outcome {
         table.numbers("guest ms/MB", 1, self.cells(|row| number(row.agent_cpu_ms_per_mb, 1)));
         table.numbers("host ms/MB", 1, self.cells(|row| estimate(row.host_cpu_ms_per_mb, 0)));
         table.numbers("exits/MB more", 2, self.cells(|row| estimate(row.exits_per_mb, 0)));
-        let of_device =
-            |row: &Row| number(row.attributed.as_ref().and_then(|own| own.exits_per_mb), 1);
+        let of_device = |row: &Row| {
+            number(row.attributed.as_ref().and_then(|attributed| attributed.exits_per_mb), 1)
+        };
         table.numbers("device exits/MB", 0, self.cells(of_device));
         table.numbers("device irqs/MB", 2, self.cells(|row| number(row.interrupts_per_mb, 1)));
         table.numbers("wake-ups/s", 0, self.cells(|row| number(row.agent_wakeups_per_s, 1)));
@@ -107,8 +109,8 @@ impl Outcome {
 
     /// What the numbers are, and what executed the guest.
     fn notes(&self) -> String {
-        let of = &self.conditions;
-        let here = &of.surroundings;
+        let conditions = &self.conditions;
+        let here = &conditions.surroundings;
         let by = if here.accelerator == Some(Accelerator::Kvm) {
             "KVM of this system executes the host, and nested KVM the guest."
         } else if here.counts_instructions {
@@ -123,16 +125,16 @@ impl Outcome {
             "a second of CPU time that executing host and guest took; by the clock: a second that passed"
         };
         let device = |row: &Row| {
-            let own = row.attributed.as_ref()?;
+            let attributed = row.attributed.as_ref()?;
             Some(format!(
                 "  {}: {} at the memory and registers of {}, {} at its ports, of {} and {:.1} MB; {} without recording\n",
                 row.variant.name(),
-                plural(own.memory_exits, "exit"),
-                own.device,
-                own.port_exits,
-                plural(own.all_exits, "exit"),
-                float(own.bytes) / 1e6,
-                own.exits_without
+                plural(attributed.memory_exits, "exit"),
+                attributed.device,
+                attributed.port_exits,
+                plural(attributed.all_exits, "exit"),
+                float(attributed.bytes) / 1e6,
+                attributed.exits_without
             ))
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
@@ -143,14 +145,14 @@ impl Outcome {
              A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {}\n{by}\n",
-            plural(of.rounds.into(), "pair"),
-            of.seconds,
-            of.rate,
-            plural(of.host_cpus.into(), "host CPU"),
-            plural(of.guest_cpus.into(), "guest CPU"),
-            of.buffer_kib,
-            of.seed,
-            plural(of.repeated_runs.into(), "run"),
+            plural(conditions.rounds.into(), "pair"),
+            conditions.seconds,
+            conditions.rate,
+            plural(conditions.host_cpus.into(), "host CPU"),
+            plural(conditions.guest_cpus.into(), "guest CPU"),
+            conditions.buffer_kib,
+            conditions.seed,
+            plural(conditions.repeated_runs.into(), "run"),
             here.load(),
         )
     }

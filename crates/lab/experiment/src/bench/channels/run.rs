@@ -151,7 +151,7 @@ fn used(before: &Usage, after: &Usage, is_one: impl Fn(&ThreadUsage) -> bool) ->
         let then = then.map_or((0, 0), |then| (then.cpu_ns, then.sleeps));
         (now.cpu_ns.saturating_sub(then.0), now.sleeps.saturating_sub(then.1))
     })
-    .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    .fold((0, 0), |sum, usage| (sum.0 + usage.0, sum.1 + usage.1))
 }
 
 fn interrupts(before: &Usage, after: &Usage) -> Vec<(String, u64)> {
@@ -213,13 +213,14 @@ mod tests {
         let threads =
             vec![thread(1, "cat", 150, 7), thread(2, "cat", 30, 1), thread(3, "sh", 9, 9)];
         let after = Usage { threads, ..Usage::default() };
-        assert_eq!(used(&before, &after, |one| one.process == "cat"), (80, 3));
+        assert_eq!(used(&before, &after, |usage| usage.process == "cat"), (80, 3));
     }
 
     #[test]
     fn vcpus_are_distinguished_from_qemus_other_threads() {
-        let of = |name: &str| ThreadUsage { thread: name.into(), ..ThreadUsage::default() };
-        assert!(is_vcpu(&of("CPU 0/KVM")));
-        assert!(!is_vcpu(&of("qemu-system-x86")) && !is_vcpu(&of("vhost-98")));
+        let thread_named =
+            |name: &str| ThreadUsage { thread: name.into(), ..ThreadUsage::default() };
+        assert!(is_vcpu(&thread_named("CPU 0/KVM")));
+        assert!(!is_vcpu(&thread_named("qemu-system-x86")) && !is_vcpu(&thread_named("vhost-98")));
     }
 }

@@ -75,12 +75,12 @@ impl Runs {
         }
     }
 
-    fn sum(&self, of: impl Fn(&Run) -> u64) -> u64 {
-        self.pairs.iter().map(|pair| of(&pair.with)).sum()
+    fn sum(&self, count: impl Fn(&Run) -> u64) -> u64 {
+        self.pairs.iter().map(|pair| count(&pair.with)).sum()
     }
 
-    fn estimate(&self, of: impl Fn(&Pair) -> Option<f64>) -> Option<Estimate> {
-        Estimate::of(&self.pairs.iter().filter_map(of).collect::<Vec<_>>())
+    fn estimate(&self, value: impl Fn(&Pair) -> Option<f64>) -> Option<Estimate> {
+        Estimate::from_values(&self.pairs.iter().filter_map(value).collect::<Vec<_>>())
     }
 
     /// Instructions more for each event, by a score each 10^9 instructions.
@@ -96,20 +96,21 @@ impl Runs {
 
     fn attributed(&self, device: &Device, without: Option<&Run>) -> Option<Attributed> {
         let with = self.with_exits.as_ref()?;
-        let of = |run: &Run| {
-            let own = run.exits_by_device.iter().find(|(address, _)| *address == device.address);
-            own.map(|(_, own)| *own)
+        let exits_of = |run: &Run| {
+            let entry = run.exits_by_device.iter().find(|(address, _)| *address == device.address);
+            entry.map(|(_, exits)| *exits)
         };
-        let own = of(with)?;
-        let exits_without = without.and_then(of).map_or(0, |own| own.memory + own.ports);
+        let exits = exits_of(with)?;
+        let exits_without =
+            without.and_then(exits_of).map_or(0, |exits| exits.memory + exits.ports);
         let bytes = with.arrived.bytes;
-        let more = (own.memory + own.ports).saturating_sub(exits_without);
+        let more = (exits.memory + exits.ports).saturating_sub(exits_without);
         Some(Attributed {
             device: device.address.clone(),
-            memory_exits: own.memory,
-            port_exits: own.ports,
+            memory_exits: exits.memory,
+            port_exits: exits.ports,
             exits_without,
-            all_exits: own.all,
+            all_exits: exits.all,
             bytes,
             exits_per_mb: share(float(more), bytes),
         })
@@ -117,8 +118,8 @@ impl Runs {
 }
 
 fn interrupts(device: &Device, run: &Run) -> u64 {
-    let own = run.interrupts.iter().filter(|(name, _)| device.has_interrupt(name));
-    own.map(|(_, count)| count).sum()
+    let counts = run.interrupts.iter().filter(|(name, _)| device.has_interrupt(name));
+    counts.map(|(_, count)| count).sum()
 }
 
 /// Millions of bytes.

@@ -48,7 +48,7 @@ mod tests {
     fn run(options: RunOptions, most_switches: u64, channel: u64) -> Run {
         let switches = options.switches.min(most_switches);
         let events = 2 * switches;
-        let kept = events.min(channel);
+        let events_kept = events.min(channel);
         Run {
             seconds: 1.0,
             score: 0.0,
@@ -59,9 +59,9 @@ mod tests {
             switches,
             switches_asked: options.switches,
             arrived: Arrived {
-                events: kept,
-                load_switches: Some(kept / 2),
-                events_lost: events - kept,
+                events: events_kept,
+                load_switches: Some(events_kept / 2),
+                events_lost: events - events_kept,
                 ..Arrived::default()
             },
             agent_cpu_ns: 0,

@@ -24,24 +24,24 @@ impl Levels<'_> {
     /// Takes all steps in each round, in the order that the plan has for it: first those of the machines that
     /// the first one of them needs, then those of the next.
     pub(super) fn ablate(&mut self, ablation: &Ablation) -> Result<Vec<Ladders>> {
-        let whole = ablation.plan(&self.plan.kinds, self.plan.runs);
-        let boots: Vec<Boot> = whole.steps.iter().map(|step| Boot::of(step)).collect();
+        let options = ablation.plan(&self.plan.kinds, self.plan.runs);
+        let boots: Vec<Boot> = options.steps.iter().map(|step| Boot::for_step(step)).collect();
         let mut refused: BTreeMap<&Boot, String> = BTreeMap::new();
         let levels = usize::from(self.plan.levels);
         let mut sheets: Vec<Option<AblationSheet>> = vec![None; levels];
-        let mut counts = vec![StepCounts::new(whole.steps.len()); levels];
-        for (round, order) in (1..).zip(&whole.orders) {
+        let mut counts = vec![StepCounts::new(options.steps.len()); levels];
+        for (round, order) in (1..).zip(&options.orders) {
             for (boot, steps) in by_boot(order, &boots) {
                 if refused.contains_key(boot) {
                     continue;
                 }
-                self.report(format!("round {round} of {}, {}", whole.rounds, boot.name()));
+                self.report(format!("round {round} of {}, {}", options.rounds, boot.name()));
                 self.boot(boot)?;
                 if let Some(why) = self.not_in_force(boot)? {
                     refused.insert(boot, why);
                     continue;
                 }
-                let part = part(&whole, steps);
+                let part = part(&options, steps);
                 for (level, sheet) in (1..).zip(&mut sheets) {
                     add(sheet, self.ask(level, "exit-ablation", &part)?);
                 }
@@ -90,13 +90,13 @@ impl Levels<'_> {
             });
             let Some((file, value)) = of_module else { continue };
             let script = format!("cat '{file}' 2>/dev/null || true");
-            let said = self.check(level, &["sh", "-c", &script])?;
-            let said = said.trim();
-            if said.is_empty() {
+            let output = self.check(level, &["sh", "-c", &script])?;
+            let output = output.trim();
+            if output.is_empty() {
                 return Ok(Some(format!("{file}: there is none")));
             }
-            if truth(said) != truth(value) {
-                return Ok(Some(format!("{file} is {said} all the same")));
+            if truth(output) != truth(value) {
+                return Ok(Some(format!("{file} is {output} all the same")));
             }
         }
         Ok(None)
@@ -107,8 +107,9 @@ impl Levels<'_> {
         if processor.is_empty() {
             return Ok(None);
         }
-        let said = self.check(1, &["sh", "-c", "grep -m 1 ^flags /proc/cpuinfo"])?;
-        let has = |name: &str| said.split_whitespace().any(|flag| flag == name.replace('-', "_"));
+        let cpuinfo = self.check(1, &["sh", "-c", "grep -m 1 ^flags /proc/cpuinfo"])?;
+        let has =
+            |name: &str| cpuinfo.split_whitespace().any(|flag| flag == name.replace('-', "_"));
         let why = processor.split(',').find_map(|name| match name.strip_prefix('-') {
             Some(name) if has(name) => Some(format!("the processor has {name} all the same")),
             None if !has(name) => {
@@ -122,13 +123,13 @@ impl Levels<'_> {
 
 impl Boot {
     /// What a step needs.
-    fn of(step: &[Toggle]) -> Self {
-        let mut of = Self::default();
+    fn for_step(step: &[Toggle]) -> Self {
+        let mut boot = Self::default();
         for toggle in step {
             let (text, more, between) = match toggle {
-                Toggle::Boot { text } => (&mut of.line, text, " "),
-                Toggle::GuestBoot { text } => (&mut of.guest_line, text, " "),
-                Toggle::Processor { name } => (&mut of.processor, name, ","),
+                Toggle::Boot { text } => (&mut boot.line, text, " "),
+                Toggle::GuestBoot { text } => (&mut boot.guest_line, text, " "),
+                Toggle::Processor { name } => (&mut boot.processor, name, ","),
                 _ => continue,
             };
             if !text.is_empty() {
@@ -136,7 +137,7 @@ impl Boot {
             }
             text.push_str(more);
         }
-        of
+        boot
     }
 
     fn name(&self) -> String {
@@ -157,7 +158,7 @@ fn by_boot<'b>(order: &[usize], boots: &'b [Boot]) -> Vec<(&'b Boot, Vec<usize>)
     let mut groups: Vec<(&Boot, Vec<usize>)> = Vec::new();
     for &at in order {
         let Some(boot) = boots.get(at) else { continue };
-        match groups.iter_mut().find(|(own, _)| *own == boot) {
+        match groups.iter_mut().find(|(group_boot, _)| *group_boot == boot) {
             Some((_, steps)) => steps.push(at),
             None => groups.push((boot, vec![at])),
         }
@@ -166,14 +167,14 @@ fn by_boot<'b>(order: &[usize], boots: &'b [Boot]) -> Vec<(&'b Boot, Vec<usize>)
 }
 
 /// One round of these steps, in a machine that was booted for them.
-fn part(whole: &AblationOptions, steps: Vec<usize>) -> AblationOptions {
+fn part(options: &AblationOptions, steps: Vec<usize>) -> AblationOptions {
     let in_force =
         |step: &Vec<Toggle>| step.iter().filter(|toggle| !toggle.needs_boot()).cloned().collect();
     AblationOptions {
-        kinds: whole.kinds.clone(),
+        kinds: options.kinds.clone(),
         rounds: 1,
-        operations: whole.operations,
-        steps: whole.steps.iter().map(in_force).collect(),
+        operations: options.operations,
+        steps: options.steps.iter().map(in_force).collect(),
         orders: vec![steps],
     }
 }
@@ -230,27 +231,27 @@ mod tests {
     fn a_step_says_what_its_machines_are_booted_with() {
         let processor = |name: &str| Toggle::Processor { name: name.into() };
         let step = [boot("a=1"), Toggle::Kprobe, processor("vgif"), boot("b=2"), processor("-npt")];
-        let of = Boot::of(&step);
+        let step_boot = Boot::for_step(&step);
         let expected = Boot {
             line: "a=1 b=2".into(),
             guest_line: String::new(),
             processor: "vgif,-npt".into(),
         };
-        assert_eq!(of, expected);
-        assert_eq!(of.name(), "booted with a=1 b=2, processor vgif,-npt");
+        assert_eq!(step_boot, expected);
+        assert_eq!(step_boot.name(), "booted with a=1 b=2, processor vgif,-npt");
         assert_eq!(Boot::default().name(), "booted as usual");
     }
 
     #[test]
     fn machines_are_not_asked_to_boot_themselves() {
-        let whole = AblationOptions {
+        let options = AblationOptions {
             kinds: Vec::new(),
             rounds: 4,
             operations: 5,
             steps: vec![Vec::new(), vec![boot("a=1"), Toggle::Vhost]],
             orders: Vec::new(),
         };
-        let part = part(&whole, vec![1]);
+        let part = part(&options, vec![1]);
         assert_eq!(part.steps, [Vec::new(), vec![Toggle::Vhost]]);
         assert_eq!((part.rounds, part.orders), (1, vec![vec![1]]));
     }

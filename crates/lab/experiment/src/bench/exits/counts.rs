@@ -54,8 +54,8 @@ impl Levels<'_> {
         for &step in part.orders.first().into_iter().flatten() {
             let kinds = part.kinds.iter().map(|&kind| self.shares(level, part, step, kind));
             let kinds = kinds.collect::<Result<Vec<_>>>()?;
-            if let Some(own) = counts.0.get_mut(step) {
-                *own = kinds;
+            if let Some(slot) = counts.0.get_mut(step) {
+                *slot = kinds;
             }
         }
         self.check(1, &[PROGRAM, "exit-counts", "end"])?;
@@ -96,8 +96,8 @@ impl Levels<'_> {
     }
 
     fn exits_so_far(&mut self) -> Result<ExitCounts> {
-        let said = self.check(1, &[PROGRAM, "exit-counts"])?;
-        serde_json::from_str(&said).map_err(BenchError::malformed(PROGRAM))
+        let output = self.check(1, &[PROGRAM, "exit-counts"])?;
+        serde_json::from_str(&output).map_err(BenchError::malformed(PROGRAM))
     }
 }
 
@@ -109,13 +109,13 @@ fn more(
     after: &ExitCounts,
     operations: u64,
 ) -> Vec<ReasonShare> {
-    let count = |of: &ExitCounts, isa: u8, code: u64| {
-        let same = of.reasons.iter().find(|reason| (reason.isa, reason.code) == (isa, code));
+    let count = |counts: &ExitCounts, isa: u8, code: u64| {
+        let same = counts.reasons.iter().find(|reason| (reason.isa, reason.code) == (isa, code));
         same.map_or(0.0, |reason| reason.count as f64)
     };
     let mut names = ReasonNames::of_event_text(&after.format);
     let shares = after.reasons.iter().map(|reason| {
-        let count = |of| count(of, reason.isa, reason.code);
+        let count = |counts| count(counts, reason.isa, reason.code);
         let (first, second) = (count(between) - count(before), count(after) - count(between));
         ReasonShare {
             reason: names.name(reason.isa, reason.code),

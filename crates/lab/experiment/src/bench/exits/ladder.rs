@@ -127,23 +127,23 @@ fn rungs(names: &[String], steps: &[StepSheet], kind: usize, is_cumulative: bool
     let mut against = None;
     let mut rungs: Vec<Rung> = Vec::new();
     for (name, step) in names.iter().zip(steps) {
-        let own = values(step);
-        let compared = against.as_ref().filter(|_| !own.is_empty());
+        let cycles = values(step);
+        let compared = against.as_ref().filter(|_| !cycles.is_empty());
         let differences = compared.map(|other: &Vec<f64>| {
-            own.iter().zip(other).map(|(own, other)| own - other).collect::<Vec<f64>>()
+            cycles.iter().zip(other).map(|(value, other)| value - other).collect::<Vec<f64>>()
         });
-        let relative = first_mean.zip(stats::mean(&own)).map(|(first, mean)| mean / first);
-        if !own.is_empty() && (is_cumulative || against.is_none()) {
-            against = Some(own.clone());
+        let relative = first_mean.zip(stats::mean(&cycles)).map(|(first, mean)| mean / first);
+        if !cycles.is_empty() && (is_cumulative || against.is_none()) {
+            against = Some(cycles.clone());
         }
         rungs.push(Rung {
             name: name.clone(),
             relative_to_first: relative,
-            difference_cycles: differences.as_deref().and_then(Estimate::of),
+            difference_cycles: differences.as_deref().and_then(Estimate::from_values),
             p: differences.as_deref().and_then(chance),
             is_significant: None,
             exits: None,
-            cycles: Spread::of(own),
+            cycles: Spread::from_runs(cycles),
             not_measured: step.not_measured.clone(),
         });
     }

@@ -75,7 +75,7 @@ impl Levels<'_> {
                 ExitSource::Guest => (format!("in level {level}"), "a program"),
             };
             (self.restarting_lab.report)(format!("{what} in level {level}"));
-            let sheet: Sheet = self.ask(level, "exit-costs", &self.plan.of(way))?;
+            let sheet: Sheet = self.ask(level, "exit-costs", &self.plan.measure_options(way))?;
             places.push(MeasuredSystem::new(name, Some(level), sheet));
         }
         Ok(places)
@@ -118,7 +118,7 @@ impl Levels<'_> {
         plan: &impl Serialize,
     ) -> Result<T> {
         let plan = serde_json::to_string(plan).map_err(BenchError::malformed(PROGRAM))?;
-        let said = self.check(level, &[PROGRAM, verb, &plan])?;
-        serde_json::from_str(&said).map_err(BenchError::malformed(PROGRAM))
+        let output = self.check(level, &[PROGRAM, verb, &plan])?;
+        serde_json::from_str(&output).map_err(BenchError::malformed(PROGRAM))
     }
 }

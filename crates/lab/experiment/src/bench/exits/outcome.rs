@@ -93,7 +93,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of at least one value.
-    pub(crate) fn of(runs: Vec<f64>) -> Option<Self> {
+    pub(crate) fn from_runs(runs: Vec<f64>) -> Option<Self> {
         let mean = stats::mean(&runs)?;
         let min = runs.iter().copied().reduce(f64::min)?;
         Some(Self { mean, sd: stats::standard_deviation(&runs), min, runs })
@@ -113,7 +113,7 @@ impl MeasuredSystem {
             kind: row.kind,
             what: row.what,
             handled_by: row.handled_by,
-            cycles: Spread::of(row.cycles),
+            cycles: Spread::from_runs(row.cycles),
             relative_to_first: None,
             relative_to_level_above: None,
             operations: row.operations,
@@ -132,7 +132,7 @@ impl MeasuredSystem {
             way: sheet.way,
             level,
             system: sheet.system,
-            empty_cycles: Spread::of(sheet.empty_cycles),
+            empty_cycles: Spread::from_runs(sheet.empty_cycles),
             rows,
         }
     }
@@ -152,8 +152,8 @@ impl Row {
     }
 }
 
-fn ratio(of: Option<f64>, to: Option<f64>) -> Option<f64> {
-    of.zip(to).filter(|&(_, to)| to > 0.0).map(|(of, to)| of / to)
+fn ratio(numerator: Option<f64>, to: Option<f64>) -> Option<f64> {
+    numerator.zip(to).filter(|&(_, to)| to > 0.0).map(|(numerator, to)| numerator / to)
 }
 
 impl Outcome {

@@ -13,7 +13,7 @@ impl Report for Outcome {
     fn text(&self, width: Option<usize>) -> String {
         let tables = match self.places.as_slice() {
             [] => self.ablations.iter().flat_map(ladders::tables).collect(),
-            [place] => vec![(String::new(), one(place))],
+            [place] => vec![(String::new(), place_table(place))],
             places => vec![(String::new(), levels(places))],
         };
         let mut text = String::new();
@@ -38,8 +38,8 @@ impl Report for Outcome {
             .iter()
             .flat_map(|place| place.rows.iter().map(move |row| (place, row)))
             .collect();
-        let cells = |of: fn(&MeasuredSystem, &Row) -> String| {
-            rows.iter().map(|(place, row)| of(place, row)).collect()
+        let cells = |cell: fn(&MeasuredSystem, &Row) -> String| {
+            rows.iter().map(|(place, row)| cell(place, row)).collect()
         };
         let mut table = Table::default();
         table.names("place", 0, cells(|place, _| place.name.clone()));
@@ -80,8 +80,8 @@ impl Report for Outcome {
 }
 
 /// A place by itself.
-fn one(place: &MeasuredSystem) -> Table {
-    let cells = |of: fn(&Row) -> String| place.rows.iter().map(of).collect();
+fn place_table(place: &MeasuredSystem) -> Table {
+    let cells = |cell: fn(&Row) -> String| place.rows.iter().map(cell).collect();
     let mut table = Table::default();
     table.names("exit", 0, cells(|row| row.kind.name().into()));
     table.numbers("cycles ± sd", 0, cells(|row| spread(row.cycles.as_ref())));
@@ -103,8 +103,8 @@ fn levels(places: &[MeasuredSystem]) -> Table {
     let mut table = Table::default();
     table.names("exit", 0, kinds.iter().map(|kind| kind.name().to_owned()).collect());
     for (at, place) in places.iter().enumerate() {
-        let cells = |of: fn(&Row) -> String| {
-            let row = |kind: &Kind| place.row(*kind).map_or(NONE.into(), of);
+        let cells = |cell: fn(&Row) -> String| {
+            let row = |kind: &Kind| place.row(*kind).map_or(NONE.into(), cell);
             kinds.iter().map(row).collect()
         };
         table.numbers(&place.name, 0, cells(|row| spread(row.cycles.as_ref())));
@@ -119,11 +119,11 @@ fn levels(places: &[MeasuredSystem]) -> Table {
     table
 }
 
-fn spread(of: Option<&Spread>) -> String {
-    let Some(of) = of else { return NONE.into() };
-    match of.sd {
-        Some(sd) => format!("{} ± {}", count(of.mean), count(sd)),
-        None => count(of.mean),
+fn spread(cycles: Option<&Spread>) -> String {
+    let Some(cycles) = cycles else { return NONE.into() };
+    match cycles.sd {
+        Some(sd) => format!("{} ± {}", count(cycles.mean), count(sd)),
+        None => count(cycles.mean),
     }
 }
 
@@ -132,8 +132,8 @@ fn count(cycles: f64) -> String {
     if cycles.abs() < 10.0 { format!("{cycles:.1}") } else { format!("{cycles:.0}") }
 }
 
-fn times(of: Option<f64>) -> String {
-    number(of, 2)
+fn times(ratio: Option<f64>) -> String {
+    number(ratio, 2)
 }
 
 impl Outcome {
@@ -146,8 +146,8 @@ impl Outcome {
         for ladders in &self.ablations {
             text.push_str(&ladders::notes(ladders));
         }
-        let of = &self.conditions;
-        let here = &of.surroundings;
+        let conditions = &self.conditions;
+        let here = &conditions.surroundings;
         let unit = if here.counts_instructions {
             "A cycle is an instruction, executed by whatever level"
         } else {
@@ -164,11 +164,11 @@ impl Outcome {
     }
 
     fn runs(&self) -> String {
-        let of = &self.conditions;
+        let conditions = &self.conditions;
         if self.places.is_empty() {
             return format!(
                 "{}, in each of which all steps take their turns",
-                plural(of.runs.into(), "round")
+                plural(conditions.runs.into(), "round")
             );
         }
         let empty = self.places.iter().map(|place| {
@@ -180,8 +180,8 @@ impl Outcome {
         let empty = empty.collect::<Vec<_>>().join(", ");
         format!(
             "{} of about {} ms each, after one that warms up;\nless the empty loop: {empty}",
-            plural(of.runs.into(), "run"),
-            of.run_ms
+            plural(conditions.runs.into(), "run"),
+            conditions.run_ms
         )
     }
 
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn six_runs_have_a_mean_and_a_sample_deviation() {
-        let of = Spread::of(vec![757.0, 779.0, 768.0, 757.0, 779.0, 768.0]).unwrap();
-        assert_eq!(spread(Some(&of)), "768 ± 9.8");
-        assert_eq!(spread(Spread::of(vec![5.25]).as_ref()), "5.2");
+        let cycles = Spread::from_runs(vec![757.0, 779.0, 768.0, 757.0, 779.0, 768.0]).unwrap();
+        assert_eq!(spread(Some(&cycles)), "768 ± 9.8");
+        assert_eq!(spread(Spread::from_runs(vec![5.25]).as_ref()), "5.2");
         assert_eq!(spread(None), "–");
     }
 }

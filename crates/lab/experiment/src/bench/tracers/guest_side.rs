@@ -85,9 +85,9 @@ pub(crate) fn end(
         }
         InGuest::Module(_) => "rmmod hyperscope_guest".into(),
     };
-    let said = guest.shell(&script)?;
+    let output = guest.shell(&script)?;
     if !counts || matches!(how, InGuest::Module(_) | InGuest::Lttng) {
         return Ok(None);
     }
-    said.trim().parse().map(Some).map_err(BenchError::malformed("grep"))
+    output.trim().parse().map(Some).map_err(BenchError::malformed("grep"))
 }

@@ -23,7 +23,7 @@ const BYTES_A_HYPERCALL: u64 = 64;
 /// A recording fills its buffer as often as this, so that what is left over at its end is little.
 const FILLINGS: u64 = 4;
 /// The smallest buffer of a recording.
-const LEAST_KIB: u64 = 32;
+const MIN_KIB: u64 = 32;
 /// What is recorded in addition to frames in memory: an event that nothing here makes.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 
@@ -101,12 +101,12 @@ fn start(script: &str, host: &mut BootedMachine) -> Result<Running> {
 
 /// A buffer that is filled several times by what a guest sends.
 fn buffer_kib(guest: InGuest, kinds: usize, subject_events: u64) -> u64 {
-    let InGuest::Module(module) = guest else { return LEAST_KIB };
+    let InGuest::Module(module) = guest else { return MIN_KIB };
     // Eight or so have room in a hypercall.
     let each = if module.events == 0 { 8 } else { u64::from(module.events) };
     let kinds = u64::try_from(kinds).unwrap_or(1);
     let bytes = (subject_events / each).saturating_mul(BYTES_A_HYPERCALL).saturating_mul(kinds);
-    (bytes / FILLINGS / 1024).max(LEAST_KIB)
+    (bytes / FILLINGS / 1024).max(MIN_KIB)
 }
 
 /// Ends it, and looks at what was kept; files go through the folder.
@@ -128,14 +128,14 @@ pub(crate) fn end(
         Recording::Taker(recorder) => {
             host.end(recorder, "INT")?;
             let pattern = subject.json_pattern();
-            let said = host.shell(&format!(
+            let output = host.shell(&format!(
                 "cd {FOLDER} && wc -c < session/guest-guest.hypertrace && \
                  (hyperscope hypertrace --format jsonl session 2>/dev/null | grep -c '{pattern}' || true)"
             ))?;
-            let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
+            let mut numbers = output.lines().map(|line| line.trim().parse::<u64>());
             let (Some(Ok(bytes)), Some(Ok(subject_events))) = (numbers.next(), numbers.next())
             else {
-                return Err(BenchError::Malformed { what: "hyperscope hypertrace", text: said });
+                return Err(BenchError::Malformed { what: "hyperscope hypertrace", text: output });
             };
             Ok(Some(HostRecording { events: 0, bytes, events_lost: 0, subject_events }))
         }
@@ -146,13 +146,19 @@ fn inspect(subject: Subject, file: &Path) -> Result<HostRecording> {
     let unreadable = |source| BenchError::Recording { variant: "the host", source };
     let host = sources::open(file).map_err(unreadable)?;
     let contents = contents(&host, &|_| {});
-    let mut own = SubjectCounter { subject, count: 0 };
-    hypertrace(std::slice::from_ref(&host), HypertraceFiles::default(), NUMBER, &mut own, &|_| {});
+    let mut counter = SubjectCounter { subject, count: 0 };
+    hypertrace(
+        std::slice::from_ref(&host),
+        HypertraceFiles::default(),
+        NUMBER,
+        &mut counter,
+        &|_| {},
+    );
     Ok(HostRecording {
         events: contents.total(),
         bytes: contents.cpus.iter().map(|cpu| cpu.pages * PAGE_BYTES).sum(),
         events_lost: contents.events_lost() + contents.uncounted_losses(),
-        subject_events: own.count,
+        subject_events: counter.count,
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Ladder {
     pub(crate) subject: Subject,
     /// Of the guest.
     pub(crate) level: u8,
-    pub(crate) of: Of,
+    pub(crate) purpose: Of,
     pub(crate) setups: Vec<Setup>,
     pub(crate) rounds: Vec<Round>,
 }
@@ -61,35 +61,35 @@ fn round_ns(run: &Run) -> f64 {
 impl Ladder {
     pub(crate) fn of_tracer(subject: Subject, level: u8, tracer: Tracer) -> Self {
         let (parts, setups) = tracer.steps().into_iter().unzip();
-        Self { subject, level, of: Of::Tracer(tracer, parts), setups, rounds: Vec::new() }
+        Self { subject, level, purpose: Of::Tracer(tracer, parts), setups, rounds: Vec::new() }
     }
 
     pub(crate) fn of_volumes(subject: Subject) -> Self {
         let setups = RecordingVariant::ALL.into_iter().map(RecordingVariant::setup).collect();
-        Self { subject, level: 2, of: Of::Volumes, setups, rounds: Vec::new() }
+        Self { subject, level: 2, purpose: Of::Volumes, setups, rounds: Vec::new() }
     }
 
     pub(crate) fn name(&self) -> String {
-        let what = match &self.of {
+        let what = match &self.purpose {
             Of::Tracer(tracer, _) => tracer.name(),
             Of::Volumes => "recordings of the host",
         };
         format!("{what} of {} in level {}", self.subject.name(), self.level)
     }
 
-    fn estimate(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<Estimate> {
-        Estimate::of(&self.rounds.iter().filter_map(of).collect::<Vec<_>>())
+    fn estimate(&self, value: impl Fn(&Round) -> Option<f64>) -> Option<Estimate> {
+        Estimate::from_values(&self.rounds.iter().filter_map(value).collect::<Vec<_>>())
     }
 
     /// The row of a tracer; `below` is that of the same one in the guest below this one.
     pub(crate) fn row(&self, below: Option<&Self>) -> Option<Row> {
-        let Of::Tracer(tracer, parts) = &self.of else { return None };
+        let Of::Tracer(tracer, parts) = &self.purpose else { return None };
         let last = self.setups.len().checked_sub(1)?;
         let counted = |round: &&Round| round.with.get(last).is_some_and(|run| run.seen.is_some());
         let counted: Vec<&Run> =
             self.rounds.iter().filter(counted).filter_map(|round| round.with.get(last)).collect();
         let is_counted = !counted.is_empty();
-        let sum = |of: fn(&Run) -> u64| counted.iter().map(|run| of(run)).sum::<u64>();
+        let sum = |count: fn(&Run) -> u64| counted.iter().map(|run| count(run)).sum::<u64>();
         Some(Row {
             subject: self.subject,
             level: self.level,
@@ -118,29 +118,29 @@ impl Ladder {
             // Round by round, so that both together are what this guest's transport takes.
             let event_ns = below.estimate(|round| round.part_ns(step));
             let pairs = self.rounds.iter().zip(&below.rounds);
-            let more =
-                pairs.filter_map(|(own, below)| Some(own.part_ns(step)? - below.part_ns(step)?));
+            let more = pairs
+                .filter_map(|(round, below)| Some(round.part_ns(step)? - below.part_ns(step)?));
             costs.push(PartCost { part, event_ns });
-            let event_ns = Estimate::of(&more.collect::<Vec<_>>());
+            let event_ns = Estimate::from_values(&more.collect::<Vec<_>>());
             costs.push(PartCost { part: Part::Nested, event_ns });
         }
         costs
     }
 
     /// So much for each event of a step, beyond the runs that nothing traces.
-    fn per_event(&self, step: usize, of: impl Fn(&Run) -> u64) -> Option<f64> {
-        let sum = |of: &dyn Fn(&Round) -> Option<u64>| {
-            self.rounds.iter().filter_map(of).map(float).sum::<f64>()
+    fn per_event(&self, step: usize, count: impl Fn(&Run) -> u64) -> Option<f64> {
+        let sum = |value: &dyn Fn(&Round) -> Option<u64>| {
+            self.rounds.iter().filter_map(value).map(float).sum::<f64>()
         };
-        let more =
-            sum(&|round| round.with.get(step).map(&of)) - sum(&|round| Some(of(&round.without)));
+        let more = sum(&|round| round.with.get(step).map(&count))
+            - sum(&|round| Some(count(&round.without)));
         let events = sum(&|round| round.with.get(step).map(|run| run.looped.all_events));
         (events > 0.0).then(|| more / events)
     }
 
     /// The rows of ways to record.
     pub(crate) fn volumes(&self) -> Vec<Volume> {
-        let Of::Volumes = self.of else { return Vec::new() };
+        let Of::Volumes = self.purpose else { return Vec::new() };
         RecordingVariant::ALL
             .into_iter()
             .enumerate()
@@ -150,16 +150,16 @@ impl Ladder {
 
     fn volume(&self, step: usize, way: RecordingVariant) -> Volume {
         let runs = || self.rounds.iter().filter_map(|round| round.with.get(step));
-        let kept = || runs().filter_map(|run| run.kept);
+        let recordings = || runs().filter_map(|run| run.recording);
         Volume {
             subject: self.subject,
             recorded: way.recorded(),
             packed: way.is_packed(),
             events_made: runs().map(|run| run.looped.all_events).sum(),
-            events_seen: kept().map(|kept| kept.subject_events).sum(),
-            host_events: kept().map(|kept| kept.events).sum(),
-            host_events_lost: kept().map(|kept| kept.events_lost).sum(),
-            bytes: kept().map(|kept| kept.bytes).sum(),
+            events_seen: recordings().map(|recording| recording.subject_events).sum(),
+            host_events: recordings().map(|recording| recording.events).sum(),
+            host_events_lost: recordings().map(|recording| recording.events_lost).sum(),
+            bytes: recordings().map(|recording| recording.bytes).sum(),
             event_ns: self.estimate(|round| round.event_ns(step)),
             ratio: self.estimate(|round| round.ratio(step)),
         }
@@ -174,7 +174,7 @@ mod tests {
 
     fn run(duration_ns: u64, hypercalls: u64) -> Run {
         let looped = Looped { duration_ns, iterations: 100, events: 200, all_events: 220 };
-        Run { looped, exits: hypercalls + 7, hypercalls, seen: Some(220), kept: None }
+        Run { looped, exits: hypercalls + 7, hypercalls, seen: Some(220), recording: None }
     }
 
     fn ladder(level: u8, rounds: &[[u64; 6]]) -> Ladder {
@@ -189,14 +189,14 @@ mod tests {
 
     #[test]
     fn parts_add_up_to_the_whole() {
-        let own = ladder(
+        let upper = ladder(
             3,
             &[[1000, 1200, 1600, 9000, 9500, 9900], [1100, 1250, 1700, 8000, 9000, 9100]],
         );
         let below =
             ladder(2, &[[1000, 1200, 1600, 3000, 3500, 3900], [900, 1150, 1700, 2800, 3000, 3100]]);
         for below in [None, Some(&below)] {
-            let row = own.row(below).unwrap();
+            let row = upper.row(below).unwrap();
             let sum: f64 = row.parts.iter().map(|part| part.event_ns.unwrap().mean).sum();
             assert!((sum - row.event_ns.unwrap().mean).abs() < 1e-9, "{row:#?}");
             assert_eq!(row.parts.len(), if below.is_some() { 6 } else { 5 });

@@ -35,9 +35,10 @@ impl Report for Outcome {
             rows.push((row, "whole", row.event_ns));
             rows.extend(row.parts.iter().map(|cost| (row, cost.part.key(), cost.event_ns)));
         }
-        let cells = |of: &dyn Fn(&Row) -> String| rows.iter().map(|(row, ..)| of(row)).collect();
-        let ends = |of: fn(Estimate) -> Option<f64>| {
-            rows.iter().map(|(.., cost)| plain(cost.and_then(of))).collect()
+        let cells =
+            |cell: &dyn Fn(&Row) -> String| rows.iter().map(|(row, ..)| cell(row)).collect();
+        let ends = |end: fn(Estimate) -> Option<f64>| {
+            rows.iter().map(|(.., cost)| plain(cost.and_then(end))).collect()
         };
         let mut table = Table::default();
         table.names("subject", 0, cells(&|row| row.subject.name().to_owned()));
@@ -66,7 +67,8 @@ impl Outcome {
     }
 
     fn tracers_table(&self) -> Table {
-        let cells = |of: &dyn Fn(&Row) -> String| self.tracers.iter().map(of).collect::<Vec<_>>();
+        let cells =
+            |cell: &dyn Fn(&Row) -> String| self.tracers.iter().map(cell).collect::<Vec<_>>();
         let mut table = Table::default();
         table.names("subject", 0, cells(&|row| row.subject.name().to_owned()));
         if self.tracers.iter().any(|row| row.level != 2) {
@@ -95,35 +97,38 @@ impl Outcome {
 
     fn volumes_table(&self) -> Table {
         let cells =
-            |of: &dyn Fn(&Volume) -> String| self.volumes.iter().map(of).collect::<Vec<_>>();
+            |cell: &dyn Fn(&Volume) -> String| self.volumes.iter().map(cell).collect::<Vec<_>>();
         // The first way of a subject is the plainest.
-        let first = |of: &Volume| self.volumes.iter().find(|one| one.subject == of.subject);
-        let share = |one: &Volume, of: fn(&Volume) -> u64| {
-            let whole = first(one).map_or(0, of);
-            if whole == 0 {
+        let first = |volume: &Volume| {
+            self.volumes.iter().find(|candidate| candidate.subject == volume.subject)
+        };
+        let share = |volume: &Volume, value: fn(&Volume) -> u64| {
+            let base = first(volume).map_or(0, value);
+            if base == 0 {
                 NONE.to_owned()
             } else {
-                format!("{:.1}", 100.0 * float(of(one)) / float(whole))
+                format!("{:.1}", 100.0 * float(value(volume)) / float(base))
             }
         };
         let mut table = Table::default();
-        table.names("subject", 0, cells(&|one| one.subject.name().to_owned()));
-        table.names("the host records", 0, cells(&|one| one.recorded.to_owned()));
+        table.names("subject", 0, cells(&|volume| volume.subject.name().to_owned()));
+        table.names("the host records", 0, cells(&|volume| volume.recorded.to_owned()));
         let packed =
-            |one: &Volume| if one.packed { "packed" } else { "one a hypercall" }.to_owned();
+            |volume: &Volume| if volume.packed { "packed" } else { "one a hypercall" }.to_owned();
         table.names("events are", 0, cells(&packed));
-        table.numbers("host events", 0, cells(&|one| count(one.host_events)));
-        table.numbers("% of first", 1, cells(&|one| share(one, |one| one.host_events)));
-        table.numbers("bytes", 0, cells(&|one| count(one.bytes)));
-        table.numbers("% of first", 1, cells(&|one| share(one, |one| one.bytes)));
-        table.numbers("lost", 1, cells(&|one| count(one.host_events_lost)));
-        let seen =
-            |one: &Volume| format!("{} of {}", count(one.events_seen), count(one.events_made));
+        table.numbers("host events", 0, cells(&|volume| count(volume.host_events)));
+        table.numbers("% of first", 1, cells(&|volume| share(volume, |v| v.host_events)));
+        table.numbers("bytes", 0, cells(&|volume| count(volume.bytes)));
+        table.numbers("% of first", 1, cells(&|volume| share(volume, |v| v.bytes)));
+        table.numbers("lost", 1, cells(&|volume| count(volume.host_events_lost)));
+        let seen = |volume: &Volume| {
+            format!("{} of {}", count(volume.events_seen), count(volume.events_made))
+        };
         table.numbers("guest's events seen", 1, cells(&seen));
         let unit =
             if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
-        table.numbers(&format!("{unit}/event"), 0, cells(&|one| estimate(one.event_ns, 0)));
-        table.numbers("times untraced", 0, cells(&|one| estimate(one.ratio, 2)));
+        table.numbers(&format!("{unit}/event"), 0, cells(&|volume| estimate(volume.event_ns, 0)));
+        table.numbers("times untraced", 0, cells(&|volume| estimate(volume.ratio, 2)));
         table
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Run {
     /// looked at.
     pub(crate) seen: Option<u64>,
     /// The host's recording.
-    pub(crate) kept: Option<HostRecording>,
+    pub(crate) recording: Option<HostRecording>,
 }
 
 /// Runs a subject once.
@@ -63,27 +63,27 @@ pub(crate) fn run(
     }
     let before = counters(machines)?;
     let command = format!("hyperscope-labguest subject {}={rounds}", subject.name());
-    let said = machines.guest.shell(&guest_side::traced(subject, setup.guest, &command))?;
+    let output = machines.guest.shell(&guest_side::traced(subject, setup.guest, &command))?;
     let after = counters(machines)?;
     let seen = guest_side::end(subject, setup.guest, options.counts, &mut machines.guest)?;
-    let kept = host_side::end(host, subject, &mut machines.host, folder)?;
-    let looped = serde_json::from_str(said.trim())
+    let recording = host_side::end(host, subject, &mut machines.host, folder)?;
+    let looped = serde_json::from_str(output.trim())
         .map_err(BenchError::malformed("hyperscope-labguest subject"))?;
     Ok(Run {
         looped,
         exits: after.0.saturating_sub(before.0),
         hypercalls: after.1.saturating_sub(before.1),
-        seen: seen.or(kept.map(|kept| kept.subject_events)),
-        kept,
+        seen: seen.or(recording.map(|recording| recording.subject_events)),
+        recording,
     })
 }
 
 /// Exits and hypercalls that the host's KVM has counted so far, of all its guests.
 fn counters(machines: &mut BootedMachines) -> Result<(u64, u64)> {
-    let said = machines.host.shell("cd /sys/kernel/debug/kvm && cat exits hypercalls")?;
-    let mut numbers = said.lines().map(|line| line.trim().parse::<u64>());
+    let output = machines.host.shell("cd /sys/kernel/debug/kvm && cat exits hypercalls")?;
+    let mut numbers = output.lines().map(|line| line.trim().parse::<u64>());
     match (numbers.next(), numbers.next()) {
         (Some(Ok(exits)), Some(Ok(hypercalls))) => Ok((exits, hypercalls)),
-        _ => Err(BenchError::Malformed { what: "KVM", text: said }),
+        _ => Err(BenchError::Malformed { what: "KVM", text: output }),
     }
 }

@@ -144,9 +144,9 @@ impl Setup {
 }
 
 /// As many words as a frame can have; those in memory do.
-const MOST_WORDS: u32 = hypertrace::MOST_WORDS as u32;
+const MAX_WORDS: u32 = hypertrace::MAX_WORDS as u32;
 /// Words that are the hypercall's own arguments: all that a stock host records.
-pub(crate) const ARGUMENTS: u32 = hypertrace::LEAST_WORDS as u32;
+pub(crate) const ARGUMENTS: u32 = hypertrace::MIN_WORDS as u32;
 
 impl Tracer {
     /// Those that can be asked for, in the order of reports.
@@ -160,7 +160,7 @@ impl Tracer {
         Self::Hypercall { events: 8, words: ARGUMENTS },
         Self::Hypercall { events: 0, words: ARGUMENTS },
         Self::Hypercall { events: 0, words: 9 },
-        Self::Hypercall { events: 0, words: MOST_WORDS },
+        Self::Hypercall { events: 0, words: MAX_WORDS },
         Self::Shm,
     ];
 
@@ -177,7 +177,7 @@ impl Tracer {
             Self::Hypercall { events: 4, .. } => "hypercall-4",
             Self::Hypercall { events: 8, .. } => "hypercall-8",
             Self::Hypercall { words: 9, .. } => "hypercall-9-words",
-            Self::Hypercall { words: MOST_WORDS, .. } => "hypercall-13-words",
+            Self::Hypercall { words: MAX_WORDS, .. } => "hypercall-13-words",
             Self::Hypercall { .. } => "hypercall",
         }
     }
@@ -205,7 +205,7 @@ impl Tracer {
             Self::Perf => return vec![(Part::GuestTracing, quiet(InGuest::Perf))],
             Self::Lttng => return vec![(Part::GuestTracing, quiet(InGuest::Lttng))],
             Self::Hypercall { events, words } => (events, words, DataPath::Send),
-            Self::Shm => (0, MOST_WORDS, DataPath::Store),
+            Self::Shm => (0, MAX_WORDS, DataPath::Store),
         };
         let module = |data_path| InGuest::Module(Module { data_path, events, words });
         let mut steps = vec![
@@ -257,7 +257,7 @@ mod tests {
             let parts: Vec<usize> = tracer
                 .steps()
                 .iter()
-                .map(|(part, _)| Part::ALL.iter().position(|one| one == part).unwrap())
+                .map(|(part, _)| Part::ALL.iter().position(|candidate| candidate == part).unwrap())
                 .collect();
             assert!(parts.windows(2).all(|two| two[0] < two[1]), "{tracer:?}");
         }

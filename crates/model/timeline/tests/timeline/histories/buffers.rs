@@ -169,8 +169,8 @@ fn a_loss_in_a_buffer_that_repeats_may_hide_switches() {
         }
         twice(&mut host, TOP, 0, ns + 700, ENTRY);
     }
-    let (kept, lost) = (Outcome::Paired, Outcome::LostIn);
-    assert_eq!(outcomes(&host), [(1_000, kept), (2_000, lost), (3_000, kept)]);
+    let (paired, lost) = (Outcome::Paired, Outcome::LostIn);
+    assert_eq!(outcomes(&host), [(1_000, paired), (2_000, lost), (3_000, paired)]);
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn a_loss_in_the_buffer_that_gives_drops_the_pair_though_another_has_it() {
         host.event_in(INSTANCE, 0, ns + 3, V, EXIT.0, EXIT.1);
         host.event_in(INSTANCE, 0, ns + 703, V, ENTRY.0, ENTRY.1);
     }
-    let (kept, lost) = (Outcome::Paired, Outcome::LostIn);
-    assert_eq!(outcomes(&host), [(1_000, kept), (2_000, lost), (3_000, kept)]);
+    let (paired, lost) = (Outcome::Paired, Outcome::LostIn);
+    assert_eq!(outcomes(&host), [(1_000, paired), (2_000, lost), (3_000, paired)]);
 }
 
 /// The thread may have been off its CPU for all of the loss: where its time went is unknown.
@@ -203,8 +203,8 @@ fn a_loss_among_the_switches_of_its_cpu_drops_a_pair_of_another_buffer() {
     host.event_in(INSTANCE, 0, 1_800, OTHER, "softirq_entry", &[]);
     host.lose_in(INSTANCE, 0).event_in(INSTANCE, 0, 2_600, OTHER, "softirq_entry", &[]);
     host.entry(0, 2_700, V, 0).exit(0, 3_000, V, 0x78).entry(0, 3_700, V, 0);
-    let (kept, lost) = (Outcome::Paired, Outcome::LostIn);
-    assert_eq!(outcomes(&host), [(1_000, kept), (2_000, lost), (3_000, kept)]);
+    let (paired, lost) = (Outcome::Paired, Outcome::LostIn);
+    assert_eq!(outcomes(&host), [(1_000, paired), (2_000, lost), (3_000, paired)]);
 }
 
 /// A network instance loses events by the thousand: a thread that stayed on its CPU lost none.
@@ -232,7 +232,7 @@ const NAMES: [&str; 8] = [
 
 /// Whether the event of that name is enabled, going by one flag for each name.
 fn enabled(flags: [bool; NAMES.len()]) -> impl Fn(&str) -> bool {
-    move |name| NAMES.iter().zip(flags).any(|(one, enabled)| *one == name && enabled)
+    move |name| NAMES.iter().zip(flags).any(|(candidate, enabled)| *candidate == name && enabled)
 }
 
 proptest! {

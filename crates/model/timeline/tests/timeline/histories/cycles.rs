@@ -109,7 +109,7 @@ fn spent(cycle: &KeptCycle, counts: impl Fn(&Interval) -> bool) -> u64 {
 
 fn parts(cycle: &KeptCycle) -> Parts {
     let all = |activity: &[VcpuActivity]| {
-        spent(cycle, |one| one.in_exit && activity.contains(&one.activity))
+        spent(cycle, |interval| interval.in_exit && activity.contains(&interval.activity))
     };
     Parts {
         kernel_ns: all(&[VcpuActivity::Kernel]),
@@ -122,11 +122,12 @@ fn parts(cycle: &KeptCycle) -> Parts {
 
 /// Guest, and before `kvm_exit`.
 fn window(cycle: &KeptCycle) -> (u64, u64) {
-    let guest_ns = spent(cycle, |one| !one.in_exit && one.activity == VcpuActivity::Guest);
-    let known = |one: &Interval| {
-        one.activity != VcpuActivity::Guest && one.activity != VcpuActivity::Unknown
+    let guest_ns =
+        spent(cycle, |interval| !interval.in_exit && interval.activity == VcpuActivity::Guest);
+    let known = |interval: &Interval| {
+        interval.activity != VcpuActivity::Guest && interval.activity != VcpuActivity::Unknown
     };
-    (guest_ns, spent(cycle, |one| !one.in_exit && known(one)))
+    (guest_ns, spent(cycle, |interval| !interval.in_exit && known(interval)))
 }
 
 /// Stretches of a vCPU follow one another.
@@ -201,7 +202,7 @@ proptest! {
 /// What was done, in order, with durations.
 fn durations(cycles: &[KeptCycle]) -> Vec<(VcpuActivity, u64)> {
     let intervals = cycles.iter().flat_map(|cycle| &cycle.intervals);
-    intervals.map(|one| (one.activity, one.to_ns - one.from_ns)).collect()
+    intervals.map(|interval| (interval.activity, interval.to_ns - interval.from_ns)).collect()
 }
 
 #[test]
@@ -279,13 +280,16 @@ fn a_thread_that_runs_several_vcpus_is_each_of_them_alternately() {
         .exit(0, 1_500, V, 0x7b)
         .entry(0, 1_600, V, 0);
     let cycles = cycles(&host);
-    let of = |vcpu: usize| -> Vec<KeptCycle> {
+    let cycles_of = |vcpu: usize| -> Vec<KeptCycle> {
         cycles.iter().filter(|cycle| cycle.vcpu == vcpu).cloned().collect()
     };
     let (guest, unknown, kernel) =
         (VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel);
-    assert_eq!(durations(&of(0)), [(guest, 100), (unknown, 300), (guest, 100), (kernel, 100)]);
-    assert_eq!(durations(&of(1)), [(guest, 100)]);
+    assert_eq!(
+        durations(&cycles_of(0)),
+        [(guest, 100), (unknown, 300), (guest, 100), (kernel, 100)]
+    );
+    assert_eq!(durations(&cycles_of(1)), [(guest, 100)]);
 }
 
 /// Asks what a thread did so far whenever another thread is seen.

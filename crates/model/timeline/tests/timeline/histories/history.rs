@@ -97,7 +97,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn of(thread: i32, cpu: u32, start_ns: u64, rounds: &[Round]) -> Self {
+    pub(crate) fn new(thread: i32, cpu: u32, start_ns: u64, rounds: &[Round]) -> Self {
         let (exit, events, exits) = (TrueExit::default(), Vec::new(), Vec::new());
         let mut life = Self { thread, cpu, now_ns: start_ns, exit, events, exits };
         let mut by_entry = true;

@@ -135,21 +135,21 @@ fn what_a_cut_file_lacks_is_a_loss() {
         assert!(!found.recording.damage().is_empty());
         found.exits.iter().map(|exit| (exit.span.start_ns, exit.span.outcome)).collect()
     };
-    let (kept, lost) = (Outcome::Paired, Outcome::LostIn);
-    assert_eq!(outcomes(page_at(3_000)), [(1_000, kept), (2_000, lost)]);
+    let (paired, lost) = (Outcome::Paired, Outcome::LostIn);
+    assert_eq!(outcomes(page_at(3_000)), [(1_000, paired), (2_000, lost)]);
     assert_eq!(outcomes(page_at(1_500)), [(1_000, lost), (2_000, lost)]);
 }
 
 /// Kernels leave out switches that they have made: what a thread does shows it.
 #[test]
 fn switches_that_nobody_traced_are_counted() {
-    let unseen = |of: fn(&mut Host)| {
+    let unseen = |act: fn(&mut Host)| {
         let mut host = Host::x86();
         // A first switch away and back, so that switches are known to be recorded.
         host.entry(0, 1_000, V, 0).exit(0, 1_100, V, 0x78);
         host.switch(0, 1_200, V, 1, 0).switch(0, 1_300, 0, 0, V).entry(0, 1_400, V, 0);
         host.exit(0, 2_000, V, 0x78);
-        of(&mut host);
+        act(&mut host);
         host.entry(0, 9_000, V, 0);
         host.read().pass.switches_unseen
     };

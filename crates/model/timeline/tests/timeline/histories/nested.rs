@@ -64,16 +64,16 @@ fn vcpus_run_their_nested_guests_at_once() {
     host.level_two_exit(1, 1_605, 101, NPF).entry(1, 1_705, 101, 1);
     host.exit(0, 2_000, 100, INTR).entry(0, 2_100, 100, 0);
     host.exit(1, 2_000, 101, INTR).entry(1, 2_100, 101, 1);
-    let of = |thread: u32| {
+    let levels_of = |thread: u32| {
         let exits = host.exits();
         let mine: Vec<_> = exits.into_iter().filter(|exit| exit.thread == thread).collect();
         levels(&mine)
     };
     let (kernel, l1) = (Handler::Kernel, Handler::L1);
-    assert_eq!(of(100), [(VMRUN, 1, kernel), (NPF, 2, l1), (INTR, 1, kernel)]);
+    assert_eq!(levels_of(100), [(VMRUN, 1, kernel), (NPF, 2, l1), (INTR, 1, kernel)]);
     // Dealt with before kvm_nested_vmexit was reached, the last one is level 2's all the same.
     let expected = [(INTR, 1, kernel), (VMRUN, 1, kernel), (NPF, 2, kernel), (INTR, 2, kernel)];
-    assert_eq!(of(101), expected);
+    assert_eq!(levels_of(101), expected);
 }
 
 #[test]

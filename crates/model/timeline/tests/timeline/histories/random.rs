@@ -87,7 +87,7 @@ impl Case {
         let mut all = Vec::new();
         for (at, (cpu, start, rounds)) in lives.iter().enumerate() {
             let thread = FIRST_THREAD + at as i32;
-            let life = Life::of(thread, *cpu, start * STEP_NS + at as u64, rounds);
+            let life = Life::new(thread, *cpu, start * STEP_NS + at as u64, rounds);
             let exits = life.exits.into_iter();
             truth.extend(exits.map(|exit| ((thread as u32, exit.start_ns), exit)));
             all.extend(life.events);
@@ -105,9 +105,9 @@ impl Case {
     pub(crate) fn lose(&mut self, losses: &[(u32, usize, usize)]) {
         for &(cpu, from, count) in losses {
             let Some(events) = self.cpus.get_mut(&cpu) else { continue };
-            let most = events.len() - 1;
-            let from = from * most / 1000;
-            let to = (from + 1 + count * most / 1000).min(most);
+            let max = events.len() - 1;
+            let from = from * max / 1000;
+            let to = (from + 1 + count * max / 1000).min(max);
             events[from.min(to)..to].fill(None);
         }
     }
@@ -159,7 +159,7 @@ impl Case {
         prop_assert_eq!(exits.len(), found.len(), "an exit is there twice");
         for (key, exit) in self.truth.iter_mut().filter(|(_, exit)| exit.end_ns.is_none()) {
             // Parts of an exit without an end are not accounted to its last moment.
-            exit.parts = exits.get(key).map_or(exit.parts, |one| one.parts);
+            exit.parts = exits.get(key).map_or(exit.parts, |seen| seen.parts);
         }
         prop_assert_eq!(exits, self.truth);
         Ok(())

@@ -16,7 +16,8 @@ fn fixture(name: &str) -> PathBuf {
 fn in_buffers(input: &[u8], buffers: &[&str]) -> Vec<u8> {
     let original = TraceDat::parse(input).unwrap();
     let top = &original.buffers[0];
-    let kept = original.options.iter().filter(|one| [id::TRACECLOCK, id::UNAME].contains(&one.id));
+    let options =
+        original.options.iter().filter(|option| [id::TRACECLOCK, id::UNAME].contains(&option.id));
     let clock = original.clock().unwrap_or("local");
     let spec = |name: &&str| BufferSpec {
         name: (*name).to_owned(),
@@ -29,7 +30,7 @@ fn in_buffers(input: &[u8], buffers: &[&str]) -> Vec<u8> {
         kallsyms: Vec::new(),
         printk: Vec::new(),
         cmdlines: Vec::new(),
-        options: kept.map(|one| (one.id, one.data.clone())).collect(),
+        options: options.map(|option| (option.id, option.data.clone())).collect(),
         cpus: top.cpus.len() as u32,
         buffers: buffers.iter().map(spec).collect(),
     };
@@ -60,7 +61,7 @@ fn a_second_buffer_with_the_same_events_changes_nothing() {
         for buffers in [["", "instance"], ["one", "two"]] {
             let found = Found::in_file(&in_buffers(&input, &buffers));
             let lines = exit_lines(&found);
-            let other = lines.iter().zip(&expected).find(|(one, other)| one != other);
+            let other = lines.iter().zip(&expected).find(|(line, other)| line != other);
             assert_eq!((lines.len(), other), (expected.len(), None), "{name}");
             assert_eq!(found.pass.repeated_buffers, [buffers[1]], "{name}");
         }

@@ -67,10 +67,10 @@ fn open(host: &Host) -> Recording {
 
 #[test]
 fn events_of_all_cpus_and_recordings_are_in_the_order_of_their_times() {
-    let (mut one, mut other) = (Host::x86(), Host::x86());
-    one.exit(0, 1_000, V, 7).switch(0, 1_010, V, 1, OTHER).exit(1, 1_005, 101, 8);
+    let (mut first, mut other) = (Host::x86(), Host::x86());
+    first.exit(0, 1_000, V, 7).switch(0, 1_010, V, 1, OTHER).exit(1, 1_005, 101, 8);
     other.switch(3, 1_007, OTHER, 0, V);
-    let (seen, pass) = read(&[open(&one), open(&other)]);
+    let (seen, pass) = read(&[open(&first), open(&other)]);
     let brief = |event: &TraceEvent| (event.stamp_ns, event.recording, event.cpu, event.thread);
     let order = [(1_000, 0, 0, 100), (1_005, 0, 1, 101), (1_007, 1, 3, 7), (1_010, 0, 0, 100)];
     assert_eq!(seen.events.iter().map(brief).collect::<Vec<_>>(), order);
@@ -117,7 +117,7 @@ fn what_two_buffers_have_comes_once() {
         host.event_in("instance", 0, 1_000 * round + 5, OTHER, "kvm_exit", &fields);
     }
     let (seen, _) = read(&[open(&host)]);
-    let given: Vec<_> = seen.events.iter().map(|one| (one.stamp_ns, one.thread)).collect();
+    let given: Vec<_> = seen.events.iter().map(|event| (event.stamp_ns, event.thread)).collect();
     let of_round = |round: u64| [(1_000 * round, 100), (1_000 * round + 5, 7)];
     assert_eq!(given, [1, 2, 3].map(of_round).concat());
 }
@@ -139,7 +139,7 @@ fn real_recordings_are_complete_and_in_order() {
         assert_eq!(seen.gaps, [], "{name}");
         let switches = seen.events.iter().filter(|event| event.tag == SWITCH);
         for thread in switches.filter_map(|event| event.thread_value(2)) {
-            assert!(thread == 0 || pass.names[0].of(thread).is_some(), "{name} {thread}");
+            assert!(thread == 0 || pass.names[0].get(thread).is_some(), "{name} {thread}");
         }
     }
 }

@@ -14,15 +14,15 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        let (head, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
-        Some(taken)
+        Some(head)
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
+        let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(*taken)
+        Some(*head)
     }
 
     pub(super) fn u32(&mut self) -> Option<u32> {
@@ -48,8 +48,8 @@ impl<'a> Fields<'a> {
     /// As many decimal numbers, each a text.
     pub(super) fn ports(&mut self, count: u32) -> Option<Vec<u32>> {
         // Each takes a byte at least: the count is no reason to take memory.
-        let most = usize::try_from(count).ok().filter(|&count| count <= self.0.len())?;
-        (0..most).map(|_| self.text()?.trim().parse().ok()).collect()
+        let max = usize::try_from(count).ok().filter(|&count| count <= self.0.len())?;
+        (0..max).map(|_| self.text()?.trim().parse().ok()).collect()
     }
 }
 

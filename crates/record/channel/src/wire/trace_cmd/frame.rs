@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::MOST_BYTES;
+use super::MAX_BYTES;
 use super::fields::Fields;
 use super::message::{DecodeError, Message, fixed_bytes};
 
@@ -30,9 +30,9 @@ pub enum ReadError {
 pub fn encode(message: &Message) -> io::Result<Vec<u8>> {
     let (command, fixed, rest) = message.parts();
     let size = HEAD_BYTES.saturating_add(fixed.len()).saturating_add(rest.len());
-    let sizes = u32::try_from(size).ok().filter(|_| size <= MOST_BYTES);
+    let sizes = u32::try_from(size).ok().filter(|_| size <= MAX_BYTES);
     let (Some(size), Ok(fixed_size)) = (sizes, u32::try_from(fixed.len())) else {
-        let text = format!("a message of {size} bytes, {MOST_BYTES} at most");
+        let text = format!("a message of {size} bytes, {MAX_BYTES} at most");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     };
     let head = [size, command, fixed_size].map(u32::to_be_bytes);
@@ -67,7 +67,7 @@ pub fn read(from: &mut impl Read) -> Result<Message, ReadError> {
     let mut head = [0; HEAD_BYTES];
     fill(from, &mut head)?;
     let head = Head::parse(head)?;
-    let mut body = [0; MOST_BYTES];
+    let mut body = [0; MAX_BYTES];
     let body = body.get_mut(..head.body_bytes).unwrap_or_default();
     fill(from, body)?;
     Ok(head.message(body)?)
@@ -91,7 +91,7 @@ impl Head {
     fn parse(bytes: [u8; HEAD_BYTES]) -> Result<Self, DecodeError> {
         let mut fields = Fields::new(&bytes);
         let [size, command, fixed_size] = [(); 3].map(|()| fields.u32().unwrap_or(0));
-        let body = usize::try_from(size).ok().filter(|&size| size <= MOST_BYTES);
+        let body = usize::try_from(size).ok().filter(|&size| size <= MAX_BYTES);
         let body = body.and_then(|size| size.checked_sub(HEAD_BYTES));
         let body_bytes = body.ok_or(DecodeError::Size { bytes: size })?;
         Ok(Self { command, fixed_size, body_bytes })
@@ -105,8 +105,8 @@ impl Head {
             fixed_bytes: fixed_size,
             bytes: body_bytes,
         })?;
-        let mut whole = fixed.to_vec();
-        whole.resize(fixed_bytes(command), 0);
-        Message::from_parts(command, &whole, rest)
+        let mut fixed_part = fixed.to_vec();
+        fixed_part.resize(fixed_bytes(command), 0);
+        Message::from_parts(command, &fixed_part, rest)
     }
 }

@@ -57,8 +57,8 @@ impl TimeSync {
 
     /// The payload, when this is that message.
     pub(super) fn payload_of(&self, protocol: &str, number: u32) -> Option<Fields<'_>> {
-        let is_it = self.protocol == protocol && self.number == number;
-        is_it.then(|| Fields::new(&self.payload))
+        let is_match = self.protocol == protocol && self.number == number;
+        is_match.then(|| Fields::new(&self.payload))
     }
 }
 

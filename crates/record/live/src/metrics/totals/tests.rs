@@ -101,7 +101,7 @@ fn series_of_a_vm_end_a_minute_after_it() {
     assert_eq!(totals.vms["web"].exits(), 1);
     totals.add(&at(62));
     assert!(totals.vms.is_empty());
-    assert_eq!(totals.series(), LEAST_SERIES);
+    assert_eq!(totals.series(), MIN_SERIES);
     // A VM of the same name begins from nothing.
     totals.add(&Interval { end_ns: 63 * SECOND_NS, ..last });
     assert_eq!(totals.vms["web"].exits(), 1);
@@ -109,7 +109,7 @@ fn series_of_a_vm_end_a_minute_after_it() {
 
 #[test]
 fn what_has_no_room_is_counted_elsewhere_and_reported() {
-    let mut totals = Totals::new(LEAST_SERIES + VM_SERIES + REASON_SERIES);
+    let mut totals = Totals::new(MIN_SERIES + VM_SERIES + REASON_SERIES);
     for _ in 0..2 {
         totals.add(&interval(
             vec![row("a", "hlt", true, 1), row("a", "msr", false, 2), row("b", "hlt", true, 4)],
@@ -117,8 +117,8 @@ fn what_has_no_room_is_counted_elsewhere_and_reported() {
         ));
     }
     let counts = counts(&totals);
-    let of = |vm: &str, reason: &str| counts[&(vm.to_owned(), reason.to_owned())];
-    assert_eq!((of("a", "hlt"), of("a", ""), of("", "")), (2, 4, 8));
+    let count_of = |vm: &str, reason: &str| counts[&(vm.to_owned(), reason.to_owned())];
+    assert_eq!((count_of("a", "hlt"), count_of("a", ""), count_of("", "")), (2, 4, 8));
     assert_eq!((totals.rest.vcpus, totals.vms["a"].vcpus), (1, 1));
     assert_eq!(totals.left_out, VM_SERIES + REASON_SERIES);
     assert_eq!(totals.series(), totals.most_series());
@@ -138,11 +138,11 @@ proptest! {
             proptest::collection::vec((0usize..6, 0usize..4, 0u64..9), 0..12), 1..12),
         room in 0usize..6,
     ) {
-        let mut totals = Totals::new(LEAST_SERIES + room * VM_SERIES / 2);
+        let mut totals = Totals::new(MIN_SERIES + room * VM_SERIES / 2);
         let mut all = 0;
         for interval_rows in intervals {
             let before = counts(&totals);
-            let mut vms: Vec<usize> = interval_rows.iter().map(|of| of.0).collect();
+            let mut vms: Vec<usize> = interval_rows.iter().map(|row| row.0).collect();
             vms.dedup();
             let rows = interval_rows.iter().map(|&(vm, reason, count)| {
                 all += count;
@@ -152,8 +152,8 @@ proptest! {
             let vcpus = vms.iter().map(|vm| vcpu(&format!("vm{vm}"), 0)).collect();
             totals.add(&interval(rows, vcpus));
             let after = counts(&totals);
-            for (of, count) in before {
-                prop_assert!(after[&of] >= count);
+            for (key, count) in before {
+                prop_assert!(after[&key] >= count);
             }
             prop_assert_eq!(after.values().sum::<u64>(), all);
             prop_assert!(totals.series() <= totals.most_series());

@@ -57,14 +57,17 @@ fn vcpu(vm: &str, process: u32, vcpu: u32, guest_ms: u64, preempted_ms: u64) -> 
 }
 
 fn instead(waited_ms: u64) -> Vec<RanInstead> {
-    let of = |thread, name: &str, vm: Option<&str>, ms| RanInstead {
+    let ran_instead = |thread, name: &str, vm: Option<&str>, ms| RanInstead {
         thread,
         process: thread,
         name: Some(name.to_owned()),
         vm: vm.map(str::to_owned),
         time_ns: ms * MS,
     };
-    vec![of(90, "cc1", None, waited_ms / 2), of(91, "CPU 0/KVM", Some("db"), waited_ms / 5)]
+    vec![
+        ran_instead(90, "cc1", None, waited_ms / 2),
+        ran_instead(91, "CPU 0/KVM", Some("db"), waited_ms / 5),
+    ]
 }
 
 fn interval() -> Interval {
@@ -268,8 +271,11 @@ fn a_notice_stands_above_the_keys_whole_and_escaped() {
     assert!(!screen.set_notice(Some(format!("recorded we\u{1b}b: {path}"))));
     let lines = frame(&screen, 80, 10);
     assert!(lines[9].starts_with("sorted by cost") && lines[3].starts_with("+ web"), "{lines:?}");
-    let said = lines[7..9].concat();
-    assert!(said.starts_with("recorded we\\") && said.ends_with(&path), "{said}");
+    let notice_text = lines[7..9].concat();
+    assert!(
+        notice_text.starts_with("recorded we\\") && notice_text.ends_with(&path),
+        "{notice_text}"
+    );
     assert!(screen.set_notice(None));
     assert!(!frame(&screen, 80, 10).concat().contains("recorded"));
 }

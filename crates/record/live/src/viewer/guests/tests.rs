@@ -33,7 +33,7 @@ pub(crate) fn seen() -> SeenGuest {
         ..GuestView::default()
     };
     SeenGuest {
-        asked: "web".into(),
+        requested_name: "web".into(),
         name: "web".into(),
         channel: "vsock:3:8823".into(),
         process: Some(8),

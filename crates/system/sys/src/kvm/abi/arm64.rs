@@ -7,9 +7,10 @@ pub(in crate::kvm) mod request {
     use super::super::Request;
     use super::{OneRegister, VcpuInit};
 
-    pub(in crate::kvm) const SET_ONE_REG: Request<OneRegister> = Request::of(1, 0xac);
-    pub(in crate::kvm) const ARM_VCPU_INIT: Request<VcpuInit> = Request::of(1, 0xae);
-    pub(in crate::kvm) const ARM_PREFERRED_TARGET: Request<VcpuInit> = Request::of(2, 0xaf);
+    pub(in crate::kvm) const SET_ONE_REG: Request<OneRegister> = Request::for_argument(1, 0xac);
+    pub(in crate::kvm) const ARM_VCPU_INIT: Request<VcpuInit> = Request::for_argument(1, 0xae);
+    pub(in crate::kvm) const ARM_PREFERRED_TARGET: Request<VcpuInit> =
+        Request::for_argument(2, 0xaf);
 }
 
 /// `struct kvm_one_reg`.

@@ -10,13 +10,14 @@ pub(in crate::kvm) mod request {
     // The size in these two is that of the table's head.
     pub(in crate::kvm) const GET_SUPPORTED_CPUID: Request<Cpuid> = Request::new(3, 0x05, 8);
     pub(in crate::kvm) const SET_CPUID2: Request<Cpuid> = Request::new(1, 0x90, 8);
-    pub(in crate::kvm) const GET_IRQCHIP: Request<Irqchip> = Request::of(3, 0x62);
-    pub(in crate::kvm) const SET_IRQCHIP: Request<Irqchip> = Request::of(2, 0x63);
-    pub(in crate::kvm) const SET_REGS: Request<Registers> = Request::of(1, 0x82);
-    pub(in crate::kvm) const GET_SREGS: Request<SpecialRegisters> = Request::of(2, 0x83);
-    pub(in crate::kvm) const SET_SREGS: Request<SpecialRegisters> = Request::of(1, 0x84);
-    pub(in crate::kvm) const INTERRUPT: Request<u32> = Request::of(1, 0x86);
-    pub(in crate::kvm) const GET_DEVICE_ATTR: Request<DeviceAttribute> = Request::of(1, 0xe2);
+    pub(in crate::kvm) const GET_IRQCHIP: Request<Irqchip> = Request::for_argument(3, 0x62);
+    pub(in crate::kvm) const SET_IRQCHIP: Request<Irqchip> = Request::for_argument(2, 0x63);
+    pub(in crate::kvm) const SET_REGS: Request<Registers> = Request::for_argument(1, 0x82);
+    pub(in crate::kvm) const GET_SREGS: Request<SpecialRegisters> = Request::for_argument(2, 0x83);
+    pub(in crate::kvm) const SET_SREGS: Request<SpecialRegisters> = Request::for_argument(1, 0x84);
+    pub(in crate::kvm) const INTERRUPT: Request<u32> = Request::for_argument(1, 0x86);
+    pub(in crate::kvm) const GET_DEVICE_ATTR: Request<DeviceAttribute> =
+        Request::for_argument(1, 0xe2);
 }
 
 impl Argument for u32 {}

@@ -10,16 +10,19 @@ use crate::bench::exits::ladder::{Ladder, Ladders, Rung};
 use crate::bench::render::{NONE, interval, number, plain};
 
 /// A table for each kind, with its title.
-pub(super) fn tables(of: &Ladders) -> Vec<(String, Table)> {
-    let against = if of.is_cumulative { "the step before" } else { "nothing switched" };
+pub(super) fn tables(ladders: &Ladders) -> Vec<(String, Table)> {
+    let against = if ladders.is_cumulative { "the step before" } else { "nothing switched" };
     let titled = |ladder: &Ladder| {
-        let title = format!("{} ({})\n", ladder.kind.name(), of.name);
+        let title = format!("{} ({})\n", ladder.kind.name(), ladders.name);
         let exits = exits(ladder).map(|exits| {
-            (format!("exits of level 1 for each {} ({})\n", ladder.kind.name(), of.name), exits)
+            (
+                format!("exits of level 1 for each {} ({})\n", ladder.kind.name(), ladders.name),
+                exits,
+            )
         });
         std::iter::once((title, table(ladder, against))).chain(exits)
     };
-    of.ladders.iter().flat_map(titled).collect()
+    ladders.ladders.iter().flat_map(titled).collect()
 }
 
 /// Steps by reasons, those with the most exits first; reasons that one operation in a hundred has in no step
@@ -29,11 +32,10 @@ fn exits(ladder: &Ladder) -> Option<Table> {
         ladder.steps.iter().map(|rung| rung.exits.as_deref().unwrap_or_default()).collect();
     let mut most: BTreeMap<&str, f64> = BTreeMap::new();
     for share in counted.iter().copied().flatten() {
-        let most = most.entry(&share.reason).or_default();
-        *most = most.max(share.per_operation);
+        let max = most.entry(&share.reason).or_default();
+        *max = max.max(share.per_operation);
     }
-    let mut reasons: Vec<(&str, f64)> =
-        most.into_iter().filter(|&(_, most)| most >= 0.01).collect();
+    let mut reasons: Vec<(&str, f64)> = most.into_iter().filter(|&(_, max)| max >= 0.01).collect();
     reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
     if counted.iter().all(|shares| shares.is_empty()) {
         return None;
@@ -43,8 +45,8 @@ fn exits(ladder: &Ladder) -> Option<Table> {
     table.numbers("exits", 0, ladder.steps.iter().map(|rung| number(sum(rung), 2)).collect());
     for (at, (reason, _)) in reasons.into_iter().enumerate() {
         let cell = |shares: &&[ReasonShare]| {
-            let own = shares.iter().find(|share| share.reason == reason);
-            number(own.map(|share| share.per_operation), 2)
+            let share = shares.iter().find(|share| share.reason == reason);
+            number(share.map(|share| share.per_operation), 2)
         };
         let rank = u8::try_from(at / 4).unwrap_or(u8::MAX);
         table.numbers(reason, rank, counted.iter().map(cell).collect());
@@ -59,7 +61,7 @@ fn sum(rung: &Rung) -> Option<f64> {
 }
 
 fn table(ladder: &Ladder, against: &str) -> Table {
-    let cells = |of: fn(&Rung) -> String| ladder.steps.iter().map(of).collect();
+    let cells = |cell: fn(&Rung) -> String| ladder.steps.iter().map(cell).collect();
     let mut table = Table::default();
     table.names("step", 0, cells(|rung| rung.name.clone()));
     table.numbers("cycles ± sd", 0, cells(|rung| spread(rung.cycles.as_ref())));
@@ -84,13 +86,13 @@ fn verdict(rung: &Rung) -> &'static str {
 }
 
 /// What was not measured, and how steps were compared.
-pub(super) fn notes(of: &Ladders) -> String {
-    let steps = of.ladders.first().map(|ladder| ladder.steps.as_slice()).unwrap_or_default();
+pub(super) fn notes(ladders: &Ladders) -> String {
+    let steps = ladders.ladders.first().map(|ladder| ladder.steps.as_slice()).unwrap_or_default();
     let refused = steps.iter().filter_map(|rung| {
         let why = rung.not_measured.as_deref()?;
-        Some(format!("not measured, {}: {}: {why}\n", of.name, rung.name))
+        Some(format!("not measured, {}: {}: {why}\n", ladders.name, rung.name))
     });
-    let options = if of.is_cumulative {
+    let options = if ladders.is_cumulative {
         "each step keeps what those before it switched"
     } else {
         "one thing is switched at a time"
@@ -99,9 +101,9 @@ pub(super) fn notes(of: &Ladders) -> String {
         "{}{}: {options}; {} operations a run, steps in an order from seed {}; differences of the same round,\n\
          Student's t, p for all steps of a ladder together (Holm).\n",
         refused.collect::<String>(),
-        of.name,
-        of.operations,
-        of.seed
+        ladders.name,
+        ladders.operations,
+        ladders.seed
     )
 }
 
@@ -109,15 +111,15 @@ pub(super) fn notes(of: &Ladders) -> String {
 pub(super) fn csv(all: &[Ladders]) -> Table {
     let rows: Vec<(&Ladders, &Ladder, &Rung)> = all
         .iter()
-        .flat_map(|of| of.ladders.iter().map(move |ladder| (of, ladder)))
-        .flat_map(|(of, ladder)| ladder.steps.iter().map(move |rung| (of, ladder, rung)))
+        .flat_map(|ladders| ladders.ladders.iter().map(move |ladder| (ladders, ladder)))
+        .flat_map(|(ladders, ladder)| ladder.steps.iter().map(move |rung| (ladders, ladder, rung)))
         .collect();
-    let of_rung = |of: fn(&Rung) -> String| rows.iter().map(|(_, _, rung)| of(rung)).collect();
-    let number = |of: fn(&Rung) -> Option<f64>| {
-        rows.iter().map(|(_, _, rung)| plain(of(rung))).collect::<Vec<String>>()
+    let of_rung = |cell: fn(&Rung) -> String| rows.iter().map(|(_, _, rung)| cell(rung)).collect();
+    let number = |value: fn(&Rung) -> Option<f64>| {
+        rows.iter().map(|(_, _, rung)| plain(value(rung))).collect::<Vec<String>>()
     };
     let mut table = Table::default();
-    table.names("place", 0, rows.iter().map(|(of, ..)| of.name.clone()).collect());
+    table.names("place", 0, rows.iter().map(|(ladders, ..)| ladders.name.clone()).collect());
     table.names("kind", 0, rows.iter().map(|(_, ladder, _)| ladder.kind.name().into()).collect());
     table.names("step", 0, of_rung(|rung| rung.name.clone()));
     table.numbers("mean_cycles", 0, number(|rung| Some(rung.cycles.as_ref()?.mean)));

@@ -52,9 +52,9 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, of: (VcpuRef, u32), from_ns: u64, ns: u64) {
+    fn add(&mut self, key: (VcpuRef, u32), from_ns: u64, ns: u64) {
         let after_ns = self.after_beginning_ns(from_ns);
-        let had = self.all.entry(of).or_default();
+        let had = self.all.entry(key).or_default();
         had.ns = had.ns.saturating_add(ns);
         had.spread.add(after_ns, ns);
     }
@@ -65,7 +65,7 @@ impl Sums {
 }
 
 /// Spans of a CPU that are kept for waits that are not over yet.
-const MOST_KEPT: usize = 1 << 14;
+const MAX_KEPT: usize = 1 << 14;
 
 /// Lays waits of vCPUs over what ran on their CPUs meanwhile.
 #[derive(Debug, Default)]
@@ -117,7 +117,7 @@ impl Takers {
     pub(super) fn ran(&mut self, at: GuestCpu, span: &OccupantSpan) {
         let cpu = self.cpus.entry(at).or_default();
         cpu.ran.push_back(*span);
-        if cpu.ran.len() > MOST_KEPT {
+        if cpu.ran.len() > MAX_KEPT {
             cpu.ran.pop_front();
         }
         cpu.settle_until(span.to_ns, &mut self.sums);

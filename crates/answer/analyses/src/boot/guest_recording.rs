@@ -11,17 +11,17 @@ use super::{BootMarks, BootedMachine, Initcall, follow};
 pub(super) fn machine(
     recording: &Recording,
     marks: &BootMarks,
-    tick: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
 ) -> Option<BootedMachine> {
-    let events = events::read(recording, tick);
+    let events = events::read(recording, progress);
     let mut machine = follow::follow(recording, &events, marks);
     if !machine.is_known() {
         return None;
     }
     let edges = edges(&machine);
-    let weights = events::weigh(recording, &edges, events.buffer, tick);
+    let weights = events::weigh(recording, &edges, events.buffer, progress);
     let sums = Sums::new(weights.phases);
-    let sum = |from_ns: u64, to_ns: u64| sums.of(segments(&edges, from_ns, to_ns));
+    let sum = |from_ns: u64, to_ns: u64| sums.sum_over(segments(&edges, from_ns, to_ns));
     let last = machine.phases.len().saturating_sub(1);
     for (at, phase) in machine.phases.iter_mut().enumerate() {
         // The last event is in the last phase.
@@ -40,18 +40,20 @@ pub(super) fn machine(
 
 /// Initcalls whose costs are added up: those within no other, up to as many as a kernel has. In a
 /// damaged recording all may be within all.
-const MOST_MEASURED: usize = 4096;
+const MAX_MEASURED: usize = 4096;
 
 pub(super) fn measured_mut(machine: &mut BootedMachine) -> impl Iterator<Item = &mut Initcall> {
-    machine.initcalls.iter_mut().filter(|one| one.depth == 0).take(MOST_MEASURED)
+    machine.initcalls.iter_mut().filter(|initcall| initcall.depth == 0).take(MAX_MEASURED)
 }
 
 /// All times at which a phase or an initcall begins or ends, in order.
 pub(super) fn edges(machine: &BootedMachine) -> Vec<u64> {
     let phases = machine.phases.iter().flat_map(|phase| [phase.from_ns, phase.to_ns]);
-    let outer = machine.initcalls.iter().filter(|one| one.depth == 0);
-    let initcalls =
-        outer.take(MOST_MEASURED).flat_map(|one| [Some(one.from_ns), one.to_ns]).flatten();
+    let outer = machine.initcalls.iter().filter(|initcall| initcall.depth == 0);
+    let initcalls = outer
+        .take(MAX_MEASURED)
+        .flat_map(|initcall| [Some(initcall.from_ns), initcall.to_ns])
+        .flatten();
     let mut edges: Vec<u64> = phases.chain(initcalls).collect();
     edges.sort_unstable();
     edges.dedup();

@@ -6,17 +6,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Vm;
 
 /// Pairs of threads that are kept.
-const MOST_PAIRS: usize = 1 << 16;
+const MAX_PAIRS: usize = 1 << 16;
 
 /// Pairs of threads that share memory.
 #[derive(Debug, Default)]
-pub(super) struct Kin(FxHashSet<(u32, u32)>);
+pub(super) struct ProcessGroups(FxHashSet<(u32, u32)>);
 
-impl Kin {
+impl ProcessGroups {
     /// One thread woke another by a futex that is private to their process.
-    pub(super) fn share(&mut self, one: u32, other: u32) {
-        if self.0.len() < MOST_PAIRS {
-            self.0.insert((one.min(other), one.max(other)));
+    pub(super) fn share(&mut self, thread: u32, other: u32) {
+        if self.0.len() < MAX_PAIRS {
+            self.0.insert((thread.min(other), thread.max(other)));
         }
     }
 
@@ -28,7 +28,7 @@ impl Kin {
         threads: impl Iterator<Item = u32>,
     ) -> FxHashMap<u32, usize> {
         let all = vms.iter().enumerate();
-        let vcpus = all.flat_map(|(at, vm)| vm.vcpus.iter().map(move |one| (one.thread, at)));
+        let vcpus = all.flat_map(|(at, vm)| vm.vcpus.iter().map(move |vcpu| (vcpu.thread, at)));
         let mut owners: FxHashMap<u32, usize> = vcpus.collect();
         let of_process: FxHashMap<u32, usize> =
             owners.iter().filter_map(|(thread, vm)| Some((*processes.get(thread)?, *vm))).collect();
@@ -49,10 +49,10 @@ impl Kin {
         pairs.sort_unstable();
         loop {
             let before = owners.len();
-            for (one, other) in &pairs {
-                match (owners.get(one).copied(), owners.get(other).copied()) {
+            for (thread, other) in &pairs {
+                match (owners.get(thread).copied(), owners.get(other).copied()) {
                     (Some(vm), None) => drop(owners.insert(*other, vm)),
-                    (None, Some(vm)) => drop(owners.insert(*one, vm)),
+                    (None, Some(vm)) => drop(owners.insert(*thread, vm)),
                     _ => {}
                 }
             }
@@ -77,14 +77,14 @@ mod tests {
     #[test]
     fn by_process_and_by_shared_memory() {
         let vms = [vm(11), vm(21)];
-        let mut kin = Kin::default();
+        let mut kin = ProcessGroups::default();
         kin.share(21, 25);
         kin.share(26, 25);
         kin.share(90, 91);
         let processes = HashMap::from([(11, 10), (12, 10), (99, 98)]);
         let owners = kin.owners(&vms, &processes, [10, 12, 25, 26, 90, 91, 98, 99].into_iter());
-        let mut of: Vec<(u32, usize)> = owners.into_iter().collect();
-        of.sort_unstable();
-        assert_eq!(of, [(10, 0), (11, 0), (12, 0), (21, 1), (25, 1), (26, 1)]);
+        let mut owners: Vec<(u32, usize)> = owners.into_iter().collect();
+        owners.sort_unstable();
+        assert_eq!(owners, [(10, 0), (11, 0), (12, 0), (21, 1), (25, 1), (26, 1)]);
     }
 }

@@ -9,7 +9,7 @@ use fleet::lake::tables::SESSIONS;
 use fleet::lake::{Files, Ids, Table, write_tables};
 use parking_lot::Mutex;
 
-use crate::whole::asked;
+use crate::lake_contents::with_question;
 
 /// Tables in memory.
 #[derive(Default)]
@@ -45,25 +45,25 @@ type Key = (String, String, i64, Vec<(String, String)>);
 
 type Made = Arc<(Ids, Kept)>;
 
-fn made(of: Recorded<'_>, metadata: Vec<(String, String)>) -> Made {
+fn made(source: Recorded<'_>, metadata: Vec<(String, String)>) -> Made {
     static KNOWN: LazyLock<Mutex<BTreeMap<Key, Made>>> = LazyLock::new(Mutex::default);
-    let (host, hash, begun_ns) = of;
+    let (host, hash, begun_ns) = source;
     let key = (host.to_owned(), hash.to_owned(), begun_ns, metadata.clone());
     let mut known = KNOWN.lock();
     let made = known.entry(key).or_insert_with(|| {
-        asked(host, hash, Some(begun_ns), |question, ids| {
-            let mut kept = Kept { metadata, ..Kept::default() };
-            write_tables(question, ids.clone(), &mut kept, &|_| ()).unwrap();
-            Arc::new((ids, kept))
+        with_question(host, hash, Some(begun_ns), |question, ids| {
+            let mut output = Kept { metadata, ..Kept::default() };
+            write_tables(question, ids.clone(), &mut output, &|_| ()).unwrap();
+            Arc::new((ids, output))
         })
     });
     Arc::clone(made)
 }
 
-/// Adds what [`whole::add_of`](crate::whole::add_of) does.
-pub(crate) fn add_kept<S: Storage>(storage: &S, of: Recorded<'_>) -> io::Result<Added> {
-    let tables = made(of, Vec::new());
-    let (ids, kept) = &*tables;
+/// Adds what [`lake_contents::add_of`](crate::lake_contents::add_of) does.
+pub(crate) fn add_kept<S: Storage>(storage: &S, source: Recorded<'_>) -> io::Result<Added> {
+    let tables = made(source, Vec::new());
+    let (ids, output) = &*tables;
     let mut addition = Addition::new(storage, ids.clone())?;
     let outcome = addition.outcome();
     if !matches!(outcome, Added::New | Added::Replaced) {
@@ -74,10 +74,10 @@ pub(crate) fn add_kept<S: Storage>(storage: &S, of: Recorded<'_>) -> io::Result<
         file.write_all(bytes)?;
         addition.end(table, file, *rows)
     };
-    for one in kept.files.iter().filter(|(table, ..)| **table != SESSIONS) {
-        put(&mut addition, one)?;
+    for file in output.files.iter().filter(|(table, ..)| **table != SESSIONS) {
+        put(&mut addition, file)?;
     }
-    let with_row = made(of, addition.metadata(&SESSIONS));
+    let with_row = made(source, addition.metadata(&SESSIONS));
     let row = with_row.1.files.iter().find(|(table, ..)| **table == SESSIONS);
     put(&mut addition, row.unwrap())?;
     Ok(outcome)

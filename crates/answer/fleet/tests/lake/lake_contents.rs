@@ -33,7 +33,7 @@ pub(crate) fn add_of<S: Storage>(
     hash: &str,
     offset_ns: Option<i64>,
 ) -> io::Result<Added> {
-    asked(host, hash, offset_ns, |question, ids| {
+    with_question(host, hash, offset_ns, |question, ids| {
         let mut addition = Addition::new(storage, ids.clone())?;
         let outcome = addition.outcome();
         if matches!(outcome, Added::New | Added::Replaced) {
@@ -44,7 +44,7 @@ pub(crate) fn add_of<S: Storage>(
 }
 
 /// What is asked of the recording, and what its session is called.
-pub(crate) fn asked<T>(
+pub(crate) fn with_question<T>(
     host: &str,
     hash: &str,
     offset_ns: Option<i64>,
@@ -95,8 +95,8 @@ fn texts(root: &Path, table: &str, column: &str) -> Vec<Vec<String>> {
             let reader =
                 SerializedFileReader::new(File::open(root.join(&file.name)).unwrap()).unwrap();
             let schema = reader.metadata().file_metadata().schema_descr();
-            let is_it = |at: &usize| schema.column(*at).name() == column;
-            let at = (0..schema.num_columns()).find(is_it).unwrap();
+            let has_name = |at: &usize| schema.column(*at).name() == column;
+            let at = (0..schema.num_columns()).find(has_name).unwrap();
             let rows = reader.get_row_iter(None).unwrap();
             rows.map(|row| row.unwrap().get_string(at).unwrap().clone()).collect()
         })

@@ -78,7 +78,7 @@ impl Flight {
         let Some(rolling) = self.recording.rolling() else { return };
         let keep = rolling.plan().window;
         self.names.take(&saved, keep);
-        let is_gone = |vm: &Vm| now.iter().all(|of| of.pid != vm.pid);
+        let is_gone = |vm: &Vm| now.iter().all(|other| other.pid != vm.pid);
         self.vms.retain(|(seen, vm)| seen.elapsed() < keep && is_gone(vm));
         self.vms.extend(now.into_iter().map(|vm| (Instant::now(), vm)));
     }
@@ -95,7 +95,7 @@ impl Flight {
             self.recording.guests().lock().roll(oldest);
         }
         self.look();
-        let guests = self.recording.guests().lock().kept(GUESTS_SAY);
+        let guests = self.recording.guests().lock().open_segments(GUESTS_SAY);
         let vms = self.vms.iter().map(|(_, vm)| vm.clone()).collect();
         let known = Known { vms, names: self.names.text(), trigger, guests };
         DumpJob::new(&mut self.recording, known)

@@ -20,11 +20,11 @@ impl<'r> Described for Row<'r> {
 pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     vec![
         row::source(TABLE, several_recordings),
-        Column::text(("vm", "VM"), "The VM that waited.", |row: &Row<'_>| Some(row.of.vm.clone()))
+        Column::text(("vm", "VM"), "The VM that waited.", |row: &Row<'_>| Some(row.subject.vm.clone()))
             .shown(TABLE, 0),
         Column::text(("thread", "thread"), "Name and number.", |row: &Row<'_>| {
-            let name = named(row.of.name.as_deref(), row.of.thread);
-            Some(if row.of.is_recorder() { format!("{name} (the recording)") } else { name })
+            let name = named(row.subject.name.as_deref(), row.subject.thread);
+            Some(if row.subject.is_recorder() { format!("{name} (the recording)") } else { name })
         })
         .only_in_tables()
         .shown(TABLE, 0),
@@ -32,30 +32,30 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
             ("tid", "thread"),
             Unit::Id,
             "The thread; 0: the CPU was idle until the vCPU got it.",
-            |row: &Row<'_>| Some(row.of.thread.into()),
+            |row: &Row<'_>| Some(row.subject.thread.into()),
         ),
-        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.of.name.clone()),
+        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.subject.name.clone()),
         Column::time(("time", "time"), "For how long it ran meanwhile.", |row: &Row<'_>| {
-            Some(row.of.ns)
+            Some(row.subject.ns)
         })
         .shown(TABLE, 0),
         Column::ratio(
             ("share", "of the wait"),
             "Share of the time for which the VM's vCPUs waited or were preempted; null if they never did.",
-            |row: &Row<'_>| column::ratio(row.of.ns, row.of.vm_waited_ns),
+            |row: &Row<'_>| column::ratio(row.subject.ns, row.subject.vm_waited_ns),
         )
         .shown(TABLE, 0)
         .missing("-"),
         Column::text(
             ("part", "part"),
             "recorder: the thread is the recording itself. Null: another one.",
-            |row: &Row<'_>| row.of.is_recorder().then(|| Part::Recorder.name().to_owned()),
+            |row: &Row<'_>| row.subject.is_recorder().then(|| Part::Recorder.name().to_owned()),
         ).one_of(["recorder"])
         .optional(),
         Column::time(
             ("begins", "begins"),
             "So long after the recording began it had a CPU first: what came before is next to nothing.",
-            |row: &Row<'_>| Some(row.of.spread.begins_ns()),
+            |row: &Row<'_>| Some(row.subject.spread.begins_ns()),
         ).optional(),
     ]
 }

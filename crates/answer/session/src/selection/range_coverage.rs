@@ -27,14 +27,14 @@ fn shown(recording: &Recording, ns: u64) -> String {
 
 /// What a range of time leaves of a recording.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Left {
+pub(super) struct RangeCoverage {
     from_ns: u64,
     to_ns: u64,
     before_ns: u64,
     after_ns: u64,
 }
 
-impl Left {
+impl RangeCoverage {
     pub(super) fn by(times: TimeRange, (first_ns, last_ns): (u64, u64)) -> Self {
         Self {
             from_ns: times.from_ns.max(first_ns),
@@ -44,7 +44,7 @@ impl Left {
         }
     }
 
-    pub(super) fn of(self, recording: &Recording) -> RangeRead {
+    pub(super) fn to_range_read(self, recording: &Recording) -> RangeRead {
         let Self { from_ns, to_ns, before_ns, after_ns } = self;
         let source = recording.path().display().to_string();
         let is_nanoseconds = recording.is_nanoseconds();

@@ -11,8 +11,8 @@ fn named(command_line: &str) -> Vec<String> {
         let word = command_line.split_whitespace().find_map(|word| word.strip_prefix(key));
         word.unwrap_or_default()
     };
-    let events = value("trace_event=").split(',').filter(|one| one.contains(':'));
-    let events = events.filter(|one| !one.contains('*')).map(str::to_owned);
+    let events = value("trace_event=").split(',').filter(|event| event.contains(':'));
+    let events = events.filter(|event| !event.contains('*')).map(str::to_owned);
     let probes = value("kprobe_event=").split(';').filter_map(|probe| {
         let (kind, _) = probe.split_once(',')?;
         let (_, name) = kind.split_once(':')?;
@@ -26,7 +26,7 @@ fn named(command_line: &str) -> Vec<String> {
 
 /// Those that none of the recordings knows.
 pub(super) fn missing(command_line: &str, recordings: &[Recording]) -> Vec<String> {
-    let formats = recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
     let known: HashSet<String> = formats.map(|(_, format)| format.full_name()).collect();
     named(command_line).into_iter().filter(|event| !known.contains(event)).collect()
 }
